@@ -1,0 +1,21 @@
+// One vocabulary for logs, metrics, the TUI and the simulator's histories. Every state change of a sequencer is one of these.
+import type { Epoch, Hash, Height } from './protocol/words.js';
+
+export type SeqEvent =
+  | { type: 'started'; id: string; cluster: string; lane: string; height: Height }
+  | { type: 'role'; from: string; to: 'follower' | 'promoting' | 'leader' | 'stopping'; epoch: Epoch; reason: string }
+  | { type: 'promotion-failed'; reason: string; code: string }
+  | { type: 'tenure-ended'; epoch: Epoch; code: string; reason: string; heldMs: number }
+  | { type: 'term-renewed'; from: Epoch; to: Epoch; reason: string }
+  | { type: 'proposed'; height: Height; hash: Hash; epoch: Epoch; items: number }
+  | { type: 'committed'; height: Height; hash: Hash; epoch: Epoch; by: 'leader' | 'follower'; items: number; bytes: number; commitMs: number }
+  | { type: 'stored'; height: Height }
+  | { type: 'node'; node: string; state: string; why: string }
+  | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }
+  | { type: 'alarm'; code: string; reason: string; node?: string; height?: Height }
+  | { type: 'producer'; state: 'ready' | 'failed' | 'restarted'; why: string }
+  | { type: 'request'; id: string; kind: string; outcome: string; by: string }
+  | { type: 'halted'; code: string; reason: string }
+  | { type: 'stopped'; code: string; reason: string };
+
+export type EmitEvent = (event: SeqEvent) => void;

@@ -1,0 +1,161 @@
+// What the engine needs from the outside: nodes, clock, randomness, store, producer. Production, simulator and tests each bring their own.
+import type { Block, EntriesRead, Epoch, Hash, Height, NodeCall, NodeReply, ReplyTo, WriteMode } from './protocol/words.js';
+
+/** Identity that every call carries (WRONG_CLUSTER otherwise). */
+export interface ClusterIdentity {
+  /** `<clusterId>.<generation>`. */
+  cluster: string;
+  lane: string;
+}
+
+/** A committed block range to send to one node in order; stops at the first reply that is not accepted. */
+export interface BackfillBatch {
+  owner: string;
+  epoch: Epoch;
+  ttlMs: number;
+  mode: WriteMode;
+  blocks: { block: Block; entryEpoch: Epoch }[];
+}
+
+/** One Redis server. Nothing here ever throws for what a node does or does not: outcomes are data. Every step has a deadline. */
+export interface NodePort {
+  readonly id: string;
+  /** Without secrets. */
+  readonly url: string;
+  /** Runs one script once; never resends by itself (a NOSCRIPT reply proves that nothing ran and is followed by load and one more try). */
+  call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>>;
+  /** Pipelined write_block calls; resolves with one reply per block sent, up to the first that is not accepted. */
+  backfill(batch: BackfillBatch, limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]>;
+  /** Entries from..to (inclusive heights), hash-checked when `data`; at most `limit` entries. */
+  read(range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, limitMs: number): Promise<NodeReply<EntriesRead>>;
+  /** Blocks up to waitMs for entries with an id above `afterId`; own connection, so it never delays `call`. Empty = nothing came. */
+  tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>>;
+  /** Hints only: the lock went (release, expiry), or a request came. Returns how to stop. */
+  onHint(listener: (hint: 'released' | 'request') => void): () => void;
+  /** Grows whenever the connection was lost: what was read before may be stale. */
+  readonly connectionGeneration: number;
+  close(): Promise<void>;
+}
+
+export interface Clock {
+  /** Monotonic, ms, fractional. For leases and durations. */
+  now(): number;
+  /** Wall clock, whole ms. For timestamps only, never for safety (I9). */
+  wall(): number;
+  /** Calls back after ms (≥ 0); returns cancel. */
+  after(ms: number, run: () => void): () => void;
+}
+
+export interface Random {
+  /** `bytes` random bytes as hex. */
+  hex(bytes: number): string;
+  /** Uniform in [0, 1). */
+  unit(): number;
+}
+
+export interface CommittedBlock extends Block {
+  /** The epoch under which it was committed; 0 when only its commitment is known. */
+  epoch: Epoch;
+}
+
+/** What a submission got: where it stands. `index` counts from 0 within the block. */
+export interface Receipt {
+  height: Height;
+  index: number;
+  epoch: Epoch;
+}
+
+/** This sequencer's own copy of the committed chain (LMDB in production). Single writer, many readers. */
+export interface ChainStore {
+  /** Highest block appended (not necessarily synced yet); height 0 and the genesis hash when empty. */
+  head(): { height: Height; hash: Hash; timestamp: number; epoch: Epoch };
+  /** Sees appended blocks at once, synced or not. */
+  get(height: Height): CommittedBlock | undefined;
+  /** Without payload; cheaper than get. */
+  header(height: Height): Omit<CommittedBlock, 'data'> & { size: number } | undefined;
+  /** Appends head+1 (throws InvariantError otherwise) and its items' receipts; resolves once it is on disk (synced). */
+  append(block: CommittedBlock): Promise<void>;
+  /** The first receipt of this key within the window, with the SHA-256 of the item's bytes (hex). */
+  receipt(key: string): (Receipt & { digest: string }) | undefined;
+  /** The lowest floor f so that blocks f+1…head keep within both limits (exact); 0 when all fit. */
+  windowFloor(limits: { blocks: number; bytes: number }): Height;
+  close(): Promise<void>;
+}
+
+/** One submitted item. Without a key nothing is de-duplicated. */
+export interface Item {
+  key?: string;
+  data: Uint8Array;
+}
+
+export interface ProduceRequest {
+  height: Height;
+  parent: Hash;
+  epoch: Epoch;
+  /** ms from now after which the answer is useless. */
+  deadlineMs: number;
+  items: Item[];
+}
+
+/** Makes the content of blocks. `produce` rejects with a SeqError when the producer failed: that ends the tenure, never the chain. */
+export interface Producer {
+  readonly name: string;
+  ready(): { ready: true } | { ready: false; why: string };
+  /** `taken`: how many of request.items (from the front) are in the block. */
+  produce(request: ProduceRequest): Promise<{ data: Uint8Array; taken: number }>;
+  /** Every committed block, in order, once; on leaders and followers alike. */
+  committed(block: CommittedBlock): Promise<void>;
+  /** The tenure is gone; a produce under way is void. */
+  revoked(reason: string): void;
+  /** The producer ended or spoke garbage on its own. */
+  onFailure(listener: (why: string) => void): void;
+  close(): Promise<void>;
+}
+
+/** What became of one submitted item. `unknown`: it was proposed and the tenure was lost before its commit was established; ask again with the same key. */
+export type SubmitOutcome =
+  | { outcome: 'committed'; receipt: Receipt; duplicate: boolean }
+  /** Nothing was taken in. */
+  | { outcome: 'refused'; reason: 'not-leader' | 'busy' | 'too-large' | 'key-conflict' | 'stopping'; why: string; retryAfterMs?: number }
+  | { outcome: 'unknown'; why: string };
+
+/** What one running sequencer says of itself. */
+export interface SequencerStatus {
+  id: string;
+  role: 'follower' | 'promoting' | 'leader' | 'stopping';
+  cluster: string;
+  lane: string;
+  /** Highest block in the local store, synced. */
+  height: Height;
+  hash: Hash;
+  /** Epoch of the tenure this process holds; 0 when it holds none. */
+  epoch: Epoch;
+  /** ms of lease validity left as this process counts it; 0 when it leads not. */
+  leaseMs: number;
+  /** Who leads as far as this process sees it. */
+  leader: { id: string; epoch: Epoch; url: string } | null;
+  /** Highest committed height seen on the nodes. */
+  seenHeight: Height;
+  /** True when it could lead: store at the head, producer ready, q nodes answer. `why` says what is missing otherwise. */
+  ready: boolean;
+  why: string;
+  /** Nodes as this process sees them. */
+  nodes: { id: string; state: string; why: string }[];
+  inbox: { items: number; bytes: number; limitBytes: number };
+  startedAtMs: number;
+  /** Monotonic ms since the main loop last turned (livez). */
+  loopAgeMs: number;
+}
+
+/** A sequencer as the HTTP server and the tests see it. */
+export interface SequencerApi {
+  status(): SequencerStatus;
+  /** Resolves when every item's fate is settled; outcomes in order. */
+  submit(items: Item[]): Promise<SubmitOutcome[]>;
+  /** The committed head, confirmed on q nodes under this tenure's epoch after the call; or why that could not be confirmed. */
+  confirmHead(): Promise<{ confirmed: true; height: Height; hash: Hash; epoch: Epoch } | { confirmed: false; why: string }>;
+  /** From the local store. */
+  block(height: Height): CommittedBlock | undefined;
+  /** Committed (and synced) blocks from `from` on, live; ends when aborted or the process stops. Below the store's own first block: throws SeqError NOT_FOUND. */
+  follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock>;
+}

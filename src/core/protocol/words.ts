@@ -1,0 +1,237 @@
+// The words of the protocol (docs/PROTOCOL.md section 1) as types: what a node can be asked, and the three values of its answer.
+// Everything that decides anything speaks these types; Redis, the simulator's node and the model's node all produce them.
+
+/** A height or an epoch: a whole number, 0 … 2^53−1. */
+export type Height = number;
+export type Epoch = number;
+/** 64 lower-case hex digits (SHA-256). */
+export type Hash = string;
+/** `<sequencerId>/<16 hex>`, new for every tenure. The part before the last slash names the sequencer. */
+export type Owner = string;
+
+/** A block without its payload. `hash` covers height, parent, timestamp and data (chain/block.ts). */
+export interface Header {
+  height: Height;
+  hash: Hash;
+  parent: Hash;
+  /** ms since the epoch of Unix, the block's own; never below its parent's. */
+  timestamp: number;
+}
+
+/** A block. The protocol never looks into `data`. */
+export interface Block extends Header {
+  data: Uint8Array;
+}
+
+/** One node's copy of a block, stamped with the epoch and owner under which it was written. */
+export interface Entry extends Header {
+  epoch: Epoch;
+  owner: Owner;
+  /** Present when the reader asked for payloads. */
+  data?: Uint8Array;
+  /** Payload size in bytes. */
+  size: number;
+}
+
+/** An entry the server cannot know to be bad: wrong hash, missing field, id that contradicts its fields, unparsable number. */
+export interface DamagedEntry {
+  id: string;
+  height: Height | null;
+  why: string;
+}
+
+/** The highest and the lowest that a node holds; an empty stream's head is its floor. */
+export interface HeadFacts {
+  head: Height;
+  headEpoch: Epoch;
+  headHash: Hash;
+  floor: Height;
+  floorHash: Hash;
+}
+
+export type WriteMode = 'append' | 'repair';
+
+/** A question to the leader that waits on a node (`seq:leader:request`). */
+export interface LeaderRequest {
+  id: string;
+  kind: 'stepdown' | 'repair' | 'admit' | 'rebase' | 'replace';
+  to: string;
+  plan: string;
+  by: string;
+  reason: string;
+  /** The tenure it is meant for; another tenure ignores it. */
+  epoch: Epoch;
+}
+
+/** A sequencer's presence record: says nothing about leadership. All numbers as the sequencer wrote them. */
+export interface Presence {
+  id: string;
+  role: 'follower' | 'promoting' | 'leader' | 'stopping';
+  height: Height;
+  version: string;
+  url: string;
+  pid: number;
+  configDigest: string;
+  /** ms until the record expires on that node. */
+  pttlMs: number;
+  /** Any further field, e.g. `host`, `ready`, `why`, `ttlMs` (lease ttl), `seenAtMs`. */
+  extra: Record<string, string>;
+}
+
+/** Everything that one script run on one node can be asked to do. Section 4 of docs/PROTOCOL.md; one file in lua/ each. */
+export type NodeCall =
+  | { script: 'promote_leader'; owner: Owner; expectedEpoch: Epoch; ttlMs: number; previousOwner?: Owner }
+  | { script: 'claim'; owner: Owner; epoch: Epoch; acquireTtlMs?: number }
+  | {
+      script: 'write_block';
+      owner: Owner;
+      /** The writer's epoch E: what fencing compares. */
+      epoch: Epoch;
+      ttlMs: number;
+      mode: WriteMode;
+      block: Block;
+      /** The epoch stamped on the entry, ≤ epoch (a backfilled block keeps its committed epoch). */
+      entryEpoch: Epoch;
+      /** Trim everything up to and including `to` (appends only); `hash` is that block's hash and becomes floor_hash. */
+      trim?: { to: Height; hash: Hash };
+    }
+  | { script: 'rebase'; owner: Owner; epoch: Epoch; floor: Height; floorHash: Hash; nonce: string; keepMs: number }
+  | { script: 'release_lock'; owner: Owner; handover?: { to: string; ttlMs: number } }
+  | { script: 'inspect' }
+  | { script: 'raise_epoch'; value: Epoch; ofOwner?: Owner; highestSeen: Epoch; mayDepose: boolean }
+  | { script: 'bootstrap_prepare'; nonce: string }
+  | { script: 'bootstrap_commit'; nonce: string }
+  | { script: 'begin_admission'; owner: Owner; epoch: Epoch; nonce: string; floor: Height; floorHash: Hash; keepMs: number }
+  | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
+  | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
+  | { script: 'set_hold'; by: string; reason: string; ttlMs: number; expect?: Expectation }
+  | { script: 'clear_hold'; expect?: Expectation }
+  | { script: 'request_leader'; request: LeaderRequest; ttlMs: number; expect?: Expectation }
+  | { script: 'clear_request'; id: string }
+  | { script: 'announce'; presence: Omit<Presence, 'pttlMs'>; ttlMs: number }
+  | { script: 'audit'; record: Record<string, string>; maxRecords: number };
+
+export type ScriptName = NodeCall['script'];
+
+/** What an operator saw before acting; checked inside the script (EXPECTATION otherwise). */
+export interface Expectation {
+  leader?: string;
+  epoch?: Epoch;
+}
+
+/** What an accepted reply carries, script by script. */
+export interface CallResult {
+  promote_leader: { epoch: Epoch };
+  claim: HeadFacts;
+  write_block: { head: Height; request?: LeaderRequest };
+  rebase: HeadFacts;
+  release_lock: Record<string, never>;
+  inspect: NodeView;
+  raise_epoch: { epoch: Epoch };
+  bootstrap_prepare: Record<string, never>;
+  bootstrap_commit: Record<string, never>;
+  begin_admission: Record<string, never>;
+  backfill: { head: Height };
+  admit: HeadFacts;
+  set_hold: Record<string, never>;
+  clear_hold: Record<string, never>;
+  request_leader: Record<string, never>;
+  clear_request: Record<string, never>;
+  announce: Record<string, never>;
+  audit: Record<string, never>;
+}
+
+/** Why a node said no. The first line comes from our scripts, the second from Redis itself: nothing was executed in either case. */
+export type RefusalReason =
+  | 'LOCK_HELD' | 'HELD' | 'HANDOVER' | 'EPOCH_MOVED' | 'FENCING_ERROR' | 'HEIGHT_EXISTS' | 'GAP' | 'PARENT_MISMATCH' | 'TRIMMED'
+  | 'CONFLICT' | 'NOT_BEHIND' | 'WOULD_DEPOSE' | 'NOT_ADMITTED' | 'WRONG_CLUSTER' | 'NOT_READY' | 'STALE_NONCE' | 'EXPECTATION'
+  | 'NOT_PRISTINE' | 'BAD_ARGUMENT' | 'WRONG_TYPE'
+  | 'LOADING' | 'BUSY' | 'READONLY' | 'NOREPLICAS' | 'MISCONF' | 'OOM' | 'NOPERM' | 'NOAUTH';
+
+/** What comes with a refusal; which fields are set depends on the reason (lua/ file headers say which). */
+export interface RefusalDetail {
+  /** FENCING_ERROR: which check failed. `lock`: another owner or none; `epoch`: the node is above, or equal under another claimant. */
+  check?: 'lock' | 'epoch';
+  holder?: Owner;
+  pttlMs?: number;
+  /** The node's epoch (EPOCH_MOVED, FENCING_ERROR epoch), or the epoch of the entry in the way (HEIGHT_EXISTS, PARENT_MISMATCH, CONFLICT). */
+  epoch?: Epoch;
+  /** The hash of the entry in the way. */
+  hash?: Hash;
+  head?: Height;
+  floor?: Height;
+  to?: string;
+  by?: string;
+  /** NOT_ADMITTED: wiped | restarted | damaged | bootstrap | admitting. WRONG_CLUSTER: cluster | node. Otherwise a sentence. */
+  why?: string;
+  /** What is there instead (EXPECTATION, WRONG_CLUSTER). */
+  actual?: string;
+  message?: string;
+}
+
+/** The step at which an answer stayed away. */
+export type Step = 'resolve' | 'connect' | 'handshake' | 'load' | 'call' | 'reply';
+
+export interface Accepted<T> { outcome: 'accepted'; incarnation: string; value: T }
+export interface Refused { outcome: 'refused'; reason: RefusalReason; detail: RefusalDetail }
+/** Not "no" and not "empty": the call may have run, may still run, or may never run. */
+export interface Unknown { outcome: 'unknown'; step: Step; cause: string; limitMs?: number; alarm?: boolean }
+export type NodeReply<T> = Accepted<T> | Refused | Unknown;
+export type ReplyTo<C extends NodeCall> = NodeReply<CallResult[C['script']]>;
+
+export type AdmissionState =
+  /** Record and stream agree, and the run id is the one that was admitted. */
+  | 'admitted'
+  /** No key of ours at all. */
+  | 'pristine'
+  /** A bootstrap nonce stands, nothing else. */
+  | 'bootstrap'
+  /** A leader is re-admitting it (pending nonce). */
+  | 'admitting'
+  | 'wiped' | 'restarted' | 'damaged'
+  /** The record names another cluster, generation or node. */
+  | 'foreign';
+
+/** What `inspect` shows of one node, in one shot. */
+export interface NodeView extends HeadFacts {
+  admission: AdmissionState;
+  /** A sentence for `damaged`, `foreign`, `restarted`. */
+  admissionWhy: string;
+  /** `<clusterId>.<generation>`, '' when there is no record. */
+  cluster: string;
+  /** The node id in its record, '' when there is none. */
+  node: string;
+  incarnation: string;
+  /** Nonce of a bootstrap or re-admission under way, '' when there is none. */
+  pending: string;
+  /** run id noted at admission, and the server's now. */
+  admittedRunId: string;
+  runId: string;
+  lock: { owner: Owner; pttlMs: number } | null;
+  epoch: Epoch;
+  claimant: Owner;
+  /** XLEN of the block stream. */
+  length: number;
+  hold: { by: string; reason: string; pttlMs: number } | null;
+  handover: { to: string; pttlMs: number } | null;
+  request: LeaderRequest | null;
+  sequencers: Presence[];
+  /** The server's clock, ms. */
+  timeMs: number;
+  /** From INFO: e.g. redis_version, uptime_in_seconds, used_memory, maxmemory, aof_enabled, loading (strings). May be empty. */
+  info: Record<string, string>;
+}
+
+/** Entries of a node's stream in id order. `damaged` are never adopted, counted or superseded. */
+export interface EntriesRead {
+  entries: Entry[];
+  damaged: DamagedEntry[];
+  /** The id to go on from (exclusive), '' when nothing was read. */
+  lastId: string;
+}
+
+/** The sequencer's id inside an owner token. */
+export function sequencerOf(owner: Owner): string {
+  const slash = owner.lastIndexOf('/');
+  return slash < 0 ? owner : owner.slice(0, slash);
+}
