@@ -1,0 +1,148 @@
+// A Redis server of the imagination and the NodePort onto it: the state of memory-state.ts, the scripts of memory-scripts.ts, a clock that
+// is handed in. Delays, losses and partitions are the business of whoever wraps the port; here every call runs at once and answers.
+import { genesisHash } from '../../src/core/chain/block.js';
+import type { BackfillBatch, Clock, ClusterIdentity, NodePort } from '../../src/core/ports.js';
+import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';
+import { applyCall, applyRead, entriesAfter, type MemoryIdentity, type Mutant } from './memory-scripts.js';
+import { emptyNodeState, restart, wipe, type MemoryNodeState } from './memory-state.js';
+
+export * from './memory-scripts.js';
+export * from './memory-state.js';
+
+type Hint = 'released' | 'request';
+
+/** One server that any number of ports share. */
+export class MemoryServer {
+  readonly state: MemoryNodeState;
+  /** Grows at every restart: ports take it as a lost connection. */
+  starts = 0;
+  private readonly wakers = new Set<() => void>();
+  private readonly listeners = new Set<(hint: Hint) => void>();
+
+  constructor(readonly id: string, private readonly nowMs: () => number, state?: MemoryNodeState, readonly mutant: Mutant = {}) {
+    this.state = state ?? emptyNodeState(`run-${id}-0`);
+  }
+
+  apply<C extends NodeCall>(call: C, identity: MemoryIdentity, nodeId: string): ReplyTo<C> {
+    const reply = applyCall(this.state, call, identity, nodeId, this.nowMs(), this.mutant);
+    if (reply.outcome === 'accepted') {
+      if (call.script === 'write_block' || call.script === 'backfill') this.wake();
+      else if (call.script === 'release_lock') this.hint('released');
+      else if (call.script === 'request_leader') this.hint('request');
+    }
+    return reply;
+  }
+
+  /** FLUSHALL. */
+  wipe(): void {
+    wipe(this.state);
+    this.wake();
+  }
+
+  /** The process dies and starts again. */
+  restart(keep: 'all' | 'none' | number): void {
+    this.starts += 1;
+    restart(this.state, `run-${this.id}-${this.starts}`, { keep });
+    this.wake();
+  }
+
+  /** Calls back once, at the next change of the stream. */
+  onceWoken(run: () => void): () => void {
+    this.wakers.add(run);
+    return () => this.wakers.delete(run);
+  }
+
+  onHint(listener: (hint: Hint) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** What a keyspace event of an expired lock would say; the simulator calls it when it wants that to be heard. */
+  hint(hint: Hint): void {
+    for (const listener of [...this.listeners]) listener(hint);
+  }
+
+  private wake(): void {
+    const woken = [...this.wakers];
+    this.wakers.clear();
+    for (const run of woken) run();
+  }
+}
+
+export class MemoryNode implements NodePort {
+  readonly id: string;
+  readonly url: string;
+  private readonly identity: MemoryIdentity;
+  private readonly endings = new Set<() => void>();
+
+  constructor(readonly server: MemoryServer, identity: ClusterIdentity, private readonly clock: Clock, id = server.id) {
+    this.id = id;
+    this.url = `memory://${server.id}`;
+    this.identity = memoryIdentity(identity);
+  }
+
+  get connectionGeneration(): number {
+    return this.server.starts;
+  }
+
+  call<C extends NodeCall>(call: C, _limitMs: number): Promise<ReplyTo<C>> {
+    return Promise.resolve(this.server.apply(call, this.identity, this.id));
+  }
+
+  async backfill(batch: BackfillBatch, _limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]> {
+    const replies: ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[] = [];
+    const { owner, epoch, ttlMs, mode } = batch;
+    for (const { block, entryEpoch } of batch.blocks) {
+      const reply = this.server.apply({ script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }, this.identity, this.id);
+      replies.push(reply);
+      if (reply.outcome !== 'accepted') break;
+    }
+    return replies;
+  }
+
+  async read(
+    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, _limitMs: number,
+  ): Promise<NodeReply<EntriesRead>> {
+    return this.answer(applyRead(this.server.state, range));
+  }
+
+  tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>> {
+    return new Promise((resolve) => {
+      let cancelTimer = (): void => undefined;
+      let cancelWake = (): void => undefined;
+      const finish = (read: EntriesRead): void => {
+        cancelTimer();
+        cancelWake();
+        this.endings.delete(end);
+        resolve(this.answer(read));
+      };
+      const end = (): void => finish({ entries: [], damaged: [], lastId: '' });
+      const look = (): void => {
+        const read = entriesAfter(this.server.state, afterId, limit);
+        if (read.lastId !== '') finish(read);
+        else cancelWake = this.server.onceWoken(look);
+      };
+      this.endings.add(end);
+      cancelTimer = this.clock.after(waitMs, end);
+      look();
+    });
+  }
+
+  onHint(listener: (hint: Hint) => void): () => void {
+    return this.server.onHint(listener);
+  }
+
+  async close(): Promise<void> {
+    for (const end of [...this.endings]) end();
+  }
+
+  private answer(read: EntriesRead): NodeReply<EntriesRead> {
+    return { outcome: 'accepted', incarnation: this.server.state.record?.incarnation ?? '', value: read };
+  }
+}
+
+/** The generation is the part of `cluster` after its last dot; the genesis hash is of the cluster and lane alone. */
+export function memoryIdentity(identity: ClusterIdentity): MemoryIdentity {
+  const dot = identity.cluster.lastIndexOf('.');
+  return { cluster: identity.cluster, genesis: genesisHash(dot < 0 ? identity.cluster : identity.cluster.slice(0, dot), identity.lane) };
+}

@@ -1,0 +1,522 @@
+// The twin of lua/: every script of docs/PROTOCOL.md section 4 as a synchronous function that changes a plain state.
+// The exhaustive model, the simulator and the contract suite run it; the contract suite holds it equal to real Redis.
+// Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before the last check.
+import {
+  sequencerOf,
+  type AdmissionState, type Block, type CallResult, type EntriesRead, type Epoch, type Expectation, type Hash, type HeadFacts, type Height,
+  type NodeCall, type NodeReply, type NodeView, type Owner, type RefusalDetail, type RefusalReason, type Refused, type ReplyTo,
+} from '../../src/core/protocol/words.js';
+import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
+
+export interface MemoryIdentity {
+  /** `<clusterId>.<generation>`. */
+  cluster: string;
+  /** genesisHash(clusterId, lane). */
+  genesis: Hash;
+}
+
+/** Switches single rules off, so that the model can show that each is needed. */
+export interface Mutant {
+  /** claim and write_block do not ask who holds the lock. */
+  noOwnerCheck?: boolean;
+  /** A lower epoch is let in (and an equal one from anybody). */
+  noEpochCheck?: boolean;
+  /** A second tenure is let in at an equal epoch. */
+  noClaimantRule?: boolean;
+  /** HEIGHT_EXISTS is answered as accepted. */
+  existsIsVote?: boolean;
+  /** A node that lost its memory takes part again. */
+  noAdmissionCheck?: boolean;
+  /** An uncommitted head is never replaced. */
+  noSupersede?: boolean;
+  /** promote_leader does not compare the epoch it was aimed at. */
+  repeatPromotionAtAnyEpoch?: boolean;
+  /** begin_admission takes nonces that were used. */
+  reuseNonces?: boolean;
+}
+
+const NONE: Mutant = {};
+export const MAX_EPOCH_LEAP = 2 ** 32;
+const ORPHANS_KEPT = 100;
+
+type AnyReply = NodeReply<unknown>;
+
+/** Runs one script on `state` at the node's time `nowMs`. Never throws, never answers unknown. */
+export function applyCall<C extends NodeCall>(
+  state: MemoryNodeState, call: C, identity: MemoryIdentity, nodeId: string, nowMs: number, mutant: Mutant = NONE,
+): ReplyTo<C> {
+  return run(state, call, identity, nodeId, nowMs, mutant) as ReplyTo<C>;
+}
+
+function run(s: MemoryNodeState, call: NodeCall, identity: MemoryIdentity, nodeId: string, now: number, mutant: Mutant): AnyReply {
+  expire(s, now);
+  if (call.script === 'inspect') return accepted(s, viewOf(s, identity, nodeId, now));
+  const foreign = wrongCluster(s, identity, nodeId);
+  if (foreign !== null) return foreign;
+  switch (call.script) {
+    case 'release_lock': return releaseLock(s, call, now);
+    case 'bootstrap_prepare': return bootstrapPrepare(s, call.nonce, identity, nodeId);
+    case 'bootstrap_commit': return bootstrapCommit(s, call.nonce);
+    case 'begin_admission': return beginAdmission(s, call, identity, nodeId, mutant);
+    case 'backfill': return backfill(s, call);
+    case 'admit': return admit(s, call, now, mutant);
+    case 'announce': return announce(s, call, now);
+    case 'audit': return audit(s, call);
+    default: break;
+  }
+  const notAdmitted = admissionRefusal(s, identity, nodeId, mutant);
+  if (notAdmitted !== null) return notAdmitted;
+  const record = s.record as MemoryRecord;
+  switch (call.script) {
+    case 'promote_leader': return promoteLeader(s, record, call, now, mutant);
+    case 'claim': return claim(s, record, call, now, mutant);
+    case 'write_block': return writeBlock(s, record, call, now, mutant);
+    case 'rebase': return rebase(s, record, call, mutant);
+    case 'raise_epoch': return raiseEpoch(s, record, call);
+    case 'set_hold': return setHold(s, call, now);
+    case 'clear_hold': return clearHold(s, call);
+    case 'request_leader': return requestLeader(s, call, now);
+    case 'clear_request': return clearRequest(s, call.id);
+  }
+}
+
+// --- what every script shares -------------------------------------------------------------------------------------------------
+
+function accepted<T>(s: MemoryNodeState, value: T): NodeReply<T> {
+  return { outcome: 'accepted', incarnation: s.record === null ? '' : s.record.incarnation, value };
+}
+
+function refused(reason: RefusalReason, detail: RefusalDetail = {}): Refused {
+  return { outcome: 'refused', reason, detail };
+}
+
+function expire(s: MemoryNodeState, now: number): void {
+  if (s.lock !== null && s.lock.expiresAtMs !== null && s.lock.expiresAtMs <= now) s.lock = null;
+  if (s.hold !== null && s.hold.expiresAtMs <= now) s.hold = null;
+  if (s.handover !== null && s.handover.expiresAtMs <= now) s.handover = null;
+  if (s.request !== null && s.request.expiresAtMs <= now) s.request = null;
+  for (const known of s.sequencers) {
+    if (known.expiresAtMs <= now) {
+      s.sequencers = s.sequencers.filter((one) => one.expiresAtMs > now);
+      break;
+    }
+  }
+}
+
+function lockUntil(s: MemoryNodeState, owner: Owner, ttlMs: number, now: number): void {
+  const expiresAtMs = ttlMs === Infinity ? null : now + ttlMs;
+  if (s.lock === null || s.lock.owner !== owner || s.lock.expiresAtMs !== expiresAtMs) s.lock = { owner, expiresAtMs };
+}
+
+function pttl(expiresAtMs: number | null, now: number): number {
+  return expiresAtMs === null ? -1 : Math.ceil(expiresAtMs - now);
+}
+
+function wrongCluster(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string): Refused | null {
+  const record = s.record;
+  if (record === null) return null;
+  if (record.cluster !== identity.cluster) return refused('WRONG_CLUSTER', { why: 'cluster', actual: record.cluster });
+  if (record.node !== nodeId) return refused('WRONG_CLUSTER', { why: 'node', actual: record.node });
+  return null;
+}
+
+/** What the node thinks of its own memory, the record's identity aside. */
+function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
+  const record = s.record;
+  if (record === null) return s.lock === null && s.epoch === null && s.entries.length === 0 ? 'pristine' : 'wiped';
+  if (record.pending !== '') return record.pending.startsWith('bootstrap:') ? 'bootstrap' : 'admitting';
+  if (record.run !== s.runId) return 'restarted';
+  return consistent(s, record) ? 'admitted' : 'damaged';
+}
+
+function consistent(s: MemoryNodeState, record: MemoryRecord): boolean {
+  if (s.epoch === null || s.entries.length !== record.head - record.floor) return false;
+  if (s.entries.length === 0) return true;
+  const last = s.entries[s.entries.length - 1] as MemoryEntry;
+  return last.height === record.head && last.epoch === record.headEpoch;
+}
+
+const NOT_ADMITTED: Record<string, Refused> = Object.fromEntries(
+  ['wiped', 'restarted', 'damaged', 'bootstrap', 'admitting'].map((why) => [why, refused('NOT_ADMITTED', { why })]),
+);
+
+function admissionRefusal(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, mutant: Mutant): Refused | null {
+  const memory = memoryOf(s);
+  if (memory === 'admitted') return null;
+  if (mutant.noAdmissionCheck) {
+    if (s.record === null) s.record = freshRecord(identity.cluster, nodeId, s.runId, identity.genesis);
+    s.record.run = s.runId;
+    if (s.epoch === null) s.epoch = 0;
+    return null;
+  }
+  return NOT_ADMITTED[memory === 'pristine' ? 'wiped' : memory] as Refused;
+}
+
+/** I3, and the owner check before it. */
+function fencing(s: MemoryNodeState, record: MemoryRecord, owner: Owner, epoch: Epoch, mutant: Mutant, freeWillDo = false): Refused | null {
+  if (!mutant.noOwnerCheck && (s.lock === null ? !freeWillDo : s.lock.owner !== owner)) {
+    return refused('FENCING_ERROR', s.lock === null ? { check: 'lock' } : { check: 'lock', holder: s.lock.owner });
+  }
+  return mayAct(s, record, owner, epoch, mutant) ? null : refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+}
+
+function mayAct(s: MemoryNodeState, record: MemoryRecord, owner: Owner, epoch: Epoch, mutant: Mutant): boolean {
+  const current = s.epoch as Epoch;
+  if (epoch > current || mutant.noEpochCheck) return true;
+  return epoch === current && (mutant.noClaimantRule === true || record.claimant === owner);
+}
+
+function promise(s: MemoryNodeState, record: MemoryRecord, owner: Owner, epoch: Epoch): void {
+  if (epoch > (s.epoch as Epoch)) s.epoch = epoch;
+  record.claimant = owner;
+}
+
+function headFacts(record: MemoryRecord): HeadFacts {
+  return { head: record.head, headEpoch: record.headEpoch, headHash: record.headHash, floor: record.floor, floorHash: record.floorHash };
+}
+
+function entryOf(block: Block, epoch: Epoch, owner: Owner): MemoryEntry {
+  return {
+    height: block.height, epoch, hash: block.hash, parent: block.parent, timestamp: block.timestamp, owner, data: block.data, damage: '',
+  };
+}
+
+function setHead(record: MemoryRecord, height: Height, epoch: Epoch, hash: Hash): void {
+  record.head = height;
+  record.headEpoch = epoch;
+  record.headHash = hash;
+}
+
+function setAside(s: MemoryNodeState, nonce: string): void {
+  if (s.entries.length > 0) s.aside = { nonce, entries: s.entries };
+  s.entries = [];
+}
+
+type Call<S extends NodeCall['script']> = Extract<NodeCall, { script: S }>;
+type Reply<S extends NodeCall['script']> = NodeReply<CallResult[S]>;
+
+// --- leadership ---------------------------------------------------------------------------------------------------------------
+
+function promoteLeader(s: MemoryNodeState, record: MemoryRecord, call: Call<'promote_leader'>, now: number, mutant: Mutant): Reply<'promote_leader'> {
+  const renewed = s.lock !== null && call.previousOwner !== undefined && s.lock.owner === call.previousOwner;
+  if (!renewed) {
+    if (s.hold !== null) return refused('HELD', { by: s.hold.by, why: s.hold.reason, pttlMs: pttl(s.hold.expiresAtMs, now) });
+    if (s.handover !== null && s.handover.to !== sequencerOf(call.owner)) {
+      return refused('HANDOVER', { to: s.handover.to, pttlMs: pttl(s.handover.expiresAtMs, now) });
+    }
+    if (s.lock !== null) return refused('LOCK_HELD', { holder: s.lock.owner, pttlMs: pttl(s.lock.expiresAtMs, now) });
+  }
+  const epoch = s.epoch as Epoch;
+  if (epoch !== call.expectedEpoch && !mutant.repeatPromotionAtAnyEpoch) return refused('EPOCH_MOVED', { epoch });
+  lockUntil(s, call.owner, call.ttlMs, now);
+  s.epoch = epoch + 1;
+  record.claimant = call.owner;
+  return accepted(s, { epoch: epoch + 1 });
+}
+
+function claim(s: MemoryNodeState, record: MemoryRecord, call: Call<'claim'>, now: number, mutant: Mutant): Reply<'claim'> {
+  const fenced = fencing(s, record, call.owner, call.epoch, mutant, call.acquireTtlMs !== undefined);
+  if (fenced !== null) return fenced;
+  if (s.lock === null && call.acquireTtlMs !== undefined) lockUntil(s, call.owner, call.acquireTtlMs, now);
+  promise(s, record, call.owner, call.epoch);
+  return accepted(s, headFacts(record));
+}
+
+function releaseLock(s: MemoryNodeState, call: Call<'release_lock'>, now: number): Reply<'release_lock'> {
+  if (s.lock === null) return refused('FENCING_ERROR', { check: 'lock' });
+  if (s.lock.owner !== call.owner) return refused('FENCING_ERROR', { check: 'lock', holder: s.lock.owner });
+  s.lock = null;
+  if (call.handover !== undefined) s.handover = { to: call.handover.to, expiresAtMs: now + call.handover.ttlMs };
+  return accepted(s, {});
+}
+
+function raiseEpoch(s: MemoryNodeState, record: MemoryRecord, call: Call<'raise_epoch'>): Reply<'raise_epoch'> {
+  if (call.value > call.highestSeen + MAX_EPOCH_LEAP) return refused('BAD_ARGUMENT');
+  const epoch = s.epoch as Epoch;
+  if (epoch >= call.value) return accepted(s, { epoch });
+  const forHolder = s.lock !== null && s.lock.owner === call.ofOwner;
+  if (s.lock !== null && !forHolder && !call.mayDepose) return refused('WOULD_DEPOSE', { holder: s.lock.owner });
+  s.epoch = call.value;
+  record.claimant = forHolder ? (call.ofOwner as Owner) : '';
+  return accepted(s, { epoch: call.value });
+}
+
+// --- blocks -------------------------------------------------------------------------------------------------------------------
+
+function writeBlock(s: MemoryNodeState, record: MemoryRecord, call: Call<'write_block'>, now: number, mutant: Mutant): Reply<'write_block'> {
+  const { block, entryEpoch } = call;
+  const height = block.height;
+  if (entryEpoch > call.epoch || (call.trim !== undefined && call.trim.to > height - 2)) return refused('BAD_ARGUMENT');
+  const fenced = fencing(s, record, call.owner, call.epoch, mutant);
+  if (fenced !== null) return fenced;
+
+  if (height <= record.floor) return refused('TRIMMED', { floor: record.floor });
+  if (height > record.head + 1) return refused('GAP', { head: record.head });
+  if (height === record.head + 1) {
+    if (block.parent !== record.headHash) {
+      return refused('PARENT_MISMATCH', { head: record.head, epoch: record.headEpoch, hash: record.headHash });
+    }
+    if (call.trim !== undefined) trim(s, record, call.trim.to, call.trim.hash);
+    s.entries.push(entryOf(block, entryEpoch, call.owner));
+    setHead(record, height, entryEpoch, block.hash);
+  } else if (height < record.head) {
+    const there = s.entries[height - record.floor - 1] as MemoryEntry;
+    if (there.hash !== block.hash) return refused('CONFLICT', { epoch: there.epoch, hash: there.hash });
+  } else if (record.headHash === block.hash) {
+    if (record.headEpoch < entryEpoch) replaceHead(s, record, block, entryEpoch, call.owner);
+  } else {
+    if (record.headEpoch === entryEpoch) return refused('CONFLICT', { epoch: record.headEpoch, hash: record.headHash });
+    if (record.headEpoch > entryEpoch || call.mode === 'append' || mutant.noSupersede) {
+      if (mutant.existsIsVote) return accepted(s, { head: record.head });
+      return refused('HEIGHT_EXISTS', { epoch: record.headEpoch, hash: record.headHash });
+    }
+    const there = s.entries[s.entries.length - 1] as MemoryEntry;
+    if (there.parent !== block.parent) return refused('CONFLICT', { epoch: there.epoch, hash: there.hash });
+    const orphans = s.orphans.length < ORPHANS_KEPT ? s.orphans : s.orphans.slice(1);
+    s.orphans = [...orphans, { entry: there, supersededBy: block.hash, atMs: now }];
+    replaceHead(s, record, block, entryEpoch, call.owner);
+  }
+  promise(s, record, call.owner, call.epoch);
+  if (!mutant.noOwnerCheck || s.lock?.owner === call.owner) lockUntil(s, call.owner, call.ttlMs, now);
+  return accepted(s, s.request === null ? { head: record.head } : { head: record.head, request: s.request.request });
+}
+
+function replaceHead(s: MemoryNodeState, record: MemoryRecord, block: Block, entryEpoch: Epoch, owner: Owner): void {
+  s.entries[s.entries.length - 1] = entryOf(block, entryEpoch, owner);
+  setHead(record, block.height, entryEpoch, block.hash);
+}
+
+function trim(s: MemoryNodeState, record: MemoryRecord, to: Height, hash: Hash): void {
+  if (to <= record.floor) return;
+  s.entries.splice(0, to - record.floor);
+  record.floor = to;
+  record.floorHash = hash;
+}
+
+function rebase(s: MemoryNodeState, record: MemoryRecord, call: Call<'rebase'>, mutant: Mutant): Reply<'rebase'> {
+  const fenced = fencing(s, record, call.owner, call.epoch, mutant);
+  if (fenced !== null) return fenced;
+  if (record.head >= call.floor) return refused('NOT_BEHIND', { head: record.head });
+  setAside(s, call.nonce);
+  record.floor = call.floor;
+  record.floorHash = call.floorHash;
+  setHead(record, call.floor, 0, call.floorHash);
+  promise(s, record, call.owner, call.epoch);
+  return accepted(s, headFacts(record));
+}
+
+// --- admission (section 8) ----------------------------------------------------------------------------------------------------
+
+function bootstrapPrepare(s: MemoryNodeState, nonce: string, identity: MemoryIdentity, nodeId: string): Reply<'bootstrap_prepare'> {
+  if (s.record !== null && s.record.pending === `bootstrap:${nonce}`) return accepted(s, {});
+  if (memoryOf(s) !== 'pristine') return refused('NOT_PRISTINE', { why: memoryOf(s) });
+  s.record = { ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis), pending: `bootstrap:${nonce}` };
+  return accepted(s, {});
+}
+
+function bootstrapCommit(s: MemoryNodeState, nonce: string): Reply<'bootstrap_commit'> {
+  const record = s.record;
+  if (record !== null && record.incarnation === nonce && memoryOf(s) === 'admitted' && s.epoch === 0) return accepted(s, {});
+  if (record === null || record.pending !== `bootstrap:${nonce}`) return refused('STALE_NONCE', { actual: record?.pending ?? '' });
+  if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
+  record.pending = '';
+  record.incarnation = nonce;
+  s.epoch = 0;
+  return accepted(s, {});
+}
+
+function beginAdmission(
+  s: MemoryNodeState, call: Call<'begin_admission'>, identity: MemoryIdentity, nodeId: string, mutant: Mutant,
+): Reply<'begin_admission'> {
+  const record = s.record;
+  if (record !== null) {
+    if (record.usedNonces.includes(call.nonce) && !mutant.reuseNonces) return refused('STALE_NONCE', { actual: record.pending });
+    const memory = memoryOf(s);
+    if (memory === 'bootstrap') return NOT_ADMITTED.bootstrap as Refused;
+    if (memory === 'admitted') {
+      const fenced = fencing(s, record, call.owner, call.epoch, mutant);
+      if (fenced !== null) return fenced;
+    } else if (memory === 'admitting' && !unfinishedMayBeTaken(record, call)) {
+      return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
+    }
+  }
+  // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
+  if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  setAside(s, call.nonce);
+  const used = record?.usedNonces ?? [];
+  s.record = {
+    ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis),
+    claimant: record?.claimant ?? '',
+    head: call.floor, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash,
+    pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce],
+  };
+  return accepted(s, {});
+}
+
+function unfinishedMayBeTaken(record: MemoryRecord, call: { owner: Owner; epoch: Epoch }): boolean {
+  return call.epoch > record.pendingEpoch || (call.epoch === record.pendingEpoch && record.pendingOwner === call.owner);
+}
+
+/** The admission that `nonce` began is still under way, is this tenure's, and the server has not restarted since. */
+function admissionUnderWay(s: MemoryNodeState, call: { nonce: string; owner: Owner; epoch: Epoch }): Refused | null {
+  const record = s.record;
+  if (record === null) return NOT_ADMITTED.wiped as Refused;
+  if (record.pending !== call.nonce) return refused('STALE_NONCE', { actual: record.pending });
+  if (record.pendingOwner !== call.owner || record.pendingEpoch !== call.epoch) {
+    return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
+  }
+  if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
+  return null;
+}
+
+function backfill(s: MemoryNodeState, call: Call<'backfill'>): Reply<'backfill'> {
+  const { block, entryEpoch } = call;
+  if (entryEpoch > call.epoch) return refused('BAD_ARGUMENT');
+  const stale = admissionUnderWay(s, call);
+  if (stale !== null) return stale;
+  const record = s.record as MemoryRecord;
+  const height = block.height;
+  if (height <= record.floor) return refused('TRIMMED', { floor: record.floor });
+  if (height > record.head + 1) return refused('GAP', { head: record.head });
+  if (height <= record.head) {
+    const there = s.entries[height - record.floor - 1] as MemoryEntry;
+    if (there.hash !== block.hash) return refused('CONFLICT', { epoch: there.epoch, hash: there.hash });
+    return accepted(s, { head: record.head });
+  }
+  if (block.parent !== record.headHash) {
+    return refused('PARENT_MISMATCH', { head: record.head, epoch: record.headEpoch, hash: record.headHash });
+  }
+  s.entries.push(entryOf(block, entryEpoch, call.owner));
+  setHead(record, height, entryEpoch, block.hash);
+  return accepted(s, { head: height });
+}
+
+function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mutant): Reply<'admit'> {
+  const stale = admissionUnderWay(s, call);
+  if (stale !== null) return stale;
+  const record = s.record as MemoryRecord;
+  if ((s.epoch ?? 0) > call.epoch && !mutant.noEpochCheck) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  if (record.head !== call.head || record.headHash !== call.headHash) return refused('NOT_READY', { head: record.head, hash: record.headHash });
+  record.pending = '';
+  record.pendingOwner = '';
+  record.pendingEpoch = 0;
+  record.incarnation = call.nonce;
+  record.claimant = call.owner;
+  s.epoch = call.epoch;
+  lockUntil(s, call.owner, call.ttlMs, now);
+  return accepted(s, headFacts(record));
+}
+
+// --- operators ----------------------------------------------------------------------------------------------------------------
+
+function unexpected(s: MemoryNodeState, expect: Expectation | undefined): Refused | null {
+  if (expect === undefined) return null;
+  const leader = s.lock === null ? '' : sequencerOf(s.lock.owner);
+  if (expect.leader !== undefined && expect.leader !== leader) return refused('EXPECTATION', { why: 'leader', actual: leader });
+  const epoch = s.epoch ?? 0;
+  if (expect.epoch !== undefined && expect.epoch !== epoch) return refused('EXPECTATION', { why: 'epoch', actual: String(epoch) });
+  return null;
+}
+
+function setHold(s: MemoryNodeState, call: Call<'set_hold'>, now: number): Reply<'set_hold'> {
+  const other = unexpected(s, call.expect);
+  if (other !== null) return other;
+  s.hold = { by: call.by, reason: call.reason, expiresAtMs: now + call.ttlMs };
+  return accepted(s, {});
+}
+
+function clearHold(s: MemoryNodeState, call: Call<'clear_hold'>): Reply<'clear_hold'> {
+  const other = unexpected(s, call.expect);
+  if (other !== null) return other;
+  s.hold = null;
+  return accepted(s, {});
+}
+
+function requestLeader(s: MemoryNodeState, call: Call<'request_leader'>, now: number): Reply<'request_leader'> {
+  const other = unexpected(s, call.expect);
+  if (other !== null) return other;
+  s.request = { request: { ...call.request }, expiresAtMs: now + call.ttlMs };
+  return accepted(s, {});
+}
+
+function clearRequest(s: MemoryNodeState, id: string): Reply<'clear_request'> {
+  if (s.request !== null && s.request.request.id === id) s.request = null;
+  return accepted(s, {});
+}
+
+function announce(s: MemoryNodeState, call: Call<'announce'>, now: number): Reply<'announce'> {
+  const mine = { presence: { ...call.presence, extra: { ...call.presence.extra } }, expiresAtMs: now + call.ttlMs };
+  s.sequencers = [...s.sequencers.filter((one) => one.presence.id !== call.presence.id), mine]
+    .sort((a, b) => (a.presence.id < b.presence.id ? -1 : 1));
+  return accepted(s, {});
+}
+
+function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
+  s.audit = [...s.audit, { ...call.record }].slice(-call.maxRecords);
+  return accepted(s, {});
+}
+
+// --- reading ------------------------------------------------------------------------------------------------------------------
+
+function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
+  const record = s.record;
+  const foreign = wrongCluster(s, identity, nodeId) !== null;
+  return {
+    ...(record === null ? { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' } : headFacts(record)),
+    admission: foreign ? 'foreign' : memoryOf(s),
+    admissionWhy: '',
+    cluster: record?.cluster ?? '',
+    node: record?.node ?? '',
+    incarnation: record?.incarnation ?? '',
+    pending: record?.pending ?? '',
+    admittedRunId: record?.run ?? '',
+    runId: s.runId,
+    lock: s.lock === null ? null : { owner: s.lock.owner, pttlMs: pttl(s.lock.expiresAtMs, now) },
+    epoch: s.epoch ?? 0,
+    claimant: record?.claimant ?? '',
+    length: s.entries.length,
+    hold: s.hold === null ? null : { by: s.hold.by, reason: s.hold.reason, pttlMs: pttl(s.hold.expiresAtMs, now) },
+    handover: s.handover === null ? null : { to: s.handover.to, pttlMs: pttl(s.handover.expiresAtMs, now) },
+    request: s.request === null ? null : { ...s.request.request },
+    sequencers: s.sequencers.map((one) => ({ ...one.presence, pttlMs: pttl(one.expiresAtMs, now) })),
+    timeMs: Math.floor(now),
+    info: {},
+  };
+}
+
+export function entryId(entry: { height: Height; epoch: Epoch }): string {
+  return `${entry.height}-${entry.epoch}`;
+}
+
+/** Entries from..to as NodePort.read gives them. */
+export function applyRead(
+  s: MemoryNodeState, range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
+): EntriesRead {
+  let chosen = s.entries.filter((entry) => entry.height >= range.from && entry.height <= range.to);
+  if (range.newestFirst) chosen.reverse();
+  chosen = chosen.slice(0, range.limit);
+  return present(chosen, range.data);
+}
+
+/** Entries with an id above `afterId` ('' = all), oldest first. */
+export function entriesAfter(s: MemoryNodeState, afterId: string, limit: number): EntriesRead {
+  const [height = -1, epoch = -1] = afterId === '' ? [] : afterId.split('-').map(Number);
+  const after = s.entries.filter((entry) => entry.height > height || (entry.height === height && entry.epoch > epoch));
+  return present(after.slice(0, limit), true);
+}
+
+function present(chosen: MemoryEntry[], withData: boolean): EntriesRead {
+  const read: EntriesRead = { entries: [], damaged: [], lastId: '' };
+  for (const entry of chosen) {
+    read.lastId = entryId(entry);
+    // A wrong hash shows only to a reader that has the payload; scripts and header reads cannot see it.
+    if (entry.damage !== '' && withData) {
+      read.damaged.push({ id: entryId(entry), height: entry.height, why: entry.damage });
+      continue;
+    }
+    const { height, epoch, hash, parent, timestamp, owner, data } = entry;
+    const header = { height, hash, parent, timestamp, epoch, owner, size: data.length };
+    read.entries.push(withData ? { ...header, data } : header);
+  }
+  return read;
+}

@@ -1,0 +1,128 @@
+// One node's data as a plain value: what the keys of docs/PROTOCOL.md section 2 hold, in a form that can be cloned and compared.
+// Entries, locks and every other nested object except `record` are never changed in place, only replaced, so that a clone may share them.
+import type { Epoch, Hash, Height, LeaderRequest, Owner, Presence } from '../../src/core/protocol/words.js';
+
+export interface MemoryEntry {
+  readonly height: Height;
+  readonly epoch: Epoch;
+  readonly hash: Hash;
+  readonly parent: Hash;
+  readonly timestamp: number;
+  readonly owner: Owner;
+  readonly data: Uint8Array;
+  /** '' or why a reader that checks it must call it damaged; the scripts cannot see it. */
+  readonly damage: string;
+}
+
+export interface MemoryLock {
+  readonly owner: Owner;
+  /** null: it never expires by itself (the exhaustive model frees locks on its own). */
+  readonly expiresAtMs: number | null;
+}
+
+/** `seq:node:admission`. The only nested object that scripts change in place. */
+export interface MemoryRecord {
+  cluster: string;
+  node: string;
+  run: string;
+  incarnation: string;
+  claimant: Owner;
+  head: Height;
+  headEpoch: Epoch;
+  headHash: Hash;
+  floor: Height;
+  floorHash: Hash;
+  /** Nonce of a re-admission under way, `bootstrap:<nonce>` of a bootstrap, '' of neither. */
+  pending: string;
+  pendingOwner: Owner;
+  pendingEpoch: Epoch;
+  /** Nonces of admissions begun here. */
+  usedNonces: readonly string[];
+}
+
+export interface MemoryNodeState {
+  runId: string;
+  lock: MemoryLock | null;
+  epoch: Epoch | null;
+  record: MemoryRecord | null;
+  /** The block stream, oldest first. */
+  entries: MemoryEntry[];
+  orphans: readonly { readonly entry: MemoryEntry; readonly supersededBy: Hash; readonly atMs: number }[];
+  /** The newest stream that was set aside. */
+  aside: { readonly nonce: string; readonly entries: readonly MemoryEntry[] } | null;
+  hold: { readonly by: string; readonly reason: string; readonly expiresAtMs: number } | null;
+  handover: { readonly to: string; readonly expiresAtMs: number } | null;
+  request: { readonly request: LeaderRequest; readonly expiresAtMs: number } | null;
+  sequencers: readonly { readonly presence: Omit<Presence, 'pttlMs'>; readonly expiresAtMs: number }[];
+  audit: readonly Record<string, string>[];
+}
+
+/** A server without any key of ours. */
+export function emptyNodeState(runId: string): MemoryNodeState {
+  return {
+    runId, lock: null, epoch: null, record: null, entries: [], orphans: [], aside: null,
+    hold: null, handover: null, request: null, sequencers: [], audit: [],
+  };
+}
+
+/** A node right after bootstrap: admitted, floor 0, epoch 0. */
+export function newNodeState(id: string, cluster: string, genesis: Hash, runId = `run-${id}`, nonce = 'boot'): MemoryNodeState {
+  const state = emptyNodeState(runId);
+  state.epoch = 0;
+  state.record = { ...freshRecord(cluster, id, runId, genesis), incarnation: nonce };
+  return state;
+}
+
+export function freshRecord(cluster: string, node: string, run: string, genesis: Hash): MemoryRecord {
+  return {
+    cluster, node, run, incarnation: '', claimant: '', head: 0, headEpoch: 0, headHash: genesis, floor: 0, floorHash: genesis,
+    pending: '', pendingOwner: '', pendingEpoch: 0, usedNonces: [],
+  };
+}
+
+export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
+  const r = s.record;
+  return {
+    runId: s.runId,
+    lock: s.lock,
+    epoch: s.epoch,
+    record: r === null ? null : {
+      cluster: r.cluster, node: r.node, run: r.run, incarnation: r.incarnation, claimant: r.claimant,
+      head: r.head, headEpoch: r.headEpoch, headHash: r.headHash, floor: r.floor, floorHash: r.floorHash,
+      pending: r.pending, pendingOwner: r.pendingOwner, pendingEpoch: r.pendingEpoch, usedNonces: r.usedNonces,
+    },
+    entries: s.entries.slice(),
+    orphans: s.orphans,
+    aside: s.aside,
+    hold: s.hold,
+    handover: s.handover,
+    request: s.request,
+    sequencers: s.sequencers,
+    audit: s.audit,
+  };
+}
+
+/** FLUSHALL: every key is gone, the process runs on. */
+export function wipe(s: MemoryNodeState): void {
+  Object.assign(s, emptyNodeState(s.runId));
+}
+
+/**
+ * The server process starts again under a new run id. keep 'all': everything written survived; 'none': nothing did;
+ * a number: that many newest entries are lost, and the record agrees with what is left (a snapshot from before them).
+ */
+export function restart(s: MemoryNodeState, newRunId: string, options: { keep: 'all' | 'none' | number }): void {
+  s.runId = newRunId;
+  if (options.keep === 'all') return;
+  if (options.keep === 'none') {
+    wipe(s);
+    return;
+  }
+  s.entries = s.entries.slice(0, Math.max(0, s.entries.length - options.keep));
+  const record = s.record;
+  if (record === null) return;
+  const last = s.entries[s.entries.length - 1];
+  record.head = last?.height ?? record.floor;
+  record.headEpoch = last?.epoch ?? 0;
+  record.headHash = last?.hash ?? record.floorHash;
+}
