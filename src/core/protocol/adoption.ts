@@ -1,0 +1,134 @@
+// What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block with the highest epoch at the
+// greatest claimed head is the only one that can have been committed there; everything below it is proven by it (I5).
+import { backOff, end, oursCount, setStanding } from './ending.js';
+import type { Candidate, Effect, LocalChain, TenureEvent, TenureState } from './tenure-state.js';
+import type { Block, EntriesRead, NodeReply } from './words.js';
+
+/** Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every read and tick. */
+export function adoptAfterClaims(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
+  if (oursCount(state) < state.settings.quorum) return end(state, 'CLAIM_LOST', 'too few of the claimed nodes hold an undamaged head', out);
+  if (state.nodes.some((track) => track.busy?.kind === 'read')) return;
+  const local = chain.head();
+  const { height, candidates } = (state.adopt ??= candidatesOf(state));
+  const best = candidates[0]!;
+
+  if (height < local.height) {
+    out.push({
+      type: 'alarm', code: 'STORE_AHEAD', height: local.height,
+      reason: `this store holds committed block ${local.height}, the claimed quorum ends at ${height}: nodes lost data they had acknowledged; it is proposed again from the store`,
+    });
+    state.committed = { height, hash: chain.hashAt(height) ?? '' };
+    return settle(state, local.height, out);
+  }
+  if (height === local.height && best.hash === local.hash) return settle(state, height, out);
+  if (best.epoch === Infinity) {
+    // An empty stream's floor is committed, and its data is on no node: a peer must have it.
+    return height === local.height
+      ? end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash), out)
+      : end(state, 'BEHIND', `the nodes' floor is ${height}, this store ends at ${local.height}: blocks between must come from a peer first`, out);
+  }
+  if (height - local.height > state.settings.maxAdopt) {
+    return end(state, 'BEHIND', `this store ends at ${local.height}, the nodes' head is ${height}: it must catch up before it can lead`, out);
+  }
+  askForCandidate(state, best, Math.min(local.height + 1, height), height, now, out);
+}
+
+function candidatesOf(state: TenureState): { height: number; candidates: Candidate[] } {
+  const ours = state.nodes.map((track, node) => ({ track, node })).filter(({ track }) => track.standing === 'ours');
+  const height = Math.max(...ours.map(({ track }) => track.head));
+  const byHash = new Map<string, Candidate>();
+  for (const { track, node } of ours) {
+    if (track.head !== height) continue;
+    const epoch = track.head === track.floor ? Infinity : track.headEpoch;
+    const known = byHash.get(track.headHash);
+    if (!known) byHash.set(track.headHash, { hash: track.headHash, epoch, nodes: [node] });
+    else {
+      known.epoch = Math.max(known.epoch, epoch);
+      known.nodes.push(node);
+    }
+  }
+  return { height, candidates: [...byHash.values()].sort((a, b) => b.epoch - a.epoch) };
+}
+
+function askForCandidate(state: TenureState, candidate: Candidate, from: number, to: number, now: number, out: Effect[]): void {
+  // The node that failed longest ago first: an unanswered read goes to another holder.
+  const node = [...candidate.nodes].filter((n) => now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy).sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
+  if (node === undefined) return; // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
+  state.nodes[node]!.busy = { id: state.nextId, kind: 'read', startedAt: now };
+  out.push({ type: 'read', node, id: state.nextId++, from, to });
+}
+
+export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, { type: 'read' }>, chain: LocalChain, out: Effect[]): void {
+  const track = state.nodes[event.node]!;
+  if (track.busy?.id !== event.id) return;
+  track.busy = null;
+  if (state.phase !== 'adopting' || !state.adopt) return;
+  if (event.reply.outcome !== 'accepted') return backOff(state, track, event.now);
+
+  const { height } = state.adopt;
+  const best = state.adopt.candidates[0]!;
+  const local = chain.head();
+  const first = Math.min(local.height + 1, height);
+  const read = checkRead(event.reply, first, height, best.hash);
+  if (read.verdict === 'damaged') {
+    out.push({ type: 'alarm', code: 'DAMAGED_ENTRY', node: event.node, height, reason: read.why });
+    setStanding(track, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`, out);
+    state.adopt = null;
+    return;
+  }
+  if (read.verdict === 'moved') return end(state, 'FENCED', `node ${event.node + 1} holds another block at height ${height} than it showed when claimed`, out);
+  if (height === local.height) return end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash), out);
+  if (read.blocks[0]!.parent !== local.hash) return end(state, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, read.blocks[0]!.parent), out);
+
+  const below = read.blocks.slice(0, -1);
+  const top = read.blocks.at(-1)!;
+  if (below.length > 0) out.push({ type: 'adopted', blocks: below });
+  const last = below.at(-1) ?? local;
+  state.committed = { height: last.height, hash: last.hash };
+  state.phase = 'settling';
+  state.settleTo = height;
+  state.adopt = null;
+  startBlock(state, top, true, event.now, undefined);
+}
+
+function checkRead(
+  reply: Extract<NodeReply<EntriesRead>, { outcome: 'accepted' }>, from: number, to: number, hash: string,
+): { verdict: 'good'; blocks: Block[] } | { verdict: 'damaged'; why: string } | { verdict: 'moved' } {
+  const { entries, damaged } = reply.value;
+  if (damaged.length > 0) return { verdict: 'damaged', why: `${damaged[0]!.id}: ${damaged[0]!.why}` };
+  const blocks: Block[] = [];
+  for (let height = from; height <= to; height++) {
+    const entry = entries[height - from];
+    if (!entry || entry.height !== height || !entry.data) return { verdict: 'damaged', why: `no entry at height ${height}` };
+    if (height > from && entry.parent !== blocks.at(-1)!.hash) return { verdict: 'damaged', why: `the entry at height ${height} does not link to the one below it` };
+    blocks.push({ height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data });
+  }
+  return blocks.at(-1)!.hash === hash ? { verdict: 'good', blocks } : { verdict: 'moved' };
+}
+
+/** Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the tenure leads. */
+function settle(state: TenureState, to: number, out: Effect[]): void {
+  state.phase = 'settling';
+  state.settleTo = to;
+  state.adopt = null;
+  nextToSettle(state, out);
+}
+
+/** Asks for the next block to re-propose, or starts leading. */
+export function nextToSettle(state: TenureState, out: Effect[]): void {
+  if (state.committed.height < state.settleTo) {
+    out.push({ type: 'load', height: state.committed.height + 1 });
+    return;
+  }
+  state.phase = 'leading';
+  out.push({ type: 'leading', epoch: state.epoch });
+  out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
+}
+
+export function startBlock(state: TenureState, block: Block, repair: boolean, now: number, trim: { to: number; hash: string } | undefined): void {
+  state.inflight = { block, repair, trim, startedAt: now, ackedAt: new Array<number>(state.nodes.length).fill(-1) };
+}
+
+function mismatch(height: number, mine: string, theirs: string): string {
+  return `at height ${height} this store holds ${mine.slice(0, 8)}, the nodes prove ${theirs.slice(0, 8)}: the two chains differ, nothing is proposed from it`;
+}

@@ -1,0 +1,31 @@
+// How a tenure ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to outlive the state).
+import type { Effect, NodeIndex, NodeTrack, Standing, TenureState } from './tenure-state.js';
+
+export function end(state: TenureState, code: string, reason: string, out: Effect[]): void {
+  if (state.phase === 'ended') return;
+  state.phase = 'ended';
+  state.ended = { code, reason };
+  out.push({ type: 'ended', end: state.ended });
+}
+
+/** Nodes that this tenure holds. */
+export function oursCount(state: TenureState): number {
+  let count = 0;
+  for (const track of state.nodes) if (track.standing === 'ours') count++;
+  return count;
+}
+
+/** Changes where a node stands and says so once. */
+export function setStanding(track: NodeTrack, node: NodeIndex, standing: Standing, why: string, out: Effect[]): void {
+  if (track.standing === standing && track.why === why) return;
+  track.standing = standing;
+  track.why = why;
+  out.push({ type: 'node', node, standing, why });
+}
+
+/** A pause that doubles with every failure in a row, up to ten node timeouts: a dead node costs little, a live one is back soon. */
+export function backOff(state: TenureState, track: NodeTrack, now: number): void {
+  const { retryMs, nodeTimeoutMs } = state.settings;
+  track.failures++;
+  track.retryAt = now + Math.min(retryMs * 2 ** Math.min(track.failures - 1, 10), nodeTimeoutMs * 10);
+}

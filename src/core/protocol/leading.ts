@@ -1,0 +1,269 @@
+// Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
+// brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
+// Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
+import { backOff, end, setStanding } from './ending.js';
+import { nextToSettle, startBlock } from './adoption.js';
+import { takeFacts } from './promotion.js';
+import { refusalText } from './refusals.js';
+import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
+import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './words.js';
+
+/** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
+export function propose(state: TenureState, block: Block, now: number, chain: LocalChain, out: Effect[]): void {
+  if (state.inflight || (state.phase !== 'leading' && state.phase !== 'settling') || state.stopping) return;
+  if (block.height !== state.committed.height + 1) return; // void: asked for before something else was committed
+  if (block.parent !== state.committed.hash) {
+    return end(state, 'BAD_PROPOSAL', `block ${block.height} names parent ${block.parent.slice(0, 8)}, the committed head is ${state.committed.hash.slice(0, 8)}`, out);
+  }
+  const settling = state.phase === 'settling';
+  startBlock(state, block, settling, now, settling ? undefined : chain.trimFor({ ...block, size: block.data.byteLength }));
+}
+
+/** Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can be regained. */
+export function pump(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+  if (state.phase !== 'settling' && state.phase !== 'leading') return;
+  const track = state.nodes[node]!;
+  if (track.busy || track.standing === 'quarantined') return;
+  if (now < track.retryAt) return;
+  if (track.standing !== 'ours') return lookAgain(state, node, now, out);
+
+  const { inflight, committed } = state;
+  if (track.head > committed.height + 1) {
+    // An entry two above the committed head would prove a block that this tenure's claim did not see (I4, I5).
+    return quarantine(state, node, 'AHEAD_OF_LEADER', `it holds height ${track.head}, this tenure has committed ${committed.height}`, out);
+  }
+  const next = nextFor(state, node, chain);
+  if (next <= committed.height) return catchUp(state, node, next, now, chain, out);
+  if (inflight && next === inflight.block.height) write(state, node, inflight, now, out);
+}
+
+/** The height to send: the first one at which the node's chain is not known to be ours. */
+function nextFor(state: TenureState, node: NodeIndex, chain: LocalChain): number {
+  const track = state.nodes[node]!;
+  const { inflight, committed } = state;
+  if (track.headHash === '' || track.head === 0) return track.head + 1;
+  // An uncommitted head above the committed one: an orphan until the block in flight replaces it, or our own write already accepted.
+  if (track.head > committed.height) return inflight && inflight.ackedAt[node]! < 0 ? track.head : track.head + 1;
+  const ours = track.head === committed.height ? committed.hash : chain.hashAt(track.head);
+  return track.headHash === ours ? track.head + 1 : track.head;
+}
+
+function write(state: TenureState, node: NodeIndex, inflight: Inflight, now: number, out: Effect[]): void {
+  const { owner, ttlMs } = state.settings;
+  const { block, repair, trim } = inflight;
+  const track = state.nodes[node]!;
+  track.busy = { id: state.nextId, kind: 'write', height: block.height, hash: block.hash, startedAt: now };
+  out.push({
+    type: 'call', node, id: state.nextId++, bytes: block.data.byteLength,
+    call: {
+      script: 'write_block', owner, epoch: state.epoch, ttlMs, block, entryEpoch: state.epoch,
+      // Another block of a lower epoch at this height is provably uncommitted: the claim would have seen it (section 6.3).
+      mode: repair || track.head >= block.height ? 'repair' : 'append',
+      ...(trim ? { trim } : {}),
+    },
+  });
+}
+
+function catchUp(state: TenureState, node: NodeIndex, from: number, now: number, chain: LocalChain, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  const window = chain.windowFloor();
+  if (track.head < window.height && window.height <= state.committed.height) {
+    track.busy = { id: state.nextId, kind: 'rebase', height: window.height, startedAt: now };
+    out.push({
+      type: 'call', node, id: state.nextId++, bytes: 0,
+      call: {
+        script: 'rebase', owner: state.settings.owner, epoch: state.epoch, floor: window.height, floorHash: window.hash,
+        nonce: `${state.settings.owner.slice(state.settings.owner.lastIndexOf('/') + 1)}-${state.nextId}`, keepMs: 86_400_000,
+      },
+    });
+    return;
+  }
+  if (from <= track.floor) {
+    return quarantine(state, node, 'FLOOR_MISMATCH', `its floor ${track.floor} (${track.floorHash.slice(0, 8)}) is not on this chain`, out);
+  }
+  track.busy = { id: state.nextId, kind: 'backfill', height: from, startedAt: now };
+  out.push({ type: 'backfill', node, id: state.nextId++, from, to: state.committed.height, stampOwnEpoch: track.stampOwnEpoch });
+}
+
+export function onWritten(
+  state: TenureState, node: NodeIndex, sent: { height: number; hash: string; startedAt: number },
+  reply: NodeReply<{ head: number; request?: LeaderRequest }>, now: number, out: Effect[],
+): void {
+  const track = state.nodes[node]!;
+  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+  if (reply.outcome === 'refused') return refused(state, node, reply, sent.height, now, out);
+  if (reply.incarnation !== track.incarnation) {
+    return lost(state, node, 'it was re-admitted since it was claimed', now, out); // another memory's vote (I11)
+  }
+  holds(track, sent.height, sent.hash, state.epoch, reply.value.head);
+  if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
+  const { inflight } = state;
+  if (!inflight || inflight.block.hash !== sent.hash) return;
+  inflight.ackedAt[node] = sent.startedAt;
+  const acks = inflight.ackedAt.filter((at) => at >= 0);
+  if (acks.length < state.settings.quorum) return;
+
+  // The lease lasts from the q-th latest send: that many nodes extended it no earlier than then.
+  acks.sort((a, b) => b - a);
+  state.leaseDeadline = acks[state.settings.quorum - 1]! + state.settings.usableLeaseMs;
+  const { block } = inflight;
+  state.inflight = null;
+  state.committed = { height: block.height, hash: block.hash };
+  out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
+  if (state.stopping) return end(state, state.stopping.code, state.stopping.reason, out);
+  if (state.phase === 'settling') nextToSettle(state, out);
+  else if (!renewIfWanted(state, now, out)) out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
+}
+
+export function onBackfilled(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
+  const track = state.nodes[event.node]!;
+  if (track.busy?.id !== event.id) return;
+  track.busy = null;
+  const { node, now } = event;
+  for (const [i, reply] of event.replies.entries()) {
+    const sent: Header | undefined = event.from[i];
+    if (!sent) break;
+    if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+    if (reply.outcome === 'refused') return refused(state, node, reply, sent.height, now, out);
+    if (reply.incarnation !== track.incarnation) return lost(state, node, 'it was re-admitted since it was claimed', now, out);
+    holds(track, sent.height, sent.hash, 0, reply.value.head);
+    if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
+  }
+  if (event.replies.length === 0) backOff(state, track, now); // nothing could be sent (block not in the store): never spin
+}
+
+/** The node is known to hold this block at this height. */
+function holds(track: NodeTrack, height: number, hash: string, epoch: number, head: number): void {
+  track.failures = 0;
+  track.retryAt = 0;
+  track.head = Math.max(height, head);
+  track.headHash = track.head === height ? hash : '';
+  track.headEpoch = epoch;
+  track.stampOwnEpoch = false;
+}
+
+export function onRebased(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+  if (reply.outcome === 'accepted') return takeFacts(state, node, reply.value);
+  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+  if (reply.reason === 'NOT_BEHIND') return lost(state, node, 'it moved while it was to be rebased', now, out);
+  refused(state, node, reply, 0, now, out);
+}
+
+function refused(state: TenureState, node: NodeIndex, reply: Refused, height: number, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  const d = reply.detail;
+  switch (reply.reason) {
+    case 'FENCING_ERROR':
+      track.fenced = true;
+      lost(state, node, refusalText(reply), now, out);
+      if (state.nodes.filter((other) => other.fenced).length > state.settings.nodes - state.settings.quorum) {
+        end(state, 'FENCED', `fenced by more nodes than may be missing: ${refusalText(reply)}`, out);
+      }
+      return;
+    case 'HEIGHT_EXISTS':
+      // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be a contradiction.
+      if ((d.epoch ?? 0) >= state.epoch) return quarantine(state, node, 'EPOCH_ABOVE_FENCE', refusalText(reply), out);
+      track.stampOwnEpoch = true;
+      track.head = height;
+      track.headHash = d.hash ?? '';
+      track.headEpoch = d.epoch ?? 0;
+      return repeated(state, track, now);
+    case 'GAP':
+      track.head = d.head ?? 0;
+      track.headHash = '';
+      return repeated(state, track, now);
+    case 'PARENT_MISMATCH':
+      track.head = height - 1;
+      track.headHash = d.hash ?? '';
+      track.headEpoch = d.epoch ?? 0;
+      return repeated(state, track, now);
+    case 'CONFLICT':
+    case 'TRIMMED':
+    case 'WRONG_CLUSTER':
+    case 'WRONG_TYPE':
+    case 'BAD_ARGUMENT':
+      return quarantine(state, node, reply.reason, `height ${height}: ${refusalText(reply)}`, out);
+    case 'NOT_ADMITTED':
+      return lost(state, node, refusalText(reply), now, out);
+    default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later
+      if (track.failures === 0) out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
+      return backOff(state, track, now);
+  }
+}
+
+/** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
+function repeated(state: TenureState, track: NodeTrack, now: number): void {
+  if (track.failures < 4) track.failures++;
+  else backOff(state, track, now);
+}
+
+function notAnswered(state: TenureState, node: NodeIndex, step: string, cause: string, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  backOff(state, track, now);
+  const why = `no answer at ${step}: ${cause}`;
+  if (track.why !== why) {
+    track.why = why;
+    out.push({ type: 'node', node, standing: track.standing, why });
+  }
+}
+
+function lost(state: TenureState, node: NodeIndex, why: string, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  setStanding(track, node, 'out', why, out);
+  track.failures = 0;
+  track.retryAt = now; // looked at at once, then every regainMs
+}
+
+function quarantine(state: TenureState, node: NodeIndex, code: string, why: string, out: Effect[]): void {
+  out.push({ type: 'alarm', code, node, reason: why });
+  setStanding(state.nodes[node]!, node, 'quarantined', `${code}: ${why}`, out);
+}
+
+function lookAgain(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  track.busy = { id: state.nextId, kind: 'inspect', startedAt: now };
+  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'inspect' } });
+}
+
+/** A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be needed (section 6.7). */
+export function onInspected(state: TenureState, node: NodeIndex, reply: NodeReply<NodeView>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  track.retryAt = now + state.settings.regainMs;
+  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+  if (reply.outcome === 'refused') return setStanding(track, node, 'out', refusalText(reply), out);
+  track.failures = 0;
+  const view = reply.value;
+  const { owner, previousOwner, ttlMs } = state.settings;
+  if (view.admission !== 'admitted') return setStanding(track, node, 'out', `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`, out);
+  const holder = view.lock?.owner;
+  if (holder !== undefined && holder !== owner) {
+    return setStanding(track, node, 'out', holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`, out);
+  }
+  if (view.epoch < state.epoch || (view.epoch === state.epoch && view.claimant === owner)) {
+    track.busy = { id: state.nextId, kind: 'regain', startedAt: now };
+    out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs } });
+    return;
+  }
+  track.wantsRenewal = true;
+  setStanding(track, node, 'out', `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`, out);
+  renewIfWanted(state, now, out);
+}
+
+export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  track.retryAt = now + state.settings.regainMs;
+  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+  if (reply.outcome === 'refused') return setStanding(track, node, 'out', refusalText(reply), out);
+  takeFacts(state, node, reply.value);
+  track.incarnation = reply.incarnation;
+  setStanding(track, node, 'ours', '', out);
+}
+
+/** Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as previousOwner. */
+function renewIfWanted(state: TenureState, now: number, out: Effect[]): boolean {
+  if (state.phase !== 'leading' || state.inflight || state.stopping) return false;
+  const node = state.nodes.findIndex((track, i) => track.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0));
+  if (node < 0) return false;
+  end(state, 'RENEW', `node ${node + 1}: ${state.nodes[node]!.why}`, out);
+  return true;
+}

@@ -1,0 +1,128 @@
+// Promotion and claim (docs/PROTOCOL.md section 5, steps 1–3). Keeps I1 (unique epochs) and I12 (a promotion is sent once per node).
+// The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose promotion was acknowledged before the first
+// claim is sent, and to no others; a wiped node that "joined late" would otherwise carry a promise that nobody made.
+import { end, oursCount, setStanding } from './ending.js';
+import type { Effect, NodeIndex, TenureState } from './tenure-state.js';
+import type { Epoch, HeadFacts, NodeReply } from './words.js';
+import { refusalText } from './refusals.js';
+
+export function startPromotion(state: TenureState, votes: { node: NodeIndex; epoch: Epoch }[], now: number, out: Effect[]): void {
+  const { owner, previousOwner, ttlMs, usableLeaseMs, quorum } = state.settings;
+  state.startedAt = now;
+  state.leaseDeadline = now + usableLeaseMs;
+  if (votes.length < quorum) return end(state, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`, out);
+  for (const vote of votes) {
+    const track = state.nodes[vote.node]!;
+    track.standing = 'promoting';
+    track.busy = { id: state.nextId, kind: 'promote', startedAt: now };
+    out.push({
+      type: 'call', node: vote.node, id: state.nextId++, bytes: 0,
+      call: { script: 'promote_leader', owner, expectedEpoch: vote.epoch, ttlMs, ...(previousOwner ? { previousOwner } : {}) },
+    });
+  }
+}
+
+export function onPromoted(state: TenureState, node: NodeIndex, reply: NodeReply<{ epoch: Epoch }>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  if (reply.outcome === 'accepted') {
+    if (state.phase !== 'promoting') {
+      // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by regaining.
+      return setStanding(track, node, 'out', 'its promotion was acknowledged after the first claim', out);
+    }
+    track.standing = 'promoted';
+    track.promotedEpoch = reply.value.epoch;
+    track.incarnation = reply.incarnation;
+  } else {
+    setStanding(track, node, 'out', reply.outcome === 'refused' ? refusalText(reply) : `promotion unknown at ${reply.step}: ${reply.cause}`, out);
+  }
+  if (state.phase !== 'promoting') return;
+  const promoted = count(state, 'promoted');
+  const waiting = count(state, 'promoting');
+  if (promoted + waiting < state.settings.quorum) {
+    return end(state, 'PROMOTION_LOST', `${promoted} of the ${state.settings.quorum} promotions needed: ${reasons(state)}`, out);
+  }
+  if (promoted >= state.settings.quorum) {
+    if (waiting === 0) return startClaims(state, now, out);
+    state.graceUntil = Math.min(state.graceUntil, now + state.settings.graceMs);
+  }
+}
+
+function startClaims(state: TenureState, now: number, out: Effect[]): void {
+  state.phase = 'claiming';
+  state.graceUntil = Infinity;
+  for (const track of state.nodes) if (track.standing === 'promoted') state.epoch = Math.max(state.epoch, track.promotedEpoch);
+  state.nodes.forEach((track, node) => {
+    if (track.standing === 'promoted') sendClaim(state, node, now, out);
+  });
+}
+
+function sendClaim(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  track.busy = { id: state.nextId, kind: 'claim', startedAt: now };
+  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch } });
+}
+
+export function onClaimed(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  if (reply.outcome === 'accepted' && reply.incarnation !== track.incarnation) {
+    // Re-admitted between promotion and claim: the promise was another memory's (I11).
+    setStanding(track, node, 'out', 'it was re-admitted while it was being claimed', out);
+  } else if (reply.outcome === 'accepted') {
+    takeFacts(state, node, reply.value);
+    setStanding(track, node, 'ours', '', out);
+  } else if (reply.outcome === 'unknown' && track.failures < 2 && state.phase === 'claiming') {
+    track.failures++; // a claim may be repeated: the same promise twice is one promise
+    return sendClaim(state, node, now, out);
+  } else {
+    track.fenced = reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR';
+    setStanding(track, node, 'out', reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`, out);
+  }
+  if (state.phase !== 'claiming') return;
+  const waiting = count(state, 'promoted');
+  const ours = oursCount(state);
+  if (ours + waiting < state.settings.quorum) {
+    return end(state, 'CLAIM_LOST', `${ours} of the ${state.settings.quorum} claims needed: ${reasons(state)}`, out);
+  }
+  if (ours >= state.settings.quorum) {
+    if (waiting === 0) return startAdoption(state);
+    state.graceUntil = Math.min(state.graceUntil, now + state.settings.graceMs);
+  }
+}
+
+function startAdoption(state: TenureState): void {
+  state.phase = 'adopting';
+  state.graceUntil = Infinity;
+  for (const track of state.nodes) track.failures = 0;
+}
+
+/** Goes on with a quorum once the stragglers have had their time. */
+export function stragglersWaitedFor(state: TenureState, now: number, out: Effect[]): void {
+  if (now < state.graceUntil) return;
+  if (state.phase === 'promoting') startClaims(state, now, out);
+  else if (state.phase === 'claiming') startAdoption(state);
+}
+
+/** Notes what a claimed node holds. */
+export function takeFacts(state: TenureState, node: NodeIndex, facts: HeadFacts): void {
+  const track = state.nodes[node]!;
+  track.head = facts.head;
+  track.headEpoch = facts.headEpoch;
+  track.headHash = facts.headHash;
+  track.floor = facts.floor;
+  track.floorHash = facts.floorHash;
+  track.fenced = false;
+  track.stampOwnEpoch = false;
+  track.wantsRenewal = false;
+  track.failures = 0;
+  track.retryAt = 0;
+}
+
+function count(state: TenureState, standing: 'promoting' | 'promoted'): number {
+  let found = 0;
+  for (const track of state.nodes) if (track.standing === standing) found++;
+  return found;
+}
+
+function reasons(state: TenureState): string {
+  return state.nodes.map((track, node) => (track.standing === 'out' || track.standing === 'quarantined' ? `node ${node + 1}: ${track.why}` : '')).filter(Boolean).join('; ');
+}

@@ -1,0 +1,111 @@
+// One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading, ending
+// (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits, reads a clock or draws a number.
+// `step` changes the state it is given (the model copies before it steps).
+import { adoptAfterClaims, onCandidateRead } from './adoption.js';
+import { onBackfilled, onInspected, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
+import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
+import { end } from './ending.js';
+import type { Effect, LocalChain, TenureEvent, TenureState } from './tenure-state.js';
+import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './words.js';
+
+export function step(state: TenureState, event: TenureEvent, chain: LocalChain): Effect[] {
+  const out: Effect[] = [];
+  if (state.phase === 'ended') return out;
+  if (event.type !== 'start' && event.now >= state.leaseDeadline) {
+    // A commit whose last reply came too late is still a commit for whoever reads it next; this tenure may not act on it any more.
+    end(state, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write', out);
+    return out;
+  }
+  switch (event.type) {
+    case 'start':
+      startPromotion(state, event.votes, event.now, out);
+      break;
+    case 'reply':
+      onReply(state, event, out);
+      break;
+    case 'backfilled':
+      onBackfilled(state, event, out);
+      break;
+    case 'read':
+      onCandidateRead(state, event, chain, out);
+      break;
+    case 'proposal':
+      propose(state, event.block, event.now, chain, out);
+      break;
+    case 'stepdown':
+      stepdown(state, event.code, event.reason, event.now, out);
+      break;
+    case 'tick':
+      break;
+  }
+  onTime(state, event.now, chain, out);
+  return out;
+}
+
+/** When the next tick is due after one at `now` (same clock as the events); Infinity when only replies can change anything. */
+export function nextWake(state: TenureState, now: number): number {
+  if (state.phase === 'ended') return Infinity;
+  let at = Math.min(state.leaseDeadline, state.graceUntil);
+  if (state.stopping) at = Math.min(at, state.stopping.by);
+  if (state.phase === 'promoting' || state.phase === 'claiming') return at;
+  for (const track of state.nodes) {
+    // What was due by now has been done by the tick that just ran.
+    if (!track.busy && track.standing !== 'quarantined' && track.retryAt > now) at = Math.min(at, track.retryAt);
+  }
+  return at;
+}
+
+/** A copy that shares payloads and settings only; for the model. */
+export function cloneTenure(state: TenureState): TenureState {
+  return {
+    ...state,
+    nodes: state.nodes.map((track) => ({ ...track, busy: track.busy ? { ...track.busy } : null })),
+    committed: { ...state.committed },
+    inflight: state.inflight ? { ...state.inflight, ackedAt: [...state.inflight.ackedAt] } : null,
+    adopt: state.adopt ? { height: state.adopt.height, candidates: state.adopt.candidates.map((c) => ({ ...c, nodes: [...c.nodes] })) } : null,
+    stopping: state.stopping ? { ...state.stopping } : null,
+    ended: state.ended ? { ...state.ended } : null,
+  };
+}
+
+function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply' }>, out: Effect[]): void {
+  const track = state.nodes[event.node]!;
+  const busy = track.busy;
+  if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
+  track.busy = null;
+  switch (busy.kind) {
+    case 'promote':
+      return onPromoted(state, event.node, event.reply as NodeReply<{ epoch: number }>, event.now, out);
+    case 'claim':
+      return onClaimed(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'regain':
+      return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'inspect':
+      return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, out);
+    case 'rebase':
+      return onRebased(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'write':
+      return onWritten(state, event.node, busy, event.reply as NodeReply<{ head: number; request?: LeaderRequest }>, event.now, out);
+    case 'backfill':
+    case 'read':
+      return;
+  }
+}
+
+function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {
+  // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead of "unknown".
+  const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;
+  state.stopping ??= { code, reason, by };
+  if (!state.inflight) end(state, code, reason, out);
+}
+
+/** What the passing of time allows: go on without stragglers, retry, regain, renew, stop. */
+function onTime(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
+  if (state.phase === 'ended') return;
+  if (state.stopping && (!state.inflight || now >= state.stopping.by)) return end(state, state.stopping.code, state.stopping.reason, out);
+  if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(state, now, out);
+  if (state.phase === 'adopting') adoptAfterClaims(state, now, chain, out);
+  if (state.phase === 'settling' || state.phase === 'leading') {
+    for (let node = 0; node < state.nodes.length; node++) pump(state, node, now, chain, out);
+  }
+}
