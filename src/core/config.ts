@@ -1,6 +1,8 @@
 // Timing and size rules of a cluster, their defaults and bounds (docs/PROTOCOL.md section 10). Everything that reads a configuration checks it here.
 import { EXIT, SeqError } from './errors.js';
 
+export { quorumOf } from './protocol/quorum.js';
+
 export interface Timing {
   ttlMs: number;
   blockTimeMs: number;
@@ -27,11 +29,6 @@ export const MIB = 1024 * 1024;
 export const DEFAULT_LIMITS: Limits = { maxBlockBytes: MIB, retainBlocks: 1000, retainBytes: 256 * MIB };
 /** The largest block any configuration may allow. */
 export const MAX_BLOCK_BYTES = 16 * MIB;
-
-/** q = floor(N/2)+1 of the configured nodes. */
-export function quorumOf(nodes: number): number {
-  return Math.floor(nodes / 2) + 1;
-}
 
 /** The part of a lease that is really usable: ttl − ttl/100 − 2 ms (clock drift between hosts). */
 export function usableLeaseMs(ttlMs: number): number {
