@@ -1,0 +1,122 @@
+// What a person does to a running lab: kill, pause, unpause, start, wipe. Each returns after its effect was seen, not after it was asked for.
+// A name that nobody has is 66 with the list; an act on a process that is dead already is 76: it did not do what was meant.
+import { rmSync } from 'node:fs';
+import { EXIT, SeqError } from '../core/errors.js';
+import { pathsOf } from './plan.js';
+import { stopProcess, waitUntil, waitUntilDead } from './processes.js';
+import { signalIfOurs, stateOf, type ProcessIdentity, type ProcessState } from './process-identity.js';
+import { startRecorded } from './start.js';
+import { openState, withLabLock, type LabState, type ProcessRecord } from './state.js';
+
+/** What was done to which process; `state` is what was seen afterwards. */
+export interface ActResult {
+  name: string;
+  pid: number;
+  state: ProcessState;
+  /** False when it was so already. */
+  changed: boolean;
+}
+
+/** Signals that end a process unless it says otherwise: after them we wait for the end. */
+const ENDING: ReadonlySet<string> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGABRT']);
+const END_LIMIT_MS = 10_000;
+const EFFECT_LIMIT_MS = 2_000;
+
+/** Sends a signal (SIGKILL by default). */
+export async function labKill(directory: string, name: string, signal: NodeJS.Signals = 'SIGKILL'): Promise<ActResult> {
+  const { record, identity } = living(openState(directory), name);
+  if (!signalIfOurs(identity, signal)) throw alreadyDead(record);
+  // A stopped process takes no signal but SIGKILL and SIGCONT until it goes on.
+  if (ENDING.has(signal) && (signal === 'SIGKILL' || stateOf(identity) !== 'paused')) await waitUntilDead(identity, END_LIMIT_MS);
+  return { name, pid: identity.pid, state: stateOf(identity), changed: true };
+}
+
+/** SIGSTOP: alive, connected and silent. */
+export async function labPause(directory: string, name: string): Promise<ActResult> {
+  return reach(directory, name, 'SIGSTOP', 'paused');
+}
+
+export async function labUnpause(directory: string, name: string): Promise<ActResult> {
+  return reach(directory, name, 'SIGCONT', 'running');
+}
+
+/** Starts what is dead, with its data and under its name and port. */
+export async function labStart(directory: string, name: string, abort?: AbortSignal): Promise<ActResult> {
+  return withLabLock(directory, async () => {
+    const state = openState(directory);
+    const record = find(state, name);
+    const before = record.identity === null ? 'dead' : stateOf(record.identity);
+    if (record.identity !== null && before === 'running') return { name, pid: record.identity.pid, state: 'running', changed: false };
+    if (before === 'paused') {
+      throw new SeqError({
+        code: 'PROCESS_PAUSED', exit: EXIT.precondition, message: `${name} is paused, not dead`, why: 'it was stopped with SIGSTOP', changed: 'nothing',
+        next: [`seq lab unpause ${name}`],
+      });
+    }
+    await startRecorded({ directory, state, record, ...(abort === undefined ? {} : { signal: abort }) });
+    return seen(record);
+  });
+}
+
+/** A node that comes back having forgotten everything: killed, its data removed, started empty. */
+export async function labWipe(directory: string, name: string, abort?: AbortSignal): Promise<ActResult> {
+  return withLabLock(directory, async () => {
+    const state = openState(directory);
+    const record = find(state, name);
+    if (record.kind !== 'redis') {
+      const nodes = state.processes.filter((other) => other.kind === 'redis').map((other) => other.name);
+      throw notFound(`${name} is a sequencer; only a node can be wiped`, nodes);
+    }
+    if (record.identity !== null && signalIfOurs(record.identity, 'SIGKILL') && !(await waitUntilDead(record.identity, EFFECT_LIMIT_MS))) {
+      await stopProcess(record.identity, 0);
+    }
+    rmSync(pathsOf(directory, name).data, { recursive: true, force: true });
+    await startRecorded({ directory, state, record, ...(abort === undefined ? {} : { signal: abort }) });
+    return seen(record);
+  });
+}
+
+/** Throws SeqError (66) with every name there is. */
+export function find(state: LabState, name: string): ProcessRecord {
+  const record = state.processes.find((other) => other.name === name);
+  if (record !== undefined) return record;
+  throw notFound(`there is no ${name} in this lab`, state.processes.map((other) => other.name));
+}
+
+async function reach(directory: string, name: string, signal: NodeJS.Signals, wanted: ProcessState): Promise<ActResult> {
+  const { record, identity } = living(openState(directory), name);
+  const before = stateOf(identity);
+  if (before === wanted) return { name, pid: identity.pid, state: wanted, changed: false };
+  if (!signalIfOurs(identity, signal)) throw alreadyDead(record);
+  await waitUntil({ what: `${name} to be ${wanted}`, timeoutMs: EFFECT_LIMIT_MS, everyMs: 2 }, () => {
+    const now = stateOf(identity);
+    if (now === 'dead') throw alreadyDead(record);
+    return now === wanted ? true : undefined;
+  });
+  return { name, pid: identity.pid, state: wanted, changed: true };
+}
+
+function living(state: LabState, name: string): { record: ProcessRecord; identity: ProcessIdentity } {
+  const record = find(state, name);
+  if (record.identity === null || stateOf(record.identity) === 'dead') throw alreadyDead(record);
+  return { record, identity: record.identity };
+}
+
+function seen(record: ProcessRecord): ActResult {
+  if (record.identity === null) throw alreadyDead(record);
+  return { name: record.name, pid: record.identity.pid, state: stateOf(record.identity), changed: true };
+}
+
+function alreadyDead(record: ProcessRecord): SeqError {
+  return new SeqError({
+    code: 'PROCESS_DEAD', exit: EXIT.precondition, message: `${record.name} is not running`,
+    why: record.identity === null ? 'it never started' : `process ${record.identity.pid} is gone`, changed: 'nothing',
+    next: [`seq lab start ${record.name}`, 'seq lab status'],
+  });
+}
+
+function notFound(message: string, names: string[]): SeqError {
+  return new SeqError({
+    code: 'NO_SUCH_PROCESS', exit: EXIT.notFound, message, why: `there are: ${names.join(', ')}`, changed: 'nothing', next: ['seq lab status'],
+  });
+}

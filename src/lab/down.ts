@@ -1,0 +1,39 @@
+// `seq lab down`: stops what is left of the lab and removes it. Sequencers first, so that they release the lease on living nodes.
+// Invariant: the directory goes only after every process is gone, or a later `up` could not know of them.
+import { renameSync, rmSync } from 'node:fs';
+import { stopProcess } from './processes.js';
+import { openState, withLabLock } from './state.js';
+
+export interface DownResult {
+  stopped: { name: string; pid: number; how: 'term' | 'kill' }[];
+  /** Where data and logs are now, null when they were removed. */
+  kept: string | null;
+  nodes: { id: string; url: string }[];
+}
+
+const GRACE_MS = 5_000;
+
+export async function labDown(directory: string, options: { keep: boolean; report: (line: string) => void }): Promise<DownResult> {
+  return withLabLock(directory, async () => {
+    const state = openState(directory);
+    const stopped: DownResult['stopped'] = [];
+    for (const kind of ['sequencer', 'redis'] as const) {
+      await Promise.all(state.processes.filter((record) => record.kind === kind).map(async ({ name, identity }) => {
+        if (identity === null) return;
+        const how = await stopProcess(identity, GRACE_MS);
+        if (how === 'was-dead') return;
+        stopped.push({ name, pid: identity.pid, how });
+        options.report(`stopped ${name} (pid ${identity.pid}${how === 'kill' ? ', by SIGKILL' : ''})`);
+      }));
+    }
+    const nodes = state.processes.filter((record) => record.kind === 'redis').map((record) => ({ id: record.name, url: `redis://127.0.0.1:${record.port}` }));
+    if (!options.keep) {
+      rmSync(directory, { recursive: true, force: true });
+      return { stopped, kept: null, nodes };
+    }
+    // Moved away rather than left in place: the next `up` starts from nothing.
+    const kept = `${directory}-${new Date().toISOString().replace(/[:.]/g, '-')}`;
+    renameSync(directory, kept);
+    return { stopped, kept, nodes };
+  });
+}

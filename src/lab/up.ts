@@ -1,0 +1,154 @@
+// `seq lab up`: from nothing, or from wherever an earlier `up` was broken off, to a cluster with its first commit.
+// Invariant: it starts only what never started. What was started and is dead now was killed by somebody, and stays dead until `lab start`.
+import { mkdirSync } from 'node:fs';
+import { EXIT, SeqError } from '../core/errors.js';
+import { freePort } from './free-port.js';
+import { checkSettings, DEFAULT_SETTINGS, nodeNames, pathsOf, sequencerNames, urlOf, type LabSettings, type ProcessKind } from './plan.js';
+import { lastLines, waitUntil } from './processes.js';
+import { stateOf } from './process-identity.js';
+import { findRedisServer } from './redis-server.js';
+import { httpGet, startRecorded } from './start.js';
+import { readState, withLabLock, writeState, type LabState } from './state.js';
+import { rowsOf, type ProcessRow } from './status.js';
+
+/** What the lab needs from the rest of the program. */
+export interface LabOutside {
+  /** The same bootstrap as `seq cluster init`, on nodes that answer. */
+  bootstrap(nodes: { id: string; url: string }[], signal?: AbortSignal): Promise<void>;
+  /** Makes `seq … -c lab` find these nodes and sequencers. */
+  writeContext(nodes: { id: string; url: string }[], sequencerUrls: string[]): Promise<void>;
+}
+
+export interface UpOptions {
+  directory: string;
+  /** Only what was asked for; the rest is as the lab is, or as by default. */
+  wanted: Partial<LabSettings>;
+  outside: LabOutside;
+  report: (line: string) => void;
+  signal?: AbortSignal;
+}
+
+export interface UpResult {
+  processes: ProcessRow[];
+  started: string[];
+  settings: LabSettings;
+}
+
+const PORT_ATTEMPTS = 3;
+
+export async function labUp(options: UpOptions): Promise<UpResult> {
+  return withLabLock(options.directory, () => up(options));
+}
+
+async function up(options: UpOptions): Promise<UpResult> {
+  const { directory, report } = options;
+  const state = agree(readState(directory), options.wanted);
+  const missing = state.processes.some((record) => record.identity === null);
+  if (missing) {
+    // Before anything is written: without a Redis server there is no lab.
+    findRedisServer();
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  }
+  writeState(directory, state);
+  const started = await startMissing(options, state, 'redis');
+
+  const nodes = state.processes.filter((record) => record.kind === 'redis').map((record) => ({ id: record.name, url: urlOf(record) }));
+  if (state.phase === 'starting') {
+    await options.outside.bootstrap(nodes, options.signal);
+    state.phase = 'bootstrapped';
+    writeState(directory, state);
+    report(`bootstrap: ${nodes.length} nodes admitted`);
+  }
+  started.push(...(await startMissing(options, state, 'sequencer')));
+  await options.outside.writeContext(nodes, state.processes.filter((record) => record.kind === 'sequencer').map(urlOf));
+  if (state.phase === 'bootstrapped') {
+    const height = await firstCommit(directory, state, options.signal);
+    state.phase = 'committed';
+    writeState(directory, state);
+    report(`first commit: height ${height}`);
+  }
+  return { processes: rowsOf(state), started, settings: state.settings };
+}
+
+/** The lab as it shall be: a new one, or the one there is with sequencers added. Throws SeqError (76) when it is there and differs otherwise. */
+function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
+  if (there === null) {
+    const settings = { ...DEFAULT_SETTINGS, ...wanted };
+    checkSettings(settings);
+    return withPlaces({ version: 1, settings, phase: 'starting', processes: [] });
+  }
+  const differing = (Object.keys(wanted) as (keyof LabSettings)[]).filter((name) => wanted[name] !== undefined && wanted[name] !== there.settings[name]);
+  const settings = { ...there.settings, sequencers: Math.max(there.settings.sequencers, wanted.sequencers ?? 0) };
+  const refused = differing.filter((name) => name !== 'sequencers' || settings.sequencers !== wanted.sequencers);
+  if (refused.length > 0) {
+    throw new SeqError({
+      code: 'LAB_DIFFERS', exit: EXIT.precondition,
+      message: `the lab that is up has other settings: ${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
+      why: 'a lab keeps its settings until it is taken down; only sequencers can be added', changed: 'nothing',
+      next: ['seq lab down', 'seq lab up with the flags you want'],
+    });
+  }
+  checkSettings(settings);
+  return withPlaces({ ...there, settings });
+}
+
+function withPlaces(state: LabState): LabState {
+  const known = new Map(state.processes.map((record) => [record.name, record]));
+  const placesOf = (kind: ProcessKind, names: string[]) => names.map((name) => known.get(name) ?? { name, kind, port: 0, identity: null });
+  return { ...state, processes: [...placesOf('redis', nodeNames(state.settings.nodes)), ...placesOf('sequencer', sequencerNames(state.settings.sequencers))] };
+}
+
+async function startMissing(options: UpOptions, state: LabState, kind: ProcessKind): Promise<string[]> {
+  const { directory, report, signal } = options;
+  const missing = state.processes.filter((record) => record.kind === kind && record.identity === null);
+  // Ports first, all of them: a sequencer's command names its peers.
+  for (const record of missing) record.port = await freePort(new Set(state.processes.map((other) => other.port)));
+  for (const record of missing) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await startRecorded({ directory, state, record, ...(signal === undefined ? {} : { signal }) });
+        break;
+      } catch (error) {
+        // Free ports are a moment's news: with another one it may work. What is wrong otherwise fails again and is told.
+        if (attempt === PORT_ATTEMPTS || !(error instanceof SeqError) || error.code !== 'PROCESS_ENDED') throw error;
+        record.port = await freePort(new Set(state.processes.map((other) => other.port)));
+      }
+    }
+    report(`started ${record.name} (pid ${record.identity === null ? '?' : (record.identity as { pid: number }).pid}, port ${record.port})`);
+  }
+  return missing.map((record) => record.name);
+}
+
+/** Waits until a sequencer has a committed block in its store: it was on a quorum of nodes before it came there (I10). */
+async function firstCommit(directory: string, state: LabState, signal?: AbortSignal): Promise<number> {
+  const sequencers = state.processes.filter((record) => record.kind === 'sequencer');
+  const timeoutMs = 3 * state.settings.ttlMs + 20_000;
+  return waitUntil({ what: 'the first committed block', timeoutMs, everyMs: 25, ...(signal === undefined ? {} : { signal }) }, async () => {
+    for (const record of sequencers) {
+      const height = await storedHeight(record.port);
+      if (height !== null && height >= 1) return height;
+    }
+    const dead = sequencers.filter((record) => record.identity === null || stateOf(record.identity) === 'dead');
+    if (dead.length < sequencers.length) return undefined;
+    const first = dead[0]!;
+    throw new SeqError({
+      code: 'LAB_NO_SEQUENCER', exit: EXIT.noQuorum, message: 'no sequencer is left that could commit a first block',
+      why: `${first.name} ended: ${lastLines(pathsOf(directory, first.name).log, 3).join(' | ')}`, changed: 'some',
+      changedNodes: state.processes.filter((record) => record.kind === 'redis').map((record) => record.name),
+      next: [`seq lab logs ${first.name}`, 'seq lab down'],
+    });
+  });
+}
+
+/** The height that a sequencer has in its store, null when it does not say. */
+export async function storedHeight(port: number, limitMs = 500): Promise<number | null> {
+  const answer = await httpGet(port, '/v1/status', limitMs);
+  if (answer === null || answer.status !== 200) return null;
+  try {
+    const body = JSON.parse(answer.body) as { height?: unknown; data?: { height?: unknown } };
+    const height = Number(body.height ?? body.data?.height);
+    return Number.isSafeInteger(height) ? height : null;
+  } catch {
+    return null;
+  }
+}
