@@ -1,0 +1,144 @@
+// The verdict on a cluster as a table: one row per situation, one word per node, the verdict last (docs/PROTOCOL.md section 9).
+// A node's word: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-` before it: lock free; `b:` another holder;
+// `?` no answer, `!` refused, `.` pristine, `*` bootstrap nonce; suffixes `r` restarted, `f` foreign, `e7` node epoch 7.
+import { describe, expect, test } from 'vitest';
+import { summarize, type NodeObservation } from '../../src/core/engine/inspect-model.js';
+import type { Entry, NodeView } from '../../src/core/protocol/words.js';
+
+const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
+
+function node(word: string, index: number): NodeObservation {
+  const id = `r${index + 1}`;
+  const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1 };
+  if (word === '?') return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
+  if (word === '!') return { ...base, reply: { outcome: 'refused', reason: 'NOAUTH', detail: { message: 'Authentication required.' } } };
+  const blank: NodeView = {
+    head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '', admission: 'pristine', admissionWhy: '', cluster: '', node: '',
+    incarnation: '', pending: '', admittedRunId: '', runId: `run${index}`, lock: null, epoch: 0, claimant: '', length: 0, hold: null,
+    handover: null, request: null, sequencers: [], timeMs: 1_000_000, info: {},
+  };
+  const answer = (view: NodeView): NodeObservation => ({ ...base, reply: { outcome: 'accepted', incarnation: view.incarnation, value: view } });
+  if (word === '.') return answer(blank);
+  if (word === '*') return answer({ ...blank, admission: 'bootstrap', pending: 'bootstrap:aa', cluster: 'c.1', node: id });
+  const match = /^(?:(-)|([a-z]):)?([a-z])(\d+)@(\d+)(r?)(f?)(?:e(\d+))?(?:p([a-z]))?$/.exec(word);
+  if (match === null) throw new Error(`bad word ${word}`);
+  const [, free, other, letter = '', height = '', epoch = '', restarted, foreign, nodeEpoch, parent] = match;
+  const owner = `seq-${other ?? 'a'}/0123456789abcdef`;
+  const head = Number(height);
+  const view: NodeView = {
+    ...blank, admission: foreign ? 'foreign' : restarted ? 'restarted' : 'admitted', cluster: foreign ? 'other.1' : 'c.1', node: id,
+    incarnation: 'boot', admittedRunId: `run${index}`, head, headEpoch: head === 0 ? 0 : Number(epoch), headHash: head === 0 ? hash('g', 0) : hash(letter, head),
+    floor: 0, floorHash: hash('g', 0), length: head, epoch: Number(nodeEpoch ?? epoch), claimant: owner,
+    lock: free || restarted ? null : { owner, pttlMs: 1000 + index },
+  };
+  const entry: Entry = { height: head, epoch: Number(epoch), hash: view.headHash, parent: hash(parent ?? 'x', head - 1), timestamp: 1, owner, size: 0 };
+  return { ...answer(view), headEntry: { outcome: 'accepted', incarnation: 'boot', value: { entries: head > 0 ? [entry] : [], damaged: [], lastId: '' } } };
+}
+
+const show = (words: string, options = {}) => {
+  const view = summarize(words.split(' ').map(node), options);
+  const committed = view.committed === null ? 'none' : `${view.committed.hash?.slice(0, 1) ?? '?'}${view.committed.height}`;
+  return { view, line: `${view.verdict} ${view.reasonCode} leader=${view.leader === null ? '-' : `${view.leader.id}@${view.leader.epoch}/${view.leader.nodes.length}`} committed=${committed} margin=${view.margin}` };
+};
+
+describe('inspect: one look at the nodes → verdict, code, leader, committed, margin', () => {
+  test.each([
+    ['x9@3 x9@3 x9@3', 'OK OK leader=seq-a@3/3 committed=x9 margin=1'],
+    ['x9@3', 'OK OK leader=seq-a@3/1 committed=x9 margin=0'],
+    ['x9@3 x9@3 x9@3 x9@3', 'OK OK leader=seq-a@3/4 committed=x9 margin=1'],
+    ['x9@3 x9@3 x9@3 x9@3 x9@3', 'OK OK leader=seq-a@3/5 committed=x9 margin=2'],
+    ['x0@1 x0@1 x0@1', 'OK OK leader=seq-a@1/3 committed=g0 margin=1'],
+    // a node away, hanging, or locked up
+    ['x9@3 x9@3 ?', 'WARN NODE_DOWN leader=seq-a@3/2 committed=x9 margin=0'],
+    ['x9@3 x9@3 !', 'WARN NODE_REFUSED leader=seq-a@3/2 committed=x9 margin=0'],
+    ['x9@3 ? ?', 'CRIT NO_QUORUM leader=- committed=x8 margin=-1'],
+    ['? ? ?', 'CRIT NO_QUORUM leader=- committed=none margin=-2'],
+    // 2 of 4 are half, not a quorum
+    ['x9@3 x9@3 ? ?', 'CRIT NO_QUORUM leader=- committed=x8 margin=-1'],
+    // lag, and a head between two writes
+    ['x9@3 x9@3 x7@3', 'WARN NODE_LAGGING leader=seq-a@3/3 committed=x9 margin=0'],
+    ['x9@3 x8@3 x8@3', 'WARN PENDING_BLOCK leader=seq-a@3/3 committed=x8 margin=1'],
+    ['x9@3 x8@3 ?', 'WARN NODE_DOWN leader=seq-a@3/2 committed=x8 margin=0'],
+    // the same block under two epochs at the head does not add up: 8 is proven, 9 is not
+    ['x9@3 x9@2e3 x8@2e3', 'WARN PENDING_BLOCK leader=seq-a@3/3 committed=x8 margin=1'],
+    // an orphan where another block is committed
+    ['x9@3 x9@3 y9@2e3', 'WARN NODE_ORPHAN leader=seq-a@3/3 committed=x9 margin=1'],
+    // broken invariants
+    ['x9@3 y9@3 x8@3', 'CRIT CONFLICT leader=seq-a@3/3 committed=x8 margin=1'],
+    ['x9@3 z9@2e3py x8@2e3', 'CRIT CONFLICT leader=seq-a@3/3 committed=x8 margin=1'],
+    // leadership
+    ['-x9@3 -x9@3 -x9@3', 'CRIT NO_LEADER leader=- committed=x9 margin=1'],
+    ['x9@3 b:x9@3 -x9@3', 'CRIT NO_LEADER leader=- committed=x9 margin=1'],
+    ['x9@3 x9@3 -x9@3', 'WARN NODE_UNLEASED leader=seq-a@3/2 committed=x9 margin=1'],
+    ['x9@3 x9@3 -x9@3e7', 'WARN NODE_FENCED leader=seq-a@3/2 committed=x9 margin=1'],
+    ['x9@3 -x9@3 ?', 'UNKNOWN LEADER_UNKNOWN leader=- committed=x9 margin=0'],
+    ['-x9@3 -x9@3 ?', 'CRIT NO_LEADER leader=- committed=x9 margin=0'],
+    // memory
+    ['x9@3 x9@3 x9@3r', 'WARN NODE_NOT_ADMITTED leader=seq-a@3/2 committed=x9 margin=0'],
+    ['x9@3 x9@3r x9@3r', 'CRIT NO_QUORUM leader=- committed=x8 margin=-1'],
+    ['x9@3 x9@3 .', 'WARN NODE_NOT_ADMITTED leader=seq-a@3/2 committed=x9 margin=0'],
+    // a restarted node's copy proves what is below it and votes for nothing
+    ['x9@3 x9@3r x8@3', 'WARN NODE_NOT_ADMITTED leader=seq-a@3/2 committed=x8 margin=0'],
+    // never initialised, broken off, other clusters
+    ['. . .', 'CRIT NOT_INITIALISED leader=- committed=none margin=-2'],
+    ['* * .', 'CRIT NOT_INITIALISED leader=- committed=none margin=-2'],
+    ['. . ?', 'CRIT NOT_INITIALISED leader=- committed=none margin=-2'],
+    ['x9@3f x9@3f x9@3f', 'CRIT WRONG_CLUSTER leader=- committed=none margin=-2'],
+    ['x9@3f x9@3 x9@3', 'WARN NODE_FOREIGN leader=seq-a@3/2 committed=x9 margin=0'],
+    ['x9@3f x9@3 ?', 'CRIT CLUSTER_MIXED leader=- committed=x8 margin=-1'],
+  ])('inspect: %s → %s', (words, expected) => {
+    expect(show(words).line).toBe(expected);
+  });
+
+  test('inspect: an earlier look tells lag and pending from haste', () => {
+    const earlier = { committed: { height: 7, hash: hash('x', 7) }, pending: null };
+    expect(show('x9@3 x9@3 x7@3', { earlier }).line).toBe('OK OK leader=seq-a@3/3 committed=x9 margin=1');
+    expect(show('x9@3 x8@3 x8@3', { earlier }).view.pending).toBeNull();
+    const standing = { committed: { height: 8, hash: hash('x', 8) }, pending: { height: 9, hash: hash('x', 9), epoch: 3, nodes: ['r1'], mayBeCommitted: false } };
+    expect(show('x9@3 x8@3 x8@3', { earlier: standing }).line).toContain('PENDING_BLOCK');
+  });
+
+  test('inspect: a silent node could still hold the pending block → said so', () => {
+    expect(show('x9@3 x8@3 ?').view.pending?.mayBeCommitted).toBe(true);
+    expect(show('x9@3 x8@3 x8@3').view.pending?.mayBeCommitted).toBe(false);
+  });
+
+  test('inspect: every bad verdict names a next command, for the cluster that was asked', () => {
+    for (const words of ['. . .', 'x9@3 x9@3 ?', '-x9@3 -x9@3 -x9@3', 'x9@3 y9@3 x8@3', 'x9@3 x9@3r x9@3r']) {
+      const { view } = show(words, { target: '-c lab' });
+      expect(view.next.length).toBeGreaterThan(0);
+      expect(view.reason).toMatch(/\w/);
+    }
+    expect(show('. . .', { target: '-c lab' }).view.next).toEqual(['seq cluster init -c lab']);
+    expect(show('x9@3 x9@3 ?', { startCommand: (id: string) => `seq lab start ${id}` }).view.next).toEqual(['seq lab start r3']);
+  });
+
+  test('inspect: two addresses of one server → SAME_SERVER', () => {
+    const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+    for (const o of observations.slice(0, 2)) if (o.reply.outcome === 'accepted') o.reply.value.runId = 'same';
+    const view = summarize(observations);
+    expect([view.verdict, view.reasonCode]).toEqual(['CRIT', 'SAME_SERVER']);
+  });
+
+  test('inspect: presence records of all nodes → newest wins, age by the node clock, drift and a leader that cannot produce are said', () => {
+    const presence = (id: string, height: number, seenAtMs: number, more: Record<string, string> = {}, configDigest = 'd1') => ({
+      id, role: 'follower' as const, height, version: '1', url: 'http://127.0.0.1:1', pid: 7, configDigest, pttlMs: 100, extra: { seenAtMs: String(seenAtMs), ...more },
+    });
+    const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+    const views = observations.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
+    views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
+    views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
+    expect(summarize(observations).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([['seq-a', 9, 0, 100], ['seq-b', 8, 1, 500]]);
+    views[1]!.sequencers = [presence('seq-b', 8, 999_500, {}, 'd2')];
+    expect(summarize(observations).reasonCode).toBe('CONFIG_DRIFT');
+    views[0]!.sequencers = [presence('seq-a', 9, 999_900, { ready: 'false', why: 'the producer is starting' })];
+    expect(summarize(observations).reasonCode).toBe('LEADER_STALLED');
+  });
+
+  test('inspect: a hold on a quorum → said, and named as the cause when nobody leads', () => {
+    const observations = '-x9@3 -x9@3 -x9@3'.split(' ').map(node);
+    for (const o of observations) if (o.reply.outcome === 'accepted') o.reply.value.hold = { by: 'ann', reason: 'upgrade', pttlMs: 5000 };
+    const view = summarize(observations);
+    expect([view.reasonCode, view.next[0]]).toEqual(['NO_LEADER', 'seq resume']);
+  });
+});
