@@ -1,0 +1,50 @@
+// Reads request bodies within two bounds: one per request, one for all requests together. The second is what keeps a crowd of slow or
+// large callers from filling memory: past it a request is answered 503 at once instead of being read.
+import type { IncomingMessage } from 'node:http';
+import { HttpError, malformed, unavailable } from './envelope.js';
+
+export class BodyReader {
+  #held = 0;
+
+  constructor(private readonly limits: { maxBodyBytes: number; maxHeldBytes: number }) {}
+
+  get heldBytes(): number {
+    return this.#held;
+  }
+
+  /** Reads the body, runs `use` with it, and gives the memory back afterwards. */
+  async hold<T>(request: IncomingMessage, use: (body: Buffer) => Promise<T>): Promise<T> {
+    const { maxBodyBytes } = this.limits;
+    const declared = request.headers['content-length'] === undefined ? undefined : Number(request.headers['content-length']);
+    if (declared !== undefined && declared > maxBodyBytes) throw tooLarge(maxBodyBytes);
+    let mine = 0;
+    const take = (bytes: number) => {
+      if (this.#held + bytes > this.limits.maxHeldBytes) throw unavailable('BUSY', 'too many submissions are being held', `request bodies waiting for their commit fill ${this.limits.maxHeldBytes} bytes`);
+      this.#held += bytes;
+      mine += bytes;
+    };
+    try {
+      take(declared ?? 0);
+      const chunks: Buffer[] = [];
+      let size = 0;
+      // Not destroyed when we stop early: the refusal still has to reach the caller over this socket.
+      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        size += chunk.length;
+        if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
+        if (size > mine) take(size - mine);
+        chunks.push(chunk);
+      }
+      if (declared !== undefined && size !== declared) throw malformed('the body ended early', `${size} of ${declared} bytes arrived`);
+      return await use(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+    } finally {
+      this.#held -= mine;
+    }
+  }
+}
+
+function tooLarge(limit: number): HttpError {
+  return new HttpError({
+    status: 413, code: 'BODY_TOO_LARGE', message: `the body is larger than ${limit} bytes`, why: 'a request is held in memory until it is committed',
+    next: ['send fewer items per request'], retryable: false, facts: { limit },
+  });
+}

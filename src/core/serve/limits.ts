@@ -1,0 +1,37 @@
+// Sizes that the HTTP surface holds its callers to. One place, because `seq submit` must cut its batches to what the server takes,
+// and nothing a caller sends may grow memory without a bound. Published in `/v1/status` as `limits`.
+import { MIB } from '../config.js';
+
+/** Longest idempotency key, UTF-8 bytes. Keys travel inside blocks, so they cost space there. */
+export const MAX_KEY_BYTES = 256;
+/** Bytes of a block kept free for its framing: version tag, item count, the length prefixes of one item. */
+export const BLOCK_FRAMING_BYTES = 64;
+
+export interface HttpLimits {
+  maxBlockBytes: number;
+  /** Most lines in one NDJSON request. */
+  maxBatchItems: number;
+  /** Largest request body, bytes. */
+  maxBodyBytes: number;
+  /** Request bodies held at once by the whole server, bytes; more is answered 503. */
+  maxHeldBytes: number;
+  /** Live feeds at once. Each may hold one encoded block and what its socket buffers. */
+  maxFeeds: number;
+}
+
+export function httpLimits(maxBlockBytes: number): HttpLimits {
+  // An item of the largest size must fit even when JSON escapes double it, with its key and braces.
+  const maxBodyBytes = Math.max(4 * MIB, 2 * maxBlockBytes + 64 * 1024);
+  return {
+    maxBlockBytes,
+    maxBatchItems: 20_000,
+    maxBodyBytes,
+    maxHeldBytes: Math.max(32 * MIB, 2 * maxBodyBytes),
+    maxFeeds: Math.max(4, Math.min(64, Math.floor((256 * MIB) / (3 * maxBlockBytes)))),
+  };
+}
+
+/** The largest item that fits into one block together with a key of that many bytes. */
+export function maxItemBytes(maxBlockBytes: number, keyBytes: number): number {
+  return Math.max(0, maxBlockBytes - BLOCK_FRAMING_BYTES - keyBytes);
+}

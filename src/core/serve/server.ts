@@ -1,0 +1,148 @@
+// The HTTP server of one sequencer: fastify over a SequencerApi. Decides who may call, how much one caller may cost, and how it ends:
+// every request and every live feed is finished or cut within a bound when the process stops. Knows nothing of Redis or the protocol.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { SeqEvent } from '../events.js';
+import type { SequencerApi } from '../ports.js';
+import { envelope, failureFrom, HttpError, retryAfter } from './envelope.js';
+import { httpLimits, type HttpLimits } from './limits.js';
+import { checkListen, listenError, type Listen } from './listen.js';
+import { Metrics } from './metrics.js';
+import { readRoutes } from './read-routes.js';
+import { submitRoute } from './submit-route.js';
+
+export interface HttpServerOptions {
+  api: SequencerApi;
+  listen: Listen;
+  maxBlockBytes: number;
+  /** Bearer token that every route but /livez asks for; also sent when forwarding to the leader. */
+  token?: string;
+  /** `ca`: what to trust when forwarding to a leader with a certificate of one's own. */
+  tls?: { cert: string | Buffer; key: string | Buffer; ca?: string | Buffer };
+  /** For tests and rare needs; the defaults are below. */
+  bounds?: Partial<Bounds>;
+  limits?: Partial<HttpLimits>;
+}
+
+export interface Bounds {
+  /** A submission that is not settled by then is answered as unknown. */
+  submitMs: number;
+  connectMs: number;
+  headMs: number;
+  /** A request (headers and body) that has not arrived whole by then is cut. */
+  requestMs: number;
+  /** A feed reader that takes nothing for this long is dropped. */
+  stallMs: number;
+  loopAgeLimitMs: number;
+  /** Time that close() gives requests under way. */
+  closeMs: number;
+}
+
+export const DEFAULT_BOUNDS: Bounds = { submitMs: 30_000, connectMs: 1000, headMs: 5000, requestMs: 30_000, stallMs: 120_000, loopAgeLimitMs: 10_000, closeMs: 2000 };
+
+export interface HttpServer {
+  /** `http://127.0.0.1:7070`, with the port really bound. */
+  readonly url: string;
+  readonly port: number;
+  /** Feed it every SeqEvent of the engine: counters for /metrics. */
+  observe(event: SeqEvent): void;
+  /** Ends feeds, lets requests finish for closeMs, then cuts them. */
+  close(): Promise<void>;
+}
+
+/** Listens, or throws SeqError 78 (HTTP_NOT_LOOPBACK, PORT_IN_USE, HTTP_ADDRESS). */
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  checkListen(options.listen, { token: options.token !== undefined, tls: options.tls !== undefined });
+  const bounds: Bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
+  const limits: HttpLimits = { ...httpLimits(options.maxBlockBytes), ...options.limits };
+  const metrics = new Metrics();
+  const closing = new AbortController();
+  const app = createApp(options, bounds);
+  const shared = { api: options.api, limits, metrics };
+  readRoutes(app, { ...shared, loopAgeLimitMs: bounds.loopAgeLimitMs, headMs: bounds.headMs, stallMs: bounds.stallMs, closing: closing.signal });
+  submitRoute(app, { ...shared, submitMs: bounds.submitMs, connectMs: bounds.connectMs, ...(options.token === undefined ? {} : { token: options.token }), ...(options.tls?.ca === undefined ? {} : { ca: options.tls.ca }) });
+  try {
+    await app.listen(options.listen);
+  } catch (error) {
+    await app.close();
+    throw listenError(options.listen, error);
+  }
+  const { port } = app.server.address() as AddressInfo;
+  const host = options.listen.host.includes(':') ? `[${options.listen.host}]` : options.listen.host;
+  let closed: Promise<void> | undefined;
+  return {
+    url: `${options.tls ? 'https' : 'http'}://${host}:${port}`,
+    port,
+    observe: (event) => metrics.observe(event),
+    close: () => closed ??= closeApp(app, closing, bounds.closeMs),
+  };
+}
+
+async function closeApp(app: FastifyInstance, closing: AbortController, closeMs: number): Promise<void> {
+  closing.abort();
+  const cut = setTimeout(() => app.server.closeAllConnections(), closeMs);
+  try {
+    await app.close();
+  } finally {
+    clearTimeout(cut);
+  }
+}
+
+function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance {
+  const shared = {
+    logger: false as const, forceCloseConnections: 'idle' as const, requestTimeout: bounds.requestMs, keepAliveTimeout: 15_000,
+    routerOptions: { maxParamLength: 64 },
+    frameworkErrors: (error: Error, _request: unknown, reply: unknown) => { sendFailure(reply as FastifyReply, error); },
+    clientErrorHandler(error: Error & { code?: string }, socket: import('node:stream').Duplex) {
+      if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+      const [status, code] = error.code === 'HPE_HEADER_OVERFLOW' ? ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE'] : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? ['408 Request Timeout', 'REQUEST_TIMEOUT'] : ['400 Bad Request', 'MALFORMED'];
+      const body = JSON.stringify(envelope({ status: 0, code: code!, message: 'the request could not be read', why: error.message, next: [], retryable: false }));
+      socket.end(`HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`);
+    },
+  };
+  const http = { maxHeaderSize: 16 * 1024, headersTimeout: Math.min(10_000, bounds.requestMs), connectionsCheckingInterval: 1000 };
+  const app = (options.tls
+    ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key } })
+    : Fastify({ ...shared, http })) as unknown as FastifyInstance;
+  app.server.maxConnections = 1024;
+  // Bodies stay streams: routes read them within their own bounds, and an item is bytes whatever its Content-Type says.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+  if (options.token !== undefined) app.addHook('onRequest', authorize(options.token));
+  else app.addHook('onRequest', refuseBrowsers);
+  app.setErrorHandler((error, _request, reply) => { sendFailure(reply, error); });
+  app.setNotFoundHandler((request, reply) => {
+    sendFailure(reply, new HttpError({
+      status: 404, code: 'NO_ROUTE', message: `there is no ${request.method} ${request.url.slice(0, 200)}`, why: 'the path or the method is not one of ours',
+      next: ['POST /v1/submit', 'GET /v1/blocks/HEIGHT', 'GET /v1/blocks?from=HEIGHT', 'GET /v1/head', 'GET /v1/status', 'GET /livez', 'GET /readyz', 'GET /leader', 'GET /metrics'], retryable: false,
+    }));
+  });
+  return app;
+}
+
+function sendFailure(reply: FastifyReply, error: unknown): void {
+  const failure = failureFrom(error);
+  const wait = retryAfter(failure);
+  if (wait !== undefined) reply.header('retry-after', wait);
+  if (failure.status === 401) reply.header('www-authenticate', 'Bearer');
+  void reply.code(failure.status).type('application/json').send(JSON.stringify(envelope(failure)));
+}
+
+function authorize(token: string) {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const wanted = digest(token);
+  return async (request: FastifyRequest): Promise<void> => {
+    if (request.url === '/livez') return;
+    const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    // Digests, so that neither content nor length of the token shows in the time this takes.
+    if (given !== undefined && timingSafeEqual(digest(given), wanted)) return;
+    throw new HttpError({ status: 401, code: 'TOKEN_NEEDED', message: given === undefined ? 'a bearer token is needed' : 'the bearer token is wrong', why: 'this server listens with --http-token-file', next: ['send Authorization: Bearer TOKEN'], retryable: false });
+  };
+}
+
+/** Without a token, loopback is the only wall, and any web page open on this machine stands inside it. Programs send no Origin; browsers do. */
+async function refuseBrowsers(request: FastifyRequest): Promise<void> {
+  if (request.method === 'GET' || request.method === 'HEAD' || request.headers.origin === undefined) return;
+  throw new HttpError({ status: 403, code: 'BROWSER_REFUSED', message: 'requests from web pages are not taken', why: 'without a token any page open on this machine could submit items', next: ['run with --http-token-file and send the token'], retryable: false });
+}
