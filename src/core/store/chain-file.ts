@@ -1,0 +1,160 @@
+// Opens the LMDB file of a store and checks that it is one of ours: format, cluster, lane, and a head that verifies.
+// Decides the file's settings: `overlappingSync` is off, so that a write resolves only after fdatasync of the data and a synced
+// meta page (docs/PROTOCOL.md section 6.2: synced before any receipt).
+import { closeSync, fsyncSync, openSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { open, type Database, type RootDatabase } from 'lmdb';
+import { blockHash, genesisHash } from '../chain/block.js';
+import { SeqError } from '../errors.js';
+import type { CommittedBlock } from '../ports.js';
+import type { Height } from '../protocol/words.js';
+import { MAP_BYTES, checkMetaPages } from './meta-pages.js';
+import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
+import { foreign, newerFormat, unreadable } from './store-errors.js';
+
+type Table = Database<Buffer, Buffer>;
+
+export interface ChainFile {
+  root: RootDatabase<Buffer, Buffer>;
+  /** Text keys: `about` (JSON: format, cluster, lane), `head` (height), `window` (JSON: KeyWindow). */
+  meta: Table;
+  /** Height → header record. Apart from the payloads, so that reading one never touches the other. */
+  headers: Table;
+  /** Height → payload. */
+  blocks: Table;
+  /** Item key → receipt record. */
+  keys: Table;
+}
+
+export interface About {
+  format: number;
+  cluster: string;
+  lane: string;
+}
+
+export const META = { about: Buffer.from('about'), head: Buffer.from('head'), window: Buffer.from('window') };
+const BINARY = { encoding: 'binary', keyEncoding: 'binary' } as const;
+/** Headers at the top that are checked on opening; a torn tail would show there. */
+const CHECKED_HEADERS = 64;
+
+export function chainPath(dir: string): string {
+  return join(dir, 'chain.mdb');
+}
+
+export function openChainFile(dir: string, readOnly: boolean): ChainFile {
+  const path = chainPath(dir);
+  checkMetaPages(dir, path, readOnly);
+  try {
+    const root = open<Buffer, Buffer>({ path, noSubdir: true, readOnly, overlappingSync: false, maxDbs: 8, mapSize: MAP_BYTES, ...BINARY });
+    try {
+      const table = (name: string): Table => root.openDB<Buffer, Buffer>(name, BINARY);
+      return { root, meta: table('meta'), headers: table('headers'), blocks: table('blocks'), keys: table('keys') };
+    } catch (error) {
+      void root.close();
+      throw error;
+    }
+  } catch (error) {
+    throw unreadable(dir, `LMDB says: ${(error as Error).message}`, error);
+  }
+}
+
+/** Writes who this store belongs to, once; throws STORE_FOREIGN or STORE_UNREADABLE when it says otherwise. */
+export async function claimFor(file: ChainFile, dir: string, cluster: string, lane: string): Promise<void> {
+  const about = readAbout(file, dir);
+  if (about !== undefined) {
+    if (about.cluster !== cluster) throw foreign(dir, 'cluster', about.cluster, cluster);
+    if (about.lane !== lane) throw foreign(dir, 'lane', about.lane, lane);
+    return;
+  }
+  const fresh: About = { format: FORMAT_VERSION, cluster, lane };
+  await file.root.batch(() => {
+    void file.meta.put(META.about, Buffer.from(JSON.stringify(fresh)));
+    void file.meta.put(META.head, Buffer.from('0'));
+  });
+  // The names of new files are safe only once their directories are.
+  syncDirectory(dir);
+  syncDirectory(dirname(dir));
+}
+
+/** undefined for a store that was just created. */
+export function readAbout(file: ChainFile, dir: string): About | undefined {
+  const text = file.meta.get(META.about);
+  if (text === undefined) {
+    if (lastHeight(file) > 0) throw unreadable(dir, 'it holds blocks but not whose they are');
+    return undefined;
+  }
+  let about: Partial<About>;
+  try {
+    about = JSON.parse(text.toString()) as Partial<About>;
+  } catch (error) {
+    throw unreadable(dir, 'the record of its format is damaged', error);
+  }
+  if (!Number.isSafeInteger(about.format) || typeof about.cluster !== 'string' || typeof about.lane !== 'string') {
+    throw unreadable(dir, 'the record of its format is damaged');
+  }
+  if (about.format! > FORMAT_VERSION) throw newerFormat(dir, about.format!, FORMAT_VERSION);
+  if (about.format! < 1) throw unreadable(dir, `format ${about.format} was never written by any version`);
+  return about as About;
+}
+
+/** The head, after checking that the chain below it is contiguous and that its top hangs together. */
+export function verifiedHead(file: ChainFile, dir: string, about: { cluster: string; lane: string }): StoredHeader | undefined {
+  try {
+    const height = Number(file.meta.get(META.head)?.toString() ?? 'NaN');
+    const counted = [entryCount(file.headers), entryCount(file.blocks), lastHeight(file)];
+    if (!counted.every((count) => count === height)) {
+      throw unreadable(dir, `its head says ${height}, but it holds ${counted[0]} headers, ${counted[1]} payloads and ends at height ${counted[2]}`);
+    }
+    if (height === 0) return undefined;
+    let below: StoredHeader | undefined;
+    for (let at = Math.max(1, height - CHECKED_HEADERS + 1); at <= height; at++) {
+      const header = readHeader(file, at);
+      if (header === undefined) throw unreadable(dir, `the header at height ${at} is missing or damaged`);
+      const parent = at === 1 ? genesisHash(about.cluster, about.lane) : below?.hash;
+      if (parent !== undefined && header.parent !== parent) throw unreadable(dir, `the block at height ${at} does not follow the one below it`);
+      below = header;
+    }
+    const head = readBlock(file, height);
+    if (head === undefined || blockHash(head) !== head.hash) throw unreadable(dir, `the block at height ${height} does not match its hash`);
+    return below;
+  } catch (error) {
+    if (error instanceof SeqError) throw error;
+    throw unreadable(dir, `LMDB says: ${(error as Error).message}`, error);
+  }
+}
+
+export function readHeader(file: ChainFile, height: Height): StoredHeader | undefined {
+  const bytes = file.headers.get(heightKey(height));
+  return bytes === undefined ? undefined : decodeHeader(height, bytes);
+}
+
+export function readBlock(file: ChainFile, height: Height): CommittedBlock | undefined {
+  const header = readHeader(file, height);
+  const data = header && file.blocks.get(heightKey(height));
+  if (header === undefined || data === undefined) return undefined;
+  return { height, hash: header.hash, parent: header.parent, timestamp: header.timestamp, epoch: header.epoch, data };
+}
+
+export function readWindow(file: ChainFile): KeyWindow {
+  const text = file.meta.get(META.window);
+  return text === undefined ? { from: 1, keyed: 0, prunedTo: 0 } : (JSON.parse(text.toString()) as KeyWindow);
+}
+
+/** Highest height with a header, 0 when there is none. */
+export function lastHeight(file: ChainFile): Height {
+  for (const key of file.headers.getKeys({ reverse: true, limit: 1 })) return heightOfKey(key);
+  return 0;
+}
+
+function entryCount(table: Table): number {
+  return (table.getStats() as { entryCount: number }).entryCount;
+}
+
+function syncDirectory(dir: string): void {
+  const fd = openSync(dir, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,67 @@
+// Reads a store from another process while its sequencer writes. Every call sees the newest synced state; nothing is ever changed.
+import { existsSync } from 'node:fs';
+import { genesisHash } from '../chain/block.js';
+import type { CommittedBlock } from '../ports.js';
+import type { Hash, Height } from '../protocol/words.js';
+import { chainPath, lastHeight, openChainFile, readAbout, readBlock, readHeader, type About, type ChainFile } from './chain-file.js';
+import { absent, unreadable } from './store-errors.js';
+
+export interface StoreReader {
+  readonly cluster: string;
+  readonly lane: string;
+  /** Highest synced block; height 0 and the genesis hash when empty. */
+  head(): { height: Height; hash: Hash };
+  get(height: Height): CommittedBlock | undefined;
+  /** Blocks from…to (inclusive; to the head of the moment when left out), in order, read as they are taken. */
+  range(from: Height, to?: Height): IterableIterator<CommittedBlock>;
+  close(): Promise<void>;
+}
+
+/** Throws SeqError STORE_NOT_FOUND (66) or STORE_UNREADABLE (78). */
+export function openStoreReader(dir: string): StoreReader {
+  if (!existsSync(chainPath(dir))) throw absent(dir);
+  const file = openChainFile(dir, true);
+  let about: About | undefined;
+  try {
+    about = readAbout(file, dir);
+  } catch (error) {
+    void file.root.close();
+    throw error;
+  }
+  if (about === undefined) {
+    void file.root.close();
+    throw absent(dir);
+  }
+  return reader(file, dir, about);
+}
+
+function reader(file: ChainFile, dir: string, about: About): StoreReader {
+  /** Without this a read would see the state of the first one. */
+  const refresh = (): void => file.root.resetReadTxn();
+  const get = (height: Height): CommittedBlock | undefined => {
+    refresh();
+    return Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined;
+  };
+  const head = (): { height: Height; hash: Hash } => {
+    refresh();
+    const height = lastHeight(file);
+    if (height === 0) return { height, hash: genesisHash(about.cluster, about.lane) };
+    const header = readHeader(file, height);
+    if (header === undefined) throw unreadable(dir, `the header at height ${height} is damaged`);
+    return { height, hash: header.hash };
+  };
+  return {
+    cluster: about.cluster,
+    lane: about.lane,
+    head,
+    get,
+    *range(from, to = head().height) {
+      for (let height = Math.max(1, from); height <= to; height++) {
+        const block = get(height);
+        if (block === undefined) return;
+        yield block;
+      }
+    },
+    close: () => file.root.close(),
+  };
+}

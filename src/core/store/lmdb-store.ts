@@ -1,0 +1,280 @@
+// This sequencer's own copy of the committed chain, on disk. Keeps I5 and I10 (docs/PROTOCOL.md section 3): blocks are appended
+// in order, each with its header, its items' receipts and the head in one transaction, and `append` resolves only once that
+// transaction is synced. Appends made while a sync runs share the next one. Readers here see appended blocks at once.
+import { mkdirSync } from 'node:fs';
+import { blockHash, genesisHash } from '../chain/block.js';
+import { keyNamesOf, keysOf } from '../chain/items.js';
+import { invariant } from '../errors.js';
+import type { ChainStore, CommittedBlock } from '../ports.js';
+import type { Height } from '../protocol/words.js';
+import { META, claimFor, openChainFile, readBlock, readHeader, readWindow, verifiedHead, type ChainFile } from './chain-file.js';
+import { decodeReceipt, encodeHeader, encodeReceipt, heightKey, type KeyWindow, type StoredHeader, type StoredReceipt } from './records.js';
+import { closed, unreadable, writeFailed } from './store-errors.js';
+import { WindowFloor } from './window-floor.js';
+import { takeWriterLock } from './writer-lock.js';
+
+export interface StoreOptions {
+  dir: string;
+  /** The cluster's id without its generation: a recovered cluster goes on with the same chain. */
+  cluster: string;
+  lane: string;
+  /** De-duplication window: whichever is reached first. Whole blocks; time is that of the blocks. */
+  keepItems?: number;
+  keepMs?: number;
+}
+
+export const KEEP_ITEMS = 1_000_000;
+export const KEEP_MS = 24 * 3600 * 1000;
+
+/** One transaction holds no more than this, so that a long backlog never becomes one huge write. */
+const TRANSACTION_BYTES = 64 * 1024 * 1024;
+/** Keys removed per transaction beside those it adds; what is left over goes with the next one. */
+const PRUNE_KEYS = 10_000;
+const PRUNE_BLOCKS = 10_000;
+
+/** Opens or creates the store in `dir`; throws SeqError STORE_FOREIGN (76), STORE_UNREADABLE or STORE_LOCKED (78). */
+export async function openStore(options: StoreOptions): Promise<LmdbStore> {
+  const { dir, cluster, lane } = options;
+  try {
+    mkdirSync(dir, { recursive: true });
+  } catch (error) {
+    throw unreadable(dir, `the directory cannot be made: ${(error as Error).message}`, error);
+  }
+  const unlock = takeWriterLock(dir);
+  let file: ChainFile | undefined;
+  try {
+    file = openChainFile(dir, false);
+    await claimFor(file, dir, cluster, lane);
+    const head = verifiedHead(file, dir, { cluster, lane });
+    return new LmdbStore(file, unlock, options, head, readWindow(file));
+  } catch (error) {
+    await file?.root.close();
+    unlock();
+    throw error;
+  }
+}
+
+interface Pending {
+  block: CommittedBlock;
+  header: StoredHeader;
+  receipts: Map<string, StoredReceipt>;
+  /** Where the de-duplication window stands once this block is the head. */
+  window: KeyWindow;
+  synced: () => void;
+  failed: (error: unknown) => void;
+}
+
+export class LmdbStore implements ChainStore {
+  private readonly genesis: string;
+  private readonly keepItems: number;
+  private readonly keepMs: number;
+  private readonly floors: WindowFloor;
+  /** Appended, not yet synced: by height in order, and by item key. */
+  private readonly pending = new Map<Height, Pending>();
+  private readonly pendingKeys = new Map<string, StoredReceipt>();
+  private unsent: Pending[] = [];
+  private writing: Promise<void> | null = null;
+  private prunedTo: Height;
+  private failure: unknown = null;
+  private isClosed = false;
+
+  constructor(
+    private readonly file: ChainFile,
+    private readonly unlock: () => void,
+    private readonly options: StoreOptions,
+    private top: StoredHeader | undefined,
+    private window: KeyWindow,
+  ) {
+    this.genesis = genesisHash(options.cluster, options.lane);
+    this.keepItems = options.keepItems ?? KEEP_ITEMS;
+    this.keepMs = options.keepMs ?? KEEP_MS;
+    this.prunedTo = window.prunedTo;
+    this.floors = new WindowFloor((height) => this.storedHeader(height).size);
+  }
+
+  head(): ReturnType<ChainStore['head']> {
+    const top = this.top;
+    if (top === undefined) return { height: 0, hash: this.genesis, timestamp: 0, epoch: 0 };
+    return { height: top.height, hash: top.hash, timestamp: top.timestamp, epoch: top.epoch };
+  }
+
+  /** Highest block that is on disk for good. */
+  syncedHeight(): Height {
+    for (const height of this.pending.keys()) return height - 1;
+    return this.top?.height ?? 0;
+  }
+
+  get(height: Height): CommittedBlock | undefined {
+    if (!this.holds(height)) return undefined;
+    this.mustBeOpen();
+    return this.pending.get(height)?.block ?? readBlock(this.file, height);
+  }
+
+  header(height: Height): ReturnType<ChainStore['header']> {
+    if (!this.holds(height)) return undefined;
+    this.mustBeOpen();
+    const { keyed: _, ...header } = this.storedHeader(height);
+    return header;
+  }
+
+  append(block: CommittedBlock): Promise<void> {
+    if (this.isClosed) return Promise.reject(closed(this.options.dir));
+    if (this.failure !== null) return Promise.reject(this.failure);
+    const head = this.head();
+    invariant(block.height === head.height + 1, `I5: block ${block.height} appended to a store whose head is ${head.height}`);
+    invariant(block.parent === head.hash, `I5: block ${block.height} appended with parent ${block.parent}, but the head is ${head.hash}`);
+    invariant(block.timestamp >= head.timestamp, `I5: block ${block.height} is older than its parent`);
+    invariant(blockHash(block) === block.hash, `I6: block ${block.height} does not match its hash ${block.hash}`);
+
+    const receipts = new Map<string, StoredReceipt>();
+    const keyed = keysOf(block.data);
+    for (const { key, digest, index } of keyed) {
+      // The first receipt stands for as long as it is in the window, whatever later blocks carry.
+      if (receipts.has(key) || this.receipt(key) !== undefined) continue;
+      receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
+    }
+    const { data, ...rest } = block;
+    const header = { height: rest.height, hash: rest.hash, parent: rest.parent, timestamp: rest.timestamp, epoch: rest.epoch, size: data.length, keyed: keyed.length };
+    return new Promise<void>((synced, failed) => {
+      const pending: Pending = { block, header, receipts, window: this.window, synced, failed };
+      this.pending.set(block.height, pending);
+      for (const [key, receipt] of receipts) this.pendingKeys.set(key, receipt);
+      this.top = header;
+      pending.window = this.window = this.slide(header);
+      this.unsent.push(pending);
+      // In a microtask: all that is appended in this turn goes into one transaction.
+      this.writing ??= Promise.resolve().then(() => this.write());
+    });
+  }
+
+  receipt(key: string): StoredReceipt | undefined {
+    this.mustBeOpen();
+    const found = this.pendingKeys.get(key) ?? this.storedReceipt(key);
+    return found !== undefined && found.height >= this.window.from ? found : undefined;
+  }
+
+  windowFloor(limits: { blocks: number; bytes: number }): Height {
+    this.mustBeOpen();
+    return this.floors.floor(this.top?.height ?? 0, limits);
+  }
+
+  /** Resolves once everything appended is synced (or has failed) and the file is closed. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    await this.writing;
+    await this.file.root.close();
+    this.unlock();
+  }
+
+  /** Reading a closed file ends the process inside lmdb. */
+  private mustBeOpen(): void {
+    if (this.isClosed) throw closed(this.options.dir);
+  }
+
+  private holds(height: Height): boolean {
+    return Number.isSafeInteger(height) && height >= 1 && height <= (this.top?.height ?? 0);
+  }
+
+  private storedHeader(height: Height): StoredHeader {
+    const header = this.pending.get(height)?.header ?? readHeader(this.file, height);
+    invariant(header !== undefined, `I6: the store has no header at height ${height}`);
+    return header;
+  }
+
+  private storedReceipt(key: string): StoredReceipt | undefined {
+    const bytes = this.file.keys.get(Buffer.from(key));
+    return bytes === undefined ? undefined : decodeReceipt(bytes);
+  }
+
+  /** The de-duplication window after `head`: blocks too old, or not needed to cover `keepItems`, leave it. */
+  private slide(head: StoredHeader): KeyWindow {
+    let { from, keyed } = this.window;
+    keyed += head.keyed;
+    while (from < head.height) {
+      const oldest = this.storedHeader(from);
+      if (oldest.timestamp >= head.timestamp - this.keepMs && keyed - oldest.keyed < this.keepItems) break;
+      keyed -= oldest.keyed;
+      from++;
+    }
+    return { from, keyed, prunedTo: this.window.prunedTo };
+  }
+
+  /** Writes what was appended, one transaction after another, until there is nothing left. */
+  private async write(): Promise<void> {
+    while (this.unsent.length > 0) {
+      const batch = this.nextBatch();
+      try {
+        if (this.failure !== null) throw this.failure;
+        await this.commit(batch);
+      } catch (error) {
+        // Nothing after a failed write may be acknowledged: the chain on disk would have a hole.
+        this.failure ??= writeFailed(this.options.dir, error);
+        for (const pending of batch) pending.failed(this.failure);
+        continue;
+      }
+      for (const pending of batch) {
+        this.pending.delete(pending.block.height);
+        for (const [key, receipt] of pending.receipts) if (this.pendingKeys.get(key) === receipt) this.pendingKeys.delete(key);
+        pending.synced();
+      }
+    }
+    this.writing = null;
+  }
+
+  private nextBatch(): Pending[] {
+    let count = 0;
+    for (let bytes = 0; count < this.unsent.length && (count === 0 || bytes < TRANSACTION_BYTES); count++) bytes += this.unsent[count]!.header.size;
+    const batch = this.unsent.slice(0, count);
+    this.unsent = this.unsent.slice(count);
+    return batch;
+  }
+
+  private async commit(batch: Pending[]): Promise<void> {
+    const { meta, headers, blocks, keys, root } = this.file;
+    const last = batch[batch.length - 1]!;
+    const added = batch.reduce((sum, pending) => sum + pending.receipts.size, 0);
+    const gone = this.expired(last.window.from, 2 * added + PRUNE_KEYS);
+    try {
+      await root.batch(() => {
+        // Removals first: a key that left the window may be back in this very batch.
+        for (const key of gone.keys) void keys.remove(key);
+        for (const { block, header, receipts } of batch) {
+          const height = heightKey(block.height);
+          void blocks.put(height, asBuffer(block.data));
+          void headers.put(height, encodeHeader(header));
+          for (const [key, receipt] of receipts) void keys.put(Buffer.from(key), encodeReceipt(receipt));
+        }
+        const window: KeyWindow = { from: last.window.from, keyed: last.window.keyed, prunedTo: gone.to };
+        void meta.put(META.window, Buffer.from(JSON.stringify(window)));
+        void meta.put(META.head, Buffer.from(String(last.block.height)));
+      });
+    } catch (error) {
+      // lmdb tells the reason in a second, rejected promise; left alone it would end the process.
+      const reason = (error as { commitError?: Promise<never> }).commitError;
+      throw reason === undefined ? error : await reason.catch((cause: unknown) => cause);
+    }
+    this.prunedTo = gone.to;
+  }
+
+  /** Keys on disk of blocks below the window, up to about `limit` of them. */
+  private expired(windowFrom: Height, limit: number): { keys: Buffer[]; to: Height } {
+    const gone: Buffer[] = [];
+    let to = this.prunedTo;
+    const furthest = Math.min(windowFrom - 1, to + PRUNE_BLOCKS);
+    while (to < furthest && gone.length < limit) {
+      // A block still unsynced has no keys on disk yet; its turn comes with a later transaction.
+      if (this.pending.has(to + 1)) break;
+      to++;
+      if (this.storedHeader(to).keyed === 0) continue;
+      for (const key of keyNamesOf(readBlock(this.file, to)?.data ?? new Uint8Array(0))) {
+        if (this.storedReceipt(key)?.height === to) gone.push(Buffer.from(key));
+      }
+    }
+    return { keys: gone, to };
+  }
+}
+
+function asBuffer(data: Uint8Array): Buffer {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+}

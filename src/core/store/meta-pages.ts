@@ -1,0 +1,68 @@
+// Looks at the first pages of an LMDB file before LMDB does. LMDB trusts them: a file that is no database, or one that was cut
+// short, ends the whole process (segmentation fault, bus error) where an operator needs a sentence.
+import { accessSync, closeSync, constants, existsSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
+import { unreadable } from './store-errors.js';
+
+/** Address space, not disk: large enough that a running reader never has to map again. */
+export const MAP_BYTES = 64 * 1024 ** 3;
+
+// MDB_meta behind a page header of 24 bytes: magic, version, address, map size, two trees of 48 bytes (free pages, main), last page.
+const META_BYTES = 160;
+const AT = { flags: 18, magic: 24, version: 28, pageSize: 48, freeRoot: 88, mainRoot: 136, lastPage: 144 };
+const IS_META = 0x08;
+const MAGIC = 0xbeefc0de;
+const VERSION = 2;
+/** A reader may not mend the length; it lets pass what LMDB may rightly have left off. */
+const FREE_TAIL_BYTES = 1024 * 1024;
+const NO_ROOT = 0xffff_ffff_ffff_ffffn;
+
+/** Throws STORE_UNREADABLE for a file that is not a database of ours; a missing or empty one is fine for a writer. */
+export function checkMetaPages(dir: string, path: string, readOnly: boolean): void {
+  if (!existsSync(path)) return;
+  // Readers write there too: their place in it says which pages may not be reused yet. Never opened here: closing it would drop
+  // the locks that this process may hold on it.
+  if (existsSync(`${path}-lock`)) mustBeWritable(`${path}-lock`, dir);
+  const fd = openFor(path, readOnly ? 'r' : 'r+', dir);
+  try {
+    const size = fstatSync(fd).size;
+    if (size === 0 && !readOnly) return;
+    let needed = 0;
+    let pageSize = 4096;
+    const meta = Buffer.alloc(META_BYTES);
+    for (const page of [0, 1]) {
+      if (readSync(fd, meta, 0, META_BYTES, page * pageSize) < META_BYTES) throw unreadable(dir, `${path} is only ${size} bytes long`);
+      if (meta.readUInt32LE(AT.magic) !== MAGIC || (meta.readUInt16LE(AT.flags) & IS_META) === 0) throw unreadable(dir, `${path} is not a database`);
+      if ((meta.readUInt32LE(AT.version) & 0xffff) !== VERSION) throw unreadable(dir, `${path} has another LMDB version`);
+      if (page === 0) pageSize = meta.readUInt32LE(AT.pageSize);
+      const lastPage = meta.readBigUInt64LE(AT.lastPage);
+      const bytes = (lastPage + 1n) * BigInt(pageSize);
+      const roots = [meta.readBigUInt64LE(AT.freeRoot), meta.readBigUInt64LE(AT.mainRoot)];
+      if (pageSize < 512 || pageSize > 65536 || bytes > BigInt(MAP_BYTES) || roots.some((root) => root !== NO_ROOT && root > lastPage)) {
+        throw unreadable(dir, `the first pages of ${path} are damaged`);
+      }
+      needed = Math.max(needed, Number(bytes));
+    }
+    // Beyond the end of a mapped file lies a bus error. Zeros there are harmless where the pages are free (LMDB itself may leave
+    // those off) and an error that LMDB reports where they are not.
+    if (needed > size && !readOnly) ftruncateSync(fd, needed);
+    if (needed > size + FREE_TAIL_BYTES && readOnly) throw unreadable(dir, `${path} has ${size} bytes of ${needed}`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function mustBeWritable(path: string, dir: string): void {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    throw unreadable(dir, (error as Error).message, error);
+  }
+}
+
+function openFor(path: string, flags: 'r' | 'r+', dir: string): number {
+  try {
+    return openSync(path, flags);
+  } catch (error) {
+    throw unreadable(dir, (error as Error).message, error);
+  }
+}

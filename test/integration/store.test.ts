@@ -1,0 +1,361 @@
+// The local chain on a real disk: what it keeps through kill -9, what it refuses, what others see of it while it is written.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { open } from 'lmdb';
+import { blockHash, genesisHash } from '../../src/core/chain/block.js';
+import { encodeExec, encodeItems, itemDigest } from '../../src/core/chain/items.js';
+import { InvariantError } from '../../src/core/errors.js';
+import type { ChainStore } from '../../src/core/ports.js';
+import { openStoreReader } from '../../src/core/store/lmdb-reader.js';
+import { openStore, type LmdbStore } from '../../src/core/store/lmdb-store.js';
+import { ChainMaker, keyed, text } from '../support/blocks.js';
+import { compileProgram } from '../support/compile.js';
+import { MemoryStore } from '../support/memory-store.js';
+import { ManualClock } from '../support/manual-clock.js';
+
+let base: string;
+let dir: string;
+const opened: { close(): Promise<void> }[] = [];
+const children: ChildProcess[] = [];
+const programs: string[] = [];
+
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), 'seq-store-'));
+  dir = join(base, 'store');
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  for (const one of opened.splice(0)) await one.close();
+  rmSync(base, { recursive: true, force: true });
+});
+afterAll(() => programs.forEach((program) => rmSync(program, { force: true })));
+
+async function store(options: Partial<Parameters<typeof openStore>[0]> = {}): Promise<LmdbStore> {
+  const one = await openStore({ dir, cluster: 'c1', lane: '', ...options });
+  opened.push(one);
+  return one;
+}
+const refused = async (attempt: Promise<unknown> | (() => unknown)): Promise<{ code: string; exit: number; message: string }> => {
+  try {
+    await (typeof attempt === 'function' ? attempt() : attempt);
+  } catch (error) {
+    return error as never;
+  }
+  throw new Error('it was not refused');
+};
+
+/** The same table for the store on disk and for the one that tests and the simulator use. */
+describe.each([
+  ['lmdb', (options: object): Promise<ChainStore> => store(options)],
+  ['memory', async (options: object): Promise<ChainStore> => new MemoryStore({ cluster: 'c1', lane: '', clock: new ManualClock(), ...options })],
+])('store (%s)', (_kind, make) => {
+  test('store: empty → height 0, genesis hash', async () => {
+    const chain = await make({});
+    expect(chain.head()).toEqual({ height: 0, hash: genesisHash('c1', ''), timestamp: 0, epoch: 0 });
+    for (const height of [0, 1, -1, 0.5, NaN]) expect(chain.get(height)).toBeUndefined();
+    expect(chain.windowFloor({ blocks: 10, bytes: 10 })).toBe(0);
+  });
+
+  test('store: appended, not yet synced → head, get, header and receipt see it at once, and after the sync', async () => {
+    const chain = await make({});
+    const maker = new ChainMaker();
+    const one = maker.block([...keyed('a'), { data: text('no key') }, ...keyed('b')], { epoch: 7 });
+    const two = maker.block(encodeExec([{ key: 'x', digest: itemDigest(text('x')) }], text('own')), { epoch: 8 });
+    const done = [chain.append(one), chain.append(two)];
+    const check = (): void => {
+      expect(chain.head()).toEqual({ height: 2, hash: two.hash, timestamp: two.timestamp, epoch: 8 });
+      expect({ ...chain.get(1)!, data: Buffer.from(chain.get(1)!.data).toString('hex') }).toEqual({ ...one, data: Buffer.from(one.data).toString('hex') });
+      expect(chain.header(2)).toEqual({ height: 2, hash: two.hash, parent: one.hash, timestamp: two.timestamp, epoch: 8, size: two.data.length });
+      expect(chain.receipt('b')).toEqual({ height: 1, index: 2, epoch: 7, digest: itemDigest(text('bytes of b')) });
+      expect(chain.receipt('x')).toEqual({ height: 2, index: 0, epoch: 8, digest: itemDigest(text('x')) });
+      expect(chain.receipt('c')).toBeUndefined();
+    };
+    check();
+    await Promise.all(done);
+    check();
+  });
+
+  test('store: gap, wrong parent, wrong hash, older than its parent → a bug is reported, nothing appended', async () => {
+    const chain = await make({});
+    const maker = new ChainMaker();
+    await chain.append(maker.block());
+    const stranger = new ChainMaker('c2');
+    stranger.block();
+    const wrong = [
+      { ...maker.block(), height: 3 }, stranger.block(), { ...maker.block(), height: 2 }, { ...new ChainMaker().block() },
+    ];
+    for (const block of wrong) expect(() => void chain.append(block)).toThrow(InvariantError);
+    expect(chain.head().height).toBe(1);
+  });
+
+  test('store: the same key in a later block → the first receipt stands', async () => {
+    const chain = await make({});
+    const maker = new ChainMaker();
+    await chain.append(maker.block(keyed('a', 'a')));
+    const second = chain.append(maker.block(keyed('b', 'a')));
+    expect(chain.receipt('a')).toMatchObject({ height: 1, index: 0 });
+    await second;
+    expect(chain.receipt('a')).toMatchObject({ height: 1, index: 0 });
+    expect(chain.receipt('b')).toMatchObject({ height: 2, index: 0 });
+  });
+
+  test('store: window by items → whole blocks leave as soon as the rest covers it, and a key may come back', async () => {
+    const chain = await make({ keepItems: 4 });
+    const maker = new ChainMaker();
+    for (let height = 1; height <= 5; height++) await chain.append(maker.block(keyed(`${height}a`, `${height}b`)));
+    expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => chain.receipt(key)?.height)).toEqual([undefined, undefined, undefined, undefined, 4, 5]);
+    await chain.append(maker.block(keyed('1a')));
+    expect(chain.receipt('1a')).toMatchObject({ height: 6, index: 0 });
+    expect(chain.receipt('4a')?.height).toBe(4);
+    await chain.append(maker.block(keyed('7a')));
+    expect(['4a', '5a', '1a', '7a'].map((key) => chain.receipt(key)?.height)).toEqual([undefined, 5, 6, 7]);
+  });
+
+  test('store: window by time of the blocks → older ones leave', async () => {
+    const chain = await make({ keepMs: 100 });
+    const maker = new ChainMaker();
+    await chain.append(maker.block(keyed('a'), { timestamp: 1000 }));
+    await chain.append(maker.block(keyed('b'), { timestamp: 1050 }));
+    await chain.append(maker.block([], { timestamp: 1100 }));
+    expect(chain.receipt('a')?.height).toBe(1);
+    await chain.append(maker.block([], { timestamp: 1101 }));
+    expect([chain.receipt('a'), chain.receipt('b')?.height]).toEqual([undefined, 2]);
+  });
+
+  test('store: windowFloor → exact by blocks and by bytes, as the chain grows and under changed limits', async () => {
+    const chain = await make({});
+    const maker = new ChainMaker();
+    const sizes = [100, 5, 50, 0, 200, 30, 30, 30, 1, 99];
+    const exact = (head: number, limits: { blocks: number; bytes: number }): number => {
+      let floor = head;
+      for (let bytes = 0; floor > 0 && head - floor < limits.blocks && bytes + sizes[floor - 1]! <= limits.bytes; floor--) bytes += sizes[floor - 1]!;
+      return floor;
+    };
+    const limits = [{ blocks: 3, bytes: 1000 }, { blocks: 100, bytes: 150 }, { blocks: 4, bytes: 90 }, { blocks: 100, bytes: 10_000 }, { blocks: 1, bytes: 0 }, { blocks: 0, bytes: 10 }];
+    for (const [at, size] of sizes.entries()) {
+      await chain.append(maker.block(new Uint8Array(size)));
+      for (const limit of limits) expect([at + 1, limit, chain.windowFloor(limit)]).toEqual([at + 1, limit, exact(at + 1, limit)]);
+    }
+    // First asked when the chain is long already.
+    for (const limit of [{ blocks: 5, bytes: 130 }, { blocks: 9, bytes: 130 }, { blocks: 2, bytes: 99 }]) expect(chain.windowFloor(limit)).toBe(exact(10, limit));
+  });
+});
+
+describe('store: on disk', () => {
+  test('store: closed and opened again → the same chain, receipts and window', async () => {
+    const maker = new ChainMaker();
+    const first = await store({ keepItems: 3 });
+    const blocks = Array.from({ length: 5 }, (_, at) => maker.block(keyed(`k${at + 1}`), { epoch: at + 1 }));
+    await Promise.all(blocks.map((block) => first.append(block)));
+    await first.close();
+    await first.close();
+    const again = await store({ keepItems: 3 });
+    expect(again.head()).toMatchObject({ height: 5, hash: maker.hash, epoch: 5 });
+    expect(again.syncedHeight()).toBe(5);
+    expect(blocks.every((block) => again.get(block.height)!.hash === blockHash(again.get(block.height)!))).toBe(true);
+    expect([1, 2, 3, 4, 5].map((at) => again.receipt(`k${at}`)?.height)).toEqual([undefined, undefined, 3, 4, 5]);
+    await again.append(maker.block(keyed('k6', 'k1')));
+    expect(again.receipt('k1')?.height).toBe(6);
+    expect(await refused(first.append(maker.block()))).toMatchObject({ code: 'STORE_CLOSED' });
+    expect(await refused(() => first.get(1))).toMatchObject({ code: 'STORE_CLOSED' });
+    expect(first.head().height).toBe(5);
+  });
+
+  test('store: keys that left the window → removed from the disk too', async () => {
+    const maker = new ChainMaker();
+    const chain = await store({ keepItems: 10 });
+    for (let height = 1; height <= 60; height++) await chain.append(maker.block(keyed(`a${height}`, `b${height}`)));
+    await chain.close();
+    const root = open({ path: join(dir, 'chain.mdb'), noSubdir: true, readOnly: true, maxDbs: 8 });
+    const keys = root.openDB<Buffer, Buffer>('keys', { encoding: 'binary', keyEncoding: 'binary' });
+    const left = [...keys.getKeys()].map(String);
+    await root.close();
+    expect(left.length).toBeLessThanOrEqual(14);
+    expect(left).toEqual(expect.arrayContaining(['a60', 'b60', 'a56', 'b56']));
+  });
+
+  test('store: many appends in flight → few transactions, all synced in order', async () => {
+    const chain = await store();
+    const maker = new ChainMaker();
+    const order: number[] = [];
+    const start = performance.now();
+    await Promise.all(Array.from({ length: 2000 }, () => maker.block(new Uint8Array(200))).map((block) => chain.append(block).then(() => order.push(block.height))));
+    expect(performance.now() - start).toBeLessThan(5000);
+    expect(order).toEqual(Array.from({ length: 2000 }, (_, at) => at + 1));
+  });
+
+  test('store: another cluster or lane → STORE_FOREIGN (76), untouched', async () => {
+    await (await store()).close();
+    expect(await refused(store({ cluster: 'c2' }))).toMatchObject({ code: 'STORE_FOREIGN', exit: 76 });
+    expect(await refused(store({ lane: 'L' }))).toMatchObject({ code: 'STORE_FOREIGN', exit: 76 });
+    expect((await store()).head().height).toBe(0);
+  });
+
+  test('store: open already → STORE_LOCKED (78); given back by close', async () => {
+    const first = await store();
+    expect(await refused(store())).toMatchObject({ code: 'STORE_LOCKED', exit: 78 });
+    await first.close();
+    await store();
+  });
+
+  test.each([
+    ['a process that is gone', { pid: 2 ** 22 + 5, started: '1', boot: '', host: 'h' }],
+    ['another process that has the pid now', { pid: process.pid, started: '1', boot: '', host: 'h' }],
+    ['before the last boot', { pid: process.pid, started: '', boot: 'another-boot', host: 'h' }],
+    ['nothing that can be read', 'garbage'],
+  ])('store: lock left by %s → taken over', async (_name, holder) => {
+    mkdirSync(dir);
+    writeFileSync(join(dir, 'writer.lock'), typeof holder === 'string' ? holder : JSON.stringify(holder));
+    await store();
+    expect(JSON.parse(readFileSync(join(dir, 'writer.lock'), 'utf8'))).toMatchObject({ pid: process.pid });
+    expect(readdirSync(dir).filter((name) => name.startsWith('writer.lock.'))).toEqual([]);
+  });
+
+  test('store: directory is a file, or not a database, or of a newer format → STORE_UNREADABLE (78)', async () => {
+    writeFileSync(dir, 'a file');
+    expect(await refused(store())).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
+    rmSync(dir);
+    mkdirSync(dir);
+    writeFileSync(join(dir, 'chain.mdb'), Buffer.alloc(100_000, 'x'));
+    expect(await refused(store())).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
+    expect(readFileSync(join(dir, 'chain.mdb')).equals(Buffer.alloc(100_000, 'x'))).toBe(true);
+    rmSync(dir, { recursive: true });
+    await (await store()).close();
+    const root = open({ path: join(dir, 'chain.mdb'), noSubdir: true, maxDbs: 8, overlappingSync: false });
+    await root.openDB<Buffer, Buffer>('meta', { encoding: 'binary', keyEncoding: 'binary' }).put(Buffer.from('about'), Buffer.from('{"format":2,"cluster":"c1","lane":""}'));
+    await root.close();
+    const error = await refused(store());
+    expect(error).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
+    expect(error.message).toMatch(/format 2/);
+    expect(existsSync(join(dir, 'writer.lock'))).toBe(false);
+  });
+
+  test('store: a payload changed on disk, or a copy cut short → STORE_UNREADABLE (78), and no crash', async () => {
+    const maker = new ChainMaker();
+    const chain = await store();
+    const marker = Buffer.alloc(3000, 'payload!');
+    for (let height = 1; height <= 50; height++) await chain.append(maker.block(new Uint8Array(marker)));
+    await chain.close();
+    const path = join(dir, 'chain.mdb');
+    copyFileSync(path, join(base, 'good'));
+    const bytes = readFileSync(path);
+    for (let at = bytes.indexOf('payload!'); at >= 0; at = bytes.indexOf('payload!', at + 8)) bytes.write('PAYLOAD!', at);
+    writeFileSync(path, bytes);
+    expect(await refused(store())).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
+    copyFileSync(join(base, 'good'), path);
+    truncateSync(path, 5 * 4096);
+    expect(await refused(store())).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
+    copyFileSync(join(base, 'good'), path);
+    expect((await store()).head().height).toBe(50);
+  });
+});
+
+/** Starts the writing process; resolves with its lines as they come. */
+function writer(): { child: ChildProcess; lines: AsyncIterator<string>; ended: Promise<void> } {
+  if (programs.length === 0) programs.push(compileProgram('test/support/store-writer.ts'));
+  const child = spawn(process.execPath, [programs[0]!, dir, 'c1'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  children.push(child);
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  return { child, lines: createInterface({ input: child.stdout! })[Symbol.asyncIterator](), ended };
+}
+const nextLine = async (lines: AsyncIterator<string>): Promise<[string, number, string]> => {
+  const { value, done } = await lines.next();
+  if (done) throw new Error('the writer ended');
+  const [word, height, hash] = (value as string).split(' ');
+  return [word!, Number(height), hash!];
+};
+
+describe('store: two processes', () => {
+  test('store: kill -9 in the middle of appending, again and again → contiguous, verified, nothing acknowledged is lost', async () => {
+    let last = 0;
+    for (let round = 0; round < 6; round++) {
+      const { child, lines, ended } = writer();
+      const [word, from] = await nextLine(lines);
+      expect(word).toBe('open');
+      expect(from).toBeGreaterThanOrEqual(last);
+      if (round === 0) expect(await refused(store())).toMatchObject({ code: 'STORE_LOCKED', exit: 78 });
+      const acknowledged = new Map<number, string>();
+      for (let count = 0; count < 37 + round * 53; count++) {
+        const [, height, hash] = await nextLine(lines);
+        acknowledged.set(height, hash);
+      }
+      child.kill('SIGKILL');
+      await ended;
+      const chain = await store();
+      const head = chain.head();
+      last = Math.max(...acknowledged.keys());
+      expect(head.height).toBeGreaterThanOrEqual(last);
+      for (const [height, hash] of acknowledged) expect(chain.header(height)?.hash).toBe(hash);
+      let parent = genesisHash('c1', '');
+      for (let height = 1; height <= head.height; height++) {
+        const block = chain.get(height)!;
+        expect(block.parent).toBe(parent);
+        expect(blockHash(block)).toBe(block.hash);
+        expect([0, 4].map((index) => chain.receipt(`k${height}.${index}`))).toMatchObject([{ height, index: 0, epoch: 3 }, { height, index: 4, epoch: 3 }]);
+        parent = block.hash;
+      }
+      expect(chain.receipt(`k${head.height + 1}.0`)).toBeUndefined();
+      await chain.close();
+    }
+  });
+
+  test('store: read by another process while it is written → head grows, blocks verify, nothing is torn', async () => {
+    const { lines } = writer();
+    await nextLine(lines);
+    await nextLine(lines);
+    const reader = openStoreReader(dir);
+    opened.push(reader);
+    expect([reader.cluster, reader.lane]).toEqual(['c1', '']);
+    let seen = 0;
+    let parent = genesisHash('c1', '');
+    for (let turn = 0; turn < 60; turn++) {
+      const [, height] = await nextLine(lines);
+      // What the writer called synced is there for every other process.
+      expect(reader.head().height).toBeGreaterThanOrEqual(height);
+      for (const block of reader.range(seen + 1)) {
+        expect(block.parent).toBe(parent);
+        expect(blockHash(block)).toBe(block.hash);
+        [seen, parent] = [block.height, block.hash];
+      }
+    }
+    expect(seen).toBeGreaterThan(50);
+    expect([...reader.range(3, 5)].map((block) => block.height)).toEqual([3, 4, 5]);
+    expect(reader.get(seen + 1_000_000)).toBeUndefined();
+  });
+
+  test('store: reader of nothing → STORE_NOT_FOUND (66), and nothing is made there', async () => {
+    expect(await refused(() => openStoreReader(dir))).toMatchObject({ code: 'STORE_NOT_FOUND', exit: 66 });
+    expect(existsSync(dir)).toBe(false);
+  });
+});
+
+test('store (memory): crash → what was not synced is gone, what was is not', async () => {
+  const clock = new ManualClock();
+  const chain = new MemoryStore({ cluster: 'c1', lane: '', clock, syncMs: 5 });
+  const maker = new ChainMaker();
+  const outcomes: string[] = [];
+  const watch = (name: string, done: Promise<void>): void => void done.then(() => outcomes.push(`${name} synced`), () => outcomes.push(`${name} lost`));
+  watch('1', chain.append(maker.block(keyed('a'))));
+  await clock.advance(5);
+  watch('2', chain.append(maker.block(keyed('b'))));
+  await clock.advance(4);
+  expect(chain.receipt('b')?.height).toBe(2);
+  chain.crash();
+  await clock.advance(10);
+  expect(outcomes).toEqual(['1 synced']);
+  expect([chain.head().height, chain.receipt('a')?.height, chain.receipt('b')]).toEqual([1, 1, undefined]);
+});
+
+test('store: 20,000 keyed items of 200 bytes in one block → appended and synced well within a second', async () => {
+  const chain = await store();
+  const maker = new ChainMaker();
+  const data = encodeItems(Array.from({ length: 20_000 }, (_, line) => ({ key: `file-7f3a:${line}`, data: Buffer.alloc(200, line) })));
+  const block = maker.block(data);
+  const start = performance.now();
+  await chain.append(block);
+  expect(performance.now() - start).toBeLessThan(1500);
+});

@@ -1,0 +1,44 @@
+// A clock that moves only when told to: timers run in order of their time, then of their making.
+import type { Clock } from '../../src/core/ports.js';
+
+export class ManualClock implements Clock {
+  private time = 0;
+  private made = 0;
+  private timers: { at: number; order: number; run: () => void }[] = [];
+
+  constructor(private readonly wallStart = 1_700_000_000_000) {}
+
+  now(): number {
+    return this.time;
+  }
+
+  wall(): number {
+    return Math.floor(this.wallStart + this.time);
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const timer = { at: this.time + Math.max(0, ms), order: this.made++, run };
+    this.timers.push(timer);
+    return () => void (this.timers = this.timers.filter((one) => one !== timer));
+  }
+
+  /** Moves on by `ms`, running what falls due; between timers everything that can go on without time goes on. */
+  async advance(ms: number): Promise<void> {
+    const end = this.time + ms;
+    await settle();
+    for (;;) {
+      const due = this.timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at || a.order - b.order)[0];
+      if (due === undefined) break;
+      this.timers = this.timers.filter((one) => one !== due);
+      this.time = due.at;
+      due.run();
+      await settle();
+    }
+    this.time = end;
+  }
+}
+
+/** Lets promises (not timers, not I/O) run dry. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+}
