@@ -1,0 +1,320 @@
+// A cluster of real processes that lives as long as the one who made it: for tests and for `seq chaos`. Same processes as the lab's,
+// in a directory of its own, with a TCP proxy between every sequencer and every node when asked for.
+// Invariant: when it is closed, or this process ends in any way but SIGKILL, none of its processes is left.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from './free-port.js';
+import { checkSettings, DEFAULT_SETTINGS, nodeNames, pathsOf, redisSpec, sequencerNames, sequencerSpec, urlOf, type LabSettings, type Place, type ProcessKind } from './plan.js';
+import { lastLines, logEnd, spawnDetached, waitForLog, waitUntil, waitUntilDead } from './processes.js';
+import { signalIfOurs, stateOf, type ProcessIdentity, type ProcessState } from './process-identity.js';
+import { findRedisServer, pingRedis, redisConfig } from './redis-server.js';
+import { askSelf } from './self.js';
+import { httpGet, httpStatus } from './start.js';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.js';
+
+export interface PrivateClusterOptions extends Partial<LabSettings> {
+  /** Kept at the end when given; a temporary one otherwise. */
+  directory?: string;
+  /** A proxy per (sequencer, node). */
+  proxies?: boolean;
+  /** Further arguments of every `seq run`. */
+  runArgs?: string[];
+  /** Further lines of every redis.conf. */
+  redisLines?: string[];
+  /** false: nodes stay pristine and no sequencer is started. */
+  bootstrap?: boolean;
+}
+
+export interface HttpAnswer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+}
+
+const START_LIMIT_MS = 15_000;
+const open = new Set<PrivateCluster>();
+let watching = false;
+
+export class PrivateCluster {
+  readonly settings: LabSettings;
+  readonly directory: string;
+  readonly places: Place[] = [];
+  private readonly identities = new Map<string, ProcessIdentity>();
+  private readonly proxies = new Map<string, TcpProxy>();
+  private readonly keepDirectory: boolean;
+
+  private constructor(private readonly options: PrivateClusterOptions) {
+    const { nodes, sequencers, persist, ttlMs, blockTimeMs, eager } = { ...DEFAULT_SETTINGS, ...options };
+    this.settings = { nodes, sequencers, persist, ttlMs, blockTimeMs, eager };
+    checkSettings(this.settings);
+    this.keepDirectory = options.directory !== undefined;
+    this.directory = options.directory ?? mkdtempSync(join(tmpdir(), 'seq-cluster-'));
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+  }
+
+  /** Nodes up and bootstrapped, sequencers up and answering; not necessarily a commit yet. On any failure nothing is left. */
+  static async start(options: PrivateClusterOptions = {}): Promise<PrivateCluster> {
+    const cluster = new PrivateCluster(options);
+    cluster.guard();
+    try {
+      await cluster.begin();
+      return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+  }
+
+  get nodes(): Place[] {
+    return this.places.filter((place) => place.kind === 'redis');
+  }
+
+  get sequencers(): Place[] {
+    return this.places.filter((place) => place.kind === 'sequencer');
+  }
+
+  /** `r1=redis://…` per node: straight to the nodes, whatever the proxies do. As values of `--node`. */
+  get nodeFlags(): string[] {
+    return this.nodes.map((node) => `${node.name}=${urlOf(node)}`);
+  }
+
+  url(name: string): string {
+    return urlOf(this.place(name));
+  }
+
+  port(name: string): number {
+    return this.place(name).port;
+  }
+
+  pid(name: string): number {
+    return this.identity(name).pid;
+  }
+
+  state(name: string): ProcessState {
+    const identity = this.identities.get(name);
+    return identity === undefined ? 'dead' : stateOf(identity);
+  }
+
+  logFile(name: string): string {
+    return pathsOf(this.directory, name).log;
+  }
+
+  dataDirectory(name: string): string {
+    return pathsOf(this.directory, name).data;
+  }
+
+  log(name: string, lines = 50): string[] {
+    return lastLines(this.logFile(name), lines);
+  }
+
+  /** Offset to pass to `waitForLog` to look only at what comes next. */
+  logEnd(name: string): number {
+    return logEnd(this.logFile(name));
+  }
+
+  waitForLog(name: string, pattern: RegExp, options: { timeoutMs: number; from?: number }): Promise<string> {
+    return waitForLog(this.logFile(name), pattern, options);
+  }
+
+  /** Polls until the probe gives something other than undefined; throws at the bound and says what was waited for. */
+  waitFor<T>(what: string, timeoutMs: number, probe: () => Promise<T | undefined> | T | undefined, everyMs = 10): Promise<T> {
+    return waitUntil({ what, timeoutMs, everyMs }, probe);
+  }
+
+  /** SIGKILL and SIGTERM resolve when the process is gone. False when it was dead already. */
+  async kill(name: string, signal: NodeJS.Signals = 'SIGKILL', limitMs = 10_000): Promise<boolean> {
+    const identity = this.identity(name);
+    if (!signalIfOurs(identity, signal)) return false;
+    if (['SIGKILL', 'SIGTERM', 'SIGINT'].includes(signal) && !(await waitUntilDead(identity, limitMs))) {
+      throw new Error(`${name} (pid ${identity.pid}) is still there ${limitMs} ms after ${signal}`);
+    }
+    return true;
+  }
+
+  /** Resolves when the process has really stopped. */
+  async pause(name: string): Promise<void> {
+    signalIfOurs(this.identity(name), 'SIGSTOP');
+    await this.waitFor(`${name} to be paused`, 2000, () => (this.state(name) === 'paused' ? true : undefined), 1);
+  }
+
+  unpause(name: string): void {
+    signalIfOurs(this.identity(name), 'SIGCONT');
+  }
+
+  /** Starts it under its name, port and data; resolves when it answers. */
+  async startProcess(name: string, options: { wait?: boolean } = {}): Promise<void> {
+    const place = this.place(name);
+    if (this.state(name) !== 'dead') throw new Error(`${name} is ${this.state(name)}`);
+    const paths = pathsOf(this.directory, name);
+    mkdirSync(paths.data, { recursive: true, mode: 0o700 });
+    if (place.kind === 'redis') {
+      const text = redisConfig({ port: place.port, dataDirectory: paths.data, persist: this.settings.persist });
+      writeFileSync(paths.config, `${text}${(this.options.redisLines ?? []).map((line) => `${line}\n`).join('')}`);
+    }
+    const spec = place.kind === 'redis'
+      ? redisSpec(this.directory, place, findRedisServer())
+      : sequencerSpec({
+          directory: this.directory, place, places: this.places, settings: this.settings, extraArgs: this.options.runArgs ?? [],
+          nodeUrl: (sequencer, node) => this.proxies.get(`${sequencer}/${node.name}`)?.url ?? urlOf(node),
+        });
+    this.identities.set(name, await spawnDetached(spec));
+    if (options.wait === false) return;
+    await this.waitFor(`${name} to answer`, START_LIMIT_MS, async () => {
+      const answers = place.kind === 'redis' ? (await pingRedis(place.port, 500)) === 'up' : (await httpStatus(place.port, '/livez', 500)) === 200;
+      if (this.state(name) === 'dead') throw new Error(`${name} ended while starting: ${this.log(name, 4).join(' | ')}`);
+      return answers ? true : undefined;
+    });
+  }
+
+  async restart(name: string, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    await this.kill(name, signal);
+    await this.startProcess(name);
+  }
+
+  /** Killed, data removed, started empty. */
+  async wipe(name: string): Promise<void> {
+    await this.kill(name);
+    rmSync(this.dataDirectory(name), { recursive: true, force: true });
+    await this.startProcess(name);
+  }
+
+  /** The proxy between them; the cluster must have been started with `proxies`. */
+  proxy(sequencer: string, node: string): TcpProxy {
+    const proxy = this.proxies.get(`${sequencer}/${node}`);
+    if (proxy === undefined) throw new Error(`no proxy between ${sequencer} and ${node}: start the cluster with { proxies: true }`);
+    return proxy;
+  }
+
+  /** Every proxy of this sequencer, or of all. */
+  proxiesOf(sequencer?: string): TcpProxy[] {
+    return [...this.proxies].filter(([name]) => sequencer === undefined || name.startsWith(`${sequencer}/`)).map(([, proxy]) => proxy);
+  }
+
+  /** `/v1/status` of a sequencer; null while it does not answer. */
+  async status(name: string, limitMs = 1000): Promise<Record<string, unknown> | null> {
+    const answer = await httpGet(this.port(name), '/v1/status', limitMs);
+    if (answer === null || answer.status !== 200) return null;
+    const body = JSON.parse(answer.body) as Record<string, unknown>;
+    return (body['data'] ?? body) as Record<string, unknown>;
+  }
+
+  /** The sequencer that says it leads; null when none does. */
+  async leader(): Promise<string | null> {
+    for (const { name } of this.sequencers) {
+      if (this.state(name) === 'running' && (await this.status(name))?.['role'] === 'leader') return name;
+    }
+    return null;
+  }
+
+  /** Waits until a sequencer (any but `except`) says it leads. */
+  waitForLeader(timeoutMs = START_LIMIT_MS, except: readonly string[] = []): Promise<string> {
+    return this.waitFor('a leader', timeoutMs, async () => {
+      const leader = await this.leader();
+      return leader === null || except.includes(leader) ? undefined : leader;
+    });
+  }
+
+  /** Waits until this sequencer's store has reached the height. */
+  waitForHeight(name: string, height: number, timeoutMs = START_LIMIT_MS): Promise<number> {
+    return this.waitFor(`${name} at height ${height}`, timeoutMs, async () => {
+      const now = Number((await this.status(name))?.['height']);
+      return now >= height ? now : undefined;
+    });
+  }
+
+  /** POST /v1/submit, NDJSON. The answer as it came. */
+  submit(name: string, items: readonly { key?: string; data: string | Uint8Array }[], limitMs = 10_000): Promise<HttpAnswer> {
+    const body = items.map(({ key, data }) => JSON.stringify({
+      ...(key === undefined ? {} : { key }), ...(typeof data === 'string' ? { data } : { base64: Buffer.from(data).toString('base64') }),
+    })).join('\n');
+    return this.http(name, 'POST', '/v1/submit', { body, headers: { 'content-type': 'application/x-ndjson' }, limitMs });
+  }
+
+  /** One request; rejects when there is no answer within the limit. */
+  http(name: string, method: string, path: string, options: { body?: string | Uint8Array; headers?: Record<string, string>; limitMs?: number } = {}): Promise<HttpAnswer> {
+    const limitMs = options.limitMs ?? 5000;
+    return new Promise((resolve, reject) => {
+      const sent = request({ host: '127.0.0.1', port: this.port(name), method, path, headers: options.headers ?? {}, agent: false }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', fail);
+        response.on('end', () => {
+          clearTimeout(timer);
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString('utf8') });
+        });
+      });
+      const fail = (error: Error): void => {
+        clearTimeout(timer);
+        reject(error);
+      };
+      const timer = setTimeout(() => sent.destroy(new Error(`${method} ${path} at ${name}: no answer within ${limitMs} ms`)), limitMs);
+      sent.on('error', fail);
+      sent.end(options.body);
+    });
+  }
+
+  /** A command of this program against these nodes; the `data` of its envelope. */
+  ask(args: readonly string[], limitMs = 20_000): Promise<unknown> {
+    return askSelf([...args, ...this.nodeFlags.flatMap((node) => ['--node', node])], { env: this.environment(), limitMs });
+  }
+
+  /** For commands run beside the cluster: no configuration of the person whose machine this is. */
+  environment(): NodeJS.ProcessEnv {
+    const kept = Object.entries(process.env).filter(([name]) => !/^(SEQ_|VITEST|NODE_OPTIONS$)/.test(name));
+    return { ...Object.fromEntries(kept), NODE_ENV: 'production', XDG_CONFIG_HOME: join(this.directory, 'no-config'), XDG_STATE_HOME: join(this.directory, 'no-state') };
+  }
+
+  /** Ends every process with SIGKILL, closes the proxies, removes the directory unless it was given. */
+  async close(): Promise<void> {
+    open.delete(this);
+    this.killAll();
+    await Promise.all([...this.identities.values()].map((identity) => waitUntilDead(identity, 5000)));
+    await Promise.all([...this.proxies.values()].map((proxy) => proxy.close()));
+    if (!this.keepDirectory) rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  private async begin(): Promise<void> {
+    const names: [string, ProcessKind][] = [
+      ...nodeNames(this.settings.nodes).map((name): [string, ProcessKind] => [name, 'redis']),
+      ...sequencerNames(this.settings.sequencers).map((name): [string, ProcessKind] => [name, 'sequencer']),
+    ];
+    const ports = await freePorts(names.length);
+    this.places.push(...names.map(([name, kind], at) => ({ name, kind, port: ports[at]! })));
+    await Promise.all(this.nodes.map((node) => this.startProcess(node.name)));
+    if (this.options.proxies === true) {
+      for (const sequencer of this.sequencers) {
+        for (const node of this.nodes) this.proxies.set(`${sequencer.name}/${node.name}`, await startTcpProxy(node.port));
+      }
+    }
+    if (this.options.bootstrap === false) return;
+    await this.ask(['cluster', 'init', '--yes']);
+    await Promise.all(this.sequencers.map((sequencer) => this.startProcess(sequencer.name)));
+  }
+
+  private killAll(): void {
+    for (const identity of this.identities.values()) signalIfOurs(identity, 'SIGKILL');
+  }
+
+  private guard(): void {
+    open.add(this);
+    if (watching) return;
+    watching = true;
+    process.on('exit', () => {
+      for (const cluster of open) cluster.killAll();
+    });
+  }
+
+  private place(name: string): Place {
+    const place = this.places.find((other) => other.name === name);
+    if (place === undefined) throw new Error(`there is no ${name}; there are ${this.places.map((other) => other.name).join(', ')}`);
+    return place;
+  }
+
+  private identity(name: string): ProcessIdentity {
+    const identity = this.identities.get(this.place(name).name);
+    if (identity === undefined) throw new Error(`${name} was never started`);
+    return identity;
+  }
+}
