@@ -1,0 +1,403 @@
+// What the nodes' streams prove, height by height, and how far a follower may go on. Reading only; nothing here decides what to write.
+// A block is committed if the same (height, epoch, hash) is on q admitted nodes, or if a valid entry at the next height has its hash as
+// parent (I5). At the head, copies of different epochs do not add up; below it, copies are counted by hash. Unknown is never "empty".
+// docs/PROTOCOL.md sections 3, 7 and 9.
+import { commits, mayBeCommitted, quorumOf } from './quorum.js';
+import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './words.js';
+
+/** An entry without its payload; words.ts `Entry` fits. */
+export interface LedgerEntry {
+  height: Height;
+  epoch: Epoch;
+  hash: Hash;
+  parent: Hash;
+}
+
+export type NodeLedger =
+  /** Gave no answer. */
+  | { id: string; answered: false }
+  | {
+      id: string;
+      answered: true;
+      /** 'unknown': entries were read, but not whether its memory is intact: it counts for nothing, and may hold anything. */
+      admitted: boolean | 'unknown';
+      /** null: not known. Read at another moment than the entries: what lies beyond those read is therefore unknown, not missing. */
+      facts: HeadFacts | null;
+      /** The node's epoch token, where it was read after the entries; an entry stamped above it is damage. */
+      epoch?: Epoch;
+      entries: readonly LedgerEntry[];
+      damaged: readonly DamagedEntry[];
+      /** The heights that `entries` cover; outside them nothing is known of this node. Absent: everything it holds. */
+      covers?: { from: Height; to: Height };
+    };
+
+/** What one node has at one height. Only admitted nodes' cells count. */
+export type Cell =
+  | { is: 'copy'; hash: Hash; epoch: Epoch }
+  /** Above its head. */
+  | { is: 'absent' }
+  /** At or below its floor; the hash is known at the floor alone. */
+  | { is: 'trimmed'; hash: Hash | null }
+  /** Between its floor and head, yet not there (I6 broken). */
+  | { is: 'missing' }
+  | { is: 'corrupt'; why: string }
+  | { is: 'unknown' };
+
+export type VerdictKind =
+  | 'committed' | 'pending' | 'undetermined' | 'orphan' | 'conflict' | 'corrupt' | 'missing' | 'trimmed'
+  /** Nothing there yet: above every head, and the silent nodes alone are no quorum. */
+  | 'empty';
+
+export interface HeightVerdict {
+  height: Height;
+  verdict: VerdictKind;
+  /** The committed block, or else the candidate with the most copies; null when there is none. */
+  hash: Hash | null;
+  /** Its committed epoch; 0 when only its commitment is known. Of a candidate: the epoch that counts. */
+  epoch: Epoch;
+  /** Every epoch its copies bear, ascending. */
+  epochs: Epoch[];
+  /** Admitted nodes that hold the block: below the head by hash, of a pending one under `epoch` alone. */
+  copies: number;
+  n: number;
+  holders: string[];
+  /** Admitted nodes that answered and hold no copy of it (trimmed ones are not among them). */
+  lacking: string[];
+  trimmed: string[];
+  /** Gave no answer, or none about this height. */
+  unknown: string[];
+  /** Answered, but is not admitted: counts for nothing. */
+  leftOut: string[];
+  /** Entries of other blocks where one is committed. */
+  orphans: { node: string; hash: Hash; epoch: Epoch }[];
+  corrupt: { node: string; why: string }[];
+  missing: string[];
+  /** Every (hash, epoch) seen on admitted nodes, most copies first. */
+  candidates: { hash: Hash; epoch: Epoch; nodes: string[] }[];
+  /** Not proven, but it would be if the nodes that cannot be asked, or are not to be believed, hold it too. */
+  mayBeCommitted: boolean;
+  /** What proves the commitment. */
+  evidence: 'quorum' | 'successor' | 'floor' | null;
+  /** Of a conflict: what contradicts what. */
+  why: string;
+}
+
+/** One verdict per height from..to (inclusive), in order. `n` is the number of configured nodes; `nodes` holds each at most once. */
+export function readLedger(nodes: readonly NodeLedger[], n: number, range: { from: Height; to: Height }): HeightVerdict[] {
+  const readings = nodes.map(readNode);
+  const verdicts: HeightVerdict[] = [];
+  for (let height = range.from; height <= range.to; height += 1) verdicts.push(judge(height, readings, n));
+  return verdicts;
+}
+
+// --- one node -----------------------------------------------------------------------------------------------------------------
+
+interface NodeReading {
+  id: string;
+  counts: boolean;
+  answered: boolean;
+  /** Every valid entry by height, highest epoch first. More than one breaks I6; they are one vote all the same. */
+  valid: Map<Height, LedgerEntry[]>;
+  corrupt: Map<Height, string>;
+  facts: HeadFacts | null;
+  covers: { from: Height; to: Height };
+  lowest: Height;
+  highest: Height;
+}
+
+function readNode(node: NodeLedger): NodeReading {
+  if (!node.answered) {
+    return { id: node.id, counts: false, answered: false, valid: new Map(), corrupt: new Map(), facts: null, covers: { from: 1, to: 0 }, lowest: 0, highest: 0 };
+  }
+  const valid = new Map<Height, LedgerEntry[]>();
+  const corrupt = new Map<Height, string>();
+  for (const bad of node.damaged) if (bad.height !== null) corrupt.set(bad.height, bad.why);
+  for (const entry of node.entries) {
+    if (node.epoch !== undefined && entry.epoch > node.epoch) {
+      corrupt.set(entry.height, `its epoch ${entry.epoch} is above the node's ${node.epoch}`);
+      continue;
+    }
+    const there = valid.get(entry.height);
+    if (there === undefined) valid.set(entry.height, [entry]);
+    else there.push(entry);
+  }
+  for (const [height, there] of valid) {
+    there.sort((a, b) => b.epoch - a.epoch);
+    if (there.some((entry) => entry.hash !== there[0]?.hash)) corrupt.set(height, 'two blocks at one height');
+  }
+  breakLinks(valid, corrupt, node.facts);
+  const { lowest, highest } = boundsOf(valid);
+  return {
+    id: node.id, counts: node.admitted === true, answered: true, valid, corrupt, facts: node.facts,
+    covers: node.covers ?? { from: 0, to: Number.MAX_SAFE_INTEGER }, lowest, highest,
+  };
+}
+
+function boundsOf(valid: Map<Height, unknown>): { lowest: Height; highest: Height } {
+  let lowest = Number.MAX_SAFE_INTEGER;
+  let highest = 0;
+  for (const height of valid.keys()) {
+    lowest = Math.min(lowest, height);
+    highest = Math.max(highest, height);
+  }
+  return { lowest, highest };
+}
+
+/** A broken link inside one node says that one of the two entries is not what was written, and not which: neither proves anything. */
+function breakLinks(valid: Map<Height, LedgerEntry[]>, corrupt: Map<Height, string>, facts: HeadFacts | null): void {
+  for (const [height, [entry]] of valid) {
+    if (entry === undefined || corrupt.has(height)) continue;
+    if (facts !== null && height === facts.floor + 1 && entry.parent !== facts.floorHash) {
+      corrupt.set(height, 'its parent is not the block at the floor');
+      continue;
+    }
+    const below = valid.get(height - 1);
+    if (below === undefined || below.some((one) => one.hash === entry.parent)) continue;
+    corrupt.set(height, `its parent is not the block at height ${height - 1}`);
+    if (!corrupt.has(height - 1)) corrupt.set(height - 1, `the block at height ${height} does not link to it`);
+  }
+}
+
+function cellAt(node: NodeReading, height: Height): Cell {
+  if (!node.answered || height < node.covers.from || height > node.covers.to) {
+    return node.answered && node.facts !== null && height <= node.facts.floor ? floorCell(node.facts, height) : { is: 'unknown' };
+  }
+  const why = node.corrupt.get(height);
+  if (why !== undefined) return { is: 'corrupt', why };
+  const entry = node.valid.get(height)?.[0];
+  if (entry !== undefined) return { is: 'copy', hash: entry.hash, epoch: entry.epoch };
+  if (height > node.lowest && height < node.highest) return { is: 'missing' };
+  if (node.facts === null) return { is: 'unknown' };
+  if (height <= node.facts.floor) return floorCell(node.facts, height);
+  // Within what the node says it holds, yet beyond what was read: it grew or trimmed between the two reads.
+  return height > node.facts.head ? { is: 'absent' } : { is: 'unknown' };
+}
+
+function floorCell(facts: HeadFacts, height: Height): Cell {
+  return { is: 'trimmed', hash: height === facts.floor ? facts.floorHash : null };
+}
+
+// --- one height ---------------------------------------------------------------------------------------------------------------
+
+type Proof = { hash: Hash; epoch: Epoch; evidence: 'quorum' | 'successor' | 'floor' };
+
+function judge(height: Height, nodes: readonly NodeReading[], n: number): HeightVerdict {
+  const cells = nodes.map((node) => ({ node, cell: cellAt(node, height) }));
+  const counted = cells.filter(({ node }) => node.counts);
+  const ids = (of: typeof cells, is: Cell['is']): string[] => of.filter(({ cell }) => cell.is === is).map(({ node }) => node.id);
+  const candidates = candidatesAt(counted);
+  const proofs = proofsAt(height, nodes.filter((node) => node.counts), candidates, n);
+  const contradiction = contradictionAt(candidates, proofs);
+
+  // A node that is not to be believed may have been one of the q: to "could it be committed" it is as good as silent.
+  const silent = n - counted.filter(({ cell }) => cell.is !== 'unknown' && cell.is !== 'corrupt').length;
+  const best = candidates[0];
+  const base = {
+    height, n, candidates,
+    trimmed: ids(counted, 'trimmed'),
+    unknown: cells.filter(({ node, cell }) => cell.is === 'unknown' && (!node.answered || node.counts)).map(({ node }) => node.id),
+    leftOut: cells.filter(({ node }) => node.answered && !node.counts).map(({ node }) => node.id),
+    corrupt: counted.flatMap(({ node, cell }) => (cell.is === 'corrupt' ? [{ node: node.id, why: cell.why }] : [])),
+    missing: ids(counted, 'missing'),
+    why: contradiction,
+  };
+  const proof = proofs[0];
+  if (contradiction !== '' || proof === undefined) {
+    const holders = best?.nodes ?? [];
+    const unproven = {
+      ...base, hash: best?.hash ?? null, epoch: best?.epoch ?? 0, epochs: epochsOf(candidates, best?.hash), copies: holders.length, holders,
+      lacking: counted.filter(({ node, cell }) => isWithout(cell) && !holders.includes(node.id)).map(({ node }) => node.id),
+      orphans: [], evidence: null, mayBeCommitted: mayBeCommitted(holders.length, silent, n),
+    };
+    const verdict = contradiction !== '' ? 'conflict' : unprovenKind(unproven, n - silent);
+    return { ...unproven, verdict, mayBeCommitted: unproven.mayBeCommitted && verdict !== 'trimmed' };
+  }
+  const holders = counted.filter(({ cell }) => cell.is === 'copy' && cell.hash === proof.hash).map(({ node }) => node.id);
+  const orphans = counted.flatMap(({ node, cell }) => (
+    cell.is === 'copy' && cell.hash !== proof.hash ? [{ node: node.id, hash: cell.hash, epoch: cell.epoch }] : []));
+  return {
+    ...base, hash: proof.hash, epoch: proof.epoch, epochs: epochsOf(candidates, proof.hash), copies: holders.length, holders, orphans,
+    lacking: counted.filter(({ node, cell }) => isWithout(cell) && !holders.includes(node.id)).map(({ node }) => node.id),
+    evidence: proof.evidence, mayBeCommitted: false,
+    verdict: holders.length > 0 ? 'committed' : orphans.length > 0 ? 'orphan' : committedElsewhere(base),
+  };
+}
+
+/** Committed, and no node that counts shows the block itself. */
+function committedElsewhere(base: { trimmed: string[]; corrupt: unknown[]; missing: string[] }): VerdictKind {
+  if (base.corrupt.length > 0) return 'corrupt';
+  if (base.missing.length > 0) return 'missing';
+  return base.trimmed.length > 0 ? 'trimmed' : 'committed';
+}
+
+function unprovenKind(
+  v: { candidates: unknown[]; trimmed: string[]; corrupt: unknown[]; missing: string[]; mayBeCommitted: boolean; n: number }, heard: number,
+): VerdictKind {
+  // Only committed blocks are trimmed: the height is settled, though no answer says with which block.
+  if (v.trimmed.length > 0 && v.candidates.length === 0) return 'trimmed';
+  if (v.corrupt.length > 0 && v.mayBeCommitted) return 'corrupt';
+  if (v.missing.length > 0 && v.candidates.length === 0) return 'missing';
+  if (heard < quorumOf(v.n) && v.mayBeCommitted) return 'undetermined';
+  if (v.candidates.length > 0) return 'pending';
+  return 'empty';
+}
+
+function isWithout(cell: Cell): boolean {
+  return cell.is !== 'unknown' && cell.is !== 'trimmed';
+}
+
+/** Copies by (hash, epoch): one vote a node. Of equals the higher epoch comes first: it is what a claimant would adopt. */
+function candidatesAt(counted: { node: NodeReading; cell: Cell }[]): HeightVerdict['candidates'] {
+  const found: HeightVerdict['candidates'] = [];
+  for (const { node, cell } of counted) {
+    if (cell.is !== 'copy') continue;
+    const same = found.find((one) => one.hash === cell.hash && one.epoch === cell.epoch);
+    if (same === undefined) found.push({ hash: cell.hash, epoch: cell.epoch, nodes: [node.id] });
+    else same.nodes.push(node.id);
+  }
+  return found.sort((a, b) => b.nodes.length - a.nodes.length || b.epoch - a.epoch);
+}
+
+/** Every block that is proven committed at this height, each once, strongest evidence first. More than one is a fork. */
+function proofsAt(height: Height, counted: readonly NodeReading[], candidates: HeightVerdict['candidates'], n: number): Proof[] {
+  const proofs: Proof[] = [];
+  const add = (proof: Proof): void => {
+    if (!proofs.some((one) => one.hash === proof.hash)) proofs.push(proof);
+  };
+  for (const one of candidates) if (commits(one.nodes.length, n)) add({ hash: one.hash, epoch: one.epoch, evidence: 'quorum' });
+  for (const one of doubledAt(height, counted, n)) add(one);
+  for (const node of counted) {
+    const above = node.corrupt.has(height + 1) ? undefined : node.valid.get(height + 1)?.[0];
+    if (above !== undefined) add({ hash: above.parent, epoch: 0, evidence: 'successor' });
+  }
+  for (const node of counted) if (node.facts?.floor === height) add({ hash: node.facts.floorHash, epoch: 0, evidence: 'floor' });
+  return proofs;
+}
+
+/** Nodes with two blocks at one height vote for none, yet if two blocks each reached q nodes that way, both were committed. */
+function doubledAt(height: Height, counted: readonly NodeReading[], n: number): Proof[] {
+  if (!counted.some((node) => new Set(node.valid.get(height)?.map((entry) => entry.hash)).size > 1)) return [];
+  const nodesWith = new Map<string, { entry: LedgerEntry; nodes: Set<string> }>();
+  for (const node of counted) {
+    for (const entry of node.valid.get(height) ?? []) {
+      const key = `${entry.epoch}/${entry.hash}`;
+      const one = nodesWith.get(key) ?? { entry, nodes: new Set() };
+      one.nodes.add(node.id);
+      nodesWith.set(key, one);
+    }
+  }
+  const reached = [...nodesWith.values()].filter((one) => commits(one.nodes.size, n)).map((one) => one.entry);
+  if (new Set(reached.map((entry) => entry.hash)).size < 2) return [];
+  return reached.sort((a, b) => a.epoch - b.epoch).map(({ hash, epoch }) => ({ hash, epoch, evidence: 'quorum' }));
+}
+
+function contradictionAt(candidates: HeightVerdict['candidates'], proofs: Proof[]): string {
+  const [a, b] = proofs;
+  if (a !== undefined && b !== undefined) return `two blocks are committed: ${short(a.hash)} and ${short(b.hash)}`;
+  for (const one of candidates) {
+    const other = candidates.find((two) => two.epoch === one.epoch && two.hash !== one.hash);
+    if (other !== undefined) return `epoch ${one.epoch} has two blocks: ${short(one.hash)} and ${short(other.hash)}`;
+  }
+  return '';
+}
+
+function epochsOf(candidates: HeightVerdict['candidates'], hash: Hash | undefined): Epoch[] {
+  return candidates.filter((one) => one.hash === hash).map((one) => one.epoch).sort((a, b) => a - b);
+}
+
+function short(hash: Hash): string {
+  return hash.slice(0, 8);
+}
+
+// --- following ----------------------------------------------------------------------------------------------------------------
+
+/** What a follower holds of one node: entries of its present incarnation, from the next height on. Drop them when the incarnation changes. */
+export interface FollowedNode {
+  id: string;
+  admitted: boolean;
+  /** Any order; heights at or below the follower's are ignored. */
+  entries: readonly LedgerEntry[];
+}
+
+export interface NewlyCommitted {
+  height: Height;
+  hash: Hash;
+  /** 0 when only its commitment is known. */
+  epoch: Epoch;
+  /** Nodes that hold it, for fetching its payload. */
+  holders: string[];
+}
+
+export type LedgerAnomaly =
+  /** Two blocks committed at a height, or two blocks in one epoch: an invariant is broken. */
+  | { kind: 'conflict'; height: Height; why: string; nodes: string[] }
+  /** What the nodes prove does not continue the follower's chain. */
+  | { kind: 'chain-mismatch'; height: Height; why: string; nodes: string[] }
+  /** The next block is committed, and no node retains it (any more): fetch it from a peer. */
+  | { kind: 'not-retained'; height: Height; why: string; nodes: string[] };
+
+/** The blocks above (at.height, at.hash) that are now proven committed, in order, without a gap; and what is wrong on the way. */
+export function committedPrefix(
+  nodes: readonly FollowedNode[], n: number, at: { height: Height; hash: Hash },
+): { committed: NewlyCommitted[]; anomalies: LedgerAnomaly[] } {
+  const committed: NewlyCommitted[] = [];
+  const anomalies: LedgerAnomaly[] = [];
+  const readings = nodes.filter((node) => node.admitted).map((node) => readFollowed(node, at.height));
+  let { height, hash } = at;
+  for (;;) {
+    const next = height + 1;
+    // An entry proves its parent (I5): one that names another block as mine contradicts my chain, whether or not it is committed itself.
+    const foreign = readings.filter((node) => (node.valid.get(next)?.[0]?.parent ?? hash) !== hash);
+    if (foreign.length > 0) {
+      const why = `the block at height ${next} does not follow ${short(hash)}`;
+      anomalies.push({ kind: 'chain-mismatch', height: next, why, nodes: foreign.map((node) => node.id) });
+      break;
+    }
+    const cells = readings.map((node) => ({ node, cell: cellAt(node, next) }));
+    const candidates = candidatesAt(cells);
+    const proofs = proofsAt(next, readings, candidates, n);
+    const why = contradictionAt(candidates, proofs);
+    if (why !== '') {
+      anomalies.push({ kind: 'conflict', height: next, why, nodes: candidates.flatMap((one) => one.nodes) });
+      break;
+    }
+    const proof = proofs[0];
+    if (proof === undefined) {
+      const beyond = readings.filter((node) => [...node.valid.keys()].some((known) => known > next + 1));
+      if (candidates.length === 0 && beyond.length > 0) {
+        anomalies.push({ kind: 'not-retained', height: next, why: `no node shows height ${next}, though it is committed`, nodes: beyond.map((node) => node.id) });
+      }
+      break;
+    }
+    const holders = cells.filter(({ cell }) => cell.is === 'copy' && cell.hash === proof.hash).map(({ node }) => node.id);
+    if (holders.length === 0) {
+      anomalies.push({ kind: 'not-retained', height: next, why: `${short(proof.hash)} is committed at height ${next}, and no node shows it`, nodes: [] });
+      break;
+    }
+    committed.push({ height: next, hash: proof.hash, epoch: proof.epoch, holders });
+    height = next;
+    hash = proof.hash;
+  }
+  return { committed, anomalies };
+}
+
+/**
+ * What a follower saw of a node is not one moment: a head may have been superseded since, unseen or seen. Of two entries at a height
+ * the higher epoch is the node's now; and an entry that the next one does not link to is gone (the node checked that link, I6).
+ */
+function readFollowed(node: FollowedNode, above: Height): NodeReading {
+  const valid = new Map<Height, LedgerEntry[]>();
+  for (const entry of node.entries) {
+    if (entry.height <= above) continue;
+    const there = valid.get(entry.height)?.[0];
+    if (there === undefined || there.epoch < entry.epoch) valid.set(entry.height, [entry]);
+  }
+  for (const [height, [entry]] of [...valid].sort(([a], [b]) => b - a)) {
+    const next = valid.get(height + 1)?.[0];
+    if (next !== undefined && next.parent !== entry?.hash) valid.delete(height);
+  }
+  return {
+    id: node.id, counts: true, answered: true, valid, corrupt: new Map(), facts: null,
+    covers: { from: 0, to: Number.MAX_SAFE_INTEGER }, ...boundsOf(valid),
+  };
+}
