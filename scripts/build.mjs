@@ -1,0 +1,71 @@
+// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds) and oclif.manifest.json.
+// `--check`: builds nothing, fails when the committed manifest is not what the sources say.
+import { mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { build } from 'esbuild';
+import { root } from './paths.mjs';
+
+const check = process.argv.includes('--check');
+const manifestPath = join(root, 'oclif.manifest.json');
+
+// Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a package.
+const bundled = ['@oclif/core', 'ioredis', 'table', 'yaml', 'zod'];
+const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const external = Object.keys(dependencies).filter((name) => !bundled.includes(name)).flatMap((name) => [name, `${name}/*`]);
+
+function sources(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.d.ts'))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+async function bundle(outdir) {
+  await build({
+    absWorkingDir: root,
+    entryPoints: [join(root, 'src/index.ts'), join(root, 'src/cli/main.ts'), ...sources(join(root, 'src/commands'))],
+    outdir, outbase: join(root, 'src'),
+    // Same depth as a source folder such as src/core/redis: `new URL('../../../lua/…', import.meta.url)` holds in both.
+    chunkNames: 'core/chunks/[name]-[hash]',
+    bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20', jsx: 'automatic', sourcemap: 'linked', sourcesContent: false,
+    external: [...external, 'react-devtools-core', 'typescript', 'ts-node', 'tsx'],
+    banner: { js: "import { createRequire as seqRequire } from 'node:module'; import { fileURLToPath as seqPath } from 'node:url'; const require = seqRequire(import.meta.url); const __filename = seqPath(import.meta.url); const __dirname = seqPath(new URL('.', import.meta.url));" },
+    logLevel: 'warning', define: { 'process.env.OCLIF_BUNDLED': '"1"' },
+  });
+}
+
+/** The manifest of the commands in `dist`, in a stable order. */
+async function manifest() {
+  process.env.NODE_ENV = 'production';
+  const { Plugin } = await import('@oclif/core');
+  const plugin = new Plugin({ root, type: 'core', ignoreManifest: true, errorOnManifestCreate: true, respectNoCacheDefault: true });
+  await plugin.load();
+  const { version, commands } = plugin.manifest;
+  return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
+}
+
+// Build beside dist and swap, so that a command that runs meanwhile finds either the old files or the new ones.
+const fresh = mkdtempSync(join(root, '.dist-'));
+const dist = join(root, 'dist');
+try {
+  if (!check) {
+    await bundle(fresh);
+    const old = `${fresh}-old`;
+    try { renameSync(dist, old); } catch (error) { if (error.code !== 'ENOENT') throw error; }
+    renameSync(fresh, dist);
+    rmSync(old, { recursive: true, force: true });
+  }
+} finally {
+  rmSync(fresh, { recursive: true, force: true });
+}
+
+const text = await manifest();
+if (!check) {
+  writeFileSync(manifestPath, text);
+} else {
+  let committed = '';
+  try { committed = readFileSync(manifestPath, 'utf8'); } catch { /* there is none: stale */ }
+  if (committed !== text) {
+    process.stderr.write(`${relative(process.cwd(), manifestPath)} is stale: run npm run build and commit it\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,72 @@
+// The form of the config file, checked with zod; loaded only when there is a file to read (yaml and zod cost start-up time).
+import { parseDocument, stringify } from 'yaml';
+import { z } from 'zod';
+import { SeqError } from '../core/errors.js';
+import { badConfig, type ConfigFile } from './config-file.js';
+import { SETTING_READERS } from './settings.js';
+import { checkUrl } from './node-url.js';
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const LANE = /^([a-z0-9-]{1,32})?$/;
+
+const secrets = { passwordFile: z.string().min(1).optional(), passwordCommand: z.string().min(1).optional(), passwordEnv: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/).optional() };
+const tls = z.strictObject({ ca: z.string().optional(), cert: z.string().optional(), key: z.string().optional(), serverName: z.string().optional(), verify: z.boolean().optional() });
+const node = z.strictObject({
+  ...secrets,
+  id: z.string().regex(NAME).optional(), url: z.string().min(1), username: z.string().optional(), tls: tls.optional(),
+  sentinel: z.strictObject({ ...secrets, name: z.string().min(1), nodes: z.array(z.string()).min(1), username: z.string().optional() }).optional(),
+});
+const settings = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
+const context = z.strictObject({
+  ...secrets,
+  nodes: z.array(node).min(1), lane: z.string().regex(LANE).optional(), cluster: z.string().regex(/^[A-Za-z0-9_-]+\.\d+$/).optional(),
+  username: z.string().optional(), tls: tls.optional(), sequencers: z.array(z.url()).optional(), settings: settings.optional(),
+});
+const file = z.strictObject({ current: z.string().optional(), contexts: z.record(z.string().regex(NAME), context).default({}), settings: settings.optional() });
+
+function checkSettings(values: Record<string, unknown> | undefined, where: string, path: string): void {
+  for (const [name, value] of Object.entries(values ?? {})) {
+    const reader = SETTING_READERS[name];
+    if (!reader) throw badConfig(path, `${where}.${name}: there is no such setting (known: ${Object.keys(SETTING_READERS).join(', ')})`);
+    try {
+      reader(String(value), `${where}.${name}`);
+    } catch (error) {
+      throw badConfig(path, error instanceof SeqError ? error.message : String(error));
+    }
+  }
+}
+
+export function isContextName(name: string): boolean {
+  return NAME.test(name);
+}
+
+export function parseConfig(text: string, path: string): ConfigFile {
+  const document = parseDocument(text, { maxAliasCount: 10 } as never);
+  const first = document.errors[0];
+  if (first) throw badConfig(path, `not YAML: ${first.message.split('\n')[0]}`);
+  const result = file.safeParse(document.toJS() ?? {});
+  if (!result.success) {
+    const issue = result.error.issues[0];
+    throw badConfig(path, `${issue?.path.join('.') || 'top level'}: ${issue?.message ?? 'wrong form'}`);
+  }
+  const config = result.data as ConfigFile;
+  if (config.current !== undefined && !config.contexts[config.current]) throw badConfig(path, `current: there is no context '${config.current}'`, ['seq context ls', 'seq context use NAME']);
+  checkSettings(config.settings, 'settings', path);
+  for (const [name, entry] of Object.entries(config.contexts)) {
+    checkSettings(entry.settings, `contexts.${name}.settings`, path);
+    for (const each of entry.nodes) {
+      try {
+        checkUrl(each.url);
+      } catch (error) {
+        throw badConfig(path, `contexts.${name}: ${(error as Error).message}`, error instanceof SeqError ? error.next : undefined);
+      }
+      const ways = [each.passwordFile, each.passwordCommand, each.passwordEnv].filter((way) => way !== undefined);
+      if (ways.length > 1) throw badConfig(path, `contexts.${name}: node ${each.id ?? each.url} names ${ways.length} places for one password`);
+    }
+  }
+  return config;
+}
+
+export function formatConfig(config: ConfigFile): string {
+  return stringify(config, { lineWidth: 0 });
+}

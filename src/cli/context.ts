@@ -1,0 +1,341 @@
+// Composition root: flags, SEQ_*, context and config file → the cluster, and the cluster → open nodes. The only place that joins engine and redis.
+// Ids and cluster identity that nobody configured are read from the nodes' admission records (docs/PROTOCOL.md section 2).
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
+import { EXIT, InvariantError, SeqError } from '../core/errors.js';
+import type { ClusterIdentity, NodePort } from '../core/ports.js';
+import type { NodeReply, NodeView } from '../core/protocol/words.js';
+import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
+import { checkUrl, parseNodeFlag, withoutSecrets } from './node-url.js';
+import { asDuration, asLane, asList, asText, envName, setting, type Sources } from './settings.js';
+
+/** One node as configured; secrets are still references. */
+export interface NodeSettings extends SecretRefs {
+  /** null: to be discovered. */
+  id: string | null;
+  /** Normalised, without secrets. */
+  url: string;
+  username?: string;
+  tls?: TlsEntry;
+  sentinel?: SecretRefs & { name: string; nodes: string[]; username?: string };
+}
+
+export interface ClusterSettings {
+  context: string | null;
+  nodes: NodeSettings[];
+  nodesFrom: string;
+  on: string[] | null;
+  lane: string;
+  /** '' when it is to be discovered. */
+  cluster: string;
+  nodeTimeoutMs: number;
+  sequencers: string[];
+}
+
+/** Everything around a command before anything is opened. */
+export interface Surroundings {
+  sources: Sources;
+  /** Throws 78 when no cluster is named, and whatever is wrong with how it is. */
+  clusterSettings(): ClusterSettings;
+}
+
+/** What a connection needs; secrets and certificates are read. Never printed. */
+export interface NodeAddress {
+  id: string;
+  url: string;
+  username?: string;
+  password?: string;
+  tls?: { ca?: string; cert?: string; key?: string; serverName?: string; verify?: boolean };
+  sentinel?: { name: string; nodes: string[]; username?: string; password?: string };
+}
+
+export interface Cluster {
+  settings: ClusterSettings;
+  identity: ClusterIdentity;
+  /** Every configured node, in order. Counts are over these. */
+  nodes: NodePort[];
+  /** Those of --on, else all. */
+  asked: NodePort[];
+  quorum: number;
+  nodeTimeoutMs: number;
+  /** What discovery saw, by node id; empty when nothing had to be discovered. */
+  views: Map<string, NodeReply<NodeView>>;
+  /** How to reach each node, secrets included: for opening more connections. */
+  addresses: NodeAddress[];
+  close(): Promise<void>;
+}
+
+/** Reads the config file and picks the context. `tolerant`: a broken file counts as none (for commands that mend it). */
+export async function surroundings(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, tolerant = false): Promise<Surroundings> {
+  const path = configPath(env);
+  let config: ConfigFile | null = null;
+  try {
+    config = await readConfig(path, Boolean(env['SEQ_CONFIG']));
+  } catch (error) {
+    if (!tolerant) throw error;
+  }
+  const sources: Sources = { flags, env, config, configPath: path, context: pickContext(flags, env, config, path, tolerant) };
+  return { sources, clusterSettings: () => clusterSettings(sources) };
+}
+
+function pickContext(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, config: ConfigFile | null, path: string, tolerant: boolean): Sources['context'] {
+  const byFlag = flags['context'] as string | undefined;
+  // Nodes named by hand are another cluster than the current context's: its secrets and lane must not leak into them.
+  if (byFlag === undefined && (Array.isArray(flags['node']) || (env['SEQ_NODE'] ?? '') !== '')) return null;
+  const name = byFlag ?? (env['SEQ_CONTEXT'] || config?.current);
+  if (name === undefined) return null;
+  const entry = config?.contexts[name];
+  if (entry) return { name, entry };
+  if (tolerant) return null;
+  throw new SeqError({
+    code: 'CONTEXT_NOT_FOUND', exit: EXIT.notFound, message: `there is no context '${name}'`,
+    why: config ? `${path} has: ${Object.keys(config.contexts).join(', ') || 'no context'}` : `there is no config file at ${path}`,
+    changed: 'nothing', next: ['seq context ls', `seq context set ${name} --node URL --node URL --node URL`],
+  });
+}
+
+function secretsOf(from: SecretRefs): SecretRefs {
+  const { passwordFile, passwordCommand, passwordEnv } = from;
+  return passwordFile !== undefined ? { passwordFile } : passwordCommand !== undefined ? { passwordCommand } : passwordEnv !== undefined ? { passwordEnv } : {};
+}
+
+/** SEQ_PASSWORD_FILE, SEQ_PASSWORD_COMMAND, SEQ_PASSWORD: the password of every node that has none of its own. */
+function secretsOfEnv(env: NodeJS.ProcessEnv): SecretRefs {
+  if (env['SEQ_PASSWORD_FILE']) return { passwordFile: env['SEQ_PASSWORD_FILE'] };
+  if (env['SEQ_PASSWORD_COMMAND']) return { passwordCommand: env['SEQ_PASSWORD_COMMAND'] };
+  return env['SEQ_PASSWORD'] ? { passwordEnv: 'SEQ_PASSWORD' } : {};
+}
+
+function tlsOfEnv(env: NodeJS.ProcessEnv): TlsEntry | undefined {
+  const tls: TlsEntry = {};
+  if (env['SEQ_TLS_CA']) tls.ca = env['SEQ_TLS_CA'];
+  if (env['SEQ_TLS_CERT']) tls.cert = env['SEQ_TLS_CERT'];
+  if (env['SEQ_TLS_KEY']) tls.key = env['SEQ_TLS_KEY'];
+  if (env['SEQ_TLS_SERVER_NAME']) tls.serverName = env['SEQ_TLS_SERVER_NAME'];
+  return Object.keys(tls).length > 0 ? tls : undefined;
+}
+
+function nodesByHand(texts: string[], sources: Sources): NodeSettings[] {
+  const entry = sources.context?.entry;
+  const username = sources.env['SEQ_USERNAME'] || entry?.username;
+  const tls = tlsOfEnv(sources.env) ?? entry?.tls;
+  const secret = { ...secretsOf(entry ?? {}), ...secretsOfEnv(sources.env) };
+  return texts.map((text) => {
+    const parsed = parseNodeFlag(text);
+    const node: NodeSettings = { id: parsed.id ?? null, url: parsed.url, ...secretsOf(secret) };
+    const user = parsed.username ?? username;
+    if (user) node.username = user;
+    if (tls) node.tls = tls;
+    return node;
+  });
+}
+
+function nodesOfContext(entry: ContextEntry, env: NodeJS.ProcessEnv): NodeSettings[] {
+  return entry.nodes.map((each) => {
+    const parsed = checkUrl(each.url);
+    const own = secretsOf(each);
+    const fromEnv = secretsOfEnv(env);
+    const node: NodeSettings = { id: each.id ?? null, url: parsed.url, ...(Object.keys(own).length > 0 ? own : Object.keys(fromEnv).length > 0 ? fromEnv : secretsOf(entry)) };
+    const user = each.username ?? parsed.username ?? (env['SEQ_USERNAME'] || entry.username);
+    const tls = each.tls ?? tlsOfEnv(env) ?? entry.tls;
+    if (user) node.username = user;
+    if (tls) node.tls = tls;
+    if (each.sentinel) node.sentinel = each.sentinel;
+    return node;
+  });
+}
+
+function clusterSettings(sources: Sources): ClusterSettings {
+  const byFlag = sources.flags['node'] as string[] | undefined;
+  const byEnv = (sources.env['SEQ_NODE'] ?? '').split(/[\s,]+(?=[^\s,]*:\/\/|\S+=)|\s+/).filter(Boolean);
+  const entry = sources.context?.entry;
+  const [nodes, nodesFrom] = byFlag && byFlag.length > 0 ? [nodesByHand(byFlag, sources), '--node']
+    : sources.flags['context'] === undefined && byEnv.length > 0 ? [nodesByHand(byEnv, sources), 'SEQ_NODE']
+      : entry ? [nodesOfContext(entry, sources.env), `context ${sources.context?.name}`] : [[], ''];
+  if (nodes.length === 0) {
+    throw new SeqError({
+      code: 'NO_CLUSTER', exit: EXIT.config, message: 'no cluster is named', why: 'there is neither --node, nor SEQ_NODE, nor a context in use',
+      changed: 'nothing', next: ['seq lab up', 'seq context ls', 'add --node redis://HOST:PORT for each node, or -c CONTEXT'],
+    });
+  }
+  refuseDuplicates(nodes);
+  return {
+    context: sources.context?.name ?? null, nodes, nodesFrom,
+    on: setting<string[] | null>(sources, 'on', asList, null).value,
+    lane: asLane(setting(sources, 'lane', asLane, entry?.lane ?? '').value, '--lane'),
+    cluster: entry?.cluster ?? '',
+    nodeTimeoutMs: nodeTimeout(sources),
+    sequencers: entry?.sequencers ?? [],
+  };
+}
+
+function nodeTimeout(sources: Sources): number {
+  const { value, from } = setting(sources, 'node-timeout', asDuration, DEFAULT_TIMING.nodeTimeoutMs);
+  if (value >= 1) return value;
+  throw new SeqError({ code: 'BAD_CONFIG', exit: EXIT.config, message: `${from}: a node timeout of 0 leaves no time to answer`, why: 'every call would be unknown', changed: 'nothing', next: ['give it at least 1ms (100ms is the default)'] });
+}
+
+function refuseDuplicates(nodes: NodeSettings[]): void {
+  const seen = new Map<string, number>();
+  nodes.forEach((node, at) => {
+    for (const key of node.id === null ? [node.url] : [node.url, `id ${node.id}`]) {
+      const first = seen.get(key);
+      if (first !== undefined) {
+        throw new SeqError({
+          code: 'DUPLICATE_NODE', exit: EXIT.config, message: `nodes ${first + 1} and ${at + 1} are both ${withoutSecrets(key)}`,
+          why: 'one server counted twice would make a quorum out of a minority', changed: 'nothing', next: ['name every node once, each with its own address and id'],
+        });
+      }
+      seen.set(key, at);
+    }
+  });
+}
+
+/** Two addresses of one server (same run id) would vote twice: 78. Call it wherever views of all nodes are at hand. */
+export function refuseSameServer(views: Iterable<{ url: string; runId: string }>): void {
+  const seen = new Map<string, string>();
+  for (const { url, runId } of views) {
+    if (runId === '') continue;
+    const first = seen.get(runId);
+    if (first !== undefined) {
+      throw new SeqError({
+        code: 'SAME_SERVER', exit: EXIT.config, message: `${first} and ${url} are the same server (run id ${runId.slice(0, 8)}…)`,
+        why: 'one server counted twice would make a quorum out of a minority', changed: 'nothing', next: ['name every server once'],
+      });
+    }
+    seen.set(runId, url);
+  }
+}
+
+/** The password a reference stands for. Trailing line end removed. */
+export async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): Promise<string | undefined> {
+  const failed = (how: string, why: string): SeqError => new SeqError({ code: 'SECRET_UNREADABLE', exit: EXIT.config, message: `${what}: the password could not be read ${how}`, why, changed: 'nothing', next: ['check that the file, command or variable gives the password'] });
+  if (refs.passwordFile !== undefined) {
+    const text = await readFile(refs.passwordFile, 'utf8').catch((error: NodeJS.ErrnoException) => { throw failed(`from ${refs.passwordFile}`, error.code ?? 'unreadable'); });
+    return text.replace(/\r?\n$/, '');
+  }
+  if (refs.passwordCommand !== undefined) {
+    return new Promise((resolve, reject) => {
+      execFile('/bin/sh', ['-c', refs.passwordCommand as string], { timeout: 5000, maxBuffer: 64 * 1024 }, (error, stdout) => {
+        if (error) reject(failed('from its command', `it ended with ${error.code ?? error.signal ?? 'an error'}`));
+        else resolve(stdout.split(/\r?\n/)[0] ?? '');
+      });
+    });
+  }
+  if (refs.passwordEnv !== undefined) {
+    const value = env[refs.passwordEnv];
+    if (value === undefined || value === '') throw failed(`from ${refs.passwordEnv}`, 'the variable is not set');
+    return value;
+  }
+  return undefined;
+}
+
+async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv): Promise<NodeAddress> {
+  const address: NodeAddress = { id, url: node.url };
+  if (node.username) address.username = node.username;
+  const password = await readSecret(node, env, `node ${id}`);
+  if (password !== undefined) address.password = password;
+  if (node.tls) {
+    const pem = async (path: string | undefined) => path === undefined ? undefined : readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw new SeqError({ code: 'CERTIFICATE_UNREADABLE', exit: EXIT.config, message: `node ${id}: ${path} could not be read`, why: error.code ?? 'unreadable', changed: 'nothing', next: [`check that ${path} exists and may be read`] });
+    });
+    const [ca, cert, key] = await Promise.all([pem(node.tls.ca), pem(node.tls.cert), pem(node.tls.key)]);
+    address.tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(node.tls.serverName && { serverName: node.tls.serverName }), ...(node.tls.verify !== undefined && { verify: node.tls.verify }) };
+  }
+  if (node.sentinel) {
+    const { name, nodes, username } = node.sentinel;
+    const secret = await readSecret(node.sentinel, env, `sentinels of node ${id}`);
+    address.sentinel = { name, nodes, ...(username && { username }), ...(secret !== undefined && { password: secret }) };
+  }
+  return address;
+}
+
+/** Opens one node; connects lazily. */
+export async function openNode(address: NodeAddress, identity: ClusterIdentity): Promise<NodePort> {
+  throw new InvariantError(`no driver for node ${address.id} of cluster ${identity.cluster}`);
+}
+
+/**
+ * Opens every configured node. Discovers ids and the cluster's identity by one `inspect` round unless all of it is configured
+ * (`identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find).
+ */
+export async function openCluster(around: Surroundings, options: { identity?: 'discover' | 'as-configured'; signal?: AbortSignal } = {}): Promise<Cluster> {
+  const settings = around.clusterSettings();
+  const { env } = around.sources;
+  const addresses = await Promise.all(settings.nodes.map((node, at) => addressOf(node, node.id ?? `n${at + 1}`, env)));
+  const complete = settings.cluster !== '' && settings.nodes.every((node) => node.id !== null);
+  let identity: ClusterIdentity = { cluster: settings.cluster, lane: settings.lane };
+  let nodes = await Promise.all(addresses.map((address) => openNode(address, identity)));
+  const views = new Map<string, NodeReply<NodeView>>();
+  if (!complete && options.identity !== 'as-configured') {
+    const replies = await Promise.all(nodes.map((node) => node.call({ script: 'inspect' }, settings.nodeTimeoutMs)));
+    try {
+      refuseSameServer(replies.flatMap((reply, at) => reply.outcome === 'accepted' ? [{ url: addresses[at]?.url ?? '', runId: reply.value.runId }] : []));
+    } catch (error) {
+      await closeAll(nodes);
+      throw error;
+    }
+    const ids = nameNodes(settings.nodes, replies);
+    identity = { cluster: settings.cluster || commonCluster(replies), lane: settings.lane };
+    const renamed = ids.some((id, at) => id !== addresses[at]?.id);
+    if (renamed || identity.cluster !== settings.cluster) {
+      await closeAll(nodes);
+      addresses.forEach((address, at) => { address.id = ids[at] as string; });
+      nodes = await Promise.all(addresses.map((address) => openNode(address, identity)));
+    }
+    ids.forEach((id, at) => views.set(id, replies[at] as NodeReply<NodeView>));
+  }
+  let asked: NodePort[];
+  try {
+    asked = chosen(nodes, settings.on);
+  } catch (error) {
+    await closeAll(nodes);
+    throw error;
+  }
+  return { settings, identity, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, close: () => closeAll(nodes) };
+}
+
+async function closeAll(nodes: NodePort[]): Promise<void> {
+  await Promise.allSettled(nodes.map((node) => node.close()));
+}
+
+/** Configured id, else the id in the admission record, else n1…nN in order; never the same one twice. */
+export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<Pick<NodeView, 'node'>>[]): string[] {
+  const taken = new Set(nodes.flatMap((node) => node.id === null ? [] : [node.id]));
+  return nodes.map((node, at) => {
+    if (node.id !== null) return node.id;
+    const reply = replies[at];
+    const recorded = reply?.outcome === 'accepted' ? reply.value.node : '';
+    let id = recorded !== '' && !taken.has(recorded) ? recorded : `n${at + 1}`;
+    for (let more = nodes.length + 1; taken.has(id); more += 1) id = `n${more}`;
+    taken.add(id);
+    return id;
+  });
+}
+
+/** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */
+export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
+  const counts = new Map<string, number>();
+  for (const reply of replies) {
+    if (reply.outcome === 'accepted' && reply.value.cluster !== '') counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
+  }
+  const generation = (cluster: string): number => Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
+  const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
+  const [most] = [...counts].sort((a, b) => b[1] - a[1] || generation(b[0]) - generation(a[0]));
+  if (!most) return '';
+  const kin = [...counts.keys()].filter((cluster) => family(cluster) === family(most[0]));
+  return kin.sort((a, b) => generation(b) - generation(a))[0] ?? '';
+}
+
+function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
+  if (on === null) return nodes;
+  const unknown = on.filter((id) => !nodes.some((node) => node.id === id));
+  if (unknown.length === 0) return nodes.filter((node) => on.includes(node.id));
+  throw new SeqError({
+    code: 'NODE_NOT_FOUND', exit: EXIT.notFound, message: `--on: there is no node ${unknown.join(', ')}`,
+    why: `the cluster's nodes are ${nodes.map((node) => node.id).join(', ')}`, changed: 'nothing', next: ['seq node list', `choose from ${nodes.map((node) => node.id).join(', ')}`],
+  });
+}
+
+export { asText, envName };

@@ -1,0 +1,89 @@
+// What the lab needs from the rest of the program: bootstrap, a context of its own, and who leads. The lab itself knows no Redis client.
+// Its nodes are named by hand here, so that no context, lane or secret of the person's own configuration can reach them.
+import { join } from 'node:path';
+import { inspectCluster } from '../core/engine/inspect.js';
+import type { ClusterView } from '../core/engine/inspect-model.js';
+import { EXIT, SeqError } from '../core/errors.js';
+import type { Clock } from '../core/ports.js';
+import { find } from '../lab/act.js';
+import { urlOf } from '../lab/plan.js';
+import { askSelf } from '../lab/self.js';
+import { openState, type LabState } from '../lab/state.js';
+import type { LabOutside } from '../lab/up.js';
+import { configPath, readConfig, updateConfig } from './config-file.js';
+import { openCluster, surroundings, type Cluster } from './context.js';
+
+export const LAB_CONTEXT = 'lab';
+const BOOTSTRAP_LIMIT_MS = 20_000;
+
+const CLOCK: Clock = {
+  now: () => performance.now(),
+  wall: () => Date.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+export function labOutside(directory: string): LabOutside {
+  return {
+    bootstrap: async (nodes, signal) => {
+      await askSelf(['cluster', 'init', '--yes', ...nodes.flatMap(({ id, url }) => ['--node', `${id}=${url}`])], {
+        env: plainEnvironment(directory), limitMs: BOOTSTRAP_LIMIT_MS, ...(signal === undefined ? {} : { signal }),
+      });
+    },
+    writeContext: async (nodes, sequencers) => {
+      await updateConfig(configPath(), (config) => ({
+        ...config, contexts: { ...config.contexts, [LAB_CONTEXT]: { nodes: nodes.map(({ id, url }) => ({ id, url })), sequencers } },
+      }));
+    },
+  };
+}
+
+/** Takes the context away again, if it still is this lab's: another lab may have written it since. */
+export async function removeLabContext(nodes: { url: string }[]): Promise<boolean> {
+  const path = configPath();
+  const ours = (urls: { url: string }[] | undefined): boolean => urls !== undefined && urls.map(({ url }) => url).join() === nodes.map(({ url }) => url).join();
+  if (!ours((await readConfig(path))?.contexts[LAB_CONTEXT]?.nodes)) return false;
+  await updateConfig(path, (config) => {
+    if (!ours(config.contexts[LAB_CONTEXT]?.nodes)) return config;
+    const { [LAB_CONTEXT]: _gone, ...contexts } = config.contexts;
+    const { current, ...rest } = config;
+    return current === undefined || current === LAB_CONTEXT ? { ...rest, contexts } : { ...rest, current, contexts };
+  });
+  return true;
+}
+
+/** The lab's nodes, open; the caller closes them. */
+export async function openLabCluster(directory: string, state: LabState, signal?: AbortSignal): Promise<Cluster> {
+  const node = state.processes.filter((record) => record.kind === 'redis').map((record) => `${record.name}=${urlOf(record)}`);
+  return openCluster(await surroundings({ node }, plainEnvironment(directory)), signal === undefined ? {} : { signal });
+}
+
+export async function inspectLab(cluster: Cluster): Promise<ClusterView> {
+  return inspectCluster({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: CLOCK, target: `-c ${LAB_CONTEXT}` });
+}
+
+/** `leader` → the sequencer that leads now, as the nodes see it; any other name as it is. Throws SeqError 75 when nobody leads, 69 when it cannot be told. */
+export async function resolveName(directory: string, name: string, signal?: AbortSignal): Promise<string> {
+  if (name !== 'leader') return name;
+  const state = openState(directory);
+  const cluster = await openLabCluster(directory, state, signal);
+  try {
+    const view = await inspectLab(cluster);
+    if (view.leader !== null) return find(state, view.leader.id).name;
+    throw new SeqError({
+      code: view.leaderKnown ? 'NO_LEADER' : 'LEADER_UNKNOWN', exit: view.leaderKnown ? EXIT.tryAgain : EXIT.noQuorum,
+      message: view.leaderKnown ? 'nobody leads at the moment' : `who leads is unknown: ${view.answered} of ${view.configured} nodes answered`,
+      why: view.reason, changed: 'nothing', next: ['seq status -c lab', 'seq lab status'], retryable: view.leaderKnown,
+    });
+  } finally {
+    await cluster.close();
+  }
+}
+
+/** The environment of commands that the lab runs on itself: nothing of the person's own SEQ_* and configuration. */
+export function plainEnvironment(directory: string): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('SEQ_'));
+  return { ...Object.fromEntries(kept), XDG_CONFIG_HOME: join(directory, 'no-config') };
+}

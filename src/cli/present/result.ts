@@ -1,0 +1,76 @@
+// What a command hands over to be shown: data for machines, and verdict, facts, rows and next commands for people. Pure values, no printing.
+import type { ExitCode } from '../../core/errors.js';
+
+export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
+export type Cell = string | number | bigint | boolean | null | undefined;
+
+export interface Column {
+  /** Name for --fields and csv; the heading is its upper case unless `label` says otherwise. */
+  key: string;
+  label?: string;
+  /** Shown in `-o wide`, plain and csv, but not in a table. */
+  wide?: boolean;
+  align?: 'left' | 'right';
+}
+
+export interface Table {
+  title?: string;
+  columns: Column[];
+  rows: Record<string, Cell>[];
+}
+
+export interface Result {
+  /** JSON `data`. Numbers named height, epoch, floor or head (also …Height etc.) and every bigint become strings. */
+  data: unknown;
+  /** First line. */
+  verdict?: { verdict: Verdict; reason: string; reasonCode: string };
+  /** `name: value` lines below the verdict. */
+  facts?: [name: string, value: Cell][];
+  /** The first one is the main one: csv prints only that, and --fields picks its columns. */
+  tables?: Table[];
+  /** Free text after the tables (help-like output, explanations). */
+  text?: string;
+  /** Exact commands, last. */
+  next?: string[];
+  /** Go to stderr for people, into the envelope for machines. */
+  warnings?: string[];
+  /** What `-o ndjson` prints, one line each; without it, ndjson is the envelope on one line. */
+  items?: unknown[];
+  /** Ready-made output of formats that only this command has (nagios, prometheus), or that it wants to write itself. */
+  texts?: Partial<Record<string, string>>;
+  meta?: Partial<Pick<Meta, 'nodesAsked' | 'nodesAnswered' | 'quorum'>>;
+  /** Default 0. A judge's "no" is an exit code, not an error. */
+  exit?: ExitCode;
+}
+
+export interface Meta {
+  context: string | null;
+  /** ISO time at which the answer was complete. */
+  at: string;
+  durationMs: number;
+  nodesAsked: number;
+  nodesAnswered: number;
+  quorum: number;
+}
+
+export interface ErrorBody {
+  code: string;
+  exit: number;
+  message: string;
+  why: string;
+  changed: 'nothing' | 'some' | 'unknown';
+  changedNodes: string[];
+  next: string[];
+  retryable: boolean;
+}
+
+/** The JSON document, on success and on failure. `ok` is false exactly when `error` is not null. */
+export interface Envelope {
+  apiVersion: 'seq/v1';
+  kind: string;
+  ok: boolean;
+  data: unknown;
+  warnings: string[];
+  error: ErrorBody | null;
+  meta: Meta;
+}

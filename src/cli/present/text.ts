@@ -1,0 +1,137 @@
+// Result → text for people (table, wide) and for pipes (plain, csv). Order: verdict, facts, rows, text, next. Pure.
+// A table fits the terminal; plain is tab-separated, untruncated and has no colour.
+import { table as drawTable } from 'table';
+import type { Cell, Column, Result, Table } from './result.js';
+
+export interface TextStyle {
+  format: 'table' | 'wide' | 'plain' | 'csv';
+  /** Terminal width; rows wider than that are folded, one `name: value` line per cell. */
+  width: number;
+  colour: boolean;
+  /** Only the answer: rows, or facts where there are none. */
+  quiet: boolean;
+  fields: string[];
+}
+
+/** A table of more rows than this is cut in `table` and `wide` (plain and json have all of them). */
+const MOST_ROWS = 1000;
+const COLOURS = { OK: 32, WARN: 33, CRIT: 31, UNKNOWN: 35 } as const;
+
+export function paint(text: string, code: number, colour: boolean): string {
+  return colour ? `\u001b[${code}m${text}\u001b[0m` : text;
+}
+
+function show(cell: Cell): string {
+  if (cell === null || cell === undefined || cell === '') return '-';
+  return String(cell);
+}
+
+/** Tabs and line ends inside a value would break the columns. */
+function flat(cell: Cell): string {
+  return (cell === null || cell === undefined ? '' : String(cell)).replace(/\t/g, '\\t').replace(/\r/g, '\\r').replace(/\n/g, '\\n');
+}
+
+function quoted(cell: Cell): string {
+  const text = cell === null || cell === undefined ? '' : String(cell);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function heading(column: Column): string {
+  return column.label ?? column.key.toUpperCase();
+}
+
+function chosen(table: Table, style: TextStyle): Column[] {
+  if (style.fields.length > 0) return style.fields.flatMap((name) => table.columns.filter((column) => column.key === name));
+  return style.format === 'table' ? table.columns.filter((column) => !column.wide) : table.columns;
+}
+
+function drawn(table: Table, style: TextStyle): string[] {
+  const columns = chosen(table, style);
+  const rows = table.rows.slice(0, MOST_ROWS);
+  const cells = [columns.map(heading), ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' ')))];
+  const lines = table.title && !style.quiet ? [table.title] : [];
+  const widths = columns.map((_, at) => Math.max(...cells.map((row) => (row[at] ?? '').length)));
+  const total = widths.reduce((sum, width) => sum + width + 2, 0);
+  if (total > style.width + 2 && style.format === 'table') {
+    const widest = Math.max(...columns.map((column) => heading(column).length));
+    for (const row of cells.slice(1)) {
+      lines.push(...columns.map((column, at) => `${heading(column).padEnd(widest)}  ${row[at]}`), '');
+    }
+    if (lines.at(-1) === '') lines.pop();
+  } else {
+    const text = drawTable(cells, {
+      border: Object.fromEntries(['topBody', 'topJoin', 'topLeft', 'topRight', 'bottomBody', 'bottomJoin', 'bottomLeft', 'bottomRight', 'bodyLeft', 'bodyRight', 'bodyJoin', 'joinBody', 'joinLeft', 'joinRight', 'joinJoin'].map((name) => [name, ''])),
+      columnDefault: { paddingLeft: 0, paddingRight: 2, wrapWord: false },
+      columns: columns.map((column) => ({ alignment: column.align ?? 'left' })),
+      drawHorizontalLine: () => false,
+    });
+    lines.push(...text.split('\n').map((line) => line.trimEnd()).filter((line) => line !== ''));
+  }
+  if (table.rows.length > rows.length) lines.push(`… ${table.rows.length - rows.length} more rows (-o plain or -o json shows all)`);
+  return lines;
+}
+
+function people(result: Result, style: TextStyle): string[] {
+  const lines: string[] = [];
+  const only = style.fields.length > 0 || style.quiet;
+  if (result.verdict && !only) {
+    lines.push(`${paint(result.verdict.verdict, COLOURS[result.verdict.verdict], style.colour)}  ${result.verdict.reason}`);
+  }
+  const main = result.tables?.[0];
+  const facts = (result.facts ?? []).filter(([name]) => style.fields.length === 0 || (!main && style.fields.includes(name)));
+  if (facts.length > 0 && !(only && main)) {
+    const widest = Math.max(...facts.map(([name]) => name.length));
+    lines.push(...facts.map(([name, value]) => `${`${name}:`.padEnd(widest + 1)} ${show(value)}`));
+  }
+  for (const table of only ? (result.tables ?? []).slice(0, 1) : result.tables ?? []) {
+    if (table.rows.length === 0 && table !== main) continue;
+    if (lines.length > 0) lines.push('');
+    lines.push(...drawn(table, style));
+  }
+  if (result.text) lines.push(...(lines.length > 0 ? [''] : []), result.text.trimEnd());
+  if (result.next && result.next.length > 0 && !only) {
+    if (lines.length > 0) lines.push('');
+    lines.push(...result.next.map((command) => `next: ${command}`));
+  }
+  return lines;
+}
+
+function plain(result: Result, style: TextStyle): string[] {
+  const lines: string[] = [];
+  const only = style.fields.length > 0 || style.quiet;
+  if (result.verdict && !only) lines.push(['verdict', result.verdict.verdict, result.verdict.reasonCode, flat(result.verdict.reason)].join('\t'));
+  const main = result.tables?.[0];
+  for (const [name, value] of result.facts ?? []) {
+    if (only && (main || (style.fields.length > 0 && !style.fields.includes(name)))) continue;
+    lines.push(`${name}\t${flat(value)}`);
+  }
+  for (const table of only ? (result.tables ?? []).slice(0, 1) : result.tables ?? []) {
+    if (table.rows.length === 0 && table !== main) continue;
+    const columns = chosen(table, style);
+    if (!style.quiet) lines.push(columns.map(heading).join('\t'));
+    lines.push(...table.rows.map((row) => columns.map((column) => flat(row[column.key])).join('\t')));
+  }
+  if (result.text) lines.push(result.text.trimEnd());
+  if (!only) lines.push(...(result.next ?? []).map((command) => `next\t${command}`));
+  return lines;
+}
+
+function csv(result: Result, style: TextStyle): string[] {
+  const main = result.tables?.[0];
+  if (main) {
+    const columns = chosen(main, style);
+    return [...(style.quiet ? [] : [columns.map((column) => quoted(column.key)).join(',')]), ...main.rows.map((row) => columns.map((column) => quoted(row[column.key])).join(','))];
+  }
+  const facts = (result.facts ?? []).filter(([name]) => style.fields.length === 0 || style.fields.includes(name));
+  return ['name,value', ...facts.map(([name, value]) => `${quoted(name)},${quoted(value)}`)];
+}
+
+/** The names --fields may pick in this result's text forms. */
+export function textFields(result: Result): string[] {
+  return result.tables?.[0]?.columns.map((column) => column.key) ?? (result.facts ?? []).map(([name]) => name);
+}
+
+export function renderText(result: Result, style: TextStyle): string {
+  const lines = style.format === 'csv' ? csv(result, style) : style.format === 'plain' ? plain(result, style) : people(result, style);
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
+}
