@@ -1,0 +1,92 @@
+-- admit: step 4 of re-admission: from here on the node counts, under the leader's lock and epoch.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 ttl_ms · 7 want_head_text · 8 want_head_hash
+-- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
+-- refused: STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · NOT_READY (head, hash) · NOT_ADMITTED (why: wiped, restarted, damaged) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I3, I7, I11: only the nonce that is pending, on the server process that noted it. docs/PROTOCOL.md section 8.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local ttl_ms, want_head_text, want_head_hash = ARGV[6], ARGV[7], ARGV[8]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: hashes
+local function is_hash(text) return #text == 64 and not string.find(text, '[^0-9a-f]') end
+-- end common
+-- common: owners
+-- <sequencer id>/<nonce>
+local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+-- end common
+
+local writer_epoch, ttl, want_head = whole(writer_epoch_text), whole(ttl_ms), whole(want_head_text)
+if not is_owner(owner) then return bad('owner') end
+if not writer_epoch then return bad('epoch') end
+if nonce == '' then return bad('nonce') end
+if not ttl or ttl == 0 then return bad('ttl_ms') end
+if not want_head then return bad('head') end
+if not is_hash(want_head_hash) then return bad('head_hash') end
+
+-- common: admission under way
+-- The admission that `nonce` began still stands, is this tenure's, and the server has not restarted since.
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
+  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash')
+if record.err then return failed(record, admission_key) end
+if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end
+if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+if record[4] ~= nonce then return { 'refused', 'STALE_NONCE', 'actual', record[4] or '' } end
+if record[5] ~= owner or whole(record[6]) ~= writer_epoch then
+  return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', record[6] or '0' }
+end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+if record[3] ~= string.match(server, 'run_id:(%x+)') then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+local length = redis.pcall('XLEN', stream_key)
+if type(length) == 'table' then return failed(length, stream_key) end
+local head, head_epoch, head_hash = whole(record[7]), whole(record[8]), record[9]
+local floor, floor_hash = whole(record[10]), record[11]
+if not (head and head_epoch and head_hash and floor and floor_hash) or length ~= head - floor
+  or (length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) > 0) then
+  return { 'refused', 'NOT_ADMITTED', 'why', 'damaged' }
+end
+-- end common
+
+local lock = redis.pcall('GET', lock_key)
+if type(lock) == 'table' then return failed(lock, lock_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+local epoch = whole(token) or 0
+if epoch > writer_epoch then return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) } end
+if head ~= want_head or head_hash ~= want_head_hash then
+  return { 'refused', 'NOT_READY', 'head', string.format('%d', head), 'hash', head_hash }
+end
+
+local first = redis.pcall('HDEL', admission_key, 'pending', 'pending_owner', 'pending_epoch')
+if type(first) == 'table' then return first end
+must('SET', lock_key, owner, 'PX', ttl_ms)
+must('SET', epoch_key, writer_epoch_text)
+must('HSET', admission_key, 'incarnation', nonce, 'claimant', owner)
+return { 'accepted', nonce, string.format('%d', head), string.format('%d', head_epoch), head_hash, string.format('%d', floor), floor_hash }

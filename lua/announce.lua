@@ -1,0 +1,68 @@
+-- announce: a sequencer's presence record, and its place in the index that lets inspect do without a scan.
+-- The record is `<sequencer><id>`; the index (id → server ms) forgets ids not seen for 24 h and keeps the newest 64.
+-- KEYS 1 admission · 2 sequencers · 3 sequencer
+-- ARGV 1 cluster · 2 node · 3 ttl_ms · 4 id · 5 …pairs
+-- accepted: incarnation
+-- refused: WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Says nothing about leadership; works on a node that is not admitted. docs/PROTOCOL.md section 2.
+local admission_key, sequencers_key, sequencer_key = KEYS[1], KEYS[2], KEYS[3]
+local cluster, node_id, ttl_ms, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+
+local DAY_MS, KEPT = 86400000, 64
+
+local ttl = whole(ttl_ms)
+if not ttl or ttl == 0 then return bad('ttl_ms') end
+if id == '' then return bad('id') end
+if #ARGV < 6 or #ARGV % 2 ~= 0 or #ARGV > 256 then return bad('pairs') end
+
+-- common: identity
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'incarnation')
+if record.err then return failed(record, admission_key) end
+if record[1] then
+  if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+  if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+end
+local incarnation = record[3] or ''
+-- end common
+
+local index = redis.pcall('ZCARD', sequencers_key)
+if type(index) == 'table' then return failed(index, sequencers_key) end
+local known = redis.pcall('HLEN', sequencer_key)
+if type(known) == 'table' then return failed(known, sequencer_key) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local first = redis.pcall('DEL', sequencer_key)
+if type(first) == 'table' then return first end
+must('HSET', sequencer_key, unpack(ARGV, 5))
+must('PEXPIRE', sequencer_key, ttl_ms)
+must('ZADD', sequencers_key, string.format('%d', now), id)
+must('ZREMRANGEBYSCORE', sequencers_key, '-inf', string.format('(%d', now - DAY_MS))
+must('ZREMRANGEBYRANK', sequencers_key, 0, -(KEPT + 1))
+return { 'accepted', incarnation }

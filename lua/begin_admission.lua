@@ -1,0 +1,130 @@
+-- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
+-- An intact node is taken only under its own owner and epoch; another's unfinished admission only with a higher epoch.
+-- Keeps the last 16 nonces (record field used). A half-filled stream of an unfinished admission is dropped: every block in it is committed.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms
+-- accepted: incarnation
+-- refused: STALE_NONCE (actual: what is pending) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NOT_ADMITTED (why: bootstrap) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I3, I7, I11: the epoch key stays as it is. docs/PROTOCOL.md section 8.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local orphans_key = KEYS[5]
+local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local floor_text, new_floor_hash, keep_ms = ARGV[6], ARGV[7], ARGV[8]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: hashes
+local function is_hash(text) return #text == 64 and not string.find(text, '[^0-9a-f]') end
+-- end common
+-- common: owners
+-- <sequencer id>/<nonce>
+local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+-- end common
+
+local NONCES_KEPT = 16
+
+local writer_epoch, new_floor, keep = whole(writer_epoch_text), whole(floor_text), whole(keep_ms)
+if cluster == '' then return bad('cluster') end
+if node_id == '' then return bad('node') end
+if not is_owner(owner) then return bad('owner') end
+if not writer_epoch then return bad('epoch') end
+if nonce == '' or string.find(nonce, '[ :]') then return bad('nonce') end
+if not new_floor then return bad('floor') end
+if not is_hash(new_floor_hash) then return bad('floor_hash') end
+if not keep or keep == 0 then return bad('keep_ms') end
+
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
+  'head_hash', 'floor', 'floor_hash', 'pending', 'pending_owner', 'pending_epoch', 'used', 'aside')
+if record.err then return failed(record, admission_key) end
+local lock = redis.pcall('GET', lock_key)
+if type(lock) == 'table' then return failed(lock, lock_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+-- A stream of another type is damage: it is set aside like any other.
+local length = redis.pcall('XLEN', stream_key)
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+local run = string.match(server, 'run_id:(%x+)')
+local epoch = whole(token)
+local claimant, pending = record[5], record[11]
+
+if record[1] then
+  if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+  if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+  if record[4] == nonce or string.find(' ' .. (record[14] or '') .. ' ', ' ' .. nonce .. ' ', 1, true) then
+    return { 'refused', 'STALE_NONCE', 'actual', pending or '' }
+  end
+  if pending then
+    if string.sub(pending, 1, 10) == 'bootstrap:' then return { 'refused', 'NOT_ADMITTED', 'why', 'bootstrap' } end
+    local pending_epoch = whole(record[13]) or 0
+    if writer_epoch < pending_epoch or (writer_epoch == pending_epoch and record[12] ~= owner) then
+      return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', pending_epoch) }
+    end
+  else
+    local head, head_epoch, floor = whole(record[6]), whole(record[7]), whole(record[9])
+    local intact = record[3] == run and epoch and head and head_epoch and floor and record[4] and claimant and record[8]
+      and record[10] and length == head - floor
+      and (length == 0 or #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) == 0)
+    if intact then
+      -- common: fencing
+      -- I3: the lock is mine, and the node has promised nothing to a later tenure nor to another one of the same epoch.
+      if lock ~= owner then
+        if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
+        return { 'refused', 'FENCING_ERROR', 'check', 'lock' }
+      end
+      if writer_epoch < epoch or (writer_epoch == epoch and claimant ~= owner) then
+        return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
+      end
+      -- end common
+    end
+  end
+end
+-- What is left of the old life may know a higher epoch than this leader has: it must not fall.
+if epoch and epoch > writer_epoch then
+  return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
+end
+
+local used = {}
+for old in string.gmatch(record[14] or '', '%S+') do used[#used + 1] = old end
+used[#used + 1] = nonce
+local kept = table.concat(used, ' ', math.max(1, #used - NONCES_KEPT + 1))
+local aside = record[15]
+
+local first = redis.pcall('DEL', admission_key)
+if type(first) == 'table' then return first end
+if pending then
+  must('DEL', stream_key)
+elseif redis.call('EXISTS', stream_key) == 1 then
+  if aside then must('DEL', orphans_key .. ':' .. aside) end
+  must('RENAME', stream_key, orphans_key .. ':' .. nonce)
+  must('PEXPIRE', orphans_key .. ':' .. nonce, keep_ms)
+  aside = nonce
+end
+must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'claimant', claimant or '',
+  'head', floor_text, 'head_epoch', '0', 'head_hash', new_floor_hash, 'floor', floor_text, 'floor_hash', new_floor_hash,
+  'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
+if aside then must('HSET', admission_key, 'aside', aside) end
+return { 'accepted', '' }

@@ -1,0 +1,65 @@
+-- bootstrap_commit: phase 2 of the bootstrap: where the nonce still stands, admit the node at floor 0, epoch 0.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
+-- ARGV 1 cluster · 2 node · 3 nonce · 4 genesis
+-- accepted: incarnation
+-- refused: STALE_NONCE (actual) · NOT_ADMITTED (why: restarted) · NOT_PRISTINE (why) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Repeated on the node it admitted, while that is at epoch 0, it is accepted again and changes nothing. docs/PROTOCOL.md section 8.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local orphans_key = KEYS[5]
+local cluster, node_id, nonce, genesis = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: hashes
+local function is_hash(text) return #text == 64 and not string.find(text, '[^0-9a-f]') end
+-- end common
+
+if nonce == '' then return bad('nonce') end
+if not is_hash(genesis) then return bad('genesis') end
+
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'pending')
+if record.err then return failed(record, admission_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+if not record[1] then return { 'refused', 'STALE_NONCE', 'actual', '' } end
+if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+local run = string.match(server, 'run_id:(%x+)')
+if not record[5] and record[4] == nonce and record[3] == run and token == '0' then return { 'accepted', nonce } end
+if record[5] ~= 'bootstrap:' .. nonce then return { 'refused', 'STALE_NONCE', 'actual', record[5] or '' } end
+if record[3] ~= run then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+if redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key) > 0 then
+  return { 'refused', 'NOT_PRISTINE', 'why', 'wiped' }
+end
+
+local first = redis.pcall('HDEL', admission_key, 'pending')
+if type(first) == 'table' then return first end
+must('SET', epoch_key, '0')
+must('HSET', admission_key, 'incarnation', nonce, 'claimant', '', 'head', '0', 'head_epoch', '0', 'head_hash', genesis,
+  'floor', '0', 'floor_hash', genesis)
+return { 'accepted', nonce }

@@ -1,0 +1,56 @@
+-- bootstrap_prepare: phase 1 of the bootstrap: leave `bootstrap:<nonce>` on a node without any key of ours.
+-- Repeated with the same nonce it notes the run id anew, so that a bootstrap broken off by a restart can be finished.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
+-- ARGV 1 cluster · 2 node · 3 nonce
+-- accepted: incarnation
+-- refused: NOT_PRISTINE (why: the state it is in) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I7: nothing that may have promised is made to look new. docs/PROTOCOL.md section 8.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local orphans_key = KEYS[5]
+local cluster, node_id, nonce = ARGV[1], ARGV[2], ARGV[3]
+
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+
+if cluster == '' then return bad('cluster') end
+if node_id == '' then return bad('node') end
+if nonce == '' then return bad('nonce') end
+
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending')
+if record.err then return failed(record, admission_key) end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+local run = string.match(server, 'run_id:(%x+)')
+local others = redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key)
+if redis.call('EXISTS', admission_key) == 1 then
+  if not record[1] then return { 'refused', 'NOT_PRISTINE', 'why', 'damaged' } end
+  if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+  if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+  if record[4] ~= 'bootstrap:' .. nonce or others > 0 then
+    local why = 'admitted'
+    if record[4] then why = string.sub(record[4], 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting'
+    elseif record[3] ~= run then why = 'restarted' end
+    return { 'refused', 'NOT_PRISTINE', 'why', why }
+  end
+elseif others > 0 then
+  return { 'refused', 'NOT_PRISTINE', 'why', 'wiped' }
+end
+
+local first = redis.pcall('DEL', admission_key)
+if type(first) == 'table' then return first end
+must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'pending', 'bootstrap:' .. nonce)
+return { 'accepted', '' }

@@ -1,0 +1,95 @@
+-- claim: raise this node to the tenure's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms
+-- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
+-- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I1, I3: after it nothing older can change the head that is returned. May be repeated. docs/PROTOCOL.md sections 4, 5.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local cluster, node_id, owner, writer_epoch_text, acquire_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: owners
+-- <sequencer id>/<nonce>
+local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+-- end common
+
+local writer_epoch, acquire_ttl = whole(writer_epoch_text), whole(acquire_ttl_ms)
+if not is_owner(owner) then return bad('owner') end
+if not writer_epoch then return bad('epoch') end
+if acquire_ttl_ms ~= '' and (not acquire_ttl or acquire_ttl == 0) then return bad('acquire_ttl_ms') end
+
+-- common: admission
+-- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
+-- head show every cut, hole and stray entry that Redis itself can make.
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
+  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
+if record.err then return failed(record, admission_key) end
+local lock = redis.pcall('GET', lock_key)
+if type(lock) == 'table' then return failed(lock, lock_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+local length = redis.pcall('XLEN', stream_key)
+if type(length) == 'table' then return failed(length, stream_key) end
+if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end
+if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+if record[11] then
+  return { 'refused', 'NOT_ADMITTED', 'why', string.sub(record[11], 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting' }
+end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+if record[3] ~= string.match(server, 'run_id:(%x+)') then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+local incarnation, claimant, head_hash, floor_hash = record[4], record[5], record[8], record[10]
+local epoch, head, head_epoch, floor = whole(token), whole(record[6]), whole(record[7]), whole(record[9])
+if not (epoch and head and head_epoch and floor and incarnation and claimant and head_hash and floor_hash)
+  or length ~= head - floor
+  or (length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) > 0) then
+  return { 'refused', 'NOT_ADMITTED', 'why', 'damaged' }
+end
+-- end common
+
+local acquiring = acquire_ttl and not lock
+if acquiring then lock = owner end
+-- common: fencing
+-- I3: the lock is mine, and the node has promised nothing to a later tenure nor to another one of the same epoch.
+if lock ~= owner then
+  if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
+  return { 'refused', 'FENCING_ERROR', 'check', 'lock' }
+end
+if writer_epoch < epoch or (writer_epoch == epoch and claimant ~= owner) then
+  return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
+end
+-- end common
+
+if acquiring or writer_epoch > epoch then
+  local first = redis.pcall('HDEL', admission_key, 'claimant')
+  if type(first) == 'table' then return first end
+  if acquiring then must('SET', lock_key, owner, 'PX', acquire_ttl_ms) end
+  must('SET', epoch_key, string.format('%d', writer_epoch))
+  must('HSET', admission_key, 'claimant', owner)
+end
+return { 'accepted', incarnation, string.format('%d', head), string.format('%d', head_epoch), head_hash, string.format('%d', floor), floor_hash }

@@ -1,0 +1,112 @@
+-- inspect: read everything small that this node knows, in one shot; writes nothing, refuses nothing.
+-- The value is a flat list of names and values. A key of another type reads as absent and makes the node `damaged`.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 hold · 6 handover · 7 request · 8 sequencers · 9 sequencer · 10 orphans
+-- ARGV 1 cluster · 2 node
+-- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · info
+-- refused: nothing of its own
+-- No payload is read; presence records come through their index. docs/PROTOCOL.md sections 4, 8, 9.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local hold_key, handover_key, request_key, sequencers_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local sequencer_key, orphans_key = KEYS[9], KEYS[10]
+local cluster, node_id = ARGV[1], ARGV[2]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+
+local INFO_FIELDS = {
+  server = { 'redis_version', 'valkey_version', 'redis_mode', 'uptime_in_seconds', 'tcp_port' },
+  memory = { 'used_memory', 'maxmemory', 'maxmemory_policy' },
+  persistence = { 'loading', 'aof_enabled', 'aof_last_write_status', 'rdb_last_bgsave_status' },
+  replication = { 'role', 'connected_slaves' },
+  cluster = { 'cluster_enabled' },
+}
+
+local mistyped = nil
+local denied = nil
+local function look(key, command, ...)
+  local reply = redis.pcall(command, key, ...)
+  if type(reply) == 'table' and reply.err then
+    if string.find(reply.err, 'WRONGTYPE', 1, true) then mistyped = mistyped or key else denied = denied or reply end
+    return nil
+  end
+  return reply
+end
+
+local pairs_of_record = look(admission_key, 'HGETALL') or {}
+local lock = look(lock_key, 'GET')
+local token = look(epoch_key, 'GET')
+local length = look(stream_key, 'XLEN') or 0
+local hold = look(hold_key, 'HGETALL') or {}
+local handover = look(handover_key, 'GET')
+local request = look(request_key, 'HGETALL') or {}
+local ids = look(sequencers_key, 'ZRANGE', 0, -1) or {}
+if denied then return denied end
+
+local info, run = {}, ''
+for section, fields in pairs(INFO_FIELDS) do
+  local text = redis.pcall('INFO', section)
+  if type(text) == 'table' then return text end
+  if section == 'server' then run = string.match(text, 'run_id:(%x+)') or '' end
+  for _, field in ipairs(fields) do
+    local value = string.match(text, '\n' .. field .. ':([^\r\n]*)')
+    if value then
+      info[#info + 1] = field
+      info[#info + 1] = value
+    end
+  end
+end
+
+local record = {}
+for i = 1, #pairs_of_record, 2 do record[pairs_of_record[i]] = pairs_of_record[i + 1] end
+local admission, why = 'admitted', ''
+local epoch, head, head_epoch, floor = whole(token), whole(record.head), whole(record.head_epoch), whole(record.floor)
+if mistyped then
+  admission, why = 'damaged', mistyped .. ' holds another type'
+elseif not record.cluster then
+  local bare = #pairs_of_record == 0 and redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key) == 0
+  admission = bare and 'pristine' or 'wiped'
+  why = bare and '' or 'keys of a former life without an admission record'
+elseif record.cluster ~= cluster then
+  admission, why = 'foreign', 'the record names cluster ' .. record.cluster
+elseif record.node ~= node_id then
+  admission, why = 'foreign', 'the record names node ' .. (record.node or '')
+elseif record.pending then
+  admission = string.sub(record.pending, 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting'
+  if record.run ~= run then why = 'the server restarted since' end
+elseif record.run ~= run then
+  admission, why = 'restarted', 'the server process is not the one that was admitted'
+elseif not token then
+  admission, why = 'damaged', 'the epoch key is gone'
+elseif not (epoch and head and head_epoch and floor and record.incarnation and record.claimant and record.head_hash and record.floor_hash) then
+  admission, why = 'damaged', 'the admission record or the epoch key is incomplete or not a number'
+elseif length ~= head - floor then
+  admission, why = 'damaged', string.format('the stream holds %d entries, the record says %d', length, head - floor)
+elseif length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) > 0 then
+  admission, why = 'damaged', string.format('the stream reaches above the head of the record, %d-%d', head, head_epoch)
+end
+
+local sequencers = {}
+for _, id in ipairs(ids) do
+  local presence = redis.pcall('HGETALL', sequencer_key .. id)
+  if not presence.err and #presence > 0 then
+    sequencers[#sequencers + 1] = { id, redis.call('PTTL', sequencer_key .. id), presence }
+  end
+end
+
+local time = redis.call('TIME')
+return { 'accepted', record.incarnation or '',
+  'admission', admission, 'why', why, 'run', run,
+  'time_ms', string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)),
+  'record', pairs_of_record,
+  'lock', lock or '', 'lock_pttl', redis.call('PTTL', lock_key),
+  'epoch', token or '', 'length', length,
+  'hold', hold, 'hold_pttl', redis.call('PTTL', hold_key),
+  'handover', handover or '', 'handover_pttl', redis.call('PTTL', handover_key),
+  'request', request, 'sequencers', sequencers, 'info', info }

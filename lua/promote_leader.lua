@@ -1,0 +1,101 @@
+-- promote_leader: take the free lock, once, against the epoch the caller saw; or renew a term of its own (previous_owner).
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 hold · 6 handover
+-- ARGV 1 cluster · 2 node · 3 owner · 4 expected_epoch · 5 ttl_ms · 6 previous_owner
+-- accepted: incarnation · epoch
+-- refused: HELD (by, why, pttlMs) · HANDOVER (to, pttlMs) · LOCK_HELD (holder, pttlMs) · EPOCH_MOVED (epoch) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I1, I3, I12: a second run finds the lock taken or the epoch moved. docs/PROTOCOL.md sections 4, 5.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local hold_key, handover_key = KEYS[5], KEYS[6]
+local cluster, node_id, owner, expected_epoch, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local previous_owner = ARGV[6]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: owners
+-- <sequencer id>/<nonce>
+local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+-- end common
+
+local expected, ttl = whole(expected_epoch), whole(ttl_ms)
+if not is_owner(owner) then return bad('owner') end
+if not expected or expected > 9007199254740990 then return bad('expected_epoch') end
+if not ttl or ttl == 0 then return bad('ttl_ms') end
+if previous_owner ~= '' and not is_owner(previous_owner) then return bad('previous_owner') end
+
+-- common: admission
+-- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
+-- head show every cut, hole and stray entry that Redis itself can make.
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
+  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
+if record.err then return failed(record, admission_key) end
+local lock = redis.pcall('GET', lock_key)
+if type(lock) == 'table' then return failed(lock, lock_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+local length = redis.pcall('XLEN', stream_key)
+if type(length) == 'table' then return failed(length, stream_key) end
+if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end
+if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+if record[11] then
+  return { 'refused', 'NOT_ADMITTED', 'why', string.sub(record[11], 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting' }
+end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+if record[3] ~= string.match(server, 'run_id:(%x+)') then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+local incarnation, claimant, head_hash, floor_hash = record[4], record[5], record[8], record[10]
+local epoch, head, head_epoch, floor = whole(token), whole(record[6]), whole(record[7]), whole(record[9])
+if not (epoch and head and head_epoch and floor and incarnation and claimant and head_hash and floor_hash)
+  or length ~= head - floor
+  or (length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) > 0) then
+  return { 'refused', 'NOT_ADMITTED', 'why', 'damaged' }
+end
+-- end common
+
+local hold = redis.pcall('HMGET', hold_key, 'by', 'reason')
+if hold.err then return failed(hold, hold_key) end
+local handover = redis.pcall('GET', handover_key)
+if type(handover) == 'table' then return failed(handover, handover_key) end
+
+-- A renewed term takes nothing from anybody: hold and handover do not stop it.
+if previous_owner == '' or lock ~= previous_owner then
+  if hold[1] then
+    return { 'refused', 'HELD', 'by', hold[1], 'why', hold[2] or '', 'pttlMs', redis.call('PTTL', hold_key) }
+  end
+  if handover and handover ~= string.match(owner, '^(.+)/') then
+    return { 'refused', 'HANDOVER', 'to', handover, 'pttlMs', redis.call('PTTL', handover_key) }
+  end
+  if lock then return { 'refused', 'LOCK_HELD', 'holder', lock, 'pttlMs', redis.call('PTTL', lock_key) } end
+end
+if epoch ~= expected then return { 'refused', 'EPOCH_MOVED', 'epoch', string.format('%d', epoch) } end
+
+local promised = string.format('%d', expected + 1)
+local first = redis.pcall('DEL', lock_key)
+if type(first) == 'table' then return first end
+must('SET', lock_key, owner, 'PX', ttl_ms)
+must('SET', epoch_key, promised)
+must('HSET', admission_key, 'claimant', owner)
+return { 'accepted', incarnation, promised }

@@ -1,0 +1,86 @@
+-- raise_epoch: lift a node's epoch to a value, so that unequal nodes agree again; never lowers.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
+-- ARGV 1 cluster · 2 node · 3 value_text · 4 of_owner · 5 highest_seen_text · 6 may_depose
+-- accepted: incarnation · epoch (at least the value)
+-- refused: WOULD_DEPOSE (holder) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I3: the new epoch belongs to of_owner while it holds the lock, else to nobody. docs/PROTOCOL.md section 4.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local cluster, node_id, value_text, of_owner, highest_seen_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local may_depose = ARGV[6]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local function whole(text)
+  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: owners
+-- <sequencer id>/<nonce>
+local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+-- end common
+
+local value, highest_seen = whole(value_text), whole(highest_seen_text)
+if not highest_seen then return bad('highest_seen') end
+-- A leap of more than 2^32 would use up the numbers that an exact double has left.
+if not value or value > highest_seen + 4294967296 then return bad('value') end
+if of_owner ~= '' and not is_owner(of_owner) then return bad('of_owner') end
+if may_depose ~= '0' and may_depose ~= '1' then return bad('may_depose') end
+
+-- common: admission
+-- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
+-- head show every cut, hole and stray entry that Redis itself can make.
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
+  'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
+if record.err then return failed(record, admission_key) end
+local lock = redis.pcall('GET', lock_key)
+if type(lock) == 'table' then return failed(lock, lock_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+local length = redis.pcall('XLEN', stream_key)
+if type(length) == 'table' then return failed(length, stream_key) end
+if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end
+if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+if record[11] then
+  return { 'refused', 'NOT_ADMITTED', 'why', string.sub(record[11], 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting' }
+end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+if record[3] ~= string.match(server, 'run_id:(%x+)') then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+local incarnation, claimant, head_hash, floor_hash = record[4], record[5], record[8], record[10]
+local epoch, head, head_epoch, floor = whole(token), whole(record[6]), whole(record[7]), whole(record[9])
+if not (epoch and head and head_epoch and floor and incarnation and claimant and head_hash and floor_hash)
+  or length ~= head - floor
+  or (length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) > 0) then
+  return { 'refused', 'NOT_ADMITTED', 'why', 'damaged' }
+end
+-- end common
+
+if epoch >= value then return { 'accepted', incarnation, string.format('%d', epoch) } end
+local for_holder = lock and lock == of_owner
+if lock and not for_holder and may_depose == '0' then return { 'refused', 'WOULD_DEPOSE', 'holder', lock } end
+
+local first = redis.pcall('HDEL', admission_key, 'claimant')
+if type(first) == 'table' then return first end
+must('SET', epoch_key, value_text)
+must('HSET', admission_key, 'claimant', for_holder and of_owner or '')
+return { 'accepted', incarnation, value_text }

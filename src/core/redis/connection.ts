@@ -1,0 +1,300 @@
+// One connection to one server, opened when first needed and never for longer than its caller wants to wait (docs/PROTOCOL.md section 11).
+// A call is sent at most once: nothing is queued while offline, nothing is resent. After a deadline the outcome is unknown and the
+// connection is given up, so that calls do not pile up in the buffers of a silent server and run when it wakes.
+import { Command, Redis, type RedisOptions } from 'ioredis';
+import type { Refused, Step, Unknown } from '../protocol/words.js';
+import { parseErrorReply } from './replies.js';
+import type { NodeUrl } from './url.js';
+
+export interface TlsSettings {
+  /** PEM texts. */
+  ca?: string;
+  cert?: string;
+  key?: string;
+  serverName?: string;
+  /** false: any certificate will do. */
+  verify?: boolean;
+}
+
+export interface SentinelSettings {
+  /** The name of the master the sentinels watch. */
+  name: string;
+  /** host:port each. */
+  nodes: string[];
+  username?: string;
+  password?: string;
+}
+
+export interface ConnectionSettings {
+  address: NodeUrl;
+  username?: string;
+  password?: string;
+  tls?: TlsSettings;
+  sentinel?: SentinelSettings;
+}
+
+export type Answer<T> = { answered: true; value: T } | { answered: false; reply: Refused | Unknown };
+type Session = { client: Redis } | { failed: Refused | Unknown };
+interface Opening { startedAt: number; step: Step; session: Promise<Session>; abort: () => void }
+
+/** How long an attempt to connect may go on in the background after its first caller has given up. */
+const CONNECT_LIMIT_MS = 1000;
+const BACKOFF_MIN_MS = 50;
+const BACKOFF_MAX_MS = 1000;
+const RESOLVE_ERRORS = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME']);
+
+export function unknown(step: Step, cause: string, limitMs?: number): Unknown {
+  return limitMs === undefined ? { outcome: 'unknown', step, cause } : { outcome: 'unknown', step, cause, limitMs };
+}
+
+/** True for an error that the server itself sent. */
+export function isErrorReply(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** A command whose bulk strings come back as Buffers (payloads are binary). */
+export function rawCommand(name: string, args: (string | Buffer | number)[]): Command {
+  return new Command(name, args, { replyEncoding: null });
+}
+
+/** Sends one command now; rejects at once when the connection is not there. */
+export function send(client: Redis, name: string, args: (string | Buffer | number)[]): Promise<unknown> {
+  return client.sendCommand(rawCommand(name, args)) as Promise<unknown>;
+}
+
+export class Connection {
+  /** Grows with every connection that was established and lost. */
+  generation = 0;
+  private client: Redis | null = null;
+  private opening: Opening | null = null;
+  private failure: { reply: Refused | Unknown; retryAt: number; backoffMs: number } | null = null;
+  private closed = false;
+  private readonly lossListeners = new Set<() => void>();
+
+  constructor(private readonly settings: ConnectionSettings) {}
+
+  /** The client if it is connected at this moment. */
+  get ready(): Redis | null {
+    return this.client;
+  }
+
+  onLost(listener: () => void): void {
+    this.lossListeners.add(listener);
+  }
+
+  /**
+   * Runs `work` on a connected client; all of it, connecting included, within limitMs. `work` rejects with the server's error (mapped)
+   * or the client's (unknown); `at` says what it is waiting for.
+   */
+  run<T>(limitMs: number, work: (client: Redis, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
+    const startedAt = performance.now();
+    if (this.client !== null) return this.attempt(this.client, limitMs, limitMs, work);
+    return this.open(limitMs).then((session) => {
+      if ('failed' in session) return { answered: false, reply: session.failed };
+      const leftMs = limitMs - (performance.now() - startedAt);
+      return this.attempt(session.client, Math.max(0, leftMs), limitMs, work);
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+    this.opening?.abort();
+    if (this.client !== null) this.drop(this.client);
+  }
+
+  /** Gives a connection up. Whatever waits on it is rejected. */
+  drop(client: Redis): void {
+    if (this.client === client) {
+      this.client = null;
+      this.generation += 1;
+      discard(client);
+      for (const listener of this.lossListeners) listener();
+    } else {
+      discard(client);
+    }
+  }
+
+  private attempt<T>(client: Redis, leftMs: number, limitMs: number, work: (client: Redis, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
+    return new Promise((resolve) => {
+      const at: { step: Step } = { step: 'call' };
+      let settled = false;
+      const timer = setTimeout(() => {
+        settled = true;
+        this.drop(client);
+        resolve({ answered: false, reply: unknown(at.step, 'no answer', limitMs) });
+      }, leftMs);
+      work(client, at).then(
+        (value) => {
+          if (settled) return;
+          clearTimeout(timer);
+          resolve({ answered: true, value });
+        },
+        (error: unknown) => {
+          if (settled) return;
+          clearTimeout(timer);
+          if (isErrorReply(error)) {
+            resolve({ answered: false, reply: parseErrorReply(error.message) });
+            return;
+          }
+          // Protocol garbage and lost connections end here: nothing more can be read from this client.
+          this.drop(client);
+          resolve({ answered: false, reply: unknown(at.step, lossCause(error)) });
+        },
+      );
+    });
+  }
+
+  private async open(limitMs: number): Promise<Session> {
+    if (this.closed) return { failed: unknown('connect', 'the connection is closed') };
+    const now = performance.now();
+    if (this.opening === null) {
+      const { failure } = this;
+      if (failure !== null && now < failure.retryAt) return { failed: waiting(failure.reply, failure.retryAt - now) };
+      this.opening = this.startOpening(Math.max(limitMs, CONNECT_LIMIT_MS));
+    } else if (now - this.opening.startedAt >= limitMs) {
+      return { failed: unknown('connect', `connecting for ${Math.round(now - this.opening.startedAt)} ms already`, limitMs) };
+    }
+    const { opening } = this;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve({ failed: unknown(opening.step, 'no answer', limitMs) }), limitMs);
+      void opening.session.then((session) => {
+        clearTimeout(timer);
+        resolve(session);
+      });
+    });
+  }
+
+  private startOpening(connectLimitMs: number): Opening {
+    const client = new Redis(clientOptions(this.settings, connectLimitMs));
+    let lastError: Error | null = null;
+    client.on('error', (error: Error) => { lastError = error; });
+    const opening: Opening = {
+      startedAt: performance.now(),
+      step: 'connect',
+      abort: () => undefined,
+      session: Promise.resolve<Session>({ failed: unknown('connect', '') }),
+    };
+    opening.session = new Promise<Session>((resolve) => {
+      let settled = false;
+      const settle = (session: Session): void => {
+        if (settled) return;
+        settled = true;
+        clearTimeout(timer);
+        if (this.opening === opening) this.opening = null;
+        if ('failed' in session) {
+          discard(client);
+          const backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MIN_MS, (this.failure?.backoffMs ?? 0) * 2));
+          this.failure = { reply: session.failed, retryAt: performance.now() + backoffMs, backoffMs };
+        } else {
+          this.failure = null;
+          this.client = client;
+        }
+        resolve(session);
+      };
+      const timer = setTimeout(() => settle({ failed: unknown(opening.step, 'no answer', connectLimitMs) }), connectLimitMs);
+      opening.abort = () => settle({ failed: unknown(opening.step, 'the connection is closed') });
+      client.once('end', () => {
+        settle({ failed: unknown(stepOf(opening.step, lastError), lossCause(lastError)) });
+        if (this.client === client) this.drop(client);
+      });
+      client.once('ready', () => {
+        opening.step = 'handshake';
+        handshake(client, this.settings).then(
+          () => settle({ client }),
+          (error: unknown) => settle({
+            failed: isErrorReply(error) ? parseErrorReply(error.message) : unknown('handshake', lossCause(error)),
+          }),
+        );
+      });
+      client.connect().catch((error: unknown) => {
+        const cause = lastError ?? (error instanceof Error ? error : null);
+        settle({ failed: unknown(stepOf(opening.step, cause), lossCause(cause)) });
+      });
+    });
+    return opening;
+  }
+}
+
+/** AUTH, SELECT and a PING that shows that the server really speaks to us, in one round trip. */
+async function handshake(client: Redis, settings: ConnectionSettings): Promise<void> {
+  const username = settings.username ?? settings.address.username;
+  const password = settings.password ?? settings.address.password;
+  const sent: Promise<unknown>[] = [];
+  if (password !== undefined) sent.push(send(client, 'auth', username === undefined ? [password] : [username, password]).catch(needless));
+  if (settings.address.db !== 0) sent.push(send(client, 'select', [settings.address.db]));
+  sent.push(send(client, 'ping', []));
+  const results = await Promise.allSettled(sent);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  const pong = (results[results.length - 1] as PromiseFulfilledResult<unknown>).value;
+  if (!Buffer.isBuffer(pong) && typeof pong !== 'string') throw new Error('PING was answered with something else');
+  if (pong.toString() !== 'PONG') throw new Error('PING was answered with something else');
+}
+
+/** A password given to a server that has none is a matter of configuration, not a reason to stay away. */
+function needless(error: unknown): void {
+  if (isErrorReply(error) && error.message.includes('without any password configured')) return;
+  throw error;
+}
+
+function clientOptions(settings: ConnectionSettings, connectLimitMs: number): RedisOptions {
+  const { address, tls, sentinel } = settings;
+  const options: RedisOptions = {
+    protocol: 2,
+    lazyConnect: true,
+    retryStrategy: () => null,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    connectTimeout: connectLimitMs,
+    disconnectTimeout: 50,
+    noDelay: true,
+  };
+  if (address.transport === 'tls' || tls !== undefined) {
+    options.tls = {
+      ...(tls?.ca === undefined ? {} : { ca: tls.ca }),
+      ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
+      ...(tls?.key === undefined ? {} : { key: tls.key }),
+      ...(tls?.serverName === undefined ? {} : { servername: tls.serverName }),
+      rejectUnauthorized: tls?.verify !== false,
+    };
+  }
+  if (sentinel !== undefined) {
+    return {
+      ...options, name: sentinel.name, role: 'master', sentinelRetryStrategy: () => null,
+      sentinels: sentinel.nodes.map((node) => ({ host: node.slice(0, node.lastIndexOf(':')), port: Number(node.slice(node.lastIndexOf(':') + 1)) })),
+      ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
+      ...(sentinel.password === undefined ? {} : { sentinelPassword: sentinel.password }),
+    };
+  }
+  if (address.transport === 'unix') return { ...options, path: address.path };
+  return { ...options, host: address.host, port: address.port };
+}
+
+function discard(client: Redis): void {
+  client.disconnect();
+  // `disconnect` ends politely; a silent peer never answers that.
+  (client as unknown as { stream?: { destroy(): void } }).stream?.destroy();
+}
+
+function stepOf(step: Step, error: Error | null): Step {
+  const code = (error as NodeJS.ErrnoException | null)?.code ?? '';
+  return RESOLVE_ERRORS.has(code) ? 'resolve' : step;
+}
+
+/** A sentence without arguments of commands (they may hold secrets). */
+function lossCause(error: unknown): string {
+  if (!(error instanceof Error)) return 'the connection was lost';
+  const code = (error as NodeJS.ErrnoException).code;
+  if (typeof code === 'string' && code !== '') return code;
+  if (error.name === 'ParserError' || /Protocol error/.test(error.message)) return 'it does not speak the Redis protocol';
+  if (/closed|writeable|aborted/i.test(error.message)) return 'the connection was lost';
+  return error.message.split('\n', 1)[0]?.slice(0, 120) ?? 'the connection was lost';
+}
+
+function waiting(reply: Refused | Unknown, leftMs: number): Refused | Unknown {
+  if (reply.outcome === 'refused') return reply;
+  return { ...reply, cause: `${reply.cause}; next attempt in ${Math.ceil(leftMs)} ms` };
+}

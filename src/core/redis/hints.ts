@@ -1,0 +1,75 @@
+// Hints that a lock went or a request came: PUBLISH of our scripts, and keyspace events of the lock (`E`, `x` and `g`: a release is a DEL)
+// where the server has them switched on. Hints only make things earlier (docs/PROTOCOL.md section 7): a lost one costs nothing but time.
+import type { Redis } from 'ioredis';
+import { Connection, send, type ConnectionSettings } from './connection.js';
+
+export type Hint = 'released' | 'request';
+
+const SUBSCRIBE_LIMIT_MS = 1000;
+const RETRY_MS = 500;
+
+export class Hints {
+  private readonly listeners = new Set<(hint: Hint) => void>();
+  private readonly connection: Connection;
+  private readonly channels: string[];
+  private retry: NodeJS.Timeout | null = null;
+  private closed = false;
+
+  constructor(settings: ConnectionSettings, private readonly hintChannel: string, private readonly lockKey: string) {
+    this.connection = new Connection(settings);
+    this.connection.onLost(() => this.later());
+    const { db } = settings.address;
+    this.channels = [hintChannel, `__keyevent@${db}__:expired`, `__keyevent@${db}__:del`];
+  }
+
+  add(listener: (hint: Hint) => void): () => void {
+    this.listeners.add(listener);
+    if (this.listeners.size === 1) void this.subscribe();
+    return () => {
+      this.listeners.delete(listener);
+      const client = this.connection.ready;
+      if (this.listeners.size === 0 && client !== null) this.connection.drop(client);
+    };
+  }
+
+  close(): void {
+    this.closed = true;
+    this.listeners.clear();
+    if (this.retry !== null) clearTimeout(this.retry);
+    this.connection.close();
+  }
+
+  private async subscribe(): Promise<void> {
+    if (this.closed || this.listeners.size === 0) return;
+    const answer = await this.connection.run(SUBSCRIBE_LIMIT_MS, async (client) => {
+      this.listen(client);
+      // One by one: a user without a right to one channel still gets the others.
+      const results = await Promise.allSettled(this.channels.map((channel) => send(client, 'subscribe', [channel])));
+      if (results.every((one) => one.status === 'rejected')) throw (results[0] as PromiseRejectedResult).reason;
+    });
+    if (!answer.answered) this.later();
+  }
+
+  private listen(client: Redis): void {
+    client.on('message', (channel: string, message: string) => {
+      if (channel === this.hintChannel) {
+        if (message === 'released' || message === 'request') this.tell(message);
+      } else if (message === this.lockKey) {
+        this.tell('released');
+      }
+    });
+  }
+
+  private tell(hint: Hint): void {
+    for (const listener of [...this.listeners]) listener(hint);
+  }
+
+  private later(): void {
+    if (this.closed || this.retry !== null || this.listeners.size === 0) return;
+    this.retry = setTimeout(() => {
+      this.retry = null;
+      void this.subscribe();
+    }, RETRY_MS);
+    this.retry.unref();
+  }
+}

@@ -1,0 +1,264 @@
+// One Redis server as a NodePort: every question is answered accepted, refused or unknown, within its limit; nothing throws for what a
+// server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, bulk transfers, the tail and hints have a connection each, so that none
+// delays another; each opens when first used.
+import type { Redis } from 'ioredis';
+import { EXIT, SeqError } from '../errors.js';
+import type { BackfillBatch, ClusterIdentity, NodePort } from '../ports.js';
+import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
+import {
+  Connection, isErrorReply, send, unknown, type Answer, type ConnectionSettings, type SentinelSettings, type TlsSettings,
+} from './connection.js';
+import { parseEntries } from './entries.js';
+import { Hints, type Hint } from './hints.js';
+import { hintChannelOf, keysOf } from './keys.js';
+import { parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
+import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
+import { parseNodeUrl, type NodeUrl } from './url.js';
+
+export interface RedisNodeOptions {
+  id: string;
+  /** `redis://…`, `rediss://…`, `unix:…` or `host:port` (url.ts). */
+  url: string;
+  identity: ClusterIdentity;
+  /** Over what the url says. */
+  username?: string;
+  password?: string;
+  tls?: TlsSettings;
+  sentinel?: SentinelSettings;
+}
+
+/** What kind of server this is, for the checks before it is used at all. */
+export interface Probe {
+  version: string;
+  runId: string;
+  /** True for a Redis Cluster: scripts over several keys cannot run there. */
+  clusterEnabled: boolean;
+  role: string;
+  maxmemoryPolicy: string;
+  maxmemory: number;
+  usedMemory: number;
+  /** Every line of INFO. */
+  info: Record<string, string>;
+}
+
+type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
+type WriteCall = Extract<NodeCall, { script: 'write_block' }>;
+
+/** Beyond waitMs, how long XREAD may take to say that nothing came. */
+const TAIL_SLACK_MS = 250;
+
+export class RedisNode implements NodePort {
+  readonly id: string;
+  readonly url: string;
+  /** Where it is, in parts; without secrets in `redacted`. */
+  readonly address: NodeUrl;
+  private readonly context: ScriptContext;
+  private readonly calls: Connection;
+  private readonly bulk: Connection;
+  private readonly tailing: Connection;
+  private readonly hints: Hints;
+
+  constructor(options: RedisNodeOptions) {
+    this.id = options.id;
+    this.address = parseNodeUrl(options.url);
+    this.url = this.address.redacted;
+    this.context = { identity: options.identity, nodeId: options.id, keys: keysOf(options.identity.lane) };
+    const { username, password, tls, sentinel } = options;
+    const settings: ConnectionSettings = {
+      address: this.address,
+      ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }),
+      ...(tls === undefined ? {} : { tls }), ...(sentinel === undefined ? {} : { sentinel }),
+    };
+    this.calls = new Connection(settings);
+    this.bulk = new Connection(settings);
+    this.tailing = new Connection(settings);
+    this.hints = new Hints(settings, hintChannelOf(options.identity.lane), this.context.keys.lock);
+  }
+
+  get connectionGeneration(): number {
+    return this.calls.generation + this.bulk.generation + this.tailing.generation;
+  }
+
+  async call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
+    const { keys, args } = keysAndArguments(call, this.context);
+    const answer = await this.calls.run(limitMs, (client, at) => {
+      const sent = evalScript(client, call.script, keys, args);
+      return sent.catch(async (error: unknown) => {
+        if (!isNoScript(error)) throw error;
+        at.step = 'load';
+        await loadScript(client, call.script);
+        at.step = 'call';
+        return evalScript(client, call.script, keys, args);
+      });
+    });
+    return this.scriptReply(call.script, answer) as ReplyTo<C>;
+  }
+
+  async backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
+    if (batch.blocks.length === 0) return [];
+    const { owner, epoch, ttlMs, mode } = batch;
+    const calls = batch.blocks.map(({ block, entryEpoch }): WriteCall => ({ script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }));
+    const answers: Answer<unknown>[] = [];
+    const whole = await this.bulk.run(limitMs, async (client, at) => {
+      at.step = 'load';
+      await loadScript(client, 'write_block');
+      at.step = 'call';
+      await Promise.all(calls.map(async (call, index) => {
+        const { keys, args } = keysAndArguments(call, this.context);
+        try {
+          answers[index] = { answered: true, value: await evalScript(client, 'write_block', keys, args) };
+        } catch (error) {
+          if (!isErrorReply(error)) throw error;
+          answers[index] = { answered: false, reply: parseErrorReply(error.message) };
+        }
+      }));
+    });
+    const replies: WriteReply[] = [];
+    for (let index = 0; index < calls.length; index += 1) {
+      // A batch cut short by its limit or a lost connection: what was answered before that is known, the next is not.
+      const answer = answers[index] ?? (whole.answered ? { answered: false as const, reply: unknown('call', 'no answer', limitMs) } : whole);
+      const reply = this.scriptReply('write_block', answer) as WriteReply;
+      replies.push(reply);
+      if (reply.outcome !== 'accepted') break;
+    }
+    return replies;
+  }
+
+  async read(
+    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, limitMs: number,
+  ): Promise<NodeReply<EntriesRead>> {
+    if (!(range.limit > 0) || range.to < range.from) return this.nothingRead(limitMs);
+    const [low, high] = [streamBound(range.from), streamBound(range.to)];
+    const { stream } = this.context.keys;
+    const answer = await this.bulk.run(limitMs, (client) => this.withRecord(client, () => (range.newestFirst === true
+      ? send(client, 'xrevrange', [stream, high, low, 'COUNT', range.limit])
+      : send(client, 'xrange', [stream, low, high, 'COUNT', range.limit]))));
+    if (!answer.answered) return answer.reply;
+    return this.entriesReply(answer.value.record, answer.value.entries, range.data);
+  }
+
+  async tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>> {
+    const { stream } = this.context.keys;
+    const after = afterId === '' ? '0-0' : afterId;
+    // BLOCK 0 would wait for ever.
+    const blockMs = Math.max(1, Math.floor(waitMs));
+    const answer = await this.tailing.run(blockMs + TAIL_SLACK_MS, (client) => this.withRecord(
+      client, () => send(client, 'xread', ['COUNT', limit, 'BLOCK', blockMs, 'STREAMS', stream, after]),
+    ));
+    if (!answer.answered) return answer.reply;
+    const { record, entries } = answer.value;
+    if (entries === null) return this.entriesReply(record, [], true);
+    return readOrUnknown(() => this.entriesReply(record, list(list(list(entries)[0])[1]), true));
+  }
+
+  onHint(listener: (hint: Hint) => void): () => void {
+    return this.hints.add(listener);
+  }
+
+  /** Reads INFO; for the checks at start (Redis Cluster, eviction policy, version, role). */
+  async probe(limitMs: number): Promise<NodeReply<Probe>> {
+    const answer = await this.calls.run(limitMs, (client) => send(client, 'info', []));
+    if (!answer.answered) return answer.reply;
+    return readOrUnknown((): NodeReply<Probe> => {
+      const info = parseInfo(text(answer.value));
+      const runId = info['run_id'];
+      if (runId === undefined) throw new UnreadableReply('INFO has no run_id');
+      return {
+        outcome: 'accepted', incarnation: '',
+        value: {
+          version: info['valkey_version'] ?? info['redis_version'] ?? '', runId,
+          clusterEnabled: info['cluster_enabled'] === '1', role: info['role'] ?? '',
+          maxmemoryPolicy: info['maxmemory_policy'] ?? '', maxmemory: Number(info['maxmemory'] ?? 0),
+          usedMemory: Number(info['used_memory'] ?? 0), info,
+        },
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.calls.close();
+    this.bulk.close();
+    this.tailing.close();
+    this.hints.close();
+  }
+
+  private scriptReply(script: ScriptName, answer: Answer<unknown>): NodeReply<unknown> {
+    if (!answer.answered) return answer.reply;
+    return parseReply<unknown>(answer.value, SCRIPTS[script].parse);
+  }
+
+  /** Sends `entries` and, right behind it, what tells whose and which node this is: one round trip, answered in order. */
+  private async withRecord(client: Redis, entries: () => Promise<unknown>): Promise<{ entries: unknown; record: unknown[]; }> {
+    const results = await Promise.all([
+      entries(),
+      send(client, 'hmget', [this.context.keys.admission, 'cluster', 'incarnation', 'pending', 'run']),
+      send(client, 'info', ['server']),
+    ]);
+    return { entries: results[0], record: [...list(results[1]), results[2]] };
+  }
+
+  private async nothingRead(limitMs: number): Promise<NodeReply<EntriesRead>> {
+    const answer = await this.bulk.run(limitMs, (client) => this.withRecord(client, () => Promise.resolve([])));
+    return answer.answered ? this.entriesReply(answer.value.record, [], false) : answer.reply;
+  }
+
+  /** The incarnation is '' unless the node is admitted: what it holds may be read, but counts towards nothing. */
+  private entriesReply(record: unknown[], entries: unknown, data: boolean): NodeReply<EntriesRead> {
+    return readOrUnknown((): NodeReply<EntriesRead> => {
+      const [cluster, incarnation, pending, run, server] = record;
+      const named = cluster === null || cluster === undefined ? '' : text(cluster);
+      const { identity } = this.context;
+      if (named !== '' && identity.cluster !== '' && named !== identity.cluster) {
+        return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: named } };
+      }
+      const runId = parseInfo(text(server))['run_id'];
+      const admitted = incarnation !== null && pending === null && run !== null && text(run) === runId;
+      return { outcome: 'accepted', incarnation: admitted ? text(incarnation) : '', value: parseEntries(entries, { data }) };
+    });
+  }
+}
+
+/** A node that is known to be reachable and usable; SeqError otherwise. For commands that cannot go on without it. */
+export async function connectNode(options: RedisNodeOptions, limitMs: number): Promise<{ node: RedisNode; probe: Probe }> {
+  const node = new RedisNode(options);
+  const reply = await node.probe(limitMs);
+  if (reply.outcome === 'accepted' && !reply.value.clusterEnabled) return { node, probe: reply.value };
+  await node.close();
+  if (reply.outcome === 'accepted') {
+    throw new SeqError({
+      code: 'REDIS_CLUSTER', exit: EXIT.config, message: `${options.id} (${node.url}) is part of a Redis Cluster`,
+      why: 'a Redis Cluster spreads keys over servers and fails over on its own; seq needs plain servers whose keys stay together',
+      changed: 'nothing', next: ['name independent redis-server processes, without cluster-enabled'],
+    });
+  }
+  const denied = reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM');
+  throw new SeqError({
+    code: denied ? 'NODE_DENIED' : 'NODE_UNREACHABLE', exit: denied ? EXIT.denied : EXIT.noQuorum,
+    message: reply.outcome === 'refused'
+      ? `${options.id} (${node.url}) refused: ${reply.reason}`
+      : `${options.id} (${node.url}) did not answer at step ${reply.step} within ${limitMs} ms`,
+    why: reply.outcome === 'refused' ? reply.detail.message ?? 'it gave no reason' : reply.cause,
+    changed: 'nothing', next: [denied ? 'give the user and password of this node' : 'check that the server runs and that its address is right'],
+    retryable: !denied,
+  });
+}
+
+function evalScript(client: Redis, script: ScriptName, keys: string[], args: Argument[]): Promise<unknown> {
+  return send(client, 'evalsha', [scriptText(script).sha, keys.length, ...keys, ...args]);
+}
+
+async function loadScript(client: Redis, script: ScriptName): Promise<void> {
+  const { lua, sha } = scriptText(script);
+  const loaded = text(await send(client, 'script', ['LOAD', lua]));
+  if (loaded !== sha) throw new Error('SCRIPT LOAD answered with another digest');
+}
+
+function isNoScript(error: unknown): boolean {
+  return isErrorReply(error) && error.message.startsWith('NOSCRIPT');
+}
+
+/** Heights beyond what a double holds exactly read as the ends of the stream. */
+function streamBound(height: Height): string {
+  if (height <= 0) return '-';
+  return height > Number.MAX_SAFE_INTEGER ? '+' : String(height);
+}

@@ -1,0 +1,71 @@
+// What the Lua and connection tests share: one identity, chains of blocks, a node brought to a known state, and a picture of all data.
+import { Redis } from 'ioredis';
+import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
+import type { Block, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';
+import { RedisNode } from '../../src/core/redis/node.js';
+import type { RedisServer } from '../support/redis-server.js';
+
+export const IDENTITY = { cluster: 'test.1', lane: '' };
+export const GENESIS = genesisHash('test', '');
+export const A = 'seq-a/00000000000000aa';
+export const B = 'seq-b/00000000000000bb';
+export const LIMIT = 2000;
+export const TTL = 60_000;
+
+/** Blocks 1…n (or n blocks on top of `after`), each with its own content. */
+export function chain(n: number, after?: Block, salt = ''): Block[] {
+  const blocks: Block[] = [];
+  let parent = after;
+  for (let i = 0; i < n; i += 1) {
+    const height = (parent?.height ?? 0) + 1;
+    parent = makeBlock({ height, parent: parent?.hash ?? GENESIS, timestamp: 1000 + height, data: Buffer.from(`block ${height}${salt}`) });
+    blocks.push(parent);
+  }
+  return blocks;
+}
+
+export function openNode(server: RedisServer, id = 'r1', lane = ''): RedisNode {
+  return new RedisNode({ id, url: server.url, identity: { ...IDENTITY, lane } });
+}
+
+export function plainClient(server: RedisServer): Redis {
+  const client = new Redis(server.port, '127.0.0.1', { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: 20 });
+  client.on('error', () => undefined);
+  return client;
+}
+
+export async function must<C extends NodeCall>(node: RedisNode, call: C): Promise<Extract<ReplyTo<C>, { outcome: 'accepted' }>> {
+  const reply: NodeReply<unknown> = await node.call(call, LIMIT);
+  if (reply.outcome !== 'accepted') throw new Error(`${call.script}: ${JSON.stringify(reply)}`);
+  return reply as Extract<ReplyTo<C>, { outcome: 'accepted' }>;
+}
+
+export async function bootstrap(node: RedisNode, nonce = 'boot'): Promise<void> {
+  await must(node, { script: 'bootstrap_prepare', nonce });
+  await must(node, { script: 'bootstrap_commit', nonce });
+}
+
+export function write(block: Block, over: Partial<Extract<NodeCall, { script: 'write_block' }>> = {}): Extract<NodeCall, { script: 'write_block' }> {
+  const epoch = over.epoch ?? 1;
+  return { script: 'write_block', owner: A, epoch, ttlMs: TTL, mode: 'append', block, entryEpoch: over.entryEpoch ?? epoch, ...over };
+}
+
+/** A leads at epoch 1 and has written `blocks`. */
+export async function lead(node: RedisNode, blocks: Block[] = []): Promise<void> {
+  await bootstrap(node);
+  await must(node, { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: TTL });
+  await must(node, { script: 'claim', owner: A, epoch: 1 });
+  for (const block of blocks) await must(node, write(block));
+}
+
+/** DUMP of every key, and how long each has left, to tell "nothing was changed" byte by byte. */
+export async function picture(client: Redis): Promise<Record<string, string>> {
+  const keys = (await client.keys('*')).sort();
+  const result: Record<string, string> = {};
+  for (const key of keys) {
+    const dump = await client.dumpBuffer(key);
+    const expires = await client.call('PEXPIRETIME', key) as number;
+    result[key] = `${dump?.toString('base64') ?? ''} ${expires}`;
+  }
+  return result;
+}
