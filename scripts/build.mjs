@@ -19,17 +19,38 @@ function sources(folder) {
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
+// What CommonJS packages expect to find, and where a source file's output would be without bundling.
+const BANNER = [
+  "import { createRequire as seqRequire } from 'node:module';",
+  "import { fileURLToPath as seqPath } from 'node:url';",
+  'const require = seqRequire(import.meta.url), __filename = seqPath(import.meta.url), __dirname = seqPath(new URL(".", import.meta.url));',
+  'const seqPlace = (file) => import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, `/dist/${file}`);',
+].join('\n');
+
+/** `new URL('../../lua/x.lua', import.meta.url)` must mean the same in a chunk as in the source file it came from. */
+const keepPlaces = {
+  name: 'keep-places',
+  setup(esbuild) {
+    esbuild.onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
+      const place = relative(join(root, 'src'), path);
+      if (place.startsWith('..')) return undefined;
+      const text = readFileSync(path, 'utf8').replaceAll('import.meta.url', `seqPlace(${JSON.stringify(place.replace(/\.tsx?$/, '.js'))})`);
+      return { contents: text, loader: path.endsWith('x') ? 'tsx' : 'ts' };
+    });
+  },
+};
+
 async function bundle(outdir) {
   await build({
     absWorkingDir: root,
     entryPoints: [join(root, 'src/index.ts'), join(root, 'src/cli/main.ts'), ...sources(join(root, 'src/commands'))],
     outdir, outbase: join(root, 'src'),
-    // Same depth as a source folder such as src/core/redis: `new URL('../../../lua/…', import.meta.url)` holds in both.
-    chunkNames: 'core/chunks/[name]-[hash]',
+    chunkNames: 'chunks/[name]-[hash]',
+    plugins: [keepPlaces],
     bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20', jsx: 'automatic', sourcemap: 'linked', sourcesContent: false,
     external: [...external, 'react-devtools-core', 'typescript', 'ts-node', 'tsx'],
-    banner: { js: "import { createRequire as seqRequire } from 'node:module'; import { fileURLToPath as seqPath } from 'node:url'; const require = seqRequire(import.meta.url); const __filename = seqPath(import.meta.url); const __dirname = seqPath(new URL('.', import.meta.url));" },
-    logLevel: 'warning', define: { 'process.env.OCLIF_BUNDLED': '"1"' },
+    banner: { js: BANNER },
+    logLevel: 'warning',
   });
 }
 

@@ -2,7 +2,7 @@
 import { EXIT, SeqError } from '../core/errors.js';
 
 export interface NodeUrl {
-  /** Without user and secrets: redis://host:port/db, rediss://…, unix:///path?db=N, sentinel://host:port,host:port/name/db. */
+  /** Without user and secrets: redis://host:port/db, rediss://…, unix:/path?db=N, sentinel://host:port,host:port/name/db. */
   url: string;
   username?: string;
 }
@@ -12,7 +12,7 @@ const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 function badUrl(shown: string, why: string, next?: string[]): SeqError {
   return new SeqError({
     code: 'BAD_NODE_URL', exit: EXIT.usage, message: `node '${shown}': ${why}`, why: 'the address of a node cannot be used as it is', changed: 'nothing',
-    next: next ?? ['give it as redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH, with ID= in front if it has an id'],
+    next: next ?? ['give it as redis://HOST:PORT, rediss://HOST:PORT or unix:/PATH, with ID= in front if it has an id'],
   });
 }
 
@@ -37,6 +37,7 @@ function database(text: string, shown: string): string {
 export function checkUrl(text: string): NodeUrl {
   const shown = withoutSecrets(text);
   if (text.startsWith('/')) return checkUrl(`unix://${text}`);
+  if (/^unix:\/(?!\/)/.test(text)) return checkUrl(`unix://${text.slice('unix:'.length)}`);
   const scheme = /^([a-z][a-z+]*):\/\//.exec(text)?.[1];
   if (!scheme) return checkUrl(/^[^\s/@?#=]+(:\d+)?(\/\d+)?$/.test(text) ? `redis://${text}` : missing(shown));
   const rest = text.slice(scheme.length + 3);
@@ -61,7 +62,7 @@ export function checkUrl(text: string): NodeUrl {
     const [path = '', query = ''] = where.split('?');
     if (!path.startsWith('/')) throw badUrl(shown, 'a unix socket needs an absolute path');
     const db = database(new URLSearchParams(query).get('db') ?? '', shown);
-    return done(`unix://${path}${db ? `?db=${db.slice(1)}` : ''}`);
+    return done(`unix:${path}${db ? `?db=${db.slice(1)}` : ''}`);
   }
   if (scheme === 'sentinel') {
     const match = /^([^/?#]+)\/([A-Za-z0-9._-]+)(?:\/(\d+))?$/.exec(where);

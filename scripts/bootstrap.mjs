@@ -1,0 +1,104 @@
+// Makes a fresh clone ready: npm packages, dist/, and a redis-server. Does only what is missing; Node built-ins only, nothing may be installed yet.
+// Called by npm run lab, npm test and .ci/run; `node scripts/bootstrap.mjs` alone does the same.
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { root } from './paths.mjs';
+
+const NODE_LEAST = 20;
+const say = (text) => process.stderr.write(`bootstrap: ${text}\n`);
+
+export class BootstrapError extends Error {}
+
+export function bootstrap() {
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major < NODE_LEAST) throw new BootstrapError(`Node ${NODE_LEAST} or newer is needed, this is ${process.version}: install it from https://nodejs.org`);
+  installPackages();
+  build();
+  return ensureRedis();
+}
+
+function run(command, args, { quiet = false, env } = {}) {
+  const done = spawnSync(command, args, { cwd: root, stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 2, 2], encoding: 'utf8', env: { ...process.env, ...env } });
+  return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}`, missing: done.error?.code === 'ENOENT' };
+}
+
+const digest = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');
+
+/** The lock file's digest is noted after an install: same digest, nothing to do. */
+function installPackages() {
+  const lock = join(root, 'package-lock.json');
+  const note = join(root, 'node_modules', '.seq-lock-digest');
+  const wanted = digest(lock);
+  if (existsSync(note) && readFileSync(note, 'utf8') === wanted) return;
+  if (existsSync(join(root, 'node_modules', '.package-lock.json')) && run('npm', ['ls', '--all', '--silent'], { quiet: true }).ok) {
+    writeFileSync(note, wanted);
+    return;
+  }
+  say('installing npm packages (npm ci)');
+  const done = run('npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'], { env: { NODE_ENV: 'development' } });
+  if (!done.ok) throw new BootstrapError(done.missing ? 'npm is not on PATH: install Node 20 with npm' : 'npm ci failed (see above): check the network and the registry, then run it again');
+  writeFileSync(note, wanted);
+}
+
+function newest(path) {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) return 0;
+  if (!stat.isDirectory()) return stat.mtimeMs;
+  return Math.max(stat.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))));
+}
+
+function build() {
+  const built = newest(join(root, 'dist', 'cli', 'main.js'));
+  if (built >= Math.max(newest(join(root, 'src')), newest(join(root, 'scripts', 'build.mjs')), newest(join(root, 'package.json')))) return;
+  say('building (npm run build)');
+  if (!run('npm', ['run', '--silent', 'build']).ok) throw new BootstrapError('the build failed (see above)');
+}
+
+export function onPath(name) {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const path = join(folder || '.', name);
+    try {
+      accessSync(path, constants.X_OK);
+      if (statSync(path).isFile()) return path;
+    } catch { /* not here */ }
+  }
+  return null;
+}
+
+/** Path of a redis-server (or valkey-server); installs one when there is none. */
+function ensureRedis() {
+  const found = () => onPath('redis-server') ?? onPath('valkey-server');
+  if (found()) return found();
+  if (onPath('apt-get') && process.getuid?.() === 0) {
+    say('installing redis-server (apt-get)');
+    const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
+    // RUNLEVEL=1 keeps the package from starting a server on the default port where init looks at it.
+    if (!run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env }).ok) {
+      run('apt-get', ['update', '-q'], { env });
+      run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env });
+    }
+  } else if (onPath('brew')) {
+    say('installing redis (brew)');
+    run('brew', ['install', 'redis']);
+  }
+  const path = found();
+  if (path) return path;
+  throw new BootstrapError('there is no redis-server on PATH and it could not be installed: install Redis 6.2 or newer '
+    + '(Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis), then run this again');
+}
+
+/** Runs `bootstrap` and turns its failure into one line and exit code 1. */
+export function bootstrapOrEnd() {
+  try {
+    return bootstrap();
+  } catch (error) {
+    if (!(error instanceof BootstrapError)) throw error;
+    say(error.message);
+    process.exit(1);
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) bootstrapOrEnd();
