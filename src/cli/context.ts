@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
-import { EXIT, InvariantError, SeqError } from '../core/errors.js';
+import { EXIT, SeqError } from '../core/errors.js';
 import type { ClusterIdentity, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
@@ -243,6 +243,12 @@ async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv)
     const [ca, cert, key] = await Promise.all([pem(node.tls.ca), pem(node.tls.cert), pem(node.tls.key)]);
     address.tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(node.tls.serverName && { serverName: node.tls.serverName }), ...(node.tls.verify !== undefined && { verify: node.tls.verify }) };
   }
+  const watched = /^sentinel:\/\/([^/]+)\/([^/]+)(\/\d+)?$/.exec(node.url);
+  if (watched) {
+    const nodes = (watched[1] as string).split(',');
+    address.url = `redis://${nodes[0]}${watched[3] ?? ''}`;
+    address.sentinel = { name: watched[2] as string, nodes };
+  }
   if (node.sentinel) {
     const { name, nodes, username } = node.sentinel;
     const secret = await readSecret(node.sentinel, env, `sentinels of node ${id}`);
@@ -253,7 +259,8 @@ async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv)
 
 /** Opens one node; connects lazily. */
 export async function openNode(address: NodeAddress, identity: ClusterIdentity): Promise<NodePort> {
-  throw new InvariantError(`no driver for node ${address.id} of cluster ${identity.cluster}`);
+  const { RedisNode } = await import('../core/redis/node.js');
+  return new RedisNode({ ...address, identity });
 }
 
 /**

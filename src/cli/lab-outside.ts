@@ -3,8 +3,8 @@
 import { join } from 'node:path';
 import { inspectCluster } from '../core/engine/inspect.js';
 import type { ClusterView } from '../core/engine/inspect-model.js';
+import { systemClock } from '../core/engine/system.js';
 import { EXIT, SeqError } from '../core/errors.js';
-import type { Clock } from '../core/ports.js';
 import { find } from '../lab/act.js';
 import { urlOf } from '../lab/plan.js';
 import { askSelf } from '../lab/self.js';
@@ -15,15 +15,6 @@ import { openCluster, surroundings, type Cluster } from './context.js';
 
 export const LAB_CONTEXT = 'lab';
 const BOOTSTRAP_LIMIT_MS = 20_000;
-
-const CLOCK: Clock = {
-  now: () => performance.now(),
-  wall: () => Date.now(),
-  after: (ms, run) => {
-    const timer = setTimeout(run, ms);
-    return () => clearTimeout(timer);
-  },
-};
 
 export function labOutside(directory: string): LabOutside {
   return {
@@ -61,7 +52,7 @@ export async function openLabCluster(directory: string, state: LabState, signal?
 }
 
 export async function inspectLab(cluster: Cluster): Promise<ClusterView> {
-  return inspectCluster({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: CLOCK, target: `-c ${LAB_CONTEXT}` });
+  return inspectCluster({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target: `-c ${LAB_CONTEXT}` });
 }
 
 /** `leader` → the sequencer that leads now, as the nodes see it; any other name as it is. Throws SeqError 75 when nobody leads, 69 when it cannot be told. */

@@ -1,5 +1,6 @@
 // The lab's answers: rows of processes, and what was done to one of them. Pure.
 import type { ActResult } from '../../lab/act.js';
+import type { DemoReport } from '../../lab/demo.js';
 import type { ProcessRow } from '../../lab/status.js';
 import type { Result, Table } from './result.js';
 
@@ -15,7 +16,24 @@ export function nextForProcesses(rows: readonly ProcessRow[]): string[] {
   return rows.flatMap((row) => (row.state === 'dead' ? [`seq lab start ${row.name}`] : row.state === 'paused' ? [`seq lab unpause ${row.name}`] : []));
 }
 
-export function actResult(verb: string, already: string, act: ActResult, next: string[], more: Record<string, unknown> = {}): Result {
-  const sentence = act.changed ? `${verb} ${act.name} (pid ${act.pid})${act.state === 'running' || act.state === 'dead' ? '' : `: ${act.state}`}` : `${act.name} is ${already} (pid ${act.pid})`;
-  return { data: { ...act, ...more }, text: sentence, next };
+export function actResult(did: string, already: string, act: ActResult, next: string[], more: Record<string, unknown> = {}): Result {
+  return { data: { ...act, ...more }, text: act.changed ? `${did} ${act.name} (pid ${act.pid})` : `${act.name} is ${already} (pid ${act.pid})`, next };
+}
+
+/** The demo's account, one `name: value` line each; scripts look for `duplicates: 0` and `lost: 0`. */
+export function demoText(report: DemoReport, holds: boolean): string {
+  const { blocks, comparison, gap, killed, successor, file } = report;
+  return [
+    `file: ${file.path} (${file.bytes} bytes)`,
+    `blocks: ${blocks.count} (${blocks.from} to ${blocks.to}, ${blocks.withItems} with items)`,
+    `items: ${report.items}`,
+    `killed: ${killed.name} (pid ${killed.pid}, epoch ${killed.epoch}) after ${killed.acknowledged} lines, ${killed.inFlight} in its inbox`,
+    `successor: ${successor.name} (epoch ${successor.epoch})`,
+    `gap: ${gap.ms} ms from the kill to the next commit, ${gap.leaseMs} ms of it lease`,
+    `duplicates: ${comparison.duplicates}`,
+    `lost: ${comparison.lost}`,
+    ...(comparison.foreign > 0 ? [`foreign: ${comparison.foreign}`] : []),
+    `identical: ${comparison.identical ? 'yes, byte for byte' : `no, from line ${(comparison.firstDifference?.at ?? 0) + 1} on`}`,
+    ...(holds ? [] : ['result: something is off']),
+  ].join('\n');
 }
