@@ -121,6 +121,17 @@ export function logEnd(file: string): number {
   return readLog(file, { last: 0 }).next;
 }
 
+/** Hands over what is appended from byte `from` on, until aborted (then it throws the abort's reason). */
+export async function followLog(file: string, from: number, write: (text: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (let offset = from; ;) {
+    signal.throwIfAborted();
+    const { text, next } = readLog(file, { from: offset });
+    offset = next;
+    if (text === '') await delay(100, undefined, { signal });
+    else await write(text);
+  }
+}
+
 /** Waits for a line of the log (from byte `from` on) that matches; returns it. */
 export async function waitForLog(file: string, pattern: RegExp, options: Omit<WaitOptions, 'what'> & { from?: number }): Promise<string> {
   let offset = options.from ?? 0;

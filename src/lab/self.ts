@@ -75,6 +75,15 @@ export function runSelf(args: readonly string[], options: SelfOptions): Promise<
   return startSelf(args, options).ended;
 }
 
+/** Runs a command on this terminal, as if it had been typed; resolves with its exit code. */
+export function attachSelf(args: readonly string[]): Promise<number | null> {
+  const child = spawn(process.execPath, [SELF, ...args], { stdio: 'inherit' });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve(code));
+  });
+}
+
 /** Runs a command with `-o json` and returns the `data` of its envelope; throws the envelope's error as it is. */
 export async function askSelf(args: readonly string[], options: SelfOptions): Promise<unknown> {
   const { code, signal, stdout, stderr } = await runSelf([...args, '-o', 'json'], options);

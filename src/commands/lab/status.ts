@@ -1,0 +1,27 @@
+import { SeqCommand } from '../../cli/base-command.js';
+import { LOOK_FLAGS } from '../../cli/flags.js';
+import { LAB_CONTEXT } from '../../cli/lab-outside.js';
+import { nextForProcesses, processTable } from '../../cli/present/lab.js';
+import type { Result } from '../../cli/present/result.js';
+import { labDirectory, readState } from '../../lab/state.js';
+import { rowsOf } from '../../lab/status.js';
+
+export default class LabStatus extends SeqCommand {
+  static override summary = 'Show the processes of the lab';
+  static override flags = { ...LOOK_FLAGS };
+  static override deadline = false;
+  protected readonly kind = 'lab.status';
+
+  protected async perform(): Promise<Result> {
+    const directory = labDirectory();
+    const state = readState(directory);
+    if (state === null) return { data: { up: false, directory, settings: null, processes: [] }, text: `there is no lab in ${directory}`, next: ['seq lab up'] };
+    const processes = rowsOf(state);
+    return {
+      data: { up: state.phase === 'committed', directory, settings: state.settings, processes },
+      tables: [processTable(processes)],
+      items: processes,
+      next: [...(state.phase === 'committed' ? [] : ['seq lab up']), ...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`],
+    };
+  }
+}

@@ -1,0 +1,244 @@
+// The main job on real input: a file's lines through the sequencers in order, the leader killed with lines in flight, and then the proof:
+// what the nodes hold, read back by quorum, is the file byte for byte, nothing twice, nothing missing.
+// The kill comes after the first half was acknowledged and when part of the second half is in the leader's inbox (or its block time has passed).
+import { decodeBlockData } from '../core/chain/items.js';
+import { submitItems } from '../core/engine/submit.js';
+import { systemClock, systemRandom } from '../core/engine/system.js';
+import { tailBlocks } from '../core/engine/tail.js';
+import type { ClusterView } from '../core/engine/inspect-model.js';
+import { EXIT, SeqError } from '../core/errors.js';
+import type { NodePort } from '../core/ports.js';
+import { find, labKill, labStart } from './act.js';
+import { compareItems, type Comparison } from './compare.js';
+import type { DemoFile } from './demo-file.js';
+import { readFeed, type Feed, type FeedBlock } from './feed.js';
+import { urlOf } from './plan.js';
+import { waitUntil } from './processes.js';
+import { httpGet } from './start.js';
+import { openState, type LabState } from './state.js';
+import { rowsOf } from './status.js';
+
+export interface DemoOptions {
+  directory: string;
+  file: DemoFile;
+  nodes: readonly NodePort[];
+  nodeTimeoutMs: number;
+  /** One look at all nodes. */
+  look(): Promise<ClusterView>;
+  report: (line: string) => void;
+  signal: AbortSignal;
+}
+
+export interface DemoReport {
+  file: { path: string; bytes: number };
+  /** Committed from the first line to the last, empty ones included. */
+  blocks: { count: number; withItems: number; from: number; to: number };
+  items: number;
+  killed: { name: string; pid: number; epoch: number; acknowledged: number; inFlight: number };
+  successor: { name: string; epoch: number };
+  /** From the kill to the next commit, as a surviving sequencer handed it out; `leaseMs` of it the dead leader's lease still ran. */
+  gap: { ms: number; leaseMs: number };
+  comparison: Comparison;
+  retries: number;
+  elapsedMs: number;
+  /** Sequencers that were dead and that the demo started, because it needs a successor. */
+  startedFirst: string[];
+}
+
+const READY_LIMIT_MS = 20_000;
+
+export async function labDemo(options: DemoOptions): Promise<DemoReport> {
+  const { directory, file, report, signal } = options;
+  const startedFirst = await haveSuccessor(options);
+  const state = openState(directory);
+  const waitMs = READY_LIMIT_MS + 3 * state.settings.ttlMs;
+  const leader = await waitForLeader(options, waitMs);
+  const watcher = await readyFollower(state, leader.id, waitMs, signal);
+  const half = Math.floor(file.lines.length / 2);
+  const prefix = `demo-${systemRandom.hex(6)}`;
+  report(`${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under epoch ${leader.epoch}, ${watcher.name} follows`);
+
+  const blocks: FeedBlock[] = [];
+  const feed = readFeed(watcher.port, leader.height + 1, (block) => blocks.push(block));
+  const startedAt = performance.now();
+  const cut = gate();
+  const progress = { items: 0 };
+  // Two waits of ours stand in the way of progress: the lease, and a follower that gets ready.
+  const submitting = submitItems({
+    urls: async () => openState(directory).processes.filter((record) => record.kind === 'sequencer').map(urlOf),
+    giveUpMs: waitMs, signal,
+    plan: async () => ({ input: inHalves(file, half, cut.opened), binary: false, keyPrefix: prefix }),
+    onProgress: ({ items }) => {
+      progress.items = items;
+    },
+  });
+  // Its failure is told where it is awaited; until then it must not count as unhandled.
+  submitting.catch(() => undefined);
+  try {
+    await alongside(submitting, waitUntil({ what: `the first ${half} lines to be committed`, timeoutMs: waitMs + 60_000, everyMs: 5, signal }, () => (progress.items >= half ? true : undefined)));
+    report(`${progress.items} lines are committed; the other half is on its way`);
+    const before = (await options.look()).leader ?? leader;
+    const victim = find(state, before.id);
+    cut.open();
+    const inFlight = await itemsInFlight(victim.port, state.settings.blockTimeMs, signal);
+    const { pid } = await labKill(directory, victim.name, 'SIGKILL');
+    const killedAt = performance.now();
+    const lock = (await options.look()).leader;
+    const killed = { name: victim.name, pid, epoch: before.epoch, acknowledged: progress.items, inFlight };
+    // A dead process renews nothing: what the nodes count down now is what is left of its lease.
+    const leaseLeftMs = lock !== null && lock.owner === before.owner ? lock.ttlMs + (performance.now() - killedAt) : 0;
+    report(`kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines in its inbox; its lease runs for another ${Math.round(leaseLeftMs)} ms`);
+
+    const summary = await submitting;
+    const last = summary.last?.height ?? 0;
+    await waitUntil({ what: `block ${last} in the feed of ${watcher.name}`, timeoutMs: waitMs, everyMs: 5, signal }, () => feedAt(feed, blocks, last));
+    const next = blocks.find((block) => block.epoch > killed.epoch && block.arrivedAtMs >= killedAt);
+    if (next === undefined) throw noFailover(killed.name, last);
+    const gapMs = next.arrivedAtMs - killedAt;
+    report(`${summary.items} lines have their receipts; reading them back from the nodes`);
+
+    const from = summary.first?.height ?? last;
+    const read = await readBack(options, prefix, from, last);
+    const heights = blocks.filter((block) => block.height >= from && block.height <= last);
+    return {
+      file: { path: file.path, bytes: file.bytes.length },
+      blocks: { count: last - from + 1, withItems: heights.filter((block) => block.items > 0).length, from, to: last },
+      items: read.length, killed, successor: { name: await whoLeads(options, next.epoch), epoch: next.epoch },
+      gap: { ms: Math.round(gapMs), leaseMs: Math.round(Math.min(gapMs, leaseLeftMs)) },
+      comparison: compareItems(file.lines, read), retries: summary.retries,
+      elapsedMs: Math.round(performance.now() - startedAt), startedFirst,
+    };
+  } finally {
+    feed.stop();
+  }
+}
+
+/** True when every line came out once, in order, as it went in, across a real change of leader. */
+export function demoHolds(report: DemoReport): boolean {
+  const { comparison } = report;
+  return comparison.identical && comparison.lost === 0 && comparison.duplicates === 0 && comparison.foreign === 0 && report.items === comparison.sent;
+}
+
+/** The demo kills the leader: somebody must be there to follow it. What it starts for that, it says. */
+async function haveSuccessor(options: DemoOptions): Promise<string[]> {
+  const { directory, report, signal } = options;
+  const state = openState(directory);
+  const sequencers = rowsOf(state).filter((row) => row.kind === 'sequencer');
+  if (sequencers.length < 2) throw noSuccessor('the lab has one sequencer only', ['seq lab up --sequencers 2', 'seq lab demo']);
+  const started: string[] = [];
+  while (rowsOf(openState(directory)).filter((row) => row.kind === 'sequencer' && row.state === 'running').length < 2) {
+    const dead = rowsOf(openState(directory)).find((row) => row.kind === 'sequencer' && row.state === 'dead');
+    if (dead === undefined) {
+      const paused = sequencers.filter((row) => row.state === 'paused').map((row) => row.name);
+      throw noSuccessor(`paused: ${paused.join(', ')}`, paused.map((name) => `seq lab unpause ${name}`));
+    }
+    report(`${dead.name} is dead, and a leader that is to be killed needs a successor: starting ${dead.name}`);
+    await labStart(directory, dead.name, signal);
+    started.push(dead.name);
+  }
+  return started;
+}
+
+async function waitForLeader(options: DemoOptions, timeoutMs: number): Promise<{ id: string; epoch: number; owner: string; height: number }> {
+  return waitUntil({ what: 'a leader', timeoutMs, everyMs: 50, signal: options.signal }, async () => {
+    const { leader, committed } = await options.look();
+    return leader === null || committed === null ? undefined : { id: leader.id, epoch: leader.epoch, owner: leader.owner, height: committed.height };
+  });
+}
+
+/** A running follower that could lead now: its store is at the head and q nodes answer it. */
+async function readyFollower(state: LabState, leaderId: string, timeoutMs: number, signal: AbortSignal): Promise<{ name: string; port: number }> {
+  const followers = rowsOf(state).filter((row) => row.kind === 'sequencer' && row.name !== leaderId && row.state === 'running');
+  if (followers.length === 0) throw noSuccessor(`${leaderId} is the only sequencer that runs`, ['seq lab status']);
+  return waitUntil({ what: `${followers.map((row) => row.name).join(' or ')} to be ready to lead`, timeoutMs, everyMs: 50, signal }, async () => {
+    for (const row of followers) {
+      const status = parseStatus(await httpGet(row.port, '/v1/status', 1000));
+      if (status?.['ready'] === true) return row;
+    }
+    return undefined;
+  });
+}
+
+/** How much the leader holds that is not committed yet. Waits up to one block time for anything: a quick cluster may never be seen with any. */
+async function itemsInFlight(port: number, blockTimeMs: number, signal: AbortSignal): Promise<number> {
+  const until = performance.now() + Math.min(Math.max(blockTimeMs, 50), 1000);
+  while (performance.now() < until) {
+    signal.throwIfAborted();
+    const inbox = parseStatus(await httpGet(port, '/v1/status', 500))?.['inbox'] as { items?: number } | undefined;
+    if ((inbox?.items ?? 0) > 0) return inbox?.items ?? 0;
+  }
+  return 0;
+}
+
+async function* inHalves(file: DemoFile, half: number, opened: Promise<void>): AsyncGenerator<Buffer> {
+  let at = 0;
+  for (let line = 0; line < half; line++) at = file.bytes.indexOf(10, at) + 1;
+  yield file.bytes.subarray(0, at);
+  await opened;
+  yield file.bytes.subarray(at);
+}
+
+async function readBack(options: DemoOptions, prefix: string, from: number, to: number): Promise<Uint8Array[]> {
+  const items: Uint8Array[] = [];
+  const blocks = tailBlocks({ nodes: options.nodes, limitMs: options.nodeTimeoutMs, clock: systemClock, signal: options.signal, from, to, target: '-c lab' });
+  for await (const block of blocks) {
+    const content = decodeBlockData(block.data);
+    if (content.format !== 'items') continue;
+    // Somebody else may submit meanwhile; the keys tell whose items are ours.
+    for (const item of content.items) if (item.key?.startsWith(`${prefix}:`) === true) items.push(item.data);
+  }
+  options.signal.throwIfAborted();
+  return items;
+}
+
+async function whoLeads(options: DemoOptions, epoch: number): Promise<string> {
+  const { leader } = await options.look();
+  return leader !== null && leader.epoch >= epoch ? leader.id : 'unknown';
+}
+
+function feedAt(feed: Feed, blocks: readonly FeedBlock[], height: number): true | undefined {
+  if ((blocks.at(-1)?.height ?? 0) >= height) return true;
+  if (feed.broken === null) return undefined;
+  throw new SeqError({
+    code: 'FEED_BROKEN', exit: EXIT.tryAgain, message: `the feed of committed blocks broke off: ${feed.broken}`, why: 'the sequencer that was watched ended or refused it',
+    changed: 'some', next: ['seq lab status', 'seq lab demo'], retryable: true,
+  });
+}
+
+/** Whatever comes first: the wait's end, or the failure of what it waits for. */
+async function alongside<T>(work: Promise<unknown>, wait: Promise<T>): Promise<T> {
+  const failed = new Promise<never>((_, reject) => {
+    work.catch(reject);
+  });
+  return Promise.race([wait, failed]);
+}
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+function parseStatus(answer: { status: number; body: string } | null): Record<string, unknown> | null {
+  if (answer === null || answer.status !== 200) return null;
+  try {
+    return JSON.parse(answer.body) as Record<string, unknown>;
+  } catch {
+    return null;
+  }
+}
+
+function noSuccessor(why: string, next: string[]): SeqError {
+  return new SeqError({
+    code: 'NO_SUCCESSOR', exit: EXIT.precondition, message: 'the demo kills the leader, and nobody could follow it', why, changed: 'nothing', next,
+  });
+}
+
+function noFailover(victim: string, last: number): SeqError {
+  return new SeqError({
+    code: 'NO_FAILOVER_SEEN', exit: EXIT.no, message: `every line is committed, up to block ${last}, but none under a new leader`,
+    why: `${victim} committed the second half before it was killed`, changed: 'some', next: ['seq lab demo with a longer file'],
+  });
+}
