@@ -136,8 +136,14 @@ export class MemoryNode implements NodePort {
     for (const end of [...this.endings]) end();
   }
 
+  /** The incarnation is '' unless the node is admitted: what it holds may be read, but counts towards nothing. */
   private answer(read: EntriesRead): NodeReply<EntriesRead> {
-    return { outcome: 'accepted', incarnation: this.server.state.record?.incarnation ?? '', value: read };
+    const { record, runId } = this.server.state;
+    if (record !== null && record.cluster !== this.identity.cluster) {
+      return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: record.cluster } };
+    }
+    const admitted = record !== null && record.pending === '' && record.run === runId;
+    return { outcome: 'accepted', incarnation: admitted ? record.incarnation : '', value: read };
   }
 }
 

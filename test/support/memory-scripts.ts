@@ -38,6 +38,7 @@ export interface Mutant {
 const NONE: Mutant = {};
 export const MAX_EPOCH_LEAP = 2 ** 32;
 const ORPHANS_KEPT = 100;
+const NONCES_KEPT = 16;
 
 type AnyReply = NodeReply<unknown>;
 
@@ -50,13 +51,15 @@ export function applyCall<C extends NodeCall>(
 
 function run(s: MemoryNodeState, call: NodeCall, identity: MemoryIdentity, nodeId: string, now: number, mutant: Mutant): AnyReply {
   expire(s, now);
+  const bad = badArgument(call);
+  if (bad !== null) return bad;
   if (call.script === 'inspect') return accepted(s, viewOf(s, identity, nodeId, now));
   const foreign = wrongCluster(s, identity, nodeId);
   if (foreign !== null) return foreign;
   switch (call.script) {
     case 'release_lock': return releaseLock(s, call, now);
     case 'bootstrap_prepare': return bootstrapPrepare(s, call.nonce, identity, nodeId);
-    case 'bootstrap_commit': return bootstrapCommit(s, call.nonce);
+    case 'bootstrap_commit': return bootstrapCommit(s, call.nonce, identity);
     case 'begin_admission': return beginAdmission(s, call, identity, nodeId, mutant);
     case 'backfill': return backfill(s, call);
     case 'admit': return admit(s, call, now, mutant);
@@ -88,6 +91,22 @@ function accepted<T>(s: MemoryNodeState, value: T): NodeReply<T> {
 
 function refused(reason: RefusalReason, detail: RefusalDetail = {}): Refused {
   return { outcome: 'refused', reason, detail };
+}
+
+const BAD_ENTRY_EPOCH = refused('BAD_ARGUMENT', { why: 'entry_epoch' });
+const BAD_TRIM = refused('BAD_ARGUMENT', { why: 'trim' });
+
+/** Of the argument checks only those that relate two arguments; shapes are checked by the Lua tests. */
+function badArgument(call: NodeCall): Refused | null {
+  if (call.script === 'write_block') {
+    if (call.entryEpoch > call.epoch) return BAD_ENTRY_EPOCH;
+    if (call.trim !== undefined && call.trim.to > call.block.height - 2) return BAD_TRIM;
+  } else if (call.script === 'backfill' && call.entryEpoch > call.epoch) {
+    return BAD_ENTRY_EPOCH;
+  } else if (call.script === 'raise_epoch' && call.value > call.highestSeen + MAX_EPOCH_LEAP) {
+    return refused('BAD_ARGUMENT', { why: 'value' });
+  }
+  return null;
 }
 
 function expire(s: MemoryNodeState, now: number): void {
@@ -123,17 +142,18 @@ function wrongCluster(s: MemoryNodeState, identity: MemoryIdentity, nodeId: stri
 /** What the node thinks of its own memory, the record's identity aside. */
 function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
   const record = s.record;
-  if (record === null) return s.lock === null && s.epoch === null && s.entries.length === 0 ? 'pristine' : 'wiped';
+  if (record === null) return hasFormerKeys(s) ? 'wiped' : 'pristine';
   if (record.pending !== '') return record.pending.startsWith('bootstrap:') ? 'bootstrap' : 'admitting';
   if (record.run !== s.runId) return 'restarted';
-  return consistent(s, record) ? 'admitted' : 'damaged';
+  return s.epoch !== null && streamAgrees(s, record) ? 'admitted' : 'damaged';
 }
 
-function consistent(s: MemoryNodeState, record: MemoryRecord): boolean {
-  if (s.epoch === null || s.entries.length !== record.head - record.floor) return false;
+function streamAgrees(s: MemoryNodeState, record: MemoryRecord): boolean {
+  if (s.entries.length !== record.head - record.floor) return false;
   if (s.entries.length === 0) return true;
+  // What real Redis can tell without reading a payload: nothing lies above the head.
   const last = s.entries[s.entries.length - 1] as MemoryEntry;
-  return last.height === record.head && last.epoch === record.headEpoch;
+  return last.height < record.head || (last.height === record.head && last.epoch <= record.headEpoch);
 }
 
 const NOT_ADMITTED: Record<string, Refused> = Object.fromEntries(
@@ -231,7 +251,6 @@ function releaseLock(s: MemoryNodeState, call: Call<'release_lock'>, now: number
 }
 
 function raiseEpoch(s: MemoryNodeState, record: MemoryRecord, call: Call<'raise_epoch'>): Reply<'raise_epoch'> {
-  if (call.value > call.highestSeen + MAX_EPOCH_LEAP) return refused('BAD_ARGUMENT');
   const epoch = s.epoch as Epoch;
   if (epoch >= call.value) return accepted(s, { epoch });
   const forHolder = s.lock !== null && s.lock.owner === call.ofOwner;
@@ -246,7 +265,6 @@ function raiseEpoch(s: MemoryNodeState, record: MemoryRecord, call: Call<'raise_
 function writeBlock(s: MemoryNodeState, record: MemoryRecord, call: Call<'write_block'>, now: number, mutant: Mutant): Reply<'write_block'> {
   const { block, entryEpoch } = call;
   const height = block.height;
-  if (entryEpoch > call.epoch || (call.trim !== undefined && call.trim.to > height - 2)) return refused('BAD_ARGUMENT');
   const fenced = fencing(s, record, call.owner, call.epoch, mutant);
   if (fenced !== null) return fenced;
 
@@ -278,7 +296,9 @@ function writeBlock(s: MemoryNodeState, record: MemoryRecord, call: Call<'write_
   }
   promise(s, record, call.owner, call.epoch);
   if (!mutant.noOwnerCheck || s.lock?.owner === call.owner) lockUntil(s, call.owner, call.ttlMs, now);
-  return accepted(s, s.request === null ? { head: record.head } : { head: record.head, request: s.request.request });
+  // A request meant for another tenure is not for this one to see.
+  const request = s.request?.request;
+  return accepted(s, request === undefined || request.epoch !== call.epoch ? { head: record.head } : { head: record.head, request });
 }
 
 function replaceHead(s: MemoryNodeState, record: MemoryRecord, block: Block, entryEpoch: Epoch, owner: Owner): void {
@@ -308,19 +328,31 @@ function rebase(s: MemoryNodeState, record: MemoryRecord, call: Call<'rebase'>, 
 // --- admission (section 8) ----------------------------------------------------------------------------------------------------
 
 function bootstrapPrepare(s: MemoryNodeState, nonce: string, identity: MemoryIdentity, nodeId: string): Reply<'bootstrap_prepare'> {
-  if (s.record !== null && s.record.pending === `bootstrap:${nonce}`) return accepted(s, {});
-  if (memoryOf(s) !== 'pristine') return refused('NOT_PRISTINE', { why: memoryOf(s) });
-  s.record = { ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis), pending: `bootstrap:${nonce}` };
+  const mark = `bootstrap:${nonce}`;
+  if (s.record === null ? hasFormerKeys(s) : s.record.pending !== mark || hasFormerKeys(s)) {
+    // Whether an admitted node is damaged besides does not matter here.
+    const memory = memoryOf(s);
+    return refused('NOT_PRISTINE', { why: s.record === null ? 'wiped' : memory === 'damaged' ? 'admitted' : memory });
+  }
+  // Repeated, it notes the run id anew.
+  s.record = { ...freshRecord(identity.cluster, nodeId, s.runId, ''), pending: mark };
   return accepted(s, {});
 }
 
-function bootstrapCommit(s: MemoryNodeState, nonce: string): Reply<'bootstrap_commit'> {
+function hasFormerKeys(s: MemoryNodeState): boolean {
+  return s.lock !== null || s.epoch !== null || s.entries.length > 0 || s.orphans.length > 0;
+}
+
+function bootstrapCommit(s: MemoryNodeState, nonce: string, identity: MemoryIdentity): Reply<'bootstrap_commit'> {
   const record = s.record;
-  if (record !== null && record.incarnation === nonce && memoryOf(s) === 'admitted' && s.epoch === 0) return accepted(s, {});
+  if (record !== null && record.pending === '' && record.incarnation === nonce && record.run === s.runId && s.epoch === 0) return accepted(s, {});
   if (record === null || record.pending !== `bootstrap:${nonce}`) return refused('STALE_NONCE', { actual: record?.pending ?? '' });
   if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
+  if (hasFormerKeys(s)) return refused('NOT_PRISTINE', { why: 'wiped' });
   record.pending = '';
   record.incarnation = nonce;
+  record.headHash = identity.genesis;
+  record.floorHash = identity.genesis;
   s.epoch = 0;
   return accepted(s, {});
 }
@@ -330,7 +362,8 @@ function beginAdmission(
 ): Reply<'begin_admission'> {
   const record = s.record;
   if (record !== null) {
-    if (record.usedNonces.includes(call.nonce) && !mutant.reuseNonces) return refused('STALE_NONCE', { actual: record.pending });
+    const used = record.incarnation === call.nonce || record.usedNonces.includes(call.nonce);
+    if (used && !mutant.reuseNonces) return refused('STALE_NONCE', { actual: record.pending });
     const memory = memoryOf(s);
     if (memory === 'bootstrap') return NOT_ADMITTED.bootstrap as Refused;
     if (memory === 'admitted') {
@@ -342,13 +375,15 @@ function beginAdmission(
   }
   // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
   if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
-  setAside(s, call.nonce);
+  // What an unfinished admission filled in is committed elsewhere: no evidence of anything.
+  if (record !== null && record.pending !== '') s.entries = [];
+  else setAside(s, call.nonce);
   const used = record?.usedNonces ?? [];
   s.record = {
     ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis),
     claimant: record?.claimant ?? '',
     head: call.floor, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash,
-    pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce],
+    pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
   };
   return accepted(s, {});
 }
@@ -366,12 +401,11 @@ function admissionUnderWay(s: MemoryNodeState, call: { nonce: string; owner: Own
     return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
   }
   if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
-  return null;
+  return streamAgrees(s, record) ? null : NOT_ADMITTED.damaged as Refused;
 }
 
 function backfill(s: MemoryNodeState, call: Call<'backfill'>): Reply<'backfill'> {
   const { block, entryEpoch } = call;
-  if (entryEpoch > call.epoch) return refused('BAD_ARGUMENT');
   const stale = admissionUnderWay(s, call);
   if (stale !== null) return stale;
   const record = s.record as MemoryRecord;

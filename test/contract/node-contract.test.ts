@@ -1,0 +1,414 @@
+// The NodePort contract, row by row, on the in-memory node and on a real redis-server: call → reply. docs/PROTOCOL.md sections 4 and 8.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
+import type { NodePort } from '../../src/core/ports.js';
+import type { Block, NodeCall, NodeView, WriteMode } from '../../src/core/protocol/words.js';
+import { line, LIMIT_MS } from './plain.js';
+import { IDENTITY, memorySubject, NODE_ID, redisSubject, type Subject } from './subject.js';
+
+const TTL = 60_000;
+const GENESIS = genesisHash('c1', '');
+const A = 'seq-a/00000000000000aa';
+const A2 = 'seq-a/00000000000000a2';
+const B = 'seq-b/00000000000000bb';
+
+function block(parent: Block | null, name: string): Block {
+  const height = (parent?.height ?? 0) + 1;
+  return makeBlock({ height, parent: parent?.hash ?? GENESIS, timestamp: height * 1000, data: Buffer.from(name) });
+}
+const one = block(null, 'one');
+const other = block(null, 'other');
+const two = block(one, 'two');
+const twoB = block(one, 'two-b');
+const three = block(two, 'three');
+const four = block(three, 'four');
+
+const promote = (owner: string, expectedEpoch: number, previousOwner?: string): NodeCall =>
+  ({ script: 'promote_leader', owner, expectedEpoch, ttlMs: TTL, ...(previousOwner === undefined ? {} : { previousOwner }) });
+const claim = (owner: string, epoch: number, acquireTtlMs?: number): NodeCall =>
+  ({ script: 'claim', owner, epoch, ...(acquireTtlMs === undefined ? {} : { acquireTtlMs }) });
+const write = (owner: string, epoch: number, b: Block, mode: WriteMode = 'append', entryEpoch = epoch, trim?: { to: number; hash: string }): NodeCall =>
+  ({ script: 'write_block', owner, epoch, ttlMs: TTL, mode, block: b, entryEpoch, ...(trim === undefined ? {} : { trim }) });
+const begin = (owner: string, epoch: number, nonce: string, floor = 0, floorHash = GENESIS): NodeCall =>
+  ({ script: 'begin_admission', owner, epoch, nonce, floor, floorHash, keepMs: TTL });
+const fill = (owner: string, epoch: number, nonce: string, b: Block, entryEpoch = epoch): NodeCall =>
+  ({ script: 'backfill', owner, epoch, nonce, block: b, entryEpoch });
+const admit = (owner: string, epoch: number, nonce: string, head: number, headHash: string): NodeCall =>
+  ({ script: 'admit', owner, epoch, nonce, ttlMs: TTL, head, headHash });
+
+type Row = [call: NodeCall, reply: string];
+const facts = (b: Block | null, epoch: number, floor = 0, floorHash = GENESIS): string =>
+  `accepted ${JSON.stringify({ head: b?.height ?? 0, headEpoch: epoch, headHash: b?.hash ?? GENESIS, floor, floorHash })}`;
+const wrote = (head: number): string => `accepted {"head":${head}}`;
+const fencedLock = (holder?: string): string => `FENCING_ERROR ${JSON.stringify({ check: 'lock', ...(holder === undefined ? {} : { holder }) })}`;
+const fencedEpoch = (epoch: number): string => `FENCING_ERROR ${JSON.stringify({ check: 'epoch', epoch })}`;
+
+/** seq-a leads under epoch 1 and has written blocks 1 and 2. */
+const LED: Row[] = [
+  [promote(A, 0), 'accepted {"epoch":1}'],
+  [claim(A, 1), facts(null, 0)],
+  [write(A, 1, one), wrote(1)],
+  [write(A, 1, two), wrote(2)],
+];
+
+const kinds: ('memory' | 'redis')[] = ['memory', 'redis'];
+describe.each(kinds)('contract on %s', (kind) => {
+  let subject: Subject;
+  let port: NodePort;
+
+  async function play(rows: Row[]): Promise<void> {
+    for (const [index, [call, reply]] of rows.entries()) {
+      expect(line(await port.call(call, LIMIT_MS)), `row ${index + 1}: ${call.script}`).toBe(reply);
+    }
+  }
+  async function view(): Promise<NodeView> {
+    const reply = await port.call({ script: 'inspect' }, LIMIT_MS);
+    if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+    return reply.value;
+  }
+  async function heights(): Promise<string> {
+    const reply = await port.read({ from: 0, to: 1_000, limit: 100, data: true }, LIMIT_MS);
+    if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+    expect(reply.value.damaged).toEqual([]);
+    return reply.value.entries.map((e) => `${e.height}-${e.epoch}:${Buffer.from(e.data!).toString()}`).join(' ');
+  }
+
+  beforeAll(async () => { subject = kind === 'memory' ? memorySubject() : await redisSubject(); });
+  afterAll(async () => subject?.close());
+  beforeEach(async () => {
+    await subject.befall('wipe');
+    port = subject.port();
+    await play([
+      [{ script: 'bootstrap_prepare', nonce: 'n0' }, 'accepted'],
+      [{ script: 'bootstrap_commit', nonce: 'n0' }, 'accepted'],
+    ]);
+  });
+
+  test('bootstrap: two phases → admitted at floor 0, epoch 0, and repeats change nothing', async () => {
+    expect(await view()).toMatchObject({ admission: 'admitted', epoch: 0, head: 0, floor: 0, headHash: GENESIS, incarnation: 'n0', pending: '', claimant: '' });
+    await play([
+      [{ script: 'bootstrap_commit', nonce: 'n0' }, 'accepted'],
+      [{ script: 'bootstrap_commit', nonce: 'n1' }, 'STALE_NONCE {"actual":""}'],
+      [{ script: 'bootstrap_prepare', nonce: 'n1' }, 'NOT_PRISTINE {"why":"admitted"}'],
+    ]);
+    await subject.befall('wipe');
+    expect(await view()).toMatchObject({ admission: 'pristine', headHash: '' });
+    await play([
+      [{ script: 'bootstrap_commit', nonce: 'n1' }, 'STALE_NONCE {"actual":""}'],
+      [{ script: 'bootstrap_prepare', nonce: 'n1' }, 'accepted'],
+      [{ script: 'bootstrap_prepare', nonce: 'n1' }, 'accepted'],
+      [{ script: 'bootstrap_prepare', nonce: 'n2' }, 'NOT_PRISTINE {"why":"bootstrap"}'],
+      [promote(A, 0), 'NOT_ADMITTED {"why":"bootstrap"}'],
+      [begin(A, 1, 'x'), 'NOT_ADMITTED {"why":"bootstrap"}'],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'bootstrap', pending: 'bootstrap:n1' });
+  });
+
+  test('promotion: once, against the epoch it was aimed at (I12)', async () => {
+    await play([
+      [promote(A, 1), 'EPOCH_MOVED {"epoch":0}'],
+      [promote(A, 0), 'accepted {"epoch":1}'],
+      [promote(A, 0), `LOCK_HELD {"holder":"${A}","pttlMs":"runs"}`],
+      [promote(B, 1), `LOCK_HELD {"holder":"${A}","pttlMs":"runs"}`],
+    ]);
+    await subject.befall('lock-expires');
+    await play([
+      [promote(A, 0), 'EPOCH_MOVED {"epoch":1}'],
+      [promote(B, 1), 'accepted {"epoch":2}'],
+      [promote(A2, 2, A), `LOCK_HELD {"holder":"${B}","pttlMs":"runs"}`],
+    ]);
+  });
+
+  test('promotion: hold and handover stop it, and not a renewed term', async () => {
+    await play([
+      [{ script: 'set_hold', by: 'ops', reason: 'maintenance', ttlMs: TTL }, 'accepted'],
+      [promote(A, 0), 'HELD {"by":"ops","why":"maintenance","pttlMs":"runs"}'],
+      [{ script: 'clear_hold' }, 'accepted'],
+      [promote(A, 0), 'accepted {"epoch":1}'],
+      [{ script: 'set_hold', by: 'ops', reason: 'maintenance', ttlMs: TTL }, 'accepted'],
+      [promote(A2, 1, A), 'accepted {"epoch":2}'],
+      [{ script: 'release_lock', owner: A }, fencedLock(A2)],
+      [{ script: 'clear_hold' }, 'accepted'],
+      [{ script: 'release_lock', owner: A2, handover: { to: 'seq-b', ttlMs: TTL } }, 'accepted'],
+      [{ script: 'release_lock', owner: A2 }, fencedLock()],
+      [promote(A, 2), 'HANDOVER {"to":"seq-b","pttlMs":"runs"}'],
+      [promote(B, 2), 'accepted {"epoch":3}'],
+    ]);
+  });
+
+  test('claim: owner, epoch and claimant decide (I3)', async () => {
+    await play([
+      [claim(A, 1), fencedLock()],
+      [claim(A, 1, TTL), facts(null, 0)],
+      [claim(A, 1), facts(null, 0)],
+      [claim(B, 5), fencedLock(A)],
+      [claim(A, 7), facts(null, 0)],
+      [claim(A, 6), fencedEpoch(7)],
+    ]);
+    await subject.befall('lock-expires');
+    await play([[claim(B, 7, TTL), fencedEpoch(7)], [claim(B, 8, TTL), facts(null, 0)]]);
+    expect(await view()).toMatchObject({ epoch: 8, claimant: B, lock: { owner: B } });
+  });
+
+  test('write: append, repeat, gap, parent, same height (rules 1, 2, 3, 5)', async () => {
+    await play([
+      ...LED,
+      [write(A, 1, two), wrote(2)],
+      [write(A, 1, one), wrote(2)],
+      [write(A, 1, other), `CONFLICT {"epoch":1,"hash":"${one.hash}"}`],
+      [write(A, 1, twoB), `CONFLICT {"epoch":1,"hash":"${two.hash}"}`],
+      [write(A, 1, four), 'GAP {"head":2}'],
+      [write(A, 1, block(twoB, 'x')), `PARENT_MISMATCH {"head":2,"epoch":1,"hash":"${two.hash}"}`],
+      [write(A, 2, twoB), `HEIGHT_EXISTS {"epoch":1,"hash":"${two.hash}"}`],
+      [write(A, 2, twoB, 'repair', 1), `CONFLICT {"epoch":1,"hash":"${two.hash}"}`],
+      [write(B, 9, three), fencedLock(A)],
+      [write(A, 0, three), fencedEpoch(1)],
+      [write(A, 1, three, 'append', 2), 'BAD_ARGUMENT {"why":"entry_epoch"}'],
+    ]);
+    expect(await heights()).toBe('1-1:one 2-1:two');
+  });
+
+  test('write: a higher epoch re-stamps the same head and supersedes another in repair only (rules 2, 3)', async () => {
+    await play([
+      ...LED,
+      [write(A, 5, two, 'repair'), wrote(2)],
+      [write(A, 5, two, 'repair', 3), wrote(2)],
+      [write(A, 6, twoB, 'append'), `HEIGHT_EXISTS {"epoch":5,"hash":"${two.hash}"}`],
+      [write(A, 6, twoB, 'repair', 4), `HEIGHT_EXISTS {"epoch":5,"hash":"${two.hash}"}`],
+      [write(A, 6, block(other, 'not mine'), 'repair'), `CONFLICT {"epoch":5,"hash":"${two.hash}"}`],
+      [write(A, 6, twoB, 'repair'), wrote(2)],
+      [write(A, 6, three), `PARENT_MISMATCH {"head":2,"epoch":6,"hash":"${twoB.hash}"}`],
+    ]);
+    expect(await heights()).toBe('1-1:one 2-6:two-b');
+    expect(await view()).toMatchObject({ epoch: 6, head: 2, headEpoch: 6, length: 2 });
+  });
+
+  test('write: trims with an append only, never past last committed − 1 (rule 4, TRIMMED)', async () => {
+    await play([
+      ...LED,
+      [write(A, 1, three, 'append', 1, { to: 2, hash: two.hash }), 'BAD_ARGUMENT {"why":"trim"}'],
+      [write(A, 1, two, 'append', 1, { to: 0, hash: GENESIS }), wrote(2)],
+      [write(A, 1, three, 'append', 1, { to: 1, hash: one.hash }), wrote(3)],
+      [write(A, 1, one), 'TRIMMED {"floor":1}'],
+      [claim(A, 1), facts(three, 1, 1, one.hash)],
+    ]);
+    expect(await heights()).toBe('2-1:two 3-1:three');
+  });
+
+  test('write: a request for this tenure rides on it, one for another does not', async () => {
+    const request = { id: 'q1', kind: 'stepdown' as const, to: 'seq-b', plan: '', by: 'ops', reason: 'why', epoch: 1 };
+    await play([
+      ...LED,
+      [{ script: 'request_leader', request, ttlMs: TTL, expect: { leader: 'seq-b' } }, 'EXPECTATION {"why":"leader","actual":"seq-a"}'],
+      [{ script: 'request_leader', request, ttlMs: TTL, expect: { epoch: 9 } }, 'EXPECTATION {"why":"epoch","actual":"1"}'],
+      [{ script: 'request_leader', request, ttlMs: TTL, expect: { leader: 'seq-a', epoch: 1 } }, 'accepted'],
+      [write(A, 1, three), `accepted {"head":3,"request":${JSON.stringify(request)}}`],
+      [write(A, 2, four), wrote(4)],
+      [{ script: 'clear_request', id: 'q2' }, 'accepted'],
+    ]);
+    expect((await view()).request).toEqual(request);
+    await play([[{ script: 'clear_request', id: 'q1' }, 'accepted']]);
+    expect((await view()).request).toBeNull();
+  });
+
+  test('rebase: a node behind starts anew at a committed height and stays a voter', async () => {
+    const rebase = (floor: number, floorHash: string): NodeCall =>
+      ({ script: 'rebase', owner: A, epoch: 2, floor, floorHash, nonce: 'rb1', keepMs: TTL });
+    await play([
+      ...LED,
+      [rebase(2, two.hash), 'NOT_BEHIND {"head":2}'],
+      [rebase(3, three.hash), facts(three, 0, 3, three.hash)],
+      [write(A, 2, three), 'TRIMMED {"floor":3}'],
+      [write(A, 2, four), wrote(4)],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'admitted', incarnation: 'n0', epoch: 2, claimant: A, floor: 3, head: 4 });
+    expect(await heights()).toBe('4-2:four');
+  });
+
+  test('raise_epoch: never lowers, deposes only when meant', async () => {
+    const raise = (value: number, ofOwner?: string, mayDepose = false): NodeCall =>
+      ({ script: 'raise_epoch', value, highestSeen: 5, mayDepose, ...(ofOwner === undefined ? {} : { ofOwner }) });
+    await play([
+      [raise(3), 'accepted {"epoch":3}'],
+      [promote(A, 3), 'accepted {"epoch":4}'],
+      [raise(2), 'accepted {"epoch":4}'],
+      [raise(6), `WOULD_DEPOSE {"holder":"${A}"}`],
+      [raise(6, B), `WOULD_DEPOSE {"holder":"${A}"}`],
+      [raise(6, A), 'accepted {"epoch":6}'],
+      [claim(A, 6), facts(null, 0)],
+      [raise(7, undefined, true), 'accepted {"epoch":7}'],
+      [claim(A, 7), fencedEpoch(7)],
+      [claim(A, 8), facts(null, 0)],
+      [raise(5 + 2 ** 32 + 1, undefined, true), 'BAD_ARGUMENT {"why":"value"}'],
+    ]);
+  });
+
+  test('admission: a wiped node takes part again only through all four steps (I7)', async () => {
+    await play(LED);
+    await subject.befall('wipe');
+    await play([
+      [write(A, 1, one), 'NOT_ADMITTED {"why":"wiped"}'],
+      [promote(A, 0), 'NOT_ADMITTED {"why":"wiped"}'],
+      [begin(A, 1, 'x1', 1, one.hash), 'accepted'],
+      [begin(A, 1, 'x1', 1, one.hash), 'STALE_NONCE {"actual":"x1"}'],
+      [begin(B, 1, 'x2', 1, one.hash), fencedEpoch(1)],
+      [write(A, 1, two), 'NOT_ADMITTED {"why":"admitting"}'],
+      [fill(A, 1, 'x0', two), 'STALE_NONCE {"actual":"x1"}'],
+      [fill(B, 1, 'x1', two), fencedEpoch(1)],
+      [fill(A, 1, 'x1', one), 'TRIMMED {"floor":1}'],
+      [fill(A, 1, 'x1', three), 'GAP {"head":1}'],
+      [fill(A, 1, 'x1', two), wrote(2)],
+      [fill(A, 1, 'x1', two), wrote(2)],
+      [fill(A, 1, 'x1', twoB), `CONFLICT {"epoch":1,"hash":"${two.hash}"}`],
+      [admit(A, 1, 'x1', 3, three.hash), `NOT_READY {"head":2,"hash":"${two.hash}"}`],
+      [admit(A, 1, 'x1', 2, two.hash), facts(two, 1, 1, one.hash)],
+      [admit(A, 1, 'x1', 2, two.hash), 'STALE_NONCE {"actual":""}'],
+      [begin(A, 1, 'x1', 1, one.hash), 'STALE_NONCE {"actual":""}'],
+      [write(A, 1, three), wrote(3)],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'admitted', incarnation: 'x1', epoch: 1, claimant: A, lock: { owner: A } });
+  });
+
+  test('admission: another tenure takes over an unfinished one with a higher epoch only', async () => {
+    await subject.befall('wipe');
+    await play([
+      [begin(A, 3, 'x1'), 'accepted'],
+      [fill(A, 3, 'x1', one), wrote(1)],
+      [begin(B, 3, 'x2'), fencedEpoch(3)],
+      [begin(B, 4, 'x2'), 'accepted'],
+      [fill(A, 3, 'x1', two), 'STALE_NONCE {"actual":"x2"}'],
+      [fill(B, 4, 'x2', other), wrote(1)],
+      [admit(B, 4, 'x2', 1, other.hash), facts(other, 4)],
+    ]);
+  });
+
+  test('admission: an intact node is taken only by its own owner and epoch; what is left of an old life keeps its epoch', async () => {
+    await play([...LED, [begin(B, 9, 'x1'), fencedLock(A)], [begin(A, 0, 'x1'), fencedEpoch(1)]]);
+    await subject.befall('restart');
+    expect(await view()).toMatchObject({ admission: 'restarted' });
+    await play([
+      [write(A, 1, three), 'NOT_ADMITTED {"why":"restarted"}'],
+      [begin(B, 0, 'x1'), fencedEpoch(1)],
+      [begin(B, 2, 'x1'), 'accepted'],
+      [{ script: 'release_lock', owner: A }, 'accepted'],
+      [admit(B, 2, 'x1', 0, GENESIS), facts(null, 0)],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'admitted', epoch: 2, lock: { owner: B }, length: 0 });
+  });
+
+  test('damage: a lost epoch, a hole or a cut tail → takes part in nothing', async () => {
+    for (const mishap of ['epoch-lost', 'tail-cut', 'hole'] as const) {
+      await subject.befall('wipe');
+      await play([
+        [{ script: 'bootstrap_prepare', nonce: mishap }, 'accepted'], [{ script: 'bootstrap_commit', nonce: mishap }, 'accepted'], ...LED,
+      ]);
+      await subject.befall(mishap);
+      expect((await view()).admission, mishap).toBe('damaged');
+      await play([[write(A, 1, three), 'NOT_ADMITTED {"why":"damaged"}'], [claim(A, 1), 'NOT_ADMITTED {"why":"damaged"}']]);
+    }
+  });
+
+  test('identity: another cluster, generation or node → refused before anything else', async () => {
+    port = subject.port(NODE_ID, { ...IDENTITY, cluster: 'c1.2' });
+    await play([
+      [promote(A, 0), 'WRONG_CLUSTER {"why":"cluster","actual":"c1.1"}'],
+      [{ script: 'release_lock', owner: A }, 'WRONG_CLUSTER {"why":"cluster","actual":"c1.1"}'],
+      [{ script: 'audit', record: { what: 'x' }, maxRecords: 9 }, 'WRONG_CLUSTER {"why":"cluster","actual":"c1.1"}'],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'foreign', cluster: 'c1.1' });
+    expect(line(await port.read({ from: 0, to: 9, limit: 9, data: false }, LIMIT_MS))).toBe('WRONG_CLUSTER {"why":"cluster","actual":"c1.1"}');
+    port = subject.port('r2');
+    await play([[promote(A, 0), 'WRONG_CLUSTER {"why":"node","actual":"r1"}'], [begin(A, 1, 'x'), 'WRONG_CLUSTER {"why":"node","actual":"r1"}']]);
+  });
+
+  test('presence: newest words per sequencer, also on a node that is not admitted', async () => {
+    const presence = { id: 'seq-b', role: 'follower' as const, height: 3, version: '1', url: 'http://x', pid: 7, configDigest: 'd', extra: { ready: '1' } };
+    await subject.befall('wipe');
+    await play([
+      [{ script: 'announce', presence: { ...presence, height: 2 }, ttlMs: TTL }, 'accepted'],
+      [{ script: 'announce', presence: { ...presence, id: 'seq-a' }, ttlMs: TTL }, 'accepted'],
+      [{ script: 'announce', presence, ttlMs: TTL }, 'accepted'],
+    ]);
+    const { sequencers, admission } = await view();
+    expect(admission).toBe('pristine');
+    expect(sequencers.map((s) => `${s.id} ${s.role} ${s.height} ${s.extra['ready']}`)).toEqual(['seq-a follower 3 1', 'seq-b follower 3 1']);
+  });
+
+  test('read: ranges, limits, both directions, without payload', async () => {
+    await play([...LED, [write(A, 1, three), wrote(3)]]);
+    const read = async (from: number, to: number, limit: number, newestFirst = false): Promise<string> => {
+      const reply = await port.read({ from, to, limit, data: false, newestFirst }, LIMIT_MS);
+      if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+      expect(reply.incarnation).toBe('n0');
+      expect(reply.value.entries.every((e) => e.data === undefined && e.size > 0)).toBe(true);
+      return `${reply.value.entries.map((e) => e.height).join(' ')} | ${reply.value.lastId}`;
+    };
+    expect(await read(1, 3, 9)).toBe('1 2 3 | 3-1');
+    expect(await read(2, 9, 1)).toBe('2 | 2-1');
+    expect(await read(1, 9, 2, true)).toBe('3 2 | 2-1');
+    expect(await read(4, 9, 9)).toBe(' | ');
+    expect(await read(3, 2, 9)).toBe(' | ');
+  });
+
+  test('tail: what is there at once, what comes when it comes, nothing when nothing comes', async () => {
+    await play(LED);
+    const seen = async (afterId: string, waitMs: number): Promise<string> => {
+      const reply = await port.tail(afterId, waitMs, 10);
+      if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+      return reply.value.entries.map((e) => `${e.height}:${Buffer.from(e.data!).toString()}`).join(' ');
+    };
+    expect(await seen('', 1000)).toBe('1:one 2:two');
+    expect(await seen('1-1', 1000)).toBe('2:two');
+    expect(await seen('2-1', 20)).toBe('');
+    const waiting = seen('2-1', 5000);
+    await play([[write(A, 1, three), wrote(3)]]);
+    expect(await waiting).toBe('3:three');
+  });
+
+  test('backfill: in order, one reply each, up to the first that is not accepted', async () => {
+    await play([[promote(A, 0), 'accepted {"epoch":1}']]);
+    const blocks = [one, two, four, three].map((b) => ({ block: b, entryEpoch: 1 }));
+    const replies = await port.backfill({ owner: A, epoch: 1, ttlMs: TTL, mode: 'repair', blocks }, LIMIT_MS);
+    expect(replies.map(line)).toEqual([wrote(1), wrote(2), 'GAP {"head":2}']);
+  });
+
+  test('hints: a release and a request are heard', async () => {
+    await play(LED);
+    const heard: string[] = [];
+    const stop = port.onHint((hint) => heard.push(hint));
+    // Hearing starts some time after asking for it: ask until it is heard.
+    const deadline = Date.now() + 5_000;
+    const request = { id: 'q1', kind: 'repair' as const, to: '', plan: '', by: 'ops', reason: '', epoch: 1 };
+    while (!heard.includes('request') && Date.now() < deadline) {
+      await port.call({ script: 'request_leader', request, ttlMs: TTL }, LIMIT_MS);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await port.call({ script: 'release_lock', owner: A }, LIMIT_MS);
+    while (!heard.includes('released') && Date.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
+    stop();
+    expect(new Set(heard)).toEqual(new Set(['request', 'released']));
+  });
+});
+
+describe.each(kinds)('contract on %s: a real restart', (kind) => {
+  test('restart: with all its data, and every promise in doubt → not admitted, the connection counts as lost', async () => {
+    const subject = kind === 'memory' ? memorySubject() : await redisSubject('always');
+    try {
+      const port = subject.port();
+      for (const call of [{ script: 'bootstrap_prepare', nonce: 'n0' }, { script: 'bootstrap_commit', nonce: 'n0' }, ...LED.map(([c]) => c)] as NodeCall[]) {
+        expect((await port.call(call, LIMIT_MS)).outcome).toBe('accepted');
+      }
+      const generation = port.connectionGeneration;
+      await subject.restartProcess();
+      const deadline = Date.now() + 5_000;
+      let reply = line(await port.call(write(A, 1, three), LIMIT_MS));
+      while (reply.startsWith('unknown') && Date.now() < deadline) reply = line(await port.call(write(A, 1, three), LIMIT_MS));
+      expect(reply).toBe('NOT_ADMITTED {"why":"restarted"}');
+      expect(port.connectionGeneration).toBeGreaterThan(generation);
+      const view = await port.call({ script: 'inspect' }, LIMIT_MS);
+      expect(view).toMatchObject({ outcome: 'accepted', value: { admission: 'restarted', head: 2, epoch: 1 } });
+    } finally {
+      await subject.close();
+    }
+  });
+});
