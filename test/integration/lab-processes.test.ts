@@ -1,0 +1,223 @@
+// The process harness on real processes: identity, signals, lock, redis-server, and the proxy between two ends.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { PrivateCluster } from '../../src/lab/private-cluster.js';
+import { lookWithPs, signalIfOurs, startTokenOf, stateOf } from '../../src/lab/process-identity.js';
+import { spawnDetached, stopProcess, waitForLog, waitUntil } from '../../src/lab/processes.js';
+import { labDirectory, readState, withLabLock, writeState } from '../../src/lab/state.js';
+import { DEFAULT_SETTINGS } from '../../src/lab/plan.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'seq-lab-test-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const script = (name: string, code: string) => ({
+  name, command: process.execPath, args: ['-e', code], cwd: directory, logFile: join(directory, `${name}.log`), env: process.env,
+});
+
+describe('processes', () => {
+  it('identity: alive, paused, going on, killed → running, paused, running, dead', async () => {
+    const identity = await spawnDetached(script('sleeper', 'setInterval(() => {}, 1000)'));
+    expect(stateOf(identity)).toBe('running');
+    signalIfOurs(identity, 'SIGSTOP');
+    await waitUntil({ what: 'pause', timeoutMs: 2000 }, () => (stateOf(identity) === 'paused' ? true : undefined));
+    signalIfOurs(identity, 'SIGCONT');
+    await waitUntil({ what: 'going on', timeoutMs: 2000 }, () => (stateOf(identity) === 'running' ? true : undefined));
+    expect(await stopProcess(identity, 2000)).toBe('term');
+    expect(stateOf(identity)).toBe('dead');
+    expect(await stopProcess(identity, 2000)).toBe('was-dead');
+  });
+
+  it('identity: a pid that now belongs to another process → dead, and not signalled', () => {
+    const mine = startTokenOf(process.pid)!;
+    expect(stateOf({ pid: process.pid, startToken: mine })).toBe('running');
+    expect(stateOf({ pid: process.pid, startToken: `${mine}0` })).toBe('dead');
+    expect(signalIfOurs({ pid: process.pid, startToken: `${mine}0` }, 'SIGKILL')).toBe(false);
+  });
+
+  it('identity: a zombie → dead', async () => {
+    const child = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 5'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const pid = Number(await new Promise<string>((resolve) => child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()))));
+    await waitUntil({ what: 'the end of sleep 0', timeoutMs: 3000 }, () => (startTokenOf(pid) === null ? true : undefined));
+    child.kill('SIGKILL');
+  });
+
+  it.skipIf(spawnSync('ps', ['-p', '1']).error !== undefined)('identity: asked through ps → the same answers', () => {
+    const own = lookWithPs(process.pid);
+    expect(own?.letter).toMatch(/^[RSD]$/);
+    expect(own?.startToken).toMatch(/^ps:.*\d\d:\d\d:\d\d/);
+    expect(lookWithPs(2 ** 22 + 1)).toBeNull();
+  });
+
+  it('stop: a process that ignores SIGTERM, paused → killed', async () => {
+    const spec = script('stubborn', `process.on('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)`);
+    const identity = await spawnDetached(spec);
+    await waitForLog(spec.logFile, /ready/, { timeoutMs: 5000 });
+    signalIfOurs(identity, 'SIGSTOP');
+    expect(await stopProcess(identity, 200)).toBe('kill');
+  });
+
+  it('start: no such program → CANNOT_START', async () => {
+    await expect(spawnDetached({ ...script('none', ''), command: '/nonexistent/program' })).rejects.toMatchObject({ code: 'CANNOT_START', exit: 78 });
+  });
+});
+
+describe('state', () => {
+  it('state: written → read as it was; half a file → 65', () => {
+    const home = join(directory, 'state');
+    expect(readState(home)).toBeNull();
+    const state = { version: 1 as const, settings: DEFAULT_SETTINGS, phase: 'starting' as const, processes: [] };
+    writeState(home, state);
+    expect(readState(home)).toEqual(state);
+    writeFileSync(join(home, 'lab.json'), '{"version": 1, "proc');
+    expect(() => readState(home)).toThrowError(expect.objectContaining({ code: 'LAB_STATE_MALFORMED', exit: 65 }));
+  });
+
+  it('lock: held by a living process → 75; by a dead one → taken over; free afterwards', async () => {
+    const home = join(directory, 'locked');
+    const lock = `${home}.lock`;
+    writeFileSync(lock, JSON.stringify({ pid: process.pid, startToken: startTokenOf(process.pid) }));
+    await expect(withLabLock(home, async () => 'in')).rejects.toMatchObject({ code: 'LAB_BUSY', exit: 75 });
+    writeFileSync(lock, JSON.stringify({ pid: process.pid, startToken: 'long ago' }));
+    expect(await withLabLock(home, async () => withLabLock(home, async () => 'twice').catch((error: { code: string }) => error.code))).toBe('LAB_BUSY');
+    expect(await withLabLock(home, async () => 'in')).toBe('in');
+  });
+
+  it.each([
+    [{ XDG_STATE_HOME: '/s', HOME: '/h' }, '/s/seq/lab'],
+    [{ XDG_STATE_HOME: 'relative', HOME: '/h' }, '/h/.local/state/seq/lab'],
+    [{ HOME: '/h' }, '/h/.local/state/seq/lab'],
+  ])('directory: %j → %s', (env, expected) => expect(labDirectory(env)).toBe(expected));
+});
+
+describe('nodes', () => {
+  it('nodes: started, killed, started, wiped → data kept, then gone (persist always)', async () => {
+    const cluster = await PrivateCluster.start({ nodes: 1, sequencers: 1, bootstrap: false, persist: 'always' });
+    try {
+      const ask = (command: string) => new Promise<string>((resolve, reject) => {
+        const socket = connect(cluster.port('r1'), '127.0.0.1', () => socket.write(`${command}\r\n`));
+        socket.once('data', (chunk) => { socket.destroy(); resolve(chunk.toString()); });
+        socket.once('error', reject);
+      });
+      expect(await ask('CONFIG GET maxmemory-policy')).toContain('noeviction');
+      expect(await ask('SET seen 1')).toBe('+OK\r\n');
+      await cluster.kill('r1');
+      expect(cluster.state('r1')).toBe('dead');
+      await cluster.startProcess('r1');
+      expect(await ask('GET seen')).toContain('1');
+      await cluster.pause('r1');
+      expect(cluster.state('r1')).toBe('paused');
+      cluster.unpause('r1');
+      await cluster.wipe('r1');
+      expect(await ask('GET seen')).toBe('$-1\r\n');
+    } finally {
+      await cluster.close();
+    }
+    expect(cluster.state('r1')).toBe('dead');
+  });
+});
+
+describe('proxy', () => {
+  const closers: (() => void)[] = [];
+  afterEach(() => closers.splice(0).forEach((close) => close()));
+
+  async function echoThrough(): Promise<{ proxy: TcpProxy; seen: () => string; client: () => Promise<Socket> }> {
+    let seen = '';
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', (chunk) => { seen += chunk.toString('latin1'); socket.write(chunk); });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const proxy = await startTcpProxy((server.address() as AddressInfo).port);
+    closers.push(() => server.close(), () => void proxy.close());
+    return {
+      proxy, seen: () => seen,
+      client: () => new Promise((resolve, reject) => {
+        const socket = connect(proxy.port, '127.0.0.1', () => resolve(socket));
+        socket.on('error', reject);
+        closers.push(() => socket.destroy());
+      }),
+    };
+  }
+  const answer = (socket: Socket, text: string, limitMs = 150): Promise<string | null> => new Promise((resolve) => {
+    const timer = setTimeout(() => done(null), limitMs);
+    const onData = (chunk: Buffer) => done(chunk.toString('latin1'));
+    const done = (value: string | null) => { clearTimeout(timer); socket.off('data', onData); resolve(value); };
+    socket.on('data', onData);
+    socket.write(text);
+  });
+
+  it('proxy: nothing set → passes both ways', async () => {
+    const { proxy, client } = await echoThrough();
+    expect(await answer(await client(), 'hello', 2000)).toBe('hello');
+    expect(proxy.open).toBe(1);
+  });
+
+  it('proxy: replies dropped → the server heard it, the client hears nothing; healed → answers again', async () => {
+    const { proxy, seen, client } = await echoThrough();
+    const socket = await client();
+    proxy.dropReplies();
+    expect(await answer(socket, 'lost')).toBeNull();
+    expect(seen()).toBe('lost');
+    proxy.heal();
+    expect(await answer(socket, 'again', 2000)).toBe('again');
+  });
+
+  it('proxy: black hole → the server hears nothing, the connection stays open', async () => {
+    const { proxy, seen, client } = await echoThrough();
+    const socket = await client();
+    proxy.blackHole();
+    expect(await answer(socket, 'void')).toBeNull();
+    expect(seen()).toBe('');
+    expect(socket.destroyed).toBe(false);
+  });
+
+  it('proxy: delay → later, in order', async () => {
+    const { proxy, client } = await echoThrough();
+    const socket = await client();
+    proxy.set('up', { delayMs: 120 });
+    const startedAt = performance.now();
+    expect(await answer(socket, 'slow', 2000)).toBe('slow');
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(118);
+  });
+
+  it('proxy: garbage → as many bytes, none of them the answer', async () => {
+    const { proxy, client } = await echoThrough();
+    const socket = await client();
+    proxy.set('down', { garbage: true });
+    const got = await answer(socket, 'hello', 2000);
+    expect(got).toHaveLength(5);
+    expect(got).not.toBe('hello');
+  });
+
+  it('proxy: cut → open connections end at once', async () => {
+    const { proxy, client } = await echoThrough();
+    const socket = await client();
+    expect(await answer(socket, 'x', 2000)).toBe('x');
+    const closed = new Promise<string>((resolve) => {
+      socket.removeAllListeners('error');
+      socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+      socket.once('end', () => resolve('end'));
+    });
+    proxy.cut();
+    expect(await closed).toBe('ECONNRESET');
+  });
+
+  it('proxy: new connections refused, silent', async () => {
+    const { proxy, client } = await echoThrough();
+    proxy.onConnect('silent');
+    const socket = await client();
+    expect(await answer(socket, 'anyone?')).toBeNull();
+    proxy.onConnect('refuse');
+    const refused = await client().then((other) => new Promise<string>((resolve) => {
+      other.removeAllListeners('error');
+      other.once('error', () => resolve('reset'));
+      other.once('close', () => resolve('reset'));
+    }), () => 'reset');
+    expect(refused).toBe('reset');
+  });
+});
