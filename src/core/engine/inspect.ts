@@ -1,7 +1,7 @@
 // Looks at every node once and says what the cluster is (docs/PROTOCOL.md section 9). All nodes in parallel, each with its own deadline:
 // a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a second, short look tells haste from trouble.
 import type { Clock, NodePort } from '../ports.js';
-import type { NodeReply } from '../protocol/words.js';
+import type { NodeReply, NodeView } from '../protocol/words.js';
 import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from './inspect-model.js';
 import { proveCommitted } from './inspect-proof.js';
 
@@ -10,22 +10,33 @@ export interface InspectOptions extends SummarizeOptions {
   /** Per call (nodeTimeout). */
   limitMs: number;
   clock: Clock;
+  /** What a round just before this one brought: a node that did not answer then is not waited for a second time. */
+  known?: ReadonlyMap<string, NodeReply<NodeView>>;
 }
 
 export async function inspectCluster(options: InspectOptions): Promise<ClusterView> {
+  return (await inspectLook(options)).view;
+}
+
+/** The view together with what the nodes said. */
+export async function inspectLook(options: InspectOptions): Promise<{ view: ClusterView; observations: NodeObservation[] }> {
   const first = await observe(options);
   const view = summarize(first, options);
   const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
-  if (!unsettled) return view;
+  if (!unsettled) return { view, observations: first };
   const answering = new Set(first.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id));
-  const again = await observe({ ...options, nodes: options.nodes.filter((n) => answering.has(n.id)), limitMs: options.limitMs });
+  const again = await observe({ ...options, nodes: options.nodes.filter((n) => answering.has(n.id)), known: undefined });
   const second = await addHeadEntries(first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o), options);
-  return summarize(second, { ...options, earlier: { committed: view.committed, pending: view.pending } });
+  return { view: summarize(second, { ...options, earlier: { committed: view.committed, pending: view.pending } }), observations: second };
 }
 
 /** One inspect per node. Resolves when the last has answered or run out of time. */
-export async function observe({ nodes, limitMs, clock }: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock'>): Promise<NodeObservation[]> {
+export async function observe(
+  { nodes, limitMs, clock, known }: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock' | 'known'>,
+): Promise<NodeObservation[]> {
   return Promise.all(nodes.map(async (node) => {
+    const before = known?.get(node.id);
+    if (before?.outcome === 'unknown') return { id: node.id, url: node.url, reply: before, rttMs: before.limitMs ?? limitMs };
     const startedAt = clock.now();
     const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
     return { id: node.id, url: node.url, reply, rttMs: Math.round((clock.now() - startedAt) * 10) / 10 };

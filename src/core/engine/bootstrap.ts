@@ -1,0 +1,224 @@
+// Makes N empty servers one cluster, in two phases under one nonce (docs/PROTOCOL.md section 8): every node shows the nonce and nothing
+// else, and only then is it turned into admission. So no node is admitted unless all N were empty at once, and nothing is ever
+// overwritten. Broken off anywhere, the next run finds the nonce on the nodes and finishes with it; no other nonce can.
+import { EXIT, SeqError, type ExitCode } from '../errors.js';
+import type { Clock, NodePort, Random } from '../ports.js';
+import type { NodeReply, NodeView } from '../protocol/words.js';
+import { margin, quorumOf } from '../protocol/quorum.js';
+import { bounded } from './inspect.js';
+
+export interface BootstrapOptions {
+  /** All N configured nodes, opened under the identity the cluster shall have (or has, when a bootstrap is being finished). */
+  nodes: readonly NodePort[];
+  cluster: string;
+  limitMs: number;
+  clock: Clock;
+  random: Random;
+  /** Flags that name this cluster in a command. */
+  target?: string;
+  /** Everything up to the first write. */
+  dryRun?: boolean;
+  /** Called right before the first write goes out. */
+  changing?: () => void;
+}
+
+export interface BootstrapResult {
+  cluster: string;
+  nonce: string;
+  /** new: from empty nodes; finished: one that was broken off; planned: dry run. */
+  how: 'new' | 'finished' | 'planned';
+  nodes: { id: string; url: string; before: 'pristine' | 'bootstrap' | 'admitted'; runId: string; version: string }[];
+  quorum: number;
+  margin: number;
+  warnings: string[];
+}
+
+interface Seen { port: NodePort; view: NodeView }
+
+/** Both scripts do the same again for the same nonce, so a lost reply is simply asked again. */
+const ATTEMPTS = 3;
+const OLDEST = [6, 2] as const;
+
+export async function bootstrap(options: BootstrapOptions): Promise<BootstrapResult> {
+  const { nodes, cluster, random } = options;
+  const seen = await lookAtAll(options);
+  refuseUnfit(seen);
+  const found = findNonce(seen, options);
+  const nonce = found ?? random.hex(8);
+  const result: BootstrapResult = {
+    cluster, nonce, how: options.dryRun ? 'planned' : found === null ? 'new' : 'finished',
+    nodes: seen.map(({ port, view }) => ({
+      id: port.id, url: port.url, before: view.admission as 'pristine' | 'bootstrap' | 'admitted', runId: view.runId, version: versionOf(view),
+    })),
+    quorum: quorumOf(nodes.length), margin: margin(nodes.length, nodes.length), warnings: sizeWarnings(nodes.length),
+  };
+  if (options.dryRun) return result;
+
+  options.changing?.();
+  const open = seen.filter(({ view }) => view.admission !== 'admitted').map(({ port }) => port);
+  await everywhere(options, open, 'bootstrap_prepare', nonce);
+  await confirm(options, nonce, 'prepared');
+  await everywhere(options, open, 'bootstrap_commit', nonce);
+  await confirm(options, nonce, 'admitted');
+  return result;
+}
+
+/** What the number of nodes costs, said before anybody relies on it. */
+export function sizeWarnings(n: number): string[] {
+  const q = quorumOf(n);
+  if (n === 1) return ['one node: no failure is survived; three survive one'];
+  if (n % 2 === 0) return [`${n} nodes need ${q} for a quorum and survive ${n - q} ${n - q === 1 ? 'failure' : 'failures'}: no more than ${n - 1} nodes do, at the cost of one more server and one more vote a write`];
+  return [];
+}
+
+async function lookAtAll(options: BootstrapOptions): Promise<Seen[]> {
+  const replies = await inspectAll(options);
+  const silent = replies.filter((r) => r.reply.outcome !== 'accepted');
+  if (silent.length > 0) throw notAnswering(silent, options);
+  return replies.map(({ port, reply }) => ({ port, view: (reply as { value: NodeView }).value }));
+}
+
+function inspectAll({ nodes, limitMs, clock }: BootstrapOptions): Promise<{ port: NodePort; reply: NodeReply<NodeView> }[]> {
+  return Promise.all(nodes.map(async (port) => ({ port, reply: await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock) })));
+}
+
+function notAnswering(silent: { port: NodePort; reply: NodeReply<unknown> }[], options: BootstrapOptions): SeqError {
+  const denied = silent.filter(({ reply }) => reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM'));
+  const clustered = silent.some(({ reply }) => /CROSSSLOT|MOVED|cluster/i.test(whyOf(reply)));
+  const exit: ExitCode = denied.length > 0 ? EXIT.denied : clustered ? EXIT.config : EXIT.noQuorum;
+  return new SeqError({
+    code: denied.length > 0 ? 'NODE_DENIED' : clustered ? 'REDIS_CLUSTER' : 'NODE_UNREACHABLE', exit,
+    message: `${silent.length} of ${options.nodes.length} nodes cannot be asked: ${silent.map(({ port, reply }) => `${port.id} (${port.url}): ${whyOf(reply)}`).join('; ')}`,
+    why: 'a cluster is made only when every node shows that it is empty', changed: 'nothing',
+    next: denied.length > 0 ? ['give the user and password of these nodes (SEQ_USERNAME, SEQ_PASSWORD_FILE, or the context)']
+      : silent.map(({ port }) => `redis-cli -u ${port.url} ping`),
+    retryable: exit === EXIT.noQuorum,
+  });
+}
+
+function whyOf(reply: NodeReply<unknown>): string {
+  if (reply.outcome === 'unknown') return `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}`;
+  if (reply.outcome === 'refused') return `${reply.reason}${reply.detail.message ?? reply.detail.why ? `: ${reply.detail.message ?? reply.detail.why}` : ''}`;
+  return '';
+}
+
+/** What the servers are, before anything is written to any of them. */
+function refuseUnfit(seen: readonly Seen[]): void {
+  const byRun = new Map<string, Seen>();
+  for (const one of seen) {
+    const { port, view } = one;
+    const other = view.runId === '' ? undefined : byRun.get(view.runId);
+    if (other !== undefined) {
+      throw unfit('SAME_SERVER', `${other.port.id} (${other.port.url}) and ${port.id} (${port.url}) are one server`,
+        'they show the same run id: its vote would count twice, and a quorum would be a minority', 'name every server once');
+    }
+    byRun.set(view.runId, one);
+    const version = versionOf(view);
+    const [major = 0, minor = 0] = version.split('.').map(Number);
+    if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))) {
+      throw unfit('REDIS_TOO_OLD', `${port.id} (${port.url}) is Redis ${version}; ${OLDEST.join('.')} or newer is needed`,
+        'the scripts use commands that it lacks', 'install a newer redis-server there');
+    }
+    if (view.info['cluster_enabled'] === '1' || view.info['redis_mode'] === 'cluster') {
+      throw unfit('REDIS_CLUSTER', `${port.id} (${port.url}) is part of a Redis Cluster`,
+        'it spreads keys over servers and fails over on its own; the nodes of seq are plain servers', 'name independent redis-server processes');
+    }
+    const policy = view.info['maxmemory_policy'];
+    if (policy !== undefined && policy !== 'noeviction') {
+      throw unfit('EVICTION', `${port.id} (${port.url}) has maxmemory-policy ${policy}`,
+        'a server that evicts keys forgets promises, and a node that forgets can fork the chain', `redis-cli -u ${port.url} config set maxmemory-policy noeviction`);
+    }
+    if (view.info['role'] === 'slave') {
+      throw unfit('REPLICA', `${port.id} (${port.url}) is a replica`, 'it cannot be written to, and what it holds belongs to its master', 'name masters that are independent of each other');
+    }
+  }
+}
+
+function unfit(code: string, message: string, why: string, next: string): SeqError {
+  return new SeqError({ code, exit: EXIT.config, message, why, changed: 'nothing', next: [next] });
+}
+
+function versionOf(view: NodeView): string {
+  // Valkey keeps redis_version at 7.2.4, the version whose commands it offers.
+  return view.info['redis_version'] ?? '';
+}
+
+/** The nonce to go on with, null for a fresh start; or why this set of nodes must not be touched. */
+function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | null {
+  const target = options.target ? ` ${options.target}` : '';
+  const refuse = (code: string, message: string, why: string, next: string[]): SeqError =>
+    new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
+  const of = (state: string): Seen[] => seen.filter(({ view }) => view.admission === state);
+  const names = (some: readonly Seen[]): string => some.map(({ port }) => port.id).join(', ');
+
+  const foreign = of('foreign');
+  if (foreign.length > 0) {
+    throw refuse('WRONG_CLUSTER', `${names(foreign)} already ${foreign.length === 1 ? 'belongs' : 'belong'} to something else: ${foreign.map(({ port, view }) => `${port.id}: ${view.admissionWhy || view.cluster}`).join('; ')}`,
+      'a node serves one cluster under one id and is never taken over', ['leave that node out, or name it by the id it was given', `seq status ${foreign.map(({ port }) => `--node ${port.url}`).join(' ')}`]);
+  }
+  const admitted = of('admitted');
+  if (admitted.length === seen.length && admitted.length > 0) {
+    throw refuse('ALREADY_INITIALISED', `all ${seen.length} nodes are admitted to cluster ${admitted[0]?.view.cluster}`, 'there is nothing left to initialise', [`seq status${target}`]);
+  }
+  const other = seen.filter(({ view }) => !['admitted', 'pristine', 'bootstrap'].includes(view.admission));
+  if (other.length > 0) {
+    throw refuse('NOT_PRISTINE', `${names(other)} ${other.length === 1 ? 'is' : 'are'} not empty: ${other.map(({ port, view }) => `${port.id} is ${view.admission}${view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`}`).join('; ')}`,
+      'a node that held data may have promised something; only a leader or a recovery may judge that', [`seq status${target}`, `seq cluster recover --dry-run${target}`]);
+  }
+  const begun = of('bootstrap');
+  const used = admitted.filter(({ view }) => view.epoch > 0 || view.head > 0);
+  if (admitted.length > 0 && (used.length > 0 || begun.length + admitted.length < seen.length)) {
+    throw refuse('ALREADY_INITIALISED', `cluster ${admitted[0]?.view.cluster} exists: ${names(admitted)} ${admitted.length === 1 ? 'is' : 'are'} admitted, ${names(seen.filter((s) => !admitted.includes(s)))} not`,
+      'a node that lost its data is re-admitted by the leader, never initialised again', [`seq status${target}`]);
+  }
+  const nonces = new Set([...begun.map(({ view }) => nonceOf(view.pending)), ...admitted.map(({ view }) => view.incarnation)]);
+  if (nonces.size > 1) {
+    throw refuse('BOOTSTRAP_MIXED', `two bootstraps met: ${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => nonceOf(view.pending) === nonce || view.incarnation === nonce))} show ${nonce}`).join('; ')}`,
+      'neither can be finished, and neither has admitted every node',
+      begun.filter(({ view }) => nonceOf(view.pending) !== [...nonces][0]).map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`));
+  }
+  return [...nonces][0] ?? null;
+}
+
+function nonceOf(pending: string): string {
+  return pending.startsWith('bootstrap:') ? pending.slice('bootstrap:'.length) : pending;
+}
+
+async function everywhere(options: BootstrapOptions, ports: readonly NodePort[], script: 'bootstrap_prepare' | 'bootstrap_commit', nonce: string): Promise<void> {
+  const replies = await Promise.all(ports.map(async (port) => {
+    for (let attempt = 1; ; attempt += 1) {
+      const reply = await bounded<Record<string, never>>(port.call({ script, nonce }, options.limitMs), options.limitMs, options.clock);
+      if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return { port, reply };
+    }
+  }));
+  const failed = replies.filter(({ reply }) => reply.outcome !== 'accepted');
+  if (failed.length === 0) return;
+  const done = replies.filter(({ reply }) => reply.outcome === 'accepted').map(({ port }) => port.id);
+  throw brokenOff(options, script === 'bootstrap_prepare' ? 'phase 1 (the nonce on every node)' : 'phase 2 (admission)',
+    failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`), done);
+}
+
+/** All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. */
+async function confirm(options: BootstrapOptions, nonce: string, phase: 'prepared' | 'admitted'): Promise<void> {
+  const replies = await inspectAll(options);
+  const lacking = replies.filter(({ reply }) => {
+    if (reply.outcome !== 'accepted') return true;
+    const { admission, incarnation, pending } = reply.value;
+    if (admission === 'admitted') return incarnation !== nonce;
+    return phase === 'admitted' || admission !== 'bootstrap' || nonceOf(pending) !== nonce;
+  });
+  if (lacking.length === 0) return;
+  throw brokenOff(options, phase === 'prepared' ? 'phase 1 (the nonce on every node)' : 'phase 2 (admission)',
+    lacking.map(({ port, reply }) => `${port.id}: ${reply.outcome === 'accepted' ? `it shows ${reply.value.admission}` : whyOf(reply)}`),
+    replies.filter((r) => !lacking.includes(r)).map(({ port }) => port.id));
+}
+
+function brokenOff(options: BootstrapOptions, phase: string, reasons: string[], done: string[]): SeqError {
+  return new SeqError({
+    code: 'BOOTSTRAP_BROKEN_OFF', exit: done.length > 0 ? EXIT.partial : EXIT.outcomeUnknown,
+    message: `the bootstrap stopped in ${phase}: ${reasons.join('; ')}`,
+    why: 'every node has to take part in both phases; no data exists yet, so nothing can be lost',
+    changed: done.length > 0 ? 'some' : 'unknown', changedNodes: done, retryable: true,
+    next: [`seq cluster init${options.target ? ` ${options.target}` : ''} (finishes it with the same nonce)`],
+  });
+}
