@@ -107,8 +107,8 @@ async function passOn(request: FastifyRequest, reply: FastifyReply, body: Buffer
 
   const changed = new AbortController();
   const watch = setInterval(() => {
-    const now = options.api.status().leader;
-    if (now?.id !== leader.id || now.epoch !== leader.epoch) changed.abort(`${leader.id} no longer leads in epoch ${leader.epoch}`);
+    // By id, not by epoch: a leader that renewed its term still answers for what it took in.
+    if (options.api.status().leader?.id !== leader.id) changed.abort(`${leader.id} no longer leads`);
   }, WATCH_LEADER_MS);
   const gone = () => { if (!reply.raw.writableFinished) changed.abort('the caller went away'); };
   reply.raw.once('close', gone);
@@ -119,7 +119,7 @@ async function passOn(request: FastifyRequest, reply: FastifyReply, body: Buffer
       if (typeof value === 'string') headers[name] = value;
     }
     const answered = await forward({
-      url: leader.url, body, headers, deadlineMs: options.submitMs, connectMs: options.connectMs, signal: changed.signal,
+      url: leader.url, body, headers, limitMs: options.submitMs, connectMs: options.connectMs, signal: changed.signal,
       ...(options.token === undefined ? {} : { token: options.token }), ...(options.ca === undefined ? {} : { ca: options.ca }),
     });
     if (answered.outcome === 'not-sent') throw unavailable('NO_LEADER', `the leader ${leader.id} could not be reached`, answered.why, 500);

@@ -1,0 +1,69 @@
+// How one process asks a running sequencer over HTTP: its status, and which of several to talk to. Says what it saw; decides nothing else.
+import { httpCall, type Agents, type HttpAnswer } from '../http-call.js';
+import type { SequencerStatus } from '../ports.js';
+
+export interface SequencerAccess {
+  token?: string;
+  ca?: string | Buffer;
+  agents?: Agents;
+}
+
+/** What `/v1/status` answers: the sequencer's own words and what its HTTP server takes. */
+export type RemoteStatus = SequencerStatus & {
+  limits: { maxBlockBytes: number; maxItemBytes: number; maxKeyBytes: number; maxBatchItems: number; maxBodyBytes: number };
+};
+
+export type StatusAnswer = { url: string; answered: true; status: RemoteStatus } | { url: string; answered: false; why: string; httpStatus?: number };
+
+const MAX_STATUS_BYTES = 256 * 1024;
+
+export async function askStatus(url: string, access: SequencerAccess, limitMs: number, signal?: AbortSignal): Promise<StatusAnswer> {
+  const answer = await httpCall({ url, path: '/v1/status', ...access, limitMs, connectMs: limitMs, maxReplyBytes: MAX_STATUS_BYTES, ...(signal ? { signal } : {}) });
+  if (answer.outcome !== 'answered') return { url, answered: false, why: answer.why };
+  if (answer.status !== 200) return { url, answered: false, why: `it answered ${answer.status}${codeOf(answer)}`, httpStatus: answer.status };
+  const status = parseObject(answer.body) as RemoteStatus | undefined;
+  if (typeof status?.id !== 'string' || typeof status.cluster !== 'string' || typeof status.height !== 'number' || typeof status.limits?.maxItemBytes !== 'number') {
+    return { url, answered: false, why: 'its answer is not the status of a sequencer' };
+  }
+  return { url, answered: true, status };
+}
+
+export function parseObject(body: Buffer | string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(body.toString());
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function codeOf(answer: Extract<HttpAnswer, { outcome: 'answered' }>): string {
+  const error = parseObject(answer.body)?.['error'] as { code?: unknown } | undefined;
+  return typeof error?.code === 'string' ? ` ${error.code}` : '';
+}
+
+export interface Choice {
+  /** The best one to send to; undefined when none will do now. */
+  target?: { url: string; status: RemoteStatus };
+  answers: StatusAnswer[];
+}
+
+/** Asks all at once. A leader with lease left is taken the moment it answers (a hung sequencer delays nobody); else, once all have
+ *  answered or run out of time, a follower that sees a leader with an address. */
+export async function chooseSequencer(urls: readonly string[], access: SequencerAccess, limitMs: number, signal: AbortSignal): Promise<Choice> {
+  const answers: StatusAnswer[] = [];
+  const leading = (answer: StatusAnswer) => answer.answered && answer.status.role === 'leader' && answer.status.leaseMs > 0;
+  await new Promise<void>((resolve) => {
+    if (urls.length === 0) resolve();
+    for (const url of urls) {
+      void askStatus(url, access, limitMs, signal).then((answer) => {
+        answers.push(answer);
+        if (leading(answer) || answers.length === urls.length) resolve();
+      });
+    }
+  });
+  const up = answers.filter((answer) => answer.answered);
+  const best = up.filter(leading).sort((a, b) => b.status.epoch - a.status.epoch)[0]
+    ?? up.filter(({ status }) => status.role === 'follower' && status.leader !== null && status.leader.id !== status.id && status.leader.url !== '').sort((a, b) => (b.status.leader?.epoch ?? 0) - (a.status.leader?.epoch ?? 0))[0];
+  return { answers: [...answers], ...(best ? { target: { url: best.url, status: best.status } } : {}) };
+}

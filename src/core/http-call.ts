@@ -1,0 +1,110 @@
+// One HTTP request, once, with a bound on every part of it. What matters to callers is whether anything may have been sent: "not sent" may
+// be repeated freely, everything after that is unknown. Without `agents` the connection is its own: a kept one that dies under a request
+// cannot tell the two apart.
+import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+export interface HttpCall {
+  /** Base URL, http or https. */
+  url: string;
+  path: string;
+  method?: 'GET' | 'POST';
+  body?: Buffer;
+  headers?: Record<string, string>;
+  /** Sent as a bearer token. */
+  token?: string;
+  /** Trusted for a server whose certificate is not signed by a known authority. */
+  ca?: string | Buffer;
+  /** Until the answer is there whole. */
+  limitMs: number;
+  connectMs: number;
+  maxReplyBytes: number;
+  signal?: AbortSignal;
+  /** Keeps connections between calls; without it every call connects anew. */
+  agents?: Agents;
+}
+
+export type HttpAnswer =
+  | { outcome: 'answered'; status: number; headers: IncomingHttpHeaders; body: Buffer }
+  | { outcome: 'not-sent'; why: string }
+  | { outcome: 'unknown'; why: string };
+
+export class Agents {
+  readonly http = new HttpAgent({ keepAlive: true, maxSockets: 8 });
+  readonly https: HttpsAgent;
+  constructor(ca?: string | Buffer) {
+    this.https = new HttpsAgent({ keepAlive: true, maxSockets: 8, ...(ca === undefined ? {} : { ca }) });
+  }
+  close(): void {
+    this.http.destroy();
+    this.https.destroy();
+  }
+}
+
+/** The URL to call, or a sentence on what is wrong with it. */
+export function targetOf(url: string, path: string): URL | string {
+  let target: URL;
+  try {
+    const base = new URL(url);
+    target = new URL(base.pathname.replace(/\/$/, '') + path, base);
+  } catch {
+    return `${JSON.stringify(url)} is not a URL`;
+  }
+  return target.protocol === 'http:' || target.protocol === 'https:' ? target : `${JSON.stringify(url)} is neither http nor https`;
+}
+
+/** Starts a request; the same options for whole answers and for streams. */
+export function openRequest(target: URL, call: Pick<HttpCall, 'method' | 'body' | 'headers' | 'token' | 'ca' | 'agents'>) {
+  const secure = target.protocol === 'https:';
+  const options: RequestOptions & { ca?: string | Buffer } = {
+    method: call.method ?? 'GET', agent: call.agents ? (secure ? call.agents.https : call.agents.http) : false, ...(call.ca === undefined ? {} : { ca: call.ca }),
+    headers: {
+      ...call.headers, ...(call.body === undefined ? {} : { 'content-length': String(call.body.length) }),
+      ...(call.token === undefined ? {} : { authorization: `Bearer ${call.token}` }),
+    },
+  };
+  return (secure ? httpsRequest : httpRequest)(target, options);
+}
+
+export function httpCall(call: HttpCall): Promise<HttpAnswer> {
+  return new Promise((resolve) => {
+    const target = targetOf(call.url, call.path);
+    if (typeof target === 'string') return resolve({ outcome: 'not-sent', why: target });
+    let connected = false;
+    let settled = false;
+    const settle = (answer: HttpAnswer) => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(connecting);
+      clearTimeout(deadline);
+      call.signal?.removeEventListener('abort', aborted);
+      resolve(answer);
+      if (answer.outcome !== 'answered') request.destroy();
+    };
+    const failed = (why: string) => settle(connected ? { outcome: 'unknown', why } : { outcome: 'not-sent', why });
+    const aborted = () => failed(typeof call.signal?.reason === 'string' ? call.signal.reason : 'given up by the caller');
+    const connecting = setTimeout(() => { if (!connected) failed(`connecting to ${target.host} took longer than ${call.connectMs} ms`); }, call.connectMs);
+    const deadline = setTimeout(() => failed(`${target.host} did not answer within ${call.limitMs} ms`), call.limitMs);
+
+    const request = openRequest(target, call);
+    request.on('socket', (socket) => {
+      if (request.reusedSocket) connected = true;
+      else socket.once(target.protocol === 'https:' ? 'secureConnect' : 'connect', () => { connected = true; });
+    });
+    request.on('error', (error) => failed(`the connection to ${target.host} failed: ${error.message || (error as { code?: string }).code}`));
+    request.on('response', (response: IncomingMessage) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > call.maxReplyBytes) failed(`the answer of ${target.host} is larger than ${call.maxReplyBytes} bytes`);
+        else chunks.push(chunk);
+      });
+      response.on('error', (error) => failed(`the answer of ${target.host} broke off: ${error.message}`));
+      response.on('end', () => settle({ outcome: 'answered', status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks, size) }));
+    });
+    if (call.signal?.aborted) aborted();
+    else call.signal?.addEventListener('abort', aborted, { once: true });
+    request.end(call.body);
+  });
+}
