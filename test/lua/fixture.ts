@@ -69,3 +69,22 @@ export async function picture(client: Redis): Promise<Record<string, string>> {
   }
   return result;
 }
+
+/** The call is refused with exactly this reason (and at least this detail), twice, and not a byte has changed. */
+export async function refusedUnchanged(
+  node: RedisNode, client: Redis, call: NodeCall, reason: string, detail: Record<string, unknown> = {},
+): Promise<void> {
+  const before = await picture(client);
+  for (let round = 0; round < 2; round += 1) {
+    const reply: NodeReply<unknown> = await node.call(call, LIMIT);
+    if (reply.outcome !== 'refused' || reply.reason !== reason) throw new Error(`${call.script}: ${reason} expected, got ${JSON.stringify(reply)}`);
+    for (const [name, value] of Object.entries(detail)) {
+      const there = (reply.detail as Record<string, unknown>)[name];
+      if (there !== value) throw new Error(`${call.script}: ${reason} with ${name} ${String(value)} expected, got ${JSON.stringify(reply)}`);
+    }
+  }
+  const after = await picture(client);
+  for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    if (before[key] !== after[key]) throw new Error(`${call.script} refused with ${reason}, yet ${key} changed`);
+  }
+}
