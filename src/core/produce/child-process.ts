@@ -1,0 +1,115 @@
+// One life of an exec child as a process: lines out, lines in, its stderr to the log, and an end that always comes: SIGTERM, then
+// SIGKILL. Never a shell. It leads a process group of its own, so that a Ctrl-C meant for `seq` does not end it first; when `seq`
+// itself is killed, its stdin ends. Knows nothing of blocks.
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import type { Clock } from '../ports.js';
+import { LineReader } from './lines.js';
+
+export interface ChildOptions {
+  command: string;
+  args: readonly string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  clock: Clock;
+  /** Longest line that the child may write. */
+  maxLineBytes: number;
+  /** From SIGTERM to SIGKILL. */
+  killAfterMs: number;
+  /** One line of the child's stderr. */
+  log: (line: string) => void;
+}
+
+export interface ChildEvents {
+  line(text: string): void;
+  garbage(why: string): void;
+  /** The process is gone and all it said has been heard. */
+  ended(how: string): void;
+}
+
+const LOG_LINE_BYTES = 4096;
+/** Lines of stderr per second that reach the log; the rest is counted. */
+const LOG_LINES_PER_SECOND = 100;
+
+export class Child {
+  readonly pid: number | undefined;
+  private readonly process: ChildProcessWithoutNullStreams;
+  private readonly gone: Promise<void>;
+  private isGone = false;
+  private cancelKill = (): void => {};
+  private terminating = false;
+  private spawnError: Error | null = null;
+
+  constructor(private readonly options: ChildOptions, events: ChildEvents) {
+    const { command, args, cwd } = options;
+    this.process = spawn(command, [...args], { cwd, env: { ...process.env, ...options.env }, stdio: 'pipe', shell: false, detached: true });
+    this.process.on('error', (error) => (this.spawnError = error));
+    this.pid = this.process.pid;
+    const lines = new LineReader(options.maxLineBytes, (text) => events.line(text), () => events.garbage(`a line longer than ${options.maxLineBytes} bytes`));
+    this.process.stdout.on('data', (chunk: Buffer) => lines.push(chunk));
+    const log = this.logger();
+    const errors = new LineReader(LOG_LINE_BYTES, log, (start) => log(`${start}…`));
+    this.process.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
+    // A child that ended makes writing fail; its end is told by `close`.
+    for (const stream of [this.process.stdin, this.process.stdout, this.process.stderr]) stream.on('error', () => {});
+    this.gone = new Promise((resolve) => {
+      let over = false;
+      const end = (how: string): void => {
+        if (over) return;
+        over = this.isGone = true;
+        this.cancelKill();
+        resolve();
+        events.ended(how);
+      };
+      // `exit` and not only `close`: a grandchild may hold the pipes open for ever.
+      this.process.on('exit', (code, signal) => options.clock.after(options.killAfterMs, () => end(howEnded(code, signal))));
+      this.process.on('close', (code, signal) => end(this.spawnError !== null ? `could not be started: ${this.spawnError.message}` : howEnded(code, signal)));
+    });
+  }
+
+  /** False when the pipe is full: wait for `onDrain`. */
+  send(line: string): boolean {
+    return this.process.stdin.writable ? this.process.stdin.write(line) : true;
+  }
+
+  onDrain(listener: () => void): void {
+    this.process.stdin.on('drain', listener);
+  }
+
+  /** Ends the process; resolves once it is gone. */
+  end(): Promise<void> {
+    if (!this.isGone && !this.terminating) {
+      this.terminating = true;
+      this.process.stdin.end();
+      this.signal('SIGTERM');
+      this.cancelKill = this.options.clock.after(this.options.killAfterMs, () => this.signal('SIGKILL'));
+    }
+    return this.gone;
+  }
+
+  /** To the child's whole group: it may have children of its own. */
+  private signal(signal: NodeJS.Signals): void {
+    if (this.pid === undefined) return;
+    try {
+      process.kill(-this.pid, signal);
+    } catch {
+      this.process.kill(signal);
+    }
+  }
+
+  private logger(): (text: string) => void {
+    let second = -1;
+    let lines = 0;
+    return (text) => {
+      const now = Math.floor(this.options.clock.now() / 1000);
+      if (now !== second) {
+        if (lines > LOG_LINES_PER_SECOND) this.options.log(`(${lines - LOG_LINES_PER_SECOND} more lines left out)`);
+        [second, lines] = [now, 0];
+      }
+      if (++lines <= LOG_LINES_PER_SECOND) this.options.log(text);
+    };
+  }
+}
+
+function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
+  return signal !== null ? `ended by ${signal}` : `ended with exit code ${code}`;
+}
