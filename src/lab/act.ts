@@ -53,6 +53,12 @@ export async function labStart(directory: string, name: string, abort?: AbortSig
         next: [`seq lab unpause ${name}`],
       });
     }
+    if (record.port === 0) {
+      throw new SeqError({
+        code: 'LAB_UNFINISHED', exit: EXIT.precondition, message: `${name} never started`, why: 'an earlier `seq lab up` was broken off before it', changed: 'nothing',
+        next: ['seq lab up'],
+      });
+    }
     await startRecorded({ directory, state, record, ...(abort === undefined ? {} : { signal: abort }) });
     return seen(record);
   });

@@ -123,6 +123,12 @@ export function demoHolds(report: DemoReport): boolean {
 async function haveSuccessor(options: DemoOptions): Promise<string[]> {
   const { directory, report, signal } = options;
   const state = openState(directory);
+  if (state.phase !== 'committed') {
+    throw new SeqError({
+      code: 'LAB_UNFINISHED', exit: EXIT.precondition, message: 'the lab is not up', why: 'an earlier `seq lab up` was broken off before the first commit', changed: 'nothing',
+      next: ['seq lab up', 'seq lab demo'],
+    });
+  }
   const sequencers = rowsOf(state).filter((row) => row.kind === 'sequencer');
   if (sequencers.length < 2) throw noSuccessor('the lab has one sequencer only', ['seq lab up --sequencers 2', 'seq lab demo']);
   const started: string[] = [];
@@ -152,8 +158,8 @@ async function readyFollower(state: LabState, leaderId: string, timeoutMs: numbe
   if (followers.length === 0) throw noSuccessor(`${leaderId} is the only sequencer that runs`, ['seq lab status']);
   return waitUntil({ what: `${followers.map((row) => row.name).join(' or ')} to be ready to lead`, timeoutMs, everyMs: 50, signal }, async () => {
     for (const row of followers) {
-      const status = parseStatus(await httpGet(row.port, '/v1/status', 1000));
-      if (status?.['ready'] === true) return row;
+      const status = row.port === null ? null : parseStatus(await httpGet(row.port, '/v1/status', 1000));
+      if (status?.['ready'] === true && row.port !== null) return { name: row.name, port: row.port };
     }
     return undefined;
   });

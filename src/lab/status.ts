@@ -8,14 +8,16 @@ export interface ProcessRow {
   kind: ProcessKind;
   /** Null when it never started. The pid of the last process under this name otherwise, also when that is dead. */
   pid: number | null;
-  port: number;
-  url: string;
+  /** Null, like the url, until the first start chose one. */
+  port: number | null;
+  url: string | null;
   state: ProcessState;
 }
 
 export function rowsOf(state: LabState): ProcessRow[] {
   return state.processes.map((record) => ({
-    name: record.name, kind: record.kind, pid: record.identity?.pid ?? null, port: record.port, url: urlOf(record),
+    name: record.name, kind: record.kind, pid: record.identity?.pid ?? null,
+    port: record.port === 0 ? null : record.port, url: record.port === 0 ? null : urlOf(record),
     state: record.identity === null ? 'dead' : stateOf(record.identity),
   }));
 }

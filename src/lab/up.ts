@@ -8,7 +8,7 @@ import { lastLines, waitUntil } from './processes.js';
 import { stateOf } from './process-identity.js';
 import { findRedisServer } from './redis-server.js';
 import { httpGet, startRecorded } from './start.js';
-import { readState, withLabLock, writeState, type LabState } from './state.js';
+import { readState, withLabLock, writeState, type LabState, type ProcessRecord } from './state.js';
 import { rowsOf, type ProcessRow } from './status.js';
 
 /** What the lab needs from the rest of the program. */
@@ -109,14 +109,18 @@ async function startMissing(options: UpOptions, state: LabState, kind: ProcessKi
         await startRecorded({ directory, state, record, ...(signal === undefined ? {} : { signal }) });
         break;
       } catch (error) {
-        // Free ports are a moment's news: with another one it may work. What is wrong otherwise fails again and is told.
-        if (attempt === PORT_ATTEMPTS || !(error instanceof SeqError) || error.code !== 'PROCESS_ENDED') throw error;
+        // Free ports are a moment's news: with another one it may work.
+        if (attempt === PORT_ATTEMPTS || !(error instanceof SeqError) || error.code !== 'PROCESS_ENDED' || !/in use|EADDRINUSE|IN_USE/i.test(error.why)) throw error;
         record.port = await freePort(new Set(state.processes.map((other) => other.port)));
       }
     }
-    report(`started ${record.name} (pid ${record.identity === null ? '?' : (record.identity as { pid: number }).pid}, port ${record.port})`);
+    report(`started ${record.name} (pid ${pidOf(record)}, port ${record.port})`);
   }
   return missing.map((record) => record.name);
+}
+
+function pidOf(record: ProcessRecord): number | string {
+  return record.identity?.pid ?? 'none';
 }
 
 /** Waits until a sequencer has a committed block in its store: it was on a quorum of nodes before it came there (I10). */

@@ -13,7 +13,7 @@ export function processTable(rows: readonly ProcessRow[]): Table {
 
 /** What an operator can do about the processes that are not running. */
 export function nextForProcesses(rows: readonly ProcessRow[]): string[] {
-  return rows.flatMap((row) => (row.state === 'dead' ? [`seq lab start ${row.name}`] : row.state === 'paused' ? [`seq lab unpause ${row.name}`] : []));
+  return rows.flatMap((row) => (row.pid === null ? [] : row.state === 'dead' ? [`seq lab start ${row.name}`] : row.state === 'paused' ? [`seq lab unpause ${row.name}`] : []));
 }
 
 export function actResult(did: string, already: string, act: ActResult, next: string[], more: Record<string, unknown> = {}): Result {
