@@ -9,7 +9,7 @@ export function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (value === null || typeof value !== 'object') return value;
   const out: Record<string, unknown> = {};
-  for (const [name, one] of Object.entries(value)) {
+  for (const [name, one] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (name === 'timeMs' || name === 'info' || name === 'admissionWhy' || one === undefined) continue;
     if (name === 'pttlMs') out[name] = (one as number) > 0 ? 'runs' : one;
     else if (name === 'runId') out['sameRun'] = one === (value as { admittedRunId?: string }).admittedRunId;

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { keysOf } from '../../src/core/redis/keys.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import type { ClusterIdentity, NodePort } from '../../src/core/ports.js';
-import { MemoryNode, MemoryServer } from '../support/memory-node.js';
+import { MemoryNode, MemoryServer, wipe, type MemoryNodeState } from '../support/memory-node.js';
 import { startRedis } from '../support/redis-server.js';
 
 export const IDENTITY: ClusterIdentity = { cluster: 'c1.1', lane: '' };
@@ -32,6 +32,20 @@ export interface Subject {
   close(): Promise<void>;
 }
 
+export function afflict(state: MemoryNodeState, mishap: Mishap): void {
+  switch (mishap) {
+    case 'lock-expires': state.lock = null; break;
+    case 'hold-expires': state.hold = null; break;
+    case 'handover-expires': state.handover = null; break;
+    case 'request-expires': state.request = null; break;
+    case 'wipe': wipe(state); break;
+    case 'restart': if (state.record !== null) state.record.run = 'former'; break;
+    case 'epoch-lost': state.epoch = null; break;
+    case 'tail-cut': state.entries.pop(); break;
+    case 'hole': state.entries.shift(); break;
+  }
+}
+
 export function memorySubject(): Subject {
   const server = new MemoryServer(NODE_ID, () => Date.now());
   const clock = {
@@ -45,18 +59,7 @@ export function memorySubject(): Subject {
     kind: 'memory',
     port: (id = NODE_ID, identity = IDENTITY) => new MemoryNode(server, identity, clock, id),
     async befall(mishap) {
-      const { state } = server;
-      switch (mishap) {
-        case 'lock-expires': state.lock = null; break;
-        case 'hold-expires': state.hold = null; break;
-        case 'handover-expires': state.handover = null; break;
-        case 'request-expires': state.request = null; break;
-        case 'wipe': server.wipe(); break;
-        case 'restart': if (state.record !== null) state.record.run = 'former'; break;
-        case 'epoch-lost': state.epoch = null; break;
-        case 'tail-cut': state.entries.pop(); break;
-        case 'hole': state.entries.shift(); break;
-      }
+      afflict(server.state, mishap);
     },
     async restartProcess() { server.restart('all'); },
     async close() { /* nothing is open */ },
