@@ -1,27 +1,34 @@
 // What the lab needs from the rest of the program: bootstrap, a context of its own, and who leads. The lab itself knows no Redis client.
 // Its nodes are named by hand here, so that no context, lane or secret of the person's own configuration can reach them.
 import { join } from 'node:path';
+import { bootstrap } from '../core/engine/bootstrap.js';
 import { inspectCluster } from '../core/engine/inspect.js';
 import type { ClusterView } from '../core/engine/inspect-model.js';
-import { systemClock } from '../core/engine/system.js';
+import { systemClock, systemRandom } from '../core/engine/system.js';
 import { EXIT, SeqError } from '../core/errors.js';
 import { find } from '../lab/act.js';
 import { urlOf } from '../lab/plan.js';
-import { askSelf } from '../lab/self.js';
 import { openState, type LabState } from '../lab/state.js';
 import type { LabOutside } from '../lab/up.js';
 import { configPath, readConfig, updateConfig } from './config-file.js';
-import { openCluster, surroundings, type Cluster } from './context.js';
+import { openCluster, openNode, surroundings, type Cluster } from './context.js';
 
 export const LAB_CONTEXT = 'lab';
-const BOOTSTRAP_LIMIT_MS = 20_000;
 
 export function labOutside(directory: string): LabOutside {
   return {
     bootstrap: async (nodes, signal) => {
-      await askSelf(['cluster', 'init', '--yes', ...nodes.flatMap(({ id, url }) => ['--node', `${id}=${url}`])], {
-        env: plainEnvironment(directory), limitMs: BOOTSTRAP_LIMIT_MS, ...(signal === undefined ? {} : { signal }),
-      });
+      const node = nodes.map(({ id, url }) => `${id}=${url}`);
+      const found = await openCluster(await surroundings({ node }, plainEnvironment(directory)), signal === undefined ? {} : { signal });
+      const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
+      const opened = await Promise.all(found.addresses.map((address) => openNode(address, { ...found.identity, cluster })));
+      try {
+        // Broken off between the last node's admission and our own note of it: there is nothing left to do.
+        if ((await inspectLab({ ...found, nodes: opened })).nodes.every((row) => row.admitted)) return;
+        await bootstrap({ nodes: opened, cluster, limitMs: found.nodeTimeoutMs, clock: systemClock, random: systemRandom, target: `-c ${LAB_CONTEXT}`, dryRun: false });
+      } finally {
+        await Promise.all([found.close(), ...opened.map((each) => each.close())]);
+      }
     },
     writeContext: async (nodes, sequencers) => {
       await updateConfig(configPath(), (config) => ({
@@ -51,7 +58,7 @@ export async function openLabCluster(directory: string, state: LabState, signal?
   return openCluster(await surroundings({ node }, plainEnvironment(directory)), signal === undefined ? {} : { signal });
 }
 
-export async function inspectLab(cluster: Cluster): Promise<ClusterView> {
+export async function inspectLab(cluster: Pick<Cluster, 'nodes' | 'nodeTimeoutMs'>): Promise<ClusterView> {
   return inspectCluster({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target: `-c ${LAB_CONTEXT}` });
 }
 
