@@ -289,7 +289,7 @@ export class PrivateCluster {
       }
     }
     if (this.options.bootstrap === false) return;
-    await this.ask(['cluster', 'init', '--yes']);
+    await this.ask(['cluster', 'init']);
     await Promise.all(this.sequencers.map((sequencer) => this.startProcess(sequencer.name)));
   }
 
