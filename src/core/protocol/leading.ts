@@ -4,6 +4,7 @@
 import { backOff, end, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { takeFacts } from './promotion.js';
+import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
 import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
 import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './words.js';
@@ -28,9 +29,11 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   if (track.standing !== 'ours') return lookAgain(state, node, now, out);
 
   const { inflight, committed } = state;
-  if (track.head > committed.height + 1) {
-    // An entry two above the committed head would prove a block that this tenure's claim did not see (I4, I5).
-    return quarantine(state, node, 'AHEAD_OF_LEADER', `it holds height ${track.head}, this tenure has committed ${committed.height}`, out);
+  // What is being settled may have been committed, so that one more height may be pending on a node outside the claimed quorum.
+  const highest = Math.max(committed.height, state.settleTo) + 1;
+  if (track.head > highest) {
+    // An entry two above would prove a block that this tenure's claim did not see (I4, I5).
+    return quarantine(state, node, 'AHEAD_OF_LEADER', `it holds height ${track.head}, this tenure's claim allows for ${highest} at most`, out);
   }
   const next = nextFor(state, node, chain);
   if (next <= committed.height) return catchUp(state, node, next, now, chain, out);
@@ -41,9 +44,12 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
 function nextFor(state: TenureState, node: NodeIndex, chain: LocalChain): number {
   const track = state.nodes[node]!;
   const { inflight, committed } = state;
-  if (track.headHash === '' || track.head === 0) return track.head + 1;
-  // An uncommitted head above the committed one: an orphan until the block in flight replaces it, or our own write already accepted.
-  if (track.head > committed.height) return inflight && inflight.ackedAt[node]! < 0 ? track.head : track.head + 1;
+  // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted, or the next height's
+  // pending block, which proves the block in flight below it (that is accepted there as it is).
+  if (track.head > committed.height) return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : track.head + 1;
+  if (track.head === 0) return 1;
+  // What is there is not known: the next block will tell, or, when there is none to send, the committed head itself.
+  if (track.headHash === '') return track.head < committed.height ? track.head + 1 : track.head;
   const ours = track.head === committed.height ? committed.hash : chain.hashAt(track.head);
   return track.headHash === ours ? track.head + 1 : track.head;
 }
@@ -156,9 +162,7 @@ function refused(state: TenureState, node: NodeIndex, reply: Refused, height: nu
     case 'FENCING_ERROR':
       track.fenced = true;
       lost(state, node, refusalText(reply), now, out);
-      if (state.nodes.filter((other) => other.fenced).length > state.settings.nodes - state.settings.quorum) {
-        end(state, 'FENCED', `fenced by more nodes than may be missing: ${refusalText(reply)}`, out);
-      }
+      endIfFenced(state, refusalText(reply), out);
       return;
     case 'HEIGHT_EXISTS':
       // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be a contradiction.
@@ -189,6 +193,11 @@ function refused(state: TenureState, node: NodeIndex, reply: Refused, height: nu
       if (track.failures === 0) out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return backOff(state, track, now);
   }
+}
+
+function endIfFenced(state: TenureState, why: string, out: Effect[]): void {
+  const fenced = state.nodes.filter((track) => track.fenced).length;
+  if (fencedOut(fenced, state.settings.nodes)) end(state, 'FENCED', `fenced by more nodes than may be missing: ${why}`, out);
 }
 
 /** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
@@ -245,8 +254,9 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
     return;
   }
   track.wantsRenewal = true;
+  track.fenced = true; // it lets nothing of this epoch in, as surely as if it had refused a write
   setStanding(track, node, 'out', `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`, out);
-  renewIfWanted(state, now, out);
+  if (!renewIfWanted(state, now, out)) endIfFenced(state, track.why, out);
 }
 
 export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
