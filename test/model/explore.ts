@@ -1,0 +1,256 @@
+// Ways through the state space: exhaustively, depth first with fingerprints only; at random, with a bias towards the newest tenure.
+// What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate` tells.
+import { FingerprintSet, Hasher } from './fingerprints.js';
+import { Liveness } from './liveness.js';
+import { forEachMove, type Move } from './moves.js';
+import { initialState, type ModelConfig, type State } from './state.js';
+
+export interface Finding {
+  why: string;
+  trace: Move[];
+}
+
+export interface Exploration {
+  states: number;
+  moves: number;
+  deepest: number;
+  complete: boolean;
+  livenessChecks: number;
+  finding: Finding | null;
+}
+
+export interface Limits {
+  states?: number;
+  ms?: number;
+  /** Check liveness in every n-th state; 0 = never. */
+  livenessEvery?: number;
+  progress?: (states: number, moves: number, stack: number) => void;
+}
+
+const hasher = new Hasher();
+const order: number[] = [];
+const columnA: number[] = [];
+const columnB: number[] = [];
+export const print = { a: 0, b: 0 };
+
+/** The fingerprint of a state's class under permutations of nodes, into `print`: what concerns one node is one column, columns are sorted. */
+export function fingerprint(cfg: ModelConfig, state: State): void {
+  const { nodes, nets, tenures } = state;
+  for (let n = 0; n < nodes.length; n++) {
+    hasher.reset(5).add(nodes[n]!.a).add(nets[n]!.a);
+    for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnA[n]!);
+    columnA[n] = hasher.finish().a;
+    hasher.reset(6).add(nodes[n]!.b).add(nets[n]!.b);
+    for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnB[n]!);
+    columnB[n] = hasher.finish().b;
+    order[n] = n;
+    for (let i = n; i > 0 && less(order[i]!, order[i - 1]!); i--) {
+      const swap = order[i]!;
+      order[i] = order[i - 1]!;
+      order[i - 1] = swap;
+    }
+  }
+  hasher.reset(7);
+  for (let n = 0; n < nodes.length; n++) hasher.add(columnA[order[n]!]!).add(columnB[order[n]!]!);
+  for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.a).add(tenures[p]!.b);
+  for (const hash of state.agreed) hasher.add(hash === '' ? 0 : hash.charCodeAt(0) * 64 + hash.charCodeAt(2));
+  hasher.add(state.wipes).add(state.expiries);
+  if (cfg.strays !== Infinity) hasher.add(state.strays);
+  if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
+  hasher.finish();
+  print.a = hasher.a;
+  print.b = hasher.b;
+}
+
+function less(x: number, y: number): boolean {
+  return columnA[x]! === columnA[y]! ? columnB[x]! < columnB[y]! : columnA[x]! < columnA[y]!;
+}
+
+/** Every reachable state, unless a limit is met first. Stops at the first violation. */
+export function explore(cfg: ModelConfig, limits: Limits = {}): Exploration {
+  const seen = new FingerprintSet(20);
+  const stack: { state: State; move: Move | null; depth: number }[] = [{ state: initialState(cfg), move: null, depth: 0 }];
+  const path: (Move | null)[] = [];
+  const liveness = new Liveness(cfg);
+  const result: Exploration = { states: 0, moves: 0, deepest: 0, complete: false, livenessChecks: 0, finding: null };
+  const started = Date.now();
+  fingerprint(cfg, stack[0]!.state);
+  seen.add(print.a, print.b);
+  while (stack.length > 0) {
+    const { state, move, depth } = stack.pop()!;
+    path.length = depth;
+    path[depth] = move;
+    result.deepest = Math.max(result.deepest, depth);
+    let bad = state.violation;
+    if (bad === '' && limits.livenessEvery) bad = liveness.check(state, limits.livenessEvery);
+    if (bad !== '') {
+      result.finding = { why: bad, trace: path.slice(1) as Move[] };
+      break;
+    }
+    forEachMove(cfg, state, (made, next) => {
+      result.moves += 1;
+      fingerprint(cfg, next);
+      if (seen.add(print.a, print.b)) stack.push({ state: next, move: made, depth: depth + 1 });
+    });
+    if (seen.size >= (limits.states ?? Infinity)) break;
+    if ((++result.states & 0x3ff) === 0) {
+      if (Date.now() - started > (limits.ms ?? Infinity)) break;
+      if ((result.states & 0x3ffff) === 0) limits.progress?.(seen.size, result.moves, stack.length);
+    }
+  }
+  result.complete = stack.length === 0 && !result.finding;
+  result.states = seen.size;
+  result.livenessChecks = liveness.checks;
+  return result;
+}
+
+/** A small seeded generator (mulberry32). */
+export function generator(seed: number): () => number {
+  let s = seed >>> 0;
+  return () => {
+    s = (s + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(s ^ (s >>> 15), s | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export interface Walks {
+  runs: number;
+  seed?: number;
+  steps?: number;
+  ms?: number;
+  liveness?: boolean;
+}
+
+/**
+ * Random walks. Each tenure reaches a random quorum of nodes at first; mostly the newest tenure acts, now and then an older one wakes up.
+ * Returns the shortest trace found among the first few violations.
+ */
+export function walk(cfg: ModelConfig, { runs, seed = 1, steps = 90, ms = Infinity, liveness: alive = false }: Walks): { runs: number; finding: Finding | null } {
+  const random = generator(seed);
+  const liveness = new Liveness(cfg);
+  const started = Date.now();
+  let finding: Finding | null = null;
+  let found = 0;
+  let run = 0;
+  for (; run < runs && found < 5; run++) {
+    if (Date.now() - started > ms) break;
+    const trace: Move[] = [];
+    let state = initialState(cfg);
+    const reach: number[] = [];
+    for (let p = 0; p < cfg.tenures; p++) reach.push(quorumMask(cfg.nodes, random));
+    let live = -1;
+    let patience = 0;
+    for (let i = 0; i < steps; i++) {
+      const who = live > 0 && random() < 0.12 ? Math.floor(random() * live) : live;
+      const options: { move: Move; state: State }[] = [];
+      const rare = random();
+      forEachMove(cfg, state, (move, next) => {
+        if (move.kind === 'start' || move.kind === 'renew') {
+          if (live < 0 || patience > 6) options.push({ move, state: next });
+        } else if (move.tenure < 0) {
+          if (rare < 0.12) options.push({ move, state: next });
+        } else if (move.kind === 'late run') {
+          if (rare < 0.2) options.push({ move, state: next });
+        } else if (move.tenure === who && (move.node < 0 || (reach[who]! >> move.node) & 1)) {
+          if (move.kind !== 'give up' || rare > 0.8) options.push({ move, state: next });
+        }
+      });
+      patience += who === live ? 1 : 0;
+      if (options.length === 0) {
+        patience += 3;
+        if (random() < 0.2) reach[Math.max(0, who)] = (1 << cfg.nodes) - 1;
+        continue;
+      }
+      const chosen = options[Math.floor(random() * options.length)]!;
+      if (chosen.move.kind === 'start' || chosen.move.kind === 'renew') {
+        live += 1;
+        patience = 0;
+      }
+      state = chosen.state;
+      trace.push(chosen.move);
+      const why = state.violation || (alive ? liveness.check(state, 1) : '');
+      if (why !== '') {
+        found += 1;
+        if (!finding || trace.length < finding.trace.length) finding = { why, trace };
+        break;
+      }
+    }
+  }
+  return { runs: run, finding };
+}
+
+function quorumMask(nodes: number, random: () => number): number {
+  for (;;) {
+    const mask = Math.floor(random() * 2 ** nodes);
+    let count = 0;
+    for (let m = mask; m > 0; m &= m - 1) count++;
+    if (count > nodes / 2) return mask;
+  }
+}
+
+/** Follows a trace, leaving out what is not possible; ends at the first violation. */
+export function replay(cfg: ModelConfig, trace: readonly Move[], each?: (move: Move, state: State) => void): { why: string; trace: Move[] } {
+  const liveness = new Liveness(cfg);
+  let state = initialState(cfg);
+  const made: Move[] = [];
+  for (const wanted of trace) {
+    let next: State | null = null;
+    forEachMove(cfg, state, (move, candidate) => {
+      if (move.kind === wanted.kind && move.tenure === wanted.tenure && move.node === wanted.node && move.arg === wanted.arg) next ??= candidate;
+    });
+    if (!next) continue;
+    state = next;
+    made.push(wanted);
+    each?.(wanted, state);
+    const why = state.violation || liveness.check(state, 1);
+    if (why !== '') return { why, trace: made };
+  }
+  return { why: '', trace: made };
+}
+
+/** Leaves out one move after the other as long as the violation stays. */
+export function minimised(cfg: ModelConfig, finding: Finding): Finding {
+  let best = replay(cfg, finding.trace);
+  if (best.why === '') return finding;
+  const kind = kindOf(best.why);
+  for (let again = true; again;) {
+    again = false;
+    for (let width = Math.min(8, best.trace.length >> 1); width >= 1; width >>= 1) {
+      for (let i = best.trace.length - width; i >= 0; i--) {
+        const shorter = replay(cfg, [...best.trace.slice(0, i), ...best.trace.slice(i + width)]);
+        if (shorter.why !== '' && kindOf(shorter.why) === kind && shorter.trace.length < best.trace.length) {
+          best = shorter;
+          again = true;
+        }
+      }
+    }
+  }
+  return best;
+}
+
+/** `I4`, `STALL`, `alarm AHEAD_OF_LEADER`, …: what sort of violation it is. */
+export function kindOf(why: string): string {
+  return /^(I\d+|STALL)/.exec(why)?.[0] ?? /(raises|ends with) \w+/.exec(why)?.[0] ?? why;
+}
+
+export function narrate(cfg: ModelConfig, finding: Finding): string {
+  const lines: string[] = [];
+  replay(cfg, finding.trace, (move, state) => {
+    const node = move.node >= 0 ? ` node ${move.node + 1}` : '';
+    const who = move.tenure >= 0 ? `tenure ${move.tenure + 1}` : 'fault';
+    lines.push(`${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`.padEnd(52) + picture(state));
+  });
+  return [...lines, `     ${finding.why}`].join('\n');
+}
+
+function picture(state: State): string {
+  const nodes = state.nodes.map(({ s }) => {
+    if (s.record === null) return '[wiped]';
+    const entries = s.entries.map((entry) => `${entry.hash}@${entry.epoch}`).join(' ');
+    return `[${s.lock ? s.lock.owner.slice(1, 2) : '-'} e${s.epoch ?? '-'}/${s.record.claimant.slice(1, 2) || '-'} ${entries}${s.record.pending ? ' admitting' : ''}]`;
+  });
+  const tenures = state.tenures.map(({ t, out }) => `${t.phase}${t.epoch ? ` E${t.epoch}` : ''}(${t.nodes.map((track, n) => `${track.standing}${out[n] ? ':' + (track.busy?.kind ?? '?') : ''}`).join(',')})`);
+  return `${nodes.join(' ')}  ${tenures.join(' | ')}`;
+}

@@ -1,0 +1,77 @@
+// A set of 64-bit fingerprints in two typed arrays (open addressing): a JavaScript Set ends at 16.7 million entries and weighs ten times as much.
+// Two different states with one fingerprint would hide one of them: with 10^8 states the chance is about 3 in 10,000.
+
+export class FingerprintSet {
+  private capacity: number;
+  private high: Uint32Array;
+  private low: Uint32Array;
+  size = 0;
+
+  constructor(initialBits = 16) {
+    this.capacity = 2 ** initialBits;
+    this.high = new Uint32Array(this.capacity);
+    this.low = new Uint32Array(this.capacity);
+  }
+
+  /** True when it was not there. */
+  add(high: number, low: number): boolean {
+    const h = high >>> 0;
+    const l = (low >>> 0) || 1; // 0,0 marks a free slot
+    if (!this.put(h, l)) return false;
+    this.size += 1;
+    if (this.size > this.capacity * 0.8) this.grow();
+    return true;
+  }
+
+  private put(h: number, l: number): boolean {
+    const mask = this.capacity - 1;
+    let at = (h ^ Math.imul(l, 0x9e3779b1)) & mask;
+    while (this.low[at] !== 0) {
+      if (this.low[at] === l && this.high[at] === h) return false;
+      at = (at + 1) & mask;
+    }
+    this.high[at] = h;
+    this.low[at] = l;
+    return true;
+  }
+
+  private grow(): void {
+    const { high, low } = this;
+    this.capacity *= 2;
+    this.high = new Uint32Array(this.capacity);
+    this.low = new Uint32Array(this.capacity);
+    for (let i = 0; i < low.length; i++) if (low[i] !== 0) this.put(high[i]!, low[i]!);
+  }
+}
+
+/** Two independent 32-bit lanes over a sequence of small whole numbers. */
+export class Hasher {
+  a = 0;
+  b = 0;
+
+  reset(seed = 0): this {
+    this.a = 0x243f6a88 ^ seed;
+    this.b = 0x13198a2e ^ Math.imul(seed, 0x85ebca6b);
+    return this;
+  }
+
+  add(value: number): this {
+    let k = Math.imul(value + 1, 0xcc9e2d51);
+    k = (k << 15) | (k >>> 17);
+    this.a ^= Math.imul(k, 0x1b873593);
+    this.a = Math.imul((this.a << 13) | (this.a >>> 19), 5) + 0xe6546b64 | 0;
+    let m = Math.imul(value + 7, 0x9e3779b1) ^ this.b;
+    m ^= m >>> 15;
+    this.b = Math.imul(m, 0x2c1b3c6d) + Math.imul((this.b << 7) | (this.b >>> 25), 0x297a2d39) | 0;
+    return this;
+  }
+
+  finish(): this {
+    let { a, b } = this;
+    a ^= a >>> 16; a = Math.imul(a, 0x85ebca6b); a ^= a >>> 13; a = Math.imul(a, 0xc2b2ae35); a ^= a >>> 16;
+    b ^= b >>> 15; b = Math.imul(b, 0x735a2d97); b ^= b >>> 15; b = Math.imul(b, 0x0ca7d2e9 | 1); b ^= b >>> 16;
+    this.a = a;
+    this.b = b;
+    return this;
+  }
+}

@@ -1,0 +1,187 @@
+// "A lone leader with all nodes up always gets through": from a state, without any further fault,
+//  – a fresh tenure promotes, adopts, commits a block of its own, and then all nodes are identical;
+//  – each tenure that is under way, left alone, either ends or has nothing more to do while every node is its own and identical;
+//    if it ends to renew its term, the follow-up tenure gets there.
+// Both depend on the nodes and on that one tenure only, so each such combination is looked at once.
+import { code, isAdmitted, type ModelConfig, type State } from './state.js';
+import { FingerprintSet, Hasher } from './fingerprints.js';
+import { admissionMoves, agreedHeight, Next, renewTenure, runAndAnswer, startTenure } from './moves.js';
+
+const MAX_ROUNDS = 60;
+
+export class Liveness {
+  checks = 0;
+  private readonly known = new FingerprintSet(12);
+  private readonly hasher = new Hasher();
+  private readonly calm: ModelConfig;
+
+  constructor(cfg: ModelConfig) {
+    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + 1, heldReplies: false, lazyProposals: false };
+  }
+
+  /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
+  check(state: State, every: number): string {
+    if (state.violation !== '') return '';
+    for (let p = -1; p < state.tenures.length; p++) {
+      if (p >= 0 && state.tenures[p]!.t.phase === 'ended') continue;
+      if (!this.isNew(state, p, every)) continue;
+      this.checks += 1;
+      const stuck = p < 0 ? this.fresh(state) : this.alone(state, p);
+      if (stuck !== '') return stuck;
+    }
+    return '';
+  }
+
+  private isNew(state: State, p: number, every: number): boolean {
+    const { hasher } = this;
+    const columns: [number, number][] = state.nodes.map((node, n) => {
+      const m = p < 0 ? undefined : state.tenures[p]!;
+      const a = hasher.reset(8).add(node.a).add(m ? m.columnA[n]! : 0).finish().a;
+      const b = hasher.reset(9).add(node.b).add(m ? m.columnB[n]! : 0).finish().b;
+      return [a, b];
+    });
+    columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+    hasher.reset(10).add(p);
+    for (const [a, b] of columns) hasher.add(a).add(b);
+    if (p >= 0) hasher.add(state.tenures[p]!.a).add(state.tenures[p]!.b);
+    else for (const hash of state.agreed) hasher.add(code(hash));
+    hasher.finish();
+    if (every > 1 && (hasher.a >>> 0) % every !== 0) return false;
+    return this.known.add(hasher.a, hasher.b);
+  }
+
+  private fresh(state: State): string {
+    if (state.nodes.filter(({ s }) => isAdmitted(s)).length <= state.nodes.length / 2) return ''; // no quorum has its memory: an operator's case
+    const { calm } = this;
+    const expired = expireLocks(calm, state, '');
+    const tops = agreedHeight(state);
+    for (let height = calm.staleStores ? 0 : tops; height <= tops; height++) {
+      const started = startTenure(calm, { ...expired, agreed: [...expired.agreed, ''] }, height);
+      if (!started) return 'STALL: a fresh tenure could not start';
+      const stuck = this.through(started, started.tenures.length - 1, true);
+      if (stuck !== '') return `STALL: a fresh tenure, alone, its store at ${height}: ${stuck}`;
+    }
+    return '';
+  }
+
+  private alone(state: State, p: number): string {
+    const expired = expireLocks(this.calm, state, state.tenures[p]!.t.settings.owner);
+    let from: State = { ...expired, agreed: [...expired.agreed, ''] };
+    const { t } = from.tenures[p]!;
+    if (t.phase === 'leading' && !t.inflight) { // a leader at rest writes another block, which shows it what has become of its nodes
+      const next = new Next(this.calm, from);
+      next.tenure(p).ready = t.committed.height + 1;
+      next.produce(p);
+      from = next.seal();
+    }
+    const stuck = this.through(from, p, false);
+    return stuck === '' ? '' : `STALL: tenure ${p + 1}, left alone: ${stuck}`;
+  }
+
+  private through(from: State, tenure: number, mustLead: boolean): string {
+    let state = from;
+    let p = tenure;
+    for (let renewals = 0; ; renewals++) {
+      const run = this.untilDry(state, p);
+      if (run.why !== '') return run.why;
+      state = run.state;
+      const m = state.tenures[p]!;
+      if (m.renewable) {
+        if (renewals === 2) return 'it renews its term over and over';
+        const renewed = renewTenure(this.calm, state, p);
+        if (!renewed) return 'it could not renew its term';
+        state = renewed;
+        p = state.tenures.length - 1;
+        mustLead = true;
+        continue;
+      }
+      if (m.t.phase === 'ended') return mustLead ? `it ended with ${m.t.ended!.code}: ${m.t.ended!.reason}` : '';
+      return restOf(this.calm, state, p, mustLead);
+    }
+  }
+
+  /** Every call of the tenure runs and is answered, in turn, until none changes anything. */
+  private untilDry(from: State, p: number): { why: string; state: State } {
+    let state = from;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      let moved = false;
+      for (let n = 0; n < state.nodes.length; n++) {
+        const out = state.tenures[p]!.out[n];
+        if (!out) continue;
+        const next = out.held ? delivered(this.calm, state, p, n) : runAndAnswer(this.calm, state, p, n, out, false);
+        if (!next) continue;
+        if (!same(state, next, p)) moved = true;
+        state = next;
+        if (state.violation !== '') return { why: state.violation, state };
+      }
+      if (state.tenures[p]!.ready > 0) {
+        const next = new Next(this.calm, state);
+        next.produce(p);
+        state = next.seal();
+        moved = true;
+      }
+      for (const { move, state: next } of admissionMoves(this.calm, state, p)) {
+        if (move.kind === 'admit unanswered') continue;
+        state = next;
+        moved = true;
+        break;
+      }
+      if (state.violation !== '') return { why: state.violation, state };
+      if (state.tenures[p]!.t.phase === 'ended') return { why: '', state };
+      if (!moved) {
+        if (state.tenures[p]!.t.graceUntil === Infinity) return { why: '', state };
+        const next = new Next(this.calm, state);
+        next.step(p, { type: 'tick', now: 1 });
+        state = next.seal();
+      }
+    }
+    return { why: 'it never comes to rest', state };
+  }
+}
+
+/** At rest a leader has no block in flight, and every node that is admitted is its own and holds the same blocks. */
+function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean): string {
+  const { t } = state.tenures[p]!;
+  if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
+  const allUp = state.nodes.every(({ s }) => isAdmitted(s));
+  if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
+  if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
+  if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
+  const first = JSON.stringify(headers(state, state.nodes.findIndex(({ s }) => isAdmitted(s))));
+  for (let n = 0; n < state.nodes.length; n++) {
+    if (!isAdmitted(state.nodes[n]!.s)) {
+      if (cfg.wipes > 0 && state.tenures[p]!.admission.attempts >= 2) continue; // the model's own bound on admissions
+      return `node ${n + 1} is not admitted`;
+    }
+    if (t.nodes[n]!.standing !== 'ours') return `node ${n + 1} stays ${t.nodes[n]!.standing}: ${t.nodes[n]!.why}`;
+    if (JSON.stringify(headers(state, n)) !== first) return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
+  }
+  return '';
+}
+
+function headers(state: State, n: number): string[] {
+  return state.nodes[n]!.s.entries.map((entry) => `${entry.height}:${entry.hash}<${entry.parent}`);
+}
+
+function expireLocks(cfg: ModelConfig, state: State, but: string): State {
+  const next = new Next(cfg, state);
+  state.nodes.forEach(({ s }, n) => {
+    if (s.lock !== null && s.lock.owner !== but) next.node(n).lock = null;
+  });
+  return next.seal();
+}
+
+function delivered(cfg: ModelConfig, state: State, p: number, n: number): State {
+  const next = new Next(cfg, state);
+  const out = state.tenures[p]!.out[n]!;
+  next.deliver(p, n, out, out.held!);
+  return next.seal();
+}
+
+function same(x: State, y: State, p: number): boolean {
+  for (let n = 0; n < x.nodes.length; n++) {
+    if (x.nodes[n]!.a !== y.nodes[n]!.a || x.nodes[n]!.b !== y.nodes[n]!.b) return false;
+    if (x.tenures[p]!.columnA[n] !== y.tenures[p]!.columnA[n] || x.tenures[p]!.columnB[n] !== y.tenures[p]!.columnB[n]) return false;
+  }
+  return x.tenures[p]!.a === y.tenures[p]!.a && x.tenures[p]!.b === y.tenures[p]!.b;
+}

@@ -1,0 +1,547 @@
+// The moves of the model: everything that may happen next in a state, one atomic step each, and what the invariants say about the result.
+// The tenures' part is decided by the production reducer alone (`step`), the nodes' part by the in-memory twin alone (`applyCall`).
+import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
+import type { HeadFacts, Header, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
+import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
+import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/tenure-state.js';
+import { takeFacts } from '../../src/core/protocol/promotion.js';
+import { quorumOf } from '../../src/core/protocol/quorum.js';
+import { admissionSteps, NO_ADMISSION } from './admission.js';
+import {
+  blockOf, chainOf, code, IDENTITY, isAdmitted, NODE_ID, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
+  type ModelConfig, type ModelTenure, type NetCall, type Outstanding, type State, type StoredBlock,
+} from './state.js';
+
+export type MoveKind =
+  | 'start' | 'renew' | 'run' | 'hold' | 'deliver' | 'give up' | 'late run' | 'grace over' | 'produce'
+  | 'expire' | 'wipe' | 'begin' | 'confirm' | 'backfill' | 'send admit' | 'admitted' | 'admit unanswered';
+
+export interface Move {
+  kind: MoveKind;
+  tenure: number;
+  node: number;
+  /** A late call's key; a start's store height; the tenure that a renewal continues. */
+  arg: number;
+}
+
+export type Visit = (move: Move, next: State) => void;
+
+/** Every move that is possible in `state`. Moves that change nothing may be among them. */
+export function forEachMove(cfg: ModelConfig, state: State, visit: Visit): void {
+  starts(cfg, state, visit);
+  for (let tenure = 0; tenure < state.tenures.length; tenure++) tenureMoves(cfg, state, tenure, visit);
+  for (let node = 0; node < cfg.nodes; node++) {
+    lateRuns(cfg, state, node, visit);
+    const { s } = state.nodes[node]!;
+    if (s.lock !== null && state.expiries < cfg.expiries) {
+      const next = new Next(cfg, state);
+      next.expiries += 1;
+      next.node(node).lock = null;
+      visit({ kind: 'expire', tenure: -1, node, arg: 0 }, next.seal());
+    }
+    if (state.wipes < cfg.wipes && isAdmitted(s)) {
+      const next = new Next(cfg, state);
+      next.wipes += 1;
+      next.replaceNode(node, emptyNodeState('run'));
+      visit({ kind: 'wipe', tenure: -1, node, arg: 0 }, next.seal());
+    }
+  }
+}
+
+function starts(cfg: ModelConfig, state: State, visit: Visit): void {
+  if (state.tenures.length >= cfg.tenures) return;
+  const known = agreedHeight(state);
+  for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
+    const next = startTenure(cfg, state, height);
+    if (next) visit({ kind: 'start', tenure: state.tenures.length, node: -1, arg: height }, next);
+  }
+  state.tenures.forEach((m, continued) => {
+    if (!m.renewable) return;
+    const next = renewTenure(cfg, state, continued);
+    if (next) visit({ kind: 'renew', tenure: state.tenures.length, node: -1, arg: continued }, next);
+  });
+}
+
+/** A follower whose store holds everything that is known to be committed up to `height` begins a promotion. */
+export function startTenure(cfg: ModelConfig, state: State, height: number): State | null {
+  return begin(cfg, state, storeUpTo(state, height), undefined);
+}
+
+export function renewTenure(cfg: ModelConfig, state: State, continued: number): State | null {
+  return begin(cfg, state, state.tenures[continued]!.store, continued);
+}
+
+function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], continued: number | undefined): State | null {
+  const votes: { node: number; epoch: number }[] = [];
+  state.nodes.forEach(({ s }, node) => {
+    if (isAdmitted(s) || cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
+  });
+  if (votes.length < quorumOf(cfg.nodes)) return null;
+  const next = new Next(cfg, state);
+  const tenure = state.tenures.length;
+  if (continued !== undefined) next.tenure(continued).renewable = false;
+  const settings = settingsOf(cfg, tenure, continued === undefined ? undefined : ownerOf(continued));
+  next.addTenure({
+    t: newTenure(settings, chainOf(store)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0), ready: 0,
+    renewable: false, admission: NO_ADMISSION, a: 0, b: 0, columnA: [], columnB: [],
+  });
+  next.step(tenure, { type: 'start', now: 0, votes });
+  return next.seal();
+}
+
+export function agreedHeight(state: State): number {
+  let height = 0;
+  while (height < state.agreed.length && state.agreed[height] !== '') height++;
+  return height;
+}
+
+/** The committed blocks up to `height` as a follower has them: the epoch is known where q copies bear it now. */
+function storeUpTo(state: State, height: number): StoredBlock[] {
+  const store: StoredBlock[] = [];
+  for (let h = 1; h <= height; h++) {
+    const hash = state.agreed[h - 1]!;
+    const parent = h === 1 ? GENESIS : state.agreed[h - 2]!;
+    const epochs = state.nodes.map(({ s }) => s.entries.find((entry) => entry.height === h && entry.hash === hash)?.epoch ?? 0);
+    const epoch = epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(state.nodes.length)) ?? 0;
+    store.push({ ...blockOf(hash.charCodeAt(0) - 49, h, parent), epoch });
+  }
+  return store;
+}
+
+function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visit): void {
+  const m = state.tenures[tenure]!;
+  const { t } = m;
+  if (t.phase === 'ended') return;
+  if (t.graceUntil !== Infinity) {
+    const next = new Next(cfg, state);
+    next.step(tenure, { type: 'tick', now: 1 });
+    visit({ kind: 'grace over', tenure, node: -1, arg: 0 }, next.seal());
+  }
+  if (m.ready > 0 && m.admission.stage !== 2) {
+    const next = new Next(cfg, state);
+    next.produce(tenure);
+    visit({ kind: 'produce', tenure, node: -1, arg: m.ready }, next.seal());
+  }
+  for (let node = 0; node < cfg.nodes; node++) {
+    const out = m.out[node];
+    if (!out) continue;
+    if (out.held) {
+      const next = new Next(cfg, state);
+      next.deliver(tenure, node, out, out.held);
+      visit({ kind: 'deliver', tenure, node, arg: 0 }, next.seal());
+    } else {
+      const next = runAndAnswer(cfg, state, tenure, node, out, true);
+      if (next) visit({ kind: 'run', tenure, node, arg: 0 }, next);
+      if (cfg.heldReplies) {
+        const held = new Next(cfg, state);
+        const reply = held.execute(node, out);
+        held.tenure(tenure).out[node] = { ...out, held: reply };
+        visit({ kind: 'hold', tenure, node, arg: 0 }, held.seal());
+      }
+    }
+    giveUp(cfg, state, tenure, node, out, visit);
+  }
+  for (const next of admissionMoves(cfg, state, tenure)) visit(next.move, next.state);
+}
+
+/** Runs a call and hands its reply over at once. */
+export function runAndAnswer(
+  cfg: ModelConfig, state: State, tenure: number, node: number, out: Outstanding, skipRefusedPromotion: boolean,
+): State | null {
+  const next = new Next(cfg, state);
+  const reply = next.execute(node, out);
+  if (skipRefusedPromotion && out.call?.script === 'promote_leader' && reply.outcome === 'refused') return null;
+  next.deliver(tenure, node, out, reply);
+  return next.seal();
+}
+
+function giveUp(cfg: ModelConfig, state: State, tenure: number, node: number, out: Outstanding, visit: Visit): void {
+  if (state.giveUps >= cfg.giveUps) return;
+  const { t } = state.tenures[tenure]!;
+  const kind = t.nodes[node]!.busy!.kind;
+  if (kind === 'inspect') return; // asked again at once: nothing would differ
+  if (kind === 'read' && t.nodes[node]!.failures > 0) return;
+  const next = new Next(cfg, state);
+  next.giveUps += 1;
+  let waiting: Outstanding | null | undefined = out;
+  const wide = cfg.twist === 'wide-claim' && kind === 'promote' && t.phase === 'promoting' && isAdmitted(state.nodes[node]!.s);
+  if (wide) {
+    const incarnation = state.nodes[node]!.s.record!.incarnation;
+    next.deliver(tenure, node, out, { outcome: 'accepted', incarnation, value: { epoch: 0 } });
+  } else {
+    do {
+      next.deliver(tenure, node, waiting, { outcome: 'unknown', step: 'reply', cause: 'lost' });
+      waiting = next.peek(tenure).out[node];
+    } while (waiting?.call?.script === 'claim' && waiting.call.acquireTtlMs === undefined && kind === 'claim');
+  }
+  visit({ kind: 'give up', tenure, node, arg: 0 }, next.seal());
+}
+
+function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit): void {
+  if (state.strays >= cfg.strays) return;
+  for (const { tenure, key, call } of state.nets[node]!.calls) {
+    if (call.script === 'promote_leader' && !mayPromote(cfg, state.nodes[node]!.s, call)) continue;
+    const next = new Next(cfg, state);
+    next.apply(node, call);
+    const sealed = next.seal();
+    const before = state.nodes[node]!;
+    const after = sealed.nodes[node]!;
+    if (before.a === after.a && before.b === after.b) continue;
+    sealed.strays += 1;
+    visit({ kind: 'late run', tenure, node, arg: key }, sealed);
+  }
+}
+
+function mayPromote(cfg: ModelConfig, s: MemoryNodeState, call: Extract<NodeCall, { script: 'promote_leader' }>): boolean {
+  return cfg.mutant.repeatPromotionAtAnyEpoch === true || s.epoch === call.expectedEpoch;
+}
+
+export function admissionMoves(cfg: ModelConfig, state: State, tenure: number): { move: Move; state: State }[] {
+  const { admission } = state.tenures[tenure]!;
+  const moves: { move: Move; state: State }[] = [];
+  if (admission.stage === 2) {
+    const call = admitCall(state, tenure);
+    if (call) {
+      const next = new Next(cfg, state);
+      const reply = next.apply(admission.node, call.call);
+      const m = next.tenure(tenure);
+      m.admission = { ...admission, stage: 0, node: -1 };
+      if (reply.outcome === 'accepted') {
+        const track = m.t.nodes[admission.node]!;
+        track.busy = null;
+        m.out[admission.node] = null;
+        takeFacts(m.t, admission.node, reply.value as HeadFacts);
+        track.incarnation = reply.incarnation;
+        track.standing = 'ours';
+      }
+      next.step(tenure, { type: 'tick', now: 0 });
+      moves.push({ move: { kind: 'admitted', tenure, node: admission.node, arg: 0 }, state: next.seal() });
+    }
+    const next = new Next(cfg, state);
+    next.tenure(tenure).admission = { ...admission, stage: 0, node: -1 };
+    moves.push({ move: { kind: 'admit unanswered', tenure, node: admission.node, arg: 0 }, state: next.seal() });
+    return moves;
+  }
+  for (const { step: what, node, call } of admissionSteps(cfg, state, tenure)) {
+    const next = new Next(cfg, state);
+    const m = next.tenure(tenure);
+    if (what === 'admit') {
+      m.admission = { ...admission, stage: 2 };
+      next.send(node, { tenure, key: keyOf(tenure, call), call });
+    } else {
+      const reply = next.apply(node, call);
+      if (reply.outcome !== 'accepted') continue;
+      if (what === 'begin') m.admission = { node, stage: 1, attempts: admission.attempts + 1, confirmed: 0 };
+      if (what === 'confirm') m.admission = { ...admission, confirmed: admission.confirmed | (1 << node) };
+    }
+    moves.push({ move: { kind: what === 'admit' ? 'send admit' : what, tenure, node, arg: 0 }, state: next.seal() });
+  }
+  return moves;
+}
+
+function admitCall(state: State, tenure: number): NetCall | undefined {
+  return state.nets[state.tenures[tenure]!.admission.node]!.calls.find((sent) => sent.tenure === tenure && sent.call.script === 'admit');
+}
+
+// --- building the next state --------------------------------------------------------------------------------------------------
+
+const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5 };
+
+function keyOf(tenure: number, call: NodeCall): number {
+  let rest = 0;
+  switch (call.script) {
+    case 'promote_leader': rest = call.expectedEpoch; break;
+    case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
+    case 'write_block': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
+    case 'admit': rest = code(call.headHash) * 8 + call.nonce.charCodeAt(3) - 48; break;
+    default: break;
+  }
+  return (tenure * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
+}
+
+export class Next {
+  wipes: number;
+  expiries: number;
+  giveUps: number;
+  private violation = '';
+  private readonly nodes: State['nodes'];
+  private readonly nets: State['nets'];
+  private readonly tenures: State['tenures'];
+  private agreed: string[];
+  private readonly fresh: (MemoryNodeState | null)[];
+  private readonly sent: NetCall[][] = [];
+  private readonly changed: (ModelTenure | null)[];
+  private mayFall = new Set<number>();
+
+  constructor(private readonly cfg: ModelConfig, private readonly from: State) {
+    this.wipes = from.wipes;
+    this.expiries = from.expiries;
+    this.giveUps = from.giveUps;
+    this.nodes = from.nodes.slice();
+    this.nets = from.nets.slice();
+    this.tenures = from.tenures.slice();
+    this.agreed = from.agreed;
+    this.fresh = new Array<null>(cfg.nodes).fill(null);
+    this.changed = new Array<null>(from.tenures.length).fill(null);
+  }
+
+  node(n: number): MemoryNodeState {
+    return (this.fresh[n] ??= cloneNodeState(this.nodes[n]!.s));
+  }
+
+  replaceNode(n: number, s: MemoryNodeState): void {
+    this.fresh[n] = s;
+    this.mayFall.add(n);
+  }
+
+  peek(p: number): ModelTenure {
+    return this.changed[p] ?? this.tenures[p]!;
+  }
+
+  tenure(p: number): ModelTenure {
+    let m = this.changed[p];
+    if (!m) {
+      const old = this.tenures[p]!;
+      m = { ...old, t: cloneTenure(old.t), out: old.out.slice(), store: old.store.slice(), columnA: [], columnB: [] };
+      this.changed[p] = m;
+    }
+    return m;
+  }
+
+  addTenure(m: ModelTenure): void {
+    this.tenures.push(m);
+    this.changed.push(m);
+  }
+
+  send(n: number, sent: NetCall): void {
+    (this.sent[n] ??= []).push(sent);
+  }
+
+  /** One script on one node; a lock in the way of a promotion has expired (reduction 4). */
+  apply(n: number, call: NodeCall): NodeReply<unknown> {
+    const s = this.node(n);
+    if (call.script === 'promote_leader' && s.lock !== null && s.lock.owner !== call.previousOwner) s.lock = null;
+    if (call.script === 'claim' && this.cfg.twist === 'plain-read') {
+      const r = s.record;
+      if (r === null) return { outcome: 'refused', reason: 'NOT_ADMITTED', detail: {} };
+      const { head, headEpoch, headHash, floor, floorHash } = r;
+      if (call.acquireTtlMs === undefined) return { outcome: 'accepted', incarnation: r.incarnation, value: { head, headEpoch, headHash, floor, floorHash } };
+    }
+    if (call.script === 'admit') this.mayFall.add(n);
+    const toSend = this.cfg.twist === 'wide-claim' && call.script === 'claim' ? { ...call, acquireTtlMs: Infinity } : call;
+    return applyCall(s, toSend, IDENTITY, NODE_ID, 0, this.cfg.mutant);
+  }
+
+  execute(n: number, out: Outstanding): NodeReply<unknown> {
+    if (out.call?.script === 'inspect') return applyCall(this.nodes[n]!.s, out.call, IDENTITY, NODE_ID, 0, this.cfg.mutant);
+    if (out.kind !== 'read') return this.apply(n, out.call!);
+    const { s } = this.nodes[n]!;
+    const value = applyRead(s, { from: out.from, to: out.to, limit: 1000, data: true });
+    return { outcome: 'accepted', incarnation: s.record?.incarnation ?? '', value };
+  }
+
+  deliver(p: number, n: number, out: Outstanding, reply: NodeReply<unknown>): void {
+    this.tenure(p).out[n] = null;
+    if (out.kind === 'read') this.step(p, { type: 'read', now: 0, node: n, id: out.id, reply: reply as never });
+    else if (out.kind === 'backfill') {
+      const { block } = out.call as Extract<NodeCall, { script: 'write_block' }>;
+      this.step(p, { type: 'backfilled', now: 0, node: n, id: out.id, replies: [reply as never], from: [block as Header] });
+    } else this.step(p, { type: 'reply', now: 0, node: n, id: out.id, reply });
+  }
+
+  /** The producer answers. */
+  produce(p: number): void {
+    const m = this.tenure(p);
+    const height = m.ready;
+    m.ready = 0;
+    this.step(p, { type: 'proposal', now: 0, block: blockOf(p, height, m.t.committed.hash) });
+  }
+
+  step(p: number, event: TenureEvent): void {
+    const m = this.tenure(p);
+    const events = [event];
+    for (let i = 0; i < events.length; i++) {
+      const effects = step(m.t, events[i]!, chainOf(m.store));
+      for (const effect of effects) this.perform(p, m, effect, events);
+    }
+    const { phase, epoch } = m.t;
+    if (m.claimedEpoch === 0 && (phase === 'adopting' || phase === 'settling' || phase === 'leading')) {
+      m.claimedEpoch = epoch;
+      this.tenures.forEach((_, q) => {
+        if (q !== p && this.peek(q).claimedEpoch === epoch) this.violate(`I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${epoch}`);
+      });
+      if (epoch <= m.mustExceed) this.violate(`I1: tenure ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began has ${m.mustExceed}`);
+      m.mustExceed = 0;
+    }
+  }
+
+  private perform(p: number, m: ModelTenure, effect: Effect, events: TenureEvent[]): void {
+    const { t } = m;
+    switch (effect.type) {
+      case 'call':
+        return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'call', key: keyOf(p, effect.call), call: effect.call, from: 0, to: 0 });
+      case 'backfill': {
+        const block = m.store[effect.from - 1];
+        if (!block) return this.violate(`tenure ${p + 1} wants to backfill height ${effect.from}, its store ends at ${m.store.length}`);
+        const entryEpoch = effect.stampOwnEpoch || block.epoch === 0 ? t.epoch : block.epoch;
+        const call: NodeCall = { script: 'write_block', owner: t.settings.owner, epoch: t.epoch, ttlMs: Infinity, mode: 'repair', block, entryEpoch };
+        return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'backfill', key: keyOf(p, call), call, from: effect.from, to: effect.to });
+      }
+      case 'read':
+        m.out[effect.node] = { id: effect.id, kind: 'read', key: effect.from * 16 + effect.to, from: effect.from, to: effect.to };
+        return;
+      case 'load':
+        events.push({ type: 'proposal', now: 0, block: m.store[effect.height - 1]! });
+        return;
+      case 'adopted':
+        for (const block of effect.blocks) {
+          m.store.push({ ...block, epoch: 0 });
+          this.agree(block.height, block.hash, `tenure ${p + 1}, from below the head it claimed,`);
+        }
+        return;
+      case 'ready':
+        if (effect.height > this.cfg.heights) return;
+        if (this.cfg.lazyProposals) m.ready = effect.height;
+        else events.push({ type: 'proposal', now: 0, block: blockOf(p, effect.height, effect.parent) });
+        return;
+      case 'committed':
+        if (effect.block.height === m.store.length + 1) m.store.push({ ...effect.block, epoch: effect.epoch });
+        this.agree(effect.block.height, effect.block.hash, `tenure ${p + 1}`);
+        return;
+      case 'alarm':
+        return this.violate(`tenure ${p + 1} raises ${effect.code}: ${effect.reason}`);
+      case 'ended':
+        m.out.fill(null);
+        m.ready = 0;
+        m.mustExceed = 0;
+        m.admission = NO_ADMISSION;
+        m.renewable = effect.end.code === 'RENEW';
+        if (!ORDINARY_ENDS.has(effect.end.code)) this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
+        return;
+      case 'leading':
+      case 'request':
+      case 'node':
+    }
+  }
+
+  private outgoing(p: number, m: ModelTenure, n: number, out: Outstanding): void {
+    m.out[n] = out;
+    const call = out.call!;
+    if (call.script !== 'inspect') this.send(n, { tenure: p, key: out.key, call });
+  }
+
+  violate(why: string): void {
+    if (this.violation === '') this.violation = why;
+  }
+
+  agree(height: number, hash: string, who: string): void {
+    const known = this.agreed[height - 1];
+    if (known === hash) return;
+    if (known) return this.violate(`I4: FORK at height ${height}: ${who} takes ${hash} as committed, ${known} was`);
+    if (this.agreed === this.from.agreed) this.agreed = this.agreed.slice();
+    this.agreed[height - 1] = hash;
+  }
+
+  /** Closes the state: fingerprints, the network without its dead calls, a reader's look, the invariants of nodes. */
+  seal(): State {
+    const { cfg, nodes } = this;
+    let touched = false;
+    for (let n = 0; n < cfg.nodes; n++) {
+      const s = this.fresh[n];
+      if (!s) continue;
+      touched = true;
+      const before = nodes[n]!.s;
+      nodes[n] = sealNode(s);
+      this.checkNode(n, before, s);
+    }
+    const fallible = this.wipes < cfg.wipes || nodes.some(({ s }) => !isAdmitted(s));
+    for (let n = 0; n < cfg.nodes; n++) {
+      const added = this.sent[n];
+      if (!this.fresh[n] && !added && fallible) continue;
+      const { s } = nodes[n]!;
+      const old = this.nets[n]!.calls;
+      let calls = fallible ? old : old.filter(({ call }) => mayMatter(s, call, cfg));
+      for (const one of added ?? []) {
+        if ((fallible || mayMatter(s, one.call, cfg)) && !calls.some(({ key }) => key === one.key)) calls = [...calls, one];
+      }
+      if (calls !== old && (calls.length !== old.length || added)) this.nets[n] = sealNetwork(calls);
+    }
+    for (let p = 0; p < this.changed.length; p++) {
+      const m = this.changed[p];
+      if (!m) continue;
+      sealTenure(m);
+      this.tenures[p] = m;
+    }
+    if (touched) this.look();
+    return {
+      nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, expiries: this.expiries,
+      strays: this.from.strays, giveUps: this.giveUps, violation: this.violation,
+    };
+  }
+
+  private checkNode(n: number, before: MemoryNodeState, s: MemoryNodeState): void {
+    if (!this.mayFall.has(n) && (s.epoch ?? 0) < (before.epoch ?? 0)) this.violate(`I3: the epoch of node ${n + 1} fell from ${before.epoch} to ${s.epoch}`);
+    const r = s.record;
+    if (r === null) return;
+    if (s.entries.length !== r.head - r.floor) this.violate(`I6: node ${n + 1} holds ${s.entries.length} entries, its record says ${r.floor}…${r.head}`);
+    for (let i = 0; i < s.entries.length; i++) {
+      const entry = s.entries[i]!;
+      const parent = i === 0 ? r.floorHash : s.entries[i - 1]!.hash;
+      if (entry.height !== r.floor + i + 1 || entry.parent !== parent) this.violate(`I6: node ${n + 1}, entry ${i + 1} does not follow the one below`);
+      for (let k = 0; k < this.nodes.length; k++) {
+        const other = k === n ? undefined : this.nodes[k]!.s.entries[i];
+        if (other && other.epoch === entry.epoch && other.hash !== entry.hash) {
+          this.violate(`I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${other.hash}`);
+        }
+      }
+    }
+  }
+
+  /** A reader that sees all nodes at once: what it takes as committed (section 7). */
+  private look(): void {
+    const { nodes, cfg } = this;
+    for (let height = 1; height <= this.agreed.length; height++) {
+      for (let n = 0; n < nodes.length; n++) {
+        const { s } = nodes[n]!;
+        if (!isAdmitted(s)) continue;
+        const entry = s.entries[height - 1];
+        if (!entry) continue;
+        if (s.entries[height]) {
+          this.agree(height, entry.hash, 'a reader, by the entry above it,');
+          continue;
+        }
+        let copies = 0;
+        for (const other of nodes) {
+          const copy = isAdmitted(other.s) ? other.s.entries[height - 1] : undefined;
+          if (copy && copy.hash === entry.hash && (cfg.twist === 'mixed-epochs' || copy.epoch === entry.epoch)) copies++;
+        }
+        if (copies >= quorumOf(nodes.length)) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
+      }
+    }
+  }
+}
+
+const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW']);
+
+/** Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from here. */
+function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolean {
+  if (cfg.mutant !== NO_MUTANT && Object.keys(cfg.mutant).length > 0) return true;
+  const epoch = s.epoch ?? 0;
+  const claimant = s.record!.claimant;
+  switch (call.script) {
+    case 'promote_leader': return call.expectedEpoch >= epoch;
+    case 'claim':
+      if (call.epoch !== epoch) return call.epoch > epoch;
+      return claimant === call.owner && call.acquireTtlMs !== undefined;
+    case 'write_block': {
+      if (call.epoch !== epoch) return call.epoch > epoch;
+      if (claimant !== call.owner) return false;
+      const { head, headHash, headEpoch } = s.record!;
+      const { height } = call.block;
+      return height > head || (height === head && (headHash !== call.block.hash || headEpoch < call.entryEpoch));
+    }
+    default: return false;
+  }
+}
+
+const NO_MUTANT: ModelConfig['mutant'] = {};

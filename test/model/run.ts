@@ -1,0 +1,31 @@
+// npm run model [-- --short] [-- <config name>…]: explores the configurations one after the other; the last line is `<n> states`.
+import { EXHAUSTIVE, SHORT } from './configs.js';
+import { explore, minimised, narrate } from './explore.js';
+
+const args = process.argv.slice(2);
+const short = args.includes('--short');
+const wanted = args.filter((arg) => !arg.startsWith('--'));
+const chosen = [...(short ? SHORT : EXHAUSTIVE)].filter(({ cfg }) => wanted.length === 0 || wanted.includes(cfg.name));
+let total = 0;
+for (const { cfg, limits, bounded } of chosen) {
+  const started = Date.now();
+  const result = explore(cfg, {
+    ...limits,
+    progress: (states, moves, stack) => {
+      const s = (Date.now() - started) / 1000;
+      process.stdout.write(`  ${cfg.name}: ${states} states, ${moves} moves, ${Math.round(states / s)} states/s, stack ${stack}, ${Math.round(process.memoryUsage().rss / 2 ** 20)} MiB\n`);
+    },
+  });
+  total += result.states;
+  const s = ((Date.now() - started) / 1000).toFixed(1);
+  process.stdout.write(
+    `${cfg.name}: ${result.states} states ${result.complete ? '(all)' : '(not all)'}, ${result.moves} moves, deepest ${result.deepest}, `
+    + `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} tenures=${cfg.tenures} heights=${cfg.heights} wipes=${cfg.wipes} `
+    + `expiries=${cfg.expiries} strays=${cfg.strays} giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
+  );
+  if (result.finding) {
+    process.stdout.write(`VIOLATION in ${cfg.name}\n${narrate(cfg, minimised(cfg, result.finding))}\n${total} states\n`);
+    process.exit(1);
+  }
+}
+process.stdout.write(`${total} states\n`);

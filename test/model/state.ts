@@ -1,0 +1,297 @@
+// One state of the exhaustive model: N nodes (the in-memory twin), the tenures so far (the production reducer's own state), the network,
+// and what anybody has taken as committed. States share what did not change; ids, times and reasons are not part of a state's identity.
+//
+// What is explored, and the reductions (each keeps every violation reachable):
+//  1. The network is the set of calls ever sent to a node: any of them may run at any time, again and again. That is late, doubled and
+//     reordered calls at once. A call drops out when it can never change the node again (epochs only rise, except by losing memory).
+//  2. A reply arrives together with the run of its call, or never: the tenure is told `unknown` at any time, before or after the run.
+//     "Ran, reply lost" is a run on the network's account and then `unknown`. A reply that is merely slow is the same as a tenure that is
+//     slow; the order in which one tenure hears of two nodes matters to it only where a straggler is left behind, which `unknown` and
+//     the grace tick cover. `heldReplies` switches this reduction off, for small spaces.
+//  3. A tenure that pauses, for a moment or for ever, is one that is not scheduled; one whose lease deadline passes is one that pauses for ever.
+//  4. A lock may expire at any moment: a promotion may always take it (the refusal LOCK_HELD is the same to a tenure as no answer).
+//     Beyond that, up to `expiries` locks expire without anybody promoting, so that leaders lose and regain nodes. release_lock is an expiry.
+//  5. The pre-vote names every admitted node with its epoch of that moment: fewer votes are the same as promotions that never ran.
+//  6. A refused promotion is the same to its tenure as an unknown one that did not run.
+//  7. The second and third try of a claim are given up together with the first: in between, nothing differs but the number of tries left.
+//  8. The producer and the local store answer at once (`lazyProposals` lets the producer take its time, as admissions need).
+//  9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Tenures start in the order of their numbers.
+// 10. A tenure that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its term, its store.
+import { newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
+import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
+import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/tenure-state.js';
+import { quorumOf } from '../../src/core/protocol/quorum.js';
+import type { Admission } from './admission.js';
+import { Hasher } from './fingerprints.js';
+
+export const CLUSTER = 'model.1';
+export const GENESIS = 'g';
+export const IDENTITY = { cluster: CLUSTER, genesis: GENESIS };
+
+/** A rule of a tenure or a reader that is broken on purpose; rules of a node are broken by `mutant`. */
+export type Twist =
+  | ''
+  /** The claim only reads: it raises no epoch and asks for no lock. */
+  | 'plain-read'
+  /** A claim goes also to nodes whose promotion was not acknowledged, where the lock is free. */
+  | 'wide-claim'
+  /** A reader adds up copies of a head whatever epochs they bear. */
+  | 'mixed-epochs'
+  /** A node is re-admitted without asking q others whether this tenure still leads. */
+  | 'unconfirmed-admission';
+
+export interface ModelConfig {
+  name: string;
+  nodes: number;
+  tenures: number;
+  /** Blocks are proposed up to this height. */
+  heights: number;
+  wipes: number;
+  /** Locks that expire on their own, see reduction 4. */
+  expiries: number;
+  /** Runs on the network's account that a path may contain; Infinity = no bound. */
+  strays: number;
+  /** Calls that a tenure may give up on; Infinity = no bound. */
+  giveUps: number;
+  /** A follower's store may also be empty when it starts, instead of holding all that is known to be committed. */
+  staleStores: boolean;
+  lazyProposals: boolean;
+  heldReplies: boolean;
+  mutant: Mutant;
+  twist: Twist;
+}
+
+export const BASE: ModelConfig = {
+  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, expiries: 0, strays: Infinity, giveUps: Infinity,
+  staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '',
+};
+
+export interface StoredBlock extends Block {
+  epoch: number;
+}
+
+/** A call that a tenure waits for. */
+export interface Outstanding {
+  id: number;
+  kind: 'call' | 'backfill' | 'read';
+  key: number;
+  /** Not set for reads. */
+  call?: NodeCall;
+  from: number;
+  to: number;
+  /** The reply of a call that has run, on its way back (heldReplies). */
+  held?: NodeReply<unknown>;
+}
+
+export interface NetCall {
+  tenure: number;
+  key: number;
+  call: NodeCall;
+}
+
+export interface ModelNode {
+  s: MemoryNodeState;
+  a: number;
+  b: number;
+}
+
+export interface Network {
+  calls: readonly NetCall[];
+  a: number;
+  b: number;
+}
+
+export interface ModelTenure {
+  t: TenureState;
+  out: (Outstanding | null)[];
+  /** The local store: block h at h−1. */
+  store: StoredBlock[];
+  /** The epoch under which it claimed a quorum; 0 = it has not. */
+  claimedEpoch: number;
+  /** The highest epoch under which a quorum had been claimed when this tenure began: its own must be higher (I1). */
+  mustExceed: number;
+  /** A height the producer was asked for and has not answered (lazyProposals). */
+  ready: number;
+  /** It ended to renew its term, and nobody has followed it yet. */
+  renewable: boolean;
+  admission: Admission;
+  /** Fingerprints: of what concerns no single node, and of what concerns node n. */
+  a: number;
+  b: number;
+  columnA: number[];
+  columnB: number[];
+}
+
+export interface State {
+  nodes: ModelNode[];
+  nets: Network[];
+  tenures: ModelTenure[];
+  /** Per height (from 1): the hash that anybody has taken as committed, or ''. */
+  agreed: string[];
+  wipes: number;
+  expiries: number;
+  strays: number;
+  giveUps: number;
+  violation: string;
+}
+
+export function ownerOf(tenure: number): string {
+  return `s${tenure + 1}/t`;
+}
+
+export function hashOf(tenure: number, height: number): string {
+  return `${tenure + 1}.${height}`;
+}
+
+const EMPTY = new Uint8Array(0);
+const blocks = new Map<string, Block>();
+
+/** Blocks are shared: (tenure, height, parent) names one. */
+export function blockOf(tenure: number, height: number, parent: string): Block {
+  const name = `${tenure}.${height}<${parent}`;
+  let block = blocks.get(name);
+  if (!block) {
+    block = { height, hash: hashOf(tenure, height), parent, timestamp: 0, data: EMPTY };
+    blocks.set(name, block);
+  }
+  return block;
+}
+
+export function settingsOf(cfg: ModelConfig, tenure: number, previousOwner?: string): TenureSettings {
+  return {
+    owner: ownerOf(tenure), ...(previousOwner ? { previousOwner } : {}), nodes: cfg.nodes, quorum: quorumOf(cfg.nodes),
+    ttlMs: Infinity, usableLeaseMs: 1e12, nodeTimeoutMs: 0, graceMs: 1, retryMs: 0, regainMs: 0, renewNotBefore: [], maxAdopt: 1000,
+  };
+}
+
+export function chainOf(store: readonly StoredBlock[]): LocalChain {
+  return {
+    head: () => {
+      const last = store.at(-1);
+      return last ? { height: last.height, hash: last.hash, timestamp: 0 } : { height: 0, hash: GENESIS, timestamp: 0 };
+    },
+    hashAt: (height) => (height === 0 ? GENESIS : store[height - 1]?.hash),
+    trimFor: () => undefined,
+    windowFloor: () => ({ height: 0, hash: GENESIS }),
+  };
+}
+
+export function initialState(cfg: ModelConfig): State {
+  return {
+    nodes: Array.from({ length: cfg.nodes }, () => sealNode(newNodeState('n', CLUSTER, GENESIS, 'run', 'boot'))),
+    nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
+    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, expiries: 0, strays: 0, giveUps: 0, violation: '',
+  };
+}
+
+/** All nodes bear one id, so that they are interchangeable. */
+export const NODE_ID = 'n';
+
+export function isAdmitted(s: MemoryNodeState): boolean {
+  return s.record !== null && s.record.pending === '';
+}
+
+// --- identity -----------------------------------------------------------------------------------------------------------------
+
+const hasher = new Hasher();
+
+/** Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18. */
+export function code(hash: string): number {
+  if (hash === '') return 255;
+  return hash === GENESIS ? 0 : (hash.charCodeAt(0) - 48) * 8 + hash.charCodeAt(2) - 48;
+}
+
+function ownerCode(owner: string | undefined): number {
+  return owner ? owner.charCodeAt(1) - 48 : 0;
+}
+
+function nonceCode(nonce: string): number {
+  if (nonce === '') return 0;
+  return nonce === 'boot' ? 1 : (nonce.charCodeAt(1) - 48) * 8 + nonce.charCodeAt(3) - 48 + 2;
+}
+
+export function sealNode(s: MemoryNodeState): ModelNode {
+  const h = hasher.reset(1);
+  const r = s.record;
+  h.add(ownerCode(s.lock?.owner)).add(s.epoch ?? 255);
+  if (r === null) h.add(99);
+  else {
+    h.add(ownerCode(r.claimant)).add(nonceCode(r.incarnation)).add(nonceCode(r.pending));
+    if (r.pending !== '') h.add(ownerCode(r.pendingOwner)).add(r.pendingEpoch);
+    for (const nonce of r.usedNonces) h.add(nonceCode(nonce) + 100);
+  }
+  for (const entry of s.entries) h.add(entry.epoch).add(code(entry.hash)).add(code(entry.parent) + 1000);
+  h.finish();
+  return { s, a: h.a, b: h.b };
+}
+
+export function sealNetwork(calls: readonly NetCall[]): Network {
+  let a = 0;
+  let b = 0;
+  for (const { key } of calls) { // a sum: the order of calls does not matter
+    hasher.reset(2).add(key).finish();
+    a = (a + hasher.a) | 0;
+    b = (b + hasher.b) | 0;
+  }
+  return { calls, a, b };
+}
+
+const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
+const STANDINGS = { promoting: 1, promoted: 2, ours: 3, out: 4, quarantined: 5 } as const;
+const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, backfill: 7, rebase: 8 } as const;
+
+/** Fills in the fingerprints of a tenure: only what can still make a difference. */
+export function sealTenure(m: ModelTenure): void {
+  const { t } = m;
+  const h = hasher.reset(3);
+  h.add(PHASES[t.phase]).add(m.claimedEpoch).add(m.mustExceed).add(m.renewable ? 1 : 0);
+  if (t.phase === 'ended') {
+    if (m.renewable) for (const block of m.store) h.add(code(block.hash)).add(block.epoch);
+    h.finish();
+    m.a = h.a;
+    m.b = h.b;
+    for (let n = 0; n < m.out.length; n++) m.columnA[n] = m.columnB[n] = 0;
+    return;
+  }
+  h.add(ownerCode(t.settings.previousOwner)).add(t.epoch).add(t.graceUntil === Infinity ? 0 : 1).add(m.ready);
+  h.add(t.committed.height).add(code(t.committed.hash)).add(t.phase === 'settling' ? t.settleTo : 0);
+  h.add(t.inflight ? code(t.inflight.block.hash) * 2 + (t.inflight.repair ? 1 : 0) : 254);
+  if (t.adopt) {
+    h.add(t.adopt.height + 50);
+    for (const candidate of t.adopt.candidates) h.add(code(candidate.hash)).add(candidate.epoch === Infinity ? 253 : candidate.epoch);
+  }
+  for (const block of m.store) h.add(code(block.hash)).add(block.epoch + 300);
+  h.add(m.admission.stage * 8 + m.admission.attempts);
+  h.finish();
+  m.a = h.a;
+  m.b = h.b;
+  for (let n = 0; n < m.out.length; n++) {
+    const track = t.nodes[n]!;
+    const c = hasher.reset(4);
+    c.add(STANDINGS[track.standing]).add(t.phase === 'promoting' ? track.promotedEpoch : 0);
+    c.add((track.fenced ? 1 : 0) + (track.wantsRenewal ? 2 : 0) + (t.inflight && t.inflight.ackedAt[n]! >= 0 ? 4 : 0));
+    const out = m.out[n];
+    if (track.busy) c.add(KINDS[track.busy.kind]).add(out ? out.key : 77);
+    if (out?.held) c.add(replyCode(out.held));
+    if (track.standing === 'ours' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
+    if (track.standing === 'ours') {
+      c.add(track.head).add(code(track.headHash)).add(track.stampOwnEpoch ? 1 : 0);
+      if (t.phase === 'claiming' || t.phase === 'adopting') c.add(track.headEpoch + 20);
+    }
+    if (t.phase === 'adopting') {
+      c.add(track.failures);
+      t.adopt?.candidates.forEach((candidate, i) => c.add(candidate.nodes.includes(n) ? i + 600 : 599));
+    }
+    if (m.admission.stage > 0) c.add((m.admission.node === n ? 1 : 0) + ((m.admission.confirmed >> n) & 1) * 2);
+    c.finish();
+    m.columnA[n] = c.a;
+    m.columnB[n] = c.b;
+  }
+}
+
+function replyCode(reply: NodeReply<unknown>): number {
+  const text = JSON.stringify(reply);
+  let h = 0;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h, 31) + text.charCodeAt(i) | 0;
+  return h;
+}
