@@ -100,6 +100,8 @@ export interface ProduceRequest {
 /** Makes the content of blocks. `produce` rejects with a SeqError when the producer failed: that ends the tenure, never the chain. */
 export interface Producer {
   readonly name: string;
+  /** True when `produce` for H+1 may only be asked after `committed` for H was acknowledged (a state machine that must be warm). */
+  readonly needsChain?: boolean;
   ready(): { ready: true } | { ready: false; why: string };
   /** `taken`: how many of request.items (from the front) are in the block. */
   produce(request: ProduceRequest): Promise<{ data: Uint8Array; taken: number }>;

@@ -1,0 +1,244 @@
+// Following (docs/PROTOCOL.md section 7): tails every node, applies what is proven committed, in order, and says when the lease has ended.
+// Arrivals are the heartbeat; the failure detector only decides who tries when (I9). Never counts a node that has not shown, on the very
+// connection its entries came over, that it is admitted (I7).
+import type { Clock, NodePort, Random } from '../ports.js';
+import { committedPrefix, type LedgerAnomaly } from '../protocol/ledger.js';
+import type { Block, Entry, Epoch, Hash, Height } from '../protocol/words.js';
+import { admittedViews, look, untilFreeMs, type Look } from './look.js';
+
+export interface FollowerOptions {
+  nodes: readonly NodePort[];
+  quorum: number;
+  ttlMs: number;
+  nodeTimeoutMs: number;
+  pollMs: number;
+  pollJitterMs: number;
+  /** Entries read from one node at a time. */
+  readLimit: number;
+  clock: Clock;
+  random: Random;
+  /** The local store's head. */
+  head(): { height: Height; hash: Hash };
+  /** Takes the next committed block; resolves when more may come (back-pressure). */
+  apply(block: Block, epoch: Epoch): Promise<void> | undefined;
+  /** After every look: the orchestrator decides whether to promote. */
+  onLook(seen: Look): void;
+  onAnomaly(anomaly: LedgerAnomaly): void;
+}
+
+interface View {
+  admitted: boolean;
+  incarnation: string;
+  generation: number;
+  entries: Map<string, Entry>;
+  lastId: string;
+  /** Wakes the tail loop when the view changed. */
+  changed: () => void;
+}
+
+export class Follower {
+  private active = false;
+  private life = 0;
+  private views: View[] = [];
+  private stopHints: (() => void)[] = [];
+  private cancelPoll: () => void = () => {};
+  private cancelLease: () => void = () => {};
+  private looking: Promise<void> | null = null;
+  private lookAgain = false;
+  private applying = false;
+
+  constructor(private readonly options: FollowerOptions) {}
+
+  start(): void {
+    if (this.active) return;
+    this.active = true;
+    this.life++;
+    this.views = this.options.nodes.map(() => ({ admitted: false, incarnation: '', generation: -1, entries: new Map(), lastId: '', changed: () => {} }));
+    this.stopHints = this.options.nodes.map((node) => node.onHint((hint) => {
+      if (hint === 'released') void this.lookNow();
+    }));
+    this.options.nodes.forEach((_, i) => void this.tail(i, this.life));
+    void this.lookNow();
+  }
+
+  stop(): void {
+    this.active = false;
+    this.cancelPoll();
+    this.cancelLease();
+    for (const stop of this.stopHints) stop();
+    for (const view of this.views) view.changed();
+  }
+
+  /** Inspects all nodes and tells the orchestrator; looks that are asked for meanwhile are one more look. */
+  async lookNow(): Promise<void> {
+    if (this.looking) {
+      this.lookAgain = true;
+      return this.looking;
+    }
+    this.looking = this.lookOnce().finally(() => {
+      this.looking = null;
+      if (this.lookAgain && this.active) {
+        this.lookAgain = false;
+        void this.lookNow();
+      }
+    });
+    return this.looking;
+  }
+
+  /** Looks again after `ms`, unless something else makes it look earlier. */
+  lookAfter(ms: number): void {
+    this.armLease(this.options.clock.now() + ms);
+  }
+
+  private async lookOnce(): Promise<void> {
+    if (!this.active) return;
+    const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
+    this.cancelPoll();
+    // The generation before the question: an answer that came over a newer connection is only believed by the next look.
+    const generations = nodes.map((node) => node.connectionGeneration);
+    const seen = await look(nodes, quorum, nodeTimeoutMs, clock);
+    if (!this.active) return;
+    this.cancelPoll = clock.after(pollMs + random.unit() * pollJitterMs, () => void this.lookNow());
+    seen.replies.forEach((reply, i) => {
+      if (reply) this.noteAdmission(i, reply.outcome === 'accepted' ? reply.value : null, generations[i]!);
+    });
+    const freeMs = untilFreeMs(seen, quorum, ttlMs);
+    if (freeMs > 0) this.armLease(clock.now() + freeMs + 1);
+    this.advance();
+    this.options.onLook(seen);
+  }
+
+  private noteAdmission(i: number, view: { admission: string; incarnation: string; head: number; headEpoch: number; headHash: string; floor: number } | null, generation: number): void {
+    const known = this.views[i]!;
+    const admitted = view?.admission === 'admitted' && this.options.nodes[i]!.connectionGeneration === generation;
+    if (view && (view.incarnation !== known.incarnation || generation !== known.generation)) {
+      known.entries.clear(); // another memory, or another connection: what was read before proves nothing about it
+      known.lastId = '';
+    } else if (view && view.head > Math.max(view.floor, this.options.head().height) && known.lastId !== '') {
+      // A backfilled id may be lower than one that was superseded: a head that should have been read and is not there is read again.
+      const read = [...known.entries.values()];
+      if (!read.some((entry) => entry.height === view.head && entry.hash === view.headHash) && read.some((entry) => entry.height >= view.head)) {
+        known.entries.clear();
+        known.lastId = '';
+      }
+    }
+    if (view) {
+      known.incarnation = view.incarnation;
+      known.generation = generation;
+    }
+    if (known.admitted !== admitted) {
+      known.admitted = admitted;
+      known.changed();
+    }
+  }
+
+  private async tail(i: number, life: number): Promise<void> {
+    const { nodes, readLimit, pollMs, ttlMs, clock } = this.options;
+    const node = nodes[i]!;
+    const view = this.views[i]!;
+    const here = () => this.active && this.life === life;
+    while (here()) {
+      if (!view.admitted || view.entries.size >= 2 * readLimit) {
+        await this.viewChange(view, pollMs);
+        this.forget(view);
+        continue;
+      }
+      const after = view.lastId;
+      const reply = await node.tail(after || `${this.options.head().height + 1}-0`, Math.min(pollMs, ttlMs), readLimit);
+      if (!here()) return;
+      if (node.connectionGeneration !== view.generation) {
+        view.admitted = false; // the connection was lost meanwhile: only a new look can say whose memory this is
+        void this.lookNow();
+        continue;
+      }
+      if (reply.outcome !== 'accepted') {
+        await this.viewChange(view, pollMs);
+        continue;
+      }
+      if (reply.value.lastId === '') continue;
+      if (view.lastId === after) view.lastId = reply.value.lastId; // otherwise it was sent back to the start meanwhile
+      for (const entry of reply.value.entries) view.entries.set(`${entry.height}-${entry.epoch}`, entry);
+      if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1); // only an accepted write renews the lease (I8)
+      this.advance();
+    }
+  }
+
+  /** Applies everything that is proven; one at a time, so that back-pressure holds. */
+  private advance(): void {
+    if (this.applying) return;
+    this.applying = true;
+    void this.applyAll().finally(() => (this.applying = false));
+  }
+
+  private async applyAll(): Promise<void> {
+    for (;;) {
+      if (!this.active) return;
+      const { nodes, head } = this.options;
+      const followed = this.views.map((view, i) => ({ id: nodes[i]!.id, admitted: view.admitted, entries: [...view.entries.values()] }));
+      const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
+      for (const next of committed) {
+        const entry = this.entryOf(next.height, next.hash);
+        if (!entry?.data) return;
+        const { height, hash, parent, timestamp, data } = entry;
+        const applied = this.options.apply({ height, hash, parent, timestamp, data }, next.epoch);
+        if (applied) await applied;
+        if (!this.active) return;
+      }
+      for (const view of this.views) this.forget(view);
+      if (committed.length === 0) {
+        for (const anomaly of anomalies) this.options.onAnomaly(anomaly);
+        return;
+      }
+    }
+  }
+
+  private entryOf(height: Height, hash: Hash): Entry | undefined {
+    for (const view of this.views) {
+      if (!view.admitted) continue;
+      for (const entry of view.entries.values()) if (entry.height === height && entry.hash === hash) return entry;
+    }
+    return undefined;
+  }
+
+  private forget(view: View): void {
+    const { height } = this.options.head();
+    let removed = false;
+    for (const [id, entry] of view.entries) {
+      if (entry.height <= height) {
+        view.entries.delete(id);
+        removed = true;
+      }
+    }
+    if (removed) view.changed();
+  }
+
+  private viewChange(view: View, limitMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const finish = () => {
+        cancel();
+        view.changed = () => {};
+        resolve();
+      };
+      const cancel = this.options.clock.after(limitMs, finish);
+      view.changed = finish;
+    });
+  }
+
+  private armLease(at: number): void {
+    this.cancelLease();
+    this.cancelLease = this.options.clock.after(Math.max(0, at - this.options.clock.now()), () => {
+        void this.lookNow();
+    });
+  }
+}
+
+/** The greatest head and floor among admitted nodes that answered. */
+export function seenHeads(seen: Look): { head: Height; floor: Height } {
+  let head = 0;
+  let floor = Infinity;
+  for (const view of admittedViews(seen)) {
+    head = Math.max(head, view.head);
+    floor = Math.min(floor, view.floor);
+  }
+  return { head, floor: floor === Infinity ? 0 : floor };
+}

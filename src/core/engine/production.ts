@@ -1,0 +1,109 @@
+// When a leader asks its producer for a block, and what becomes of the answer (docs/PROTOCOL.md section 6.1 and 6.8): one block each blockTime,
+// empty ones too, because work is the heartbeat (I8); at once when there is work and `eager`. One block is in the making at a time.
+import { makeBlock } from '../chain/block.js';
+import { SeqError } from '../errors.js';
+import type { Clock, Producer } from '../ports.js';
+import type { Block, Hash, Height } from '../protocol/words.js';
+import type { Inbox } from './inbox.js';
+import type { TenureDriver } from './tenure-driver.js';
+
+const MAX_ITEMS = 16_384;
+
+export interface ProductionOptions {
+  producer: Producer;
+  inbox: Inbox;
+  clock: Clock;
+  blockTimeMs: number;
+  nodeTimeoutMs: number;
+  eager: boolean;
+  maxBlockBytes: number;
+  /** Bytes of items that fit into one block. */
+  maxItemsBytes: number;
+  parentTimestamp(): number;
+  /** Resolves when the pipeline behind commits has room (and, for a producer that needs the chain, has told it everything). */
+  caughtUp(): Promise<void> | undefined;
+  onProposed(block: Block, items: number): void;
+}
+
+export class Production {
+  private wanted: { driver: TenureDriver; height: Height; parent: Hash } | null = null;
+  private making = false;
+  private lastAt = -Infinity;
+  private cancelTimer: () => void = () => {};
+
+  constructor(private readonly options: ProductionOptions) {
+    options.inbox.onWork(() => {
+      if (options.eager && this.wanted && !this.making) this.schedule();
+    });
+  }
+
+  /** The tenure is ready for this height; any earlier wish is void. */
+  ready(driver: TenureDriver, height: Height, parent: Hash): void {
+    this.wanted = { driver, height, parent };
+    this.schedule();
+  }
+
+  /** The tenure is gone: a block in the making is dropped when it comes. */
+  stop(): void {
+    this.wanted = null;
+    this.cancelTimer();
+  }
+
+  private schedule(): void {
+    this.cancelTimer();
+    if (!this.wanted || this.making) return;
+    const { clock, blockTimeMs, eager, inbox } = this.options;
+    const dueInMs = eager && inbox.queued > 0 ? 0 : this.lastAt + blockTimeMs - clock.now();
+    if (dueInMs <= 0) void this.make();
+    else this.cancelTimer = clock.after(dueInMs, () => void this.make());
+  }
+
+  private async make(): Promise<void> {
+    const { clock, producer, inbox, nodeTimeoutMs } = this.options;
+    const wanted = this.wanted;
+    if (!wanted || this.making) return;
+    this.making = true;
+    try {
+      const waiting = this.options.caughtUp();
+      if (waiting) await waiting;
+      if (this.wanted !== wanted) return;
+      this.lastAt = clock.now();
+      const { driver, height, parent } = wanted;
+      const items = inbox.peek(this.options.maxItemsBytes, MAX_ITEMS);
+      const deadlineMs = Math.max(1, driver.leaseMs() - nodeTimeoutMs);
+      const { data, taken } = await this.within(deadlineMs, producer.produce({ height, parent, epoch: driver.state.epoch, deadlineMs, items }));
+      if (this.wanted !== wanted) return;
+      this.propose(wanted, data, taken);
+    } catch (error) {
+      if (this.wanted === wanted) {
+        this.wanted = null;
+        const why = error instanceof Error ? error.message : String(error);
+        wanted.driver.stepdown(error instanceof SeqError ? error.code : 'PRODUCER_FAILED', why);
+      }
+    } finally {
+      this.making = false;
+      if (this.wanted) this.schedule();
+    }
+  }
+
+  private propose({ driver, height, parent }: NonNullable<typeof this.wanted>, data: Uint8Array, taken: number): void {
+    const { clock, inbox, maxBlockBytes } = this.options;
+    if (data.byteLength > maxBlockBytes) {
+      this.wanted = null;
+      return driver.stepdown('BLOCK_TOO_LARGE', `the producer made a block of ${data.byteLength} bytes, at most ${maxBlockBytes} are allowed`);
+    }
+    const block = makeBlock({ height, parent, timestamp: Math.max(clock.wall(), this.options.parentTimestamp()), data });
+    this.wanted = null;
+    if (!inbox.propose(block, taken)) return;
+    this.options.onProposed(block, taken);
+    driver.propose(block);
+  }
+
+  /** The producer keeps its own deadline; this one holds even when it does not. */
+  private within<T>(ms: number, work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.options.clock.after(ms, () => reject(new Error(`the producer did not answer within ${Math.round(ms)} ms`)));
+      work.then((value) => { cancel(); resolve(value); }, (error: unknown) => { cancel(); reject(error); });
+    });
+  }
+}

@@ -1,0 +1,484 @@
+// One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the parts; the rules are theirs.
+// Whatever happens to a tenure, the process is a warm follower again at once, without a restart.
+import { genesisHash } from '../chain/block.js';
+import { itemCountOf } from '../chain/items.js';
+import { quorumOf, usableLeaseMs, type Limits, type Timing } from '../config.js';
+import { EXIT, SeqError } from '../errors.js';
+import type { EmitEvent } from '../events.js';
+import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, Item, NodePort, Producer, Random, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
+import type { LedgerAnomaly } from '../protocol/ledger.js';
+import type { TenureEnd, TenureSettings } from '../protocol/tenure-state.js';
+import type { Block, Epoch, Height, LeaderRequest } from '../protocol/words.js';
+import { Delivery } from './delivery.js';
+import { Follower, seenHeads } from './follower.js';
+import type { Inbox } from './inbox.js';
+import { localChain } from './local-chain.js';
+import { leaderOf, look, votesOf, type Look } from './look.js';
+import { Presences } from './presences.js';
+import { Production } from './production.js';
+import { answerRequest } from './requests.js';
+import { TenureDriver, type TenureHooks } from './tenure-driver.js';
+
+/** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
+const MAX_ADOPT = 8;
+/** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
+const STAGGER_MS = 15;
+
+export interface SequencerOptions {
+  id: string;
+  nodes: readonly NodePort[];
+  identity: ClusterIdentity;
+  store: ChainStore;
+  inbox: Inbox;
+  producer: Producer;
+  clock: Clock;
+  random: Random;
+  timing: Timing;
+  limits: Limits;
+  /** Bytes of items that fit into one block of this producer. */
+  maxItemsBytes: number;
+  eager: boolean;
+  /** 0 promotes first; each step waits one more turn. */
+  priority: number;
+  version: string;
+  url: string;
+  pid: number;
+  configDigest: string;
+  extra: Record<string, string>;
+  emit: EmitEvent;
+  /** Brings committed blocks (from…to) from a peer when the nodes no longer have them; verified, in order. */
+  catchUp?: (from: { height: Height; hash: string }, to: { height: Height; hash: string }, peers: string[], apply: (block: CommittedBlock) => Promise<void> | undefined) => Promise<void>;
+}
+
+export class Sequencer implements SequencerApi {
+  private role: SequencerStatus['role'] = 'follower';
+  private readonly quorum: number;
+  private readonly delivery: Delivery;
+  private readonly follower: Follower;
+  private readonly production: Production;
+  private readonly presences: Presences;
+  private driver: TenureDriver | null = null;
+  private tenure: Promise<void> | null = null;
+  private handover: string | undefined;
+  private leader: SequencerStatus['leader'] = null;
+  private nodeStates: SequencerStatus['nodes'];
+  private seenHeight = 0;
+  private why = 'has not looked at the nodes yet';
+  private ready = false;
+  private notBefore = 0;
+  private freeSince: number | null = null;
+  private catchingUp = false;
+  private anomalies = 0;
+  private renewals: { count: number; at: number }[];
+  private readonly handled: string[] = [];
+  private stopping: Promise<void> | null = null;
+  private watchers: (() => void)[] = [];
+  private turnedAt: number;
+  private readonly startedAtMs: number;
+  private stopHints: (() => void)[] = [];
+  private settleFailure!: (error: SeqError) => void;
+  /** Resolves with the reason when this sequencer cannot go on by itself. */
+  readonly failure: Promise<SeqError>;
+
+  constructor(private readonly options: SequencerOptions) {
+    const { nodes, clock, store, timing, limits, inbox, producer } = options;
+    this.quorum = quorumOf(nodes.length);
+    this.turnedAt = clock.now();
+    this.startedAtMs = clock.wall();
+    this.nodeStates = nodes.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
+    this.renewals = nodes.map(() => ({ count: 0, at: -Infinity }));
+    this.failure = new Promise((resolve) => (this.settleFailure = resolve));
+    this.delivery = new Delivery({ store, deliver: (block) => this.deliver(block), onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error) });
+    this.follower = new Follower({
+      nodes, quorum: this.quorum, ttlMs: timing.ttlMs, nodeTimeoutMs: timing.nodeTimeoutMs, pollMs: timing.pollMs, pollJitterMs: timing.pollJitterMs,
+      readLimit: Math.max(4, Math.min(128, Math.floor(64 * 1024 * 1024 / limits.maxBlockBytes))), clock, random: options.random,
+      head: () => store.head(), apply: (block, epoch) => this.followed(block, epoch),
+      onLook: (seen) => this.looked(seen), onAnomaly: (anomaly) => this.anomaly(anomaly),
+    });
+    this.production = new Production({
+      producer, inbox, clock, blockTimeMs: timing.blockTimeMs, nodeTimeoutMs: timing.nodeTimeoutMs, eager: options.eager,
+      maxBlockBytes: limits.maxBlockBytes, maxItemsBytes: options.maxItemsBytes,
+      parentTimestamp: () => store.head().timestamp,
+      caughtUp: () => (producer.needsChain ? this.delivery.drained() : this.delivery.room()),
+      onProposed: (block, items) => options.emit({ type: 'proposed', height: block.height, hash: block.hash, epoch: this.driver?.state.epoch ?? 0, items }),
+    });
+    this.presences = new Presences({ nodes, clock, timing, presence: () => this.presence() });
+    producer.onFailure((why) => {
+      options.emit({ type: 'producer', state: 'failed', why });
+      this.driver?.stepdown('PRODUCER_FAILED', why);
+    });
+  }
+
+  start(): void {
+    const { id, identity, store, emit, nodes } = this.options;
+    emit({ type: 'started', id, cluster: identity.cluster, lane: identity.lane, height: store.head().height });
+    this.stopHints = nodes.map((node) => node.onHint((hint) => {
+      if (hint === 'request' && this.driver) void this.fetchRequest(node);
+    }));
+    this.presences.start();
+    this.follower.start();
+    this.turn();
+  }
+
+  /** Steps down (releasing, to `to` if named), answers what waits, and closes nothing that it was given. */
+  async stop(code: string, reason: string): Promise<void> {
+    this.stopping ??= (async () => {
+      const { inbox, emit } = this.options;
+      this.setRole('stopping', reason);
+      inbox.stop(reason);
+      this.driver?.stepdown(code, reason);
+      this.follower.stop();
+      await this.tenure;
+      await this.delivery.drained();
+      for (const stop of this.stopHints) stop();
+      await this.presences.stop();
+      this.wakeWatchers();
+      emit({ type: 'stopped', code, reason });
+    })();
+    return this.stopping;
+  }
+
+  // --- what others see -----------------------------------------------------------------------------------------------------------
+
+  status(): SequencerStatus {
+    const { id, identity, store, clock, inbox } = this.options;
+    const leads = this.role === 'leader' && this.driver !== null;
+    const { height } = this.delivery;
+    return {
+      id, role: this.role, cluster: identity.cluster, lane: identity.lane,
+      height, hash: height === store.head().height ? store.head().hash : (store.header(height)?.hash ?? this.genesis()),
+      epoch: leads ? this.driver!.state.epoch : 0, leaseMs: leads ? this.driver!.leaseMs() : 0,
+      leader: leads ? { id, epoch: this.driver!.state.epoch, url: this.options.url } : this.leader,
+      seenHeight: Math.max(this.seenHeight, store.head().height), ready: leads || this.ready, why: leads ? '' : this.why,
+      nodes: this.nodeStates, inbox: inbox.status(), startedAtMs: this.startedAtMs, loopAgeMs: clock.now() - this.turnedAt,
+    };
+  }
+
+  submit(items: Item[]): Promise<SubmitOutcome[]> {
+    return this.options.inbox.offer(items);
+  }
+
+  async confirmHead(): ReturnType<SequencerApi['confirmHead']> {
+    const { driver } = this;
+    if (this.role !== 'leader' || !driver || driver.leaseMs() === 0) return { confirmed: false, why: this.leader ? `${this.leader.id} leads, not this sequencer` : 'this sequencer does not lead' };
+    const { height, hash } = driver.state.committed; // whatever was committed before the call is in here, and confirm() proves nobody went past us
+    const confirmed = await driver.confirm();
+    if (!confirmed) return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
+    return { confirmed: true, height, hash, epoch: driver.state.epoch };
+  }
+
+  block(height: Height): CommittedBlock | undefined {
+    return height <= this.delivery.height ? this.options.store.get(height) : undefined;
+  }
+
+  async *follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock> {
+    for (let height = Math.max(1, from); !signal.aborted; ) {
+      const block = this.block(height);
+      if (block) {
+        yield block;
+        height++;
+      } else if (height <= this.delivery.height) {
+        throw new SeqError({
+          code: 'NOT_FOUND', exit: EXIT.notFound, message: `block ${height} is not in this sequencer's store`, why: 'the store begins above it',
+          changed: 'nothing', next: ['ask another sequencer'],
+        });
+      } else {
+        if (this.stopping) return;
+        await new Promise<void>((resolve) => {
+          const done = () => {
+            signal.removeEventListener('abort', done);
+            resolve();
+          };
+          signal.addEventListener('abort', done, { once: true });
+          this.watchers.push(done);
+        });
+      }
+    }
+  }
+
+  // --- following -----------------------------------------------------------------------------------------------------------------
+
+  private followed(block: Block, epoch: Epoch): Promise<void> | undefined {
+    this.anomalies = 0;
+    this.take(block, epoch, 'follower', 0);
+    return this.delivery.room();
+  }
+
+  private take(block: Block, epoch: Epoch, by: 'leader' | 'follower', commitMs: number): void {
+    this.delivery.take({ ...block, epoch });
+    this.seenHeight = Math.max(this.seenHeight, block.height);
+    this.options.emit({ type: 'committed', height: block.height, hash: block.hash, epoch, by, items: itemCountOf(block.data), bytes: block.data.byteLength, commitMs });
+  }
+
+  private async deliver(block: CommittedBlock): Promise<void> {
+    this.options.inbox.settle(block);
+    this.delivery.height = block.height;
+    this.options.emit({ type: 'stored', height: block.height });
+    this.wakeWatchers();
+    await this.options.producer.committed(block);
+  }
+
+  private looked(seen: Look): void {
+    const { nodes, id, clock, producer, random } = this.options;
+    if (this.role !== 'follower' || this.tenure || this.stopping) return;
+    this.notice(seen);
+    const { votes, why } = votesOf(seen, nodes, id);
+    const head = this.options.store.head().height;
+    const heads = seenHeads(seen);
+    const producing = producer.ready();
+    this.ready = false;
+    if (heads.floor > head) {
+      this.why = `its store ends at ${head}, below the nodes' window (floor ${heads.floor}): it needs a peer`;
+      void this.catchUp(seen);
+    } else if (heads.head - head > MAX_ADOPT) {
+      this.why = `its store is ${heads.head - head} blocks behind`;
+      this.follower.lookAfter(20);
+    } else if (!producing.ready) {
+      this.why = `its producer is not ready: ${producing.why}`;
+    } else {
+      this.ready = true;
+      this.why = '';
+    }
+    if (votes.length < this.quorum) {
+      this.freeSince = null;
+      if (this.ready) this.why = why;
+      return;
+    }
+    if (!this.ready) return;
+    const now = clock.now();
+    this.freeSince ??= now;
+    const turn = Math.max(this.notBefore, this.freeSince + this.presences.rank(seen, id, this.options.priority) * STAGGER_MS);
+    if (now < turn) return this.follower.lookAfter(turn - now + random.unit() * 2);
+    this.tenure = this.hold(votes).finally(() => {
+      this.tenure = null;
+      this.driver = null;
+    });
+  }
+
+  private notice(seen: Look): void {
+    const leader = leaderOf(seen, this.quorum);
+    this.leader = leader ? { id: leader.id, epoch: leader.epoch, url: leader.url } : null;
+    this.seenHeight = Math.max(this.seenHeight, seenHeads(seen).head);
+    this.nodeStates = seen.replies.map((reply, i) => {
+      const { id } = this.options.nodes[i]!;
+      if (!reply) return { id, state: 'unknown', why: 'did not answer in time' };
+      if (reply.outcome === 'unknown') return { id, state: 'unknown', why: `no answer at ${reply.step}: ${reply.cause}` };
+      if (reply.outcome === 'refused') return { id, state: 'refused', why: reply.reason };
+      return { id, state: reply.value.admission, why: reply.value.admissionWhy };
+    });
+    for (const state of this.nodeStates) this.sayNode(state.id, state.state, state.why);
+  }
+
+  private readonly saidNode = new Map<string, string>();
+  private sayNode(node: string, state: string, why: string): void {
+    const text = `${state} ${why}`;
+    if (this.saidNode.get(node) === text) return;
+    this.saidNode.set(node, text);
+    this.options.emit({ type: 'node', node, state, why });
+  }
+
+  private async catchUp(seen: Look): Promise<void> {
+    const { store, emit, catchUp } = this.options;
+    if (this.catchingUp || !catchUp) return;
+    this.catchingUp = true;
+    const target = seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : []))
+      .sort((a, b) => a.floor - b.floor)[0];
+    const peers = [...new Set(seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.url) : [])))].filter((url) => url !== '' && url !== this.options.url);
+    try {
+      if (target) {
+        const { height, hash } = store.head();
+        await catchUp({ height, hash }, { height: target.floor, hash: target.floorHash }, peers, (block) => {
+          this.take(block, block.epoch, 'follower', 0);
+          return this.delivery.room();
+        });
+      }
+    } catch (error) {
+      emit({ type: 'alarm', code: error instanceof SeqError ? error.code : 'CATCH_UP_FAILED', reason: error instanceof Error ? error.message : String(error) });
+    } finally {
+      this.catchingUp = false;
+    }
+  }
+
+  /** What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is real. */
+  private anomaly(anomaly: LedgerAnomaly): void {
+    if (anomaly.kind === 'not-retained') return;
+    if (++this.anomalies < 20) return;
+    this.anomalies = 0;
+    this.options.emit({ type: 'alarm', code: anomaly.kind === 'conflict' ? 'CONFLICT' : 'CHAIN_MISMATCH', reason: anomaly.why, height: anomaly.height });
+    if (anomaly.kind === 'chain-mismatch') this.fail('CHAIN_MISMATCH', `at height ${anomaly.height}: ${anomaly.why} (${anomaly.nodes.join(', ')})`);
+  }
+
+  // --- a tenure ------------------------------------------------------------------------------------------------------------------
+
+  /** Promotes and leads until the tenure ends; renewed terms are one tenure to everybody else. */
+  private async hold(firstVotes: { node: number; epoch: Epoch }[]): Promise<void> {
+    const { id, nodes, clock, random, emit, inbox, producer, timing } = this.options;
+    this.setRole('promoting', 'the lease is free');
+    this.freeSince = null;
+    const startedAt = clock.now();
+    let votes = firstVotes;
+    let previousOwner: string | undefined;
+    let end: TenureEnd;
+    let everLed = false;
+    let lastEpoch = 0;
+    let renewedFor = '';
+    this.handover = undefined;
+    for (;;) {
+      const owner = `${id}/${random.hex(8)}`;
+      this.driver = new TenureDriver(nodes, clock, this.options.store, this.chain(), this.settings(owner, previousOwner), this.hooks(() => {
+        if (everLed) emit({ type: 'term-renewed', from: lastEpoch, to: this.driver!.state.epoch, reason: renewedFor });
+        else this.setRole('leader', 'claimed a quorum');
+        everLed = true;
+        inbox.open();
+      }));
+      const running = this.driver.run(votes);
+      if (this.stopping) this.driver.stepdown('STOPPED', 'this sequencer is stopping');
+      end = await running;
+      if (end.code !== 'RENEW') break;
+      this.production.stop();
+      this.noteRenewal();
+      lastEpoch = this.driver.state.epoch;
+      renewedFor = end.reason;
+      const again = votesOf(await look(nodes, this.quorum, timing.nodeTimeoutMs, clock), nodes, id, owner);
+      if (again.votes.length < this.quorum) {
+        end = { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` };
+        break;
+      }
+      votes = again.votes;
+      previousOwner = owner;
+    }
+    this.production.stop();
+    inbox.abandon(`the tenure ended: ${end.reason}`);
+    if (everLed) producer.revoked(end.reason);
+    const { driver } = this;
+    const { epoch } = driver.state;
+    if (everLed) emit({ type: 'tenure-ended', epoch, code: end.code, reason: end.reason, heldMs: Math.round(clock.now() - startedAt) });
+    else emit({ type: 'promotion-failed', code: end.code, reason: end.reason });
+    if (!this.stopping) this.setRole('follower', end.reason);
+    this.why = end.reason;
+    const handover = this.handover;
+    await driver.release(handover === undefined ? undefined : { to: handover, ttlMs: timing.ttlMs });
+    if (end.code === 'CHAIN_MISMATCH') return this.fail('CHAIN_MISMATCH', end.reason);
+    if (this.stopping) return;
+    // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on it).
+    this.notBefore = clock.now() + (everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs);
+    setTimeoutFree(clock, () => {
+      if (this.stopping || this.role !== 'follower') return;
+      this.follower.start();
+      this.follower.lookAfter(Math.max(0, this.notBefore - clock.now()));
+    });
+  }
+
+  private hooks(onLeading: () => void): TenureHooks {
+    const { store, emit } = this.options;
+    return {
+      leading: onLeading,
+      ready: (height, parent) => this.production.ready(this.driver!, height, parent),
+      committed: (block, epoch, commitMs) => {
+        // Already in the store: a block of ours that the nodes had lost, or that another leader committed under us.
+        if (block.height > store.head().height) this.take(block, epoch, 'leader', commitMs);
+      },
+      adopted: (blocks) => {
+        for (const block of blocks) this.take(block, 0, 'leader', 0);
+      },
+      request: (request) => void this.request(request),
+      node: (node, state, why) => {
+        this.nodeStates = this.nodeStates.map((known) => (known.id === node ? { id: node, state, why } : known));
+        this.sayNode(node, state, why);
+      },
+      alarm: (code, reason, node, height) => emit({ type: 'alarm', code, reason, ...(node ? { node } : {}), ...(height ? { height } : {}) }),
+      backfilled: (node, from, to) => emit({ type: 'backfill', node, from, to, head: this.driver?.state.committed.height ?? 0 }),
+    };
+  }
+
+  private settings(owner: string, previousOwner: string | undefined): TenureSettings {
+    const { nodes, timing } = this.options;
+    return {
+      owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: this.quorum, ttlMs: timing.ttlMs,
+      usableLeaseMs: usableLeaseMs(timing.ttlMs), nodeTimeoutMs: timing.nodeTimeoutMs, graceMs: 3, retryMs: 5,
+      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT,
+      renewNotBefore: this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000))),
+    };
+  }
+
+  private noteRenewal(): void {
+    const now = this.options.clock.now();
+    this.driver!.state.nodes.forEach((track, i) => {
+      if (!track.wantsRenewal) return;
+      const { count, at } = this.renewals[i]!;
+      this.renewals[i] = { count: now - at > 120_000 ? 1 : count + 1, at: now };
+    });
+  }
+
+  private async fetchRequest(node: NodePort): Promise<void> {
+    const reply = await node.call({ script: 'inspect' }, this.options.timing.nodeTimeoutMs);
+    if (reply.outcome === 'accepted' && reply.value.request) await this.request(reply.value.request);
+  }
+
+  private async request(request: LeaderRequest): Promise<void> {
+    const { driver } = this;
+    if (!driver || request.epoch !== driver.state.epoch || this.handled.includes(request.id)) return;
+    this.handled.push(request.id);
+    if (this.handled.length > 64) this.handled.shift();
+    const outcome = request.kind === 'stepdown' ? 'done' : 'refused: this leader does not carry out such requests';
+    this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
+    await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
+    if (request.kind === 'stepdown') {
+      this.handover = request.to || undefined;
+      driver.stepdown('REQUESTED', `${request.by} asked for it: ${request.reason}`);
+    }
+  }
+
+  // --- housekeeping --------------------------------------------------------------------------------------------------------------
+
+  private chain() {
+    return localChain(this.options.store, this.genesis(), () => this.options.limits);
+  }
+
+  private genesis(): string {
+    const { cluster, lane } = this.options.identity;
+    return genesisHash(cluster.slice(0, cluster.lastIndexOf('.')), lane);
+  }
+
+  private setRole(to: SequencerStatus['role'], reason: string): void {
+    const from = this.role;
+    if (from === to) return;
+    this.role = to;
+    if (to === 'promoting' || to === 'stopping') this.follower.stop();
+    this.options.emit({ type: 'role', from, to, epoch: this.driver?.state.epoch ?? 0, reason });
+    if (to !== 'stopping') this.presences.announceNow();
+  }
+
+  private presence() {
+    const { id, version, url, pid, configDigest, extra, priority } = this.options;
+    const { ready, why, epoch } = this.status();
+    return {
+      id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
+      extra: { ...extra, ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch) },
+    };
+  }
+
+  private wakeWatchers(): void {
+    for (const wake of this.watchers.splice(0)) wake();
+  }
+
+  private turn(): void {
+    this.turnedAt = this.options.clock.now();
+    if (!this.stopping) this.options.clock.after(500, () => this.turn());
+  }
+
+  private fail(code: string, reason: string, cause?: unknown): void {
+    const detail = cause instanceof Error ? `${reason}: ${cause.message}` : reason;
+    this.options.emit({ type: 'halted', code, reason: detail });
+    this.settleFailure(cause instanceof SeqError ? cause : new SeqError({
+      code, exit: code === 'CHAIN_MISMATCH' ? EXIT.precondition : EXIT.bug, message: detail,
+      why: code === 'CHAIN_MISMATCH' ? 'this store and the cluster hold different chains; one of them is not this cluster\'s history' : 'the process cannot go on safely',
+      changed: 'nothing', next: ['seq status', 'keep the store directory; start with an empty one to follow the cluster'], cause,
+    }));
+  }
+}
+
+/** Runs at the clock's next turn: the caller's promise has settled by then. */
+function setTimeoutFree(clock: Clock, run: () => void): void {
+  clock.after(0, run);
+}
