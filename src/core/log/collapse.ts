@@ -1,0 +1,51 @@
+// Lines that say the same again and again, told once and then counted: a node that is down for an hour must not bury the line that matters.
+// Same = same kind, names and words, whatever the numbers in them. The first is written at once; repeats within the window are counted and
+// written as one summary when the window ends, when the memory bound is reached, or at the end. Nothing is ever left out uncounted.
+
+export interface Repeats<T> {
+  /** The last of the repeated lines. */
+  line: T;
+  times: number;
+}
+
+export class Collapser<T> {
+  readonly #seen = new Map<string, { until: number; last: T | undefined; times: number }>();
+
+  constructor(private readonly options: { windowMs: number; maxKinds: number; now: () => number; summary: (repeats: Repeats<T>) => void }) {}
+
+  /** True: write it now. False: it was counted. */
+  admit(key: string, line: T): boolean {
+    const now = this.options.now();
+    const known = this.#seen.get(key);
+    if (known && now < known.until) {
+      known.times += 1;
+      known.last = line;
+      return false;
+    }
+    if (known) this.#tell(key);
+    else if (this.#seen.size >= this.options.maxKinds) this.#tell(this.#seen.keys().next().value as string);
+    this.#seen.set(key, { until: now + this.options.windowMs, last: undefined, times: 0 });
+    return true;
+  }
+
+  /** Writes the summaries that are due; all of them when `all`. */
+  flush(all = false): void {
+    const now = this.options.now();
+    for (const [key, { until }] of [...this.#seen]) if (all || now >= until) this.#tell(key);
+  }
+
+  get kinds(): number {
+    return this.#seen.size;
+  }
+
+  #tell(key: string): void {
+    const known = this.#seen.get(key);
+    this.#seen.delete(key);
+    if (known?.last !== undefined) this.options.summary({ line: known.last, times: known.times });
+  }
+}
+
+/** What makes two lines the same: their words, not their numbers. Names with digits (r1, seq-2) differ. */
+export function sameness(...parts: string[]): string {
+  return parts.map((part) => part.replace(/(?<![A-Za-z0-9_-])\d+(?:\.\d+)?/g, '#')).join('\u0000').slice(0, 500);
+}

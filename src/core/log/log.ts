@@ -1,0 +1,102 @@
+// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal, written synchronously, so that the last line before the
+// process ends is there. Events become lines (lines.ts), repeats are collapsed (collapse.ts), secrets masked (redact.ts). The last line says
+// why it ended, with a code. A reader that went away never ends the sequencer: its lines are counted as lost.
+import pino, { type DestinationStream, type Logger } from 'pino';
+import type { SeqEvent } from '../events.js';
+import { Collapser } from './collapse.js';
+import { lineOf, type Level, type LogLine } from './lines.js';
+import { redactor } from './redact.js';
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogOptions {
+  /** On every line as `id`. */
+  id: string;
+  level?: LogLevel;
+  /** 1 is stdout. Ignored when `destination` is given. */
+  fd?: number;
+  /** Readable lines instead of JSON; default: whether `fd` is a terminal. */
+  pretty?: boolean;
+  colour?: boolean;
+  /** Values that must never appear. */
+  secrets?: readonly string[];
+  repeatWindowMs?: number;
+  /** For tests: where whole lines go, and the clock (ms) of the collapsing. */
+  destination?: DestinationStream;
+  now?: () => number;
+}
+
+export interface SeqLog {
+  /** For everything that is an EmitEvent. */
+  event(event: SeqEvent): void;
+  line(level: Level, message: string, fields?: Record<string, unknown>): void;
+  /** Writes what was collapsed and, unless the last line said so already, why it ends. Idempotent. */
+  close(end: { code: string; reason: string }): void;
+  /** Lines that could not be written. */
+  readonly lost: number;
+}
+
+const MAX_KINDS = 64;
+
+export async function openLog(options: LogOptions): Promise<SeqLog> {
+  const { repeatWindowMs = 10_000, now = () => performance.now() } = options;
+  let lost = 0;
+  const destination = options.destination ?? await openDestination(options, () => { lost += 1; });
+  const redact = redactor(options.secrets ?? []);
+  const logger: Logger = pino({
+    level: options.level ?? 'info', base: { id: options.id, pid: process.pid }, messageKey: 'message', timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  }, destination);
+  let stopped = false;
+  let closed = false;
+
+  const write = ({ level, message, fields }: LogLine, repeated?: number): void => {
+    if (!logger.isLevelEnabled(level)) return;
+    try {
+      logger[level](redact(repeated === undefined ? fields : { ...fields, repeated }), redact(repeated === undefined ? message : `${message} (repeated ${repeated} ${repeated === 1 ? 'time' : 'times'})`));
+    } catch {
+      lost += 1;
+    }
+  };
+  const collapser = new Collapser<LogLine>({ windowMs: repeatWindowMs, maxKinds: MAX_KINDS, now, summary: ({ line, times }) => write(line, times) });
+  const timer = setInterval(() => collapser.flush(), Math.max(50, repeatWindowMs / 2));
+  timer.unref();
+
+  return {
+    get lost() { return lost; },
+    event(event) {
+      const line = lineOf(event);
+      if (!logger.isLevelEnabled(line.level)) return;
+      if (line.same !== undefined && !collapser.admit(line.same, line)) return;
+      // What was counted belongs before the line that ends the story.
+      if (event.type === 'stopped' || event.type === 'halted') collapser.flush(true);
+      write(line);
+      stopped = event.type === 'stopped';
+    },
+    line(level, message, fields = {}) {
+      stopped = false;
+      write({ level, message, fields });
+    },
+    close({ code, reason }) {
+      if (closed) return;
+      closed = true;
+      clearInterval(timer);
+      const pending = collapser.kinds;
+      if (pending > 0 && !stopped) collapser.flush(true);
+      if (!stopped) write(lineOf({ type: 'stopped', code, reason }));
+    },
+  };
+}
+
+async function openDestination(options: LogOptions, onLost: () => void): Promise<DestinationStream> {
+  const fd = options.fd ?? 1;
+  const terminal = (fd === 1 ? process.stdout : fd === 2 ? process.stderr : undefined)?.isTTY ?? false;
+  const raw = pino.destination({ fd, sync: true });
+  // EPIPE and the like: without a listener it would end the process.
+  raw.on('error', onLost);
+  if (!(options.pretty ?? terminal)) return raw;
+  const { prettyFactory } = await import('pino-pretty');
+  const format = prettyFactory({ messageKey: 'message', colorize: options.colour ?? terminal, translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,id,event', singleLine: true });
+  return { write: (line: string) => { raw.write(format(line)); } };
+}

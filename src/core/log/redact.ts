@@ -1,0 +1,29 @@
+// Keeps secrets out of every log line: passwords inside URLs, bearer tokens, and the very values that were configured, wherever they turn up
+// (an error message of a library quotes what it was given).
+
+const URL_PASSWORD = /([a-z][a-z0-9+.-]*:\/\/[^\s/:@]*):[^\s/@]+@/gi;
+const BEARER = /\b(bearer\s+)[^\s"',]+/gi;
+const NAMED = /\b((?:password|passwd|token|secret|authorization)["']?\s*[=:]\s*["']?)(?!bearer\b)[^\s"',&]+/gi;
+const SECRET_FIELD = /^(password|passwd|token|secret|authorization|auth|key|cert)$/i;
+const MAX_DEPTH = 4;
+
+export type Redact = <T>(value: T) => T;
+
+/** `secrets`: configured values, 4 characters at least (shorter ones would mask ordinary words). */
+export function redactor(secrets: readonly string[]): Redact {
+  const known = [...new Set(secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]))].filter((secret) => secret.length >= 4).sort((a, b) => b.length - a.length);
+  const text = (value: string): string => {
+    let clean = value;
+    for (const secret of known) if (clean.includes(secret)) clean = clean.replaceAll(secret, '***');
+    return clean.replace(URL_PASSWORD, '$1:***@').replace(BEARER, '$1***').replace(NAMED, '$1***');
+  };
+  const any = (value: unknown, depth: number): unknown => {
+    if (typeof value === 'string') return text(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (depth >= MAX_DEPTH) return '…';
+    if (value instanceof Error) return { name: value.name, message: text(value.message), stack: text(value.stack ?? '') };
+    if (Array.isArray(value)) return value.map((each) => any(each, depth + 1));
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, SECRET_FIELD.test(name) && typeof each === 'string' ? '***' : any(each, depth + 1)]));
+  };
+  return <T>(value: T): T => any(value, 0) as T;
+}
