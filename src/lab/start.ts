@@ -83,6 +83,6 @@ export function httpGet(port: number, path: string, limitMs: number): Promise<{ 
 function endedAtOnce(record: ProcessRecord, log: string): SeqError {
   return new SeqError({
     code: 'PROCESS_ENDED', exit: EXIT.noQuorum, message: `${record.name} ended while it was starting`,
-    why: `the end of its log: ${lastLines(log, 4).join(' | ') || '(empty)'}`, changed: 'nothing', next: [`tail ${log}`, `seq lab start ${record.name}`],
+    why: `the end of its log: ${lastLines(log, 4).join(' | ') || '(empty)'}`, changed: 'nothing', next: [`seq lab logs ${record.name}`, 'seq lab status'],
   });
 }

@@ -21,7 +21,7 @@ export default class LabStatus extends SeqCommand {
       data: { up: state.phase === 'committed', directory, settings: state.settings, processes },
       tables: [processTable(processes)],
       items: processes,
-      next: [...(state.phase === 'committed' ? [] : ['seq lab up']), ...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`],
+      next: state.phase === 'committed' ? [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`] : ['seq lab up', 'seq lab down'],
     };
   }
 }
