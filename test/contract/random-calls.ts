@@ -56,13 +56,13 @@ export function randomActs(seed: number, length: number): Act[] {
   };
   const nearEpoch = (): number => Math.max(0, epoch + pick([0, 0, 0, 0, 1, 1, -1, 2]));
   const someOwner = (): string => (chance(0.75) ? owner : pick(OWNERS));
-  const blockAt = (h: number): Block => (TREE[Math.min(HEIGHTS, Math.max(1, h)) - 1] as Block[])[chance(0.8) ? 0 : below(3)] as Block;
+  const blockAt = (h: number): Block => (TREE[Math.min(HEIGHTS, Math.max(1, h)) - 1] as Block[])[chance(0.65) ? 0 : below(3)] as Block;
   const nearBlock = (): Block => blockAt(height + pick([1, 1, 1, 1, 0, 0, -1, 2, below(HEIGHTS)]));
   const expect = (): { leader?: string; epoch?: number } | undefined =>
     (chance(0.6) ? undefined : { ...(chance(0.5) ? { leader: pick(['seq-a', 'seq-b', '']) } : {}), ...(chance(0.4) ? { epoch: nearEpoch() } : {}) });
 
   const makers: [weight: number, make: () => Act][] = [
-    [8, () => {
+    [5, () => {
       const call: NodeCall = { script: 'promote_leader', owner: pick(OWNERS), expectedEpoch: chance(0.8) ? epoch : nearEpoch(), ttlMs: TTL };
       if (chance(0.3)) call.previousOwner = owner;
       return { call };
@@ -77,8 +77,8 @@ export function randomActs(seed: number, length: number): Act[] {
       const writer = nearEpoch();
       const entryEpoch = chance(0.8) ? writer : Math.max(0, writer - below(3) + (chance(0.05) ? 2 : 0));
       const call: NodeCall = { script: 'write_block', owner: someOwner(), epoch: writer, ttlMs: TTL, mode: chance(0.5) ? 'append' : 'repair', block, entryEpoch };
-      if (chance(0.25)) {
-        const to = Math.max(0, block.height - pick([1, 2, 2, 3, 3, 4]));
+      if (block.height > 2 && chance(0.25)) {
+        const to = Math.max(0, block.height - pick([2, 2, 2, 3, 3, 4]) + (chance(0.05) ? 1 : 0));
         call.trim = { to, hash: to === 0 ? GENESIS : (TREE[to - 1] as Block[])[0]!.hash };
       }
       return { call };
@@ -88,7 +88,7 @@ export function randomActs(seed: number, length: number): Act[] {
       const block = blockAt(floor);
       return { call: { script: 'rebase', owner: someOwner(), epoch: nearEpoch(), floor: block.height, floorHash: block.hash, nonce: `rb${(nonces += 1)}`, keepMs: TTL } };
     }],
-    [5, () => ({ call: { script: 'release_lock', owner: someOwner(), ...(chance(0.3) ? { handover: { to: pick(['seq-a', 'seq-b']), ttlMs: TTL } } : {}) } })],
+    [2, () => ({ call: { script: 'release_lock', owner: someOwner(), ...(chance(0.3) ? { handover: { to: pick(['seq-a', 'seq-b']), ttlMs: TTL } } : {}) } })],
     [3, () => ({
       call: {
         script: 'raise_epoch', value: epoch + pick([0, 1, 2, 5, 2 ** 33]), highestSeen: epoch, mayDepose: chance(0.4), ...(chance(0.5) ? { ofOwner: someOwner() } : {}),
@@ -96,7 +96,7 @@ export function randomActs(seed: number, length: number): Act[] {
     })],
     [3, () => ({ call: { script: 'bootstrap_prepare', nonce: pick(['n0', 'n1']) } })],
     [3, () => ({ call: { script: 'bootstrap_commit', nonce: pick(['n0', 'n1']) } })],
-    [6, () => {
+    [2, () => {
       const fresh = chance(0.85) ? `x${(nonces += 1)}` : `x${1 + below(nonces + 1)}`;
       const floor = below(3);
       const call: NodeCall = {
@@ -104,14 +104,14 @@ export function randomActs(seed: number, length: number): Act[] {
       };
       return { call };
     }],
-    [9, () => {
+    [3, () => {
       const block = blockAt(height + pick([1, 1, 1, 0, 2]));
       const writer = chance(0.8) ? epoch : nearEpoch();
       return {
         call: { script: 'backfill', owner: someOwner(), epoch: writer, nonce: chance(0.9) ? nonce : 'x1', block, entryEpoch: Math.max(0, writer - below(2) + (chance(0.05) ? 2 : 0)) },
       };
     }],
-    [6, () => {
+    [2, () => {
       const headHash = chance(0.9) ? (shadow.record?.headHash ?? GENESIS) : blockAt(height).hash;
       return {
         call: {
@@ -144,9 +144,31 @@ export function randomActs(seed: number, length: number): Act[] {
     }],
   ];
   const total = makers.reduce((sum, [weight]) => sum + weight, 0);
+  /** What leads on from where the node is, so that the sequences get deep: without it most calls only meet a closed door. */
+  const onward = (): Act | null => {
+    const { record, lock } = shadow;
+    const full = { epoch, nonce, owner };
+    if (record === null) return { call: { script: 'begin_admission', ...full, epoch: epoch + 1, nonce: `x${(nonces += 1)}`, floor: 0, floorHash: GENESIS, keepMs: TTL } };
+    if (record.pending.startsWith('bootstrap:')) return { call: { script: 'bootstrap_commit', nonce: record.pending.slice('bootstrap:'.length) } };
+    if (record.pending !== '') {
+      const admits = chance(0.4);
+      const block = blockAt(height + 1);
+      return { call: admits
+        ? { script: 'admit', ...full, ttlMs: TTL, head: height, headHash: record.headHash }
+        : { script: 'backfill', ...full, block, entryEpoch: epoch } };
+    }
+    if (shadow.hold !== null && lock === null) return { call: { script: 'clear_hold' } };
+    if (lock === null) return { call: { script: 'promote_leader', owner, expectedEpoch: epoch, ttlMs: TTL } };
+    return null;
+  };
   perform({ call: { script: 'bootstrap_prepare', nonce: 'n0' } });
   perform({ call: { script: 'bootstrap_commit', nonce: 'n0' } });
   while (acts.length < length) {
+    const next = chance(0.5) ? onward() : null;
+    if (next !== null) {
+      perform(next);
+      continue;
+    }
     let at = unit() * total;
     for (const [weight, make] of makers) {
       at -= weight;

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { keysOf } from '../../src/core/redis/keys.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import type { ClusterIdentity, NodePort } from '../../src/core/ports.js';
-import { MemoryNode, MemoryServer, wipe, type MemoryNodeState } from '../support/memory-node.js';
+import { MemoryNode, MemoryServer, wipe, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import { startRedis } from '../support/redis-server.js';
 
 export const IDENTITY: ClusterIdentity = { cluster: 'c1.1', lane: '' };
@@ -46,8 +46,8 @@ export function afflict(state: MemoryNodeState, mishap: Mishap): void {
   }
 }
 
-export function memorySubject(): Subject {
-  const server = new MemoryServer(NODE_ID, () => Date.now());
+export function memorySubject(mutant: Mutant = {}): Subject {
+  const server = new MemoryServer(NODE_ID, () => Date.now(), undefined, mutant);
   const clock = {
     now: () => performance.now(), wall: () => Date.now(),
     after: (ms: number, run: () => void) => {
