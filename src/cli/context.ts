@@ -7,8 +7,9 @@ import { EXIT, SeqError } from '../core/errors.js';
 import type { ClusterIdentity, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
+import { contextNotFound } from './context-errors.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from './node-url.js';
-import { asDuration, asLane, asList, asText, envName, setting, type Sources } from './settings.js';
+import { asDuration, asLane, asList, setting, type Sources } from './settings.js';
 
 /** One node as configured; secrets are still references. */
 export interface NodeSettings extends SecretRefs {
@@ -88,11 +89,7 @@ function pickContext(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, con
   const entry = config?.contexts[name];
   if (entry) return { name, entry };
   if (tolerant) return null;
-  throw new SeqError({
-    code: 'CONTEXT_NOT_FOUND', exit: EXIT.notFound, message: `there is no context '${name}'`,
-    why: config ? `${path} has: ${Object.keys(config.contexts).join(', ') || 'no context'}` : `there is no config file at ${path}`,
-    changed: 'nothing', next: ['seq context ls', `seq context set ${name} --node URL --node URL --node URL`],
-  });
+  throw contextNotFound(name, config, path);
 }
 
 function secretsOf(from: SecretRefs): SecretRefs {
@@ -344,5 +341,3 @@ function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
     why: `the cluster's nodes are ${nodes.map((node) => node.id).join(', ')}`, changed: 'nothing', next: ['seq node list', `choose from ${nodes.map((node) => node.id).join(', ')}`],
   });
 }
-
-export { asText, envName };

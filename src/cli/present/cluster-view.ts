@@ -51,8 +51,8 @@ function nodeData(n: NodeRow) {
 
 function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
   const columns: Column[] = [
-    { key: 'node' }, { key: 'state' }, { key: 'admitted' }, { key: 'holder' }, { key: 'ttl', align: 'right' }, { key: 'epoch', align: 'right' },
-    { key: 'floor', align: 'right' }, { key: 'head', align: 'right' }, { key: 'lag', align: 'right' }, { key: 'rtt', align: 'right' },
+    { key: 'node' }, { key: 'state' }, { key: 'admitted' }, { key: 'holder' }, { key: 'ttl', align: 'right', wide: alone }, { key: 'epoch', align: 'right' },
+    { key: 'floor', align: 'right', wide: alone }, { key: 'head', align: 'right' }, { key: 'lag', align: 'right' }, { key: 'rtt', align: 'right', wide: alone },
     { key: 'url', wide: !alone }, { key: 'version', wide: true }, { key: 'headHash', label: 'HEAD HASH', wide: true }, { key: 'note', wide: true },
   ];
   const answered = (n: NodeRow) => n.state !== 'DOWN' && n.state !== 'REFUSED';
@@ -61,7 +61,7 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
     rows: nodes.map((n) => ({
       node: n.id, state: n.state, admitted: answered(n) ? (n.admitted ? 'yes' : `no (${n.admission})`) : '?',
       holder: answered(n) ? n.holder : '?', ttl: n.ttlMs === null ? null : seconds(n.ttlMs), epoch: answered(n) ? n.epoch : '?', floor: answered(n) ? n.floor : '?',
-      head: answered(n) ? n.head : '?', lag: answered(n) ? n.lag : '?', rtt: `${n.rttMs}ms`, url: n.url, version: n.info['redis_version'], headHash: n.headHash, note: n.note,
+      head: answered(n) ? n.head : '?', lag: answered(n) ? n.lag : '?', rtt: n.rttMs === null ? '?' : `${n.rttMs}ms`, url: n.url, version: n.info['redis_version'], headHash: n.headHash, note: n.note,
     })),
   };
 }

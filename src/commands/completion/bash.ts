@@ -1,0 +1,14 @@
+import { SeqCommand, type Result } from '../../cli/base-command.js';
+import { commandTree, completionScript } from '../../cli/completion.js';
+
+export default class CompletionBash extends SeqCommand {
+  static override summary = 'Print the completion script for bash';
+  static override needsConfig = false;
+  protected readonly kind = 'completion';
+
+  protected async perform(): Promise<Result> {
+    await this.parse(CompletionBash);
+    const script = completionScript('bash', commandTree(this.config.commands));
+    return { data: { shell: 'bash', script }, text: script };
+  }
+}

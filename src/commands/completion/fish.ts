@@ -1,0 +1,14 @@
+import { SeqCommand, type Result } from '../../cli/base-command.js';
+import { commandTree, completionScript } from '../../cli/completion.js';
+
+export default class CompletionFish extends SeqCommand {
+  static override summary = 'Print the completion script for fish';
+  static override needsConfig = false;
+  protected readonly kind = 'completion';
+
+  protected async perform(): Promise<Result> {
+    await this.parse(CompletionFish);
+    const script = completionScript('fish', commandTree(this.config.commands));
+    return { data: { shell: 'fish', script }, text: script };
+  }
+}

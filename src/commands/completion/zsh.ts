@@ -1,0 +1,14 @@
+import { SeqCommand, type Result } from '../../cli/base-command.js';
+import { commandTree, completionScript } from '../../cli/completion.js';
+
+export default class CompletionZsh extends SeqCommand {
+  static override summary = 'Print the completion script for zsh';
+  static override needsConfig = false;
+  protected readonly kind = 'completion';
+
+  protected async perform(): Promise<Result> {
+    await this.parse(CompletionZsh);
+    const script = completionScript('zsh', commandTree(this.config.commands));
+    return { data: { shell: 'zsh', script }, text: script };
+  }
+}
