@@ -14,8 +14,8 @@ export interface NodeObservation {
   /** Without secrets. */
   url: string;
   reply: NodeReply<NodeView>;
-  /** How long the answer took; for an unknown one, how long it was waited for. */
-  rttMs: number;
+  /** How long the answer took; null when there was none. */
+  rttMs: number | null;
   /** The header of its head, read only when heads alone do not settle what is committed. */
   headEntry?: NodeReply<EntriesRead>;
 }
@@ -63,7 +63,8 @@ export interface NodeRow {
   headHash: Hash | null;
   /** Committed blocks it lacks; null when either side is unknown. */
   lag: number | null;
-  rttMs: number;
+  /** Of the last call that it answered; null when it answered none. */
+  rttMs: number | null;
   error: NodeError | null;
   /** One sentence for any state but OK. */
   note: string;

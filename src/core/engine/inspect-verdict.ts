@@ -22,7 +22,10 @@ type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'f
 
 export function judge(facts: Facts, options: SummarizeOptions): Pick<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> {
   const target = options.target ? ` ${options.target}` : '';
-  const findings = [...clusterFindings(facts, target, options), ...nodeFindings(facts, target, options), ...softFindings(facts, target)];
+  const whole = clusterFindings(facts, target, options);
+  // Where the cluster itself is not there, a line per node would only repeat it.
+  const explained = whole.some((f) => f.code === 'NOT_INITIALISED' || f.code === 'WRONG_CLUSTER' || f.code === 'CLUSTER_MIXED');
+  const findings = explained ? whole : [...whole, ...nodeFindings(facts, target, options), ...softFindings(facts, target)];
   const order = { CRIT: 0, UNKNOWN: 1, WARN: 2 };
   findings.sort((a, b) => order[a.verdict] - order[b.verdict]);
   const worst = findings[0];

@@ -12,6 +12,8 @@ export interface InspectOptions extends SummarizeOptions {
   clock: Clock;
   /** What a round just before this one brought: a node that did not answer then is not waited for a second time. */
   known?: ReadonlyMap<string, NodeReply<NodeView>>;
+  /** Looks twice in any case: the second round trip is measured on open connections, without the handshake. */
+  twice?: boolean;
 }
 
 export async function inspectCluster(options: InspectOptions): Promise<ClusterView> {
@@ -23,7 +25,7 @@ export async function inspectLook(options: InspectOptions): Promise<{ view: Clus
   const first = await observe(options);
   const view = summarize(first, options);
   const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
-  if (!unsettled) return { view, observations: first };
+  if (!unsettled && !options.twice) return { view, observations: first };
   const answering = new Set(first.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id));
   const again = await observe({ ...options, nodes: options.nodes.filter((n) => answering.has(n.id)), known: undefined });
   const second = await addHeadEntries(first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o), options);
@@ -36,10 +38,11 @@ export async function observe(
 ): Promise<NodeObservation[]> {
   return Promise.all(nodes.map(async (node) => {
     const before = known?.get(node.id);
-    if (before?.outcome === 'unknown') return { id: node.id, url: node.url, reply: before, rttMs: before.limitMs ?? limitMs };
+    if (before?.outcome === 'unknown') return { id: node.id, url: node.url, reply: before, rttMs: null };
     const startedAt = clock.now();
     const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
-    return { id: node.id, url: node.url, reply, rttMs: Math.round((clock.now() - startedAt) * 10) / 10 };
+    const rttMs = reply.outcome === 'unknown' ? null : Math.round((clock.now() - startedAt) * 10) / 10;
+    return { id: node.id, url: node.url, reply, rttMs };
   }));
 }
 

@@ -49,7 +49,7 @@ export async function* followHead(
       }
       const read = await tail.port.tail(afterId, WAIT_MS, BATCH);
       if (halted()) return;
-      if (read.outcome !== 'accepted') {
+      if (read.outcome !== 'accepted' || read.incarnation === '') {
         tail.admitted = false;
         await pause(context, AFTER_FAILURE_MS, halted);
         continue;

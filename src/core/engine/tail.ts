@@ -26,11 +26,15 @@ export interface TailOptions extends TailContext {
   follow?: boolean;
   /** Flags that name this cluster in a command. */
   target?: string;
+  /** Called once per reason while following has to wait for a quorum. */
+  onWait?: (reason: string) => void;
   /** Asked only when the range starts below what the nodes retain. */
   archives?: (view: ClusterView) => Promise<Archive[]>;
 }
 
 const RETRY_MS = 200;
+/** Looks that bring no further block although one is committed, before it is called unreadable: 10 s while following. */
+const FRUITLESS_LOOKS = 50;
 
 export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
   const { signal } = options;
@@ -38,6 +42,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
   let next = firstHeight(options, look);
   let parent: Hash | null = null;
   const end = options.to ?? Infinity;
+  let fruitless = 0;
 
   while (next <= end && !signal?.aborted) {
     const { nodes, committed } = look;
@@ -74,7 +79,8 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
       look = await lookPatiently(options);
     } else {
       // The window moved on under the reader, or nodes went away: look again; if that brings nothing, say so.
-      if (next === before && holders.length > 0 && !options.follow) throw unreadable(next, look.view, options.target);
+      fruitless = next === before ? fruitless + 1 : 0;
+      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 1)) throw unreadable(next, look.view, options.target);
       look = options.follow ? await lookPatiently(options) : await lookOrThrow(options);
       if (next === before) await wait(options, RETRY_MS);
     }
@@ -103,11 +109,14 @@ async function lookOrThrow(options: TailOptions): Promise<Look> {
 
 /** While following, a lost quorum is waited out: nothing new can be committed without one. */
 async function lookPatiently(options: TailOptions): Promise<Look> {
+  let said = '';
   for (;;) {
     try {
       return await lookOrThrow(options);
     } catch (error) {
       if (!(error instanceof SeqError) || !error.retryable || options.signal?.aborted) throw error;
+      if (error.message !== said) options.onWait?.(error.message);
+      said = error.message;
       await wait(options, RETRY_MS);
     }
   }

@@ -1,0 +1,48 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../../cli/base-command.js';
+import { openNode } from '../../cli/context.js';
+import { marginText } from '../../cli/present/cluster-view.js';
+import type { Result } from '../../cli/present/result.js';
+import { targetFlags } from '../../cli/target.js';
+import { bootstrap } from '../../core/engine/bootstrap.js';
+import { systemClock, systemRandom } from '../../core/engine/system.js';
+
+export default class ClusterInit extends SeqCommand {
+  static override summary = 'Make empty Redis servers one cluster';
+  static override description = [
+    'Every node must answer and be empty (no key of ours in this lane), or nothing is done. Two phases under one nonce; broken off, the same command finishes it.',
+    'It asks nothing: on empty nodes there is nothing to lose, and on any other it refuses.',
+  ].join('\n');
+  static override examples = ['<%= config.bin %> cluster init --node r1=redis://10.0.0.1 --node r2=redis://10.0.0.2 --node r3=redis://10.0.0.3', '<%= config.bin %> cluster init -c prod --dry-run'];
+  static override flags = {
+    'dry-run': Flags.boolean({ char: 'n', helpGroup: 'CHANGE', description: 'check everything, write nothing' }),
+  };
+  protected readonly kind = 'cluster.init';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(ClusterInit);
+    const found = await this.cluster();
+    const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
+    const nodes = await Promise.all(found.addresses.map((address) => openNode(address, { ...found.identity, cluster })));
+    this.onClose(async () => { await Promise.all(nodes.map((node) => node.close())); });
+    this.step('looking at every node');
+    const target = targetFlags(found.settings, nodes);
+    const made = await bootstrap({
+      nodes, cluster, limitMs: found.nodeTimeoutMs, clock: systemClock, random: systemRandom, target, dryRun: flags['dry-run'],
+      changing: () => { this.changing(); this.step('writing to every node'); },
+    });
+    const what = { new: 'initialised', finished: 'finished a bootstrap that was broken off:', planned: 'would initialise' }[made.how];
+    return {
+      data: { ...made, dryRun: made.how === 'planned' },
+      facts: [
+        [made.how === 'planned' ? 'would initialise' : 'initialised', `cluster ${made.cluster} on ${made.nodes.length} nodes${made.how === 'finished' ? ` (${what} same nonce)` : ''}`],
+        ['quorum', `${made.quorum} of ${made.nodes.length}`],
+        ['margin', marginText(made.margin, made.quorum)],
+      ],
+      tables: [{ columns: [{ key: 'node' }, { key: 'before' }, { key: 'url' }, { key: 'version' }, { key: 'run', wide: true }], rows: made.nodes.map((n) => ({ node: n.id, before: n.before, url: n.url, version: n.version, run: n.runId })) }],
+      warnings: made.warnings,
+      next: [made.how === 'planned' ? `seq cluster init${target === '' ? '' : ` ${target}`}` : `seq run --id seq-a --store DIR${target === '' ? '' : ` ${target}`}`],
+      meta: { nodesAsked: made.nodes.length, nodesAnswered: made.nodes.length, quorum: made.quorum },
+    };
+  }
+}

@@ -1,0 +1,24 @@
+import { SeqCommand } from '../../cli/base-command.js';
+import { LOOK_FLAGS } from '../../cli/flags.js';
+import { nodeListResult } from '../../cli/present/cluster-view.js';
+import type { Result } from '../../cli/present/result.js';
+import { inspectCluster } from '../../core/engine/inspect.js';
+import { refuseNoAnswer } from '../../core/engine/inspect-errors.js';
+import { systemClock } from '../../core/engine/system.js';
+
+export default class NodeList extends SeqCommand {
+  static override summary = 'List the nodes: address, state, admission, holder, epoch, floor, head, lag';
+  static override flags = { ...LOOK_FLAGS };
+  protected readonly kind = 'node.list';
+
+  protected async perform(): Promise<Result> {
+    await this.parse(NodeList);
+    const cluster = await this.cluster();
+    this.step('asking every node');
+    const view = await inspectCluster({
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
+    });
+    refuseNoAnswer(view);
+    return nodeListResult(view, new Set(cluster.asked.map((node) => node.id)));
+  }
+}

@@ -1,0 +1,38 @@
+import { SeqCommand } from '../cli/base-command.js';
+import { LOOK_FLAGS } from '../cli/flags.js';
+import { statusResult } from '../cli/present/cluster-view.js';
+import type { Result } from '../cli/present/result.js';
+import { startCommandOf, targetFlags } from '../cli/target.js';
+import { inspectCluster } from '../core/engine/inspect.js';
+import { refuseNoAnswer } from '../core/engine/inspect-errors.js';
+import { systemClock } from '../core/engine/system.js';
+
+export default class Status extends SeqCommand {
+  static override summary = 'Show who leads, what is committed, how many nodes may still be lost, and what to do next';
+  static override description = [
+    'Asks every node once, in parallel; one that does not answer is a row, and costs --node-timeout at most.',
+    'Exits 0 whenever there is something to report, however bad: without a quorum the verdict is CRIT. Only when not one node answered, or nothing could be asked, it exits 69.',
+  ].join('\n');
+  static override examples = ['<%= config.bin %> status -c lab', '<%= config.bin %> status --watch --interval 500ms', '<%= config.bin %> status -o json --fields verdict,leader.id'];
+  static override flags = { ...LOOK_FLAGS };
+  protected readonly kind = 'status';
+
+  protected async perform(): Promise<Result> {
+    await this.parse(Status);
+    const cluster = await this.cluster();
+    this.step('asking every node');
+    const view = await inspectCluster({
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
+      target: targetFlags(cluster.settings, cluster.nodes), startCommand: startCommandOf(cluster.settings),
+    });
+    const result = statusResult(view);
+    // Nobody answered: the rows still say why, but there is nothing to report.
+    if (view.answered === 0) await this.presentRows(result).then(() => refuseNoAnswer(view));
+    return result;
+  }
+
+  /** Text formats show the rows before the error; JSON is one document, and that is the error. */
+  private async presentRows(result: Result): Promise<void> {
+    if (['table', 'wide', 'plain'].includes(await this.format())) await this.present({ ...result, warnings: [] });
+  }
+}
