@@ -117,7 +117,7 @@ local first = redis.pcall('DEL', admission_key)
 if type(first) == 'table' then return first end
 if pending then
   must('DEL', stream_key)
-elseif redis.call('EXISTS', stream_key) == 1 then
+elseif must('EXISTS', stream_key) == 1 then
   if aside then must('DEL', orphans_key .. ':' .. aside) end
   must('RENAME', stream_key, orphans_key .. ':' .. nonce)
   must('PEXPIRE', orphans_key .. ':' .. nonce, keep_ms)

@@ -96,7 +96,7 @@ local aside = redis.call('HGET', admission_key, 'aside')
 
 local first = redis.pcall('HDEL', admission_key, 'aside')
 if type(first) == 'table' then return first end
-if redis.call('EXISTS', stream_key) == 1 then
+if must('EXISTS', stream_key) == 1 then
   if aside then must('DEL', orphans_key .. ':' .. aside) end
   must('RENAME', stream_key, orphans_key .. ':' .. nonce)
   must('PEXPIRE', orphans_key .. ':' .. nonce, keep_ms)

@@ -164,16 +164,16 @@ if type(first) == 'table' then return first end
 if orphan then
   local fields, size = orphan[2], 0
   for i = 2, #fields, 2 do size = size + #fields[i] end
-  local time = redis.call('TIME')
+  local time = must('TIME')
   fields[#fields + 1] = 'superseded_by'
   fields[#fields + 1] = hash
   fields[#fields + 1] = 'at'
   fields[#fields + 1] = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
   must('XADD', orphans_key, '*', unpack(fields))
   orphans_bytes = orphans_bytes + size
-  local kept = redis.call('XLEN', orphans_key)
+  local kept = must('XLEN', orphans_key)
   while kept > 1 and (kept > ORPHANS_KEPT or orphans_bytes > ORPHANS_BYTES) do
-    local oldest = redis.call('XRANGE', orphans_key, '-', '+', 'COUNT', 1)[1]
+    local oldest = must('XRANGE', orphans_key, '-', '+', 'COUNT', 1)[1]
     local old_fields = oldest[2]
     for i = 2, #old_fields - 4, 2 do orphans_bytes = orphans_bytes - #old_fields[i] end
     must('XDEL', orphans_key, oldest[1])

@@ -147,16 +147,21 @@ export class Connection {
   private async open(limitMs: number): Promise<Session> {
     if (this.closed) return { failed: unknown('connect', 'the connection is closed') };
     const now = performance.now();
+    let waitMs = limitMs;
     if (this.opening === null) {
       const { failure } = this;
       if (failure !== null && now < failure.retryAt) return { failed: waiting(failure.reply, failure.retryAt - now) };
       this.opening = this.startOpening(Math.max(limitMs, CONNECT_LIMIT_MS));
-    } else if (now - this.opening.startedAt >= limitMs) {
-      return { failed: unknown('connect', `connecting for ${Math.round(now - this.opening.startedAt)} ms already`, limitMs) };
+    } else {
+      // Somebody waits already: what has not come within limitMs of the attempt's start is not waited for again by every call.
+      waitMs = this.opening.startedAt + limitMs - now;
+      if (waitMs <= 0) {
+        return { failed: unknown(this.opening.step, `connecting for ${Math.round(now - this.opening.startedAt)} ms already`, limitMs) };
+      }
     }
     const { opening } = this;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve({ failed: unknown(opening.step, 'no answer', limitMs) }), limitMs);
+      const timer = setTimeout(() => resolve({ failed: unknown(opening.step, 'no answer', limitMs) }), waitMs);
       void opening.session.then((session) => {
         clearTimeout(timer);
         resolve(session);

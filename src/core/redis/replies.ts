@@ -14,6 +14,11 @@ const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
   ['LOADING', 'LOADING'], ['BUSY', 'BUSY'], ['READONLY', 'READONLY'], ['NOREPLICAS', 'NOREPLICAS'], ['MISCONF', 'MISCONF'],
   ['OOM', 'OOM'], ['NOPERM', 'NOPERM'], ['NOAUTH', 'NOAUTH'], ['WRONGPASS', 'NOAUTH'],
 ]);
+/**
+ * Redis 7 says this, without a word of its own, when the user may not run a command inside a script. Our scripts let it out as it is only
+ * before their first write; later it is `half done`.
+ */
+const DENIED_IN_SCRIPT = /^ERR (The user executing the script can't|ACL failure in script)/;
 
 /** Thrown by the readers below; becomes `unknown` with an alarm. */
 export class UnreadableReply extends Error {}
@@ -104,7 +109,7 @@ export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): No
 
 /** A Redis error reply (the server spoke, so the connection is fine). */
 export function parseErrorReply(message: string): Refused | Unknown {
-  const word = /^[A-Z]+/.exec(message)?.[0] ?? '';
+  const word = DENIED_IN_SCRIPT.test(message) ? 'NOPERM' : /^[A-Z]+/.exec(message)?.[0] ?? '';
   const reason = SERVER_REASONS.get(word);
   // The server's sentence may quote arguments after a line break or in full: one line, bounded.
   const sentence = message.split('\n', 1)[0]?.slice(0, 200) ?? '';
