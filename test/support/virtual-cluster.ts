@@ -1,0 +1,126 @@
+// A whole cluster under virtual time: in-memory nodes, real sequencers (the shipped engine), a clock that moves when told to.
+import { quorumOf, type Limits, type Timing } from '../../src/core/config.js';
+import type { SeqEvent } from '../../src/core/events.js';
+import { Inbox } from '../../src/core/engine/inbox.js';
+import { Sequencer } from '../../src/core/engine/sequencer.js';
+import type { NodePort, Producer, Random } from '../../src/core/ports.js';
+import { batchProducer, largestItem } from '../../src/core/produce/batch.js';
+import { ManualClock } from './manual-clock.js';
+import { MemoryNode, MemoryServer, newNodeState } from './memory-node.js';
+import { MemoryStore } from './memory-store.js';
+import { genesisHash } from '../../src/core/chain/block.js';
+
+export const CLUSTER = 'c0ffee00c0ffee00';
+export const IDENTITY = { cluster: `${CLUSTER}.1`, lane: '' };
+
+export interface VirtualSequencer {
+  id: string;
+  sequencer: Sequencer;
+  store: MemoryStore;
+  events: SeqEvent[];
+  nodes: SwitchablePort[];
+}
+
+export interface VirtualOptions {
+  nodes?: number;
+  timing?: Partial<Timing>;
+  limits?: Partial<Limits>;
+  eager?: boolean;
+  producer?: (id: string) => Producer;
+}
+
+/** A port whose sequencer can be cut off from the node: calls go out and are never heard of again. */
+export class SwitchablePort implements NodePort {
+  cut = false;
+  private cuts = 0;
+  constructor(private readonly port: MemoryNode, private readonly clock: ManualClock) {}
+  get id() { return this.port.id; }
+  get url() { return this.port.url; }
+  get connectionGeneration() { return this.port.connectionGeneration + this.cuts; }
+  call: NodePort['call'] = (call, limitMs) => this.guard(() => this.port.call(call, limitMs), limitMs);
+  backfill: NodePort['backfill'] = (batch, limitMs) => this.cut ? this.silent(limitMs).then((reply) => [reply]) : this.port.backfill(batch, limitMs);
+  read: NodePort['read'] = (range, limitMs) => this.guard(() => this.port.read(range, limitMs), limitMs);
+  tail: NodePort['tail'] = async (afterId, waitMs, limit) => {
+    const reply = await this.guard(() => this.port.tail(afterId, waitMs, limit), waitMs);
+    return this.cut ? { outcome: 'unknown', step: 'call', cause: 'cut' } : reply;
+  };
+  onHint: NodePort['onHint'] = (listener) => this.port.onHint((hint) => { if (!this.cut) listener(hint); });
+  close = () => this.port.close();
+  setCut(cut: boolean): void {
+    if (cut && !this.cut) this.cuts++;
+    this.cut = cut;
+  }
+  private guard<T extends { outcome: string }>(run: () => Promise<T>, limitMs: number): Promise<T> {
+    return this.cut ? this.silent(limitMs) as unknown as Promise<T> : run();
+  }
+  private silent(limitMs: number): Promise<{ outcome: 'unknown'; step: 'call'; cause: string; limitMs: number }> {
+    return new Promise((resolve) => this.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs })));
+  }
+}
+
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0 || 1;
+  const unit = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  return { unit, hex: (bytes) => Array.from({ length: bytes }, () => Math.floor(unit() * 256).toString(16).padStart(2, '0')).join('') };
+}
+
+export class VirtualCluster {
+  readonly clock = new ManualClock();
+  readonly servers: MemoryServer[];
+  readonly sequencers: VirtualSequencer[] = [];
+  readonly timing: Timing;
+  readonly limits: Limits;
+
+  constructor(private readonly options: VirtualOptions = {}) {
+    const n = options.nodes ?? 3;
+    this.timing = { ttlMs: 500, blockTimeMs: 100, nodeTimeoutMs: 50, retryMs: 50, retryJitterMs: 30, pollMs: 100, pollJitterMs: 40, ...options.timing };
+    this.limits = { maxBlockBytes: 64 * 1024, retainBlocks: 20, retainBytes: 1024 * 1024, ...options.limits };
+    this.servers = Array.from({ length: n }, (_, i) => {
+      const id = `r${i + 1}`;
+      return new MemoryServer(id, () => this.clock.now(), newNodeState(id, IDENTITY.cluster, genesisHash(CLUSTER, IDENTITY.lane)));
+    });
+  }
+
+  get quorum(): number {
+    return quorumOf(this.servers.length);
+  }
+
+  /** Starts a sequencer on a store of its own (or a kept one). */
+  start(id: string, store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }), overrides: Partial<{ eager: boolean; priority: number }> = {}): VirtualSequencer {
+    const { clock, timing, limits } = this;
+    const nodes = this.servers.map((server) => new SwitchablePort(new MemoryNode(server, IDENTITY, clock), clock));
+    const inbox = new Inbox({ store, clock, maxItems: 10_000, maxBytes: 1024 * 1024, maxItemBytes: largestItem(limits.maxBlockBytes), retryAfterMs: 100, unknownAfterMs: 2000 });
+    const events: SeqEvent[] = [];
+    const sequencer = new Sequencer({
+      id, nodes, identity: IDENTITY, store, inbox, clock, timing, limits, random: seededRandom(this.sequencers.length + 7),
+      producer: this.options.producer?.(id) ?? batchProducer({ maxBlockBytes: limits.maxBlockBytes }), maxItemsBytes: largestItem(limits.maxBlockBytes),
+      eager: overrides.eager ?? this.options.eager ?? false, priority: overrides.priority ?? 0, version: 'test', url: '', pid: 1, configDigest: 'd', extra: {}, emit: (event) => void events.push(event),
+    });
+    const made = { id, sequencer, store, events, nodes };
+    this.sequencers.push(made);
+    sequencer.start();
+    return made;
+  }
+
+  leader(): VirtualSequencer | undefined {
+    return this.sequencers.find((one) => one.sequencer.status().role === 'leader');
+  }
+
+  /** Moves time until `holds`, in steps; throws after `limitMs` of virtual time. */
+  async until(holds: () => boolean, limitMs: number, what = 'the condition'): Promise<number> {
+    const from = this.clock.now();
+    while (!holds()) {
+      if (this.clock.now() - from > limitMs) throw new Error(`${what} did not hold within ${limitMs} ms: ${this.sequencers.map((one) => `${one.id} ${JSON.stringify({ ...one.sequencer.status(), nodes: undefined })}`).join('\n')}`);
+      await this.clock.advance(5);
+    }
+    return this.clock.now() - from;
+  }
+
+  /** hash by height of one node's stream. */
+  chainOf(server: MemoryServer): Map<number, string> {
+    return new Map(server.state.entries.map((entry) => [entry.height, entry.hash]));
+  }
+}
