@@ -6,6 +6,7 @@ import type { Producer } from '../ports.js';
 export function batchProducer(options: { maxBlockBytes: number }): Producer {
   return {
     name: 'batch',
+    needsChain: false,
     ready: () => ({ ready: true }),
     async produce({ items }) {
       let bytes = itemsOverhead(items.length);

@@ -53,15 +53,19 @@ export class Child {
     for (const stream of [this.process.stdin, this.process.stdout, this.process.stderr]) stream.on('error', () => {});
     this.gone = new Promise((resolve) => {
       let over = false;
+      let cancelWait = (): void => {};
       const end = (how: string): void => {
         if (over) return;
         over = this.isGone = true;
         this.cancelKill();
+        cancelWait();
         resolve();
         events.ended(how);
       };
       // `exit` and not only `close`: a grandchild may hold the pipes open for ever.
-      this.process.on('exit', (code, signal) => options.clock.after(options.killAfterMs, () => end(howEnded(code, signal))));
+      this.process.on('exit', (code, signal) => {
+        if (!over) cancelWait = options.clock.after(options.killAfterMs, () => end(howEnded(code, signal)));
+      });
       this.process.on('close', (code, signal) => end(this.spawnError !== null ? `could not be started: ${this.spawnError.message}` : howEnded(code, signal)));
     });
   }

@@ -54,8 +54,6 @@ interface Production {
   request: ProduceRequest;
   offered: Item[];
   sent: boolean;
-  /** The tenure that asked is gone, but the child still owes an answer: the next question waits for it. */
-  isVoid: boolean;
   resolve: (made: { data: Uint8Array; taken: number }) => void;
   reject: (error: SeqError) => void;
   cancelDeadline: () => void;
@@ -67,6 +65,7 @@ export function execProducer(options: ExecOptions): Producer {
 
 class ExecProducer implements Producer {
   readonly name = 'exec';
+  readonly needsChain = true;
   private state: Phase = { phase: 'starting' };
   private child: Child | null = null;
   /** Highest committed block that the engine has told of. */
@@ -77,7 +76,9 @@ class ExecProducer implements Producer {
   private toldBytes: number[] = [];
   private toldAheadBytes = 0;
   private pipeFull = false;
+  private awaitingAck: { height: Height; resolve: () => void }[] = [];
   private production: Production | null = null;
+  /** Asked by a tenure that is gone; the child still owes the answer, and the next question waits for it. */
   private voidProduction: Production | null = null;
   private failures = 0;
   private restarts = 0;
@@ -107,15 +108,20 @@ class ExecProducer implements Producer {
     if (this.production !== null) return Promise.reject(failed(`it is still asked for block ${this.production.request.height}`));
     return new Promise((resolve, reject) => {
       const cancelDeadline = this.options.clock.after(request.deadlineMs, () => this.fail(this.overdue(request)));
-      this.production = { request, offered: this.fitting(request.items), sent: false, isVoid: false, resolve, reject, cancelDeadline };
+      this.production = { request, offered: this.fitting(request.items), sent: false, resolve, reject, cancelDeadline };
       this.ask();
     });
   }
 
-  /** Resolves at once: the child is told as fast as it acknowledges, from the store, so that a slow one costs no memory. */
-  async committed(block: CommittedBlock): Promise<void> {
+  /**
+   * Resolves once the child has acknowledged the block; at once while there is no child that is up: it will be told of this one
+   * too, from the store, in its turn. A child that is too slow fails, and then this resolves too.
+   */
+  committed(block: CommittedBlock): Promise<void> {
     this.target = Math.max(this.target, block.height);
     this.tell();
+    if (this.state.phase !== 'up' || this.acked >= block.height) return Promise.resolve();
+    return new Promise((resolve) => this.awaitingAck.push({ height: block.height, resolve }));
   }
 
   revoked(reason: string): void {
@@ -127,7 +133,7 @@ class ExecProducer implements Producer {
         why: reason, changed: 'nothing', next: ['nothing: another tenure produces it'], retryable: true,
       }));
       // Its deadline goes on: the answer is still owed.
-      if (production.sent) this.voidProduction = { ...production, isVoid: true };
+      if (production.sent) this.voidProduction = production;
       else production.cancelDeadline();
     }
     if (this.state.phase === 'up' || this.state.phase === 'catching-up') this.send(revokedLine(reason));
@@ -210,10 +216,15 @@ class ExecProducer implements Producer {
     if (this.acked >= this.told) return this.fail('it acknowledged a block that it was not told of');
     this.acked++;
     this.toldAheadBytes -= this.toldBytes.shift() ?? 0;
+    this.releaseUpTo(this.acked);
     this.watchSilence();
     this.caughtUp();
     this.tell();
     this.ask();
+  }
+
+  private releaseUpTo(height: Height): void {
+    while (this.awaitingAck[0] !== undefined && this.awaitingAck[0].height <= height) this.awaitingAck.shift()!.resolve();
   }
 
   private caughtUp(): void {
@@ -317,6 +328,7 @@ class ExecProducer implements Producer {
   }
 
   private dropProductions(why: string): void {
+    this.releaseUpTo(Infinity);
     this.voidProduction?.cancelDeadline();
     this.voidProduction = null;
     const production = this.production;
