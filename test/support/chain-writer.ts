@@ -1,0 +1,51 @@
+// A leader reduced to its hands: promotes, claims and writes blocks on the nodes it is told, through the real port. For tests of readers.
+import type { CommittedBlock, Item, NodePort } from '../../src/core/ports.js';
+import type { ReplyTo, NodeCall } from '../../src/core/protocol/words.js';
+import { ChainMaker } from './blocks.js';
+
+const LIMIT_MS = 5000;
+
+export class ChainWriter {
+  readonly chain: ChainMaker;
+  readonly blocks: CommittedBlock[] = [];
+  epoch = 0;
+  owner: string;
+
+  constructor(readonly nodes: readonly NodePort[], cluster: string, lane = '', readonly id = 'seq-a', readonly ttlMs = 60_000) {
+    this.chain = new ChainMaker(cluster.slice(0, cluster.lastIndexOf('.')), lane);
+    this.owner = `${id}/0000000000000001`;
+  }
+
+  async bootstrap(): Promise<void> {
+    for (const script of ['bootstrap_prepare', 'bootstrap_commit'] as const) {
+      for (const node of this.nodes) must(await node.call({ script, nonce: 'aabb' }, LIMIT_MS));
+    }
+  }
+
+  /** A new tenure on these nodes. */
+  async lead(on: readonly NodePort[] = this.nodes): Promise<void> {
+    const expectedEpoch = this.epoch;
+    for (const node of on) must(await node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch, ttlMs: this.ttlMs }, LIMIT_MS));
+    this.epoch += 1;
+    for (const node of on) must(await node.call({ script: 'claim', owner: this.owner, epoch: this.epoch }, LIMIT_MS));
+  }
+
+  /** Makes the next block and writes it to these nodes. */
+  async write(content: Item[] | Uint8Array = [], on: readonly NodePort[] = this.nodes, trimTo = 0): Promise<CommittedBlock> {
+    const block = this.chain.block(content, { epoch: this.epoch });
+    this.blocks.push(block);
+    await this.put(block, on, trimTo);
+    return block;
+  }
+
+  async put(block: CommittedBlock, on: readonly NodePort[], trimTo = 0): Promise<void> {
+    const trim = trimTo > 0 ? { trim: { to: trimTo, hash: this.blocks[trimTo - 1]!.hash } } : {};
+    await Promise.all(on.map(async (node) => must(await node.call({
+      script: 'write_block', owner: this.owner, epoch: this.epoch, ttlMs: this.ttlMs, mode: 'append', block, entryEpoch: this.epoch, ...trim,
+    }, LIMIT_MS))));
+  }
+}
+
+function must(reply: ReplyTo<NodeCall>): void {
+  if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+}
