@@ -18,7 +18,7 @@ function badUrl(shown: string, why: string, next?: string[]): SeqError {
 
 /** What may be printed of a text that may hold a password. */
 export function withoutSecrets(text: string): string {
-  return text.replace(/(:\/\/)([^/?#@\s]*)@/g, (_, slashes: string, user: string) => `${slashes}${user.includes(':') ? `${user.slice(0, user.indexOf(':'))}:***` : user}@`)
+  return text.replace(/(:\/\/)(\S*)@/g, (_, slashes: string, user: string) => `${slashes}${/[:@]/.test(user) ? `${user.split(/[:@]/)[0]}:***` : user}@`)
     .replace(/([?&](?:password|passwd|auth|token)=)[^&\s]*/gi, '$1***');
 }
 

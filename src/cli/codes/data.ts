@@ -42,4 +42,13 @@ export const DATA: Record<string, Code> = {
   HTTP_NOT_LOOPBACK: { meaning: 'Listening beyond loopback needs a token or TLS.', causes: ['--http 0.0.0.0:PORT'], todo: ['--http-token-file FILE, or a loopback address'] },
   HTTP_TOKEN_FILE: { meaning: 'The token file cannot be used.', causes: ['missing, empty, or readable by everybody'], todo: ['write a long random token to it, mode 0600'] },
   PORT_IN_USE: { meaning: 'Another process listens on that port.', causes: ['a sequencer that still runs'], todo: ['choose another port'] },
+  NOT_FOUND: { meaning: 'What was asked for is not there.', causes: ['a height below the first block of a store'], todo: ['see the message for where it begins'] },
+  PEER_URL: { meaning: 'A peer is the HTTP address of a sequencer.', causes: ['a typo'], todo: ['--peer http://HOST:PORT'] },
+  PEER_UNREACHABLE: { meaning: 'The peer did not answer, or wants a token.', causes: ['it is down', 'it runs with --http-token-file'], todo: ['check the address', '--http-token-file FILE'] },
+  PEER_LACKS_BLOCKS: { meaning: 'The peer does not have the blocks that are needed.', causes: ['its store begins above them'], todo: ['name another peer'] },
+  PEER_SPOKE_GARBAGE: { meaning: 'What the peer sent cannot be read or does not fit its hashes; nothing of it was taken.', causes: ['not a sequencer', 'another version'], todo: ['check the address'] },
+  RANGE_TOO_LONG: { meaning: 'So many blocks cannot be proven in one go.', causes: ['a store very far behind'], todo: ['copy the store of a sequencer that has them'] },
+  MALFORMED_BLOCK: { meaning: 'A block holds no items that this version can read.', causes: ['made by --producer exec', 'made by a newer version'], todo: ['read it without --items'] },
+  DOCUMENT_TOO_LARGE: { meaning: 'The answer is too long for one document.', causes: ['-o json or yaml over a long range'], todo: ['-o ndjson', 'a shorter range'] },
+  BOOTSTRAP_BROKEN_OFF: { meaning: 'Giving the nodes their first memory did not reach its end.', causes: ['a node was lost in the middle', 'Ctrl-C'], todo: ['seq cluster init again: it finishes what was begun'] },
 };

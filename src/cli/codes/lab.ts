@@ -20,4 +20,5 @@ export const LAB: Record<string, Code> = {
   NO_DEMO_FILE: { meaning: 'There is no text file to sequence.', causes: ['a bare machine'], todo: ['seq lab demo FILE'] },
   UNFIT_DEMO_FILE: { meaning: 'That file cannot be used for the demo.', causes: ['too small, or not lines of text'], todo: ['seq lab demo FILE with another one'] },
   NO_FAILOVER_SEEN: { meaning: 'Every line is committed, but no block was committed under a new leader.', causes: ['the file was done before the kill'], todo: ['give a larger file'] },
+  LAB_UNFINISHED: { meaning: 'An earlier seq lab up was broken off.', causes: ['Ctrl-C'], todo: ['seq lab up again, or seq lab down'] },
 };

@@ -19,4 +19,9 @@ export const TENURES: Record<string, Code> = {
   PRODUCER_FAILED: { meaning: 'The producer ended, fell silent or wrote garbage: the tenure ends, the chain goes on elsewhere.', causes: ['the child process crashed', 'it does not speak the protocol'], todo: ['see its stderr in the log', 'mend it and start the sequencer again'] },
   NO_SUCCESSOR: { meaning: 'No other sequencer could take over.', causes: ['only one runs', 'the others are not ready'], todo: ['seq status', 'start another sequencer'] },
   NOT_CONFIRMED: { meaning: 'The head could not be confirmed on a quorum under this epoch after the request arrived.', causes: ['leadership is moving', 'nodes silent'], todo: ['ask again'] },
+  BLOCK_TOO_LARGE: { meaning: 'The producer made a block above --max-block-bytes, so its tenure ended.', causes: ['a producer that ignores the limit'], todo: ['mend the producer', 'raise --max-block-bytes on every sequencer'] },
+  RENEWAL_FAILED: { meaning: 'The leader could not renew its term under a higher epoch and stepped down.', causes: ['another sequencer was faster', 'nodes silent'], todo: ['nothing: it is a follower again', 'seq history'] },
+  STOPPED: { meaning: 'The sequencer was stopped and released its locks.', causes: ['SIGTERM or Ctrl-C'], todo: ['nothing'] },
+  REQUESTED: { meaning: 'The leader stepped down because an operator asked for it.', causes: ['seq stepdown'], todo: ['nothing', 'seq history'] },
+  PRODUCER_REVOKED: { meaning: 'The block asked of the producer is no longer wanted: the tenure is gone.', causes: ['leadership was lost meanwhile'], todo: ['nothing'] },
 };

@@ -3,7 +3,7 @@ import type { SeqError } from '../../core/errors.js';
 import type { Envelope, ErrorBody, Meta, Result } from './result.js';
 
 /** Numbers under these names may pass 2^53 in other people's parsers (jq, JavaScript): always strings. */
-const WIDE_NUMBER = /(^|[a-z])(height|epoch|floor|head)$|(Height|Epoch|Floor|Head)$/;
+const WIDE_NUMBER = /^(height|epoch|floor|head)(From|To)?$|(Height|Epoch|Floor|Head)$/;
 
 /** Makes a value fit for JSON: wide numbers and bigints → strings, bytes → base64, undefined → left out (null in lists). */
 export function wire(value: unknown, name = ''): unknown {

@@ -20,7 +20,7 @@ export interface Table {
 }
 
 export interface Result {
-  /** JSON `data`. Numbers named height, epoch, floor or head (also …Height etc.) and every bigint become strings. */
+  /** JSON `data`. Numbers named height, epoch, floor or head (also …Height, epochFrom, epochTo etc.) and every bigint become strings. */
   data: unknown;
   /** First line. */
   verdict?: { verdict: Verdict; reason: string; reasonCode: string };

@@ -1,0 +1,52 @@
+// `seq explain` must know every code that the sources can show.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { allCodes, explain } from '../../src/cli/codes.js';
+
+const src = resolve(import.meta.dirname, '../../src');
+const sources = readdirSync(src, { recursive: true }).map(String).filter((file) => /\.tsx?$/.test(file) && !file.startsWith('cli/codes')).map((file) => ({ file, text: readFileSync(join(src, file), 'utf8') }));
+
+/** `code: 'X'`, both arms of a choice, `end(state, 'X'`, `unavailable('X'`, usageError's third argument, and reason codes. */
+const PLACES = [
+  /\b(?:code|reasonCode|exitReason): '([A-Z][A-Z0-9_]+)'/g,
+  /\bcode: [^,'\n]+\? '([A-Z][A-Z0-9_]+)'/g,
+  /\bcode: [^,'\n]+\? '[A-Z0-9_]+' : '([A-Z][A-Z0-9_]+)'/g,
+  /\b(?:end|stepdown|unavailable|quarantine|crit|warn)\((?:[a-z]\w*, )*'([A-Z][A-Z0-9_]+)'/g,
+];
+
+describe('explain', () => {
+  test('codes: every code in the sources → has an entry', () => {
+    const known = allCodes();
+    const missing = sources.flatMap(({ file, text }) => PLACES.flatMap((place) => [...text.matchAll(place)].map((match) => match[1] as string)).filter((code) => !known.has(code) && !/^E[A-Z]{3,}$/.test(code)).map((code) => `${code} (${file})`));
+    expect([...new Set(missing)]).toEqual([]);
+  });
+
+  test('codes: every refusal word and reason code → has an entry', () => {
+    const known = allCodes();
+    const words = sources.filter(({ file }) => /words\.ts$|inspect-verdict\.ts$/.test(file)).flatMap(({ text }) => {
+      const union = /export type (?:RefusalReason|ReasonCode) =([^;]+);/.exec(text)?.[1] ?? '';
+      return [...union.matchAll(/'([A-Z_]+)'/g)].map((match) => match[1] as string);
+    });
+    expect(words.length).toBeGreaterThan(40);
+    expect(words.filter((word) => !known.has(word))).toEqual([]);
+  });
+
+  test('codes: every entry says what it means and what to do', () => {
+    for (const { code, meaning, todo } of allCodes().values()) {
+      expect(meaning.length, code).toBeGreaterThan(10);
+      expect(todo.length + (code === 'DECLINED' ? 1 : 0), code).toBeGreaterThan(0);
+    }
+  });
+
+  test.each([
+    ['FENCING_ERROR', 'FENCING_ERROR'], ['fencing-error', 'FENCING_ERROR'], ['r2 refuses: NOT_ADMITTED: wiped', 'NOT_ADMITTED'], ['the lease ran out', 'FENCING_ERROR'],
+  ])('explain: %s → %s', (text, code) => {
+    expect(explain(text).map((entry) => entry.code)).toContain(code);
+  });
+
+  test('explain: what nobody knows → nothing', () => {
+    expect(explain('zzzz')).toEqual([]);
+    expect(explain('')).toEqual([]);
+  });
+});
