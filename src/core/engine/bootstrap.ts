@@ -103,8 +103,8 @@ function whyOf(reply: NodeReply<unknown>): string {
 }
 
 /** What the servers are, before anything is written to any of them. */
-function refuseUnfit(seen: readonly Seen[]): void {
-  const byRun = new Map<string, Seen>();
+export function refuseUnfit(seen: readonly { port: Pick<NodePort, 'id' | 'url'>; view: NodeView }[]): void {
+  const byRun = new Map<string, (typeof seen)[number]>();
   for (const one of seen) {
     const { port, view } = one;
     const other = view.runId === '' ? undefined : byRun.get(view.runId);

@@ -9,11 +9,12 @@ import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, Item, NodePort
 import type { LedgerAnomaly } from '../protocol/ledger.js';
 import type { TenureEnd, TenureSettings } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Height, LeaderRequest } from '../protocol/words.js';
+import { catchUpFromPeers } from './catch-up.js';
 import { Delivery } from './delivery.js';
 import { Follower, seenHeads } from './follower.js';
 import type { Inbox } from './inbox.js';
 import { localChain } from './local-chain.js';
-import { leaderOf, look, votesOf, type Look } from './look.js';
+import { admittedViews, leaderOf, look, votesOf, type Look } from './look.js';
 import { Presences } from './presences.js';
 import { Production } from './production.js';
 import { answerRequest } from './requests.js';
@@ -46,8 +47,9 @@ export interface SequencerOptions {
   configDigest: string;
   extra: Record<string, string>;
   emit: EmitEvent;
-  /** Brings committed blocks (from…to) from a peer when the nodes no longer have them; verified, in order. */
-  catchUp?: (from: { height: Height; hash: string }, to: { height: Height; hash: string }, peers: string[], apply: (block: CommittedBlock) => Promise<void> | undefined) => Promise<void>;
+  /** Named peers (--peer); those that show themselves in presence records are asked too. */
+  peers: readonly string[];
+  peerToken?: string;
 }
 
 export class Sequencer implements SequencerApi {
@@ -71,6 +73,7 @@ export class Sequencer implements SequencerApi {
   private anomalies = 0;
   private renewals: { count: number; at: number }[];
   private readonly handled: string[] = [];
+  private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   private watchers: (() => void)[] = [];
   private turnedAt: number;
@@ -126,6 +129,7 @@ export class Sequencer implements SequencerApi {
       const { inbox, emit } = this.options;
       this.setRole('stopping', reason);
       inbox.stop(reason);
+      this.ended.abort();
       this.driver?.stepdown(code, reason);
       this.follower.stop();
       await this.tenure;
@@ -278,20 +282,23 @@ export class Sequencer implements SequencerApi {
   }
 
   private async catchUp(seen: Look): Promise<void> {
-    const { store, emit, catchUp } = this.options;
-    if (this.catchingUp || !catchUp) return;
+    const { store, emit, url, peers, peerToken } = this.options;
+    if (this.catchingUp) return;
     this.catchingUp = true;
-    const target = seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : []))
-      .sort((a, b) => a.floor - b.floor)[0];
-    const peers = [...new Set(seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.url) : [])))].filter((url) => url !== '' && url !== this.options.url);
     try {
-      if (target) {
-        const { height, hash } = store.head();
-        await catchUp({ height, hash }, { height: target.floor, hash: target.floorHash }, peers, (block) => {
+      const views = admittedViews(seen);
+      const target = views.sort((a, b) => a.floor - b.floor)[0];
+      if (!target) return;
+      const shown = views.flatMap((view) => view.sequencers.filter((one) => one.height >= target.floor).map((one) => one.url));
+      await catchUpFromPeers({
+        head: () => store.head(), to: { height: target.floor, hash: target.floorHash },
+        peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
+        ...(peerToken === undefined ? {} : { token: peerToken }), signal: this.ended.signal,
+        apply: (block) => {
           this.take(block, block.epoch, 'follower', 0);
           return this.delivery.room();
-        });
-      }
+        },
+      });
     } catch (error) {
       emit({ type: 'alarm', code: error instanceof SeqError ? error.code : 'CATCH_UP_FAILED', reason: error instanceof Error ? error.message : String(error) });
     } finally {

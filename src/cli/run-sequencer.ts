@@ -1,0 +1,197 @@
+// Composition of one running sequencer: nodes, store, producer, inbox, engine, HTTP, log. Decides the order of starting and stopping:
+// nothing is listened on or promised before the cluster is known to be the right one; on the way out the lock is released first.
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { quorumOf, type Limits, type Timing } from '../core/config.js';
+import { bootstrap, refuseUnfit } from '../core/engine/bootstrap.js';
+import { Inbox } from '../core/engine/inbox.js';
+import { Sequencer, type SequencerOptions } from '../core/engine/sequencer.js';
+import { systemClock, systemRandom } from '../core/engine/system.js';
+import { EXIT, SeqError } from '../core/errors.js';
+import type { SeqEvent } from '../core/events.js';
+import type { SeqLog } from '../core/log/log.js';
+import type { ChainStore, Producer } from '../core/ports.js';
+import type { NodeReply, NodeView } from '../core/protocol/words.js';
+import { refusalText } from '../core/protocol/refusals.js';
+import { batchProducer, largestItem } from '../core/produce/batch.js';
+import { startHttpServer, type HttpServer } from '../core/serve/server.js';
+import type { Listen } from '../core/serve/listen.js';
+import { openStore } from '../core/store/lmdb-store.js';
+import { openCluster, type Cluster, type Surroundings } from './context.js';
+
+const MIB = 1024 * 1024;
+const RETRY_MS = 1000;
+
+export interface RunSettings {
+  id: string;
+  storeDir(cluster: string, lane: string): string;
+  timing: Timing;
+  limits: Limits;
+  eager: boolean;
+  priority: number;
+  listen: Listen | null;
+  token?: string;
+  tls?: { cert: Buffer; key: Buffer };
+  peers: string[];
+  exec: { command: string; args: string[] } | null;
+  bootstrap: boolean;
+  keepItems: number;
+  keepMs: number;
+  version: string;
+}
+
+/** Runs until the signal aborts (resolves) or it cannot go on (throws SeqError). Everything opened here is closed here. */
+export async function runSequencer(around: Surroundings, settings: RunSettings, log: SeqLog, signal: AbortSignal): Promise<void> {
+  const closers: (() => Promise<void> | void)[] = [];
+  try {
+    const cluster = await waitForCluster(around, settings, log, signal);
+    if (!cluster) return;
+    closers.push(() => cluster.close());
+    const { cluster: name, lane } = cluster.identity;
+    const clusterId = name.slice(0, name.lastIndexOf('.'));
+    const store = await openStore({ dir: settings.storeDir(clusterId, lane), cluster: clusterId, lane, keepItems: settings.keepItems, keepMs: settings.keepMs });
+    closers.push(() => store.close());
+    const producer = await makeProducer(settings, store, log);
+    closers.push(() => producer.close());
+
+    const { limits, timing } = settings;
+    const maxItemsBytes = largestItem(limits.maxBlockBytes);
+    const inbox = new Inbox({
+      store, clock: systemClock, maxItems: 200_000, maxBytes: Math.max(64 * MIB, 4 * limits.maxBlockBytes), maxItemBytes: maxItemsBytes,
+      retryAfterMs: timing.blockTimeMs, unknownAfterMs: 4 * timing.ttlMs,
+    });
+    let http: HttpServer | undefined;
+    const options: SequencerOptions = {
+      id: settings.id, nodes: cluster.nodes, identity: cluster.identity, store, inbox, producer, clock: systemClock, random: systemRandom,
+      timing, limits, maxItemsBytes, eager: settings.eager, priority: settings.priority, version: settings.version, url: '', pid: process.pid,
+      configDigest: nodeListDigest(cluster), extra: { host: hostname(), ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs) },
+      peers: settings.peers, ...(settings.token === undefined ? {} : { peerToken: settings.token }),
+      emit: (event: SeqEvent) => {
+        log.event(event);
+        http?.observe(event);
+      },
+    };
+    const sequencer = new Sequencer(options);
+    if (settings.listen) {
+      http = await startHttpServer({ api: sequencer, listen: settings.listen, maxBlockBytes: limits.maxBlockBytes, ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.tls ? { tls: settings.tls } : {}) });
+      options.url = http.url;
+      closers.push(() => http?.close());
+      log.line('info', `listening on ${http.url}`, { url: http.url });
+    }
+    sequencer.start();
+    const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure]);
+    await sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
+    if (failed) throw failed;
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+/** Opens the nodes and learns which cluster they are; waits as long as fewer than a quorum answer. Null: told to stop meanwhile. */
+async function waitForCluster(around: Surroundings, settings: RunSettings, log: SeqLog, signal: AbortSignal): Promise<Cluster | null> {
+  for (;;) {
+    if (signal.aborted) return null;
+    const cluster = await openCluster(around, { signal });
+    const replies = await Promise.all(cluster.nodes.map(async (node) => ({ node, reply: await node.call({ script: 'inspect' }, cluster.nodeTimeoutMs) })));
+    try {
+      if (await usable(cluster, replies, settings, log)) return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+    await cluster.close();
+    await Promise.race([aborted(signal), new Promise((resolve) => systemClock.after(RETRY_MS, () => resolve(null)))]);
+  }
+}
+
+async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number]; reply: NodeReply<NodeView> }[], settings: RunSettings, log: SeqLog): Promise<boolean> {
+  const seen = replies.flatMap(({ node, reply }) => (reply.outcome === 'accepted' ? [{ port: node, view: reply.value }] : []));
+  const denied = replies.find(({ reply }) => reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM'));
+  if (denied && denied.reply.outcome === 'refused') {
+    throw new SeqError({
+      code: 'NODE_DENIED', exit: EXIT.denied, message: `${denied.node.id} (${denied.node.url}) refused: ${refusalText(denied.reply)}`,
+      why: 'the server wants a user, a password or more rights than this one has', changed: 'nothing',
+      next: ['give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, passwordCommand, passwordEnv)'],
+    });
+  }
+  refuseUnfit(seen);
+  const foreign = seen.find(({ view }) => view.cluster !== '' && family(view.cluster) !== family(cluster.identity.cluster));
+  if (foreign) {
+    throw new SeqError({
+      code: 'WRONG_CLUSTER', exit: EXIT.precondition, message: `${foreign.port.id} (${foreign.port.url}) belongs to cluster ${foreign.view.cluster}, the others to ${cluster.identity.cluster}`,
+      why: 'a node of another cluster has promised nothing to this one', changed: 'nothing', next: ['name the right nodes', `seq status --node ${foreign.port.url}`],
+    });
+  }
+  const silent = replies.filter(({ reply }) => reply.outcome !== 'accepted').map(({ node, reply }) => `${node.id}: ${reply.outcome === 'unknown' ? `no answer at ${reply.step} (${reply.cause})` : reply.outcome === 'refused' ? reply.reason : ''}`);
+  if (seen.length < quorumOf(cluster.nodes.length)) {
+    log.line('warn', `waiting for a quorum of nodes: ${silent.join('; ')}`, { answered: seen.length, quorum: cluster.quorum });
+    return false;
+  }
+  if (!seen.some(({ view }) => view.cluster !== '' && view.admission !== 'bootstrap')) {
+    if (!settings.bootstrap) {
+      throw new SeqError({
+        code: 'NOT_INITIALISED', exit: EXIT.precondition, message: 'the nodes are empty: no cluster has been made of them yet',
+        why: 'a sequencer never admits nodes by itself: an empty node may be one that lost its memory', changed: 'nothing',
+        next: ['seq cluster init', 'or seq run --bootstrap, when all of this is new'],
+      });
+    }
+    await firstBootstrap(cluster, settings, log);
+    return false; // opened again, under the identity it now has
+  }
+  const digest = nodeListDigest(cluster);
+  for (const { port, view } of seen) {
+    const other = view.sequencers.find((one) => one.id !== settings.id && one.configDigest !== '' && one.configDigest !== digest);
+    if (other) {
+      throw new SeqError({
+        code: 'CONFIG_DRIFT', exit: EXIT.config, message: `sequencer ${other.id} runs with another list of nodes than this one (seen on ${port.id})`,
+        why: 'two sequencers that count different nodes can both reach a quorum', changed: 'nothing',
+        next: ['give every sequencer the same nodes', 'a record of a stopped sequencer is gone after some seconds: try again'], retryable: true,
+      });
+    }
+  }
+  return true;
+}
+
+async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqLog): Promise<void> {
+  const name = cluster.identity.cluster || `${systemRandom.hex(8)}.1`;
+  await cluster.close();
+  const { openNode } = await import('./context.js');
+  const nodes = await Promise.all(cluster.addresses.map((address) => openNode(address, { cluster: name, lane: cluster.identity.lane })));
+  try {
+    const result = await bootstrap({ nodes, cluster: name, limitMs: settings.timing.nodeTimeoutMs, clock: systemClock, random: systemRandom });
+    log.line('info', `made cluster ${result.cluster} of ${result.nodes.length} empty nodes`, { cluster: result.cluster });
+  } finally {
+    await Promise.allSettled(nodes.map((node) => node.close()));
+  }
+}
+
+async function makeProducer(settings: RunSettings, store: ChainStore, log: SeqLog): Promise<Producer> {
+  const { maxBlockBytes } = settings.limits;
+  if (!settings.exec) return batchProducer({ maxBlockBytes });
+  const { execProducer } = await import('../core/produce/exec.js');
+  return execProducer({
+    ...settings.exec, clock: systemClock, chain: store, maxBlockBytes, log: (line) => log.line('info', line, { from: 'producer' }),
+    onRestarted: () => log.event({ type: 'producer', state: 'restarted', why: 'its child was started again' }),
+  });
+}
+
+/** Two sequencers must count the same nodes: the digest of their ids, whatever order or host names they are given by. */
+export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
+  return createHash('sha256').update(cluster.nodes.map((node) => node.id).sort().join('\n')).digest('hex').slice(0, 12);
+}
+
+function family(cluster: string): string {
+  return cluster.slice(0, cluster.lastIndexOf('.'));
+}
+
+function stopCode(signal: AbortSignal): string {
+  const reason: unknown = signal.reason;
+  return reason && typeof reason === 'object' && 'signal' in reason ? String(reason.signal) : 'STOPPED';
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

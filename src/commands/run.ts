@@ -1,0 +1,69 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../cli/base-command.js';
+import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/flags.js';
+import type { Result } from '../cli/present/result.js';
+import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/run-settings.js';
+
+export default class Run extends SeqCommand {
+  static override summary = 'Run a sequencer: follow, promote when the lease is free, lead, step down on SIGTERM';
+  static override description = [
+    'Follows the cluster, takes over when the lease ends, and makes blocks of submitted items (or of what the command after -- produces).',
+    'Logs to stdout: JSON lines on a pipe, readable lines on a terminal; the last line says why it ended. SIGTERM and SIGINT release the lock and exit 0.',
+  ].join('\n');
+  static override examples = [
+    '<%= config.bin %> run --id seq-a --node r1=redis://10.0.0.1 --node r2=redis://10.0.0.2 --node r3=redis://10.0.0.3 --store /var/lib/seq/a --http 127.0.0.1:7070',
+    '<%= config.bin %> run -c prod --id seq-a --producer exec -- node ledger.mjs',
+  ];
+  static override flags = {
+    id: Flags.string({ helpValue: 'ID', description: 'name of this sequencer (default: the host name)' }),
+    store: Flags.string({ helpValue: 'DIR', description: 'directory of the local chain (default: under $XDG_STATE_HOME/seq/run)' }),
+    ttl: durationFlag({ description: 'lease (3s)' }),
+    'block-time': durationFlag({ description: 'a block at least this often (1s)' }),
+    eager: Flags.boolean({ description: 'make a block at once when there is work' }),
+    'max-block-bytes': sizeFlag({ description: 'largest payload of a block (1MiB; at most 16MiB)' }),
+    'retain-blocks': positiveFlag({ description: 'blocks kept on the nodes (1000)' }),
+    'retain-bytes': sizeFlag({ description: 'payload bytes kept on the nodes (256MiB)' }),
+    http: Flags.string({ helpValue: 'HOST:PORT', description: 'serve submissions, blocks, health and metrics (port 0: any free one)' }),
+    'http-token-file': Flags.string({ helpValue: 'FILE', description: 'bearer token; needed beyond loopback unless TLS is given' }),
+    'http-cert': Flags.string({ helpValue: 'FILE', dependsOn: ['http-key'], description: 'certificate (PEM) for HTTPS' }),
+    'http-key': Flags.string({ helpValue: 'FILE', dependsOn: ['http-cert'], description: 'its key' }),
+    peer: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'another sequencer, for blocks the nodes no longer have (repeat)' }),
+    priority: countFlag({ description: '0 takes over first; each step waits one more turn (0)' }),
+    producer: Flags.string({ options: ['batch', 'exec'], description: 'batch: blocks of submitted items; exec: of what the command after -- answers' }),
+    bootstrap: Flags.boolean({ description: 'make a cluster of the nodes if every one of them is empty' }),
+    'dedup-items': positiveFlag({ description: 'keys remembered at most (1000000)' }),
+    'dedup-window': durationFlag({ description: 'how long a key is remembered (24h)' }),
+    'log-level': Flags.string({ options: [...SEQUENCER_LOG_LEVELS], description: 'trace, debug, info, warn, error, fatal or silent (info)' }),
+  };
+  static override strict = false;
+  static override deadline = false;
+  static override graceMs = 15_000;
+  protected readonly kind = 'run';
+  private child: string[] | null = null;
+
+  /** oclif drops the `--` marker: what follows it is the producer's command, whatever it looks like. */
+  override async init(): Promise<void> {
+    const marker = this.argv.indexOf('--');
+    if (marker >= 0) {
+      this.child = this.argv.slice(marker + 1);
+      this.argv = this.argv.slice(0, marker);
+    }
+    await super.init();
+  }
+
+  protected async perform(): Promise<Result | null> {
+    const { argv } = await this.parse(Run);
+    const around = await this.surroundings();
+    const settings = await runSettings(around.sources, around.clusterSettings(), argv as string[], this.child, this.config.version);
+    const [{ openLog }, { runSequencer }] = await Promise.all([import('../core/log/log.js'), import('../cli/run-sequencer.js')]);
+    const log = await openLog({ id: settings.id, level: settings.logLevel, secrets: settings.secrets, colour: this.colour });
+    try {
+      await runSequencer(around, settings, log, this.signal);
+      log.close({ code: 'STOPPED', reason: 'asked to stop' });
+    } catch (error) {
+      log.close({ code: (error as { code?: string }).code ?? 'BUG', reason: (error as Error).message });
+      throw error;
+    }
+    return null;
+  }
+}
