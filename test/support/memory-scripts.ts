@@ -526,17 +526,33 @@ export function entryId(entry: { height: Height; epoch: Epoch }): string {
 export function applyRead(
   s: MemoryNodeState, range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
 ): EntriesRead {
-  let chosen = s.entries.filter((entry) => entry.height >= range.from && entry.height <= range.to);
-  if (range.newestFirst) chosen.reverse();
-  chosen = chosen.slice(0, range.limit);
+  const start = firstAt(s.entries, range.from);
+  const end = firstAt(s.entries, range.to + 1);
+  const chosen = range.newestFirst
+    ? s.entries.slice(Math.max(start, end - range.limit), Math.max(start, end)).reverse()
+    : s.entries.slice(start, Math.min(end, start + range.limit));
   return present(chosen, range.data);
 }
 
 /** Entries with an id above `afterId` ('' = all), oldest first. */
 export function entriesAfter(s: MemoryNodeState, afterId: string, limit: number): EntriesRead {
   const [height = -1, epoch = -1] = afterId === '' ? [] : afterId.split('-').map(Number);
-  const after = s.entries.filter((entry) => entry.height > height || (entry.height === height && entry.epoch > epoch));
-  return present(after.slice(0, limit), true);
+  let start = firstAt(s.entries, height);
+  const there = s.entries[start];
+  if (there !== undefined && there.height === height && there.epoch <= epoch) start += 1;
+  return present(s.entries.slice(start, start + limit), true);
+}
+
+/** Index of the first entry at or above this height; heights rise, one entry each. */
+function firstAt(entries: readonly MemoryEntry[], height: Height): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((entries[middle] as MemoryEntry).height < height) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function present(chosen: MemoryEntry[], withData: boolean): EntriesRead {

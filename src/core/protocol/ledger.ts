@@ -206,7 +206,7 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number): Height
     const holders = best?.nodes ?? [];
     const unproven = {
       ...base, hash: best?.hash ?? null, epoch: best?.epoch ?? 0, epochs: epochsOf(candidates, best?.hash), copies: holders.length, holders,
-      lacking: counted.filter(({ node, cell }) => isWithout(cell) && !holders.includes(node.id)).map(({ node }) => node.id),
+      lacking: counted.filter(({ cell }) => isWithout(cell, best?.hash)).map(({ node }) => node.id),
       orphans: [], evidence: null, mayBeCommitted: mayBeCommitted(holders.length, silent, n),
     };
     const verdict = contradiction !== '' ? 'conflict' : unprovenKind(unproven, n - silent);
@@ -217,7 +217,7 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number): Height
     cell.is === 'copy' && cell.hash !== proof.hash ? [{ node: node.id, hash: cell.hash, epoch: cell.epoch }] : []));
   return {
     ...base, hash: proof.hash, epoch: proof.epoch, epochs: epochsOf(candidates, proof.hash), copies: holders.length, holders, orphans,
-    lacking: counted.filter(({ node, cell }) => isWithout(cell) && !holders.includes(node.id)).map(({ node }) => node.id),
+    lacking: counted.filter(({ cell }) => isWithout(cell, proof.hash)).map(({ node }) => node.id),
     evidence: proof.evidence, mayBeCommitted: false,
     verdict: holders.length > 0 ? 'committed' : orphans.length > 0 ? 'orphan' : committedElsewhere(base),
   };
@@ -242,8 +242,9 @@ function unprovenKind(
   return 'empty';
 }
 
-function isWithout(cell: Cell): boolean {
-  return cell.is !== 'unknown' && cell.is !== 'trimmed';
+/** Known not to hold the block, under whatever epoch. */
+function isWithout(cell: Cell, hash: Hash | undefined): boolean {
+  return cell.is !== 'unknown' && cell.is !== 'trimmed' && !(cell.is === 'copy' && cell.hash === hash);
 }
 
 /** Copies by (hash, epoch): one vote a node. Of equals the higher epoch comes first: it is what a claimant would adopt. */
