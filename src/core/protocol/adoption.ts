@@ -69,10 +69,18 @@ export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, 
   const best = state.adopt.candidates[0]!;
   const local = chain.head();
   const first = Math.min(local.height + 1, height);
-  const read = checkRead(event.reply, first, height, best.hash);
+  const read = event.reply.incarnation === track.incarnation
+    ? checkRead(event.reply, first, height, best.hash)
+    : { verdict: 'gone' as const, why: 'it lost its memory since it was claimed' };
   if (read.verdict === 'damaged') {
     out.push({ type: 'alarm', code: 'DAMAGED_ENTRY', node: event.node, height, reason: read.why });
     setStanding(track, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`, out);
+    state.adopt = null;
+    return;
+  }
+  if (read.verdict === 'gone') {
+    // Wiped, or trimmed or rebased by a later tenure: what it showed counts no more, and nothing is damaged.
+    setStanding(track, event.node, 'out', read.why, out);
     state.adopt = null;
     return;
   }
@@ -93,13 +101,14 @@ export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, 
 
 function checkRead(
   reply: Extract<NodeReply<EntriesRead>, { outcome: 'accepted' }>, from: number, to: number, hash: string,
-): { verdict: 'good'; blocks: Block[] } | { verdict: 'damaged'; why: string } | { verdict: 'moved' } {
+): { verdict: 'good'; blocks: Block[] } | { verdict: 'damaged'; why: string } | { verdict: 'gone'; why: string } | { verdict: 'moved' } {
   const { entries, damaged } = reply.value;
   if (damaged.length > 0) return { verdict: 'damaged', why: `${damaged[0]!.id}: ${damaged[0]!.why}` };
   const blocks: Block[] = [];
   for (let height = from; height <= to; height++) {
     const entry = entries[height - from];
-    if (!entry || entry.height !== height || !entry.data) return { verdict: 'damaged', why: `no entry at height ${height}` };
+    if (!entry) return { verdict: 'gone', why: `it no longer holds the entry at height ${height} that it showed when claimed` };
+    if (entry.height !== height || !entry.data) return { verdict: 'damaged', why: `no entry at height ${height}` };
     if (height > from && entry.parent !== blocks.at(-1)!.hash) return { verdict: 'damaged', why: `the entry at height ${height} does not link to the one below it` };
     blocks.push({ height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data });
   }

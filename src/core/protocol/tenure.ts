@@ -5,7 +5,7 @@ import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import { onBackfilled, onInspected, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end } from './ending.js';
-import type { Effect, LocalChain, TenureEvent, TenureState } from './tenure-state.js';
+import type { Effect, LocalChain, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './words.js';
 
 export function step(state: TenureState, event: TenureEvent, chain: LocalChain): Effect[] {
@@ -55,16 +55,30 @@ export function nextWake(state: TenureState, now: number): number {
   return at;
 }
 
-/** A copy that shares payloads and settings only; for the model. */
-export function cloneTenure(state: TenureState): TenureState {
+/** A copy that shares payloads and settings only; for the model, which makes millions of them (hence field by field, not spread). */
+export function cloneTenure(s: TenureState): TenureState {
+  const { inflight, adopt, stopping, ended } = s;
   return {
-    ...state,
-    nodes: state.nodes.map((track) => ({ ...track, busy: track.busy ? { ...track.busy } : null })),
-    committed: { ...state.committed },
-    inflight: state.inflight ? { ...state.inflight, ackedAt: [...state.inflight.ackedAt] } : null,
-    adopt: state.adopt ? { height: state.adopt.height, candidates: state.adopt.candidates.map((c) => ({ ...c, nodes: [...c.nodes] })) } : null,
-    stopping: state.stopping ? { ...state.stopping } : null,
-    ended: state.ended ? { ...state.ended } : null,
+    settings: s.settings, phase: s.phase, epoch: s.epoch, startedAt: s.startedAt, leaseDeadline: s.leaseDeadline, graceUntil: s.graceUntil,
+    nodes: s.nodes.map(cloneTrack),
+    committed: { height: s.committed.height, hash: s.committed.hash },
+    inflight: inflight && {
+      block: inflight.block, trim: inflight.trim, repair: inflight.repair, startedAt: inflight.startedAt, ackedAt: inflight.ackedAt.slice(),
+    },
+    adopt: adopt && { height: adopt.height, candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })) },
+    settleTo: s.settleTo,
+    stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
+    nextId: s.nextId,
+    ended: ended && { code: ended.code, reason: ended.reason },
+  };
+}
+
+function cloneTrack(t: NodeTrack): NodeTrack {
+  return {
+    standing: t.standing, busy: t.busy, // never changed in place, only replaced
+    promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
+    floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal,
+    failures: t.failures, retryAt: t.retryAt, why: t.why,
   };
 }
 
