@@ -64,9 +64,9 @@ async function addHeadEntries(observations: NodeObservation[], { nodes, limitMs,
   }));
 }
 
-/** A port keeps its own deadline; this one holds even where a port does not (a half-alive node must never hold up the others). */
+/** A port keeps its own deadline (up to twice, when this process was stalled); this one holds even where a port does not. */
 export function bounded<T>(reply: Promise<NodeReply<T>>, limitMs: number, clock: Clock): Promise<NodeReply<T>> {
-  const graceMs = 20;
+  const graceMs = limitMs + 20;
   return new Promise((resolve) => {
     const cancel = clock.after(limitMs + graceMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs }));
     reply.then(

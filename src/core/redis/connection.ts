@@ -3,6 +3,7 @@
 // connection is given up, so that calls do not pile up in the buffers of a silent server and run when it wakes.
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/words.js';
+import { fairDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import type { NodeUrl } from './url.js';
 
@@ -104,34 +105,32 @@ export class Connection {
 
   /** Gives a connection up. Whatever waits on it is rejected. */
   drop(client: Redis): void {
-    if (this.client === client) {
-      this.client = null;
-      this.generation += 1;
-      discard(client);
-      for (const listener of this.lossListeners) listener();
-    } else {
-      discard(client);
-    }
+    // Many calls may give up the same client; the first one did it all.
+    if (this.client !== client) return;
+    this.client = null;
+    this.generation += 1;
+    discard(client);
+    for (const listener of this.lossListeners) listener();
   }
 
   private attempt<T>(client: Redis, leftMs: number, limitMs: number, work: (client: Redis, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
     return new Promise((resolve) => {
       const at: { step: Step } = { step: 'call' };
       let settled = false;
-      const timer = setTimeout(() => {
+      const cancel = fairDeadline(leftMs, () => {
         settled = true;
         this.drop(client);
         resolve({ answered: false, reply: unknown(at.step, 'no answer', limitMs) });
-      }, leftMs);
+      });
       work(client, at).then(
         (value) => {
           if (settled) return;
-          clearTimeout(timer);
+          cancel();
           resolve({ answered: true, value });
         },
         (error: unknown) => {
           if (settled) return;
-          clearTimeout(timer);
+          cancel();
           if (isErrorReply(error)) {
             resolve({ answered: false, reply: parseErrorReply(error.message) });
             return;
@@ -161,9 +160,9 @@ export class Connection {
     }
     const { opening } = this;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve({ failed: unknown(opening.step, 'no answer', limitMs) }), waitMs);
+      const cancel = fairDeadline(waitMs, () => resolve({ failed: unknown(opening.step, 'no answer', limitMs) }));
       void opening.session.then((session) => {
-        clearTimeout(timer);
+        cancel();
         resolve(session);
       });
     });
@@ -184,7 +183,7 @@ export class Connection {
       const settle = (session: Session): void => {
         if (settled) return;
         settled = true;
-        clearTimeout(timer);
+        cancel();
         if (this.opening === opening) this.opening = null;
         if ('failed' in session) {
           discard(client);
@@ -196,7 +195,7 @@ export class Connection {
         }
         resolve(session);
       };
-      const timer = setTimeout(() => settle({ failed: unknown(opening.step, 'no answer', connectLimitMs) }), connectLimitMs);
+      const cancel = fairDeadline(connectLimitMs, () => settle({ failed: unknown(opening.step, 'no answer', connectLimitMs) }));
       opening.abort = () => settle({ failed: unknown(opening.step, 'the connection is closed') });
       client.once('end', () => {
         settle({ failed: unknown(stepOf(opening.step, lastError), lossCause(lastError)) });
