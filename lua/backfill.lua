@@ -13,7 +13,7 @@ local data = ARGV[11]
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local function whole(text)
-  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value
@@ -64,6 +64,13 @@ if not whole(timestamp_text) then return bad('timestamp') end
 if not entry_epoch or entry_epoch > writer_epoch then return bad('entry_epoch') end
 if not data then return bad('data') end
 
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
+end
+-- end common
 -- common: admission under way
 -- The admission that `nonce` began still stands, is this tenure's, and the server has not restarted since.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
@@ -78,7 +85,7 @@ if record[5] ~= owner or whole(record[6]) ~= writer_epoch then
 end
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return server end
-if record[3] ~= string.match(server, 'run_id:(%x+)') then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+if record[3] ~= run_id(server) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then return failed(length, stream_key) end
 local head, head_epoch, head_hash = whole(record[7]), whole(record[8]), record[9]

@@ -14,7 +14,7 @@ local floor_text, new_floor_hash, keep_ms = ARGV[6], ARGV[7], ARGV[8]
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local function whole(text)
-  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value
@@ -43,6 +43,13 @@ local function is_hash(text) return #text == 64 and not string.find(text, '[^0-9
 -- <sequencer id>/<nonce>
 local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
 -- end common
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
+end
+-- end common
 
 local NONCES_KEPT = 16
 
@@ -67,7 +74,7 @@ if type(token) == 'table' then return failed(token, epoch_key) end
 local length = redis.pcall('XLEN', stream_key)
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return server end
-local run = string.match(server, 'run_id:(%x+)')
+local run = run_id(server)
 local epoch = whole(token)
 local claimant, pending = record[5], record[11]
 

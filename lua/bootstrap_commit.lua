@@ -11,7 +11,7 @@ local cluster, node_id, nonce, genesis = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local function whole(text)
-  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value
@@ -36,6 +36,13 @@ end
 -- common: hashes
 local function is_hash(text) return #text == 64 and not string.find(text, '[^0-9a-f]') end
 -- end common
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
+end
+-- end common
 
 if nonce == '' then return bad('nonce') end
 if not is_hash(genesis) then return bad('genesis') end
@@ -49,7 +56,7 @@ if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluste
 if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return server end
-local run = string.match(server, 'run_id:(%x+)')
+local run = run_id(server)
 if not record[5] and record[4] == nonce and record[3] == run and token == '0' then return { 'accepted', nonce } end
 if record[5] ~= 'bootstrap:' .. nonce then return { 'refused', 'STALE_NONCE', 'actual', record[5] or '' } end
 if record[3] ~= run then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end

@@ -25,6 +25,13 @@ local function must(...)
   return reply
 end
 -- end common
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
+end
+-- end common
 
 if cluster == '' then return bad('cluster') end
 if node_id == '' then return bad('node') end
@@ -34,7 +41,7 @@ local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pe
 if record.err then return failed(record, admission_key) end
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return server end
-local run = string.match(server, 'run_id:(%x+)')
+local run = run_id(server)
 local others = redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key)
 if redis.call('EXISTS', admission_key) == 1 then
   if not record[1] then return { 'refused', 'NOT_PRISTINE', 'why', 'damaged' } end

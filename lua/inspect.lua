@@ -13,10 +13,17 @@ local cluster, node_id = ARGV[1], ARGV[2]
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local function whole(text)
-  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value
+end
+-- end common
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
 end
 -- end common
 
@@ -53,7 +60,7 @@ local info, run = {}, ''
 for section, fields in pairs(INFO_FIELDS) do
   local text = redis.pcall('INFO', section)
   if type(text) == 'table' then return text end
-  if section == 'server' then run = string.match(text, 'run_id:(%x+)') or '' end
+  if section == 'server' then run = run_id(text) end
   for _, field in ipairs(fields) do
     local value = string.match(text, '\n' .. field .. ':([^\r\n]*)')
     if value then

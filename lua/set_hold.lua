@@ -12,7 +12,7 @@ local expect_leader, expect_epoch = ARGV[6], ARGV[7]
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local function whole(text)
-  if not text or #text > 16 or not (text == '0' or string.match(text, '^[1-9]%d*$')) then return nil end
+  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value
@@ -39,6 +39,13 @@ local ttl = whole(ttl_ms)
 if not ttl or ttl == 0 then return bad('ttl_ms') end
 if expect_epoch ~= '' and not whole(expect_epoch) then return bad('expect_epoch') end
 
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
+end
+-- end common
 -- common: admission
 -- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
 -- head show every cut, hole and stray entry that Redis itself can make.
@@ -59,12 +66,12 @@ if record[11] then
 end
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return server end
-if record[3] ~= string.match(server, 'run_id:(%x+)') then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+if record[3] ~= run_id(server) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
 local incarnation, claimant, head_hash, floor_hash = record[4], record[5], record[8], record[10]
 local epoch, head, head_epoch, floor = whole(token), whole(record[6]), whole(record[7]), whole(record[9])
 if not (epoch and head and head_epoch and floor and incarnation and claimant and head_hash and floor_hash)
   or length ~= head - floor
-  or (length > 0 and #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) > 0) then
+  or (length > 0 and #redis.call('XREVRANGE', stream_key, '+', '(' .. record[6] .. '-' .. record[7], 'COUNT', 1) > 0) then
   return { 'refused', 'NOT_ADMITTED', 'why', 'damaged' }
 end
 -- end common
