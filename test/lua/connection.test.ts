@@ -53,6 +53,8 @@ test('SIGSTOPped server, connected before → unknown at call within the limit, 
   expect(first.reply).toMatchObject({ cause: 'no answer', limitMs: 100 });
   expect(first.ms).toBeGreaterThan(95);
   expect(first.ms).toBeLessThan(100 + SLACK_MS);
+  expect(node.connectionGeneration, 'one late answer does not cost the others their connection').toBe(0);
+  expectUnknown(await node.call({ script: 'inspect' }, 100), 'call');
   expect(node.connectionGeneration).toBe(1);
   const second = await timed(node.call({ script: 'inspect' }, 100));
   expectUnknown(second.reply, 'handshake');

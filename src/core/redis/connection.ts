@@ -1,6 +1,6 @@
 // One connection to one server, opened when first needed and never for longer than its caller wants to wait (docs/PROTOCOL.md section 11).
-// A call is sent at most once: nothing is queued while offline, nothing is resent. After a deadline the outcome is unknown and the
-// connection is given up, so that calls do not pile up in the buffers of a silent server and run when it wakes.
+// A call is sent at most once: nothing is queued while offline, nothing is resent. After a deadline the outcome is unknown; after the second
+// in a row the connection is given up, so that calls do not pile up in the buffers of a silent server and run when it wakes.
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/words.js';
 import { fairDeadline } from './deadline.js';
@@ -40,6 +40,8 @@ interface Opening { startedAt: number; step: Step; session: Promise<Session>; ab
 
 /** How long an attempt to connect may go on in the background after its first caller has given up. */
 const CONNECT_LIMIT_MS = 1000;
+/** Deadlines in a row after which a connection is given up. */
+const MAX_SILENCES = 2;
 const BACKOFF_MIN_MS = 50;
 const BACKOFF_MAX_MS = 1000;
 const RESOLVE_ERRORS = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME']);
@@ -70,6 +72,8 @@ export class Connection {
   private opening: Opening | null = null;
   private failure: { reply: Refused | Unknown; retryAt: number; backoffMs: number } | null = null;
   private closed = false;
+  /** Deadlines passed in a row without any answer. */
+  private silences = 0;
   private readonly lossListeners = new Set<() => void>();
 
   constructor(private readonly settings: ConnectionSettings) {}
@@ -119,11 +123,13 @@ export class Connection {
       let settled = false;
       const cancel = fairDeadline(leftMs, () => {
         settled = true;
-        this.drop(client);
+        // One late answer is no reason to lose the others that are under way; a second silence is.
+        if (++this.silences >= MAX_SILENCES) this.drop(client);
         resolve({ answered: false, reply: unknown(at.step, 'no answer', limitMs) });
       });
       work(client, at).then(
         (value) => {
+          if (this.client === client) this.silences = 0;
           if (settled) return;
           cancel();
           resolve({ answered: true, value });
@@ -191,6 +197,7 @@ export class Connection {
           this.failure = { reply: session.failed, retryAt: performance.now() + backoffMs, backoffMs };
         } else {
           this.failure = null;
+          this.silences = 0;
           this.client = client;
         }
         resolve(session);
