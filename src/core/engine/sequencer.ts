@@ -457,11 +457,11 @@ export class Sequencer implements SequencerApi {
   }
 
   private presence() {
-    const { id, version, url, pid, configDigest, extra, priority } = this.options;
+    const { id, version, url, pid, configDigest, extra, priority, clock } = this.options;
     const { ready, why, epoch } = this.status();
     return {
       id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
-      extra: { ...extra, ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch) },
+      extra: { ...extra, ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()) },
     };
   }
 
