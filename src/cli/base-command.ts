@@ -260,7 +260,7 @@ export abstract class SeqCommand extends Command {
 
   private async writeEnvelope(document: unknown, format: 'json' | 'yaml' | 'ndjson'): Promise<void> {
     if (format === 'yaml') {
-      const { stringify } = await import('yaml');
+      const { stringify } = await import('./yaml.js');
       await writeOut(`${this.given['watch'] ? '---\n' : ''}${stringify(document, { lineWidth: 0 })}`);
     } else {
       await writeOut(`${format === 'json' ? JSON.stringify(document, null, 2) : JSON.stringify(document)}\n`);

@@ -1,5 +1,5 @@
 // The form of the config file, checked with zod; loaded only when there is a file to read (yaml and zod cost start-up time).
-import { parseDocument, stringify } from 'yaml';
+import { parseDocument, stringify } from './yaml.js';
 import { z } from 'zod';
 import { SeqError } from '../core/errors.js';
 import { badConfig, type ConfigFile } from './config-file.js';

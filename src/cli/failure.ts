@@ -20,7 +20,7 @@ function isParseError(error: unknown): error is Error {
 }
 
 function sentence(message: string): string {
-  return message.replace(/\n?See more help with --help/g, '').split('\n').map((line) => line.trim()).filter(Boolean).join('; ');
+  return message.replace(/\n?See more help with --help/g, '').replace(/^The following errors? occurred:\s*/, '').split('\n').map((line) => line.trim()).filter(Boolean).join('; ');
 }
 
 /** Errors that carry parts of a SeqError but were made by another copy of the class. */

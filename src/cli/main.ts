@@ -44,7 +44,7 @@ async function start(argv: string[], root: string): Promise<void> {
     return;
   }
   const topic = id !== '' && config.findTopic(id) !== undefined;
-  if (asksHelp ? id === '' || ((command || topic) && rest.every((word) => word.startsWith('-') || command)) : topic && rest.length === 0) {
+  if (asksHelp ? (id === '' && rest.every((word) => word.startsWith('-'))) || ((command || topic) && rest.every((word) => word.startsWith('-') || command)) : topic && rest.length === 0) {
     const help = new Help(config, { ...config.pjson.oclif.helpOptions, all: false });
     await help.showHelp(id === '' ? [] : [...id.split(':')]);
     process.exitCode = EXIT.ok;
@@ -102,7 +102,7 @@ async function report(thrown: unknown, argv: string[]): Promise<void> {
     writeErr(renderError(error, colour));
   } else {
     const document = envelope('error', { context: null, at: new Date().toISOString(), durationMs: Math.round(performance.now()), nodesAsked: 0, nodesAnswered: 0, quorum: 0 }, { error });
-    const text = format === 'yaml' ? (await import('yaml')).stringify(document) : JSON.stringify(document, null, format === 'json' ? 2 : 0);
+    const text = format === 'yaml' ? (await import('./yaml.js')).stringify(document) : JSON.stringify(document, null, format === 'json' ? 2 : 0);
     await writeOut(`${text.trimEnd()}\n`).catch(() => undefined);
   }
   if (argv.includes('--trace') && thrown instanceof Error) writeErr(`${thrown.stack}\n`);

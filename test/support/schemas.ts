@@ -1,12 +1,14 @@
-// Holds a command's JSON against the schemas that ship with the package: the envelope, and `data` by its kind.
+// Holds a command's JSON against the schemas that ship with the package: the envelope, and `data` by its kind (null is enough on failure).
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
 const folder = resolve(import.meta.dirname, '../../schemas');
-const ajv = new Ajv2020({ allErrors: true, strict: false });
-(addFormats as unknown as (instance: Ajv2020) => void)(ajv);
+const newest = new Ajv2020({ allErrors: true, strict: false });
+const draft7 = new Ajv({ allErrors: true, strict: false });
+for (const ajv of [newest, draft7]) (addFormats as unknown as (instance: Ajv) => void)(ajv);
 const compiled = new Map<string, ValidateFunction>();
 
 function validator(name: string): ValidateFunction {
@@ -14,7 +16,8 @@ function validator(name: string): ValidateFunction {
   if (!found) {
     const path = join(folder, `${name}.json`);
     if (!existsSync(path)) throw new Error(`there is no schema for kind ${name}: schemas/${name}.json`);
-    found = ajv.compile(JSON.parse(readFileSync(path, 'utf8')) as object);
+    const schema = JSON.parse(readFileSync(path, 'utf8')) as { $schema?: string };
+    found = (schema.$schema?.includes('draft-07') ? draft7 : newest).compile(schema);
     compiled.set(name, found);
   }
   return found;
@@ -28,6 +31,6 @@ export function schemaProblems(document: unknown): string[] {
   };
   const own = problems('envelope', document);
   if (own.length > 0) return own;
-  const { kind, data } = document as { kind: string; data: unknown };
-  return problems(kind, data);
+  const { kind, data, ok } = document as { kind: string; data: unknown; ok: boolean };
+  return !ok && data === null ? [] : problems(kind, data);
 }

@@ -1,0 +1,106 @@
+// bin/run.js from outside: version, hand-over to the other seq, help, unknown commands.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { schemaProblems } from '../support/schemas.js';
+import { bin, newHome, root, runSeq } from '../support/spawn-seq.js';
+
+const home = newHome();
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+
+/** A `seq` of our own making in a folder of its own. */
+function fakeSeq(name: string, body: string): string {
+  const folder = join(newHome(), name);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'seq'), body);
+  chmodSync(join(folder, 'seq'), 0o755);
+  return folder;
+}
+
+const other = fakeSeq('other', '#!/bin/sh\necho "other: $*"\ncat\nexit 7\n');
+const node = join(process.execPath, '..');
+
+describe('launcher', () => {
+  test('version: answered with name, version and platform', async () => {
+    const { code, stdout } = await runSeq(home, ['--version']);
+    expect([code, stdout]).toEqual([0, `seqctl/${version} ${process.platform}-${process.arch} node-${process.version}\n`]);
+  });
+
+  test.each([
+    [['1', '5']], [['-w', '1', '10']], [['-s', ',', '3']], [['-s,', '3']], [['-f', '%g', '1', '3']], [['-5', '-1']], [['-1']], [['.5', '2']], [['+3']], [['1e1']],
+    [['--separator=,', '3']], [['--equal-width', '1', '3']], [['--', '-3', '0']], [['1', '--help']],
+  ])('hand-over: seq %j → the next seq on PATH, same arguments, stdin and exit code', async (args) => {
+    const { code, stdout } = await runSeq(home, args, { env: { PATH: `${other}${delimiter}${node}${delimiter}/bin${delimiter}/usr/bin` }, input: 'fed\n' });
+    expect([code, stdout]).toEqual([7, `other: ${args.join(' ')}\nfed\n`]);
+  });
+
+  test('hand-over: our own link, a shim and another copy on PATH → passed over', async () => {
+    const link = join(newHome(), 'link');
+    mkdirSync(link);
+    symlinkSync(bin, join(link, 'seq'));
+    const shim = fakeSeq('shim', '#!/bin/sh\nexec node "$0/../../seqctl/bin/run.js" "$@"\n');
+    const folder = fakeSeq('folder', '');
+    chmodSync(join(folder, 'seq'), 0o644);
+    const { code, stdout } = await runSeq(home, ['3'], { env: { PATH: [link, shim, folder, other, node, '/bin', '/usr/bin'].join(delimiter) } });
+    expect([code, stdout]).toEqual([7, 'other: 3\n']);
+  });
+
+  test('hand-over: a wrapper that only leads back to us → tried once, then 66', async () => {
+    const wrapper = fakeSeq('wrapper', `#!/bin/sh\nexec ${process.execPath} ${bin} "$@"\n`);
+    const { code, stderr } = await runSeq(home, ['3'], { env: { PATH: wrapper } });
+    expect(code).toBe(66);
+    expect(stderr).toMatch(/^NO_OTHER_SEQ: /);
+  });
+
+  test('hand-over: the other one dies by a signal → so do we', async () => {
+    const dying = fakeSeq('dying', '#!/bin/sh\nkill -TERM $$\n');
+    const { signal } = await runSeq(home, ['3'], { env: { PATH: [dying, node, '/bin', '/usr/bin'].join(delimiter) } });
+    expect(signal).toBe('SIGTERM');
+  });
+
+  test('hand-over: the real one through a pipe that closes early → quiet', () => {
+    const { stdout, stderr, status } = spawnSync('/bin/sh', ['-c', `${process.execPath} ${bin} 1 100000 | head -2`], { encoding: 'utf8' });
+    expect([stdout, stderr, status]).toEqual(['1\n2\n', '', 0]);
+  });
+
+  test.each([[['--help']], [['help']], [[]], [['-h']]])('help: seq %j → topics and commands on stdout, 0', async (args) => {
+    const { code, stdout, stderr } = await runSeq(home, args);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/USAGE[\s\S]*TOPICS[\s\S]*context[\s\S]*COMMANDS[\s\S]*explain/);
+  });
+
+  test.each([[['context', 'ls', '--help']], [['help', 'context', 'ls']]])('help: seq %j → that command', async (args) => {
+    const { code, stdout } = await runSeq(home, args);
+    expect(code).toBe(0);
+    expect(stdout).toContain('$ seq context ls');
+  });
+
+  test('help: a topic alone → its commands', async () => {
+    const { code, stdout } = await runSeq(home, ['context']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/context ls[\s\S]*context rm/);
+  });
+
+  test.each([
+    [['explian', 'X'], 'explain'], [['contxt', 'ls'], 'context ls'], [['context', 'lss'], 'context ls'], [['config', 'sow'], 'config show'], [['zzzzzz'], null], [['context', '-q'], null], [['help', 'zzzz'], null], [['-q', 'context'], null],
+  ])('unknown: seq %j → 64, five parts, suggestion %s', async (args, near) => {
+    const { code, stdout, stderr } = await runSeq(home, args as string[]);
+    expect([code, stdout]).toEqual([64, '']);
+    expect(stderr).toMatch(/^UNKNOWN_COMMAND: .*\n {2}why: .*\n {2}changed: nothing\n {2}next: .*\n/);
+    if (near) expect(stderr).toContain(`did you mean '${near}'?`);
+  });
+
+  test.each([[['explian', '-o', 'json']], [['context', 'lss', '--json']], [['stauts', '-ojson']], [['stauts', '--output=json']]])('unknown: seq %j → 64 and one envelope', async (args) => {
+    const { code, stdout, stderr } = await runSeq(home, args);
+    expect([code, stderr]).toEqual([64, '']);
+    const document = JSON.parse(stdout) as { ok: boolean; error: { code: string; exit: number } };
+    expect(schemaProblems(document)).toEqual([]);
+    expect([document.ok, document.error.code, document.error.exit]).toEqual([false, 'UNKNOWN_COMMAND', 64]);
+  });
+
+  test('manifest: the committed one is what the commands say', () => {
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/build.mjs'), '--check'], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  });
+});
