@@ -84,7 +84,7 @@ describe('contract: memory against redis-server', () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SEQUENCES; seed += 1) await check(seed);
   }, 600_000);
 
-  test.skipIf(SEQUENCES < 50)('contract: the random sequences reach every script and nearly every answer', () => {
+  test.skipIf(SEQUENCES < 100)('contract: the random sequences reach every script and nearly every answer', () => {
     const seen = new Set(coverage.keys());
     const wanted = [
       'promote_leader accepted', 'promote_leader LOCK_HELD', 'promote_leader HELD', 'promote_leader HANDOVER', 'promote_leader EPOCH_MOVED',

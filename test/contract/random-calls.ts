@@ -154,7 +154,7 @@ export function randomActs(seed: number, length: number): Act[] {
       const admits = chance(0.4);
       const block = blockAt(height + 1);
       return { call: admits
-        ? { script: 'admit', ...full, ttlMs: TTL, head: height, headHash: record.headHash }
+        ? { script: 'admit', ...full, ttlMs: TTL, head: height + (chance(0.1) ? 1 : 0), headHash: record.headHash }
         : { script: 'backfill', ...full, block, entryEpoch: epoch } };
     }
     if (shadow.hold !== null && lock === null) return { call: { script: 'clear_hold' } };
