@@ -141,7 +141,7 @@ describe('submitting', () => {
     };
     const summary = await submit([serverA.url, serverB.url], chunks(lines.join('\n')));
     expect(texts(b)).toEqual(lines);
-    expect([summary.items, summary.duplicates, summary.retries > 0]).toEqual([12_000, 500, true]);
+    expect([summary.items, summary.duplicates, summary.resent, summary.retries > 0]).toEqual([12_000, 0, 500, true]);
   });
 
   test('submit: the leader hangs (answers nothing any more) and another leads → given up on early, nothing lost', async () => {

@@ -21,7 +21,7 @@ export interface ReadOptions {
 
 const NEWLINE = 0x0a;
 
-export function tooLarge(number: number, binary: boolean, bytes: string, limit: number): SeqError {
+function tooLarge(number: number, binary: boolean, bytes: string, limit: number): SeqError {
   const what = binary ? 'frame' : 'line';
   return new SeqError({
     code: 'ITEM_TOO_LARGE', exit: EXIT.data, message: `${what} ${number} has ${bytes} bytes; at most ${limit} fit into one block`,

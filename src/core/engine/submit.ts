@@ -8,7 +8,7 @@ import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import { Agents, httpCall, type HttpAnswer } from '../http-call.js';
 import type { Receipt } from '../ports.js';
 import { ItemQueue } from './item-queue.js';
-import { readItems, tooLarge, type RawItem } from './item-reader.js';
+import { readItems, type RawItem } from './item-reader.js';
 import { askStatus, chooseSequencer, parseObject, type RemoteStatus, type StatusAnswer } from './sequencer-client.js';
 
 /** Everything before it has been sequenced. What `--resume` goes on from. */
@@ -57,6 +57,8 @@ export interface SubmitOptions {
   onProgress?(progress: SubmitProgress): void;
   /** Called after every batch, before the next is sent. */
   onCheckpoint?(checkpoint: Checkpoint): void;
+  /** Called once, before the first items go out. */
+  onSending?(): void;
   timing?: Partial<SubmitTiming>;
 }
 
@@ -74,8 +76,10 @@ export interface SubmitSummary {
   /** Items of the input that are in the chain, and how many of them an earlier run had put there (not sent again). */
   items: number;
   resumed: number;
-  /** Sent in this run and found there already. */
+  /** Found there already when this run sent them for the first time. */
   duplicates: number;
+  /** Sent again in this run, and recognised: the first sending had arrived after all. */
+  resent: number;
   bytes: number;
   first: Receipt | null;
   last: Receipt | null;
@@ -106,6 +110,9 @@ class Submission {
   #done: Checkpoint = { ...NOTHING_DONE };
   #resumed = 0;
   #duplicates = 0;
+  #resent = 0;
+  /** The highest item number that went out before the attempt under way. */
+  #sentUpTo = 0;
   #retries = 0;
   #prefix = '';
   #binary = false;
@@ -115,6 +122,7 @@ class Submission {
   /** Part of the batch under way was sent and its fate is not known. */
   #unknown = '';
   #batch = { ...FIRST_BATCH };
+  #sending = false;
 
   constructor(private readonly options: SubmitOptions) {
     this.#timing = { ...TIMING, ...options.timing };
@@ -149,7 +157,7 @@ class Submission {
       stop.abort();
     }
     return {
-      items: this.#done.items, resumed: this.#resumed, duplicates: this.#duplicates, bytes: this.#done.bytes, first: this.#done.first, last: this.#done.last,
+      items: this.#done.items, resumed: this.#resumed, duplicates: this.#duplicates, resent: this.#resent, bytes: this.#done.bytes, first: this.#done.first, last: this.#done.last,
       retries: this.#retries, elapsedMs: performance.now() - this.#startedAt,
     };
   }
@@ -218,6 +226,7 @@ class Submission {
       const answer = await this.#send(target, part);
       this.#checkCancelled();
       const { settled, problem, retryMs } = this.#take(part, answer);
+      this.#sentUpTo = Math.max(this.#sentUpTo, part.at(-1)!.number);
       rest = rest.slice(settled);
       waitMs = retryMs;
       if (problem === '') continue;
@@ -253,6 +262,8 @@ class Submission {
 
   /** One attempt. Given up early when the target stops answering or the lead it had has gone: the keys make sending again safe. */
   async #send(target: { url: string; status: RemoteStatus }, items: RawItem[]): Promise<HttpAnswer> {
+    if (!this.#sending) this.options.onSending?.();
+    this.#sending = true;
     const lost = new AbortController();
     const leaderId = target.status.role === 'leader' ? target.status.id : target.status.leader?.id;
     const settled = new AbortController();
@@ -321,7 +332,9 @@ class Submission {
         return { problem: said, retryMs: code === 'BUSY' ? Math.min(1000, 1000 * Number(retryAfter ?? 0) || 0) : 0 };
       }
     }
-    if (status === 413 || code === 'ITEM_TOO_LARGE') throw tooLarge(number ?? 0, this.#binary, 'too many', Number(error['limit'] ?? 0));
+    if (status === 413 || code === 'ITEM_TOO_LARGE') {
+      throw new SeqError({ code: 'ITEM_TOO_LARGE', exit: EXIT.data, message: `${what} does not fit into one block`, why: said, changed, next: [`split ${what}, or raise --max-block-bytes on every sequencer`] });
+    }
     if (code === 'KEY_CONFLICT') {
       throw new SeqError({
         code: 'KEY_CONFLICT', exit: EXIT.data, message: `${what}: its key ${this.#key(number ?? 0)} was used before for other bytes`, why: said, changed,
@@ -360,7 +373,9 @@ class Submission {
       first ??= receipt;
       last = receipt;
     }
-    this.#duplicates += Math.min(duplicates, receipts.length);
+    const known = Math.min(duplicates, receipts.length);
+    if (items[0]!.number <= this.#sentUpTo) this.#resent += known;
+    else this.#duplicates += known;
     this.#done = { items: this.#done.items + receipts.length, bytes, sha256: this.#hash.copy().digest('hex'), terminated, first, last };
     this.#progressAt = performance.now();
     this.#unknown = '';
@@ -415,7 +430,7 @@ class Submission {
     const { exit } = (this.options.signal.reason ?? {}) as { exit?: ExitCode };
     throw new SeqError({
       code: 'INTERRUPTED', exit: exit ?? EXIT.sigint, message: `interrupted after ${this.#done.items} items`, why: this.options.signal.reason instanceof Error ? this.options.signal.reason.message : 'it was asked to stop; a batch that was under way may still be sequenced',
-      changed: this.#done.items > this.#resumed ? 'some' : 'unknown', next: ['seq submit --resume: nothing is sent twice'], retryable: true,
+      changed: this.#done.items > this.#resumed ? 'some' : this.#sending ? 'unknown' : 'nothing', next: ['seq submit --resume: nothing is sent twice'], retryable: true,
     });
   }
 

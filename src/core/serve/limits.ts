@@ -1,9 +1,10 @@
 // Sizes that the HTTP surface holds its callers to. One place, because `seq submit` must cut its batches to what the server takes,
 // and nothing a caller sends may grow memory without a bound. Published in `/v1/status` as `limits`.
+import { MAX_KEY_BYTES } from '../chain/items.js';
 import { MIB } from '../config.js';
 
-/** Longest idempotency key, UTF-8 bytes. Keys travel inside blocks, so they cost space there. */
-export const MAX_KEY_BYTES = 256;
+export { MAX_KEY_BYTES };
+
 /** Bytes of a block kept free for its framing: version tag, item count, the length prefixes of one item. */
 export const BLOCK_FRAMING_BYTES = 64;
 

@@ -61,6 +61,15 @@ export function readTokenFile(path: string): string {
   return text;
 }
 
+/** Throws SeqError 78. */
+export function readCaFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new SeqError({ code: 'CERTIFICATE_UNREADABLE', exit: EXIT.config, message: `the certificate file ${path} cannot be read`, why: (error as Error).message, changed: 'nothing', next: [`ls -l ${path}`], cause: error });
+  }
+}
+
 /** What listening failed with, as the operator should read it. */
 export function listenError(listen: Listen, error: unknown): SeqError {
   const code = (error as { code?: string }).code ?? '';

@@ -1,18 +1,18 @@
 // A submission's body → items, or the line that is wrong. Nothing is submitted unless the whole body is well-formed: a half-taken batch
 // would leave its order to guesswork. Strict on purpose: an unknown field (`Key`) or loose base64 would change what is sequenced unnoticed.
 import { isUtf8 } from 'node:buffer';
+import { keyProblem } from '../chain/items.js';
 import type { Item } from '../ports.js';
 import { HttpError, malformed } from './envelope.js';
-import { MAX_KEY_BYTES, maxItemBytes, type HttpLimits } from './limits.js';
+import { maxItemBytes, type HttpLimits } from './limits.js';
 
 const NEWLINE = 0x0a;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 function checkKey(key: unknown, at: string, facts?: Record<string, number>): string {
-  if (typeof key !== 'string' || key === '') throw malformed(`${at}: the key is not a non-empty string`, 'a key names an item so that sending it again is recognised', [], facts);
-  if (Buffer.byteLength(key) > MAX_KEY_BYTES) throw malformed(`${at}: the key is longer than ${MAX_KEY_BYTES} bytes`, 'keys are kept inside blocks', [], facts);
-  if (LONE_SURROGATE.test(key)) throw malformed(`${at}: the key is not valid Unicode`, 'it holds half of a surrogate pair', [], facts);
-  return key;
+  const problem = typeof key === 'string' ? keyProblem(key) : 'a key is a string';
+  if (problem !== null) throw malformed(`${at}: this is no key`, problem, [], facts);
+  return key as string;
 }
 
 function checkSize(item: Item, at: string, limits: HttpLimits, facts?: Record<string, number>): void {
