@@ -35,7 +35,7 @@ end
 -- end common
 -- common: owners
 -- <sequencer id>/<nonce>
-local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 
 local handover_ttl = whole(handover_ttl_ms)

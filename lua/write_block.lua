@@ -38,11 +38,12 @@ local function must(...)
 end
 -- end common
 -- common: hashes
-local function is_hash(text) return #text == 64 and not string.find(text, '[^0-9a-f]') end
+-- 64 lower-case hex digits (two class searches cost a third of one set search)
+local function is_hash(text) return #text == 64 and not string.find(text, '%X') and not string.find(text, '%u') end
 -- end common
 -- common: owners
 -- <sequencer id>/<nonce>
-local function is_owner(text) return #text <= 512 and string.match(text, '^.+/[^/]+$') ~= nil end
+local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: first entry
 -- Hash and parent of a raw entry {id, {field, value, …}}; nil for what is not there.
@@ -189,14 +190,15 @@ if orphan then
 end
 if appends or replaces then
   local trims = appends and trim_to and trim_to > floor
-  if trims then must('XTRIM', stream_key, 'MINID', '=', string.format('%d-0', trim_to + 1)) end
-  must('XADD', stream_key, id, 'height', height_text, 'data', data, 'epoch', entry_epoch_text, 'timestamp', timestamp_text,
-    'parent', parent, 'hash', hash, 'owner', owner)
-  if replaces then must('XDEL', stream_key, old_id) end
   if trims then
+    must('XADD', stream_key, 'MINID', '=', string.format('%d-0', trim_to + 1), id, 'height', height_text, 'data', data,
+      'epoch', entry_epoch_text, 'timestamp', timestamp_text, 'parent', parent, 'hash', hash, 'owner', owner)
     must('HSET', admission_key, 'head', height_text, 'head_epoch', entry_epoch_text, 'head_hash', hash, 'claimant', owner,
       'floor', trim_to_text, 'floor_hash', trim_hash)
   else
+    must('XADD', stream_key, id, 'height', height_text, 'data', data, 'epoch', entry_epoch_text, 'timestamp', timestamp_text,
+      'parent', parent, 'hash', hash, 'owner', owner)
+    if replaces then must('XDEL', stream_key, old_id) end
     must('HSET', admission_key, 'head', height_text, 'head_epoch', entry_epoch_text, 'head_hash', hash, 'claimant', owner)
   end
 end

@@ -202,7 +202,7 @@ export interface NodeView extends HeadFacts {
   /** The node id in its record, '' when there is none. */
   node: string;
   incarnation: string;
-  /** Nonce of a bootstrap or re-admission under way, '' when there is none. */
+  /** `bootstrap:<nonce>` of a bootstrap under way, the bare nonce of a re-admission, '' when there is none. */
   pending: string;
   /** run id noted at admission, and the server's now. */
   admittedRunId: string;
