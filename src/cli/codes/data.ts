@@ -19,6 +19,7 @@ export const DATA: Record<string, Code> = {
   BATCH_TOO_LARGE: { meaning: 'One request holds more items than are taken at once.', causes: ['a large batch'], todo: ['send fewer items per request'] },
   BODY_TOO_LARGE: { meaning: 'The request is larger than is kept in memory.', causes: ['a large batch'], todo: ['send smaller requests'] },
   KEY_CONFLICT: { meaning: 'The key was used before for other bytes. Nothing was taken in.', causes: ['one key for two contents', 'a file changed between two submissions'], todo: ['use a new key for new content'] },
+  FILE_UNREADABLE: { meaning: 'The input file cannot be read.', causes: ['permissions', 'a directory'], todo: ['ls -l FILE'] },
   FRAME_TRUNCATED: { meaning: 'The input ends inside a frame.', causes: ['a cut file'], todo: ['give the whole file; --resume goes on from there'] },
   INPUT_CHANGED: { meaning: 'The input is not the one that was submitted before, so --resume cannot go on.', causes: ['the file was changed'], todo: ['submit it as a new file (without --resume)'] },
   OUT_OF_ORDER: { meaning: 'An item was sequenced before its predecessor: that must not happen.', causes: ['a bug'], todo: ['report it with --trace'] },
