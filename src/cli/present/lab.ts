@@ -27,7 +27,7 @@ export function demoText(report: DemoReport, holds: boolean): string {
     `file: ${file.path} (${file.bytes} bytes)`,
     `blocks: ${blocks.count} (${blocks.from} to ${blocks.to}, ${blocks.withItems} with items)`,
     `items: ${report.items}`,
-    `killed: ${killed.name} (pid ${killed.pid}, epoch ${killed.epoch}) after ${killed.acknowledged} lines, ${killed.inFlight} in its inbox`,
+    `killed: ${killed.name} (pid ${killed.pid}, epoch ${killed.epoch}) after ${killed.acknowledged} lines, ${killed.inFlight} more in flight`,
     `successor: ${successor.name} (epoch ${successor.epoch})`,
     `gap: ${gap.ms} ms from the kill to the next commit, ${gap.leaseMs} ms of it lease`,
     `duplicates: ${comparison.duplicates}`,
