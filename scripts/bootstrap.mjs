@@ -52,9 +52,9 @@ function newest(path) {
 
 function build() {
   const built = newest(join(root, 'dist', 'cli', 'main.js'));
-  if (built >= Math.max(newest(join(root, 'src')), newest(join(root, 'scripts', 'build.mjs')), newest(join(root, 'package.json')))) return;
+  if (existsSync(join(root, 'oclif.manifest.json')) && built >= Math.max(newest(join(root, 'src')), newest(join(root, 'scripts', 'build.mjs')), newest(join(root, 'package.json')))) return;
   say('building (npm run build)');
-  if (!run('npm', ['run', '--silent', 'build']).ok) throw new BootstrapError('the build failed (see above)');
+  if (!run(process.execPath, [join(root, 'scripts', 'build.mjs'), '--bundle-only']).ok) throw new BootstrapError('the build failed (see above)');
 }
 
 export function onPath(name) {

@@ -1,11 +1,13 @@
 // Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds) and oclif.manifest.json.
-// `--check`: builds nothing, fails when the committed manifest is not what the sources say.
-import { mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+// `--check`: builds nothing, fails when the committed manifest is not what the sources say. `--bundle-only`: leaves a manifest that is there alone,
+// so that setting up a clone cannot hide that the committed one is stale.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { build } from 'esbuild';
 import { root } from './paths.mjs';
 
 const check = process.argv.includes('--check');
+const bundleOnly = process.argv.includes('--bundle-only');
 const manifestPath = join(root, 'oclif.manifest.json');
 
 // Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a package.
@@ -64,24 +66,37 @@ async function manifest() {
   return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
 }
 
+/** Two builds at once must not fail each other: the later one wins. */
+function swap(from, to) {
+  for (let attempt = 1; ; attempt += 1) {
+    const old = `${from}-old${attempt}`;
+    try { renameSync(to, old); } catch (error) { if (error.code !== 'ENOENT') throw error; }
+    try {
+      renameSync(from, to);
+      return;
+    } catch (error) {
+      if (attempt === 5 || (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST')) throw error;
+    } finally {
+      rmSync(old, { recursive: true, force: true });
+    }
+  }
+}
+
 // Build beside dist and swap, so that a command that runs meanwhile finds either the old files or the new ones.
 const fresh = mkdtempSync(join(root, '.dist-'));
 const dist = join(root, 'dist');
 try {
   if (!check) {
     await bundle(fresh);
-    const old = `${fresh}-old`;
-    try { renameSync(dist, old); } catch (error) { if (error.code !== 'ENOENT') throw error; }
-    renameSync(fresh, dist);
-    rmSync(old, { recursive: true, force: true });
+    swap(fresh, dist);
   }
 } finally {
   rmSync(fresh, { recursive: true, force: true });
 }
 
-const text = await manifest();
+const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
 if (!check) {
-  writeFileSync(manifestPath, text);
+  if (text !== '') writeFileSync(manifestPath, text);
 } else {
   let committed = '';
   try { committed = readFileSync(manifestPath, 'utf8'); } catch { /* there is none: stale */ }

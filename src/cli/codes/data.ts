@@ -52,4 +52,5 @@ export const DATA: Record<string, Code> = {
   MALFORMED_BLOCK: { meaning: 'A block holds no items that this version can read.', causes: ['made by --producer exec', 'made by a newer version'], todo: ['read it without --items'] },
   DOCUMENT_TOO_LARGE: { meaning: 'The answer is too long for one document.', causes: ['-o json or yaml over a long range'], todo: ['-o ndjson', 'a shorter range'] },
   BOOTSTRAP_BROKEN_OFF: { meaning: 'Giving the nodes their first memory did not reach its end.', causes: ['a node was lost in the middle', 'Ctrl-C'], todo: ['seq cluster init again: it finishes what was begun'] },
+  NO_PEER: { meaning: 'Blocks are needed that the nodes no longer keep, and no peer was named that could give them.', causes: ['a store behind the retained window', 'an empty store beside an older chain'], todo: ['run with --peer URL of a sequencer that has them'] },
 };
