@@ -1,15 +1,16 @@
 -- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
--- An intact node is taken only under its own owner and epoch; another's unfinished admission only with a higher epoch.
+-- An intact node is taken only under its own owner and epoch, and only when its incarnation is the one to be replaced: a copy that was
+-- delayed would otherwise set aside what the same tenure has admitted since. Another's unfinished admission only with a higher epoch.
 -- Keeps the last 16 nonces (record field used). A half-filled stream of an unfinished admission is dropped: every block in it is committed.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces
 -- accepted: incarnation
--- refused: STALE_NONCE (actual: what is pending) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NOT_ADMITTED (why: bootstrap) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- refused: STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NOT_ADMITTED (why: bootstrap) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I7, I11: the epoch key stays as it is. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local floor_text, new_floor_hash, keep_ms = ARGV[6], ARGV[7], ARGV[8]
+local floor_text, new_floor_hash, keep_ms, replaces = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
@@ -63,6 +64,7 @@ if nonce == '' or string.find(nonce, '[ :]') then return bad('nonce') end
 if not new_floor then return bad('floor') end
 if not is_hash(new_floor_hash) then return bad('floor_hash') end
 if not keep or keep == 0 then return bad('keep_ms') end
+if not replaces then return bad('replaces') end
 
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
   'head_hash', 'floor', 'floor_hash', 'pending', 'pending_owner', 'pending_epoch', 'used', 'aside')
@@ -107,6 +109,7 @@ if record[1] then
         return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
       end
       -- end common
+      if replaces ~= record[4] then return { 'refused', 'STALE_NONCE', 'actual', record[4] } end
     end
   end
 end

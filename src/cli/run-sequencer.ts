@@ -21,6 +21,8 @@ import { openCluster, type Cluster, type Surroundings } from './context.js';
 
 const MIB = 1024 * 1024;
 const RETRY_MS = 1000;
+/** Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in vain. */
+const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
 
 export interface RunSettings {
   id: string;
@@ -35,6 +37,7 @@ export interface RunSettings {
   peers: string[];
   exec: { command: string; args: string[] } | null;
   bootstrap: boolean;
+  readmit: boolean;
   keepItems: number;
   keepMs: number;
   version: string;
@@ -63,7 +66,7 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     let http: HttpServer | undefined;
     const options: SequencerOptions = {
       id: settings.id, nodes: cluster.nodes, identity: cluster.identity, store, inbox, producer, clock: systemClock, random: systemRandom,
-      timing, limits, maxItemsBytes, eager: settings.eager, priority: settings.priority, version: settings.version, url: '', pid: process.pid,
+      timing, limits, maxItemsBytes, eager: settings.eager, readmit: settings.readmit, priority: settings.priority, version: settings.version, url: '', pid: process.pid,
       configDigest: nodeListDigest(cluster), extra: { host: hostname(), ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs) },
       peers: settings.peers, ...(settings.token === undefined ? {} : { peerToken: settings.token }),
       emit: (event: SeqEvent) => {
@@ -100,7 +103,7 @@ async function waitForCluster(around: Surroundings, settings: RunSettings, log: 
       throw error;
     }
     await cluster.close();
-    await Promise.race([aborted(signal), new Promise((resolve) => systemClock.after(RETRY_MS, () => resolve(null)))]);
+    await pause(RETRY_MS, signal);
   }
 }
 
@@ -114,6 +117,13 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
       next: ['give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, passwordCommand, passwordEnv)'],
     });
   }
+  const clustered = replies.find(({ reply }) => reply.outcome === 'unknown' && reply.step === 'reply' && CLUSTER_MODE.test(reply.cause));
+  if (clustered) {
+    throw new SeqError({
+      code: 'REDIS_CLUSTER', exit: EXIT.config, message: `${clustered.node.id} (${clustered.node.url}) is part of a Redis Cluster`,
+      why: 'it spreads keys over servers and fails over on its own; the nodes of seq are plain servers', changed: 'nothing', next: ['name independent redis-server processes, without cluster-enabled'],
+    });
+  }
   refuseUnfit(seen);
   const foreign = seen.find(({ view }) => view.cluster !== '' && family(view.cluster) !== family(cluster.identity.cluster));
   if (foreign) {
@@ -124,7 +134,7 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
   }
   const silent = replies.filter(({ reply }) => reply.outcome !== 'accepted').map(({ node, reply }) => `${node.id}: ${reply.outcome === 'unknown' ? `no answer at ${reply.step} (${reply.cause})` : reply.outcome === 'refused' ? reply.reason : ''}`);
   if (seen.length < quorumOf(cluster.nodes.length)) {
-    log.line('warn', `waiting for a quorum of nodes: ${silent.join('; ')}`, { answered: seen.length, quorum: cluster.quorum });
+    log.line('warn', `waiting for a quorum of nodes: ${silent.join('; ')}`, { answered: seen.length, quorum: cluster.quorum }, 'waiting-for-quorum');
     return false;
   }
   if (!seen.some(({ view }) => view.cluster !== '' && view.admission !== 'bootstrap')) {
@@ -193,5 +203,19 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** Leaves no listener behind: the wait for a quorum may go on for days. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = systemClock.after(ms, done);
+    signal.addEventListener('abort', done, { once: true });
+    if (signal.aborted) done();
   });
 }

@@ -6,7 +6,7 @@ import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, MAX_BLOCK_BYTES, type Timi
 import { EXIT, SeqError } from '../core/errors.js';
 import { targetOf } from '../core/http-call.js';
 import type { LogLevel } from '../core/log/log.js';
-import { parseListen, readTokenFile } from '../core/serve/listen.js';
+import { checkListen, parseListen, readTokenFile } from '../core/serve/listen.js';
 import type { ClusterSettings } from './context.js';
 import { usageError } from './failure.js';
 import type { RunSettings } from './run-sequencer.js';
@@ -33,10 +33,13 @@ export async function runSettings(
   };
   if (limits.maxBlockBytes < 1024 || limits.maxBlockBytes > MAX_BLOCK_BYTES) throw bad('BAD_BLOCK_SIZE', `--max-block-bytes is ${limits.maxBlockBytes}; it must be between 1KiB and 16MiB`, 'a block has to fit into one write within the node timeout');
   if (limits.retainBlocks < 2) throw bad('BAD_RETENTION', '--retain-blocks must be at least 2', 'the newest block and the one it proves are always kept');
-  const listen = get('http', asText, '');
+  const http = get('http', asText, '');
   const tokenFile = get('http-token-file', asText, '');
   const certificate = get('http-cert', asText, '');
   const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
+  const listen = http === '' ? null : parseListen(http);
+  // Also checked before binding; here so that a bad address is not reported only once the nodes have answered.
+  if (listen) checkListen(listen, { token: token !== undefined, tls: certificate !== '' });
   const id = idOf(get('id', asText, hostname()));
   const store = get('store', asText, '');
   const peers = get('peer', asList, [] as string[]);
@@ -45,8 +48,8 @@ export async function runSettings(
     if (typeof target === 'string') throw bad('PEER_URL', `--peer: ${target}`, 'a peer is the HTTP address of a sequencer, http://HOST:PORT');
   }
   return {
-    id, timing, limits, exec, peers, version, eager: get('eager', asSwitch, false), priority: get('priority', asCount, 0), bootstrap: get('bootstrap', asSwitch, false),
-    listen: listen === '' ? null : parseListen(listen), ...(token === undefined ? {} : { token }),
+    id, timing, limits, exec, peers, version, eager: get('eager', asSwitch, false), priority: get('priority', asCount, 0), bootstrap: get('bootstrap', asSwitch, false), readmit: !get('no-readmit', asSwitch, false),
+    listen, ...(token === undefined ? {} : { token }),
     ...(certificate === '' ? {} : { tls: { cert: pem(certificate, '--http-cert'), key: pem(get('http-key', asText, ''), '--http-key') } }),
     keepItems: get('dedup-items', asCount, 1_000_000), keepMs: get('dedup-window', asDuration, 24 * 3600 * 1000),
     storeDir: (clusterId, lane) => (store !== '' ? store : join(stateHome(sources.env), 'seq', 'run', lane === '' ? clusterId : `${clusterId}-${lane}`, id)),

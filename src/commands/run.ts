@@ -31,6 +31,7 @@ export default class Run extends SeqCommand {
     priority: countFlag({ description: '0 takes over first; each step waits one more turn (0)' }),
     producer: Flags.string({ options: ['batch', 'exec'], description: 'batch: blocks of submitted items; exec: of what the command after -- answers' }),
     bootstrap: Flags.boolean({ description: 'make a cluster of the nodes if every one of them is empty' }),
+    'no-readmit': Flags.boolean({ description: 'when leading, leave out nodes that lost their memory instead of re-admitting them' }),
     'dedup-items': positiveFlag({ description: 'keys remembered at most (1000000)' }),
     'dedup-window': durationFlag({ description: 'how long a key is remembered (24h)' }),
     'log-level': Flags.string({ options: [...SEQUENCER_LOG_LEVELS], description: 'trace, debug, info, warn, error, fatal or silent (info)' }),

@@ -39,12 +39,13 @@ export function usableLeaseMs(ttlMs: number): number {
 export function checkTiming(timing: Timing): void {
   const least = 2 * timing.blockTimeMs + timing.nodeTimeoutMs;
   if (timing.ttlMs < least) {
+    const slowest = Math.floor((timing.ttlMs - timing.nodeTimeoutMs) / 2);
     throw new SeqError({
       code: 'TTL_TOO_SHORT', exit: EXIT.config,
       message: `ttl ${timing.ttlMs} ms is below 2 × block-time + node-timeout = ${least} ms`,
       why: 'only an accepted write renews the lease: two block times and one node timeout must fit into it, or one late write loses leadership',
       changed: 'nothing',
-      next: [`raise --ttl to at least ${least}ms, or lower --block-time to at most ${Math.max(0, Math.floor((timing.ttlMs - timing.nodeTimeoutMs) / 2))}ms`],
+      next: [`raise --ttl to at least ${least}ms${slowest >= 1 ? `, or lower --block-time to at most ${slowest}ms` : ''}`],
     });
   }
 }

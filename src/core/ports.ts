@@ -14,6 +14,8 @@ export interface BackfillBatch {
   epoch: Epoch;
   ttlMs: number;
   mode: WriteMode;
+  /** Set: the node is being re-admitted under this nonce, and `backfill` is called instead of `write_block`. */
+  nonce?: string;
   blocks: { block: Block; entryEpoch: Epoch }[];
 }
 
@@ -24,7 +26,7 @@ export interface NodePort {
   readonly url: string;
   /** Runs one script once; never resends by itself (a NOSCRIPT reply proves that nothing ran and is followed by load and one more try). */
   call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>>;
-  /** Pipelined write_block calls; resolves with one reply per block sent, up to the first that is not accepted. */
+  /** Pipelined write_block calls (or backfill calls, with a nonce); resolves with one reply per block sent, up to the first that is not accepted. */
   backfill(batch: BackfillBatch, limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]>;
   /** Entries from..to (inclusive heights), hash-checked when `data`; at most `limit` entries. */
   read(range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, limitMs: number): Promise<NodeReply<EntriesRead>>;

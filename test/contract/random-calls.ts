@@ -101,6 +101,7 @@ export function randomActs(seed: number, length: number): Act[] {
       const floor = below(3);
       const call: NodeCall = {
         script: 'begin_admission', owner: someOwner(), epoch: nearEpoch(), nonce: fresh, floor, floorHash: floor === 0 ? GENESIS : blockAt(floor).hash, keepMs: TTL,
+        ...(chance(0.7) && shadow.record !== null ? { replaces: shadow.record.incarnation } : {}),
       };
       return { call };
     }],

@@ -91,9 +91,11 @@ export class MemoryNode implements NodePort {
 
   async backfill(batch: BackfillBatch, _limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]> {
     const replies: ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[] = [];
-    const { owner, epoch, ttlMs, mode } = batch;
+    const { owner, epoch, ttlMs, mode, nonce } = batch;
     for (const { block, entryEpoch } of batch.blocks) {
-      const reply = this.server.apply({ script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }, this.identity, this.id);
+      const reply = nonce === undefined
+        ? this.server.apply({ script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }, this.identity, this.id)
+        : this.server.apply({ script: 'backfill', owner, epoch, nonce, block, entryEpoch }, this.identity, this.id);
       replies.push(reply);
       if (reply.outcome !== 'accepted') break;
     }

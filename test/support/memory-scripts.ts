@@ -369,6 +369,7 @@ function beginAdmission(
     if (memory === 'admitted') {
       const fenced = fencing(s, record, call.owner, call.epoch, mutant);
       if (fenced !== null) return fenced;
+      if (call.replaces !== record.incarnation) return refused('STALE_NONCE', { actual: record.incarnation });
     } else if (memory === 'admitting' && !unfinishedMayBeTaken(record, call)) {
       return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
     }

@@ -97,7 +97,7 @@ export class VirtualCluster {
     const sequencer = new Sequencer({
       id, nodes, identity: IDENTITY, store, inbox, clock, timing, limits, random: seededRandom(this.sequencers.length + 7),
       producer: this.options.producer?.(id) ?? batchProducer({ maxBlockBytes: limits.maxBlockBytes }), maxItemsBytes: largestItem(limits.maxBlockBytes),
-      eager: overrides.eager ?? this.options.eager ?? false, priority: overrides.priority ?? 0, version: 'test', url: '', pid: 1, configDigest: 'd', extra: {}, peers: [], emit: (event) => void events.push(event),
+      readmit: true, eager: overrides.eager ?? this.options.eager ?? false, priority: overrides.priority ?? 0, version: 'test', url: '', pid: 1, configDigest: 'd', extra: {}, peers: [], emit: (event) => void events.push(event),
     });
     const made = { id, sequencer, store, events, nodes };
     this.sequencers.push(made);

@@ -39,6 +39,8 @@ export interface SequencerOptions {
   /** Bytes of items that fit into one block of this producer. */
   maxItemsBytes: number;
   eager: boolean;
+  /** Re-admit nodes that lost their memory, when leading. */
+  readmit: boolean;
   /** 0 promotes first; each step waits one more turn. */
   priority: number;
   version: string;
@@ -403,7 +405,7 @@ export class Sequencer implements SequencerApi {
     return {
       owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: this.quorum, ttlMs: timing.ttlMs,
       usableLeaseMs: usableLeaseMs(timing.ttlMs), nodeTimeoutMs: timing.nodeTimeoutMs, graceMs: 3, retryMs: 5,
-      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT,
+      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT, readmit: this.options.readmit,
       renewNotBefore: this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000))),
     };
   }

@@ -165,7 +165,7 @@ export class TenureDriver {
       blocks.push({ block, entryEpoch: known ? block.epoch : this.state.epoch });
       bytes += block.data.byteLength;
     }
-    const batch: BackfillBatch = { owner, epoch: this.state.epoch, ttlMs, mode: 'repair', blocks };
+    const batch: BackfillBatch = { owner, epoch: this.state.epoch, ttlMs, mode: 'repair', blocks, ...(effect.nonce === undefined ? {} : { nonce: effect.nonce }) };
     const sent = blocks.map(({ block }) => ({ height: block.height, hash: block.hash, parent: block.parent, timestamp: block.timestamp }));
     const limitMs = nodeTimeoutMs + (2 * bytes) / BYTES_PER_MS + blocks.length / 10;
     const answered = blocks.length === 0 ? Promise.resolve([]) : node.backfill(batch, limitMs);

@@ -30,7 +30,8 @@ export interface LogOptions {
 export interface SeqLog {
   /** For everything that is an EmitEvent. */
   event(event: SeqEvent): void;
-  line(level: Level, message: string, fields?: Record<string, unknown>): void;
+  /** `same`: repeats under this name are collapsed, whatever they say. */
+  line(level: Level, message: string, fields?: Record<string, unknown>, same?: string): void;
   /** Writes what was collapsed and, unless the last line said so already, why it ends. Idempotent. */
   close(end: { code: string; reason: string }): void;
   /** Lines that could not be written. */
@@ -74,9 +75,10 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
       write(line);
       stopped = event.type === 'stopped';
     },
-    line(level, message, fields = {}) {
+    line(level, message, fields = {}, same?: string) {
       stopped = false;
-      write({ level, message, fields });
+      const line: LogLine = { level, message, fields };
+      if (same === undefined || collapser.admit(same, line)) write(line);
     },
     close({ code, reason }) {
       if (closed) return;

@@ -1,6 +1,7 @@
 // Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
 // brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
 // Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
+import { beginAdmission, closeGate, continueAdmission, mayReadmit, proves } from './admission.js';
 import { backOff, end, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { takeFacts } from './promotion.js';
@@ -26,7 +27,7 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   const track = state.nodes[node]!;
   if (track.busy || track.standing === 'quarantined') return;
   if (now < track.retryAt) return;
-  if (track.standing !== 'ours') return lookAgain(state, node, now, out);
+  if (track.standing !== 'ours') return track.admission ? continueAdmission(state, node, now, out) : lookAgain(state, node, now, out);
 
   const { inflight, committed } = state;
   // What is being settled may have been committed, so that one more height may be pending on a node outside the claimed quorum.
@@ -92,7 +93,7 @@ function catchUp(state: TenureState, node: NodeIndex, from: number, now: number,
 }
 
 export function onWritten(
-  state: TenureState, node: NodeIndex, sent: { height: number; hash: string; startedAt: number },
+  state: TenureState, node: NodeIndex, sent: { id: number; height: number; hash: string; startedAt: number },
   reply: NodeReply<{ head: number; request?: LeaderRequest }>, now: number, out: Effect[],
 ): void {
   const track = state.nodes[node]!;
@@ -102,6 +103,7 @@ export function onWritten(
     return lost(state, node, 'it was re-admitted since it was claimed', now, out); // another memory's vote (I11)
   }
   holds(track, sent.height, sent.hash, state.epoch, reply.value.head);
+  proves(state, node, sent.id);
   if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   const { inflight } = state;
   if (!inflight || inflight.block.hash !== sent.hash) return;
@@ -118,7 +120,7 @@ export function onWritten(
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
   if (state.stopping) return end(state, state.stopping.code, state.stopping.reason, out);
   if (state.phase === 'settling') nextToSettle(state, out);
-  else if (!renewIfWanted(state, now, out)) out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
+  else if (!renewIfWanted(state, now, out) && !closeGate(state, now, block.data.byteLength)) out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
 }
 
 export function onBackfilled(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
@@ -133,6 +135,7 @@ export function onBackfilled(state: TenureState, event: Extract<TenureEvent, { t
     if (reply.outcome === 'refused') return refused(state, node, reply, sent.height, now, out);
     if (reply.incarnation !== track.incarnation) return lost(state, node, 'it was re-admitted since it was claimed', now, out);
     holds(track, sent.height, sent.hash, 0, reply.value.head);
+    proves(state, node, event.id);
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   }
   if (event.replies.length === 0) backOff(state, track, now); // nothing could be sent (block not in the store): never spin
@@ -235,7 +238,7 @@ function lookAgain(state: TenureState, node: NodeIndex, now: number, out: Effect
 }
 
 /** A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be needed (section 6.7). */
-export function onInspected(state: TenureState, node: NodeIndex, reply: NodeReply<NodeView>, now: number, out: Effect[]): void {
+export function onInspected(state: TenureState, node: NodeIndex, reply: NodeReply<NodeView>, now: number, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
@@ -243,7 +246,11 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
   track.failures = 0;
   const view = reply.value;
   const { owner, previousOwner, ttlMs } = state.settings;
-  if (view.admission !== 'admitted') return setStanding(track, node, 'out', `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`, out);
+  if (view.admission !== 'admitted') {
+    setStanding(track, node, 'out', `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`, out);
+    if (mayReadmit(state, view.admission)) beginAdmission(state, node, now, chain, out);
+    return;
+  }
   const holder = view.lock?.owner;
   if (holder !== undefined && holder !== owner) {
     return setStanding(track, node, 'out', holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`, out);

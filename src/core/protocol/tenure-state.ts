@@ -1,5 +1,6 @@
 // What one tenure knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
 // A tenure is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
+import type { Admission } from './admission.js';
 import type {
   Block, EntriesRead, Epoch, Hash, Header, Height, LeaderRequest, NodeCall, NodeReply, NodeView, Owner,
 } from './words.js';
@@ -25,6 +26,8 @@ export interface TenureSettings {
   regainMs: number;
   /** Whether a renewal is allowed for node i at time now is the driver's memory across tenures: not before this time. */
   renewNotBefore: number[];
+  /** Whether this leader re-admits nodes that lost their memory. */
+  readmit: boolean;
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
 }
@@ -56,7 +59,7 @@ export type Standing =
   | 'quarantined';
 
 export type Busy =
-  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read'; startedAt: number }
+  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'learn' | 'admit'; startedAt: number }
   | { id: number; kind: 'write'; height: Height; hash: Hash; startedAt: number }
   | { id: number; kind: 'backfill' | 'rebase'; height: Height; startedAt: number };
 
@@ -77,6 +80,8 @@ export interface NodeTrack {
   /** Send committed blocks with our own epoch there: its head bears a higher one than the committed epoch. */
   stampOwnEpoch: boolean;
   wantsRenewal: boolean;
+  /** Its re-admission, while one is under way. */
+  admission: Admission | null;
   failures: number;
   retryAt: number;
   /** Why it is not ours, for people. */
@@ -115,6 +120,8 @@ export interface TenureState {
   adopt: { height: Height; candidates: Candidate[] } | null;
   /** Blocks still to be re-proposed before leading: from the adopted head, or from the store (loaded one by one). */
   settleTo: Height;
+  /** The next block waits for an admission until then; null = nothing waits. */
+  gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
   nextId: number;
   ended: TenureEnd | null;
@@ -139,8 +146,8 @@ export type TenureEvent =
 
 export type Effect =
   | { type: 'call'; node: NodeIndex; id: number; call: NodeCall; bytes: number }
-  /** Send committed blocks from…to of the store in bounded batches; entryEpoch = committed epoch where known and not stampOwnEpoch, else ours. */
-  | { type: 'backfill'; node: NodeIndex; id: number; from: Height; to: Height; stampOwnEpoch: boolean }
+  /** Send committed blocks from…to of the store in bounded batches (with `nonce`: to a node that is being re-admitted); entryEpoch = committed epoch where known and not stampOwnEpoch, else ours. */
+  | { type: 'backfill'; node: NodeIndex; id: number; from: Height; to: Height; stampOwnEpoch: boolean; nonce?: string }
   | { type: 'read'; node: NodeIndex; id: number; from: Height; to: Height }
   /** Feed the store's committed block back as a proposal. */
   | { type: 'load'; height: Height }
@@ -163,8 +170,8 @@ export function newTenure(settings: TenureSettings, chain: LocalChain): TenureSt
     settings, phase: 'promoting', epoch: 0, startedAt: 0, leaseDeadline: Infinity, graceUntil: Infinity,
     nodes: Array.from({ length: settings.nodes }, () => ({
       standing: 'out', busy: null, promotedEpoch: 0, incarnation: '', head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '',
-      fenced: false, stampOwnEpoch: false, wantsRenewal: false, failures: 0, retryAt: 0, why: 'not asked yet',
+      fenced: false, stampOwnEpoch: false, wantsRenewal: false, admission: null, failures: 0, retryAt: 0, why: 'not asked yet',
     })),
-    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, stopping: null, nextId: 1, ended: null,
+    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, gateUntil: null, stopping: null, nextId: 1, ended: null,
   };
 }

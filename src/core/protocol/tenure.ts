@@ -1,6 +1,7 @@
 // One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading, ending
 // (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits, reads a clock or draws a number.
 // `step` changes the state it is given (the model copies before it steps).
+import { onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import { onBackfilled, onInspected, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
@@ -21,10 +22,11 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
       startPromotion(state, event.votes, event.now, out);
       break;
     case 'reply':
-      onReply(state, event, out);
+      onReply(state, event, chain, out);
       break;
     case 'backfilled':
-      onBackfilled(state, event, out);
+      if (state.nodes[event.node]!.busy?.kind === 'learn') onLearntReply(state, event, out);
+      else onBackfilled(state, event, out);
       break;
     case 'read':
       onCandidateRead(state, event, chain, out);
@@ -47,6 +49,7 @@ export function nextWake(state: TenureState, now: number): number {
   if (state.phase === 'ended') return Infinity;
   let at = Math.min(state.leaseDeadline, state.graceUntil);
   if (state.stopping) at = Math.min(at, state.stopping.by);
+  if (state.gateUntil !== null && state.gateUntil > now) at = Math.min(at, state.gateUntil);
   if (state.phase === 'promoting' || state.phase === 'claiming') return at;
   for (const track of state.nodes) {
     // What was due by now has been done by the tick that just ran.
@@ -66,7 +69,7 @@ export function cloneTenure(s: TenureState): TenureState {
       block: inflight.block, trim: inflight.trim, repair: inflight.repair, startedAt: inflight.startedAt, ackedAt: inflight.ackedAt.slice(),
     },
     adopt: adopt && { height: adopt.height, candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })) },
-    settleTo: s.settleTo,
+    settleTo: s.settleTo, gateUntil: s.gateUntil,
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
     nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
@@ -78,11 +81,12 @@ function cloneTrack(t: NodeTrack): NodeTrack {
     standing: t.standing, busy: t.busy, // never changed in place, only replaced
     promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
     floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal,
+    admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head },
     failures: t.failures, retryAt: t.retryAt, why: t.why,
   };
 }
 
-function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply' }>, out: Effect[]): void {
+function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply' }>, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[event.node]!;
   const busy = track.busy;
   if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
@@ -95,15 +99,27 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
     case 'regain':
       return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'inspect':
-      return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, out);
+      return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, chain, out);
+    case 'begin':
+      return onBegun(state, event.node, event.reply, event.now, out);
+    case 'admit':
+      return onAdmitted(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'rebase':
       return onRebased(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'write':
       return onWritten(state, event.node, busy, event.reply as NodeReply<{ head: number; request?: LeaderRequest }>, event.now, out);
     case 'backfill':
+    case 'learn':
     case 'read':
       return;
   }
+}
+
+function onLearntReply(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
+  const track = state.nodes[event.node]!;
+  if (track.busy?.id !== event.id) return;
+  track.busy = null;
+  onLearnt(state, event, out);
 }
 
 function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {
@@ -119,6 +135,7 @@ function onTime(state: TenureState, now: number, chain: LocalChain, out: Effect[
   if (state.stopping && (!state.inflight || now >= state.stopping.by)) return end(state, state.stopping.code, state.stopping.reason, out);
   if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(state, now, out);
   if (state.phase === 'adopting') adoptAfterClaims(state, now, chain, out);
+  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit')) openGate(state, out);
   if (state.phase === 'settling' || state.phase === 'leading') {
     for (let node = 0; node < state.nodes.length; node++) pump(state, node, now, chain, out);
   }

@@ -101,7 +101,11 @@ export type NodeCall =
   | { script: 'raise_epoch'; value: Epoch; ofOwner?: Owner; highestSeen: Epoch; mayDepose: boolean }
   | { script: 'bootstrap_prepare'; nonce: string }
   | { script: 'bootstrap_commit'; nonce: string }
-  | { script: 'begin_admission'; owner: Owner; epoch: Epoch; nonce: string; floor: Height; floorHash: Hash; keepMs: number }
+  | {
+      script: 'begin_admission'; owner: Owner; epoch: Epoch; nonce: string; floor: Height; floorHash: Hash; keepMs: number;
+      /** The incarnation to set aside, when the node thinks itself intact; without it an intact node refuses (STALE_NONCE). */
+      replaces?: string;
+    }
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
   | { script: 'set_hold'; by: string; reason: string; ttlMs: number; expect?: Expectation }

@@ -42,7 +42,6 @@ export interface Probe {
 }
 
 type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
-type WriteCall = Extract<NodeCall, { script: 'write_block' }>;
 
 /** Beyond waitMs, how long XREAD may take to say that nothing came. */
 const TAIL_SLACK_MS = 250;
@@ -96,17 +95,19 @@ export class RedisNode implements NodePort {
 
   async backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     if (batch.blocks.length === 0) return [];
-    const { owner, epoch, ttlMs, mode } = batch;
-    const calls = batch.blocks.map(({ block, entryEpoch }): WriteCall => ({ script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }));
+    const { owner, epoch, ttlMs, mode, nonce } = batch;
+    const script = nonce === undefined ? 'write_block' : 'backfill';
+    const calls = batch.blocks.map(({ block, entryEpoch }): NodeCall => (nonce === undefined
+      ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch } : { script: 'backfill', owner, epoch, nonce, block, entryEpoch }));
     const answers: Answer<unknown>[] = [];
     const whole = await this.bulk.run(limitMs, async (client, at) => {
       at.step = 'load';
-      await loadScript(client, 'write_block');
+      await loadScript(client, script);
       at.step = 'call';
       await Promise.all(calls.map(async (call, index) => {
         const { keys, args } = keysAndArguments(call, this.context);
         try {
-          answers[index] = { answered: true, value: await evalScript(client, 'write_block', keys, args) };
+          answers[index] = { answered: true, value: await evalScript(client, script, keys, args) };
         } catch (error) {
           if (!isErrorReply(error)) throw error;
           answers[index] = { answered: false, reply: parseErrorReply(error.message) };
@@ -117,7 +118,7 @@ export class RedisNode implements NodePort {
     for (let index = 0; index < calls.length; index += 1) {
       // A batch cut short by its limit or a lost connection: what was answered before that is known, the next is not.
       const answer = answers[index] ?? (whole.answered ? { answered: false as const, reply: unknown('call', 'no answer', limitMs) } : whole);
-      const reply = this.scriptReply('write_block', answer) as WriteReply;
+      const reply = this.scriptReply(script, answer) as WriteReply;
       replies.push(reply);
       if (reply.outcome !== 'accepted') break;
     }

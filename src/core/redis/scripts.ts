@@ -217,8 +217,8 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   begin_admission: {
     keys: [...BASE, 'orphans'],
-    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms'],
-    build: (call) => [call.owner, String(call.epoch), call.nonce, String(call.floor), call.floorHash, String(call.keepMs)],
+    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms', 'replaces'],
+    build: (call) => [call.owner, String(call.epoch), call.nonce, String(call.floor), call.floorHash, String(call.keepMs), call.replaces ?? ''],
     parse: nothing,
   },
   backfill: {

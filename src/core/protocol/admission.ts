@@ -1,0 +1,147 @@
+// Re-admission of a node that may have forgotten something, by the leader (docs/PROTOCOL.md section 8): begin, backfill, prove that this
+// tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory takes part in nothing) and I11 (quiet admission).
+// The proof is what makes it safe: a leader that has been succeeded would otherwise vouch for a promise that nobody on the node remembers.
+import { backOff, setStanding } from './ending.js';
+import { takeFacts } from './promotion.js';
+import { refusalText } from './refusals.js';
+import type { Effect, LocalChain, NodeIndex, TenureEvent, TenureState } from './tenure-state.js';
+import type { AdmissionState, HeadFacts, NodeReply } from './words.js';
+
+/** One re-admission under way. */
+export interface Admission {
+  nonce: string;
+  /** false: begin_admission has not been answered yet. */
+  begun: boolean;
+  /** Calls with this id or a later one were sent after the reply to begin_admission: only they prove anything. */
+  provesFrom: number;
+  /** Bit i: node i accepted such a call. */
+  proof: number;
+  head: number;
+}
+
+/** States that a leader may mend by itself. A foreign node never, one in a bootstrap neither. */
+const MENDABLE: readonly AdmissionState[] = ['pristine', 'wiped', 'restarted', 'damaged', 'admitting'];
+
+export function mayReadmit(state: TenureState, admission: AdmissionState): boolean {
+  return state.settings.readmit && state.phase === 'leading' && MENDABLE.includes(admission);
+}
+
+/** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
+export function beginAdmission(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+  const { owner } = state.settings;
+  const track = state.nodes[node]!;
+  const window = chain.windowFloor();
+  const id = state.nextId++;
+  // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
+  const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
+  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height };
+  track.busy = { id, kind: 'begin', startedAt: now };
+  out.push({
+    type: 'call', node, id, bytes: 0,
+    call: { script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: 86_400_000 },
+  });
+}
+
+export function onBegun(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  if (reply.outcome === 'accepted' && track.admission) {
+    track.admission.begun = true;
+    track.admission.provesFrom = state.nextId;
+    track.retryAt = now;
+    return setStanding(track, node, 'out', `re-admission ${track.admission.nonce} begun`, out);
+  }
+  if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR' && reply.detail.check === 'epoch') {
+    track.wantsRenewal = true; // what it remembers of its old life is above this term
+  }
+  giveUp(state, node, reply, now, out);
+}
+
+/** Steps 2 and 4, whichever is due. Called when the node has nothing under way. */
+export function continueAdmission(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  const { admission } = track;
+  if (!admission?.begun) return;
+  if (admission.head < state.committed.height) {
+    track.busy = { id: state.nextId, kind: 'learn', startedAt: now };
+    // Committed blocks only: the block in flight would make the node a voter before it is one.
+    out.push({ type: 'backfill', node, id: state.nextId++, from: admission.head + 1, to: state.committed.height, stampOwnEpoch: false, nonce: admission.nonce });
+    return;
+  }
+  const quiet = state.gateUntil !== null && !state.inflight; // between blocks, and the next one waits for us (I11)
+  const alone = !state.nodes.some((other) => other.busy?.kind === 'admit');
+  if (!quiet || !alone || !proven(state, admission)) return;
+  track.busy = { id: state.nextId, kind: 'admit', startedAt: now };
+  out.push({
+    type: 'call', node, id: state.nextId++, bytes: 0,
+    call: {
+      script: 'admit', owner: state.settings.owner, epoch: state.epoch, nonce: admission.nonce, ttlMs: state.settings.ttlMs,
+      head: state.committed.height, headHash: state.committed.hash,
+    },
+  });
+}
+
+export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
+  const track = state.nodes[event.node]!;
+  for (const reply of event.replies) {
+    if (reply.outcome === 'unknown') {
+      backOff(state, track, event.now); // resumed from what is known to be there: the same block again is accepted
+      return openGate(state, out);
+    }
+    if (reply.outcome === 'refused') return giveUp(state, event.node, reply, event.now, out);
+    track.failures = 0;
+    if (track.admission) track.admission.head = Math.max(track.admission.head, reply.value.head);
+  }
+  if (event.replies.length === 0) backOff(state, track, event.now);
+}
+
+export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  if (reply.outcome !== 'accepted') {
+    // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a new begin_admission
+    // makes a stray copy stale (I11: no earlier admit stays unanswered).
+    giveUp(state, node, reply, now, out);
+    return;
+  }
+  track.admission = null;
+  takeFacts(state, node, reply.value);
+  track.incarnation = reply.incarnation;
+  setStanding(track, node, 'ours', '', out);
+  openGate(state, out);
+}
+
+/** A reply that shows that this tenure still leads at `node`, for every admission begun before that call was sent. */
+export function proves(state: TenureState, node: NodeIndex, id: number): void {
+  for (const track of state.nodes) {
+    if (track.admission?.begun && id >= track.admission.provesFrom) track.admission.proof |= 1 << node;
+  }
+}
+
+/** After a commit: holds the next block back for a moment when a node needs no more than the newest block and the admission itself. */
+export function closeGate(state: TenureState, now: number, bytes: number): boolean {
+  const due = state.nodes.some((track) => track.admission?.begun && now >= track.retryAt && track.admission.head >= state.committed.height - 1 && proven(state, track.admission));
+  if (!due) return false;
+  state.gateUntil = now + 2 * state.settings.nodeTimeoutMs + bytes / 25_000;
+  return true;
+}
+
+/** Lets the next block come. */
+export function openGate(state: TenureState, out: Effect[]): void {
+  if (state.gateUntil === null) return;
+  state.gateUntil = null;
+  if (state.phase === 'leading' && !state.stopping) out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
+}
+
+function proven(state: TenureState, admission: Admission): boolean {
+  let nodes = 0;
+  for (let mask = admission.proof; mask > 0; mask &= mask - 1) nodes++;
+  return nodes >= state.settings.quorum;
+}
+
+function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  track.admission = null;
+  const why = reply.outcome === 'refused' ? refusalText(reply) : reply.outcome === 'unknown' ? `no answer at ${reply.step}: ${reply.cause}` : '';
+  setStanding(track, node, 'out', `re-admission not finished: ${why}`, out);
+  backOff(state, track, now);
+  openGate(state, out);
+}

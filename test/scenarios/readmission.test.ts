@@ -1,0 +1,65 @@
+// Nodes that forget, in virtual time: the leader brings them back by itself, and nothing is lost on the way (docs/PROTOCOL.md section 8).
+import { describe, expect, it } from 'vitest';
+import { VirtualCluster } from '../support/virtual-cluster.js';
+
+const MISHAPS = [
+  ['restarted with all its data', 'all'],
+  ['restarted with the last entries lost', 3],
+  ['restarted empty', 'none'],
+] as const;
+
+describe('re-admission', () => {
+  it.each(MISHAPS)('a node is %s → admitted again within seconds, no block time missed, identical afterwards', async (_, keep) => {
+    const cluster = new VirtualCluster();
+    cluster.start('seq-a');
+    cluster.start('seq-b');
+    await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
+    await cluster.clock.advance(3000);
+    const leader = cluster.leader()!;
+    const before = leader.store.head().height;
+    const node = cluster.servers[1]!;
+    node.restart(keep);
+    const took = await cluster.until(() => node.state.record?.run === node.state.runId && node.state.record?.pending === '', 3000, 're-admission');
+    expect(took).toBeLessThan(1500);
+    await cluster.clock.advance(1000);
+    expect(cluster.leader()).toBe(leader);
+    expect(leader.store.head().height - before).toBeGreaterThanOrEqual(Math.floor((took + 1000) / cluster.timing.blockTimeMs) - 3);
+    const other = cluster.chainOf(cluster.servers[0]!);
+    const healed = cluster.chainOf(node);
+    for (const [height, hash] of healed) if (other.has(height)) expect(hash).toBe(other.get(height));
+    expect(Math.max(...healed.keys())).toBeGreaterThanOrEqual(Math.max(...other.keys()) - 1);
+  });
+
+  it('under continuous load → admitted all the same', async () => {
+    const cluster = new VirtualCluster({ eager: true });
+    cluster.start('seq-a');
+    await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
+    const leader = cluster.leader()!;
+    let open = 0;
+    const feed = () => {
+      for (; open < 4; open++) void leader.sequencer.submit([{ data: new Uint8Array(10) }]).then(() => { open--; });
+    };
+    const node = cluster.servers[2]!;
+    node.restart('none');
+    await cluster.until(() => { feed(); return node.state.record !== null && node.state.record.pending === ''; }, 3000, 're-admission');
+  });
+
+  it('H on {A, B}, B wiped, A unreachable → no block is proposed until A is back', async () => {
+    const cluster = new VirtualCluster();
+    const a = cluster.start('seq-a');
+    await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
+    a.nodes[2]!.setCut(true); // C falls behind: the newest blocks are on A and B alone
+    await cluster.clock.advance(500);
+    cluster.servers[1]!.restart('none');
+    a.nodes[2]!.setCut(false);
+    a.nodes[0]!.setCut(true);
+    await cluster.clock.advance(200);
+    const { height } = a.store.head();
+    await cluster.clock.advance(5000);
+    expect(a.store.head().height).toBe(height);
+    expect(cluster.servers[1]!.state.record?.incarnation ?? '', 'begun perhaps, never admitted').toBe('');
+    a.nodes[0]!.setCut(false);
+    await cluster.until(() => a.store.head().height > height + 5, 5000, 'new blocks');
+    await cluster.until(() => cluster.servers[1]!.state.record?.pending === '', 3000, 'B admitted again');
+  });
+});
