@@ -211,7 +211,7 @@ export abstract class SeqCommand extends Command {
       writeErr(renderError(error, colour));
     } else {
       try {
-        await this.writeEnvelope(this.failureEnvelope(error), format);
+        await this.writeEnvelope(this.failureEnvelope(error), this.given['watch'] && format === 'json' ? 'ndjson' : format);
       } catch (failure) {
         if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false));
       }
@@ -319,10 +319,13 @@ export abstract class SeqCommand extends Command {
     const count = (this.given['count'] as number | undefined) ?? Infinity;
     const screen = process.stdout.isTTY && ['table', 'wide'].includes(await this.format()) && process.env['TERM'] !== 'dumb';
     for (let look = 1; look <= count; look += 1) {
-      const result = await this.cancellable(this.perform());
+      const looked = await this.cancellable(this.perform()).then((result) => ({ result }), (error: unknown) => ({ error }));
       await this.close();
       if (screen) await writeOut('\u001b[H\u001b[2J');
-      await this.answer(result);
+      if ('result' in looked) await this.answer(looked.result);
+      // An outage is what one watches for: it is shown, and the next look may find the end of it.
+      else if (looked.error instanceof SeqError && looked.error.retryable && !this.signal.aborted) await this.catch(looked.error);
+      else throw looked.error;
       if (look < count) await this.cancellable(pause(intervalMs, this.signal));
     }
   }

@@ -188,6 +188,24 @@ describe('pipes, signals, limits', () => {
     expect(ms).toBeLessThan(2500);
   });
 
+  test('watch: no node answers at any look → every look is reported, the last one decides', async () => {
+    const { code, stdout } = await runSeq(home, ['status', '--node', 'redis://127.0.0.1:1', '--watch', '--count', '3', '--interval', '10ms', '-o', 'json']);
+    const looks = stdout.trimEnd().split('\n').map((line) => JSON.parse(line) as { error: { exit: number } });
+    expect([code, looks.map((look) => look.error.exit)]).toEqual([69, [69, 69, 69]]);
+  });
+
+  test('signal: the second Ctrl-C → ends at once', async () => {
+    const { code, ms } = await runSeq(home, ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'], {
+      during: async (child) => {
+        await new Promise<void>((resolve) => { silent.once('connection', () => resolve()); });
+        child.kill('SIGINT');
+        child.kill('SIGINT');
+      },
+    });
+    expect(code).toBe(130);
+    expect(ms).toBeLessThan(10_000);
+  });
+
   test('limit: --timeout passes → 75, names the step, nothing changed', async () => {
     const { code, stdout } = await runSeq(home, ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '300ms', '-o', 'json']);
     const { error } = JSON.parse(stdout) as { error: { code: string; changed: string; message: string } };
