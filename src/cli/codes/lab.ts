@@ -21,4 +21,5 @@ export const LAB: Record<string, Code> = {
   UNFIT_DEMO_FILE: { meaning: 'That file cannot be used for the demo.', causes: ['too small, or not lines of text'], todo: ['seq lab demo FILE with another one'] },
   NO_FAILOVER_SEEN: { meaning: 'Every line is committed, but no block was committed under a new leader.', causes: ['the file was done before the kill'], todo: ['give a larger file'] },
   LAB_UNFINISHED: { meaning: 'An earlier seq lab up was broken off.', causes: ['Ctrl-C'], todo: ['seq lab up again, or seq lab down'] },
+  LEAD_MOVED: { meaning: 'Leadership moved before the demo could kill the leader it had chosen.', causes: ['a busy machine, or a lease that ran out'], todo: ['seq lab demo again'] },
 };
