@@ -93,7 +93,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
     const lock = (await options.look()).leader;
     const killed = { name: victim.name, pid, epoch: before.epoch, acknowledged, inFlight };
     // A dead process renews nothing: what the nodes count down now is what is left of its lease.
-    const leaseLeftMs = lock !== null && lock.owner === before.owner ? lock.ttlMs + (performance.now() - killedAt) : 0;
+    const leaseLeftMs = lock !== null && lock.owner === before.owner ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - killedAt) : 0;
     report(`kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; its lease runs for another ${Math.round(leaseLeftMs)} ms`);
 
     const summary = await submitting;
@@ -140,16 +140,16 @@ async function haveSuccessor(options: DemoOptions): Promise<string[]> {
   }
   const sequencers = rowsOf(state).filter((row) => row.kind === 'sequencer');
   if (sequencers.length < 2) throw noSuccessor('the lab has one sequencer only', ['seq lab up --sequencers 2', 'seq lab demo']);
-  const started: string[] = [];
-  while (rowsOf(openState(directory)).filter((row) => row.kind === 'sequencer' && row.state === 'running').length < 2) {
-    const dead = rowsOf(openState(directory)).find((row) => row.kind === 'sequencer' && row.state === 'dead');
-    if (dead === undefined) {
-      const paused = sequencers.filter((row) => row.state === 'paused').map((row) => row.name);
-      throw noSuccessor(`paused: ${paused.join(', ')}`, paused.map((name) => `seq lab unpause ${name}`));
-    }
-    report(`${dead.name} is dead, and a leader that is to be killed needs a successor: starting ${dead.name}`);
-    await labStart(directory, dead.name, signal);
-    started.push(dead.name);
+  const running = sequencers.filter((row) => row.state === 'running').length;
+  const dead = sequencers.filter((row) => row.state === 'dead');
+  if (running + dead.length < 2) {
+    const paused = sequencers.filter((row) => row.state === 'paused').map((row) => row.name);
+    throw noSuccessor(`paused: ${paused.join(', ')}`, paused.map((name) => `seq lab unpause ${name}`));
+  }
+  const started = dead.slice(0, Math.max(0, 2 - running)).map((row) => row.name);
+  for (const name of started) {
+    report(`${name} is dead, and a leader that is to be killed needs a successor: starting ${name}`);
+    await labStart(directory, name, signal);
   }
   return started;
 }

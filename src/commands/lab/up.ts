@@ -4,6 +4,7 @@ import { durationFlag, positiveFlag } from '../../cli/flags.js';
 import { LAB_CONTEXT, labOutside } from '../../cli/lab-outside.js';
 import { nextForProcesses, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
+import { EXIT } from '../../core/errors.js';
 import type { LabSettings } from '../../lab/plan.js';
 import { attachSelf } from '../../lab/self.js';
 import { labDirectory } from '../../lab/state.js';
@@ -41,7 +42,7 @@ export default class LabUp extends SeqCommand {
       next: [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`, 'seq lab demo', 'seq lab kill leader', 'seq lab down'],
     };
     if (!flags.tui) return result;
-    await attachSelf(['watch', '-c', LAB_CONTEXT]);
+    process.exitCode = (await attachSelf(['watch', '-c', LAB_CONTEXT])) ?? EXIT.bug;
     return null;
   }
 }
