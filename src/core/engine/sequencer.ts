@@ -9,7 +9,7 @@ import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, Item, NodePort
 import type { LedgerAnomaly } from '../protocol/ledger.js';
 import type { TenureEnd, TenureSettings } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Height, LeaderRequest } from '../protocol/words.js';
-import { catchUpFromPeers } from './catch-up.js';
+import { catchUpFromPeers, type CatchUpOptions } from './catch-up.js';
 import { Delivery } from './delivery.js';
 import { Follower, seenHeads } from './follower.js';
 import type { Inbox } from './inbox.js';
@@ -52,6 +52,8 @@ export interface SequencerOptions {
   /** Named peers (--peer); those that show themselves in presence records are asked too. */
   peers: readonly string[];
   peerToken?: string;
+  /** How blocks that the nodes have trimmed are brought; over HTTP from peers' feeds unless said otherwise. */
+  catchUp?: (options: CatchUpOptions) => Promise<void>;
 }
 
 export class Sequencer implements SequencerApi {
@@ -292,7 +294,7 @@ export class Sequencer implements SequencerApi {
       const target = views.sort((a, b) => a.floor - b.floor)[0];
       if (!target) return;
       const shown = views.flatMap((view) => view.sequencers.filter((one) => one.height >= target.floor).map((one) => one.url));
-      await catchUpFromPeers({
+      await (this.options.catchUp ?? catchUpFromPeers)({
         head: () => store.head(), to: { height: target.floor, hash: target.floorHash },
         peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
         ...(peerToken === undefined ? {} : { token: peerToken }), signal: this.ended.signal,
