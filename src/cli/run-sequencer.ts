@@ -134,7 +134,7 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
   }
   const silent = replies.filter(({ reply }) => reply.outcome !== 'accepted').map(({ node, reply }) => `${node.id}: ${reply.outcome === 'unknown' ? `no answer at ${reply.step} (${reply.cause})` : reply.outcome === 'refused' ? reply.reason : ''}`);
   if (seen.length < quorumOf(cluster.nodes.length)) {
-    log.line('warn', `waiting for a quorum of nodes: ${silent.join('; ')}`, { answered: seen.length, quorum: cluster.quorum }, 'waiting-for-quorum');
+    log.line('warn', `waiting for a quorum of nodes: ${silent.join('; ')}`, { answered: seen.length, quorum: cluster.quorum }, silent.join());
     return false;
   }
   if (!seen.some(({ view }) => view.cluster !== '' && view.admission !== 'bootstrap')) {

@@ -30,7 +30,7 @@ export interface LogOptions {
 export interface SeqLog {
   /** For everything that is an EmitEvent. */
   event(event: SeqEvent): void;
-  /** `same`: repeats under this name are collapsed, whatever they say. */
+  /** `same`: repeats under this name are collapsed. */
   line(level: Level, message: string, fields?: Record<string, unknown>, same?: string): void;
   /** Writes what was collapsed and, unless the last line said so already, why it ends. Idempotent. */
   close(end: { code: string; reason: string }): void;
