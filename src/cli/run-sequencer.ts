@@ -82,7 +82,7 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
-    const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure]);
+    const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
     await sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
     if (failed) throw failed;
   } finally {
@@ -192,6 +192,20 @@ export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
 
 function family(cluster: string): string {
   return cluster.slice(0, cluster.lastIndexOf('.'));
+}
+
+/** A bug anywhere still ends in order: the lock is released, the last log line says why. */
+function unexpected(closers: (() => void)[]): Promise<SeqError> {
+  return new Promise((resolve) => {
+    const listener = (cause: unknown): void => resolve(new SeqError({
+      code: 'BUG', exit: EXIT.bug, message: cause instanceof Error ? cause.message : String(cause), why: 'something happened that the program rules out',
+      changed: 'unknown', next: ['start it again: the store and the cluster are as they were', 'report it with the log'], cause,
+    }));
+    for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+      process.on(event, listener);
+      closers.push(() => void process.off(event, listener));
+    }
+  });
 }
 
 function stopCode(signal: AbortSignal): string {

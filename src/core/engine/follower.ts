@@ -24,6 +24,8 @@ export interface FollowerOptions {
   /** After every look: the orchestrator decides whether to promote. */
   onLook(seen: Look): void;
   onAnomaly(anomaly: LedgerAnomaly): void;
+  /** A bug, or a store that failed: following cannot go on. */
+  onFailure(error: unknown): void;
 }
 
 interface View {
@@ -138,7 +140,7 @@ export class Follower {
     const view = this.views[i]!;
     const here = () => this.active && this.life === life;
     while (here()) {
-      if (!view.admitted || view.entries.size >= 2 * readLimit) {
+      if (!view.admitted || view.entries.size >= readLimit) {
         await this.viewChange(view, pollMs);
         this.forget(view);
         continue;
@@ -167,7 +169,7 @@ export class Follower {
   private advance(): void {
     if (this.applying) return;
     this.applying = true;
-    void this.applyAll().finally(() => (this.applying = false));
+    this.applyAll().finally(() => (this.applying = false)).catch((error: unknown) => this.options.onFailure(error));
   }
 
   private async applyAll(): Promise<void> {

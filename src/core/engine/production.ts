@@ -43,6 +43,15 @@ export class Production {
     this.schedule();
   }
 
+  /** Why no block is being written although the tenure leads; '' while all is well. */
+  get stalled(): string {
+    const { clock, blockTimeMs, producer } = this.options;
+    const ready = producer.ready();
+    if (!ready.ready) return `its producer is not ready: ${ready.why}`;
+    const overdueMs = clock.now() - this.lastAt - 2 * blockTimeMs;
+    return this.making && overdueMs > 0 ? `it has waited ${Math.round(overdueMs + 2 * blockTimeMs)} ms for its producer` : '';
+  }
+
   /** The tenure is gone: a block in the making is dropped when it comes. */
   stop(): void {
     this.wanted = null;

@@ -24,6 +24,8 @@ import { TenureDriver, type TenureHooks } from './tenure-driver.js';
 const MAX_ADOPT = 8;
 /** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
 const STAGGER_MS = 15;
+/** Payload that a follower holds of one node at most, when every block is as large as allowed. */
+const FOLLOW_BYTES = 16 * 1024 * 1024;
 
 export interface SequencerOptions {
   id: string;
@@ -98,9 +100,9 @@ export class Sequencer implements SequencerApi {
     this.delivery = new Delivery({ store, deliver: (block) => this.deliver(block), onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error) });
     this.follower = new Follower({
       nodes, quorum: this.quorum, ttlMs: timing.ttlMs, nodeTimeoutMs: timing.nodeTimeoutMs, pollMs: timing.pollMs, pollJitterMs: timing.pollJitterMs,
-      readLimit: Math.max(4, Math.min(128, Math.floor(64 * 1024 * 1024 / limits.maxBlockBytes))), clock, random: options.random,
+      readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))), clock, random: options.random,
       head: () => store.head(), apply: (block, epoch) => this.followed(block, epoch),
-      onLook: (seen) => this.looked(seen), onAnomaly: (anomaly) => this.anomaly(anomaly),
+      onLook: (seen) => this.looked(seen), onAnomaly: (anomaly) => this.anomaly(anomaly), onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
     this.production = new Production({
       producer, inbox, clock, blockTimeMs: timing.blockTimeMs, nodeTimeoutMs: timing.nodeTimeoutMs, eager: options.eager,
@@ -152,12 +154,14 @@ export class Sequencer implements SequencerApi {
     const { id, identity, store, clock, inbox } = this.options;
     const leads = this.role === 'leader' && this.driver !== null;
     const { height } = this.delivery;
+    // Leading and yet not producing is a state of its own, with its reason.
+    const stalled = leads ? this.production.stalled : '';
     return {
       id, role: this.role, cluster: identity.cluster, lane: identity.lane,
       height, hash: height === store.head().height ? store.head().hash : (store.header(height)?.hash ?? this.genesis()),
       epoch: leads ? this.driver!.state.epoch : 0, leaseMs: leads ? this.driver!.leaseMs() : 0,
       leader: leads ? { id, epoch: this.driver!.state.epoch, url: this.options.url } : this.leader,
-      seenHeight: Math.max(this.seenHeight, store.head().height), ready: leads || this.ready, why: leads ? '' : this.why,
+      seenHeight: Math.max(this.seenHeight, store.head().height), ready: leads ? stalled === '' : this.ready, why: leads ? stalled : this.why,
       nodes: this.nodeStates, inbox: inbox.status(), startedAtMs: this.startedAtMs, loopAgeMs: clock.now() - this.turnedAt,
     };
   }
