@@ -3,7 +3,7 @@
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import { Liveness } from './liveness.js';
 import { forEachMove, type Move } from './moves.js';
-import { initialState, type ModelConfig, type State } from './state.js';
+import { initialState, isAdmitted, type ModelConfig, type State } from './state.js';
 
 export interface Finding {
   why: string;
@@ -22,6 +22,8 @@ export interface Exploration {
 export interface Limits {
   states?: number;
   ms?: number;
+  /** Violations of other sorts are passed over (mutants). */
+  expect?: RegExp;
   /** Check liveness in every n-th state; 0 = never. */
   livenessEvery?: number;
   progress?: (states: number, moves: number, stack: number) => void;
@@ -83,7 +85,7 @@ export function explore(cfg: ModelConfig, limits: Limits = {}): Exploration {
     result.deepest = Math.max(result.deepest, depth);
     let bad = state.violation;
     if (bad === '' && limits.livenessEvery) bad = liveness.check(state, limits.livenessEvery);
-    if (bad !== '') {
+    if (bad !== '' && (limits.expect ?? /./).test(bad)) {
       result.finding = { why: bad, trace: path.slice(1) as Move[] };
       break;
     }
@@ -121,64 +123,83 @@ export interface Walks {
   steps?: number;
   ms?: number;
   liveness?: boolean;
+  /** Violations of other sorts are walked past. */
+  expect?: RegExp;
 }
 
 /**
- * Random walks. Each tenure reaches a random quorum of nodes at first; mostly the newest tenure acts, now and then an older one wakes up.
- * Returns the shortest trace found among the first few violations.
+ * Random walks. Each tenure reaches a random quorum while it promotes and a random set of nodes while it writes; mostly the newest tenure
+ * acts, now and then an older one wakes up. Violations of another sort than expected are walked past.
  */
-export function walk(cfg: ModelConfig, { runs, seed = 1, steps = 90, ms = Infinity, liveness: alive = false }: Walks): { runs: number; finding: Finding | null } {
+export function walk(
+  cfg: ModelConfig, { runs, seed = 1, steps = 80, ms = Infinity, liveness: alive = false, expect = /./ }: Walks,
+): { runs: number; finding: Finding | null } {
   const random = generator(seed);
   const liveness = new Liveness(cfg);
   const started = Date.now();
-  let finding: Finding | null = null;
-  let found = 0;
-  let run = 0;
-  for (; run < runs && found < 5; run++) {
-    if (Date.now() - started > ms) break;
-    const trace: Move[] = [];
-    let state = initialState(cfg);
-    const reach: number[] = [];
-    for (let p = 0; p < cfg.tenures; p++) reach.push(quorumMask(cfg.nodes, random));
-    let live = -1;
-    let patience = 0;
-    for (let i = 0; i < steps; i++) {
-      const who = live > 0 && random() < 0.12 ? Math.floor(random() * live) : live;
-      const options: { move: Move; state: State }[] = [];
-      const rare = random();
-      forEachMove(cfg, state, (move, next) => {
-        if (move.kind === 'start' || move.kind === 'renew') {
-          if (live < 0 || patience > 6) options.push({ move, state: next });
-        } else if (move.tenure < 0) {
-          if (rare < 0.12) options.push({ move, state: next });
-        } else if (move.kind === 'late run') {
-          if (rare < 0.2) options.push({ move, state: next });
-        } else if (move.tenure === who && (move.node < 0 || (reach[who]! >> move.node) & 1)) {
-          if (move.kind !== 'give up' || rare > 0.8) options.push({ move, state: next });
-        }
-      });
-      patience += who === live ? 1 : 0;
-      if (options.length === 0) {
-        patience += 3;
-        if (random() < 0.2) reach[Math.max(0, who)] = (1 << cfg.nodes) - 1;
-        continue;
-      }
-      const chosen = options[Math.floor(random() * options.length)]!;
-      if (chosen.move.kind === 'start' || chosen.move.kind === 'renew') {
-        live += 1;
-        patience = 0;
-      }
-      state = chosen.state;
-      trace.push(chosen.move);
-      const why = state.violation || (alive ? liveness.check(state, 1) : '');
-      if (why !== '') {
-        found += 1;
-        if (!finding || trace.length < finding.trace.length) finding = { why, trace };
-        break;
-      }
-    }
+  for (let run = 1; run <= runs; run++) {
+    if (Date.now() - started > ms) return { runs: run, finding: null };
+    const finding = walkOnce(cfg, random, steps, expect, alive ? liveness : null);
+    if (finding) return { runs: run, finding };
   }
-  return { runs: run, finding };
+  return { runs, finding: null };
+}
+
+function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect: RegExp, liveness: Liveness | null): Finding | null {
+  const trace: Move[] = [];
+  let state = initialState(cfg);
+  const promotes: number[] = [];
+  const writes: number[] = [];
+  for (let p = 0; p < cfg.tenures; p++) {
+    promotes.push(quorumMask(cfg.nodes, random));
+    writes.push(Math.floor(random() * 2 ** cfg.nodes));
+  }
+  const stay = 6 + Math.floor(random() * 10);
+  let spent = 0;
+  let woken = -1;
+  for (let i = 0; i < steps; i++) {
+    const live = state.tenures.length - 1;
+    if (woken < 0) woken = live > 0 && random() < 0.1 ? Math.floor(random() * live) : -1;
+    else if (random() < 0.25) woken = -1;
+    const who = woken < 0 ? live : woken;
+    const rare = random();
+    const phase = who >= 0 ? state.tenures[who]!.t.phase : 'ended';
+    const mask = who < 0 ? 0 : phase === 'promoting' || phase === 'claiming' || phase === 'adopting' ? promotes[who]! : writes[who]!;
+    const goOn = live < 0 || spent > stay || phase === 'ended';
+    const eligible = (kind: Move['kind'], tenure: number, node: number): boolean => {
+      if (kind === 'start' || kind === 'renew') return goOn;
+      if (kind === 'expire' || kind === 'wipe') return rare < 0.15;
+      if (kind === 'late run') return rare > 0.85;
+      if (tenure !== who) return false;
+      if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;
+      if (kind === 'run' && state.tenures[who]!.out[node]?.call?.script === 'inspect' && random() < 0.6) return false;
+      return node < 0 || ((mask >> node) & 1) === 1 || !isAdmitted(state.nodes[node]!.s);
+    };
+    const options: [Move['kind'], number, number, number][] = [];
+    forEachMove(cfg, state, () => undefined, (kind, tenure, node, arg) => {
+      if (eligible(kind, tenure, node)) options.push([kind, tenure, node, arg]);
+      return false;
+    });
+    spent += 1;
+    if (options.length === 0) {
+      spent += 3;
+      continue;
+    }
+    const [kind, tenure, node, arg] = options[Math.floor(random() * options.length)]!;
+    let made: Move | null = null;
+    let next: State = state;
+    forEachMove(cfg, state, (move, candidate) => {
+      made ??= move;
+      next = candidate;
+    }, (k, t, n, x) => k === kind && t === tenure && n === node && x === arg);
+    if (made === null) continue;
+    if (kind === 'start' || kind === 'renew') spent = 0;
+    state = next;
+    trace.push(made);
+    const why = state.violation || liveness?.check(state, 1) || '';
+    if (why !== '' && expect.test(why)) return { why, trace };
+  }
+  return null;
 }
 
 function quorumMask(nodes: number, random: () => number): number {
@@ -191,36 +212,36 @@ function quorumMask(nodes: number, random: () => number): number {
 }
 
 /** Follows a trace, leaving out what is not possible; ends at the first violation. */
-export function replay(cfg: ModelConfig, trace: readonly Move[], each?: (move: Move, state: State) => void): { why: string; trace: Move[] } {
+export function replay(cfg: ModelConfig, trace: readonly Move[], expect = /./, each?: (move: Move, state: State) => void): { why: string; trace: Move[] } {
   const liveness = new Liveness(cfg);
   let state = initialState(cfg);
   const made: Move[] = [];
   for (const wanted of trace) {
     let next: State | null = null;
-    forEachMove(cfg, state, (move, candidate) => {
-      if (move.kind === wanted.kind && move.tenure === wanted.tenure && move.node === wanted.node && move.arg === wanted.arg) next ??= candidate;
-    });
+    forEachMove(cfg, state, (_, candidate) => {
+      next ??= candidate;
+    }, (kind, tenure, node, arg) => kind === wanted.kind && tenure === wanted.tenure && node === wanted.node && arg === wanted.arg);
     if (!next) continue;
     state = next;
     made.push(wanted);
     each?.(wanted, state);
-    const why = state.violation || liveness.check(state, 1);
-    if (why !== '') return { why, trace: made };
+    const why = state.violation || (expect.test('STALL') ? liveness.check(state, 1) : '');
+    if (why !== '' && expect.test(why)) return { why, trace: made };
   }
   return { why: '', trace: made };
 }
 
 /** Leaves out one move after the other as long as the violation stays. */
 export function minimised(cfg: ModelConfig, finding: Finding): Finding {
-  let best = replay(cfg, finding.trace);
+  const expect = new RegExp(kindOf(finding.why));
+  let best = replay(cfg, finding.trace, expect);
   if (best.why === '') return finding;
-  const kind = kindOf(best.why);
   for (let again = true; again;) {
     again = false;
     for (let width = Math.min(8, best.trace.length >> 1); width >= 1; width >>= 1) {
       for (let i = best.trace.length - width; i >= 0; i--) {
-        const shorter = replay(cfg, [...best.trace.slice(0, i), ...best.trace.slice(i + width)]);
-        if (shorter.why !== '' && kindOf(shorter.why) === kind && shorter.trace.length < best.trace.length) {
+        const shorter = replay(cfg, [...best.trace.slice(0, i), ...best.trace.slice(i + width)], expect);
+        if (shorter.why !== '' && shorter.trace.length < best.trace.length) {
           best = shorter;
           again = true;
         }
@@ -237,7 +258,7 @@ export function kindOf(why: string): string {
 
 export function narrate(cfg: ModelConfig, finding: Finding): string {
   const lines: string[] = [];
-  replay(cfg, finding.trace, (move, state) => {
+  replay(cfg, finding.trace, new RegExp(kindOf(finding.why)), (move, state) => {
     const node = move.node >= 0 ? ` node ${move.node + 1}` : '';
     const who = move.tenure >= 0 ? `tenure ${move.tenure + 1}` : 'fault';
     lines.push(`${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`.padEnd(52) + picture(state));

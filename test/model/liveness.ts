@@ -3,9 +3,9 @@
 //  – each tenure that is under way, left alone, either ends or has nothing more to do while every node is its own and identical;
 //    if it ends to renew its term, the follow-up tenure gets there.
 // Both depend on the nodes and on that one tenure only, so each such combination is looked at once.
-import { code, isAdmitted, type ModelConfig, type State } from './state.js';
+import { code, isAdmitted, MAX_ADMISSIONS, type ModelConfig, type State } from './state.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
-import { admissionMoves, agreedHeight, Next, renewTenure, runAndAnswer, startTenure } from './moves.js';
+import { agreedHeight, Next, renewTenure, runAndAnswer, startTenure } from './moves.js';
 
 const MAX_ROUNDS = 60;
 
@@ -16,7 +16,7 @@ export class Liveness {
   private readonly calm: ModelConfig;
 
   constructor(cfg: ModelConfig) {
-    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + 1, heldReplies: false, lazyProposals: false };
+    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.wipes > 0 ? 3 : 1), heldReplies: false, lazyProposals: false };
   }
 
   /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
@@ -106,13 +106,15 @@ export class Liveness {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       let moved = false;
       for (let n = 0; n < state.nodes.length; n++) {
-        const out = state.tenures[p]!.out[n];
-        if (!out) continue;
-        const next = out.held ? delivered(this.calm, state, p, n) : runAndAnswer(this.calm, state, p, n, out, false);
-        if (!next) continue;
-        if (!same(state, next, p)) moved = true;
-        state = next;
-        if (state.violation !== '') return { why: state.violation, state };
+        for (let batch = 0; batch < 8; batch++) { // backfills go through in one go, as their batches do
+          const out = state.tenures[p]!.out[n];
+          if (!out || (batch > 0 && out.kind !== 'backfill')) break;
+          const next = out.held ? delivered(this.calm, state, p, n) : runAndAnswer(this.calm, state, p, n, out, false);
+          if (!next || same(state, next, p)) break;
+          moved = true;
+          state = next;
+          if (state.violation !== '') return { why: state.violation, state };
+        }
       }
       if (state.tenures[p]!.ready > 0) {
         const next = new Next(this.calm, state);
@@ -120,18 +122,13 @@ export class Liveness {
         state = next.seal();
         moved = true;
       }
-      for (const { move, state: next } of admissionMoves(this.calm, state, p)) {
-        if (move.kind === 'admit unanswered') continue;
-        state = next;
-        moved = true;
-        break;
-      }
       if (state.violation !== '') return { why: state.violation, state };
       if (state.tenures[p]!.t.phase === 'ended') return { why: '', state };
       if (!moved) {
-        if (state.tenures[p]!.t.graceUntil === Infinity) return { why: '', state };
+        const { graceUntil, gateUntil } = state.tenures[p]!.t;
+        if (graceUntil === Infinity && gateUntil === null) return { why: '', state };
         const next = new Next(this.calm, state);
-        next.step(p, { type: 'tick', now: 1 });
+        next.step(p, { type: 'tick', now: gateUntil ?? 1 });
         state = next.seal();
       }
     }
@@ -147,12 +144,11 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
-  const first = JSON.stringify(headers(state, state.nodes.findIndex(({ s }) => isAdmitted(s))));
+  const cutOff = (n: number): boolean => t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
+  const first = JSON.stringify(headers(state, state.nodes.findIndex((_, n) => !cutOff(n))));
   for (let n = 0; n < state.nodes.length; n++) {
-    if (!isAdmitted(state.nodes[n]!.s)) {
-      if (cfg.wipes > 0 && state.tenures[p]!.admission.attempts >= 2) continue; // the model's own bound on admissions
-      return `node ${n + 1} is not admitted`;
-    }
+    if (cutOff(n)) continue;
+    if (!isAdmitted(state.nodes[n]!.s)) return `node ${n + 1} is not admitted`;
     if (t.nodes[n]!.standing !== 'ours') return `node ${n + 1} stays ${t.nodes[n]!.standing}: ${t.nodes[n]!.why}`;
     if (JSON.stringify(headers(state, n)) !== first) return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
   }

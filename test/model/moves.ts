@@ -1,20 +1,18 @@
 // The moves of the model: everything that may happen next in a state, one atomic step each, and what the invariants say about the result.
 // The tenures' part is decided by the production reducer alone (`step`), the nodes' part by the in-memory twin alone (`applyCall`).
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
-import type { HeadFacts, Header, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
+import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
 import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/tenure-state.js';
-import { takeFacts } from '../../src/core/protocol/promotion.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
-import { admissionSteps, NO_ADMISSION } from './admission.js';
 import {
-  blockOf, chainOf, code, IDENTITY, isAdmitted, NODE_ID, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
+  blockOf, chainOf, code, IDENTITY, isAdmitted, NODE_ID, MAX_ADMISSIONS, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
   type ModelConfig, type ModelTenure, type NetCall, type Outstanding, type State, type StoredBlock,
 } from './state.js';
 
 export type MoveKind =
   | 'start' | 'renew' | 'run' | 'hold' | 'deliver' | 'give up' | 'late run' | 'grace over' | 'produce'
-  | 'expire' | 'wipe' | 'begin' | 'confirm' | 'backfill' | 'send admit' | 'admitted' | 'admit unanswered';
+  | 'gate over' | 'expire' | 'wipe';
 
 export interface Move {
   kind: MoveKind;
@@ -26,20 +24,25 @@ export interface Move {
 
 export type Visit = (move: Move, next: State) => void;
 
+/** Asked before a next state is built, so that a random walk builds only the one it takes. */
+export type Wanted = (kind: MoveKind, tenure: number, node: number, arg: number) => boolean;
+
+const ALL: Wanted = () => true;
+
 /** Every move that is possible in `state`. Moves that change nothing may be among them. */
-export function forEachMove(cfg: ModelConfig, state: State, visit: Visit): void {
-  starts(cfg, state, visit);
-  for (let tenure = 0; tenure < state.tenures.length; tenure++) tenureMoves(cfg, state, tenure, visit);
+export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted = ALL): void {
+  starts(cfg, state, visit, wanted);
+  for (let tenure = 0; tenure < state.tenures.length; tenure++) tenureMoves(cfg, state, tenure, visit, wanted);
   for (let node = 0; node < cfg.nodes; node++) {
-    lateRuns(cfg, state, node, visit);
+    lateRuns(cfg, state, node, visit, wanted);
     const { s } = state.nodes[node]!;
-    if (s.lock !== null && state.expiries < cfg.expiries) {
+    if (s.lock !== null && state.expiries < cfg.expiries && wanted('expire', -1, node, 0)) {
       const next = new Next(cfg, state);
       next.expiries += 1;
       next.node(node).lock = null;
       visit({ kind: 'expire', tenure: -1, node, arg: 0 }, next.seal());
     }
-    if (state.wipes < cfg.wipes && isAdmitted(s)) {
+    if (state.wipes < cfg.wipes && isAdmitted(s) && wanted('wipe', -1, node, 0)) {
       const next = new Next(cfg, state);
       next.wipes += 1;
       next.replaceNode(node, emptyNodeState('run'));
@@ -48,15 +51,16 @@ export function forEachMove(cfg: ModelConfig, state: State, visit: Visit): void 
   }
 }
 
-function starts(cfg: ModelConfig, state: State, visit: Visit): void {
+function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): void {
   if (state.tenures.length >= cfg.tenures) return;
   const known = agreedHeight(state);
   for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
+    if (!wanted('start', state.tenures.length, -1, height)) continue;
     const next = startTenure(cfg, state, height);
     if (next) visit({ kind: 'start', tenure: state.tenures.length, node: -1, arg: height }, next);
   }
   state.tenures.forEach((m, continued) => {
-    if (!m.renewable) return;
+    if (!m.renewable || !wanted('renew', state.tenures.length, -1, continued)) return;
     const next = renewTenure(cfg, state, continued);
     if (next) visit({ kind: 'renew', tenure: state.tenures.length, node: -1, arg: continued }, next);
   });
@@ -83,7 +87,7 @@ function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], co
   const settings = settingsOf(cfg, tenure, continued === undefined ? undefined : ownerOf(continued));
   next.addTenure({
     t: newTenure(settings, chainOf(store)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0), ready: 0,
-    renewable: false, admission: NO_ADMISSION, a: 0, b: 0, columnA: [], columnB: [],
+    renewable: false, admissions: 0, a: 0, b: 0, columnA: [], columnB: [],
   });
   next.step(tenure, { type: 'start', now: 0, votes });
   return next.seal();
@@ -108,16 +112,21 @@ function storeUpTo(state: State, height: number): StoredBlock[] {
   return store;
 }
 
-function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visit): void {
+function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visit, wanted: Wanted): void {
   const m = state.tenures[tenure]!;
   const { t } = m;
   if (t.phase === 'ended') return;
-  if (t.graceUntil !== Infinity) {
+  if (t.graceUntil !== Infinity && wanted('grace over', tenure, -1, 0)) {
     const next = new Next(cfg, state);
     next.step(tenure, { type: 'tick', now: 1 });
     visit({ kind: 'grace over', tenure, node: -1, arg: 0 }, next.seal());
   }
-  if (m.ready > 0 && m.admission.stage !== 2) {
+  if (t.gateUntil !== null && wanted('gate over', tenure, -1, 0)) {
+    const next = new Next(cfg, state);
+    next.step(tenure, { type: 'tick', now: t.gateUntil });
+    visit({ kind: 'gate over', tenure, node: -1, arg: 0 }, next.seal());
+  }
+  if (m.ready > 0 && wanted('produce', tenure, -1, m.ready)) {
     const next = new Next(cfg, state);
     next.produce(tenure);
     visit({ kind: 'produce', tenure, node: -1, arg: m.ready }, next.seal());
@@ -126,22 +135,22 @@ function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visi
     const out = m.out[node];
     if (!out) continue;
     if (out.held) {
+      if (!wanted('deliver', tenure, node, 0)) continue;
       const next = new Next(cfg, state);
       next.deliver(tenure, node, out, out.held);
       visit({ kind: 'deliver', tenure, node, arg: 0 }, next.seal());
     } else {
-      const next = runAndAnswer(cfg, state, tenure, node, out, true);
+      const next = wanted('run', tenure, node, 0) ? runAndAnswer(cfg, state, tenure, node, out, true) : null;
       if (next) visit({ kind: 'run', tenure, node, arg: 0 }, next);
-      if (cfg.heldReplies) {
+      if (cfg.heldReplies && out.call?.script !== 'inspect' && wanted('hold', tenure, node, 0)) {
         const held = new Next(cfg, state);
         const reply = held.execute(node, out);
         held.tenure(tenure).out[node] = { ...out, held: reply };
         visit({ kind: 'hold', tenure, node, arg: 0 }, held.seal());
       }
     }
-    giveUp(cfg, state, tenure, node, out, visit);
+    giveUp(cfg, state, tenure, node, out, visit, wanted);
   }
-  for (const next of admissionMoves(cfg, state, tenure)) visit(next.move, next.state);
 }
 
 /** Runs a call and hands its reply over at once. */
@@ -155,16 +164,18 @@ export function runAndAnswer(
   return next.seal();
 }
 
-function giveUp(cfg: ModelConfig, state: State, tenure: number, node: number, out: Outstanding, visit: Visit): void {
+function giveUp(cfg: ModelConfig, state: State, tenure: number, node: number, out: Outstanding, visit: Visit, wanted: Wanted): void {
   if (state.giveUps >= cfg.giveUps) return;
   const { t } = state.tenures[tenure]!;
   const kind = t.nodes[node]!.busy!.kind;
   if (kind === 'inspect') return; // asked again at once: nothing would differ
   if (kind === 'read' && t.nodes[node]!.failures > 0) return;
+  if (!wanted('give up', tenure, node, 0)) return;
   const next = new Next(cfg, state);
   next.giveUps += 1;
   let waiting: Outstanding | null | undefined = out;
-  const wide = cfg.twist === 'wide-claim' && kind === 'promote' && t.phase === 'promoting' && isAdmitted(state.nodes[node]!.s);
+  const promoted = t.nodes.filter((track) => track.standing === 'promoted').length;
+  const wide = cfg.twist === 'wide-claim' && kind === 'promote' && t.phase === 'promoting' && promoted >= quorumOf(cfg.nodes) && isAdmitted(state.nodes[node]!.s);
   if (wide) {
     const incarnation = state.nodes[node]!.s.record!.incarnation;
     next.deliver(tenure, node, out, { outcome: 'accepted', incarnation, value: { epoch: 0 } });
@@ -177,10 +188,11 @@ function giveUp(cfg: ModelConfig, state: State, tenure: number, node: number, ou
   visit({ kind: 'give up', tenure, node, arg: 0 }, next.seal());
 }
 
-function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit): void {
+function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit, wanted: Wanted): void {
   if (state.strays >= cfg.strays) return;
   for (const { tenure, key, call } of state.nets[node]!.calls) {
     if (call.script === 'promote_leader' && !mayPromote(cfg, state.nodes[node]!.s, call)) continue;
+    if (!wanted('late run', tenure, node, key)) continue;
     const next = new Next(cfg, state);
     next.apply(node, call);
     const sealed = next.seal();
@@ -196,56 +208,9 @@ function mayPromote(cfg: ModelConfig, s: MemoryNodeState, call: Extract<NodeCall
   return cfg.mutant.repeatPromotionAtAnyEpoch === true || s.epoch === call.expectedEpoch;
 }
 
-export function admissionMoves(cfg: ModelConfig, state: State, tenure: number): { move: Move; state: State }[] {
-  const { admission } = state.tenures[tenure]!;
-  const moves: { move: Move; state: State }[] = [];
-  if (admission.stage === 2) {
-    const call = admitCall(state, tenure);
-    if (call) {
-      const next = new Next(cfg, state);
-      const reply = next.apply(admission.node, call.call);
-      const m = next.tenure(tenure);
-      m.admission = { ...admission, stage: 0, node: -1 };
-      if (reply.outcome === 'accepted') {
-        const track = m.t.nodes[admission.node]!;
-        track.busy = null;
-        m.out[admission.node] = null;
-        takeFacts(m.t, admission.node, reply.value as HeadFacts);
-        track.incarnation = reply.incarnation;
-        track.standing = 'ours';
-      }
-      next.step(tenure, { type: 'tick', now: 0 });
-      moves.push({ move: { kind: 'admitted', tenure, node: admission.node, arg: 0 }, state: next.seal() });
-    }
-    const next = new Next(cfg, state);
-    next.tenure(tenure).admission = { ...admission, stage: 0, node: -1 };
-    moves.push({ move: { kind: 'admit unanswered', tenure, node: admission.node, arg: 0 }, state: next.seal() });
-    return moves;
-  }
-  for (const { step: what, node, call } of admissionSteps(cfg, state, tenure)) {
-    const next = new Next(cfg, state);
-    const m = next.tenure(tenure);
-    if (what === 'admit') {
-      m.admission = { ...admission, stage: 2 };
-      next.send(node, { tenure, key: keyOf(tenure, call), call });
-    } else {
-      const reply = next.apply(node, call);
-      if (reply.outcome !== 'accepted') continue;
-      if (what === 'begin') m.admission = { node, stage: 1, attempts: admission.attempts + 1, confirmed: 0 };
-      if (what === 'confirm') m.admission = { ...admission, confirmed: admission.confirmed | (1 << node) };
-    }
-    moves.push({ move: { kind: what === 'admit' ? 'send admit' : what, tenure, node, arg: 0 }, state: next.seal() });
-  }
-  return moves;
-}
-
-function admitCall(state: State, tenure: number): NetCall | undefined {
-  return state.nets[state.tenures[tenure]!.admission.node]!.calls.find((sent) => sent.tenure === tenure && sent.call.script === 'admit');
-}
-
 // --- building the next state --------------------------------------------------------------------------------------------------
 
-const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5 };
+const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5, begin_admission: 6, backfill: 7 };
 
 function keyOf(tenure: number, call: NodeCall): number {
   let rest = 0;
@@ -253,10 +218,16 @@ function keyOf(tenure: number, call: NodeCall): number {
     case 'promote_leader': rest = call.expectedEpoch; break;
     case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
     case 'write_block': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
-    case 'admit': rest = code(call.headHash) * 8 + call.nonce.charCodeAt(3) - 48; break;
+    case 'begin_admission': rest = attemptOf(call.nonce); break;
+    case 'backfill': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce); break;
+    case 'admit': rest = code(call.headHash) * 8 + attemptOf(call.nonce); break;
     default: break;
   }
   return (tenure * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
+}
+
+function attemptOf(nonce: string): number {
+  return nonce.charCodeAt(3) - 48;
 }
 
 export class Next {
@@ -302,7 +273,10 @@ export class Next {
     let m = this.changed[p];
     if (!m) {
       const old = this.tenures[p]!;
-      m = { ...old, t: cloneTenure(old.t), out: old.out.slice(), store: old.store.slice(), columnA: [], columnB: [] };
+      m = {
+        t: cloneTenure(old.t), out: old.out.slice(), store: old.store.slice(), claimedEpoch: old.claimedEpoch, mustExceed: old.mustExceed,
+        ready: old.ready, renewable: old.renewable, admissions: old.admissions, a: 0, b: 0, columnA: [], columnB: [],
+      };
       this.changed[p] = m;
     }
     return m;
@@ -333,7 +307,10 @@ export class Next {
   }
 
   execute(n: number, out: Outstanding): NodeReply<unknown> {
-    if (out.call?.script === 'inspect') return applyCall(this.nodes[n]!.s, out.call, IDENTITY, NODE_ID, 0, this.cfg.mutant);
+    if (out.call?.script === 'inspect') { // reads only: one view for each node state will do
+      const node = this.nodes[n]!;
+      return (node.view ??= applyCall(node.s, out.call, IDENTITY, NODE_ID, 0, this.cfg.mutant));
+    }
     if (out.kind !== 'read') return this.apply(n, out.call!);
     const { s } = this.nodes[n]!;
     const value = applyRead(s, { from: out.from, to: out.to, limit: 1000, data: true });
@@ -341,10 +318,12 @@ export class Next {
   }
 
   deliver(p: number, n: number, out: Outstanding, reply: NodeReply<unknown>): void {
-    this.tenure(p).out[n] = null;
+    const m = this.tenure(p);
+    m.out[n] = null;
+    if (this.cfg.blind && reply.outcome === 'accepted' && m.t.phase !== 'promoting') reply = { ...reply, incarnation: m.t.nodes[n]!.incarnation };
     if (out.kind === 'read') this.step(p, { type: 'read', now: 0, node: n, id: out.id, reply: reply as never });
     else if (out.kind === 'backfill') {
-      const { block } = out.call as Extract<NodeCall, { script: 'write_block' }>;
+      const { block } = out.call as Extract<NodeCall, { script: 'write_block' | 'backfill' }>;
       this.step(p, { type: 'backfilled', now: 0, node: n, id: out.id, replies: [reply as never], from: [block as Header] });
     } else this.step(p, { type: 'reply', now: 0, node: n, id: out.id, reply });
   }
@@ -362,6 +341,9 @@ export class Next {
     const events = [event];
     for (let i = 0; i < events.length; i++) {
       const effects = step(m.t, events[i]!, chainOf(m.store));
+      if (this.cfg.twist === 'unconfirmed-admission') {
+        for (const track of m.t.nodes) if (track.admission?.begun) track.admission.proof = 2 ** this.cfg.nodes - 1;
+      }
       for (const effect of effects) this.perform(p, m, effect, events);
     }
     const { phase, epoch } = m.t;
@@ -379,12 +361,23 @@ export class Next {
     const { t } = m;
     switch (effect.type) {
       case 'call':
+        if (effect.call.script === 'begin_admission') {
+          if (m.admissions >= MAX_ADMISSIONS) return; // never sent, never answered
+          const nonce = `n${p + 1}.${m.admissions}`;
+          m.admissions += 1;
+          t.nodes[effect.node]!.admission!.nonce = nonce;
+          const call = { ...effect.call, nonce };
+          return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'call', key: keyOf(p, call), call, from: 0, to: 0 });
+        }
         return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'call', key: keyOf(p, effect.call), call: effect.call, from: 0, to: 0 });
       case 'backfill': {
         const block = m.store[effect.from - 1];
         if (!block) return this.violate(`tenure ${p + 1} wants to backfill height ${effect.from}, its store ends at ${m.store.length}`);
         const entryEpoch = effect.stampOwnEpoch || block.epoch === 0 ? t.epoch : block.epoch;
-        const call: NodeCall = { script: 'write_block', owner: t.settings.owner, epoch: t.epoch, ttlMs: Infinity, mode: 'repair', block, entryEpoch };
+        const { owner } = t.settings;
+        const call: NodeCall = effect.nonce !== undefined
+          ? { script: 'backfill', owner, epoch: t.epoch, nonce: effect.nonce, block, entryEpoch }
+          : { script: 'write_block', owner, epoch: t.epoch, ttlMs: Infinity, mode: 'repair', block, entryEpoch };
         return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'backfill', key: keyOf(p, call), call, from: effect.from, to: effect.to });
       }
       case 'read':
@@ -414,7 +407,6 @@ export class Next {
         m.out.fill(null);
         m.ready = 0;
         m.mustExceed = 0;
-        m.admission = NO_ADMISSION;
         m.renewable = effect.end.code === 'RENEW';
         if (!ORDINARY_ENDS.has(effect.end.code)) this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
         return;
@@ -540,7 +532,7 @@ function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolea
       const { height } = call.block;
       return height > head || (height === head && (headHash !== call.block.hash || headEpoch < call.entryEpoch));
     }
-    default: return false;
+    default: return false; // an admission's calls: nothing to admitted nodes
   }
 }
 

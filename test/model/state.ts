@@ -14,14 +14,14 @@
 //  5. The pre-vote names every admitted node with its epoch of that moment: fewer votes are the same as promotions that never ran.
 //  6. A refused promotion is the same to its tenure as an unknown one that did not run.
 //  7. The second and third try of a claim are given up together with the first: in between, nothing differs but the number of tries left.
-//  8. The producer and the local store answer at once (`lazyProposals` lets the producer take its time, as admissions need).
+//  8. Of re-admissions, a tenure begins MAX_ADMISSIONS at most, under nonces that the model renames in the order of their use.
+//     The producer and the local store answer at once (`lazyProposals` lets the producer take its time).
 //  9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Tenures start in the order of their numbers.
 // 10. A tenure that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its term, its store.
 import { newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/tenure-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
-import type { Admission } from './admission.js';
 import { Hasher } from './fingerprints.js';
 
 export const CLUSTER = 'model.1';
@@ -59,11 +59,13 @@ export interface ModelConfig {
   heldReplies: boolean;
   mutant: Mutant;
   twist: Twist;
+  /** Tenures do not notice that a node bears another incarnation than the one they claimed. */
+  blind: boolean;
 }
 
 export const BASE: ModelConfig = {
   name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, expiries: 0, strays: Infinity, giveUps: Infinity,
-  staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '',
+  staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '', blind: false,
 };
 
 export interface StoredBlock extends Block {
@@ -91,6 +93,8 @@ export interface NetCall {
 
 export interface ModelNode {
   s: MemoryNodeState;
+  /** What inspect answers. */
+  view: NodeReply<unknown> | undefined;
   a: number;
   b: number;
 }
@@ -114,7 +118,8 @@ export interface ModelTenure {
   ready: number;
   /** It ended to renew its term, and nobody has followed it yet. */
   renewable: boolean;
-  admission: Admission;
+  /** Re-admissions begun so far: nonces are named after them, and a tenure begins MAX_ADMISSIONS at most. */
+  admissions: number;
   /** Fingerprints: of what concerns no single node, and of what concerns node n. */
   a: number;
   b: number;
@@ -136,7 +141,7 @@ export interface State {
 }
 
 export function ownerOf(tenure: number): string {
-  return `s${tenure + 1}/t`;
+  return `s${tenure + 1}/${tenure + 1}`;
 }
 
 export function hashOf(tenure: number, height: number): string {
@@ -160,7 +165,8 @@ export function blockOf(tenure: number, height: number, parent: string): Block {
 export function settingsOf(cfg: ModelConfig, tenure: number, previousOwner?: string): TenureSettings {
   return {
     owner: ownerOf(tenure), ...(previousOwner ? { previousOwner } : {}), nodes: cfg.nodes, quorum: quorumOf(cfg.nodes),
-    ttlMs: Infinity, usableLeaseMs: 1e12, nodeTimeoutMs: 0, graceMs: 1, retryMs: 0, regainMs: 0, renewNotBefore: [], maxAdopt: 1000,
+    ttlMs: Infinity, usableLeaseMs: 1e12, nodeTimeoutMs: 1, graceMs: 1, retryMs: 0, regainMs: 0, renewNotBefore: [], maxAdopt: 1000,
+    readmit: cfg.wipes > 0,
   };
 }
 
@@ -184,6 +190,8 @@ export function initialState(cfg: ModelConfig): State {
   };
 }
 
+export const MAX_ADMISSIONS = 2;
+
 /** All nodes bear one id, so that they are interchangeable. */
 export const NODE_ID = 'n';
 
@@ -195,7 +203,7 @@ export function isAdmitted(s: MemoryNodeState): boolean {
 
 const hasher = new Hasher();
 
-/** Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18. */
+/** Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18 (as the model renames them). */
 export function code(hash: string): number {
   if (hash === '') return 255;
   return hash === GENESIS ? 0 : (hash.charCodeAt(0) - 48) * 8 + hash.charCodeAt(2) - 48;
@@ -210,6 +218,9 @@ function nonceCode(nonce: string): number {
   return nonce === 'boot' ? 1 : (nonce.charCodeAt(1) - 48) * 8 + nonce.charCodeAt(3) - 48 + 2;
 }
 
+const known = new Map<number, ModelNode>();
+
+/** One object for each distinct node: there are far fewer of them than states. */
 export function sealNode(s: MemoryNodeState): ModelNode {
   const h = hasher.reset(1);
   const r = s.record;
@@ -221,8 +232,14 @@ export function sealNode(s: MemoryNodeState): ModelNode {
     for (const nonce of r.usedNonces) h.add(nonceCode(nonce) + 100);
   }
   for (const entry of s.entries) h.add(entry.epoch).add(code(entry.hash)).add(code(entry.parent) + 1000);
-  h.finish();
-  return { s, a: h.a, b: h.b };
+  const { a, b } = h.finish();
+  const key = (a >>> 0) * 2 ** 21 + (b >>> 11);
+  let node = known.get(key);
+  if (!node) {
+    node = { s, view: undefined, a, b };
+    known.set(key, node);
+  }
+  return node;
 }
 
 export function sealNetwork(calls: readonly NetCall[]): Network {
@@ -238,7 +255,7 @@ export function sealNetwork(calls: readonly NetCall[]): Network {
 
 const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
 const STANDINGS = { promoting: 1, promoted: 2, ours: 3, out: 4, quarantined: 5 } as const;
-const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, backfill: 7, rebase: 8 } as const;
+const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, backfill: 7, rebase: 8, begin: 9, learn: 10, admit: 11 } as const;
 
 /** Fills in the fingerprints of a tenure: only what can still make a difference. */
 export function sealTenure(m: ModelTenure): void {
@@ -261,7 +278,7 @@ export function sealTenure(m: ModelTenure): void {
     for (const candidate of t.adopt.candidates) h.add(code(candidate.hash)).add(candidate.epoch === Infinity ? 253 : candidate.epoch);
   }
   for (const block of m.store) h.add(code(block.hash)).add(block.epoch + 300);
-  h.add(m.admission.stage * 8 + m.admission.attempts);
+  h.add(m.admissions).add(t.gateUntil === null ? 0 : 1);
   h.finish();
   m.a = h.a;
   m.b = h.b;
@@ -282,7 +299,11 @@ export function sealTenure(m: ModelTenure): void {
       c.add(track.failures);
       t.adopt?.candidates.forEach((candidate, i) => c.add(candidate.nodes.includes(n) ? i + 600 : 599));
     }
-    if (m.admission.stage > 0) c.add((m.admission.node === n ? 1 : 0) + ((m.admission.confirmed >> n) & 1) * 2);
+    const { admission } = track;
+    if (admission) c.add(nonceCode(admission.nonce)).add(admission.begun ? 1 : 0).add(admission.head);
+    for (const other of t.nodes) { // what node n has proven, and what the call under way there would prove, for an admission elsewhere
+      if (other.admission?.begun) c.add(((other.admission.proof >> n) & 1) + (track.busy && track.busy.id >= other.admission.provesFrom ? 2 : 0) + 800);
+    }
     c.finish();
     m.columnA[n] = c.a;
     m.columnB[n] = c.b;
