@@ -1,0 +1,43 @@
+// I1: no two tenures that claimed a quorum have the same epoch, and one that began to promote after another had its quorum has a higher one.
+// I2: in one epoch at most one block is proposed at a height.
+import type { Anomaly, Checker, NodeOp } from '../history.js';
+
+interface Tenure { owner: string; epoch: number; begunAt: number; quorumAt: number; last: NodeOp }
+
+export const epochs: Checker = (history) => {
+  const found: Anomaly[] = [];
+  const begun = new Map<string, number>();
+  const claims = new Map<string, Set<string>>();
+  const tenures: Tenure[] = [];
+  const proposed = new Map<string, NodeOp>();
+  for (const entry of history.entries) {
+    if (entry.is !== 'op') continue;
+    if (entry.script === 'promote_leader' && !begun.has(entry.owner)) begun.set(entry.owner, entry.t);
+    if (entry.script === 'claim' && entry.outcome === 'accepted') {
+      const key = `${entry.owner} ${entry.epoch}`;
+      const nodes = claims.get(key) ?? new Set();
+      claims.set(key, nodes.add(entry.node));
+      if (nodes.size === history.quorum && !tenures.some((one) => one.owner === entry.owner)) {
+        tenures.push({ owner: entry.owner, epoch: entry.epoch, begunAt: begun.get(entry.owner) ?? 0, quorumAt: entry.t, last: entry });
+      }
+    }
+    if (entry.script === 'write_block' && entry.entryEpoch === entry.epoch && entry.hash !== '') {
+      // A backfill stamped with the tenure's own epoch is of a committed block: the same at that height, whoever sent it.
+      const key = `${entry.height} ${entry.epoch}`;
+      const first = proposed.get(key);
+      if (first === undefined) proposed.set(key, entry);
+      else if (first.hash !== entry.hash) found.push({ checker: 'epochs', what: `I2: two blocks at height ${entry.height} in epoch ${entry.epoch}`, witness: [first, entry] });
+    }
+  }
+  const byEpoch = new Map<number, Tenure>();
+  let highest: Tenure[] = [];
+  for (const tenure of tenures) {
+    const same = byEpoch.get(tenure.epoch);
+    if (same) found.push({ checker: 'epochs', what: `I1: ${same.owner} and ${tenure.owner} both claimed a quorum with epoch ${tenure.epoch}`, witness: [same.last, tenure.last] });
+    byEpoch.set(tenure.epoch, tenure);
+    const before = highest.find((one) => one.quorumAt < tenure.begunAt && one.epoch >= tenure.epoch);
+    if (before) found.push({ checker: 'epochs', what: `I1: ${tenure.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ${tenure.epoch}`, witness: [before.last, tenure.last] });
+    highest = [...highest, tenure];
+  }
+  return found;
+};

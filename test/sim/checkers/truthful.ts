@@ -1,0 +1,22 @@
+// No invariant fails inside a process, nothing is thrown into the void, no sequencer halts, and no alarm cries wolf: without lost memory and
+// damaged bytes there is nothing to be alarmed about.
+import type { Anomaly, Checker } from '../history.js';
+
+/** Codes that say that the cluster contradicts itself. Those that only say that a node is short of something are not here. */
+const CONTRADICTIONS = new Set(['CONFLICT', 'CHAIN_MISMATCH', 'EPOCH_ABOVE_FENCE', 'AHEAD_OF_LEADER', 'FLOOR_MISMATCH', 'DAMAGED_ENTRY', 'STORE_AHEAD', 'TRIMMED', 'BAD_ARGUMENT', 'WRONG_TYPE', 'WRONG_CLUSTER', 'STORE_HOLE', 'BAD_PROPOSAL']);
+/** Of these some are the truth once nodes have lost memory or bytes. */
+const TRUE_OF_LOST_MEMORY = new Set(['DAMAGED_ENTRY', 'STORE_AHEAD']);
+
+export const truthful: Checker = (history) => {
+  const found: Anomaly[] = [];
+  for (const entry of history.entries) {
+    if (entry.is === 'trouble') found.push({ checker: 'truthful', what: `${entry.who}: ${entry.kind}: ${entry.text}`, witness: [entry] });
+    if (entry.is !== 'event') continue;
+    const { event } = entry;
+    const code = event.type === 'alarm' || event.type === 'tenure-ended' || event.type === 'promotion-failed' ? event.code : '';
+    if (CONTRADICTIONS.has(code) && !(history.memoryFaults && TRUE_OF_LOST_MEMORY.has(code))) {
+      found.push({ checker: 'truthful', what: `${entry.who}: ${event.type} ${code}: ${'reason' in event ? event.reason : ''}`, witness: [entry] });
+    }
+  }
+  return found;
+};

@@ -1,0 +1,132 @@
+// Clients that submit keyed items and send them again until they are acknowledged, and readers that follow one sequencer after another.
+// A client keeps its items in order: nothing new is sent while an earlier one is open.
+import type { SequencerApi } from '../../src/core/ports.js';
+import type { History } from './history.js';
+import type { SimProcess } from './process.js';
+import type { Dice } from './random.js';
+import type { SimClock } from './sim-clock.js';
+
+export interface Crew {
+  clock: SimClock;
+  history: History;
+  processes: readonly SimProcess[];
+  /** Draws a call number. */
+  nextCall(): number;
+}
+
+const GIVE_UP_MS = 4000;
+
+export class Client {
+  private open: { key: string; data: Uint8Array }[] = [];
+  private made = 0;
+  private target: SimProcess | null = null;
+  stopped = false;
+  busy = false;
+
+  constructor(readonly id: string, private readonly crew: Crew, private readonly dice: Dice, private readonly thinkMs: number) {}
+
+  get idle(): boolean {
+    return this.open.length === 0;
+  }
+
+  start(): void {
+    this.crew.clock.after(this.dice.between(0, this.thinkMs), () => this.turn(), true);
+  }
+
+  /** Asks whoever it believes to lead for its open items, or thinks up new ones first. */
+  private turn(): void {
+    const { dice } = this;
+    if (this.open.length === 0) {
+      if (this.stopped) return;
+      for (let i = dice.chance(0.3) ? dice.int(2, 4) : 1; i > 0; i--) {
+        const size = dice.chance(0.02) ? dice.int(2000, 16_000) : dice.int(0, 60);
+        this.open.push({ key: `${this.id}:${++this.made}`, data: new Uint8Array(size).fill(this.made & 0xff) });
+      }
+    }
+    const leader = this.crew.processes.find((one) => one.sequencer?.status().role === 'leader');
+    const up = this.crew.processes.filter((one) => one.up);
+    if (leader && dice.chance(0.8)) this.target = leader;
+    else if (!this.target?.up || dice.chance(0.4)) this.target = up.length > 0 ? dice.pick(up) : null;
+    if (!this.target?.sequencer) return this.again();
+    this.send(this.target, this.target.sequencer);
+  }
+
+  private send(process: SimProcess, sequencer: SequencerApi): void {
+    const { clock, history } = this.crew;
+    const { dice } = this;
+    const items = [...this.open];
+    const call = this.crew.nextCall();
+    const who = process.id;
+    history.entries.push({ is: 'submit', t: clock.now(), call, client: this.id, who, keys: items.map((item) => item.key) });
+    let done = false;
+    const hearing = (outcomes: Awaited<ReturnType<SequencerApi['submit']>> | null): void => {
+      if (done) return;
+      done = true;
+      cancel();
+      items.forEach((item, i) => {
+        const outcome = outcomes?.[i] ?? { outcome: 'unknown' as const, why: 'the client gave up waiting' };
+        history.entries.push({
+          is: 'answer', t: clock.now(), call, client: this.id, who, key: item.key, outcome: outcome.outcome,
+          receipt: outcome.outcome === 'committed' ? outcome.receipt : null, why: outcome.outcome === 'committed' ? '' : outcome.why,
+        });
+      });
+      const settled = new Set(items.filter((_, i) => outcomes?.[i]?.outcome === 'committed').map((item) => item.key));
+      this.open = this.open.filter((item) => !settled.has(item.key));
+      if (settled.size < items.length) this.target = null;
+      this.again();
+    };
+    const cancel = clock.after(GIVE_UP_MS, () => hearing(null), true);
+    clock.after(dice.between(0.2, 3), () => {
+      if (!process.up || process.sequencer !== sequencer) return;
+      if (process.pauses > 0) return; // it will not hear this one before the client has given up
+      void sequencer.submit(items).then((outcomes) => {
+        if (!dice.chance(0.01)) clock.after(dice.between(0.2, 3), () => hearing(outcomes), true);
+      });
+    });
+  }
+
+  private again(): void {
+    this.crew.clock.after(this.open.length > 0 ? this.dice.between(20, 200) : this.dice.between(0, 2 * this.thinkMs), () => this.turn(), true);
+  }
+}
+
+/** Follows the committed blocks of one sequencer after another, from where it is; now and then asks a leader to confirm its head. */
+export class Reader {
+  private next = 1;
+  stopped = false;
+
+  constructor(readonly id: string, private readonly crew: Crew, private readonly dice: Dice) {}
+
+  start(): void {
+    this.crew.clock.after(this.dice.between(0, 500), () => this.turn());
+  }
+
+  private turn(): void {
+    const { clock, processes } = this.crew;
+    if (this.stopped) return;
+    const process = this.dice.pick(processes);
+    const { sequencer } = process;
+    const stop = new AbortController();
+    clock.after(this.dice.between(300, 3000), () => {
+      stop.abort();
+      this.turn();
+    });
+    if (!sequencer) return;
+    if (sequencer.status().role === 'leader') void this.confirm(process.id, sequencer);
+    void this.follow(process, sequencer, stop.signal);
+  }
+
+  private async follow(process: SimProcess, sequencer: SequencerApi, signal: AbortSignal): Promise<void> {
+    for await (const block of sequencer.follow(this.next, signal)) {
+      if (signal.aborted || process.sequencer !== sequencer) return;
+      this.crew.history.entries.push({ is: 'read', t: this.crew.clock.now(), who: process.id, reader: this.id, height: block.height, hash: block.hash });
+      this.next = block.height + 1;
+    }
+  }
+
+  private async confirm(who: string, sequencer: SequencerApi): Promise<void> {
+    const from = this.crew.clock.now();
+    const head = await sequencer.confirmHead();
+    if (head.confirmed) this.crew.history.entries.push({ is: 'confirm', from, t: this.crew.clock.now(), who, height: head.height, hash: head.hash, epoch: head.epoch });
+  }
+}

@@ -1,0 +1,197 @@
+// What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
+import type { NodeCall } from '../../src/core/protocol/words.js';
+import type { SimProcess } from './process.js';
+import type { Dice } from './random.js';
+import type { Fault } from './scenario.js';
+import type { SimClock } from './sim-clock.js';
+import { QUIET, runOn, type Link, type SimNode, type Wire } from './wire.js';
+
+export interface Faulty {
+  clock: SimClock;
+  wire: Wire;
+  nodes: SimNode[];
+  processes: SimProcess[];
+  dice: Dice;
+  note(text: string): void;
+  startAgain(who: SimProcess, ms: number): void;
+  /** What ends the faults under way. */
+  ends: (() => void)[];
+}
+
+export function startFault(world: Faulty, fault: Fault): void {
+  const { clock, wire, note } = world;
+  const process = 'process' in fault ? named(world, fault.process)[0] : undefined;
+  const node = 'node' in fault ? world.nodes.find((one) => one.id === fault.node) : undefined;
+  note(describeFault(fault));
+  switch (fault.kind) {
+    case 'cut': {
+      const links = linksOf(world, fault.process, fault.node);
+      for (const link of links) {
+        if (fault.direction !== 'replies') link.requestsCut++;
+        if (fault.direction !== 'requests') link.repliesCut++;
+      }
+      return until(world, fault.forMs, () => {
+        for (const link of links) {
+          if (fault.direction !== 'replies') link.requestsCut--;
+          if (fault.direction !== 'requests') link.repliesCut--;
+          if (link.requestsCut > 0 || link.repliesCut > 0) continue;
+          const held = link.held.splice(0);
+          if (fault.late) for (const arrive of held) clock.after(world.dice.between(0, 20), arrive);
+          if (fault.reset) link.reset();
+        }
+      });
+    }
+    case 'silent':
+      node!.silent++;
+      return until(world, fault.forMs, () => node!.wakeUp());
+    case 'slow': {
+      const links = linksOf(world, fault.process, fault.node);
+      for (const link of links) link.slowMs += fault.ms;
+      return until(world, fault.forMs, () => { for (const link of links) link.slowMs -= fault.ms; });
+    }
+    case 'noise': {
+      const { drop, lost, twice, lateMs, delayMs } = fault;
+      wire.noise = { drop, lost, twice, lateMs, delayMs };
+      return until(world, fault.forMs, () => { wire.noise = QUIET; });
+    }
+    case 'pause':
+      process!.pause();
+      return until(world, fault.forMs, () => process!.resume());
+    case 'crash': {
+      if (!process!.up) return;
+      process!.dieAfter(fault.afterCalls);
+      // It calls often enough to have died by now; if it is paused it is killed as it is.
+      clock.after(1000, () => {
+        process!.kill();
+        if (fault.store === 'empty') process!.emptyStore();
+        world.startAgain(process!, fault.downMs);
+      });
+      return;
+    }
+    case 'stop': {
+      const { sequencer } = process!;
+      if (!sequencer) return;
+      void sequencer.stop('SIGTERM', 'asked to stop').then(() => {
+        if (process!.sequencer !== sequencer) return;
+        process!.kill();
+        world.startAgain(process!, fault.downMs);
+      });
+      return;
+    }
+    case 'disk':
+      process!.setSync(fault.syncMs);
+      return until(world, fault.forMs, () => process!.setSync(process!.plan.syncMs));
+    case 'jump':
+      node!.offsetMs += fault.ms;
+      return;
+    case 'wall':
+      process!.wallOffsetMs += fault.ms;
+      return;
+    case 'corrupt': {
+      const { state } = node!.server;
+      const at = state.entries.length - 1 - fault.below;
+      const entry = state.entries[at];
+      if (entry) state.entries[at] = { ...entry, damage: 'its hash does not match its content' };
+      return;
+    }
+    case 'hold':
+      for (const one of world.nodes) operator(world, one, { script: 'set_hold', by: 'operator', reason: 'simulated', ttlMs: fault.ttlMs });
+      return until(world, fault.clearMs, () => { for (const one of world.nodes) operator(world, one, { script: 'clear_hold' }); });
+    case 'stepdown': {
+      const leader = world.processes.find((one) => one.sequencer?.status().role === 'leader');
+      const epoch = leader?.sequencer?.status().epoch ?? 0;
+      const request = { id: `q${Math.floor(clock.now())}`, kind: 'stepdown' as const, to: fault.to, plan: '', by: 'operator', reason: 'simulated', epoch };
+      for (const one of world.nodes) operator(world, one, { script: 'request_leader', request, ttlMs: 10_000 });
+      return;
+    }
+    case 'raise': {
+      const { state } = node!.server;
+      const highestSeen = Math.max(...world.nodes.map((one) => one.server.state.epoch ?? 0));
+      const value = (fault.ofHolder ? (state.epoch ?? 0) : highestSeen) + fault.by;
+      operator(world, node!, { script: 'raise_epoch', value, highestSeen, mayDepose: true, ...(fault.ofHolder && state.lock ? { ofOwner: state.lock.owner } : {}) });
+      return;
+    }
+    case 'revoke':
+      for (const one of world.nodes) {
+        const owner = one.server.state.lock?.owner;
+        if (owner && (fault.node === '*' || fault.node === one.id)) operator(world, one, { script: 'release_lock', owner });
+      }
+      return;
+    case 'restart': {
+      if (node!.down) return;
+      node!.down = true;
+      node!.waiting.length = 0;
+      let back = false;
+      return until(world, fault.downMs, () => {
+        if (back) return;
+        back = true;
+        if (fault.keep !== 'all') node!.memory++;
+        node!.server.restart(fault.keep);
+        node!.down = false;
+        // Every sequencer learns of it in its own time.
+        for (const link of node!.links) clock.after(world.dice.between(0, 30), () => { if (link.connectedTo !== node!.server.starts) link.reset(); });
+      });
+    }
+    case 'wipe':
+      node!.memory++;
+      node!.server.wipe();
+      return;
+  }
+}
+
+function operator(world: Faulty, node: SimNode, call: NodeCall): void {
+  node.run(() => void runOn(world.wire, node, call, false));
+}
+
+function linksOf(world: Faulty, process: string, node: string): Link[] {
+  return named(world, process).flatMap((one) => one.links.filter((link) => node === '*' || link.node.id === node));
+}
+
+/** '@leader': whoever leads when the fault begins (the first one if nobody does); '@others': the rest; '*': all. */
+function named(world: Faulty, process: string): SimProcess[] {
+  const { processes } = world;
+  if (process === '*') return processes;
+  if (!process.startsWith('@')) return processes.filter((one) => one.id === process);
+  const leader = processes.find((one) => one.sequencer?.status().role === 'leader') ?? processes[0]!;
+  return process === '@leader' ? [leader] : processes.filter((one) => one !== leader);
+}
+
+function until(world: Faulty, ms: number, end: () => void): void {
+  let ended = false;
+  const once = (): void => {
+    if (ended) return;
+    ended = true;
+    end();
+  };
+  world.ends.push(once);
+  world.clock.after(ms, once);
+}
+
+/** One line for people. */
+export function describeFault(fault: Fault): string {
+  const where = (process: string, node: string): string => `${process === '*' ? 'every sequencer' : process} – ${node === '*' ? 'every node' : node}`;
+  switch (fault.kind) {
+    case 'cut': return `cut ${where(fault.process, fault.node)} (${fault.direction}) for ${fault.forMs} ms${fault.late ? ', what was sent arrives afterwards' : ''}`;
+    case 'silent': return `${fault.node} answers nothing for ${fault.forMs} ms, then runs what it took in`;
+    case 'slow': return `${where(fault.process, fault.node)} slower by ${fault.ms} ms each way for ${fault.forMs} ms`;
+    case 'noise': return `noise for ${fault.forMs} ms: ${pct(fault.drop)} requests and ${pct(fault.lost)} replies lost, ${pct(fault.twice)} sent twice up to ${fault.lateMs} ms later, delays up to ${fault.delayMs} ms`;
+    case 'pause': return `${fault.process} is paused for ${fault.forMs} ms`;
+    case 'crash': return `${fault.process} dies at its ${fault.afterCalls}. call from now, back ${fault.downMs} ms later${fault.store === 'empty' ? ' with an empty store' : ''}`;
+    case 'stop': return `${fault.process} is asked to stop, back ${fault.downMs} ms later`;
+    case 'disk': return `the disk of ${fault.process} takes ${fault.syncMs} ms a sync for ${fault.forMs} ms`;
+    case 'jump': return `the clock of ${fault.node} jumps by ${fault.ms} ms`;
+    case 'wall': return `the wall clock of ${fault.process} jumps by ${fault.ms} ms`;
+    case 'corrupt': return `an entry of ${fault.node}, ${fault.below} below its head, is damaged`;
+    case 'hold': return `hold on all nodes, cleared after ${fault.clearMs} ms`;
+    case 'stepdown': return `the leader is asked to step down${fault.to ? ` in favour of ${fault.to}` : ''}`;
+    case 'raise': return `the epoch of ${fault.node} is raised by ${fault.by}${fault.ofHolder ? ' for the holder of its lock' : ''}`;
+    case 'revoke': return `the lock on ${fault.node === '*' ? 'every node' : fault.node} is released by an operator`;
+    case 'restart': return `${fault.node} restarts (keeps ${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ${fault.downMs} ms`;
+    case 'wipe': return `${fault.node} is flushed`;
+  }
+}
+
+function pct(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+

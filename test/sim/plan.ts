@@ -1,0 +1,101 @@
+// Draws a scenario from a seed: a cluster of mixed settings, and a few faults of every kind, alone and together.
+import type { Mutant } from '../support/memory-node.js';
+import { Dice } from './random.js';
+import type { Fault, FaultKind, ProcessPlan, Scenario } from './scenario.js';
+
+export interface PlanOptions {
+  /** Nodes also lose memory (restarts, wipes): needs re-admission to come together again. */
+  memory: boolean;
+  mutant?: Mutant;
+}
+
+/** ttl, block time, node timeout, poll. */
+const TIMINGS = [
+  [3000, 1000, 100, 500],
+  [3000, 1000, 100, 500],
+  [1500, 500, 50, 250],
+  [600, 150, 30, 100],
+] as const;
+
+export function drawScenario(seed: number, options: PlanOptions): Scenario {
+  const dice = new Dice(seed, 'plan');
+  const nodes = dice.chance(0.7) ? 3 : dice.chance(0.8) ? 5 : 4;
+  const mixed = dice.chance(0.3);
+  const common = dice.pick(TIMINGS);
+  const eager = dice.chance(0.4);
+  const processes: ProcessPlan[] = [];
+  for (let i = 0; i < (dice.chance(0.6) ? 3 : 2); i++) {
+    const [ttlMs, blockTimeMs, nodeTimeoutMs, pollMs] = mixed ? dice.pick(TIMINGS) : common;
+    processes.push({
+      id: `seq-${'abc'[i]}`, ttlMs, blockTimeMs, nodeTimeoutMs, pollMs, eager: mixed ? dice.chance(0.5) : eager,
+      priority: dice.chance(0.2) ? dice.int(0, 2) : 0, syncMs: dice.pick([0, 1, 4, 12]), wallOffsetMs: dice.chance(0.3) ? dice.int(-5000, 5000) : 0,
+    });
+  }
+  const ttl = Math.max(...processes.map((one) => one.ttlMs));
+  const healAt = Math.round(3 * ttl + dice.unit() * 6 * ttl);
+  const faults: Fault[] = [];
+  const draw = faultDrawer(dice, nodes, processes, ttl, options);
+  for (let count = dice.int(1, 9); count > 0; count--) {
+    const at = Math.round(ttl / 3 + dice.unit() * (healAt - ttl / 3));
+    for (const fault of draw()) faults.push({ at, ...fault });
+  }
+  faults.sort((a, b) => a.at - b.at);
+  return {
+    seed, nodes, retainBlocks: dice.pick([6, 12, 40]), processes, clients: dice.int(1, 4), thinkMs: Math.round(ttl / dice.pick([3, 10, 30])), faults, healAt,
+    ...(options.mutant ? { mutant: options.mutant } : {}),
+  };
+}
+
+function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[], ttl: number, options: PlanOptions): () => FaultKind[] {
+  const node = (): string => `r${dice.int(1, nodes)}`;
+  const process = (): string => dice.chance(0.4) ? '@leader' : dice.pick(processes).id;
+  const span = (): number => Math.round(dice.pick([0.05, 0.3, 1, 1.3, 3]) * ttl * dice.between(0.5, 1.5));
+  const kinds: [number, () => FaultKind[]][] = [
+    [6, () => [{ kind: 'cut', process: dice.chance(0.3) ? '*' : process(), node: dice.chance(0.25) ? '*' : node(), direction: dice.pick(['both', 'requests', 'replies'] as const), forMs: span(), late: dice.chance(0.5), reset: dice.chance(0.5) }]],
+    // A partition: one sequencer sees some nodes, the others the rest.
+    [3, () => {
+      const who = process();
+      const forMs = span();
+      return Array.from({ length: nodes }, (_, i) => i + 1).filter(() => dice.chance(0.5)).map((i) => ({ kind: 'cut' as const, process: who, node: `r${i}`, direction: dice.pick(['both', 'requests', 'replies'] as const), forMs, late: dice.chance(0.5), reset: dice.chance(0.5) }));
+    }],
+    // A block on one node alone: the leader reaches only that one, the others all but that one; then all is mended, in this or that order.
+    [6, () => {
+      const alone = dice.int(1, nodes);
+      const direction = dice.pick(['both', 'replies', 'requests'] as const);
+      const leaderMs = Math.round(ttl * dice.between(0.8, 2.5));
+      const othersMs = Math.round(ttl * dice.between(0.8, 3.5));
+      return Array.from({ length: nodes }, (_, i) => i + 1).map((i) => (i === alone
+        ? { kind: 'cut' as const, process: '@others', node: `r${i}`, direction: 'both' as const, forMs: othersMs, late: dice.chance(0.3), reset: true }
+        : { kind: 'cut' as const, process: '@leader', node: `r${i}`, direction: direction === 'replies' && dice.chance(0.5) ? 'both' as const : direction, forMs: leaderMs, late: dice.chance(0.4), reset: dice.chance(0.5) }));
+    }],
+    // No quorum for a while.
+    [2, () => {
+      const forMs = span();
+      return Array.from({ length: Math.floor(nodes / 2) + 1 }, (_, i) => ({ kind: 'silent' as const, node: `r${i + 1}`, forMs }));
+    }],
+    [3, () => [{ kind: 'silent', node: node(), forMs: span() }]],
+    [2, () => [{ kind: 'slow', process: dice.chance(0.5) ? '*' : process(), node: node(), ms: dice.pick([2, 10, 30, 60]), forMs: span() }]],
+    [5, () => [{ kind: 'noise', drop: dice.pick([0, 0.05, 0.2]), lost: dice.pick([0, 0.05, 0.2]), twice: dice.pick([0, 0.1, 0.5]), lateMs: dice.pick([50, ttl, 3 * ttl]), delayMs: dice.pick([0, 10, 80, 300]), forMs: span() + ttl }]],
+    [5, () => [{ kind: 'pause', process: process(), forMs: Math.round(dice.pick([0.2, 0.9, 1.1, 2]) * ttl * dice.between(0.7, 1.3)) }]],
+    [6, () => [{ kind: 'crash', process: process(), afterCalls: dice.int(1, 60), downMs: dice.int(0, 2 * ttl), store: dice.chance(0.15) ? 'empty' : 'keep' }]],
+    [2, () => [{ kind: 'stop', process: process(), downMs: dice.int(100, 2 * ttl) }]],
+    [2, () => [{ kind: 'disk', process: process(), syncMs: dice.pick([50, 400, 3000]), forMs: span() }]],
+    [3, () => [{ kind: 'jump', node: node(), ms: dice.pick([-2 * ttl, -ttl, -100, 100, ttl, 10 * ttl]) }]],
+    [1, () => [{ kind: 'wall', process: process(), ms: dice.pick([-60_000, -1000, 1000, 60_000]) }]],
+    [1, () => [{ kind: 'hold', ttlMs: span() + 100, clearMs: span() }]],
+    [3, () => [{ kind: 'stepdown', to: dice.chance(0.5) ? '' : dice.chance(0.8) ? dice.pick(processes).id : 'nobody' }]],
+    [2, () => [{ kind: 'raise', node: node(), by: dice.pick([1, 3, 1000]), ofHolder: dice.chance(0.3) }]],
+    [2, () => [{ kind: 'revoke', node: dice.chance(0.5) ? '*' : node() }]],
+  ];
+  if (options.memory) {
+    kinds.push([6, () => [{ kind: 'restart', node: node(), keep: dice.pick(['all', 'all', 'none', dice.int(1, 5)] as const), downMs: dice.int(0, ttl) }]]);
+    kinds.push([2, () => [{ kind: 'wipe', node: node() }]]);
+    kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
+  }
+  const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
+  return () => {
+    let at = dice.unit() * total;
+    for (const [weight, make] of kinds) if ((at -= weight) < 0) return make();
+    return kinds[0]![1]();
+  };
+}

@@ -1,0 +1,170 @@
+// One sequencer process: the shipped engine on simulated ports, through lives that end and begin again on the same store. A dead life hears
+// nothing and does nothing any more, from the very call to the outside at which it died; a paused one hears everything at once when it wakes.
+import { Inbox } from '../../src/core/engine/inbox.js';
+import { Sequencer } from '../../src/core/engine/sequencer.js';
+import type { CatchUpOptions } from '../../src/core/engine/catch-up.js';
+import type { Limits, Timing } from '../../src/core/config.js';
+import type { ChainStore, Clock } from '../../src/core/ports.js';
+import { batchProducer, largestItem } from '../../src/core/produce/batch.js';
+import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
+import { MemoryStore, type MemoryStoreOptions } from '../support/memory-store.js';
+import { Dice } from './random.js';
+import type { ProcessPlan } from './scenario.js';
+import { SimPort, type Life, type Link, type Wire } from './wire.js';
+
+export interface ProcessHooks {
+  /** Brings blocks that the nodes have trimmed from other processes' stores. */
+  catchUp(who: SimProcess, options: CatchUpOptions): Promise<void>;
+  /** It cannot go on by itself. */
+  halted(who: SimProcess, why: string): void;
+  died(who: SimProcess): void;
+}
+
+const NEVER = new Promise<never>(() => {});
+const HISTORY_EVENTS = new Set(['role', 'promotion-failed', 'tenure-ended', 'term-renewed', 'committed', 'alarm', 'halted', 'request', 'stopped', 'started']);
+
+class OneLife implements Life {
+  alive = true;
+  paused = false;
+  private fuse = Infinity;
+  private held: (() => void)[] = [];
+  onDeath: () => void = () => {};
+  constructor(private readonly clock: Wire['clock']) {}
+
+  touch(): boolean {
+    if (this.alive && --this.fuse <= 0) this.die();
+    return this.alive;
+  }
+
+  dieAfter(calls: number): void {
+    this.fuse = Math.min(this.fuse, calls);
+  }
+
+  die(): void {
+    if (!this.alive) return;
+    this.alive = false;
+    this.held = [];
+    this.onDeath();
+  }
+
+  deliver(work: () => void): void {
+    if (!this.alive) return;
+    if (this.paused) this.held.push(work);
+    else work();
+  }
+
+  resume(): void {
+    this.paused = false;
+    for (const work of this.held.splice(0)) this.clock.after(0, () => this.deliver(work));
+  }
+}
+
+export class SimProcess {
+  readonly id: string;
+  private life: OneLife | null = null;
+  private lives = 0;
+  sequencer: Sequencer | null = null;
+  store: MemoryStore;
+  private storeOptions: MemoryStoreOptions;
+  wallOffsetMs: number;
+  /** When it is to be started again; Infinity while it is up. */
+  pauses = 0;
+
+  constructor(readonly plan: ProcessPlan, private readonly seed: number, private readonly wire: Wire, readonly links: Link[], private readonly limits: Limits, private readonly hooks: ProcessHooks) {
+    this.id = plan.id;
+    this.wallOffsetMs = plan.wallOffsetMs;
+    this.storeOptions = { cluster: CLUSTER, lane: IDENTITY.lane, clock: wire.clock, syncMs: plan.syncMs };
+    this.store = new MemoryStore(this.storeOptions);
+  }
+
+  get up(): boolean {
+    return this.life?.alive === true;
+  }
+
+  setSync(ms: number): void {
+    this.storeOptions.syncMs = ms;
+  }
+
+  emptyStore(): void {
+    this.storeOptions = { ...this.storeOptions };
+    this.store = new MemoryStore(this.storeOptions);
+  }
+
+  start(): void {
+    const { wire, plan, limits } = this;
+    const life = new OneLife(wire.clock);
+    this.life = life;
+    this.pauses = 0;
+    life.onDeath = () => {
+      this.store.crash();
+      this.sequencer = null;
+      this.hooks.died(this);
+    };
+    const clock: Clock = {
+      now: () => wire.clock.now(),
+      wall: () => wire.clock.wall() + this.wallOffsetMs,
+      after: (ms, run) => (life.touch() ? wire.clock.after(ms, () => life.deliver(run)) : () => {}),
+    };
+    const store = this.facade(life);
+    const timing: Timing = {
+      ttlMs: plan.ttlMs, blockTimeMs: plan.blockTimeMs, nodeTimeoutMs: plan.nodeTimeoutMs, retryMs: 2 * plan.nodeTimeoutMs, retryJitterMs: plan.nodeTimeoutMs,
+      pollMs: plan.pollMs, pollJitterMs: 0.4 * plan.pollMs,
+    };
+    const inbox = new Inbox({ store, clock, maxItems: 1000, maxBytes: 1024 * 1024, maxItemBytes: largestItem(limits.maxBlockBytes), retryAfterMs: 100, unknownAfterMs: 2 * plan.ttlMs });
+    const sequencer = new Sequencer({
+      id: plan.id, nodes: this.links.map((link) => new SimPort(wire, link, life)), identity: IDENTITY, store, inbox, clock, timing, limits,
+      random: new Dice(this.seed, `${plan.id}/${this.lives++}`), producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
+      maxItemsBytes: largestItem(limits.maxBlockBytes), eager: plan.eager, priority: plan.priority, version: 'sim', url: `http://${plan.id}`, pid: 1,
+      configDigest: 'd', extra: {}, peers: [], catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
+      emit: (event) => {
+        if (life.alive && HISTORY_EVENTS.has(event.type)) wire.history.entries.push({ is: 'event', t: wire.clock.now(), who: plan.id, event });
+      },
+    });
+    this.sequencer = sequencer;
+    void sequencer.failure.then((error) => {
+      if (life.alive) this.hooks.halted(this, `${error.code}: ${error.message}`);
+    });
+    sequencer.start();
+  }
+
+  /** Dies at its `calls`-th call to the outside from now on; 1 = the next one. */
+  dieAfter(calls: number): void {
+    this.life?.dieAfter(calls);
+  }
+
+  kill(): void {
+    this.life?.die();
+  }
+
+  pause(): void {
+    this.pauses++;
+    if (this.life) this.life.paused = true;
+  }
+
+  resume(): void {
+    if (this.pauses === 0 || --this.pauses > 0) return;
+    this.life?.resume();
+  }
+
+  wake(): void {
+    this.pauses = 0;
+    if (this.life?.paused) this.life.resume();
+  }
+
+  private facade(life: OneLife): ChainStore {
+    const { store } = this;
+    return {
+      head: () => store.head(),
+      get: (height) => store.get(height),
+      header: (height) => store.header(height),
+      append: (block) => {
+        if (!life.touch()) return NEVER;
+        const synced = store.append(block);
+        return new Promise((resolve) => void synced.then(() => life.deliver(resolve)));
+      },
+      receipt: (key) => store.receipt(key),
+      windowFloor: (limits) => store.windowFloor(limits),
+      close: () => store.close(),
+    };
+  }
+}

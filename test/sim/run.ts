@@ -1,0 +1,74 @@
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory] [--narrate|--narrate=all] [--keep-going]
+// Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
+import { check } from './checkers/index.js';
+import { minimise } from './minimise.js';
+import { anomalyLines, asTest, narrate } from './narrate.js';
+import { drawScenario } from './plan.js';
+import { run } from './world.js';
+import type { Mutant } from '../support/memory-node.js';
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const args = new Map<string, string>();
+for (let i = 2; i < process.argv.length; i++) {
+  const [name, value] = process.argv[i]!.replace(/^--/, '').split('=', 2) as [string, string | undefined];
+  const next = process.argv[i + 1];
+  if (value !== undefined) args.set(name, value);
+  else if (next !== undefined && !next.startsWith('--')) args.set(name, process.argv[++i]!);
+  else args.set(name, 'yes');
+}
+const first = Number(args.get('seed') ?? 1);
+const seconds = Number(args.get('seconds') ?? Infinity);
+const seeds = Number(args.get('seeds') ?? (seconds === Infinity ? 1 : Infinity));
+const memory = args.has('memory');
+const narrated = args.get('narrate');
+const mutant: Mutant | undefined = args.has('mutant') ? { [args.get('mutant')!]: true } : undefined;
+if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0)) {
+  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory] [--narrate|--narrate=all] [--keep-going] [--mutant NAME]');
+  process.exit(64);
+}
+
+const startedAt = performance.now();
+let ran = 0;
+let simulatedMs = 0;
+let anomalies = 0;
+let failing = 0;
+let saidAt = startedAt;
+let slowest = 0;
+const kinds = new Map<string, number>();
+let stop = false;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { stop = true; });
+for (let seed = first; ran < seeds && !stop; seed++) {
+  const now = performance.now();
+  if (now - startedAt > seconds * 1000) break;
+  if (now - saidAt > 10_000) {
+    saidAt = now;
+    say(`  ${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies`);
+  }
+  const scenario = drawScenario(seed, { memory, ...(mutant ? { mutant } : {}) });
+  const result = await run(scenario);
+  ran++;
+  simulatedMs += result.simulatedMs;
+  if (result.history.convergedAt !== null) slowest = Math.max(slowest, result.history.convergedAt - result.history.healedAt);
+  const found = check(result.history);
+  anomalies += found.length;
+  if (narrated) for (const line of narrate(result.history, { all: narrated === 'all' })) say(line);
+  if (found.length === 0) continue;
+  failing++;
+  const { checker } = found[0]!;
+  kinds.set(checker, (kinds.get(checker) ?? 0) + 1);
+  say(`seed ${seed}: ${found.length} anomalies`);
+  for (const line of anomalyLines(found)) say(`  ${line}`);
+  if (args.has('keep-going')) continue;
+  const small = await minimise(scenario, checker);
+  say(`\nmade small in ${small.runs} runs (${scenario.faults.length} → ${small.scenario.faults.length} faults):`);
+  if (small.anomalies.length === 0) say('  the second run of the same seed did not fail: the run is not deterministic');
+  const story = await run(small.scenario);
+  for (const line of narrate(story.history, { all: narrated === 'all' }).slice(-120)) say(line);
+  for (const line of anomalyLines(small.anomalies)) say(`  ${line}`);
+  say(`\n${asTest(small.scenario, `seed ${seed}: ${small.anomalies[0]?.what ?? checker}`)}`);
+  break;
+}
+const wall = (performance.now() - startedAt) / 1000;
+for (const [kind, count] of kinds) say(`  ${kind}: ${count} seeds`);
+say(`${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second; slowest healing ${Math.round(slowest)} ms`);
+process.exitCode = anomalies === 0 ? 0 : 1;

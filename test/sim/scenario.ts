@@ -1,0 +1,55 @@
+// What one run is made of: a cluster, its clients, and a list of faults with their times. Drawn from a seed, or written down by hand
+// (a minimised run is printed in this form). Everything else that is random in a run is drawn from streams of the same seed.
+import type { Mutant } from '../support/memory-node.js';
+
+export interface ProcessPlan {
+  id: string;
+  ttlMs: number;
+  blockTimeMs: number;
+  nodeTimeoutMs: number;
+  pollMs: number;
+  eager: boolean;
+  priority: number;
+  syncMs: number;
+  wallOffsetMs: number;
+}
+
+export type FaultKind =
+  /** The link between a sequencer and a node; '*' = all of them, '@leader' and '@others' as things stand when it begins. `late`: what was sent meanwhile arrives afterwards. */
+  | { kind: 'cut'; process: string; node: string; direction: 'both' | 'requests' | 'replies'; forMs: number; late: boolean; reset: boolean }
+  /** Takes everything in and answers nothing; afterwards it runs all of it. */
+  | { kind: 'silent'; node: string; forMs: number }
+  | { kind: 'slow'; process: string; node: string; ms: number; forMs: number }
+  /** On every link: requests lost, replies lost, second copies up to `lateMs` later, delays up to `delayMs`. */
+  | { kind: 'noise'; drop: number; lost: number; twice: number; lateMs: number; delayMs: number; forMs: number }
+  | { kind: 'pause'; process: string; forMs: number }
+  /** Dies at its `afterCalls`-th call to the outside from then on. */
+  | { kind: 'crash'; process: string; afterCalls: number; downMs: number; store: 'keep' | 'empty' }
+  | { kind: 'stop'; process: string; downMs: number }
+  | { kind: 'disk'; process: string; syncMs: number; forMs: number }
+  | { kind: 'jump'; node: string; ms: number }
+  | { kind: 'wall'; process: string; ms: number }
+  | { kind: 'corrupt'; node: string; below: number }
+  | { kind: 'hold'; ttlMs: number; clearMs: number }
+  | { kind: 'stepdown'; to: string }
+  | { kind: 'raise'; node: string; by: number; ofHolder: boolean }
+  | { kind: 'revoke'; node: string }
+  /** The server dies and starts again under a new run id, with all, none, or all but the newest `keep` entries. */
+  | { kind: 'restart'; node: string; keep: 'all' | 'none' | number; downMs: number }
+  | { kind: 'wipe'; node: string };
+
+export type Fault = { at: number } & FaultKind;
+
+export interface Scenario {
+  seed: number;
+  nodes: number;
+  retainBlocks: number;
+  processes: ProcessPlan[];
+  clients: number;
+  /** Mean time between a client's submissions, ms. */
+  thinkMs: number;
+  faults: Fault[];
+  /** Faults end here; everything is healed. */
+  healAt: number;
+  mutant?: Mutant;
+}

@@ -1,0 +1,264 @@
+// The network between sequencers and nodes, and the NodePort that lives on it: every call takes its time, may be lost either way, may arrive
+// twice or late, and is given up at its deadline. A node runs each call at one moment; what it ran is written into the history.
+import type { BackfillBatch, NodePort } from '../../src/core/ports.js';
+import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/words.js';
+import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
+import type { History, NodeOp } from './history.js';
+import type { Dice } from './random.js';
+import type { SimClock } from './sim-clock.js';
+
+export interface Noise { drop: number; lost: number; twice: number; lateMs: number; delayMs: number }
+export const QUIET: Noise = { drop: 0, lost: 0, twice: 0, lateMs: 0, delayMs: 0 };
+
+/** A Redis server with what can befall it. */
+export class SimNode {
+  offsetMs = 0;
+  down = false;
+  silent = 0;
+  /** Calls taken in while silent. */
+  readonly waiting: (() => void)[] = [];
+  memory = 0;
+  readonly links = new Set<Link>();
+  constructor(readonly id: string, readonly server: MemoryServer) {}
+
+  run(work: () => void): void {
+    if (this.down) return;
+    if (this.silent > 0) this.waiting.push(work);
+    else work();
+  }
+
+  wakeUp(): void {
+    if (--this.silent > 0) return;
+    for (const work of this.waiting.splice(0)) if (!this.down) work();
+  }
+}
+
+/** One sequencer's way to one node. Lives as long as the cluster; ports of successive lives share it. */
+export class Link {
+  requestsCut = 0;
+  repliesCut = 0;
+  slowMs = 0;
+  /** Kept back while the link is cut, for those that arrive afterwards. */
+  readonly held: (() => void)[] = [];
+  generation = 0;
+  /** Start of the server that the present connection goes to. */
+  connectedTo: number;
+  readonly pending = new Set<() => void>();
+  constructor(readonly process: string, readonly node: SimNode) {
+    this.connectedTo = node.server.starts;
+    node.links.add(this);
+  }
+
+  /** The connection is lost, and seen to be: everything under way on it is unknown. */
+  reset(): void {
+    this.generation++;
+    this.connectedTo = this.node.server.starts;
+    for (const lose of [...this.pending]) lose();
+    this.pending.clear();
+  }
+}
+
+/** What a port needs of the process that it belongs to. */
+export interface Life {
+  readonly alive: boolean;
+  /** Counts a call to the outside; false when the process is dead (or dies of this one). */
+  touch(): boolean;
+  /** Runs `work` in the process: at once, when it wakes up, or never. */
+  deliver(work: () => void): void;
+}
+
+export interface Wire {
+  clock: SimClock;
+  dice: Dice;
+  noise: Noise;
+  history: History;
+  identity: MemoryIdentity;
+}
+
+const NEVER = new Promise<never>(() => {});
+const TAIL_SLACK_MS = 100;
+
+type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
+
+export class SimPort implements NodePort {
+  constructor(private readonly wire: Wire, private readonly link: Link, private readonly life: Life) {}
+
+  get id() { return this.link.node.id; }
+  get url() { return `sim://${this.link.node.id}`; }
+  get connectionGeneration() { return this.link.generation; }
+
+  call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
+    return this.ask<ReplyTo<C>>(limitMs, (answer) => {
+      answer(runOn(this.wire, this.link.node, call, false) as ReplyTo<C>);
+    }, () => runOn(this.wire, this.link.node, call, true));
+  }
+
+  backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
+    const { owner, epoch, ttlMs, mode, blocks } = batch;
+    const { clock, dice } = this.wire;
+    const replies: WriteReply[] = [];
+    const whole = this.ask<'done'>(limitMs, (answer) => {
+      // Pipelined: each runs by itself, whatever the one before it got; others' calls may come between.
+      let next = 0;
+      const go = (): void => {
+        while (next < blocks.length) {
+          const { block, entryEpoch } = blocks[next]!;
+          replies[next] = runOn(this.wire, this.link.node, { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }, false) as WriteReply;
+          next++;
+          if (next < blocks.length && dice.chance(0.2)) return void clock.after(dice.between(0, 1), () => this.link.node.run(go), true);
+        }
+        answer('done');
+      };
+      go();
+    });
+    return whole.then((outcome) => {
+      const known: WriteReply[] = [];
+      if (outcome !== 'done') return [outcome as Unknown];
+      for (const reply of replies) {
+        known.push(reply);
+        if (reply.outcome !== 'accepted') break;
+      }
+      return known;
+    });
+  }
+
+  read(range: Parameters<NodePort['read']>[0], limitMs: number): Promise<NodeReply<EntriesRead>> {
+    return this.ask<NodeReply<EntriesRead>>(limitMs, (answer) => {
+      const read = applyRead(this.link.node.server.state, range);
+      this.withRecord(read, answer);
+    });
+  }
+
+  tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>> {
+    const { clock } = this.wire;
+    const { node } = this.link;
+    return this.ask<NodeReply<EntriesRead>>(waitMs + TAIL_SLACK_MS, (answer) => {
+      const { starts } = node.server;
+      let cancelWake = (): void => undefined;
+      let over = false;
+      const finish = (read: EntriesRead): void => {
+        if (over) return;
+        over = true;
+        cancelTimer();
+        cancelWake();
+        if (node.server.starts === starts) node.run(() => this.withRecord(read, answer));
+      };
+      const look = (): void => {
+        if (over || node.server.starts !== starts) return;
+        const read = entriesAfter(node.server.state, afterId, limit);
+        if (read.lastId !== '') finish(read);
+        else cancelWake = node.server.onceWoken(look);
+      };
+      const cancelTimer = clock.after(waitMs, () => finish({ entries: [], damaged: [], lastId: '' }), true);
+      look();
+    });
+  }
+
+  onHint(listener: (hint: 'released' | 'request') => void): () => void {
+    const { clock } = this.wire;
+    return this.link.node.server.onHint((hint) => {
+      if (!this.life.alive || this.link.repliesCut > 0) return;
+      clock.after(this.delay(), () => {
+        if (this.link.repliesCut === 0) this.life.deliver(() => listener(hint));
+      });
+    });
+  }
+
+  async close(): Promise<void> {}
+
+  /** Entries and, right behind them, whose node this is: two commands, between which others' may run. */
+  private withRecord(read: EntriesRead, answer: (reply: NodeReply<EntriesRead>) => void): void {
+    const { clock, dice, identity } = this.wire;
+    const { node } = this.link;
+    const tell = (): void => {
+      const { record, runId } = node.server.state;
+      if (record !== null && record.cluster !== identity.cluster) {
+        return answer({ outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: record.cluster } });
+      }
+      const admitted = record !== null && record.pending === '' && record.run === runId;
+      answer({ outcome: 'accepted', incarnation: admitted ? record.incarnation : '', value: read });
+    };
+    if (dice.chance(0.1)) clock.after(dice.between(0, 1), () => node.run(tell), true);
+    else tell();
+  }
+
+  /** One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer nobody hears. */
+  private ask<T extends NodeReply<unknown> | 'done'>(limitMs: number, run: (answer: (reply: T) => void) => void, again?: () => void): Promise<T> {
+    const { link, life, wire } = this;
+    const { clock, dice, noise } = wire;
+    if (!life.touch()) return NEVER;
+    return new Promise<T>((resolve) => {
+      let done = false;
+      const finish = (reply: T): void => {
+        if (done) return;
+        done = true;
+        cancelDeadline();
+        link.pending.delete(lose);
+        resolve(reply);
+      };
+      const lose = (): void => life.deliver(() => finish({ outcome: 'unknown', step: 'reply', cause: 'the connection was lost' } as T));
+      const cancelDeadline = clock.after(limitMs, () => life.deliver(() => finish({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs } as T)));
+      link.pending.add(lose);
+      const arrive = (): void => {
+        const { starts } = link.node.server;
+        link.node.run(() => run((reply) => this.back(starts, () => finish(reply))));
+      };
+      if (!dice.chance(noise.drop)) this.there(arrive);
+      if (again && noise.twice > 0 && dice.chance(noise.twice)) {
+        const copy = again;
+        clock.after(dice.between(0, noise.lateMs), () => this.there(() => link.node.run(copy)), true);
+      }
+    });
+  }
+
+  private there(arrive: () => void): void {
+    const { link } = this;
+    this.wire.clock.after(this.delay(), () => {
+      if (link.requestsCut > 0) link.held.push(arrive);
+      else arrive();
+    }, true);
+  }
+
+  private back(starts: number, arrive: () => void): void {
+    const { link, life, wire } = this;
+    if (wire.dice.chance(wire.noise.lost)) return;
+    wire.clock.after(this.delay(), () => {
+      const come = (): void => life.deliver(() => {
+        if (starts > link.connectedTo) link.reset(); // an answer of the new server: the old connection is known to be gone
+        else if (starts < link.connectedTo) return;
+        arrive();
+      });
+      if (link.repliesCut > 0) link.held.push(come);
+      else come();
+    });
+  }
+
+  private delay(): number {
+    const { dice, noise } = this.wire;
+    const base = 0.1 + dice.unit() * 0.4 + this.link.slowMs;
+    return noise.delayMs > 0 && dice.chance(0.3) ? base + dice.unit() * dice.unit() * noise.delayMs : base;
+  }
+}
+
+const NOTED = new Set(['promote_leader', 'claim', 'write_block', 'rebase', 'raise_epoch', 'admit', 'backfill', 'begin_admission', 'release_lock']);
+
+/** Runs one call on a node now, and notes it. */
+export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity'>, node: SimNode, call: NodeCall, stray: boolean): NodeReply<unknown> {
+  const { server } = node;
+  const reply = server.apply(call, wire.identity, node.id) as NodeReply<unknown>;
+  if (!NOTED.has(call.script)) return reply;
+  if (call.script === 'begin_admission' && reply.outcome === 'accepted') node.memory++;
+  const { state } = server;
+  const { record } = state;
+  const block = 'block' in call ? call.block : null;
+  const there = block === null || record === null ? undefined : state.entries[block.height - record.floor - 1];
+  wire.history.entries.push({
+    is: 'op', t: wire.clock.now(), node: node.id, memory: node.memory, incarnation: record?.incarnation ?? '', script: call.script as NodeOp['script'],
+    owner: 'owner' in call ? call.owner : '', epoch: call.script === 'promote_leader' ? (reply.outcome === 'accepted' ? (reply.value as { epoch: number }).epoch : call.expectedEpoch)
+      : 'epoch' in call ? call.epoch : call.script === 'raise_epoch' ? call.value : 0,
+    outcome: reply.outcome === 'refused' ? reply.reason : reply.outcome, claimant: record?.claimant ?? '', nodeEpoch: state.epoch ?? 0,
+    height: block?.height ?? ('head' in call ? call.head : 0), hash: block?.hash ?? '', parent: block?.parent ?? '',
+    entryEpoch: 'entryEpoch' in call ? call.entryEpoch : 0, stamped: there?.epoch ?? 0, stray,
+  });
+  return reply;
+}

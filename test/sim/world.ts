@@ -1,0 +1,194 @@
+// Runs one scenario: nodes, wire, sequencers, clients, readers, faults, healing, and the wait until all has come together again.
+// Everything is drawn from the scenario's seed: the same scenario gives the same history, to the last entry.
+import { blockHash, genesisHash } from '../../src/core/chain/block.js';
+import { keysOf } from '../../src/core/chain/items.js';
+import { quorumOf, type Limits } from '../../src/core/config.js';
+import { invariant } from '../../src/core/errors.js';
+import type { CatchUpOptions } from '../../src/core/engine/catch-up.js';
+import type { NodeCall } from '../../src/core/protocol/words.js';
+import { memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
+import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
+import { Client, Reader } from './crew.js';
+import { startFault, type Faulty } from './faults.js';
+import type { History } from './history.js';
+import { SimProcess } from './process.js';
+import { Dice } from './random.js';
+import { SimClock } from './sim-clock.js';
+import type { Scenario } from './scenario.js';
+import { Link, QUIET, runOn, SimNode, type Wire } from './wire.js';
+
+export interface RunResult {
+  history: History;
+  simulatedMs: number;
+  timers: number;
+}
+
+const GENESIS = genesisHash(CLUSTER, IDENTITY.lane);
+const CHECK_MS = 50;
+
+export async function run(scenario: Scenario): Promise<RunResult> {
+  const { seed } = scenario;
+  const clock = new SimClock();
+  const quorum = quorumOf(scenario.nodes);
+  const history: History = {
+    nodes: scenario.nodes, quorum, genesis: GENESIS, retainBlocks: scenario.retainBlocks,
+    memoryFaults: scenario.faults.some((fault) => fault.kind === 'restart' || fault.kind === 'wipe' || fault.kind === 'corrupt'),
+    entries: [], final: { nodes: [], stores: [] }, healedAt: 0, convergedAt: null, boundMs: boundOf(scenario), missing: '',
+  };
+  const limits: Limits = { maxBlockBytes: 64 * 1024, retainBlocks: scenario.retainBlocks, retainBytes: 1024 * 1024 };
+  const nodes: SimNode[] = [];
+  for (let i = 1; i <= scenario.nodes; i++) {
+    const id = `r${i}`;
+    const nowMs = (): number => clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
+    nodes.push(new SimNode(id, new MemoryServer(id, nowMs, newNodeState(id, IDENTITY.cluster, GENESIS), scenario.mutant)));
+  }
+  const wire: Wire = { clock, dice: new Dice(seed, 'wire'), noise: QUIET, history, identity: memoryIdentity(IDENTITY) };
+  let over = false;
+  const trouble = (who: string, kind: 'bug' | 'halt', text: string): void => {
+    if (!over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
+  };
+  const down = new Map<SimProcess, number>();
+  const note = (text: string): void => void history.entries.push({ is: 'fault', t: clock.now(), text });
+  const startAgain = (who: SimProcess, ms: number): void => {
+    down.set(who, clock.now() + ms);
+    clock.after(ms, () => {
+      if (who.up || over) return;
+      note(`${who.id} starts`);
+      down.delete(who);
+      who.start();
+    });
+  };
+  const processes: SimProcess[] = scenario.processes.map((plan) => new SimProcess(plan, seed, wire, nodes.map((node) => new Link(plan.id, node)), limits, {
+    catchUp: (who, options) => catchUp(who, options, processes, wire),
+    halted: (who, why) => {
+      trouble(who.id, 'halt', why);
+      who.kill();
+      startAgain(who, 1000);
+    },
+    died: (who) => {
+      if (!over) note(`${who.id} is dead`);
+    },
+  }));
+  clock.onError = (error) => trouble('?', 'bug', textOf(error));
+  const onRejection = (error: unknown): void => trouble('?', 'bug', textOf(error));
+  process.on('unhandledRejection', onRejection);
+  try {
+    let calls = 0;
+    const crew = { clock, history, processes, nextCall: () => ++calls };
+    const clients = Array.from({ length: scenario.clients }, (_, i) => new Client(`c${i + 1}`, crew, new Dice(seed, `client ${i}`), scenario.thinkMs));
+    const readers = Array.from({ length: 2 }, (_, i) => new Reader(`t${i + 1}`, crew, new Dice(seed, `reader ${i}`)));
+    const dice = new Dice(seed, 'start');
+    for (const one of processes) clock.after(dice.between(0, 300), () => one.start());
+    for (const one of [...clients, ...readers]) one.start();
+    const faulty: Faulty = { clock, wire, nodes, processes, note, startAgain, ends: [], dice: new Dice(seed, 'faults') };
+    for (const fault of scenario.faults) clock.after(fault.at, () => { if (history.healedAt === 0) startFault(faulty, fault); });
+
+    await clock.runUntil(scenario.healAt);
+    history.healedAt = clock.now();
+    note('everything is healed');
+    wire.noise = QUIET;
+    for (const end of faulty.ends.splice(0)) end();
+    for (const one of processes) {
+      one.wake();
+      if (!one.up && !down.has(one)) startAgain(one, 0);
+    }
+    for (const node of nodes) runOn(wire, node, { script: 'clear_hold' } as NodeCall, false);
+    clock.after(500, () => { for (const client of clients) client.stopped = true; }, true);
+    const end = clock.now() + history.boundMs;
+    // Judged a while after healing, so that what was healed has had its effects.
+    await clock.runUntil(clock.now() + 1500);
+    for (;;) {
+      history.missing = missing(nodes, processes, clients, scenario.retainBlocks);
+      if (history.missing === '' || clock.now() >= end) break;
+      await clock.runUntil(clock.now() + CHECK_MS);
+    }
+    if (history.missing === '') history.convergedAt = clock.now();
+    for (const reader of readers) reader.stopped = true;
+    finalState(history, nodes, processes);
+    over = true;
+    for (const one of processes) one.kill();
+    await new Promise((resolve) => setImmediate(resolve)); // rejections that nobody took are told now
+  } finally {
+    over = true;
+    process.off('unhandledRejection', onRejection);
+  }
+  return { history, simulatedMs: clock.now(), timers: clock.ran };
+}
+
+/** Leader there, nodes and stores level with it, nothing open: '' then, else what is missing. */
+function missing(nodes: readonly SimNode[], processes: readonly SimProcess[], clients: readonly Client[], retainBlocks: number): string {
+  const leaders = processes.filter((one) => one.sequencer?.status().role === 'leader');
+  if (leaders.length !== 1) return `${leaders.length} sequencers lead: ${processes.map((one) => `${one.id} ${one.up ? `${one.sequencer!.status().role} (${one.sequencer!.status().why})` : 'down'}`).join(', ')}`;
+  const { height, hash } = leaders[0]!.store.head();
+  for (const one of processes) if (!one.up || one.sequencer!.status().height + 2 < height) return `${one.id} is at ${one.up ? one.sequencer!.status().height : 'nowhere'}, the leader at ${height}: ${one.sequencer?.status().why ?? 'down'}`;
+  for (const client of clients) if (!client.idle) return `${client.id} still waits`;
+  for (const node of nodes) {
+    const { record, runId, entries } = node.server.state;
+    if (record === null || record.pending !== '' || record.run !== runId) return `${node.id} is not admitted`;
+    if (entries[height - record.floor - 1]?.hash !== hash) return `${node.id} (at ${record.head}) lacks the leader's block ${height}: ${JSON.stringify(leaders[0]!.sequencer!.status().nodes)}`;
+    // A node just filled up is trimmed by the next append.
+    if (entries.length > retainBlocks) return `${node.id} holds ${entries.length} entries, ${retainBlocks} are to be retained`;
+  }
+  return '';
+}
+
+function finalState(history: History, nodes: readonly SimNode[], processes: readonly SimProcess[]): void {
+  for (const node of nodes) {
+    const { record, entries, runId } = node.server.state;
+    history.final.nodes.push({
+      id: node.id, admitted: record !== null && record.pending === '' && record.run === runId, floor: record?.floor ?? 0, floorHash: record?.floorHash ?? '',
+      entries: entries.map(({ height, hash, parent, epoch }) => ({ height, hash, parent, epoch })),
+    });
+  }
+  for (const one of processes) {
+    const blocks = [];
+    for (let height = 1; height <= one.store.head().height; height++) {
+      const { hash, parent, timestamp, data } = one.store.get(height)!;
+      blocks.push({ height, hash, parent, timestamp, keys: keysOf(data).map(({ key }) => key) });
+    }
+    history.final.stores.push({ id: one.id, blocks });
+  }
+}
+
+/** As the HTTP feed does it: another's synced blocks, links and the proven hash checked before anything is handed out. */
+async function catchUp(who: SimProcess, options: CatchUpOptions, processes: readonly SimProcess[], wire: Wire): Promise<void> {
+  for (const url of options.peers) {
+    const peer = processes.find((one) => `http://${one.id}` === url);
+    await new Promise<void>((resolve) => wire.clock.after(5 + wire.dice.unit() * 20, resolve));
+    if (!peer?.up || peer.pauses > 0 || !who.up) continue;
+    const blocks = [];
+    let { height, hash } = options.head();
+    for (; height < options.to.height; height++) {
+      const block = peer.sequencer!.block(height + 1);
+      if (!block || block.parent !== hash) break;
+      invariant(blockHash(block) === block.hash, `I6: ${peer.id} serves a damaged block ${block.height}`);
+      blocks.push(block);
+      hash = block.hash;
+    }
+    if (height < options.to.height || hash !== options.to.hash) continue;
+    for (const block of blocks) {
+      if (block.height !== options.head().height + 1) return; // the nodes brought it meanwhile
+      const waiting = options.apply(block);
+      if (waiting) await waiting;
+    }
+    return;
+  }
+}
+
+/** Leases end, clocks that went back are waited for, back-off is over: then it must have come together. */
+function boundOf(scenario: Scenario): number {
+  const ttl = Math.max(...scenario.processes.map((one) => one.ttlMs));
+  let back = 0;
+  let hold = 0;
+  let raised = 0;
+  for (const fault of scenario.faults) {
+    if (fault.kind === 'jump' && fault.ms < 0) back -= fault.ms;
+    if (fault.kind === 'hold') hold = Math.max(hold, fault.ttlMs);
+    if (fault.kind === 'raise') raised++;
+  }
+  return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}\n${(error.stack ?? '').split('\n').slice(1, 5).join('\n')}` : String(error);
+}
