@@ -63,7 +63,12 @@ export function startFault(world: Faulty, fault: Fault): void {
       // It calls often enough to have died by now; if it is paused it is killed as it is.
       clock.after(1000, () => {
         process!.kill();
-        if (fault.store === 'empty') process!.emptyStore();
+        // Nobody is asked to survive the loss of the only copy of what the nodes have trimmed.
+        const level = world.processes.some((one) => one !== process && one.store.syncedHeight() + 2 >= process!.store.head().height);
+        if (fault.store === 'empty' && level) {
+          process!.emptyStore();
+          note(`the store of ${process!.id} is gone`);
+        }
         world.startAgain(process!, fault.downMs);
       });
       return;

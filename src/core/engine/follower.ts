@@ -234,13 +234,14 @@ export class Follower {
   }
 }
 
-/** The greatest head and floor among admitted nodes that answered. */
-export function seenHeads(seen: Look): { head: Height; floor: Height } {
+/** The greatest head among admitted nodes that answered, and the lowest floor of those that hold more than `mine` (0 when none does). */
+export function seenHeads(seen: Look, mine: Height): { head: Height; floor: Height } {
   let head = 0;
   let floor = Infinity;
   for (const view of admittedViews(seen)) {
     head = Math.max(head, view.head);
-    floor = Math.min(floor, view.floor);
+    // A node that lags shows a low floor and nothing that could be fetched from it.
+    if (view.head > mine) floor = Math.min(floor, view.floor);
   }
   return { head, floor: floor === Infinity ? 0 : floor };
 }

@@ -236,7 +236,7 @@ export class Sequencer implements SequencerApi {
     this.notice(seen);
     const { votes, why } = votesOf(seen, nodes, id);
     const head = this.options.store.head().height;
-    const heads = seenHeads(seen);
+    const heads = seenHeads(seen, head);
     const producing = producer.ready();
     this.ready = false;
     if (heads.floor > head) {
@@ -270,7 +270,7 @@ export class Sequencer implements SequencerApi {
   private notice(seen: Look): void {
     const leader = leaderOf(seen, this.quorum);
     this.leader = leader ? { id: leader.id, epoch: leader.epoch, url: leader.url } : null;
-    this.seenHeight = Math.max(this.seenHeight, seenHeads(seen).head);
+    this.seenHeight = Math.max(this.seenHeight, seenHeads(seen, 0).head);
     this.nodeStates = seen.replies.map((reply, i) => {
       const { id } = this.options.nodes[i]!;
       if (!reply) return { id, state: 'unknown', why: 'did not answer in time' };
@@ -294,7 +294,7 @@ export class Sequencer implements SequencerApi {
     if (this.catchingUp) return;
     this.catchingUp = true;
     try {
-      const views = admittedViews(seen);
+      const views = admittedViews(seen).filter((view) => view.head > store.head().height);
       const target = views.sort((a, b) => a.floor - b.floor)[0];
       if (!target) return;
       const shown = views.flatMap((view) => view.sequencers.filter((one) => one.height >= target.floor).map((one) => one.url));

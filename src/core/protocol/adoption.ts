@@ -30,7 +30,11 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   if (height - local.height > state.settings.maxAdopt) {
     return end(state, 'BEHIND', `this store ends at ${local.height}, the nodes' head is ${height}: it must catch up before it can lead`, out);
   }
-  askForCandidate(state, best, Math.min(local.height + 1, height), height, now, out);
+  const from = Math.min(local.height + 1, height);
+  if (best.nodes.every((node) => state.nodes[node]!.floor >= from)) {
+    return end(state, 'BEHIND', `this store ends at ${local.height}, below the window of every node that holds the head (floor ${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it can lead`, out);
+  }
+  askForCandidate(state, best, from, height, now, out);
 }
 
 function candidatesOf(state: TenureState): { height: number; candidates: Candidate[] } {
@@ -52,7 +56,7 @@ function candidatesOf(state: TenureState): { height: number; candidates: Candida
 
 function askForCandidate(state: TenureState, candidate: Candidate, from: number, to: number, now: number, out: Effect[]): void {
   // The node that failed longest ago first: an unanswered read goes to another holder.
-  const node = [...candidate.nodes].filter((n) => now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy).sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
+  const node = [...candidate.nodes].filter((n) => state.nodes[n]!.floor < from && now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy).sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
   if (node === undefined) return; // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
   state.nodes[node]!.busy = { id: state.nextId, kind: 'read', startedAt: now };
   out.push({ type: 'read', node, id: state.nextId++, from, to });
@@ -107,7 +111,7 @@ function checkRead(
   const blocks: Block[] = [];
   for (let height = from; height <= to; height++) {
     const entry = entries[height - from];
-    if (!entry) return { verdict: 'gone', why: `it no longer holds the entry at height ${height} that it showed when claimed` };
+    if (!entry || (height === from && entry.height > from)) return { verdict: 'gone', why: `it no longer holds the entry at height ${height} that it showed when claimed` };
     if (entry.height !== height || !entry.data) return { verdict: 'damaged', why: `no entry at height ${height}` };
     if (height > from && entry.parent !== blocks.at(-1)!.hash) return { verdict: 'damaged', why: `the entry at height ${height} does not link to the one below it` };
     blocks.push({ height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data });
