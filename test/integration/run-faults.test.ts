@@ -1,0 +1,193 @@
+// `seq run` on real servers under faults of processes and of the network, one cluster for all: after each fault everything that was
+// acknowledged is there once and in order, stores are equal and nodes identical. Servers themselves fail in run-nodes.test.ts.
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { PrivateCluster } from '../../src/lab/private-cluster.js';
+import { checkAll, itemsOf, logLines, Traffic } from '../support/traffic.js';
+
+const TTL_MS = 500;
+let lab: PrivateCluster;
+const clients: Traffic[] = [];
+
+beforeAll(async () => {
+  lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: TTL_MS, blockTimeMs: 100, proxies: true, runArgs: ['--log-level', 'debug', '--node-timeout', '150ms'] });
+  await lab.waitForLeader();
+});
+afterAll(async () => lab?.close());
+afterEach(({ task }) => {
+  if (task.result?.state !== 'fail' || !lab) return;
+  for (const { name } of lab.sequencers) process.stderr.write(`--- ${name} (${lab.state(name)})\n${lab.log(name, 400).filter((line) => !/"level":"debug"/.test(line)).slice(-25).join('\n')}\n`);
+});
+
+/** A client of its own for this fault; those of earlier faults count in every check. */
+function traffic(name: string): Traffic {
+  const client = new Traffic(lab, name);
+  clients.push(client);
+  return client;
+}
+const other = (name: string): string => lab.sequencers.find((one) => one.name !== name)!.name;
+const since = (name: string, at: number) => logLines(lab, name).filter(({ time }) => Date.parse(String(time)) >= at);
+/** Blocks that this process says it committed as leader since then. */
+const led = (name: string, at: number) => since(name, at).filter(({ event, by }) => event === 'committed' && by === 'leader');
+
+/** Waits until it follows, with nothing to catch up. Returns how long that took. */
+async function warm(name: string, limitMs: number): Promise<number> {
+  const startedAt = performance.now();
+  await lab.waitFor(`${name} to be a warm follower`, limitMs, async () => {
+    const [mine, leader] = await Promise.all([lab.status(name), lab.status(other(name))]);
+    return mine?.['role'] === 'follower' && Number(mine['height']) + 2 >= Number(leader?.['height']) ? true : undefined;
+  }, 5);
+  return performance.now() - startedAt;
+}
+
+test('run: kill -9 of the leader → the other leads; case 8: started again, it follows at once without waiting for anybody', async () => {
+  const client = traffic('kill');
+  await client.more(6);
+  const leader = await lab.waitForLeader();
+  await lab.kill(leader);
+  await client.more(9);
+  expect(await lab.leader()).toBe(other(leader));
+  const at = Date.now();
+  await lab.startProcess(leader);
+  await warm(leader, 5000);
+  await client.stop();
+  await checkAll(lab, clients);
+  const lines = since(leader, at);
+  const [started, committed] = [lines.find(({ event }) => event === 'started'), lines.find(({ event }) => event === 'stored')];
+  expect(Date.parse(String(committed!['time'])) - Date.parse(String(started!['time']))).toBeLessThan(1000);
+});
+
+test('run: case 26: a pause longer than the lease → the old leader writes nothing, and is a warm follower within a second', async () => {
+  const client = traffic('pause');
+  await client.more(6);
+  const leader = await lab.waitForLeader();
+  const epoch = Number((await lab.status(leader))!['epoch']);
+  await lab.pause(leader);
+  await lab.waitForLeader(10_000, [leader]);
+  await client.more(9);
+  const at = Date.now();
+  lab.unpause(leader);
+  expect(await warm(leader, 5000)).toBeLessThan(1000);
+  await client.more(3);
+  await client.stop();
+  const chain = await checkAll(lab, clients);
+  expect(led(leader, at).filter((line) => line['epoch'] === epoch)).toEqual([]);
+  expect(since(leader, at).filter(({ event }) => event === 'tenure-ended')).toMatchObject([{ epoch, code: expect.stringMatching(/LEASE_EXPIRED|FENCED/) as string }]);
+  // Epochs only rise along the chain: nothing of the old tenure comes after the successor's first block.
+  const epochs = chain.map((block) => block.epoch).filter((one) => one > 0);
+  expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
+});
+
+test('run: open connections of everybody are reset, again and again → nothing is lost', async () => {
+  const client = traffic('cut');
+  for (let round = 0; round < 5; round++) {
+    await client.more(3);
+    for (const proxy of lab.proxiesOf()) proxy.cut();
+  }
+  await client.more(3);
+  await client.stop();
+  await checkAll(lab, clients, { tail: false });
+});
+
+test('run: the leader is cut off from every node (black hole) → it steps down by itself, the other leads, it follows when healed', async () => {
+  const client = traffic('hole');
+  await client.more(3);
+  const leader = await lab.waitForLeader();
+  const at = Date.now();
+  for (const proxy of lab.proxiesOf(leader)) {
+    proxy.blackHole();
+    proxy.onConnect('silent');
+  }
+  await lab.waitForLeader(10_000, [leader]);
+  await client.more(9);
+  expect((await lab.status(leader))!['role']).not.toBe('leader');
+  expect(since(leader, at).find(({ event }) => event === 'tenure-ended')).toMatchObject({ code: 'LEASE_EXPIRED' });
+  for (const proxy of lab.proxiesOf(leader)) {
+    proxy.cut();
+    proxy.heal();
+  }
+  await warm(leader, 5000);
+  await client.stop();
+  await checkAll(lab, clients, { tail: false });
+});
+
+test('run: case 12: writes are applied and their replies lost → the same block is taken for committed, nothing twice', async () => {
+  const client = traffic('lost');
+  for (let round = 0; round < 4; round++) {
+    await client.more(3);
+    const leader = await lab.waitForLeader();
+    for (const proxy of lab.proxiesOf(leader)) proxy.dropReplies();
+    // Long enough for a write to arrive and be given up on, short enough for the lease to go on.
+    await new Promise((resolve) => setTimeout(resolve, 180));
+    for (const proxy of lab.proxiesOf(leader)) {
+      proxy.cut();
+      proxy.heal();
+    }
+  }
+  await client.more(6);
+  await client.stop();
+  const items = itemsOf(await checkAll(lab, clients));
+  expect(items.filter(({ key }) => key.startsWith('lost:')).length).toBe(client.acknowledged.length);
+});
+
+test('run: case 1: a node that accepts connections and never answers → commits go on, the node and the step are named', async () => {
+  const client = traffic('half');
+  await client.more(3);
+  const at = Date.now();
+  for (const { name } of lab.sequencers) {
+    lab.proxy(name, 'r3').onConnect('silent');
+    lab.proxy(name, 'r3').cut();
+  }
+  await client.more(9);
+  const leader = await lab.waitForLeader();
+  await lab.waitFor('the log to name r3', 5000, () => since(leader, at).find(({ event, node, why }) => event === 'node' && node === 'r3' && /handshake|connect/.test(String(why))));
+  expect(since(leader, at).filter(({ event }) => event === 'tenure-ended').length, 'one node does not end a tenure').toBe(0);
+  for (const { name } of lab.sequencers) lab.proxy(name, 'r3').heal();
+  await client.more(3);
+  await client.stop();
+  await checkAll(lab, clients, { tail: false });
+});
+
+test('run: case 27: the lead is held on two nodes of three and one of them fails → the third was taken back, blocks go on', async () => {
+  const client = traffic('minority');
+  const old = await lab.waitForLeader();
+  const next = other(old);
+  // The successor promotes while it does not reach r3.
+  lab.proxy(next, 'r3').blackHole();
+  lab.proxy(next, 'r3').onConnect('silent');
+  await lab.kill(old, 'SIGTERM');
+  await lab.waitForLeader(10_000, [old]);
+  await client.more(3);
+  lab.proxy(next, 'r3').cut();
+  lab.proxy(next, 'r3').heal();
+  const leads = async () => (await lab.ask(['status'])) as { leader: { id: string; nodes: string[] } | null };
+  await lab.waitFor('all three nodes to be held', 10_000, async () => ((await leads()).leader?.nodes.length === 3 ? true : undefined));
+  const at = Date.now();
+  lab.proxy(next, 'r1').blackHole();
+  lab.proxy(next, 'r1').onConnect('silent');
+  await client.more(9);
+  expect(since(next, at).filter(({ event }) => event === 'tenure-ended')).toEqual([]);
+  lab.proxy(next, 'r1').cut();
+  lab.proxy(next, 'r1').heal();
+  await lab.startProcess(old);
+  await client.stop();
+  await checkAll(lab, clients, { tail: false });
+});
+
+test('run: SIGTERM → 0, the lock is released at once, the last line says reason and code, every line is JSON', async () => {
+  const client = traffic('term');
+  await client.more(3);
+  const leader = await lab.waitForLeader();
+  const at = Date.now();
+  await lab.kill(leader, 'SIGTERM');
+  await lab.waitForLeader(10_000, [leader]);
+  await client.more(3);
+  await client.stop();
+  const lines = logLines(lab, leader);
+  expect(lines.at(-1)).toMatchObject({ level: 'info', event: 'stopped', code: expect.stringMatching(/SIGTERM|STOPPED/) as string, reason: expect.stringMatching(/./) as string });
+  for (const line of lines) expect(line).toMatchObject({ level: expect.any(String) as string, time: expect.stringMatching(/^\d{4}-/) as string, id: leader, message: expect.any(String) as string });
+  // A lease that ended by itself would have taken longer than this on every node.
+  const took = since(other(leader), at).find(({ event, to }) => event === 'role' && to === 'leader');
+  expect(Date.parse(String(took!['time'])) - at).toBeLessThan(TTL_MS);
+  await lab.startProcess(leader);
+  await checkAll(lab, clients);
+});
