@@ -266,6 +266,18 @@ export function narrate(cfg: ModelConfig, finding: Finding): string {
   return [...lines, `     ${finding.why}`].join('\n');
 }
 
+/** A trace as text, one move a line: `<tenure> <kind> [<node>] [@<arg>]`, tenure 0 for faults; what a failing exploration is kept as. */
+export function traceOf(text: string): Move[] {
+  return text.trim().split('\n').map((line) => {
+    const [, tenure, kind, node, arg] = /^\s*(\d) ([a-z ]*[a-z])(?: (\d))?(?: @(\d+))?$/.exec(line) ?? [];
+    return { kind: kind as Move['kind'], tenure: Number(tenure) - 1, node: node === undefined ? -1 : Number(node) - 1, arg: Number(arg ?? 0) };
+  });
+}
+
+export function textOf(trace: readonly Move[]): string {
+  return trace.map(({ kind, tenure, node, arg }) => `${tenure + 1} ${kind}${node >= 0 ? ` ${node + 1}` : ''}${arg ? ` @${arg}` : ''}`).join('\n');
+}
+
 function picture(state: State): string {
   const nodes = state.nodes.map(({ s }) => {
     if (s.record === null) return '[wiped]';

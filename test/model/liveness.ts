@@ -140,11 +140,12 @@ export class Liveness {
 function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean): string {
   const { t } = state.tenures[p]!;
   if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
+  const cutOff = (n: number): boolean => t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
+  if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
   const allUp = state.nodes.every(({ s }) => isAdmitted(s));
   if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
-  const cutOff = (n: number): boolean => t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
   const first = JSON.stringify(headers(state, state.nodes.findIndex((_, n) => !cutOff(n))));
   for (let n = 0; n < state.nodes.length; n++) {
     if (cutOff(n)) continue;

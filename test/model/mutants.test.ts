@@ -1,7 +1,7 @@
 // Each rule of the protocol, broken alone: the model must find what goes wrong. Seeds are fixed, so that what was found once is found again.
-// `blind` marks mutants that a second rule also guards against (votes are counted per incarnation): they are explored with that rule off.
+// A mutant that exhaustive exploration needs half a minute for is kept as the trace that it found.
 import { describe, expect, it } from 'vitest';
-import { explore, minimised, narrate, walk } from './explore.js';
+import { explore, minimised, narrate, replay, traceOf, walk } from './explore.js';
 import { BASE, type ModelConfig } from './state.js';
 
 interface Mutation {
@@ -26,6 +26,40 @@ const FOUND: Mutation[] = [
   },
 ];
 
+const UNCONFIRMED = traceOf(`
+1 start
+1 run 2
+1 run 3
+1 give up 1
+1 run 2
+1 run 3
+1 run 2
+1 run 1
+1 run 1
+2 start
+2 run 3
+2 run 2
+2 grace over
+2 run 3
+0 wipe 3
+2 run 2
+2 run 2
+2 run 2
+1 run 3
+1 run 3
+1 run 3
+1 run 1
+1 run 3
+1 run 3
+1 run 3
+1 run 1
+2 run 1
+2 run 1
+2 run 1
+2 run 1
+2 run 2
+2 run 1`);
+
 describe('mutants', () => {
   it.each(FOUND)('model: $rule → found', ({ rule, cfg, finds, liveness = false }) => {
     const config = { ...BASE, name: rule, ...cfg };
@@ -34,6 +68,12 @@ describe('mutants', () => {
     const shortest = minimised(config, finding!);
     expect(narrate(config, shortest)).toMatch(finds.source.startsWith('^') ? new RegExp(finds.source.replaceAll('^', '')) : finds);
   }, 60_000);
+
+  it('model: a node re-admitted without re-confirming the lead → fork; with the proof, the same path forks nothing', () => {
+    const config: ModelConfig = { ...BASE, name: 'unconfirmed admission', heights: 2, wipes: 1, twist: 'unconfirmed-admission' };
+    expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
+    expect(replay({ ...config, twist: '' }, UNCONFIRMED).why).toBe('');
+  });
 
   it('model: the owner check dropped alone, no wipes → holds (epochs and claimants carry it)', () => {
     const config = { ...BASE, name: 'no owner check', strays: 2, giveUps: 2, mutant: { noOwnerCheck: true } };

@@ -1,6 +1,6 @@
 // npm run model [-- --short] [-- <config name>…]: explores the configurations one after the other; the last line is `<n> states`.
 import { EXHAUSTIVE, SHORT } from './configs.js';
-import { explore, minimised, narrate } from './explore.js';
+import { explore, minimised, narrate, textOf } from './explore.js';
 
 const args = process.argv.slice(2);
 const short = args.includes('--short');
@@ -24,7 +24,8 @@ for (const { cfg, limits, bounded } of chosen) {
     + `expiries=${cfg.expiries} strays=${cfg.strays} giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
   );
   if (result.finding) {
-    process.stdout.write(`VIOLATION in ${cfg.name}\n${narrate(cfg, minimised(cfg, result.finding))}\n${total} states\n`);
+    const shortest = minimised(cfg, result.finding);
+    process.stdout.write(`VIOLATION in ${cfg.name}\n${narrate(cfg, shortest)}\n\n${textOf(shortest.trace)}\n${total} states\n`);
     process.exit(1);
   }
 }
