@@ -1,0 +1,78 @@
+// Hands on the nodes of a lab: look at one straight away, meddle with its keys, wait until it counts again and is identical to its peers.
+import { cpSync, rmSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import type { NodeView } from '../../src/core/protocol/words.js';
+import { RedisNode } from '../../src/core/redis/node.js';
+import { differences, readStreams, type Lab } from './lab.js';
+
+/** `<id>.<generation>` as the nodes name it. */
+export async function clusterOf(lab: Lab): Promise<string> {
+  const { cluster } = await lab.ask(['status']) as { cluster: string };
+  return cluster;
+}
+
+/** What one node says of itself; throws when it does not answer. */
+export async function look(lab: Lab, name: string, cluster: string): Promise<NodeView> {
+  const node = new RedisNode({ id: name, url: lab.url(name), identity: { cluster, lane: '' } });
+  try {
+    const reply = await node.call({ script: 'inspect' }, 3000);
+    if (reply.outcome !== 'accepted') throw new Error(`${name}: ${JSON.stringify(reply)}`);
+    return reply.value;
+  } finally {
+    await node.close();
+  }
+}
+
+/** One plain client on one node, for changes that no script of ours makes. */
+export async function meddle<T>(lab: Lab, name: string, act: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(lab.port(name), '127.0.0.1');
+  redis.on('error', () => undefined);
+  try {
+    return await act(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Until the node is admitted under another incarnation than `before` (or any, when that is ''); ms. */
+export async function untilAdmitted(lab: Lab, name: string, cluster: string, before: string, limitMs = 15_000): Promise<{ ms: number; view: NodeView }> {
+  const from = performance.now();
+  const view = await lab.waitFor(`${name} to be admitted again`, limitMs, async () => {
+    const seen = await look(lab, name, cluster).catch(() => undefined);
+    return seen?.admission === 'admitted' && seen.incarnation !== before ? seen : undefined;
+  });
+  return { ms: performance.now() - from, view };
+}
+
+/** Until every node retains the same window, with the same block at every height. Writers go on meanwhile. */
+export async function untilIdentical(lab: Lab, limitMs = 10_000): Promise<void> {
+  await lab.waitFor('identical nodes', limitMs, async () => {
+    const streams = await readStreams(lab);
+    const all = [...streams.values()];
+    const heads = all.map((entries) => entries.at(-1)?.height ?? 0);
+    const floors = all.map((entries) => entries[0]?.height ?? 0);
+    const close = Math.max(...heads) - Math.min(...heads) <= 2 && Math.max(...floors) - Math.min(...floors) <= 2;
+    const other = differences(streams);
+    if (other.length > 1 || (other.length === 1 && !other[0]!.startsWith(`${Math.min(...heads)}:`))) throw new Error(other.join('\n'));
+    return close && other.length === 0 ? true : undefined;
+  });
+}
+
+/** A node's data directory, put aside or brought back. The server must not run while it is brought back. */
+export function copyData(lab: Lab, from: string, to: string): void {
+  rmSync(to, { recursive: true, force: true });
+  cpSync(from, to, { recursive: true });
+}
+
+/** Starts it again. A client that kept knocking at the dead port may hold it for a moment (a connection to itself): tried until it is free. */
+export async function startAgain(lab: Lab, name: string): Promise<void> {
+  await lab.waitFor(`${name} to start`, 10_000, async () => {
+    try {
+      await lab.startProcess(name);
+      return true;
+    } catch (error) {
+      if (lab.state(name) === 'dead' && String(error).includes('Address already in use')) return undefined;
+      throw error;
+    }
+  }, 50);
+}
