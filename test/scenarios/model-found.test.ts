@@ -1,0 +1,82 @@
+// Paths on which the exhaustive model once found a violation, kept as they were found: each must now be walked to its end without one.
+import { describe, expect, it } from 'vitest';
+import { replay, traceOf } from '../model/explore.js';
+import { BASE, type ModelConfig, type State } from '../model/state.js';
+
+const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
+  {
+    was: 'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block was being settled', cfg: { heights: 2 },
+    trace: `
+1 start
+1 run 2
+1 run 3
+1 give up 1
+1 run 2
+1 run 3
+1 run 2
+1 run 3
+1 run 2
+2 start
+2 late run 2 @9437185
+2 run 3
+2 give up 2
+2 run 1
+2 run 3
+2 run 1
+2 run 3
+2 run 3
+2 run 2
+2 run 2
+2 run 2
+2 run 3
+2 run 1
+2 run 1
+2 give up 2`,
+  },
+  {
+    was: 'a leader whose nodes had all gone to a higher epoch kept its block in flight until the lease ran out', cfg: {},
+    trace: `
+1 start
+1 late run 1 @1048576
+1 run 2
+1 run 3
+1 give up 1
+1 run 2
+1 run 3
+1 run 2
+1 run 3
+2 start @1
+2 late run 3 @9437185
+2 late run 1 @9437185`,
+  },
+  {
+    was: 'a node wiped between claim and read was called damaged', cfg: { wipes: 1 },
+    trace: `
+1 start
+1 run 2
+1 run 3
+1 give up 1
+1 run 2
+1 run 3
+1 run 3
+2 start
+2 run 3
+2 give up 2
+2 run 1
+2 run 3
+0 wipe 3
+2 run 1
+2 run 3`,
+  },
+];
+
+describe('model', () => {
+  it.each(FOUND)('scenario: $was → no longer', ({ cfg, trace }) => {
+    const moves = traceOf(trace);
+    let last: State | null = null;
+    const { why, trace: made } = replay({ ...BASE, ...cfg }, moves, /./, (_, state) => (last = state));
+    expect(why).toBe('');
+    expect(made, 'the path itself must still exist').toHaveLength(moves.length);
+    expect(last).not.toBeNull();
+  });
+});
