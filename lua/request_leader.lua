@@ -12,8 +12,11 @@ local reason, for_epoch, channel = ARGV[11], ARGV[12], ARGV[13]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
+  if not text or #text > 16 or find(text, '%D') then return nil end
+  local first = byte(text)
+  if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value

@@ -14,8 +14,11 @@ local entry_epoch_text, trim_to_text, trim_hash, data = ARGV[11], ARGV[12], ARGV
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not (string.find(text, '^[1-9]%d*$') or text == '0') then return nil end
+  if not text or #text > 16 or find(text, '%D') then return nil end
+  local first = byte(text)
+  if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
   if value > 9007199254740991 then return nil end
   return value
@@ -65,8 +68,8 @@ if not writer_epoch then return bad('epoch') end
 if not ttl or ttl == 0 then return bad('ttl_ms') end
 if mode ~= 'append' and mode ~= 'repair' then return bad('mode') end
 if not height then return bad('height') end
-if not is_hash(hash) then return bad('hash') end
-if not is_hash(parent) then return bad('parent') end
+-- One search for all of them costs what a search for each does; only when it fails is it asked which.
+if #hash ~= 64 or #parent ~= 64 or find(hash .. parent, '%X') or find(hash .. parent, '%u') then return bad(is_hash(hash) and 'parent' or 'hash') end
 if not whole(timestamp_text) then return bad('timestamp') end
 if not entry_epoch or entry_epoch > writer_epoch then return bad('entry_epoch') end
 if trim_to_text ~= '' and (not trim_to or trim_to > height - 2 or not is_hash(trim_hash)) then return bad('trim') end

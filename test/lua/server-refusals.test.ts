@@ -29,7 +29,7 @@ const WRITES: NodeCall[] = [
   { script: 'raise_epoch', value: 9, highestSeen: 9, mayDepose: true }, { script: 'set_hold', by: 'o', reason: 'r', ttlMs: TTL },
   { script: 'request_leader', request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 }, ttlMs: TTL },
   { script: 'announce', presence: { id: 's', role: 'follower', height: 0, version: '', url: '', pid: 1, configDigest: '', extra: {} }, ttlMs: TTL },
-  { script: 'audit', record: { a: 'b' }, maxRecords: 5 }, { script: 'begin_admission', owner: A, epoch: 1, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL },
+  { script: 'audit', record: { a: 'b' }, maxRecords: 5 }, { script: 'begin_admission', owner: A, epoch: 1, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL, replaces: 'boot' },
   { script: 'release_lock', owner: A },
 ];
 
@@ -40,7 +40,7 @@ test('OOM: a node without memory still commits, supersedes and trims; what can w
   await must(node, write(rival, { epoch: 2, mode: 'repair' }));
   await must(node, write(chain(1, rival)[0] as Block, { epoch: 2, trim: { to: 1, hash: at(1).hash } }));
   await must(node, { script: 'promote_leader', owner: 'seq-a/00000000000000ab', expectedEpoch: 2, ttlMs: TTL, previousOwner: A });
-  await must(node, { script: 'begin_admission', owner: 'seq-a/00000000000000ab', epoch: 3, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL });
+  await must(node, { script: 'begin_admission', owner: 'seq-a/00000000000000ab', epoch: 3, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL, replaces: 'boot' });
   await refusedUnchanged(node, redis, { script: 'backfill', owner: 'seq-a/00000000000000ab', epoch: 3, nonce: 'n', block: at(1), entryEpoch: 1 }, 'OOM');
   expect((await must(node, { script: 'inspect' })).value).toMatchObject({ admission: 'admitting', length: 0 });
 });
