@@ -2,15 +2,16 @@
 import type { Code } from './codes/code.js';
 import { DATA } from './codes/data.js';
 import { LAB } from './codes/lab.js';
+import { OPERATOR } from './codes/operator.js';
 import { REFUSALS } from './codes/refusals.js';
 import { SHELL } from './codes/shell.js';
 import { TENURES } from './codes/tenures.js';
 import { VERDICTS } from './codes/verdicts.js';
 
-export type CodeKind = 'refusal' | 'verdict' | 'tenure' | 'command line' | 'data' | 'lab';
+export type CodeKind = 'refusal' | 'verdict' | 'tenure' | 'command line' | 'data' | 'lab' | 'operator';
 
 const GROUPS: [CodeKind, Record<string, Code>][] = [
-  ['refusal', REFUSALS], ['verdict', VERDICTS], ['tenure', TENURES], ['command line', SHELL], ['data', DATA], ['lab', LAB],
+  ['refusal', REFUSALS], ['verdict', VERDICTS], ['tenure', TENURES], ['command line', SHELL], ['data', DATA], ['lab', LAB], ['operator', OPERATOR],
 ];
 
 export interface Explained extends Code {

@@ -1,0 +1,13 @@
+// Errors of the verbs that change something on purpose: confirmation, hand-over, hold, epochs.
+import type { Code } from './code.js';
+
+export const OPERATOR: Record<string, Code> = {
+  PLAN_STALE: { meaning: 'The digest given is not that of what would be done now: nothing was changed.', causes: ['the cluster moved since the plan was shown', 'a mistyped digest'], todo: ['run it with --dry-run and look again'] },
+  CANDIDATE_NOT_FOUND: { meaning: 'No sequencer of that id shows itself, so it cannot be handed over to.', causes: ['a typo', 'it does not run, or reaches no node'], todo: ['seq status'] },
+  CANDIDATE_NOT_READY: { meaning: 'The sequencer named could not take over now; the message says why. Nothing was released.', causes: ['it is behind', 'its producer is not ready', 'it runs with another list of nodes', 'it has gone silent'], todo: ['seq status -o wide', 'name another one'] },
+  REQUEST_REFUSED: { meaning: 'Every node refused the request before anything was written.', causes: ['too few admitted nodes', 'nodes loading or read-only'], todo: ['seq status', 'try again'] },
+  REQUEST_UNANSWERED: { meaning: 'The leader did not take up the request in time, goes on leading, and the request was withdrawn.', causes: ['a leader that reaches too few of the nodes', 'a --timeout too short'], todo: ['seq stepdown', 'seq stepdown --revoke when it does not write at all'] },
+  HANDOVER_UNKNOWN: { meaning: 'The request went out and no successor was seen to commit in time: it may have happened, or may still happen.', causes: ['the successor is slow', 'nodes or network failed meanwhile'], todo: ['seq status', 'seq history'] },
+  WRONG_SUCCESSOR: { meaning: 'Leadership moved, but not to the sequencer that was named.', causes: ['it failed while taking over', 'the time kept for it passed'], todo: ['seq status', 'seq stepdown --to ID'] },
+  LEADER_ANSWERS: { meaning: 'The leader still writes, so its lock is not taken away from it.', causes: ['--revoke on a healthy leader'], todo: ['seq stepdown'] },
+};

@@ -1,0 +1,17 @@
+// Who makes a change, for the audit record: user, host, and the command without secrets.
+import { hostname, userInfo } from 'node:os';
+import type { Operator } from '../core/engine/audit-record.js';
+import { commandLine } from './confirm.js';
+
+export function operatorOf(id: string, argv: readonly string[]): Operator {
+  return { by: `${userName()}@${hostname()}`, host: hostname(), command: commandLine(id, argv).slice(0, 500) };
+}
+
+/** A user id without an entry in the system's list has no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return process.env['USER'] || String(process.getuid?.() ?? 'unknown');
+  }
+}

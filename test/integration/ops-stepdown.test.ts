@@ -1,0 +1,101 @@
+// Moving leadership on purpose, against a real cluster: success means effect, and a refusal changes nothing (cases 30, 32, 33, 36).
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PrivateCluster } from '../../src/lab/private-cluster.js';
+import { schemaProblems } from '../support/schemas.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
+
+const home = newHome();
+let lab: PrivateCluster;
+
+interface Document { ok: boolean; data: Record<string, never>; error: { code: string; message: string; changed: string; next: string[] } | null }
+
+async function seq(...args: string[]) {
+  const ran = await runSeq(home, [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--node-timeout', '1s', '-o', 'json']);
+  const document = JSON.parse(ran.stdout) as Document;
+  expect(schemaProblems(document)).toEqual([]);
+  return { ...ran, document, data: document.data as Record<string, never>, error: document.error };
+}
+
+beforeAll(async () => {
+  lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 5000, blockTimeMs: 150 });
+  await lab.waitForLeader();
+  await lab.waitForHeight('seq-a', 3);
+  await lab.waitForHeight('seq-b', 3);
+}, 30_000);
+afterAll(async () => { await lab.close(); });
+
+describe('stepdown', () => {
+  test.each([
+    ['no --yes and no terminal', [], 81, 'CONFIRMATION_NEEDED'],
+    ['unknown target', ['--to', 'seq-zz', '--yes'], 66, 'CANDIDATE_NOT_FOUND'],
+    ['another leader expected', ['--expect-leader', 'seq-zz', '--yes'], 76, 'EXPECTATION'],
+    ['another epoch expected', ['--expect-epoch', '999', '--yes'], 76, 'EXPECTATION'],
+    ['revoke on a leader that writes', ['--revoke', '--yes'], 81, 'LEADER_ANSWERS'],
+  ])('stepdown: %s → refused, nothing changed', async (_, args, code, error) => {
+    const leader = await lab.waitForLeader();
+    const ran = await seq('stepdown', ...args);
+    expect([ran.code, ran.error?.code, ran.error?.changed]).toEqual([code, error, 'nothing']);
+    expect(await lab.leader()).toBe(leader);
+  });
+
+  test('stepdown: the leader itself as target → refused by name', async () => {
+    const leader = await lab.waitForLeader();
+    const ran = await seq('stepdown', '--to', leader, '--yes');
+    expect([ran.code, ran.error?.code]).toEqual([76, 'CANDIDATE_NOT_READY']);
+    expect(ran.error?.message).toContain(leader);
+  });
+
+  test('stepdown: --dry-run → candidates, nothing sent', async () => {
+    const leader = await lab.waitForLeader();
+    const { code, data } = await seq('stepdown', '--dry-run');
+    expect([code, data]).toMatchObject([0, { from: leader, to: leader === 'seq-a' ? 'seq-b' : 'seq-a', epochTo: null, gapMs: null, dryRun: true, candidates: [{ ready: true, configDrift: false }] }]);
+    expect(await lab.leader()).toBe(leader);
+  });
+
+  test('stepdown: there and back, by name and by default → the successor has committed under a higher epoch, the gap is told', async () => {
+    for (const named of [true, false]) {
+      const from = await lab.waitForLeader();
+      const to = from === 'seq-a' ? 'seq-b' : 'seq-a';
+      await lab.waitFor(`${to} to be ready`, 5000, async () => ((await lab.status(to))?.['ready'] === true ? true : undefined));
+      const { code, data, error } = await seq('stepdown', '--yes', '--reason', 'test', ...(named ? ['--to', to] : []));
+      expect([code, error, data]).toMatchObject([0, null, { from, to, blockTimeMs: 150, dryRun: false }]);
+      expect(Number(data['epochTo'])).toBeGreaterThan(Number(data['epochFrom']));
+      expect(data['gapMs']).toBeLessThan(1000);
+      expect(await lab.waitForLeader()).toBe(to);
+      expect(Number((await lab.status(to))?.['height'])).toBeGreaterThanOrEqual(Number(data['height']));
+    }
+  });
+
+  test('stepdown: the only other sequencer hangs → refused as not ready, and the leader goes on', async () => {
+    const leader = await lab.waitForLeader();
+    const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
+    await lab.pause(other);
+    try {
+      const ran = await lab.waitFor('the silence to be noticed', 6000, async () => {
+        const seen = await seq('stepdown', '--dry-run', '--to', other);
+        return seen.code === 0 ? undefined : seen;
+      });
+      expect(['CANDIDATE_NOT_READY', 'CANDIDATE_NOT_FOUND']).toContain(ran.error?.code);
+      const any = await seq('stepdown', '--yes');
+      expect([any.code, any.error?.code, any.error?.changed]).toEqual([76, 'NO_SUCCESSOR', 'nothing']);
+      expect(await lab.leader()).toBe(leader);
+    } finally {
+      lab.unpause(other);
+    }
+  });
+
+  test('stepdown --revoke: a leader that hangs → its lock is deleted, the other one commits long before the lease would have ended', async () => {
+    const leader = await lab.waitForLeader();
+    const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
+    await lab.waitFor(`${other} to be ready`, 5000, async () => ((await lab.status(other))?.['ready'] === true ? true : undefined));
+    await lab.pause(leader);
+    try {
+      const { code, data, error } = await seq('stepdown', '--revoke', '--expect-leader', leader, '--yes', '--reason', 'it hangs');
+      expect([code, error, data]).toMatchObject([0, null, { from: leader, to: other }]);
+    } finally {
+      lab.unpause(leader);
+    }
+    await lab.waitForHeight(leader, Number((await lab.status(other))?.['height']));
+    expect(await lab.waitForLeader()).toBe(other);
+  });
+});
