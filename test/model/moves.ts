@@ -320,7 +320,6 @@ export class Next {
   deliver(p: number, n: number, out: Outstanding, reply: NodeReply<unknown>): void {
     const m = this.tenure(p);
     m.out[n] = null;
-    if (this.cfg.blind && reply.outcome === 'accepted' && m.t.phase !== 'promoting') reply = { ...reply, incarnation: m.t.nodes[n]!.incarnation };
     if (out.kind === 'read') this.step(p, { type: 'read', now: 0, node: n, id: out.id, reply: reply as never });
     else if (out.kind === 'backfill') {
       const { block } = out.call as Extract<NodeCall, { script: 'write_block' | 'backfill' }>;

@@ -59,13 +59,11 @@ export interface ModelConfig {
   heldReplies: boolean;
   mutant: Mutant;
   twist: Twist;
-  /** Tenures do not notice that a node bears another incarnation than the one they claimed. */
-  blind: boolean;
 }
 
 export const BASE: ModelConfig = {
   name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, expiries: 0, strays: Infinity, giveUps: Infinity,
-  staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '', blind: false,
+  staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '',
 };
 
 export interface StoredBlock extends Block {
