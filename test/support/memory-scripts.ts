@@ -496,8 +496,9 @@ function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;
   const foreign = wrongCluster(s, identity, nodeId) !== null;
+  // Field by field: spreads here cost the simulator a tenth of its time.
   return {
-    ...(record === null ? { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' } : headFacts(record)),
+    head: record?.head ?? 0, headEpoch: record?.headEpoch ?? 0, headHash: record?.headHash ?? '', floor: record?.floor ?? 0, floorHash: record?.floorHash ?? '',
     admission: foreign ? 'foreign' : memoryOf(s),
     admissionWhy: '',
     cluster: record?.cluster ?? '',
@@ -513,7 +514,8 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     hold: s.hold === null ? null : { by: s.hold.by, reason: s.hold.reason, pttlMs: pttl(s.hold.expiresAtMs, now) },
     handover: s.handover === null ? null : { to: s.handover.to, pttlMs: pttl(s.handover.expiresAtMs, now) },
     request: s.request === null ? null : { ...s.request.request },
-    sequencers: s.sequencers.map((one) => ({ ...one.presence, pttlMs: pttl(one.expiresAtMs, now) })),
+    sequencers: s.sequencers.map(({ presence: { id, role, height, version, url, pid, configDigest, extra }, expiresAtMs }) => (
+      { id, role, height, version, url, pid, configDigest, pttlMs: pttl(expiresAtMs, now), extra })),
     timeMs: Math.floor(now),
     info: {},
   };
