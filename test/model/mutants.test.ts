@@ -140,11 +140,11 @@ ${returns}
 describe('mutants', () => {
   it.each(FOUND)('model: $rule → found', ({ rule, cfg, finds, liveness = false }) => {
     const config = { ...BASE, name: rule, ...cfg };
-    const { finding } = walk(config, { runs: 60_000, ms: 50_000, expect: finds, liveness });
+    const { finding } = walk(config, { runs: 60_000, ms: 110_000, expect: finds, liveness });
     expect(finding, 'the mutant was not found').not.toBeNull();
     const shortest = minimised(config, finding!);
     expect(narrate(config, shortest)).toMatch(finds.source.startsWith('^') ? new RegExp(finds.source.replaceAll('^', '')) : finds);
-  }, 60_000);
+  }, 120_000);
 
   it('model: a node re-admitted without re-confirming the lead → fork; with the proof, the same path forks nothing', () => {
     const config: ModelConfig = { ...BASE, name: 'unconfirmed admission', heights: 2, wipes: 1, twist: 'unconfirmed-admission' };
@@ -173,6 +173,6 @@ describe('mutants', () => {
 
   it('model: the owner check dropped alone, no wipes → holds (epochs and claimants carry it)', () => {
     const config = { ...BASE, name: 'no owner check', strays: 2, giveUps: 2, mutant: { noOwnerCheck: true } };
-    expect(explore(config, { states: 60_000, expect: /^I\d/ }).finding).toBeNull();
-  }, 60_000);
+    expect(explore(config, { states: 30_000, expect: /^I\d/ }).finding).toBeNull();
+  }, 120_000);
 });
