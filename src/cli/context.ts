@@ -304,18 +304,16 @@ async function closeAll(nodes: NodePort[]): Promise<void> {
   await Promise.allSettled(nodes.map((node) => node.close()));
 }
 
-/** Configured id, else the id in the admission record, else n1…nN in order; never the same one twice. */
+/** Configured id, else the id in the admission record, else the first free of n1…nN from its own place on; never the same one twice. */
 export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<Pick<NodeView, 'node'>>[]): string[] {
-  const taken = new Set(nodes.flatMap((node) => node.id === null ? [] : [node.id]));
-  return nodes.map((node, at) => {
-    if (node.id !== null) return node.id;
-    const reply = replies[at];
-    const recorded = reply?.outcome === 'accepted' ? reply.value.node : '';
-    let id = recorded !== '' && !taken.has(recorded) ? recorded : `n${at + 1}`;
-    for (let more = nodes.length + 1; taken.has(id); more += 1) id = `n${more}`;
-    taken.add(id);
-    return id;
+  const names: (string | null)[] = nodes.map(({ id }) => id);
+  const take = (at: number, id: string): void => { if (names[at] === null && id !== '' && !names.includes(id)) names[at] = id; };
+  // What the records say first: a silent node must not be given the name of one that answers.
+  replies.forEach((reply, at) => take(at, reply.outcome === 'accepted' ? reply.value.node : ''));
+  nodes.forEach((_, at) => {
+    for (let step = 0; names[at] === null; step += 1) take(at, `n${step < nodes.length ? ((at + step) % nodes.length) + 1 : step + 1}`);
   });
+  return names as string[];
 }
 
 /** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */

@@ -125,12 +125,19 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
     });
   }
   refuseUnfit(seen);
-  const foreign = seen.find(({ view }) => view.cluster !== '' && family(view.cluster) !== family(cluster.identity.cluster));
-  if (foreign) {
-    throw new SeqError({
-      code: 'WRONG_CLUSTER', exit: EXIT.precondition, message: `${foreign.port.id} (${foreign.port.url}) belongs to cluster ${foreign.view.cluster}, the others to ${cluster.identity.cluster}`,
-      why: 'a node of another cluster has promised nothing to this one', changed: 'nothing', next: ['name the right nodes', `seq status --node ${foreign.port.url}`],
-    });
+  // An identity found by a round that few nodes answered is no ground to refuse anybody: asked again.
+  if (cluster.identity.cluster === '' && seen.some(({ view }) => view.cluster !== '')) return false;
+  for (const { port, view } of seen) {
+    if (view.cluster === '') continue;
+    if (family(view.cluster) !== family(cluster.identity.cluster)) {
+      throw notThisNode(`${port.id} (${port.url}) belongs to cluster ${view.cluster}, the others to ${cluster.identity.cluster}`, port.url, 'a node of another cluster has promised nothing to this one');
+    }
+    if (view.node === port.id || view.node === '') continue;
+    if (cluster.settings.nodes[cluster.nodes.indexOf(port)]?.id === null) { // named by a guess while it was silent, unless another shows the same record
+      log.line('warn', `asking again: ${port.url} is called ${port.id} here, and its record says ${view.node}`, {}, port.url);
+      return false;
+    }
+    throw notThisNode(`${port.url} is called ${port.id} here, but its own record says ${view.node}`, port.url, 'an id stands for one memory: under another name its promises would count for another node');
   }
   const silent = replies.filter(({ reply }) => reply.outcome !== 'accepted').map(({ node, reply }) => `${node.id}: ${reply.outcome === 'unknown' ? `no answer at ${reply.step} (${reply.cause})` : reply.outcome === 'refused' ? reply.reason : ''}`);
   if (seen.length < quorumOf(cluster.nodes.length)) {
@@ -162,9 +169,15 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
   return true;
 }
 
+function notThisNode(message: string, url: string, why: string): SeqError {
+  return new SeqError({ code: 'WRONG_CLUSTER', exit: EXIT.precondition, message, why, changed: 'nothing', next: ['name the right nodes', `seq status --node ${url}`] });
+}
+
+/** Only when all of it is new (docs/PROTOCOL.md section 8): nodes that are empty beside a chain that is not have lost it. */
 async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqLog): Promise<void> {
   const name = cluster.identity.cluster || `${systemRandom.hex(8)}.1`;
   await cluster.close();
+  await refuseOldChain(settings, name.slice(0, name.lastIndexOf('.')), cluster.identity.lane);
   const { openNode } = await import('./context.js');
   const nodes = await Promise.all(cluster.addresses.map((address) => openNode(address, { cluster: name, lane: cluster.identity.lane })));
   try {
@@ -172,6 +185,30 @@ async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqL
     log.line('info', `made cluster ${result.cluster} of ${result.nodes.length} empty nodes`, { cluster: result.cluster });
   } finally {
     await Promise.allSettled(nodes.map((node) => node.close()));
+  }
+}
+
+async function refuseOldChain(settings: RunSettings, clusterId: string, lane: string): Promise<void> {
+  const refuse = (where: string) => new SeqError({
+    code: 'ALREADY_INITIALISED', exit: EXIT.precondition, message: `the nodes are empty, but ${where}`,
+    why: 'the nodes of a cluster that has a chain have lost their memory: a new cluster on them would be another chain', changed: 'nothing',
+    next: ['seq cluster recover --dry-run', 'or start with an empty store, without that peer, when the old chain is not wanted any more'],
+  });
+  const dir = settings.storeDir(clusterId, lane);
+  const [{ openStoreReader }, { askStatus }] = await Promise.all([import('../core/store/lmdb-reader.js'), import('../core/engine/sequencer-client.js')]);
+  let reader: ReturnType<typeof openStoreReader> | undefined;
+  try {
+    reader = openStoreReader(dir);
+    const { height } = reader.head();
+    if (height > 0) throw refuse(`the store ${dir} holds ${height} blocks of cluster ${reader.cluster}`);
+  } catch (error) {
+    if (!(error instanceof SeqError && error.code === 'STORE_NOT_FOUND')) throw error;
+  } finally {
+    await reader?.close();
+  }
+  const access = settings.token === undefined ? {} : { token: settings.token };
+  for (const answer of await Promise.all(settings.peers.map((url) => askStatus(url, access, RETRY_MS)))) {
+    if (answer.answered && answer.status.height > 0) throw refuse(`the peer ${answer.url} holds ${answer.status.height} blocks of cluster ${answer.status.cluster}`);
   }
 }
 

@@ -67,7 +67,8 @@ describe('discovery', () => {
     ['none recorded', [null, null], [seen('', ''), silent], ['n1', 'n2']],
     ['two claim one id', [null, null], [seen('a', 'c.1'), seen('a', 'c.1')], ['a', 'n2']],
     ['a configured id wins', ['x', null], [seen('a', 'c.1'), seen('x', 'c.1')], ['x', 'n2']],
-    ['n2 is taken by the first', [null, null], [seen('n2', 'c.1'), silent], ['n2', 'n3']],
+    ['n2 is taken by the first', [null, null], [seen('n2', 'c.1'), silent], ['n2', 'n1']],
+    ['another order, the first is silent', [null, null, null], [silent, seen('n1', 'c.1'), seen('n3', 'c.1')], ['n2', 'n1', 'n3']],
   ])('ids: %s', (_, ids, replies, expected) => expect(nameNodes(ids.map((id) => ({ id })), replies)).toEqual(expected));
 
   test.each([
