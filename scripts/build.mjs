@@ -11,7 +11,7 @@ const bundleOnly = process.argv.includes('--bundle-only');
 const manifestPath = join(root, 'oclif.manifest.json');
 
 // Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a package.
-const bundled = ['@oclif/core', 'ioredis', 'table', 'yaml', 'zod'];
+const bundled = ['@oclif/core', 'ioredis', 'table', 'yaml', 'zod', 'string-width']; // string-width: two versions are in use, each by its own importer
 const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const external = Object.keys(dependencies).filter((name) => !bundled.includes(name)).flatMap((name) => [name, `${name}/*`]);
 
