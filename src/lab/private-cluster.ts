@@ -176,8 +176,14 @@ export class PrivateCluster {
   /** Killed, data removed, started empty. */
   async wipe(name: string): Promise<void> {
     await this.kill(name);
-    rmSync(this.dataDirectory(name), { recursive: true, force: true });
+    this.removeData(name);
     await this.startProcess(name);
+  }
+
+  /** Of a process that is dead. */
+  removeData(name: string): void {
+    if (this.state(name) !== 'dead') throw new Error(`${name} is ${this.state(name)}: its data is in use`);
+    rmSync(this.dataDirectory(name), { recursive: true, force: true });
   }
 
   /** The proxy between them; the cluster must have been started with `proxies`. */

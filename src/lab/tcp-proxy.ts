@@ -16,6 +16,8 @@ export interface DirectionFault {
 interface Link {
   client: Socket;
   server: Socket;
+  /** Swallows everything for good, whatever the proxy does otherwise. */
+  silent: boolean;
 }
 
 export interface TcpProxy {
@@ -32,6 +34,8 @@ export interface TcpProxy {
   blackHole(): void;
   /** The server hears everything, its replies are lost. */
   dropReplies(): void;
+  /** Connections open now go silent for good, without a reset; new ones work. Returns how many. */
+  halfOpen(): number;
   /** Both directions as they should be; new connections welcome. What was swallowed stays lost. */
   heal(): void;
   /** Ends every open connection with a reset. */
@@ -61,13 +65,13 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
       client.once('close', () => lonely.delete(client));
       return;
     }
-    const link: Link = { client, server: connect({ host: '127.0.0.1', port: target, noDelay: true }) };
+    const link: Link = { client, server: connect({ host: '127.0.0.1', port: target, noDelay: true }), silent: false };
     links.add(link);
     link.server.on('error', () => end(link));
     client.once('close', () => end(link));
     link.server.once('close', () => end(link));
-    pass('up', client, link.server);
-    pass('down', link.server, client);
+    pass('up', link, client, link.server);
+    pass('down', link, link.server, client);
   });
 
   function end(link: Link): void {
@@ -76,14 +80,14 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
     for (const socket of [link.client, link.server]) if (!socket.destroyed) socket.resetAndDestroy();
   }
 
-  function pass(direction: Direction, from: Socket, to: Socket): void {
+  function pass(direction: Direction, link: Link, from: Socket, to: Socket): void {
     let queue: Promise<void> = Promise.resolve();
     from.on('data', (chunk: Buffer) => {
       const { delayMs = 0, drop = false, garbage = false } = faults[direction];
-      if (drop) return;
+      if (drop || link.silent) return;
       const bytes = garbage ? noise(chunk.length) : chunk;
       const send = (): void => {
-        if (to.destroyed || faults[direction].drop === true) return;
+        if (to.destroyed || link.silent || faults[direction].drop === true) return;
         passed[direction] += bytes.length;
         if (!to.write(bytes)) {
           from.pause();
@@ -121,6 +125,10 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
     },
     dropReplies: () => {
       faults.down = { drop: true };
+    },
+    halfOpen: () => {
+      for (const link of links) link.silent = true;
+      return links.size;
     },
     heal: () => {
       faults.up = {};

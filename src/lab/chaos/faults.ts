@@ -1,0 +1,366 @@
+// The ways to break a cluster of real processes, one by one: what each does, to whom, for how long, and how it is healed.
+// A fault takes its target exclusively (two at once on one process would undo each other); different targets fail at the same time.
+import { readdirSync, statfsSync, statSync, truncateSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { PrivateCluster } from '../private-cluster.js';
+import type { TcpProxy } from '../tcp-proxy.js';
+import type { Client } from './clients.js';
+import { openControl } from './control.js';
+import type { Dice } from './dice.js';
+import type { Memory } from './memory.js';
+import type { SmallDisk } from './small-disk.js';
+
+export interface Setting {
+  cluster: PrivateCluster;
+  memory: Memory;
+  ttlMs: number;
+  nodeTimeoutMs: number;
+  /** Who leads as far as it is known. */
+  leader(): string | null;
+  big: Client;
+  /** The sequencer whose store lies on a small file system of its own; null where that is not possible. */
+  disk: SmallDisk | null;
+}
+
+/** A fault that stands. `heal` ends it; it is called once, in any case, also when the time has not come yet. */
+export interface Standing {
+  what: string;
+  holdMs: number;
+  heal(): Promise<void>;
+}
+
+export interface Fault {
+  name: string;
+  /** One line for the help. */
+  help: string;
+  /** Target and place that it takes exclusively, or why it cannot be done now. */
+  aim(setting: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string };
+  begin(setting: Setting, target: string, dice: Dice): Promise<Standing>;
+}
+
+const MIB = 1024 * 1024;
+const FLOOD = 200;
+
+export const FAULTS: readonly Fault[] = [
+  {
+    name: 'kill-sequencer', help: 'SIGKILL of a sequencer, started again after up to three leases',
+    aim: aSequencer,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      await cluster.kill(target, 'SIGKILL');
+      return { what: `kill -9 ${target}`, holdMs: dice.between(0, 3 * ttlMs), heal: () => revive(cluster, target) };
+    },
+  },
+  {
+    name: 'term-sequencer', help: 'SIGTERM of a sequencer, started again',
+    aim: aSequencer,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      await cluster.kill(target, 'SIGTERM', 20_000);
+      return { what: `SIGTERM ${target}`, holdMs: dice.between(0, 2 * ttlMs), heal: () => revive(cluster, target) };
+    },
+  },
+  {
+    name: 'pause-sequencer', help: 'SIGSTOP of a sequencer, mostly beyond its lease, then SIGCONT',
+    aim: aSequencer,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const holdMs = ttlMs * dice.between(0.3, 4);
+      await cluster.pause(target);
+      return { what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cluster.unpause(target) };
+    },
+  },
+  {
+    name: 'kill-node', help: 'SIGKILL of a Redis server, started again with its data',
+    aim: aNodeThatMayForget,
+    begin: async ({ cluster, memory, ttlMs }, target, dice) => {
+      await endNode(cluster, memory, target);
+      return { what: `kill -9 ${target}, its data kept`, holdMs: dice.between(0, 4 * ttlMs), heal: () => revive(cluster, target) };
+    },
+  },
+  {
+    name: 'truncate-node', help: 'SIGKILL of a Redis server, started again with the end of its append-only file cut off',
+    aim: aNodeThatMayForget,
+    begin: async ({ cluster, memory, ttlMs }, target, dice) => {
+      await endNode(cluster, memory, target);
+      const cut = truncateAppendOnly(cluster.dataDirectory(target), dice);
+      return { what: `kill -9 ${target}, ${cut}`, holdMs: dice.between(0, 4 * ttlMs), heal: () => revive(cluster, target) };
+    },
+  },
+  {
+    name: 'wipe-node', help: 'SIGKILL of a Redis server, started again without its data',
+    aim: aNodeThatMayForget,
+    begin: async ({ cluster, memory, ttlMs }, target, dice) => {
+      await endNode(cluster, memory, target);
+      cluster.removeData(target);
+      return { what: `kill -9 ${target}, its data removed`, holdMs: dice.between(0, 4 * ttlMs), heal: () => revive(cluster, target) };
+    },
+  },
+  {
+    name: 'pause-node', help: 'SIGSTOP of a Redis server, then SIGCONT: late answers and late writes',
+    aim: aNode,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const holdMs = ttlMs * dice.between(0.1, 6);
+      await cluster.pause(target);
+      return { what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cluster.unpause(target) };
+    },
+  },
+  {
+    name: 'fsync-stall', help: 'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that stalls under fsync stops it',
+    aim: aNode,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const { port } = { port: cluster.port(target) };
+      await command(port, 'CONFIG', 'SET', 'appendfsync', 'always');
+      const bursts = dice.int(3, 10);
+      let healed = false;
+      const stalling = (async () => {
+        for (let burst = 0; burst < bursts && !healed; burst++) {
+          await cluster.pause(target);
+          await sleep(ttlMs * dice.between(0.05, 0.6));
+          cluster.unpause(target);
+          await sleep(dice.between(10, 150));
+        }
+      })();
+      return {
+        what: `fsync stalls on ${target}: ${bursts} bursts`, holdMs: bursts * ttlMs * 0.4,
+        heal: async () => {
+          healed = true;
+          await stalling.finally(() => cluster.unpause(target));
+          await command(port, 'CONFIG', 'SET', 'appendfsync', 'everysec');
+        },
+      };
+    },
+  },
+  {
+    name: 'clock-jump', help: 'what a jump of its clock does to a Redis server: every key with a TTL expires at once, or lives ten leases longer',
+    aim: aNode,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const forward = dice.chance(0.7);
+      const keys = await jump(cluster.port(target), forward ? null : 10 * ttlMs);
+      return { what: `clock of ${target} jumps ${forward ? 'forward' : 'back'}: ${keys} TTL keys ${forward ? 'expire' : `live ${10 * ttlMs} ms longer`}`, holdMs: 0, heal: async () => undefined };
+    },
+  },
+  {
+    name: 'cut', help: 'open connections between sequencers and nodes reset',
+    aim: aPlace,
+    begin: async ({ cluster }, target) => {
+      const proxies = proxiesAt(cluster, target);
+      const open = proxies.reduce((sum, proxy) => sum + proxy.open, 0);
+      for (const proxy of proxies) proxy.cut();
+      return { what: `${open} connections of ${target} cut`, holdMs: 0, heal: async () => undefined };
+    },
+  },
+  {
+    name: 'partition', help: 'connections swallow everything, or one direction of it, open ones and new ones alike',
+    aim: aPlace,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const proxies = proxiesAt(cluster, target);
+      const which = dice.pick(['both directions', 'requests', 'replies']);
+      const holdMs = ttlMs * dice.between(0.2, 5);
+      for (const proxy of proxies) {
+        if (which !== 'replies') proxy.set('up', { drop: true });
+        if (which !== 'requests') proxy.set('down', { drop: true });
+      }
+      return { what: `${target} partitioned (${which}) for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cleanEnd(proxies) };
+    },
+  },
+  {
+    name: 'refuse', help: 'connections reset, new ones refused',
+    aim: aPlace,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const proxies = proxiesAt(cluster, target);
+      const holdMs = ttlMs * dice.between(0.2, 4);
+      for (const proxy of proxies) {
+        proxy.onConnect(dice.chance(0.5) ? 'refuse' : 'silent');
+        proxy.cut();
+      }
+      return { what: `${target} refuses connections for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cleanEnd(proxies) };
+    },
+  },
+  {
+    name: 'delay', help: 'one or both directions delayed by up to twice the node timeout',
+    aim: aPlace,
+    begin: async ({ cluster, ttlMs, nodeTimeoutMs }, target, dice) => {
+      const proxies = proxiesAt(cluster, target);
+      const up = dice.chance(0.7) ? dice.int(1, 2 * nodeTimeoutMs) : 0;
+      const down = up === 0 || dice.chance(0.5) ? dice.int(1, 2 * nodeTimeoutMs) : 0;
+      const holdMs = ttlMs * dice.between(0.5, 6);
+      for (const proxy of proxies) {
+        proxy.set('up', { delayMs: up });
+        proxy.set('down', { delayMs: down });
+      }
+      // Not cut: what was delayed arrives, late and in order.
+      return { what: `${target} delayed by ${up} ms up, ${down} ms down for ${Math.round(holdMs)} ms`, holdMs, heal: async () => proxies.forEach((proxy) => proxy.heal()) };
+    },
+  },
+  {
+    name: 'lost-reply', help: 'nodes run what they are asked and the replies are lost, then the connection ends',
+    aim: aPlace,
+    begin: async ({ cluster, nodeTimeoutMs }, target, dice) => {
+      const proxies = proxiesAt(cluster, target);
+      for (const proxy of proxies) proxy.dropReplies();
+      return { what: `replies to ${target} lost`, holdMs: dice.between(10, 2 * nodeTimeoutMs), heal: async () => cleanEnd(proxies) };
+    },
+  },
+  {
+    name: 'half-open', help: 'open connections go silent for good without a reset; new ones work',
+    aim: aPlace,
+    begin: async ({ cluster }, target) => {
+      const count = proxiesAt(cluster, target).reduce((sum, proxy) => sum + proxy.halfOpen(), 0);
+      return { what: `${count} connections of ${target} half-open`, holdMs: 0, heal: async () => undefined };
+    },
+  },
+  {
+    name: 'flood', help: `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that many; its links cut`,
+    aim: aNode,
+    begin: async ({ cluster, ttlMs }, target, dice) => {
+      const port = cluster.port(target);
+      const control = await openControl(port);
+      const room = Number(/connected_clients:(\d+)/.exec(String(await control.send('INFO', 'clients')))?.[1] ?? 20);
+      await control.send('CONFIG', 'SET', 'maxclients', room + FLOOD / 2);
+      const sockets: Socket[] = Array.from({ length: FLOOD }, () => {
+        const socket = connect({ host: '127.0.0.1', port });
+        socket.on('error', () => socket.destroy());
+        socket.on('connect', () => socket.write('PING\r\n'));
+        socket.resume();
+        return socket;
+      });
+      await sleep(30);
+      for (const proxy of proxiesAt(cluster, target)) proxy.cut();
+      return {
+        what: `${FLOOD} connections flood ${target}`, holdMs: ttlMs * dice.between(0.5, 4),
+        heal: async () => {
+          for (const socket of sockets) socket.destroy();
+          await control.send('CONFIG', 'SET', 'maxclients', 10_000).finally(() => control.close());
+        },
+      };
+    },
+  },
+  {
+    name: 'big-blocks', help: 'items of 1 to 4 MiB submitted',
+    aim: () => ({ target: 'big', locks: ['big'] }),
+    begin: async ({ big }, _target, dice) => {
+      const sizes = Array.from({ length: dice.int(1, 3) }, () => dice.int(MIB, 4 * MIB - 1024));
+      big.sendBig(sizes);
+      return { what: `items of ${sizes.map((size) => `${(size / MIB).toFixed(1)} MiB`).join(', ')} submitted`, holdMs: 0, heal: async () => undefined };
+    },
+  },
+  {
+    name: 'full-disk', help: 'the file system of one sequencer\'s store is full (root only: a small tmpfs)',
+    aim: ({ disk }) => (disk === null ? { skip: 'no small file system could be mounted' } : { target: disk.owner, locks: [disk.owner] }),
+    begin: async ({ cluster, disk, ttlMs }, target, dice) => {
+      if (disk === null) throw new Error('there is no small disk');
+      const { bavail, bsize } = statfsSync(disk.path);
+      disk.fill();
+      return {
+        what: `the disk of ${target} is full (${Math.round((bavail * bsize) / MIB)} MiB were free)`, holdMs: ttlMs * dice.between(1, 5),
+        heal: async () => {
+          disk.empty();
+          // A sequencer that cannot keep what was committed ends: that is the right thing, and here the only allowed reason.
+          await revive(cluster, target);
+        },
+      };
+    },
+  },
+];
+
+/** Ends a fault of the kind that swallows bytes: no connection that lost some may live on, as none does over TCP. */
+function cleanEnd(proxies: readonly TcpProxy[]): void {
+  for (const proxy of proxies) {
+    proxy.cut();
+    proxy.heal();
+  }
+}
+
+function aSequencer({ cluster, leader }: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string } {
+  const up = cluster.sequencers.map(({ name }) => name).filter((name) => cluster.state(name) === 'running');
+  const leads = leader();
+  const chosen = dice.pick(cluster.sequencers).name;
+  const target = dice.chance(0.5) && leads !== null && up.includes(leads) ? leads : chosen;
+  return up.includes(target) ? { target, locks: [target] } : { skip: `${target} is not running` };
+}
+
+function aNode({ cluster }: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string } {
+  const target = dice.pick(cluster.nodes).name;
+  return cluster.state(target) === 'running' ? { target, locks: [target] } : { skip: `${target} is not running` };
+}
+
+function aNodeThatMayForget(setting: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string } {
+  const aimed = aNode(setting, dice);
+  if ('skip' in aimed || setting.memory.mayLose(aimed.target)) return aimed;
+  return { skip: `a quorum must keep its memory; without: ${setting.memory.without.join(', ')}` };
+}
+
+/** A link, all links of a sequencer, or all links of a node. */
+function aPlace({ cluster, leader }: Setting, dice: Dice): { target: string; locks: string[] } {
+  const leads = leader();
+  const sequencer = dice.chance(0.5) && leads !== null ? leads : dice.pick(cluster.sequencers).name;
+  const node = dice.pick(cluster.nodes).name;
+  const kind = dice.pick(['link', 'link', 'sequencer', 'node']);
+  const links = cluster.sequencers.flatMap(({ name }) => cluster.nodes.map((other) => `${name}/${other.name}`));
+  const target = kind === 'link' ? `${sequencer}/${node}` : kind === 'sequencer' ? `${sequencer}/*` : `*/${node}`;
+  return { target, locks: links.filter((link) => matches(target, link)) };
+}
+
+function matches(target: string, link: string): boolean {
+  const [sequencer, node] = target.split('/');
+  const [a, b] = link.split('/');
+  return (sequencer === '*' || sequencer === a) && (node === '*' || node === undefined || node === b);
+}
+
+/** Proxies of a place; a bare node name stands for all links to it. */
+function proxiesAt(cluster: PrivateCluster, target: string): TcpProxy[] {
+  const place = target.includes('/') ? target : `*/${target}`;
+  return cluster.sequencers.flatMap(({ name }) => cluster.nodes.filter((node) => matches(place, `${name}/${node.name}`)).map((node) => cluster.proxy(name, node.name)));
+}
+
+async function endNode(cluster: PrivateCluster, memory: Memory, target: string): Promise<void> {
+  const gone = memory.lose(target);
+  await cluster.kill(target, 'SIGKILL');
+  gone();
+}
+
+async function revive(cluster: PrivateCluster, target: string): Promise<void> {
+  if (cluster.state(target) === 'dead') await cluster.startProcess(target, { wait: cluster.nodes.some(({ name }) => name === target) });
+}
+
+/** Cuts up to half of what was appended last: the server has lost the end of its memory and does not know. */
+function truncateAppendOnly(directory: string, dice: Dice): string {
+  const folder = join(directory, 'appendonlydir');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.incr.aof')).map((name) => join(folder, name));
+  const last = files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1);
+  if (last === undefined) return 'no append-only file to cut';
+  const { size } = statSync(last);
+  const cut = Math.min(size, dice.chance(0.5) ? dice.int(1, 4096) : Math.floor(size * dice.between(0.01, 0.5)));
+  truncateSync(last, size - cut);
+  return `the last ${cut} of ${size} bytes of its append-only file cut off`;
+}
+
+/** Sets every TTL key of the server to expire at once, or moves its expiry by `laterMs`. Returns how many there were. */
+async function jump(port: number, laterMs: number | null): Promise<number> {
+  const control = await openControl(port);
+  try {
+    let cursor = '0';
+    let count = 0;
+    do {
+      const [next, keys] = (await control.send('SCAN', cursor, 'MATCH', 'seq:*', 'COUNT', 1000)) as [string, string[]];
+      cursor = next;
+      for (const key of keys) {
+        const left = Number(await control.send('PTTL', key));
+        if (left < 0) continue;
+        count++;
+        await control.send('PEXPIRE', key, laterMs === null ? 1 : left + laterMs);
+      }
+    } while (cursor !== '0');
+    return count;
+  } finally {
+    control.close();
+  }
+}
+
+async function command(port: number, ...words: string[]): Promise<void> {
+  const control = await openControl(port);
+  await control.send(...words).finally(() => control.close());
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
