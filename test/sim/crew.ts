@@ -108,7 +108,7 @@ export class Reader {
     const { sequencer } = process;
     const stop = new AbortController();
     clock.after(this.dice.between(300, 3000), () => {
-      stop.abort();
+      stop.abort('another sequencer');
       this.turn();
     });
     if (!sequencer) return;

@@ -123,7 +123,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       }
       return;
     case 'restart': {
-      if (node!.down) return;
+      if (node!.down || !spared(world, node!)) return;
       node!.down = true;
       node!.waiting.length = 0;
       let back = false;
@@ -138,10 +138,19 @@ export function startFault(world: Faulty, fault: Fault): void {
       });
     }
     case 'wipe':
+      if (!spared(world, node!)) return;
       node!.memory++;
       node!.server.wipe();
       return;
   }
+}
+
+/** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone. */
+function spared(world: Faulty, node: SimNode): boolean {
+  const intact = world.nodes.filter((one) => one !== node && !one.down && one.server.state.record?.pending === '' && one.server.state.record.run === one.server.state.runId);
+  const enough = intact.length >= world.wire.history.quorum;
+  if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
+  return enough;
 }
 
 function operator(world: Faulty, node: SimNode, call: NodeCall): void {

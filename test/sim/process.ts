@@ -114,7 +114,7 @@ export class SimProcess {
     const sequencer = new Sequencer({
       id: plan.id, nodes: this.links.map((link) => new SimPort(wire, link, life)), identity: IDENTITY, store, inbox, clock, timing, limits,
       random: new Dice(this.seed, `${plan.id}/${this.lives++}`), producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
-      maxItemsBytes: largestItem(limits.maxBlockBytes), eager: plan.eager, priority: plan.priority, version: 'sim', url: `http://${plan.id}`, pid: 1,
+      maxItemsBytes: largestItem(limits.maxBlockBytes), eager: plan.eager, priority: plan.priority, readmit: true, version: 'sim', url: `http://${plan.id}`, pid: 1,
       configDigest: 'd', extra: {}, peers: [], catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
       emit: (event) => {
         if (life.alive && HISTORY_EVENTS.has(event.type)) wire.history.entries.push({ is: 'event', t: wire.clock.now(), who: plan.id, event });

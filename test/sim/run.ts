@@ -1,4 +1,4 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory] [--narrate|--narrate=all] [--keep-going]
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory] [--narrate|--narrate=all] [--keep-going] [--coverage]
 // Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
@@ -35,6 +35,8 @@ let failing = 0;
 let saidAt = startedAt;
 let slowest = 0;
 const kinds = new Map<string, number>();
+/** How often what happened: whether the faults reach the branches that matter. */
+const covered = new Map<string, number>();
 let stop = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { stop = true; });
 for (let seed = first; ran < seeds && !stop; seed++) {
@@ -49,6 +51,13 @@ for (let seed = first; ran < seeds && !stop; seed++) {
   ran++;
   simulatedMs += result.simulatedMs;
   if (result.history.convergedAt !== null) slowest = Math.max(slowest, result.history.convergedAt - result.history.healedAt);
+  if (args.has('coverage')) {
+    for (const entry of result.history.entries) {
+      const what = entry.is === 'op' ? `${entry.script} ${entry.outcome}` : entry.is === 'answer' ? `answer ${entry.outcome}`
+        : entry.is === 'event' ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}` : entry.is;
+      covered.set(what, (covered.get(what) ?? 0) + 1);
+    }
+  }
   const found = check(result.history);
   anomalies += found.length;
   if (narrated) for (const line of narrate(result.history, { all: narrated === 'all' })) say(line);
@@ -69,6 +78,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
   break;
 }
 const wall = (performance.now() - startedAt) / 1000;
+for (const [what, count] of [...covered].sort()) say(`  ${what}: ${count}`);
 for (const [kind, count] of kinds) say(`  ${kind}: ${count} seeds`);
 say(`${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second; slowest healing ${Math.round(slowest)} ms`);
 process.exitCode = anomalies === 0 ? 0 : 1;

@@ -94,7 +94,7 @@ export class SimPort implements NodePort {
   }
 
   backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
-    const { owner, epoch, ttlMs, mode, blocks } = batch;
+    const { owner, epoch, ttlMs, mode, blocks, nonce } = batch;
     const { clock, dice } = this.wire;
     const replies: WriteReply[] = [];
     const whole = this.ask<'done'>(limitMs, (answer) => {
@@ -103,7 +103,10 @@ export class SimPort implements NodePort {
       const go = (): void => {
         while (next < blocks.length) {
           const { block, entryEpoch } = blocks[next]!;
-          replies[next] = runOn(this.wire, this.link.node, { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }, false) as WriteReply;
+          const call: NodeCall = nonce === undefined
+            ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
+            : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
+          replies[next] = runOn(this.wire, this.link.node, call, false) as WriteReply;
           next++;
           if (next < blocks.length && dice.chance(0.2)) return void clock.after(dice.between(0, 1), () => this.link.node.run(go), true);
         }
