@@ -2,7 +2,7 @@
 // The exhaustive model, the simulator and the contract suite run it; the contract suite holds it equal to real Redis.
 // Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before the last check.
 import {
-  sequencerOf,
+  recoveryExpectation, sequencerOf,
   type AdmissionState, type Block, type CallResult, type EntriesRead, type Epoch, type Expectation, type Hash, type HeadFacts, type Height,
   type NodeCall, type NodeReply, type NodeView, type Owner, type RefusalDetail, type RefusalReason, type Refused, type ReplyTo,
 } from '../../src/core/protocol/words.js';
@@ -54,6 +54,7 @@ function run(s: MemoryNodeState, call: NodeCall, identity: MemoryIdentity, nodeI
   const bad = badArgument(call);
   if (bad !== null) return bad;
   if (call.script === 'inspect') return accepted(s, viewOf(s, identity, nodeId, now));
+  if (call.script === 'recover_node') return recoverNode(s, call, identity, nodeId);
   const foreign = wrongCluster(s, identity, nodeId);
   if (foreign !== null) return foreign;
   switch (call.script) {
@@ -385,6 +386,35 @@ function beginAdmission(
     claimant: record?.claimant ?? '',
     head: call.floor, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash,
     pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
+  };
+  return accepted(s, {});
+}
+
+function recoverNode(s: MemoryNodeState, call: Call<'recover_node'>, identity: MemoryIdentity, nodeId: string): Reply<'recover_node'> {
+  const { record } = s;
+  const { facts, nonce } = call;
+  if (record !== null) {
+    const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
+    if (family(record.cluster) !== family(identity.cluster)) return refused('WRONG_CLUSTER', { why: 'cluster', actual: record.cluster });
+    if (record.node !== nodeId) return refused('WRONG_CLUSTER', { why: 'node', actual: record.node });
+    if (record.incarnation === nonce || record.pending === nonce || record.usedNonces.includes(nonce)) return refused('STALE_NONCE', { actual: record.pending });
+  }
+  const actual = recoveryExpectation({
+    runId: s.runId, cluster: record?.cluster ?? '', incarnation: record?.incarnation ?? '', pending: record?.pending ?? '', epoch: s.epoch ?? 0,
+    head: record?.head ?? 0, headEpoch: record?.headEpoch ?? 0, headHash: record?.headHash ?? '', length: s.entries.length,
+  });
+  if (actual !== call.expect) return refused('EXPECTATION', { why: 'moved', actual });
+  if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  if (call.keep) {
+    const last = s.entries.at(-1);
+    const ends = last === undefined || (last.height === facts.head && last.epoch === facts.headEpoch);
+    if (s.entries.length !== facts.head - facts.floor || !ends) return refused('NOT_READY', { head: last?.height ?? 0 });
+  } else {
+    setAside(s, nonce);
+  }
+  s.record = {
+    ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis), claimant: record?.claimant ?? '', ...facts,
+    pending: nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT),
   };
   return accepted(s, {});
 }

@@ -108,6 +108,12 @@ export type NodeCall =
     }
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
+  | {
+      /** Below a quorum: puts a node under the next generation (the port's identity), as being admitted; `expect` is `recoveryExpectation(view)`. */
+      script: 'recover_node'; owner: Owner; epoch: Epoch; nonce: string; expect: string;
+      /** true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name where filling begins. */
+      keep: boolean; facts: HeadFacts; keepMs: number;
+    }
   | { script: 'set_hold'; by: string; reason: string; ttlMs: number; expect?: Expectation }
   | { script: 'clear_hold'; expect?: Expectation }
   | { script: 'request_leader'; request: LeaderRequest; ttlMs: number; expect?: Expectation }
@@ -137,6 +143,7 @@ export interface CallResult {
   begin_admission: Record<string, never>;
   backfill: { head: Height };
   admit: HeadFacts;
+  recover_node: Record<string, never>;
   set_hold: Record<string, never>;
   clear_hold: Record<string, never>;
   request_leader: Record<string, never>;
@@ -238,4 +245,9 @@ export interface EntriesRead {
 export function sequencerOf(owner: Owner): string {
   const slash = owner.lastIndexOf('/');
   return slash < 0 ? owner : owner.slice(0, slash);
+}
+
+/** Everything of a node that a recovery rests on, in the form that `recover_node` compares. */
+export function recoveryExpectation(view: Pick<NodeView, 'runId' | 'cluster' | 'incarnation' | 'pending' | 'epoch' | 'head' | 'headEpoch' | 'headHash' | 'length'>): string {
+  return [view.runId, view.cluster, view.incarnation, view.pending, view.epoch, view.head, view.headEpoch, view.headHash, view.length].join('|');
 }

@@ -233,6 +233,15 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     build: (call) => [call.owner, String(call.epoch), call.nonce, String(call.ttlMs), String(call.head), call.headHash],
     parse: parseHead,
   },
+  recover_node: {
+    keys: [...BASE, 'orphans'],
+    args: [...OWNED, 'nonce', 'expect', 'keep', 'head_text', 'head_epoch_text', 'head_hash', 'floor_text', 'floor_hash', 'keep_ms'],
+    build: ({ owner, epoch, nonce, expect, keep, facts, keepMs }) => [
+      owner, String(epoch), nonce, expect, keep ? '1' : '0', String(facts.head), String(facts.headEpoch), facts.headHash, String(facts.floor), facts.floorHash,
+      String(keepMs),
+    ],
+    parse: nothing,
+  },
   set_hold: {
     keys: [...BASE, 'hold'],
     args: ['by', 'reason', 'ttl_ms', 'expect_leader', 'expect_epoch'],

@@ -1,0 +1,133 @@
+-- recover_node: put a node of a cluster below its quorum under the next generation, as being admitted: its stream kept as it was verified
+-- (keep 1) or set aside (keep 0). Only while everything is as the plan saw it (expect: run|cluster|incarnation|pending|epoch|head|
+-- head_epoch|head_hash|length), so that of two recoveries at most one has a quorum of marks. From here on no tenure of the old life acts.
+-- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 expect · 7 keep · 8 head_text · 9 head_epoch_text · 10 head_hash · 11 floor_text · 12 floor_hash · 13 keep_ms
+-- accepted: incarnation
+-- refused: EXPECTATION (why: moved; actual) · NOT_READY (head: what the stream ends in) · STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I3, I6, I7: the epoch key stays as it is until `admit`. docs/PROTOCOL.md section 8.
+local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local orphans_key = KEYS[5]
+local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local expect, keep, head_text, head_epoch_text, head_hash = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local floor_text, floor_hash, keep_ms = ARGV[11], ARGV[12], ARGV[13]
+
+-- common: numbers
+-- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+local find, byte, tonumber = string.find, string.byte, tonumber
+local function whole(text)
+  if not text or #text > 16 or find(text, '%D') then return nil end
+  local first = byte(text)
+  if not first or (first == 48 and #text > 1) then return nil end
+  local value = tonumber(text)
+  if value > 9007199254740991 then return nil end
+  return value
+end
+-- end common
+-- common: refusals
+local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
+-- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+local function failed(reply, key)
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
+  return reply
+end
+-- end common
+-- common: writes
+-- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+local function must(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
+  return reply
+end
+-- end common
+-- common: hashes
+-- 64 lower-case hex digits (two class searches cost a third of one set search)
+local function is_hash(text) return #text == 64 and not string.find(text, '%X') and not string.find(text, '%u') end
+-- end common
+-- common: owners
+-- <sequencer id>/<nonce>
+local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
+-- end common
+-- common: run id
+-- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
+local function run_id(info)
+  local _, last = string.find(info, 'run_id:', 1, true)
+  return last and string.sub(info, last + 1, last + 40) or ''
+end
+-- end common
+
+local NONCES_KEPT = 16
+
+local writer_epoch, keep_time = whole(writer_epoch_text), whole(keep_ms)
+local new_head, new_head_epoch, new_floor = whole(head_text), whole(head_epoch_text), whole(floor_text)
+if not string.find(cluster, '%.%d+$') then return bad('cluster') end
+if node_id == '' then return bad('node') end
+if not is_owner(owner) then return bad('owner') end
+if not writer_epoch then return bad('epoch') end
+if nonce == '' or string.find(nonce, '[ :]') then return bad('nonce') end
+if not expect or expect == '' then return bad('expect') end
+if keep ~= '0' and keep ~= '1' then return bad('keep') end
+if not new_head or not new_head_epoch or new_head_epoch > writer_epoch then return bad('head') end
+if not new_floor or new_floor > new_head or (keep == '0' and new_floor < new_head) then return bad('floor') end
+if not is_hash(head_hash) then return bad('head_hash') end
+if not is_hash(floor_hash) then return bad('floor_hash') end
+if not keep_time or keep_time == 0 then return bad('keep_ms') end
+
+local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
+  'head_hash', 'pending', 'used', 'aside')
+if record.err then return failed(record, admission_key) end
+local lock = redis.pcall('GET', lock_key)
+if type(lock) == 'table' then return failed(lock, lock_key) end
+local token = redis.pcall('GET', epoch_key)
+if type(token) == 'table' then return failed(token, epoch_key) end
+-- A stream of another type is damage: it is set aside like any other.
+local length = redis.pcall('XLEN', stream_key)
+if type(length) == 'table' then
+  if not string.find(length.err, 'WRONGTYPE', 1, true) then return length end
+  length = 0
+end
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+local run = run_id(server)
+local epoch = whole(token) or 0
+
+if record[1] then
+  local family, next_family = string.match(record[1], '^(.*)%.'), string.match(cluster, '^(.*)%.')
+  if family ~= next_family then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
+  if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+end
+if record[4] == nonce or record[9] == nonce or string.find(' ' .. (record[10] or '') .. ' ', ' ' .. nonce .. ' ', 1, true) then
+  return { 'refused', 'STALE_NONCE', 'actual', record[9] or '' }
+end
+local actual = table.concat({ run, record[1] or '', record[4] or '', record[9] or '', string.format('%d', epoch),
+  string.format('%d', whole(record[6]) or 0), string.format('%d', whole(record[7]) or 0), record[8] or '',
+  string.format('%d', length) }, '|')
+if actual ~= expect then return { 'refused', 'EXPECTATION', 'why', 'moved', 'actual', actual } end
+if epoch > writer_epoch then return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) } end
+if keep == '1' then
+  local last = length > 0 and redis.call('XREVRANGE', stream_key, '+', '-', 'COUNT', 1)[1]
+  local ends = last and last[1] == string.format('%d-%d', new_head, new_head_epoch)
+  if length ~= new_head - new_floor or (length > 0 and not ends) then
+    return { 'refused', 'NOT_READY', 'head', last and string.match(last[1], '^(%d+)') or '0' }
+  end
+end
+
+local used = {}
+for old in string.gmatch(record[10] or '', '%S+') do used[#used + 1] = old end
+used[#used + 1] = nonce
+local kept = table.concat(used, ' ', math.max(1, #used - NONCES_KEPT + 1))
+local aside = record[11]
+
+local first = redis.pcall('DEL', admission_key)
+if type(first) == 'table' then return first end
+if keep == '0' and must('EXISTS', stream_key) == 1 then
+  if aside then must('DEL', orphans_key .. ':' .. aside) end
+  must('RENAME', stream_key, orphans_key .. ':' .. nonce)
+  must('PEXPIRE', orphans_key .. ':' .. nonce, keep_ms)
+  aside = nonce
+end
+must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'claimant', record[5] or '',
+  'head', head_text, 'head_epoch', head_epoch_text, 'head_hash', head_hash, 'floor', floor_text, 'floor_hash', floor_hash,
+  'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
+if aside then must('HSET', admission_key, 'aside', aside) end
+return { 'accepted', '' }
