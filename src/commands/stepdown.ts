@@ -34,13 +34,13 @@ export default class Stepdown extends SeqCommand {
     const command = commandLine(this.id ?? '', this.argv);
     const outcome = await stepDown({
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, timeoutMs, clock: systemClock, random: systemRandom, signal: this.signal, target,
-      expectedCluster: cluster.identity.cluster, reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv), revoke: flags.revoke, dryRun: flags['dry-run'],
+      expectedCluster: cluster.identity.cluster, reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv), revoke: Boolean(flags.revoke), dryRun: Boolean(flags['dry-run']),
       ...(flags.to === undefined ? {} : { to: flags.to }), ...(flags['expect-leader'] === undefined ? {} : { expectLeader: flags['expect-leader'] }),
       ...(flags['expect-epoch'] === undefined ? {} : { expectEpoch: flags['expect-epoch'] }),
       changing: () => this.changing(), step: (doing) => this.step(doing),
       confirm: (plan) => confirmChange({
         level: 'disruptive', what: `${flags.revoke ? 'take the lock of' : 'hand over from'} ${plan.leader.id} to ${plan.to}`, effect: stepdownEffect(plan),
-      }, { yes: flags.yes, confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
+      }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
     });
     return { ...stepdownResult(outcome, command), meta: { nodesAnswered: cluster.nodes.length } };
   }

@@ -10,4 +10,8 @@ export const OPERATOR: Record<string, Code> = {
   HANDOVER_UNKNOWN: { meaning: 'The request went out and no successor was seen to commit in time: it may have happened, or may still happen.', causes: ['the successor is slow', 'nodes or network failed meanwhile'], todo: ['seq status', 'seq history'] },
   WRONG_SUCCESSOR: { meaning: 'Leadership moved, but not to the sequencer that was named.', causes: ['it failed while taking over', 'the time kept for it passed'], todo: ['seq status', 'seq stepdown --to ID'] },
   LEADER_ANSWERS: { meaning: 'The leader still writes, so its lock is not taken away from it.', causes: ['--revoke on a healthy leader'], todo: ['seq stepdown'] },
+  PARTIAL: { meaning: 'Some nodes took the change and some did not; the output lists each.', causes: ['nodes silent or not admitted', 'leadership moved in between'], todo: ['seq status', 'run it again: it finishes what was begun'] },
+  OUTCOME_UNKNOWN: { meaning: 'The change was sent, and no node said what became of it.', causes: ['silent nodes', 'a limit too short'], todo: ['seq status', 'run it again with a longer --node-timeout'] },
+  CHANGE_REFUSED: { meaning: 'Every node refused the change before anything was written.', causes: ['nodes not admitted', 'nodes loading or read-only'], todo: ['seq status'] },
+  EPOCH_BEHIND: { meaning: 'A node promised a lower epoch than the leader\'s.', causes: ['it was away when the leader was promoted'], todo: ['nothing while a leader runs: it claims the node', 'seq epoch heal'] },
 };

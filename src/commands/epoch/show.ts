@@ -1,0 +1,22 @@
+import { SeqCommand } from '../../cli/base-command.js';
+import { LOOK_FLAGS } from '../../cli/flags.js';
+import { epochResult } from '../../cli/present/epoch.js';
+import type { Result } from '../../cli/present/result.js';
+import { targetFlags } from '../../cli/target.js';
+import { readEpochs } from '../../core/engine/epoch.js';
+import { systemClock } from '../../core/engine/system.js';
+
+export default class EpochShow extends SeqCommand {
+  static override summary = 'Show the fencing epoch of every node, who claimed it, and how it stands to the leader\'s';
+  static override examples = ['<%= config.bin %> epoch show -c lab', '<%= config.bin %> epoch show -o json --fields nodes.id,nodes.epoch'];
+  static override flags = { ...LOOK_FLAGS };
+  protected readonly kind = 'epoch.show';
+
+  protected async perform(): Promise<Result> {
+    await this.parse(EpochShow);
+    const cluster = await this.cluster();
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    this.step('reading the epoch of every node');
+    return epochResult(await readEpochs({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target, expectedCluster: cluster.identity.cluster }), target);
+  }
+}

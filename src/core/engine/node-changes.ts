@@ -1,0 +1,41 @@
+// One change on several nodes: what each of them said, and what that adds up to. Accepted by a quorum is done; what is not known is never "no".
+import { EXIT, SeqError, type ExitCode } from '../errors.js';
+import type { Clock, NodePort } from '../ports.js';
+import { describeReply } from '../protocol/describe.js';
+import type { NodeReply } from '../protocol/words.js';
+import { bounded } from './inspect.js';
+
+export interface NodeChange {
+  id: string;
+  outcome: 'accepted' | 'refused' | 'unknown' | 'skipped';
+  /** The refusal word, '' otherwise. */
+  refusal: string;
+  /** A sentence unless accepted. */
+  why: string;
+}
+
+export function changeOf(id: string, reply: NodeReply<unknown>): NodeChange {
+  return { id, outcome: reply.outcome, refusal: reply.outcome === 'refused' ? reply.reason : '', why: reply.outcome === 'accepted' ? '' : describeReply(reply) };
+}
+
+/** All nodes at once, each with its own limit. For marks that hold when they stand on a quorum. */
+export async function changeNodes(nodes: readonly NodePort[], call: (node: NodePort) => Promise<NodeReply<unknown>>, limitMs: number, clock: Clock): Promise<NodeChange[]> {
+  return Promise.all(nodes.map(async (node) => changeOf(node.id, await bounded(call(node), limitMs, clock))));
+}
+
+/** Throws unless `needed` nodes accepted. `what` is a noun phrase, e.g. `the hold`. */
+export function requireAccepted(changes: readonly NodeChange[], needed: number, what: string, next: string[]): void {
+  const of = (outcome: NodeChange['outcome']): NodeChange[] => changes.filter((change) => change.outcome === outcome);
+  const accepted = of('accepted');
+  if (accepted.length >= needed) return;
+  const unknown = of('unknown').length;
+  const [code, exit, changed]: [string, ExitCode, 'nothing' | 'some' | 'unknown'] = accepted.length > 0 ? ['PARTIAL', EXIT.partial, 'some']
+    : unknown > 0 ? ['OUTCOME_UNKNOWN', EXIT.outcomeUnknown, 'unknown']
+      : changes.some((change) => change.refusal === 'EXPECTATION') ? ['EXPECTATION', EXIT.precondition, 'nothing']
+        : ['CHANGE_REFUSED', EXIT.precondition, 'nothing'];
+  throw new SeqError({
+    code, exit, changed, changedNodes: accepted.map((change) => change.id), next, retryable: code !== 'EXPECTATION',
+    message: `${what}: ${accepted.length} of ${changes.length} nodes took it, ${needed} are needed: ${changes.filter((c) => c.outcome !== 'accepted').map((c) => `${c.id}: ${c.why}`).join('; ')}`,
+    why: changed === 'nothing' ? 'every node refused before anything was written' : changed === 'some' ? 'it does not hold before a quorum has it' : 'no node said whether it took it',
+  });
+}
