@@ -173,10 +173,9 @@ export class Sequencer implements SequencerApi {
   async confirmHead(): ReturnType<SequencerApi['confirmHead']> {
     const { driver } = this;
     if (this.role !== 'leader' || !driver || driver.leaseMs() === 0) return { confirmed: false, why: this.leader ? `${this.leader.id} leads, not this sequencer` : 'this sequencer does not lead' };
-    const { height, hash } = driver.state.committed; // whatever was committed before the call is in here, and confirm() proves nobody went past us
-    const confirmed = await driver.confirm();
-    if (!confirmed) return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
-    return { confirmed: true, height, hash, epoch: driver.state.epoch };
+    const head = await driver.confirm();
+    if (!head) return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
+    return { confirmed: true, height: head.height, hash: head.hash, epoch: driver.state.epoch };
   }
 
   block(height: Height): CommittedBlock | undefined {

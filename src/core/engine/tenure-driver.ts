@@ -31,6 +31,7 @@ export class TenureDriver {
   private draining = false;
   private wakeAt = Infinity;
   private cancelWake: () => void = () => {};
+  private awaited: { height: Height; resolve: () => void }[] = [];
   private settle!: (end: TenureEnd) => void;
   private readonly done: Promise<TenureEnd>;
 
@@ -63,6 +64,7 @@ export class TenureDriver {
     } finally {
       this.draining = false;
     }
+    this.wakeAwaited();
     this.armWake();
   }
 
@@ -80,24 +82,37 @@ export class TenureDriver {
     return phase === 'leading' || phase === 'settling' ? Math.max(0, leaseDeadline - this.clock.now()) : 0;
   }
 
-  /** Proves on q nodes, after the call, that this tenure still is the newest: a repeated claim (section 4). */
-  async confirm(): Promise<boolean> {
+  /**
+   * Proves on q nodes, after the call, that this tenure still is the newest (a repeated claim, section 4), and gives the committed head; null
+   * when that could not be proven. A node that shows more than is known to be committed may hold a block whose acknowledgements are still on
+   * their way here while a follower has read it from the nodes already: its fate is waited for, at most as long as the lease.
+   */
+  async confirm(): Promise<{ height: Height; hash: Hash } | null> {
     const { owner, quorum, nodeTimeoutMs } = this.state.settings;
     const epoch = this.state.epoch;
     let accepted = 0;
+    let head = 0;
     await new Promise<void>((resolve) => {
       let waiting = this.nodes.length;
+      const settled = (shown: Height | null): void => {
+        if (shown !== null && accepted < quorum) {
+          accepted++;
+          head = Math.max(head, shown);
+        }
+        if (accepted >= quorum || --waiting === 0) resolve();
+      };
       this.nodes.forEach((node, i) => {
-        const settled = (yes: boolean) => {
-          if (yes) accepted++;
-          if (accepted >= quorum || --waiting === 0) resolve();
-        };
-        if (this.state.nodes[i]!.standing !== 'ours') return settled(false);
+        if (this.state.nodes[i]!.standing !== 'ours') return settled(null);
         const { incarnation } = this.state.nodes[i]!;
-        void node.call({ script: 'claim', owner, epoch }, nodeTimeoutMs).then((reply) => settled(reply.outcome === 'accepted' && reply.incarnation === incarnation));
+        void node.call({ script: 'claim', owner, epoch }, nodeTimeoutMs).then((reply) => settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null));
       });
     });
-    return accepted >= quorum && this.state.phase !== 'ended';
+    if (accepted < quorum) return null;
+    await new Promise<void>((resolve) => {
+      this.awaited.push({ height: head, resolve });
+      this.wakeAwaited();
+    });
+    return this.state.phase === 'ended' ? null : this.state.committed;
   }
 
   /** Gives up every lock that bears this tenure's token (or the renewed term's), on every node, each within 100 ms. */
@@ -173,6 +188,14 @@ export class TenureDriver {
       this.feed({ type: 'backfilled', now: this.clock.now(), node: effect.node, id: effect.id, replies, from: sent });
       if (replies.at(-1)?.outcome === 'accepted') this.hooks.backfilled(node.id, effect.from, sent[replies.length - 1]!.height);
     });
+  }
+
+  private wakeAwaited(): void {
+    if (this.awaited.length === 0) return;
+    const { committed, phase } = this.state;
+    const settled = this.awaited.filter(({ height }) => height <= committed.height || phase === 'ended');
+    this.awaited = this.awaited.filter((one) => !settled.includes(one));
+    for (const { resolve } of settled) resolve();
   }
 
   /** One lazy timer: it is moved only when something is due earlier than what it waits for. */
