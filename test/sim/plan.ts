@@ -37,7 +37,7 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
   const draw = faultDrawer(dice, nodes, processes, ttl, options);
   for (let count = dice.int(1, 9); count > 0; count--) {
     const at = Math.round(ttl / 3 + dice.unit() * (healAt - ttl / 3));
-    for (const fault of draw()) faults.push({ at, ...fault });
+    for (const { after = 0, ...fault } of draw()) faults.push({ at: at + after, ...fault } as Fault);
   }
   faults.sort((a, b) => a.at - b.at);
   return {
@@ -46,11 +46,14 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
   };
 }
 
-function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[], ttl: number, options: PlanOptions): () => FaultKind[] {
+/** A fault, and how long after the others of its group it begins. */
+type Drawn = FaultKind & { after?: number };
+
+function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[], ttl: number, options: PlanOptions): () => Drawn[] {
   const node = (): string => `r${dice.int(1, nodes)}`;
   const process = (): string => dice.chance(0.4) ? '@leader' : dice.pick(processes).id;
   const span = (): number => Math.round(dice.pick([0.05, 0.3, 1, 1.3, 3]) * ttl * dice.between(0.5, 1.5));
-  const kinds: [number, () => FaultKind[]][] = [
+  const kinds: [number, () => Drawn[]][] = [
     [6, () => [{ kind: 'cut', process: dice.chance(0.3) ? '*' : process(), node: dice.chance(0.25) ? '*' : node(), direction: dice.pick(['both', 'requests', 'replies'] as const), forMs: span(), late: dice.chance(0.5), reset: dice.chance(0.5) }]],
     // A partition: one sequencer sees some nodes, the others the rest.
     [3, () => {
@@ -90,6 +93,23 @@ function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[
   if (options.memory) {
     kinds.push([6, () => [{ kind: 'restart', node: node(), keep: dice.pick(['all', 'all', 'none', dice.int(1, 5)] as const), downMs: dice.int(0, ttl) }]]);
     kinds.push([2, () => [{ kind: 'wipe', node: node() }]]);
+    // The node that a block's commitment hangs on forgets, while the only other copy is out of reach of those who go on.
+    kinds.push([8, () => {
+      const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => dice.unit() - 0.5);
+      const minority = Math.floor((nodes - 1) / 2);
+      const [lacking, hidden, forgetful] = [order.slice(0, minority), order.slice(minority, 2 * minority), order[2 * minority]!];
+      const forMs = Math.round(ttl * dice.between(1.5, 4));
+      const wipeAt = Math.round(ttl * dice.between(0.3, 1));
+      const wiped: Drawn = dice.chance(0.5) ? { after: wipeAt, kind: 'wipe', node: forgetful }
+        : { after: wipeAt, kind: 'restart', node: forgetful, keep: dice.pick(['all', 'none', 1, 2] as const), downMs: dice.int(0, Math.round(ttl / 4)) };
+      return [
+        ...lacking.map((node) => ({ kind: 'cut' as const, process: '@leader', node, direction: 'both' as const, forMs, late: dice.chance(0.5), reset: true })),
+        ...hidden.map((node) => ({ kind: 'cut' as const, process: '@others', node, direction: 'both' as const, forMs, late: false, reset: true })),
+        dice.chance(0.5) ? { after: wipeAt, kind: 'pause' as const, process: '@leader', forMs: Math.round(ttl * dice.between(1.2, 3)) }
+          : { after: wipeAt, kind: 'crash' as const, process: '@leader', afterCalls: 1, downMs: dice.int(0, 3 * ttl), store: 'keep' as const },
+        wiped,
+      ];
+    }]);
     kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
   }
   const total = kinds.reduce((sum, [weight]) => sum + weight, 0);

@@ -52,6 +52,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
   simulatedMs += result.simulatedMs;
   if (result.history.convergedAt !== null) slowest = Math.max(slowest, result.history.convergedAt - result.history.healedAt);
   if (args.has('coverage')) {
+    covered.set('orphans', (covered.get('orphans') ?? 0) + result.orphans);
     for (const entry of result.history.entries) {
       const what = entry.is === 'op' ? `${entry.script} ${entry.outcome}` : entry.is === 'answer' ? `answer ${entry.outcome}`
         : entry.is === 'event' ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}` : entry.is;

@@ -21,6 +21,8 @@ export interface RunResult {
   history: History;
   simulatedMs: number;
   timers: number;
+  /** Superseded entries on the nodes. */
+  orphans: number;
 }
 
 const GENESIS = genesisHash(CLUSTER, IDENTITY.lane);
@@ -112,7 +114,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     over = true;
     process.off('unhandledRejection', onRejection);
   }
-  return { history, simulatedMs: clock.now(), timers: clock.ran };
+  return { history, simulatedMs: clock.now(), timers: clock.ran, orphans: nodes.reduce((sum, node) => sum + node.server.state.orphans.length, 0) };
 }
 
 /** Leader there, nodes and stores level with it, nothing open: '' then, else what is missing. */
