@@ -21,6 +21,7 @@ import { openCluster, type Cluster, type Surroundings } from './context.js';
 
 const MIB = 1024 * 1024;
 const RETRY_MS = 1000;
+const BOOTSTRAP_AGAIN = ['BOOTSTRAP_BROKEN_OFF', 'ALREADY_INITIALISED', 'WRONG_CLUSTER', 'NODE_UNREACHABLE'];
 /** Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in vain. */
 const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
 
@@ -183,6 +184,10 @@ async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqL
   try {
     const result = await bootstrap({ nodes, cluster: name, limitMs: settings.timing.nodeTimeoutMs, clock: systemClock, random: systemRandom });
     log.line('info', `made cluster ${result.cluster} of ${result.nodes.length} empty nodes`, { cluster: result.cluster });
+  } catch (error) {
+    // Another sequencer does the same, or a node is not there yet: looked at again, and judged by what is there then.
+    if (!(error instanceof SeqError && BOOTSTRAP_AGAIN.includes(error.code))) throw error;
+    log.line('warn', `bootstrap: ${error.message}; looking again`, { code: error.code }, error.code);
   } finally {
     await Promise.allSettled(nodes.map((node) => node.close()));
   }

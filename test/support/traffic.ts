@@ -152,7 +152,7 @@ async function checkNodes(lab: Lab, names: string[], chain: readonly CommittedBl
 
 /** `seq stream tail` reads the same from the nodes by quorum. */
 async function checkTail(lab: Lab, items: readonly Placed[], to: number): Promise<void> {
-  const args = ['stream', 'tail', '--items', '-o', 'plain', '--from', '1', '--to', String(to), ...lab.nodeFlags.flatMap((node) => ['--node', node])];
+  const args = ['stream', 'tail', '--items', '-o', 'plain', '--from', '1', '--to', String(to), '--node-timeout', '2s', ...lab.nodeFlags.flatMap((node) => ['--node', node])];
   const read = await runSelf(args, { env: lab.environment(), limitMs: 20_000 });
   expect(read.code, read.stderr).toBe(0);
   expect(read.stdout.toString().trim().split('\n')).toEqual(items.map(({ height, index, data }) => `${height}\t${index}\t${data}`));

@@ -56,9 +56,12 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
 
   options.changing?.();
   const open = seen.filter(({ view }) => view.admission !== 'admitted').map(({ port }) => port);
-  await everywhere(options, open, 'bootstrap_prepare', nonce);
+  // One node first: of two bootstraps that meet, only the one that gets it goes on, and the other has written nothing.
+  const [gate, ...rest] = [...open].sort((a, b) => (a.id < b.id ? -1 : 1));
+  if (gate) await everywhere(options, [gate], 'bootstrap_prepare', nonce, found === null ? 'gate' : []);
+  await everywhere(options, rest, 'bootstrap_prepare', nonce, gate ? [gate.id] : []);
   await confirm(options, nonce, 'prepared');
-  await everywhere(options, open, 'bootstrap_commit', nonce);
+  await everywhere(options, open, 'bootstrap_commit', nonce, []);
   await confirm(options, nonce, 'admitted');
   return result;
 }
@@ -184,7 +187,7 @@ function nonceOf(pending: string): string {
   return pending.startsWith('bootstrap:') ? pending.slice('bootstrap:'.length) : pending;
 }
 
-async function everywhere(options: BootstrapOptions, ports: readonly NodePort[], script: 'bootstrap_prepare' | 'bootstrap_commit', nonce: string): Promise<void> {
+async function everywhere(options: BootstrapOptions, ports: readonly NodePort[], script: 'bootstrap_prepare' | 'bootstrap_commit', nonce: string, before: readonly string[] | 'gate'): Promise<void> {
   const replies = await Promise.all(ports.map(async (port) => {
     for (let attempt = 1; ; attempt += 1) {
       const reply = await bounded<Record<string, never>>(port.call({ script, nonce }, options.limitMs), options.limitMs, options.clock);
@@ -193,7 +196,13 @@ async function everywhere(options: BootstrapOptions, ports: readonly NodePort[],
   }));
   const failed = replies.filter(({ reply }) => reply.outcome !== 'accepted');
   if (failed.length === 0) return;
-  const done = replies.filter(({ reply }) => reply.outcome === 'accepted').map(({ port }) => port.id);
+  if (before === 'gate' && failed.every(({ reply }) => reply.outcome === 'refused')) {
+    throw new SeqError({
+      code: 'BOOTSTRAP_BROKEN_OFF', exit: EXIT.tryAgain, message: `another bootstrap was first: ${failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`).join('; ')}`,
+      why: 'all nodes were empty a moment ago', changed: 'nothing', retryable: true, next: ['try again: what the other one makes can be used, or finished'],
+    });
+  }
+  const done = [...(before === 'gate' ? [] : before), ...replies.filter(({ reply }) => reply.outcome === 'accepted').map(({ port }) => port.id)];
   throw brokenOff(options, script === 'bootstrap_prepare' ? 'phase 1 (the nonce on every node)' : 'phase 2 (admission)',
     failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`), done);
 }
