@@ -1,0 +1,67 @@
+// Newest heights × nodes: the same letter is the same block. Judged by the ledger that `seq stream diff` uses. Pure.
+// docs/PROTOCOL.md section 9.
+import { readLedger, type HeightVerdict, type NodeLedger } from '../core/protocol/ledger.js';
+import type { Height } from '../core/protocol/words.js';
+import { checked } from './model-entries.js';
+import type { Data, NodeTrack } from './model.js';
+
+export interface AgreementRow {
+  verdict: HeightVerdict;
+  /** One per node, in order: a letter per block, `.` not there, `?` no answer, `!` corrupt, `o` hole, `-` trimmed. */
+  marks: string[];
+  /** The block's own time, ms since the epoch of Unix; null when no copy was read. */
+  timestamp: number | null;
+}
+
+export function agreement(data: Data, count: number): AgreementRow[] {
+  const heads = data.nodes.flatMap((node) => (node.observation?.reply.outcome === 'accepted' ? [node.observation.reply.value.head] : []));
+  const top = Math.max(0, ...heads);
+  if (top === 0 || count <= 0) return [];
+  return agreementOf(data, { from: Math.max(1, top - count + 1), to: top }).reverse();
+}
+
+export function agreementOf(data: Data, range: { from: Height; to: Height }): AgreementRow[] {
+  const ledgers = data.nodes.map((node) => ledgerOf(node, data));
+  return readLedger(ledgers, data.nodes.length, range).map((verdict) => ({
+    verdict, marks: data.nodes.map((node) => mark(node, verdict)), timestamp: timestampAt(data, verdict),
+  }));
+}
+
+function ledgerOf(node: NodeTrack, data: Data): NodeLedger {
+  const reply = node.observation?.reply;
+  const row = data.view?.nodes.find((one) => one.id === node.id);
+  if (reply?.outcome !== 'accepted' || row?.state === 'FOREIGN') return { id: node.id, answered: false };
+  const known = checked(node.entries, reply.value);
+  return {
+    id: node.id, answered: true, admitted: reply.value.admission === 'admitted', facts: reply.value, epoch: reply.value.epoch,
+    entries: known.entries, damaged: known.damaged, covers: { from: known.from, to: known.to >= reply.value.head ? Number.MAX_SAFE_INTEGER : known.to },
+  };
+}
+
+/** What the node was seen to hold there, whether or not it counts. */
+export function entryAt(node: NodeTrack, height: Height) {
+  return node.entries.entries.find((entry) => entry.height === height);
+}
+
+function mark(node: NodeTrack, verdict: HeightVerdict): string {
+  const { id } = node;
+  if (node.observation?.reply.outcome !== 'accepted') return '?';
+  if (verdict.corrupt.some((one) => one.node === id)) return '!';
+  if (verdict.missing.includes(id)) return 'o';
+  if (verdict.trimmed.includes(id)) return '-';
+  const hashes = [...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)])];
+  const own = verdict.candidates.find((one) => one.nodes.includes(id))?.hash ?? (verdict.leftOut.includes(id) ? entryAt(node, verdict.height)?.hash : undefined);
+  if (own !== undefined) {
+    const at = hashes.indexOf(own);
+    return at < 0 ? 'z' : String.fromCharCode(65 + Math.min(at, 24));
+  }
+  return verdict.unknown.includes(id) ? '?' : '.';
+}
+
+function timestampAt(data: Data, verdict: HeightVerdict): number | null {
+  for (const node of data.nodes) {
+    const entry = entryAt(node, verdict.height);
+    if (entry !== undefined && (verdict.hash === null || entry.hash === verdict.hash)) return entry.timestamp;
+  }
+  return null;
+}

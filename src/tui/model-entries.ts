@@ -1,0 +1,56 @@
+// What is known of one node's newest entries, and which heights are worth reading: only those not known yet. Pure.
+// An entry is forgotten when the node's head facts or a successor's parent contradict it (it was superseded) or the node's memory changed.
+import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/words.js';
+
+/** Heights kept per node. */
+export const ENTRY_WINDOW = 32;
+
+export interface KnownEntries {
+  incarnation: string;
+  entries: readonly Entry[];
+  damaged: readonly DamagedEntry[];
+  /** What was read, inclusive; to < from: nothing. */
+  from: Height;
+  to: Height;
+}
+
+export const NO_ENTRIES: KnownEntries = { incarnation: '', entries: [], damaged: [], from: 1, to: 0 };
+
+/** The heights to read next, or null when all in the window are known. */
+export function wantedEntries(known: KnownEntries, view: NodeView): { from: Height; to: Height } | null {
+  if (view.head <= view.floor) return null;
+  const lowest = Math.max(view.floor + 1, view.head - ENTRY_WINDOW + 1);
+  const still = checked(known, view);
+  const from = still.to >= lowest && still.from <= lowest ? still.to + 1 : lowest;
+  return from > view.head ? null : { from, to: view.head };
+}
+
+/** Without what `view` contradicts. */
+export function checked(known: KnownEntries, view: NodeView): KnownEntries {
+  if (known.to < known.from) return known;
+  if (known.incarnation !== view.incarnation || known.to < view.floor || known.from > view.head) return NO_ENTRIES;
+  const atHead = known.entries.find((entry) => entry.height === view.head);
+  const superseded = atHead !== undefined && (atHead.hash !== view.headHash || atHead.epoch !== view.headEpoch);
+  const to = Math.min(known.to, superseded ? view.head - 1 : view.head);
+  return to === known.to ? known : below(known, to);
+}
+
+function below(known: KnownEntries, to: Height): KnownEntries {
+  return { ...known, to, entries: known.entries.filter((entry) => entry.height <= to), damaged: known.damaged.filter((bad) => (bad.height ?? 0) <= to) };
+}
+
+export function addEntries(known: KnownEntries, read: EntriesRead, range: { from: Height; to: Height }, incarnation: string): KnownEntries {
+  const joins = known.incarnation === incarnation && known.to === range.from - 1 && known.to >= known.from;
+  const first = read.entries.find((entry) => entry.height === range.from);
+  const before = known.entries.find((entry) => entry.height === range.from - 1);
+  // The head that was read before has been replaced meanwhile: read the whole window again.
+  if (joins && first !== undefined && before !== undefined && first.parent !== before.hash) return NO_ENTRIES;
+  const entries = joins ? [...known.entries, ...read.entries] : read.entries;
+  const damaged = joins ? [...known.damaged, ...read.damaged] : read.damaged;
+  const from = Math.max(joins ? known.from : range.from, range.to - ENTRY_WINDOW + 1);
+  return {
+    incarnation, from, to: range.to,
+    entries: entries.filter((entry) => entry.height >= from && entry.height <= range.to),
+    damaged: damaged.filter((bad) => bad.height === null || bad.height >= from).slice(-ENTRY_WINDOW),
+  };
+}

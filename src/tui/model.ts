@@ -1,0 +1,189 @@
+// The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it says about the cluster
+// is what `summarize` says, the same function `seq status` calls. A node that does not answer keeps its last facts, with their age.
+import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from '../core/engine/inspect-model.js';
+import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/words.js';
+import { addEvents, changes, type WatchEvent } from './model-events.js';
+import { addEntries, checked, NO_ENTRIES, type KnownEntries } from './model-entries.js';
+import { INITIAL_UI, type UiState } from './model-ui.js';
+import { push, slope, type Sample } from './model-series.js';
+
+export interface NodeTrack {
+  id: string;
+  url: string;
+  observation: NodeObservation | null;
+  /** When the call was sent whose outcome `observation` is. */
+  askedAt: number;
+  answeredAt: number;
+  /** What it said when it last said something. */
+  good: { view: NodeView; at: number } | null;
+  /** Round trips, ms. */
+  rtts: readonly number[];
+  lags: readonly Sample[];
+  entries: KnownEntries;
+}
+
+/** What is known of the cluster. Freezing keeps one of these on the screen while the next ones are made. */
+export interface Data {
+  at: number;
+  wall: number;
+  /** Looks that are complete. */
+  looks: number;
+  nodes: readonly NodeTrack[];
+  view: ClusterView | null;
+  proofs: readonly { at: number; committed: ClusterView['committed']; pending: ClusterView['pending'] }[];
+  events: readonly WatchEvent[];
+  /** `sinceStart`: it led already when the watch began. */
+  tenure: { owner: string; at: number; sinceStart: boolean } | null;
+  elections: number;
+  stepdowns: number;
+  /** `at`: when the committed height was first seen; `sinceStart`: it may be older. */
+  committed: { height: Height; at: number; sinceStart: boolean } | null;
+  heights: readonly Sample[];
+  /** Blocks per second and the greatest lag, one value per look. */
+  rates: readonly number[];
+  lags: readonly number[];
+}
+
+export interface WatchState {
+  title: string;
+  options: SummarizeOptions;
+  size: { columns: number; rows: number };
+  now: number;
+  wall: number;
+  data: Data;
+  ui: UiState;
+}
+
+export type WatchInput =
+  | { type: 'observed'; observation: NodeObservation; askedAt: number; at: number }
+  | { type: 'entries'; id: string; range: { from: Height; to: Height }; read: NodeReply<EntriesRead> }
+  /** A look is complete, or its time is over. */
+  | { type: 'settled'; at: number; wall: number }
+  | { type: 'clock'; at: number; wall: number }
+  | { type: 'resized'; columns: number; rows: number }
+  | { type: 'told'; text: string; at: number };
+
+export function initialState(options: {
+  title: string; nodes: readonly { id: string; url: string }[]; size: { columns: number; rows: number }; at: number; wall: number; intervalMs: number; summarize: SummarizeOptions;
+}): WatchState {
+  const { title, size, at, wall, intervalMs } = options;
+  return {
+    title, size, now: at, wall, options: options.summarize,
+    data: {
+      at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [],
+      nodes: options.nodes.map(({ id, url }) => ({ id, url, observation: null, askedAt: at, answeredAt: at, good: null, rtts: [], lags: [], entries: NO_ENTRIES })),
+    },
+    ui: { ...INITIAL_UI, intervalMs },
+  };
+}
+
+/** What the screen shows: the frozen moment, or now. */
+export function shown(state: WatchState): Data {
+  return state.ui.frozen ?? state.data;
+}
+
+export function reduce(state: WatchState, input: WatchInput): WatchState {
+  switch (input.type) {
+    case 'observed': return { ...state, data: observed(state.data, input) };
+    case 'entries': return { ...state, data: withEntries(state.data, input) };
+    case 'settled': return { ...state, now: input.at, wall: input.wall, data: settled(state.data, state.options, input) };
+    case 'clock': return { ...state, now: input.at, wall: input.wall };
+    case 'resized': return { ...state, size: { columns: input.columns, rows: input.rows } };
+    case 'told': return { ...state, ui: { ...state.ui, told: { text: input.text, at: input.at } } };
+  }
+}
+
+function observed(data: Data, { observation, askedAt, at }: Extract<WatchInput, { type: 'observed' }>): Data {
+  return {
+    ...data,
+    nodes: data.nodes.map((node) => {
+      if (node.id !== observation.id) return node;
+      const { reply, rttMs } = observation;
+      const known = reply.outcome === 'accepted' ? checked(node.entries, reply.value) : node.entries;
+      return {
+        ...node, observation, askedAt, answeredAt: at, entries: known,
+        good: reply.outcome === 'accepted' ? { view: reply.value, at } : node.good,
+        rtts: rttMs === null ? node.rtts : push(node.rtts, rttMs),
+      };
+    }),
+  };
+}
+
+function withEntries(data: Data, { id, range, read }: Extract<WatchInput, { type: 'entries' }>): Data {
+  if (read.outcome !== 'accepted') return data;
+  return { ...data, nodes: data.nodes.map((node) => (node.id === id ? { ...node, entries: addEntries(node.entries, read.value, range, node.good?.view.incarnation ?? '') } : node)) };
+}
+
+const NOTHING_EARLIER = { committed: { height: 0, hash: null }, pending: null };
+
+function settled(data: Data, options: SummarizeOptions, now: { at: number; wall: number }): Data {
+  const observations = data.nodes.map((node): NodeObservation => withHead(node));
+  const complete = data.nodes.every((node) => node.observation !== null);
+  if (!complete) return data;
+  const oldest = Math.min(...data.nodes.filter((node) => node.observation?.reply.outcome === 'accepted').map((node) => node.askedAt), now.at);
+  // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq status` does with its two looks.
+  const proof = data.proofs.findLast((one) => one.at <= oldest);
+  const view = summarize(observations, { ...options, earlier: proof ?? NOTHING_EARLIER });
+  const looks = data.looks + 1;
+  const proofs = push(data.proofs, { at: now.at, committed: view.committed, pending: summarizePending(observations, options) }, 8);
+  // One look alone cannot tell haste from trouble: the first verdict is that of the second look.
+  if (looks < 2) return { ...data, ...now, looks, proofs };
+
+  const downSince = new Map(data.nodes.flatMap((node) => (node.good === null ? [] : [[node.id, lastAnswer(node, data)] as const])));
+  const found = changes(data.view, view, now.at, downSince);
+  // A renewed term is the same leader under a new owner token: no election.
+  const elected = data.view !== null && view.leader !== null && view.leader.id !== leaderOf(data.tenure);
+  const lost = data.view?.leader != null && view.leaderKnown && view.leader?.id !== data.view.leader.id;
+  const tenure = view.leader === null ? (view.leaderKnown ? null : data.tenure)
+    : leaderOf(data.tenure) === view.leader.id && data.tenure !== null ? { ...data.tenure, owner: view.leader.owner }
+      : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
+  const grown = view.committed !== null && view.committed.height !== data.committed?.height;
+  const heights = view.committed === null ? data.heights : push(data.heights, { at: now.at, value: view.committed.height });
+  return {
+    ...now, looks, proofs, view, tenure, heights,
+    events: addEvents(data.events, found, now, factsOf(view)),
+    elections: data.elections + (elected ? 1 : 0), stepdowns: data.stepdowns + (lost ? 1 : 0),
+    committed: view.committed === null ? data.committed : grown ? { height: view.committed.height, at: now.at, sinceStart: data.committed === null } : data.committed,
+    rates: push(data.rates, Math.max(0, slope(heights, 5000) ?? 0)),
+    lags: push(data.lags, Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
+    nodes: data.nodes.map((node) => {
+      const lag = view.nodes.find((row) => row.id === node.id)?.lag ?? null;
+      return lag === null ? node : { ...node, lags: push(node.lags, { at: now.at, value: lag }) };
+    }),
+  };
+}
+
+function leaderOf(tenure: Data['tenure']): string | null {
+  return tenure === null ? null : sequencerOf(tenure.owner);
+}
+
+/** Pending as one look sees it; whether it stands still is then a matter of two. */
+function summarizePending(observations: readonly NodeObservation[], options: SummarizeOptions): ClusterView['pending'] {
+  return summarize(observations, { ...options, earlier: undefined }).pending;
+}
+
+function withHead(node: NodeTrack): NodeObservation {
+  const observation = node.observation as NodeObservation;
+  if (observation?.reply.outcome !== 'accepted') return observation;
+  const { head, headHash, incarnation } = observation.reply.value;
+  const entry = node.entries.entries.find((one) => one.height === head && one.hash === headHash);
+  if (entry === undefined) return observation;
+  return { ...observation, headEntry: { outcome: 'accepted', incarnation, value: { entries: [entry], damaged: [], lastId: '' } } };
+}
+
+/** When a node that is back had last answered before it went: the end of its last good answer but this one. */
+function lastAnswer(node: NodeTrack, data: Data): number {
+  const gone = data.events.find((event) => event.kind === 'node' && event.subject === node.id && event.level === 'warn');
+  return gone?.at ?? node.answeredAt;
+}
+
+function factsOf(view: ClusterView): string[] {
+  const { leader, committed } = view;
+  return [
+    `verdict ${view.verdict}: ${view.reason}`,
+    `leader ${leader === null ? (view.leaderKnown ? 'nobody' : 'unknown') : `${leader.id}, epoch ${leader.epoch}, on ${leader.nodes.join(', ')}`}`,
+    `committed ${committed === null ? 'unknown' : committed.height}`,
+    `nodes ${view.nodes.map((node) => `${node.id} ${node.state}`).join(', ')}`,
+    ...view.next.map((command) => `next: ${command}`),
+  ];
+}

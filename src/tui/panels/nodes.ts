@@ -1,0 +1,114 @@
+// One row per node. What a node last said stays, marked with `?` and its age, when it stops saying anything.
+import type { NodeView } from '../../core/protocol/words.js';
+import { sequencerOf } from '../../core/protocol/words.js';
+import { nodeList, NODE_SORTS, type NodeLine } from '../model-lists.js';
+import { percentile, slope } from '../model-series.js';
+import { shown, type WatchState } from '../model.js';
+import { bytes, duration, shortAge, widthOf } from '../text.js';
+import type { Theme, Tone } from '../theme.js';
+import { table, type Column } from './box.js';
+
+const RESTART_RECENT_S = 300;
+
+export function stateTone(state: string): Tone {
+  return state === 'OK' ? 'ok' : state === 'WARN' || state === 'OUT' || state === 'EMPTY' ? 'warn' : 'crit';
+}
+
+const silent = ({ row }: NodeLine): boolean => row === null || row.state === 'DOWN' || row.state === 'REFUSED';
+
+/** Its own words now; or its last ones, marked. */
+function fact(lineOf: NodeLine, read: (view: NodeView) => string): string {
+  const { track } = lineOf;
+  if (!silent(lineOf) && track.observation?.reply.outcome === 'accepted') return read(track.observation.reply.value);
+  return track.good === null ? '?' : `${read(track.good.view)}?`;
+}
+
+export function noteOf(lineOf: NodeLine, now: number): string {
+  const { row, track } = lineOf;
+  if (row === null) return '';
+  if (row.state === 'DOWN') return `${row.error?.step ?? 'call'}: ${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`;
+  if ((row.lag ?? 0) > 0) {
+    const speed = slope(track.lags, 6000);
+    return speed === null || Math.abs(speed) < 0.5 ? row.note : `${speed < 0 ? 'closing' : 'growing'} ${Math.round(Math.abs(speed))}/s`;
+  }
+  if (row.note !== '') return row.note;
+  return restarted(row.info['uptime_in_seconds']) ? `up ${shortAge(Number(row.info['uptime_in_seconds']) * 1000)} only` : '';
+}
+
+const restarted = (uptime: string | undefined): boolean => uptime !== undefined && Number(uptime) < RESTART_RECENT_S;
+
+export function persistence(info: Record<string, string>): string {
+  if (info['loading'] === '1') return 'loading';
+  if (info['aof_enabled'] === undefined) return '?';
+  const aof = info['aof_enabled'] === '1';
+  const failed = aof ? info['aof_last_write_status'] !== 'ok' : info['rdb_last_bgsave_status'] !== 'ok';
+  return `${aof ? 'aof' : 'no aof'}${failed ? ' FAIL' : ''}`;
+}
+
+export function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
+  const data = shown(state);
+  const widest = (texts: string[], least: number, most: number) => Math.min(most, Math.max(least, ...texts.map(widthOf)));
+  const share = width >= 130 ? 24 : width >= 94 ? 16 : width >= 74 ? 10 : 8;
+  const holders = lines.map((one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))));
+  const heads = lines.map((one) => fact(one, (view) => String(view.head)));
+  const epochs = lines.map((one) => fact(one, (view) => String(view.epoch)));
+  const down: Tone = 'dim';
+  const dim = (one: NodeLine): Tone => (silent(one) ? down : 'plain');
+  const columns: Column<NodeLine>[] = [
+    { head: 'NODE', width: widest(lines.map((one) => one.track.id), 4, share), text: (one) => one.track.id, tone: () => 'bold' },
+    { head: 'STATE', width: 7, text: (one) => one.row?.state ?? '?', tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)) },
+    { head: 'HOLDER', width: widest(holders, 6, share), text: (one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))), tone: dim },
+    { head: 'TTL', width: 5, align: 'right', text: (one) => (silent(one) ? '?' : fact(one, (view) => (view.lock === null ? '-' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`))), tone: dim },
+    { head: 'EPOCH', width: widest(epochs, 5, 16), align: 'right', text: (one) => fact(one, (view) => String(view.epoch)), tone: dim },
+    { head: 'HEAD', width: widest(heads, 6, 16), align: 'right', text: (one) => fact(one, (view) => String(view.head)), tone: dim },
+    { head: 'LAG', width: 5, align: 'right', text: (one) => (one.row?.lag == null ? '?' : String(one.row.lag)), tone: (one) => ((one.row?.lag ?? 0) > 0 ? 'warn' : dim(one)) },
+  ];
+  if (width >= 66) columns.push({ head: 'RTT', width: 6, align: 'right', text: (one) => (silent(one) ? '?' : duration(one.track.rtts.at(-1) ?? null)), tone: dim });
+  if (width >= 116) {
+    columns.push({
+      head: 'P50/P99', width: 12, align: 'right', tone: dim,
+      text: ({ track }) => `${duration(percentile(track.rtts, 0.5)).replace('ms', '')}/${duration(percentile(track.rtts, 0.99))}`,
+    });
+  }
+  columns.push({ head: 'SEEN', width: 4, align: 'right', text: (one) => shortAge(one.track.good === null ? null : data.at - one.track.good.at), tone: (one) => (silent(one) ? 'warn' : 'plain') });
+  if (width >= 130) {
+    columns.push(
+      { head: 'ADMISSION', width: 9, text: (one) => fact(one, (view) => view.admission), tone: dim },
+      { head: 'PERSIST', width: 11, text: (one) => fact(one, (view) => persistence(view.info)), tone: (one) => (persistence(one.row?.info ?? {}).includes('FAIL') ? 'crit' : dim(one)) },
+      { head: 'MEM', width: 7, align: 'right', text: (one) => fact(one, (view) => bytes(view.info['used_memory'])), tone: dim },
+      { head: 'UP', width: 5, align: 'right', text: (one) => fact(one, (view) => `${shortAge(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000).replace('NaNd', '?')}${restarted(view.info['uptime_in_seconds']) ? '*' : ''}`), tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)) },
+    );
+  }
+  const used = 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
+  if (width - used >= 4) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
+  return columns;
+}
+
+export function nodeRows(state: WatchState, theme: Theme, width: number, height: number): { rows: string[]; note: string } {
+  const lines = nodeList(state).map((one) => one.value);
+  const focused = state.ui.panel === 'nodes';
+  const { rows, hidden } = table(theme, lines, nodeColumns(state, width, lines), {
+    width, height, cursor: focused ? state.ui.cursors.nodes : null, heading: true, empty: 'no node matches the filter',
+  });
+  return { rows, note: noteText(state.ui.filters.nodes, hidden, state.ui.sorts.nodes % NODE_SORTS.length === 0 ? '' : NODE_SORTS[state.ui.sorts.nodes % NODE_SORTS.length] ?? '') };
+}
+
+/** What the title says besides the name. */
+export function noteText(filter: string, hidden: number, sort: string): string {
+  return [...(filter === '' ? [] : [`/${filter}`]), ...(sort === '' ? [] : [sort]), ...(hidden > 0 ? [`+${hidden} more`] : [])].join(', ');
+}
+
+/** Without a frame: for terminals that have room for nothing else. */
+export function plainNodeRows(state: WatchState, theme: Theme, width: number, height: number): string[] {
+  const lines = nodeList(state).map((one) => one.value);
+  const name = Math.min(12, Math.max(4, ...lines.map((one) => widthOf(one.track.id))));
+  const rest = width - 2 - name - 1 - 7 - 1 - 9 - 1 - 5 - 1;
+  const columns: Column<NodeLine>[] = [
+    { head: 'NODE', width: name, text: (one) => one.track.id, tone: () => 'bold' },
+    { head: 'STATE', width: 7, text: (one) => one.row?.state ?? '?', tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)) },
+    { head: 'HEAD', width: 9, align: 'right', text: (one) => fact(one, (view) => String(view.head)) },
+    { head: 'LAG', width: 5, align: 'right', text: (one) => (one.row?.lag == null ? '?' : String(one.row.lag)) },
+    ...(rest >= 4 ? [{ head: 'HOLDER', width: rest, text: (one: NodeLine) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))) }] : []),
+  ];
+  return table(theme, lines, columns, { width, height, cursor: null, heading: height > lines.length, empty: 'no node matches the filter' }).rows;
+}

@@ -1,0 +1,104 @@
+// Looks at every node in its own rhythm: a node that hangs costs its own row its freshness and nobody else anything.
+// At most five commands per second and node, whatever the interval and however often a key asks. Read-only.
+import { bounded } from '../core/engine/inspect.js';
+import type { Clock, NodePort } from '../core/ports.js';
+import { wantedEntries } from './model-entries.js';
+import type { WatchInput, WatchState } from './model.js';
+import { wantsEntries } from './frame.js';
+
+export interface PollOptions {
+  nodes: readonly NodePort[];
+  limitMs: number;
+  clock: Clock;
+  state(): WatchState;
+  dispatch(input: WatchInput): void;
+}
+
+const COMMANDS_PER_SECOND = 5;
+/** A look is shown once all answered, or after this; who comes later is shown with the next. */
+const SETTLE_MS = 150;
+
+export class Poller {
+  private readonly asking = new Set<string>();
+  private readonly sent = new Map<string, number[]>();
+  private cancel: () => void = () => undefined;
+  private stopped = false;
+
+  constructor(private readonly options: PollOptions) {}
+
+  /** One look: resolves when every node has answered or had its time, and the state says so. */
+  async look(): Promise<void> {
+    const { nodes, clock, dispatch } = this.options;
+    const calls = nodes.map((node) => this.ask(node));
+    let timeUp: () => void = () => undefined;
+    const patience = new Promise<void>((resolve) => { timeUp = clock.after(Math.max(SETTLE_MS, 0), resolve); });
+    await Promise.race([Promise.all(calls), patience]);
+    timeUp();
+    if (!this.stopped) dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
+  }
+
+  /** Two looks in a row: the first verdict needs both. */
+  async first(): Promise<void> {
+    await this.look();
+    // A node that takes longer than a look waits has no outcome yet: without one there is no verdict to give.
+    const { clock, limitMs, state } = this.options;
+    const until = clock.now() + 2 * limitMs + 100;
+    while (!this.stopped && clock.now() < until && state().data.nodes.some((node) => node.observation === null)) {
+      await new Promise<void>((resolve) => { clock.after(10, resolve); });
+    }
+    if (state().data.looks === 0 && !this.stopped) this.options.dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
+    await this.look();
+  }
+
+  start(): void {
+    const tick = (): void => {
+      if (this.stopped) return;
+      this.cancel = this.options.clock.after(this.options.state().ui.intervalMs, tick);
+      void this.look();
+    };
+    this.cancel = this.options.clock.after(this.options.state().ui.intervalMs, tick);
+  }
+
+  /** After the interval changed. */
+  restart(): void {
+    this.cancel();
+    this.start();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.cancel();
+  }
+
+  private async ask(node: NodePort): Promise<void> {
+    const { clock, limitMs, dispatch, state } = this.options;
+    if (this.asking.has(node.id) || !this.spend(node.id)) return;
+    this.asking.add(node.id);
+    try {
+      const askedAt = clock.now();
+      const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      if (this.stopped) return;
+      const at = clock.now();
+      const rttMs = reply.outcome === 'unknown' ? null : Math.round((at - askedAt) * 10) / 10;
+      dispatch({ type: 'observed', observation: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
+      if (reply.outcome !== 'accepted') return;
+      const track = state().data.nodes.find((one) => one.id === node.id);
+      const unclear = state().data.view?.committed?.hash === null;
+      if (track === undefined || !(unclear || wantsEntries(state()))) return;
+      const range = wantedEntries(track.entries, reply.value);
+      if (range === null || !this.spend(node.id)) return;
+      const read = await bounded(node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs), limitMs, clock);
+      if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read });
+    } finally {
+      this.asking.delete(node.id);
+    }
+  }
+
+  private spend(id: string): boolean {
+    const now = this.options.clock.now();
+    const recent = (this.sent.get(id) ?? []).filter((at) => now - at < 1000);
+    if (recent.length >= COMMANDS_PER_SECOND) return false;
+    this.sent.set(id, [...recent, now]);
+    return true;
+  }
+}
