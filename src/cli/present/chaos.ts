@@ -18,6 +18,7 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
     ['reads', `${counts.blocksRead} blocks, ${counts.heads} confirmed heads, ${counts.statuses} status`],
     ['healing', `next commit ${spread(healing.commitMs)}, all sequencers ${spread(healing.followersMs)}, all nodes ${spread(healing.nodesMs)}`],
     ['longest time without a commit', `${report.longestGapMs} ms`],
+    ['machine', `timers late by ${report.machine.worstLateMs} ms at worst, slow for ${(report.machine.slowMs / 1000).toFixed(1)} s`],
     ...report.alarms.map(({ code, count, first }): [string, Cell] => [`alarm ${code}`, `${count} × (${first.slice(0, 160)})`]),
     ...(kept === null ? [] : [['kept in', kept] as [string, Cell]]),
   ];

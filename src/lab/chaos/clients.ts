@@ -22,9 +22,12 @@ export interface ClientOptions {
 
 interface Pending extends ItemFate {
   data: Buffer;
+  /** Its line of NDJSON, made once: an item of some MiB may have to be sent many times. */
+  line: string;
 }
 
 const MOST_BATCH = 4;
+const MIB = 1024 * 1024;
 
 export class Client {
   private order = 0;
@@ -91,19 +94,19 @@ export class Client {
     data.write(`${token}\n`);
     return {
       is: 'item', client: this.options.name, order, token, digest: itemDigest(data), keyed, sentAt: this.options.record.now(), answeredAt: null,
-      outcome: 'refused', receipt: null, attempts: 0, data,
+      outcome: 'refused', receipt: null, attempts: 0, data, line: keyed ? JSON.stringify({ key: token, data: data.toString('latin1') }) : '',
     };
   }
 
   private done(item: Pending): void {
-    const { data: _bytes, ...fate } = item;
+    const { data: _bytes, line: _line, ...fate } = item;
     this.options.record.add(fate);
   }
 
   private async sendUntilCommitted(batch: Pending[]): Promise<void> {
     const { giveUp, dice, urls } = this.options;
     for (let open = batch; open.length > 0 && !giveUp.aborted; open = open.filter(({ outcome }) => outcome !== 'committed')) {
-      const body = Buffer.from(open.map(({ token, data }) => JSON.stringify({ key: token, data: data.toString('latin1') })).join('\n'));
+      const body = Buffer.from(open.map(({ line }) => line).join('\n'));
       const answer = await this.post(open, body, { 'content-type': 'application/x-ndjson' });
       if (answer.outcome === 'answered' && (answer.status === 200 || answer.status === 207)) {
         const lines = answer.body.toString('utf8').trim().split('\n');
@@ -115,7 +118,8 @@ export class Client {
       }
       if (open.every(({ outcome }) => outcome === 'committed')) return;
       this.at = (this.at + dice.int(1, Math.max(1, urls.length - 1))) % urls.length;
-      await rest(dice.int(20, 120), giveUp);
+      // Big bodies sent again and again at once would be a flood of their own.
+      await rest(body.length > MIB / 2 ? dice.int(500, 1500) : dice.int(20, 120), giveUp);
     }
   }
 

@@ -27,6 +27,8 @@ export interface Setting {
 export interface Standing {
   what: string;
   holdMs: number;
+  /** How long after the healing a process of its target may still end because of it; 0 unless said. */
+  afterMs?: number;
   heal(): Promise<void>;
 }
 
@@ -107,7 +109,7 @@ export const FAULTS: readonly Fault[] = [
     name: 'fsync-stall', help: 'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that stalls under fsync stops it',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
-      const { port } = { port: cluster.port(target) };
+      const port = cluster.port(target);
       await command(port, 'CONFIG', 'SET', 'appendfsync', 'always');
       const bursts = dice.int(3, 10);
       let healed = false;
@@ -251,10 +253,10 @@ export const FAULTS: readonly Fault[] = [
       const { bavail, bsize } = statfsSync(disk.path);
       disk.fill();
       return {
-        what: `the disk of ${target} is full (${Math.round((bavail * bsize) / MIB)} MiB were free)`, holdMs: ttlMs * dice.between(1, 5),
+        what: `the disk of ${target} is full (${Math.round((bavail * bsize) / MIB)} MiB were free)`, holdMs: ttlMs * dice.between(1, 5), afterMs: 20_000,
         heal: async () => {
           disk.empty();
-          // A sequencer that cannot keep what was committed ends: that is the right thing, and here the only allowed reason.
+          // A sequencer that cannot keep what was committed ends, some time after: that is the right thing, and the only allowed reason.
           await revive(cluster, target);
         },
       };

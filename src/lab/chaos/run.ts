@@ -14,6 +14,7 @@ import type { Anomaly, FinalNode, FinalStore, Healing, History, ChainBlock } fro
 import { only } from './history.js';
 import { readLogFacts } from './logs.js';
 import { Memory } from './memory.js';
+import { Pulse } from './pulse.js';
 import { readNode, readStore, type OpenStore } from './outcome.js';
 import { readFeedOf, readHeads, readNodes, readStatus, rest } from './readers.js';
 import { Recorder } from './recorder.js';
@@ -55,6 +56,8 @@ export interface ChaosReport {
   /** Of the checks after healing: ms until the next commit, until all sequencers had it, until all nodes were admitted and held it. */
   healing: { commitMs: number[]; followersMs: number[]; nodesMs: number[]; boundMs: number };
   longestGapMs: number;
+  /** How late this process's timers were at worst, and how long it was slow in all: the machine's part in every delay. */
+  machine: { worstLateMs: number; slowMs: number };
   /** Alarms in the sequencers' logs, by code. */
   alarms: { code: string; count: number; first: string }[];
   anomalies: Anomaly[];
@@ -110,7 +113,7 @@ function smallDisk(options: ChaosOptions, record: Recorder): SmallDisk | null {
 interface Stood {
   standing: Standing;
   /** Gives its locks back. */
-  free(): void;
+  free(afterMs?: number): void;
   healing: Promise<void> | null;
 }
 
@@ -126,9 +129,10 @@ class Run {
   private readonly finish = new AbortController();
   private readonly giveUp = new AbortController();
   private readonly readersEnd = new AbortController();
-  /** Processes that we ended, or whose end a fault explains. */
-  private readonly expected = new Set<string>();
+  /** Processes that we ended, or whose end a fault explains, and until when (ms since the start). */
+  private readonly expected = new Map<string, number>();
   private readonly boundMs: number;
+  private readonly pulse: Pulse;
   private roundsDone = 0;
   private readmissions = 0;
 
@@ -138,6 +142,7 @@ class Run {
   ) {
     const { seed, ttlMs, nodeTimeoutMs } = options;
     this.boundMs = 20_000 + 40 * ttlMs;
+    this.pulse = new Pulse(nodeTimeoutMs / 4);
     this.memory = new Memory(nodes, 1000, (node) => {
       this.readmissions++;
       record.note(`${node} was re-admitted`);
@@ -174,9 +179,10 @@ class Run {
       const late = setTimeout(() => this.giveUp.abort(), this.boundMs);
       await Promise.all(clients);
       clearTimeout(late);
-      await this.settle();
+      await this.settle(readers);
     } finally {
       clearInterval(guard);
+      this.pulse.stop();
       stop();
       options.signal.removeEventListener('abort', stop);
       await Promise.allSettled([...clients, ...readers, this.healAll(), memory.stop()]);
@@ -240,11 +246,11 @@ class Run {
     if (taken !== undefined) return skip(`${taken} was under another fault`);
     for (const lock of aimed.locks) this.locks.add(lock);
     const processes = new Set(this.cluster.places.map(({ name }) => name));
-    for (const lock of aimed.locks) if (processes.has(lock)) this.expected.add(lock);
-    const free = (): void => {
+    for (const lock of aimed.locks) if (processes.has(lock)) this.expected.set(lock, Infinity);
+    const free = (afterMs = 0): void => {
       for (const lock of aimed.locks) {
         this.locks.delete(lock);
-        this.expected.delete(lock);
+        if (processes.has(lock)) this.expected.set(lock, this.record.now() + afterMs);
       }
     };
     try {
@@ -266,7 +272,7 @@ class Run {
       .catch((error: unknown) => this.record.note(`healing of "${stood.standing.what}" failed: ${(error as Error).message}`))
       .finally(() => {
         this.standing.delete(stood);
-        stood.free();
+        stood.free(stood.standing.afterMs);
       });
     return stood.healing;
   }
@@ -287,6 +293,8 @@ class Run {
     const healing: Healing = { is: 'healing', t: record.now(), boundMs, commitMs: null, followersMs: null, nodesMs: null, missing: '' };
     const target = record.highest + 1;
     const since = (): number => Math.round(record.now() - healing.t);
+    const slowBefore = this.pulse.slowMs;
+    const counted = (): number => since() - Math.min(4 * boundMs, this.pulse.slowMs - slowBefore);
     for (let missing = 'nothing was looked at yet'; missing !== ''; await rest(20, this.options.signal)) {
       if (this.options.signal.aborted) return false;
       const behind = cluster.sequencers.filter(({ name }) => (record.reached.get(`feed of ${name}`) ?? 0) < target).map(({ name }) => name);
@@ -297,7 +305,7 @@ class Run {
       missing = [
         ...(healing.commitMs === null ? [`no block after ${record.highest} was committed`] : behind.length > 0 ? [`${behind.join(', ')} did not reach block ${target}`] : []), ...lacking,
       ].join('; ');
-      if (missing !== '' && since() > boundMs) {
+      if (missing !== '' && counted() > boundMs) {
         healing.missing = missing;
         break;
       }
@@ -305,7 +313,7 @@ class Run {
     record.add(healing);
     record.note(healing.missing === ''
       ? `all healed: a commit after ${healing.commitMs} ms, all sequencers after ${healing.followersMs} ms, all nodes after ${healing.nodesMs} ms`
-      : `NOT healed within ${boundMs} ms: ${healing.missing}`);
+      : `NOT healed within ${boundMs} ms (${since()} ms, less what the machine was slow): ${healing.missing}`);
     return healing.missing === '';
   }
 
@@ -319,13 +327,15 @@ class Run {
     });
   }
 
-  /** The readers get what was committed last, then the sequencers are told to end, and do. */
-  private async settle(): Promise<void> {
+  /** Readers end, every sequencer gets what was committed last, then all are told to end, and do. */
+  private async settle(readers: readonly Promise<void>[]): Promise<void> {
     const { cluster, record } = this;
-    for (const { name } of cluster.sequencers) this.expected.add(name);
-    const target = record.highest;
-    await this.cluster.waitFor('readers at the head', 10_000, () => (cluster.sequencers.every(({ name }) => (record.reached.get(`feed of ${name}`) ?? 0) >= target) ? true : undefined)).catch(() => undefined);
+    for (const { name } of cluster.sequencers) this.expected.set(name, Infinity);
     this.readersEnd.abort();
+    await Promise.all(readers);
+    // What a reader was handed must be in every store before the stores are compared: nobody is left to bring it afterwards.
+    const target = record.highest;
+    await Promise.all(cluster.sequencers.map(({ name }) => cluster.waitForHeight(name, target, this.boundMs).catch(() => undefined)));
     await Promise.all(cluster.sequencers.map(async ({ name }) => {
       await cluster.kill(name, 'SIGTERM', 20_000).catch((error: unknown) => record.trouble(name, 'ended', `SIGTERM: ${(error as Error).message}`));
     }));
@@ -336,8 +346,10 @@ class Run {
     const { cluster, record, options } = this;
     if (options.signal.aborted) return;
     for (const { name } of cluster.places) {
-      if (this.expected.has(name) || this.restarting.has(name) || cluster.state(name) !== 'dead') continue;
-      record.trouble(name, 'ended', `it ended by itself: ${cluster.log(name, 3).join(' | ').slice(0, 600)}`);
+      if (this.expected.get(name) === Infinity || this.restarting.has(name) || cluster.state(name) !== 'dead') continue;
+      const last = cluster.log(name, 8).map((line) => line.trim()).join(' | ').slice(0, 800);
+      if (record.now() < (this.expected.get(name) ?? 0)) record.note(`${name} ended, as its disk was full`);
+      else record.trouble(name, 'ended', `it ended by itself: ${last}`);
       this.restarting.add(name);
       void cluster.startProcess(name, { wait: false }).catch(() => undefined).finally(() => this.restarting.delete(name));
     }
@@ -388,7 +400,7 @@ class Run {
         statuses: only(history, 'status').length, readmissions: this.readmissions,
       },
       healing: { commitMs: known(healings.map(({ commitMs }) => commitMs)), followersMs: known(healings.map(({ followersMs }) => followersMs)), nodesMs: known(healings.map(({ nodesMs }) => nodesMs)), boundMs: this.boundMs },
-      longestGapMs: Math.round(record.longestGapMs), alarms: [...alarms].map(([code, { count, first }]) => ({ code, count, first })), anomalies,
+      longestGapMs: Math.round(record.longestGapMs), machine: { worstLateMs: Math.round(this.pulse.worstMs), slowMs: Math.round(this.pulse.slowMs) }, alarms: [...alarms].map(([code, { count, first }]) => ({ code, count, first })), anomalies,
     };
   }
 }
