@@ -123,6 +123,7 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
     const scene = new Scene(chainTo(1)).claimed([facts(2, 'z2', 1), facts(0, 'g', 0), facts(0, 'g', 0)]);
     return scene.send({ type: 'read', node: 0, id: scene.state.nodes[0]!.busy!.id, reply: read({ ...block(2, 'z'), parent: 'z1' }) } as never);
   }, 'ended(CHAIN_MISMATCH)'],
+  ['store ahead of the quorum, but beside its chain → halts, nothing is written over theirs', () => new Scene(chainTo(2)).claimed(NODES.map(() => facts(1, 'x1', 1))), 'ended(CHAIN_MISMATCH)'],
   ['store ahead of the quorum → alarm, loads what is to be re-proposed, backfills nothing yet', () => new Scene(chainTo(2)).claimed(NODES.map(() => facts(1, 'a1', 1))), 'alarm(STORE_AHEAD) load(2)'],
   ['a proposal → written to all, mode append', () => new Scene().leading().send({ type: 'proposal', block: block(1) } as never), 'write_block(a1 append E5)@0 write_block(a1 append E5)@1 write_block(a1 append E5)@2'],
   ['q accepted → committed, next', () => new Scene().leading().send({ type: 'proposal', block: block(1) } as never).answer(0, yes({ head: 1 })).answer(2, yes({ head: 1 })), 'committed(a1) ready(2)'],

@@ -238,7 +238,10 @@ export class Sequencer implements SequencerApi {
     const heads = seenHeads(seen, head);
     const producing = producer.ready();
     this.ready = false;
-    if (heads.floor > head) {
+    const answering = admittedViews(seen).length;
+    if (answering < this.quorum) {
+      this.why = `${answering} of the ${this.quorum} nodes needed answer and are admitted: ${why}`;
+    } else if (heads.floor > head) {
       this.why = `its store ends at ${head}, below the nodes' window (floor ${heads.floor}): it needs a peer`;
       void this.catchUp(seen);
     } else if (heads.head - head > MAX_ADOPT) {
@@ -353,12 +356,13 @@ export class Sequencer implements SequencerApi {
       this.noteRenewal();
       lastEpoch = this.driver.state.epoch;
       renewedFor = end.reason;
-      const again = votesOf(await look(nodes, this.quorum, timing.nodeTimeoutMs, clock), nodes, id, owner);
+      const seen = await look(nodes, this.quorum, timing.nodeTimeoutMs, clock);
+      const again = votesOf(seen, nodes, id, owner);
       if (again.votes.length < this.quorum) {
         end = { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` };
         break;
       }
-      votes = again.votes;
+      votes = await this.liftEpoch(seen, again.votes, owner);
       previousOwner = owner;
     }
     this.production.stop();
@@ -381,6 +385,21 @@ export class Sequencer implements SequencerApi {
       this.follower.start();
       this.follower.lookAfter(Math.max(0, this.notBefore - clock.now()));
     });
+  }
+
+  /**
+   * A node that lost its memory but not its epoch takes nothing below it (I3), and has no vote that would lift the new term above it: one of
+   * the voters is raised to it for us first. Nothing is lost if that fails: the node stays out until the next renewal.
+   */
+  private async liftEpoch(seen: Look, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
+    const { nodes, timing } = this.options;
+    const forgetful = seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' && ['wiped', 'restarted', 'damaged', 'admitting'].includes(reply.value.admission) ? [reply.value.epoch] : []));
+    const highestSeen = Math.max(...votes.map((vote) => vote.epoch));
+    const value = Math.max(0, ...forgetful);
+    const lifted = votes[0]!;
+    if (value <= highestSeen + 1) return votes;
+    const reply = await nodes[lifted.node]!.call({ script: 'raise_epoch', value, ofOwner: owner, highestSeen, mayDepose: false }, timing.nodeTimeoutMs);
+    return reply.outcome === 'accepted' ? votes.map((vote) => (vote === lifted ? { ...vote, epoch: reply.value.epoch } : vote)) : votes;
   }
 
   private hooks(onLeading: () => void): TenureHooks {

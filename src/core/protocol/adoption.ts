@@ -13,11 +13,14 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   const best = candidates[0]!;
 
   if (height < local.height) {
+    // Ahead of nodes that lost data is one thing, beside them another: a chain that differs is never written over theirs.
+    const mine = chain.hashAt(height) ?? '';
+    if (mine !== best.hash) return end(state, 'CHAIN_MISMATCH', mismatch(height, mine, best.hash), out);
     out.push({
       type: 'alarm', code: 'STORE_AHEAD', height: local.height,
       reason: `this store holds committed block ${local.height}, the claimed quorum ends at ${height}: nodes lost data they had acknowledged; it is proposed again from the store`,
     });
-    state.committed = { height, hash: chain.hashAt(height) ?? '' };
+    state.committed = { height, hash: mine };
     return settle(state, local.height, out);
   }
   if (height === local.height && best.hash === local.hash) return settle(state, height, out);
