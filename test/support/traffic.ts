@@ -2,7 +2,7 @@
 // was acknowledged is in the chain exactly once, where its receipt says, in its client's order; stores are equal, nodes identical.
 import { expect } from 'vitest';
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
-import { decodeBlockData } from '../../src/core/chain/items.js';
+import { decodeBlockData, itemDigest, keysOf } from '../../src/core/chain/items.js';
 import type { CommittedBlock, Receipt } from '../../src/core/ports.js';
 import { runSelf } from '../../src/lab/self.js';
 import { differences, readStreams, type Lab } from './lab.js';
@@ -119,10 +119,12 @@ export async function checkAll(lab: Lab, clients: readonly Traffic[], options: {
   const facts = (blocks: CommittedBlock[]) => blocks.map(({ height, hash }) => `${height} ${hash}`);
   for (const other of chains.slice(1)) expect(facts(other)).toEqual(facts(chain));
 
-  const items = itemsOf(chain);
-  expect(items.length - new Set(items.map(({ key }) => key)).size, 'items twice in the chain').toBe(0);
-  const place = new Map(items.map((item) => [item.key, item]));
-  for (const { key, data, height, index } of acknowledged) expect(place.get(key), `acknowledged ${key}`).toEqual({ key, data, height, index });
+  const places = chain.flatMap(({ height, data }) => keysOf(data).map((item) => ({ height, ...item })));
+  expect(places.length - new Set(places.map(({ key }) => key)).size, 'items twice in the chain').toBe(0);
+  const place = new Map(places.map((item) => [item.key, item]));
+  for (const { key, data, height, index } of acknowledged) {
+    expect(place.get(key), `acknowledged ${key}`).toEqual({ key, digest: itemDigest(Buffer.from(data)), height, index });
+  }
   for (const client of clients) {
     const order = client.acknowledged.map(({ height, index }) => height * 1e6 + index);
     expect(order).toEqual([...order].sort((a, b) => a - b));
@@ -130,7 +132,7 @@ export async function checkAll(lab: Lab, clients: readonly Traffic[], options: {
 
   const names = options.nodes ?? lab.nodes.map(({ name }) => name);
   await checkNodes(lab, names, chain, last);
-  if (options.tail !== false) await checkTail(lab, items, chain.length);
+  if (options.tail !== false) await checkTail(lab, itemsOf(chain), chain.length);
   return chain;
 }
 
