@@ -10,7 +10,8 @@ export const suites = [
   { name: 'integration', paths: ['test/integration'], budget: 420 },
   { name: 'cli', paths: ['test/cli'], budget: 420 },
   { name: 'terminal', paths: ['test/terminal'], budget: 120 },
-  { name: 'long', paths: ['test/long', 'test/chaos'], budget: 1800, long: true },
+  { name: 'chaos', paths: ['test/chaos'], budget: 300 },
+  { name: 'long', paths: ['test/long'], budget: 1800, long: true },
 ];
 
 /** Folders of test/ that hold helpers, not tests. */
