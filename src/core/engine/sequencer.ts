@@ -14,7 +14,7 @@ import { Delivery } from './delivery.js';
 import { Follower, seenHeads } from './follower.js';
 import type { Inbox } from './inbox.js';
 import { localChain } from './local-chain.js';
-import { admittedViews, leaderOf, look, votesOf, type Look } from './look.js';
+import { admittedViews, leaderOf, look, recoveredTo, votesOf, type Look } from './look.js';
 import { Presences } from './presences.js';
 import { Production } from './production.js';
 import { answerRequest } from './requests.js';
@@ -233,6 +233,8 @@ export class Sequencer implements SequencerApi {
     const { nodes, id, clock, producer, random } = this.options;
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
+    const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
+    if (next !== null) return this.fail('CLUSTER_RECOVERED', `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`);
     const { votes, why } = votesOf(seen, nodes, id);
     const head = this.options.store.head().height;
     const heads = seenHeads(seen, head);
@@ -503,6 +505,12 @@ export class Sequencer implements SequencerApi {
   private fail(code: string, reason: string, cause?: unknown): void {
     const detail = cause instanceof Error ? `${reason}: ${cause.message}` : reason;
     this.options.emit({ type: 'halted', code, reason: detail });
+    if (code === 'CLUSTER_RECOVERED') {
+      return this.settleFailure(new SeqError({
+        code, exit: EXIT.precondition, message: detail, why: 'no tenure of the old generation may act any more, so that nothing of it can reach the recovered nodes',
+        changed: 'nothing', next: ['start this sequencer again: its store is as it was'],
+      }));
+    }
     this.settleFailure(cause instanceof SeqError ? cause : new SeqError({
       code, exit: code === 'CHAIN_MISMATCH' ? EXIT.precondition : EXIT.bug, message: detail,
       why: code === 'CHAIN_MISMATCH' ? 'this store and the cluster hold different chains; one of them is not this cluster\'s history' : 'the process cannot go on safely',

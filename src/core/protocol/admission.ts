@@ -143,5 +143,7 @@ function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, 
   const why = reply.outcome === 'refused' ? refusalText(reply) : reply.outcome === 'unknown' ? `no answer at ${reply.step}: ${reply.cause}` : '';
   setStanding(track, node, 'out', `re-admission not finished: ${why}`, out);
   backOff(state, track, now);
+  // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it answers.
+  track.retryAt = Math.max(track.retryAt, now + state.settings.regainMs);
   openGate(state, out);
 }
