@@ -8,7 +8,7 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
   const { anomalies, counts, faults, healing } = report;
   const injected = faults.reduce((sum, fault) => sum + fault.injected, 0);
   const verdict = anomalies.length === 0
-    ? { verdict: 'OK' as const, reasonCode: 'HELD', reason: `held: ${injected} faults in ${report.rounds} rounds, ${counts.acknowledged} items acknowledged, 0 anomalies` }
+    ? { verdict: 'OK' as const, reasonCode: 'NO_ANOMALY', reason: `held: ${injected} faults in ${report.rounds} rounds, ${counts.acknowledged} items acknowledged, 0 anomalies` }
     : { verdict: 'CRIT' as const, reasonCode: 'ANOMALIES', reason: `${anomalies.length} anomalies: ${anomalies[0]!.what}` };
   const facts: [string, Cell][] = [
     ['seed', report.seed], ['ran for', `${(report.durationMs / 1000).toFixed(1)} s`],

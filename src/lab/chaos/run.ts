@@ -85,7 +85,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   try {
     const cluster = await PrivateCluster.start({
       directory, nodes: options.nodes, sequencers: options.sequencers, persist: 'everysec', ttlMs, blockTimeMs: blockTimeOf(options), eager: new Dice(seed, 'eager').chance(0.5),
-      proxies: true, runArgs: ['--node-timeout', `${options.nodeTimeoutMs}ms`, '--max-block-bytes', '5MiB', '--retain-blocks', '150', '--retain-bytes', '48MiB', '--log-level', 'debug'],
+      proxies: true, runArgs: ['--node-timeout', `${options.nodeTimeoutMs}ms`, '--max-block-bytes', '5MiB', '--retain-blocks', '150', '--retain-bytes', '16MiB', '--log-level', 'debug'],
     });
     closers.push(() => cluster.close());
     const opened = await options.openNodes(cluster.nodeFlags, directory);
