@@ -14,4 +14,7 @@ export const OPERATOR: Record<string, Code> = {
   OUTCOME_UNKNOWN: { meaning: 'The change was sent, and no node said what became of it.', causes: ['silent nodes', 'a limit too short'], todo: ['seq status', 'run it again with a longer --node-timeout'] },
   CHANGE_REFUSED: { meaning: 'Every node refused the change before anything was written.', causes: ['nodes not admitted', 'nodes loading or read-only'], todo: ['seq status'] },
   EPOCH_BEHIND: { meaning: 'A node promised a lower epoch than the leader\'s.', causes: ['it was away when the leader was promoted'], todo: ['nothing while a leader runs: it claims the node', 'seq epoch heal'] },
+  UNDER_REPLICATED: { meaning: 'A committed block is not on every node that should hold it.', causes: ['a node was away or is slow'], todo: ['nothing while a leader runs: it fills the node up', 'seq stream diff --on ID'] },
+  DIFFERENT: { meaning: 'The node and the committed chain, or the two nodes, do not hold the same.', causes: ['a node that is behind', 'an orphan at its head', 'changed by hand'], todo: ['seq stream inspect', 'seq stream verify'] },
+  VIOLATIONS: { meaning: 'A node holds what the protocol never writes: each violation is listed with its witness.', causes: ['changed by hand', 'a partial restore', 'damaged memory or file'], todo: ['seq stream inspect --height HEIGHT', 'seq node admit --on ID'] },
 };

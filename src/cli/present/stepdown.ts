@@ -16,7 +16,7 @@ export function stepdownResult({ plan, done, warnings }: StepdownDone, command: 
   const { leader, candidates } = plan;
   const data = {
     from: leader.id, to: done?.to ?? plan.to, epochFrom: leader.epoch, epochTo: done?.epoch ?? null, height: done?.height ?? null,
-    gapMs: done?.gapMs ?? null, gapBlocks: done?.gapBlocks ?? null, blockTimeMs: plan.blockTimeMs, candidates, dryRun: done === null,
+    gapMs: done?.gapMs ?? null, gapBy: done?.gapBy ?? null, gapBlocks: done?.gapBlocks ?? null, blockTimeMs: plan.blockTimeMs, candidates, dryRun: done === null,
   };
   if (done === null) {
     return {
@@ -27,7 +27,7 @@ export function stepdownResult({ plan, done, warnings }: StepdownDone, command: 
   return {
     data, warnings, facts: [
       ['leader', `${done.to} (was ${leader.id})`], ['epoch', `${done.epoch} (was ${leader.epoch})`], ['committed', done.height],
-      ['gap', `${done.gapMs} ms${plan.blockTimeMs === null ? '' : ` between two blocks (block time ${plan.blockTimeMs} ms)`}${done.gapBlocks === null ? '' : `, ${done.gapBlocks} ${done.gapBlocks === 1 ? 'block' : 'blocks'} missed`}`],
+      ['gap', `${done.gapMs} ms${done.gapBy === 'timestamps' ? ' by the blocks\' timestamps' : ''}${plan.blockTimeMs === null ? '' : ` between two blocks (block time ${plan.blockTimeMs} ms)`}${done.gapBlocks === null ? '' : `, ${done.gapBlocks} ${done.gapBlocks === 1 ? 'block' : 'blocks'} missed`}`],
     ],
   };
 }

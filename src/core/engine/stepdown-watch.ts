@@ -1,5 +1,6 @@
 // Watches the committed chain while leadership moves: when the last block of the old epoch and the first one of a higher epoch arrived,
-// both proven by a quorum (docs/PROTOCOL.md section 7). The gap is measured on this clock alone, so that no two hosts' clocks matter (I9).
+// both proven by a quorum (docs/PROTOCOL.md section 7). The gap is measured on this clock alone, so that no two hosts' clocks matter; only where
+// the old leader committed nothing while it was watched (it hangs), the blocks' own timestamps have to do.
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Hash, Height } from '../protocol/words.js';
 import { tailBlocks } from './tail.js';
@@ -9,10 +10,11 @@ export interface Succession {
   hash: Hash;
   epoch: Epoch;
   gapMs: number;
+  gapBy: 'arrival' | 'timestamps';
 }
 
 export interface ChainWatch {
-  /** Resolves when the newest committed block has been seen, or following cannot begin: from then on the gap can be measured. */
+  /** Resolves when a block has been seen to arrive, or following cannot begin: from then on the gap can be measured. */
   started: Promise<void>;
   /** The first block that is committed above `height` under an epoch above `epochFrom`; null when stopped before. */
   succession: Promise<Succession | null>;
@@ -27,16 +29,23 @@ export function watchChain(nodes: readonly NodePort[], limitMs: number, clock: C
   let start = (): void => undefined;
   const started = new Promise<void>((resolve) => { start = resolve; });
   const watch = async (): Promise<Succession | null> => {
-    let lastAt: number | null = null;
+    let seen = 0;
+    let lastAt = 0;
+    let lastTimestamp = 0;
     try {
       for await (const block of tailBlocks({ nodes, limitMs, clock, signal: stop.signal, from: 'head', follow: true })) {
         const now = clock.now();
         newest = Math.max(newest, block.height);
-        start();
         if (block.height > after.height && block.epoch > after.epochFrom) {
-          return { height: block.height, hash: block.hash, epoch: block.epoch, gapMs: lastAt === null ? 0 : Math.round((now - lastAt) * 10) / 10 };
+          // The first one was there before the watch began: when it arrived is not known.
+          const live = seen >= 2;
+          const gapMs = live ? Math.round((now - lastAt) * 10) / 10 : Math.max(0, block.timestamp - lastTimestamp);
+          return { height: block.height, hash: block.hash, epoch: block.epoch, gapMs, gapBy: live ? 'arrival' : 'timestamps' };
         }
+        seen += 1;
+        if (seen === 2) start();
         lastAt = now;
+        lastTimestamp = block.timestamp;
       }
     } finally {
       start();

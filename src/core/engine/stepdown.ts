@@ -39,7 +39,8 @@ export interface StepdownDone {
   warnings: string[];
 }
 
-const WATCH_START_MS = 1000;
+/** How long a block of the old leader is waited for beyond two block times, so that the gap can be measured from its arrival. */
+const WATCH_SLACK_MS = 500;
 /** How long the chosen one alone may promote after a revoke; a leader that hands over by itself keeps one ttl for it. */
 const HANDOVER_MS = 2000;
 
@@ -55,7 +56,8 @@ export async function stepDown(options: StepdownOptions): Promise<StepdownDone> 
 
   const watch = watchChain(nodes, limitMs, clock, { height: plan.height, epochFrom: plan.leader.epoch });
   try {
-    await Promise.race([watch.started, sleep(options, WATCH_START_MS)]);
+    options.step(`waiting for a block of ${plan.leader.id} to measure the gap from`);
+    await Promise.race([watch.started, sleep(options, options.revoke ? WATCH_SLACK_MS : 2 * (plan.blockTimeMs ?? 1000) + WATCH_SLACK_MS)]);
     const id = options.random.hex(8);
     options.step(options.revoke ? `taking the lock of ${plan.leader.id}` : `asking ${plan.leader.id} to step down`);
     options.changing();

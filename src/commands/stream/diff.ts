@@ -1,0 +1,45 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../../cli/base-command.js';
+import { usageError } from '../../cli/failure.js';
+import { heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import { diffResult } from '../../cli/present/stream-matrix.js';
+import type { Result } from '../../cli/present/result.js';
+import { writeErr } from '../../cli/output.js';
+import { StreamProgress } from '../../cli/stream-progress.js';
+import { targetFlags } from '../../cli/target.js';
+import { diffStreams } from '../../core/engine/stream-matrix-diff.js';
+import { systemClock } from '../../core/engine/system.js';
+import { EXIT } from '../../core/errors.js';
+
+export default class StreamDiff extends SeqCommand {
+  static override summary = 'Compare one node with the committed chain, or two nodes with each other';
+  static override description = '--on names one node or two. What differs is looked at twice, so that a block on its way is no difference. What one of them has trimmed is not compared.';
+  static override examples = ['<%= config.bin %> stream diff --on r2', '<%= config.bin %> stream diff --on r1,r3 --exit-code'];
+  static override deadline = false;
+  static override flags = {
+    ...LOOK_FLAGS,
+    from: heightFlag({ description: 'the lowest height' }),
+    to: heightFlag({ description: 'the highest height' }),
+    limit: positiveFlag({ default: 1000, description: 'differences listed at most' }),
+    'exit-code': Flags.boolean({ description: 'exit 1 when they differ' }),
+  };
+  protected readonly kind = 'stream.diff';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(StreamDiff);
+    const on = flags.on ?? [];
+    if (on.length < 1 || on.length > 2) throw usageError(`--on names ${on.length} nodes`, ['--on ID (against the committed chain)', '--on ID,ID (against each other)']);
+    if (on[0] === on[1]) throw usageError(`--on names ${on[0]} twice`, ['--on ID,ID with two nodes']);
+    const cluster = await this.cluster();
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    this.step(`comparing ${on.join(' and ')}`);
+    const progress = new StreamProgress('compared', Boolean(flags.quiet), writeErr);
+    const diff = await diffStreams({
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
+      on, limit: flags.limit, ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
+    });
+    progress.end();
+    const result = diffResult(diff, on, target);
+    return flags['exit-code'] && diff.total > 0 ? { ...result, exit: EXIT.no } : result;
+  }
+}

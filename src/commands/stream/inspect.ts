@@ -1,0 +1,63 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../../cli/base-command.js';
+import { usageError } from '../../cli/failure.js';
+import { heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import { MatrixWriter } from '../../cli/matrix-writer.js';
+import { matrixResult } from '../../cli/present/stream-matrix.js';
+import type { Result } from '../../cli/present/result.js';
+import { writeErr } from '../../cli/output.js';
+import { StreamProgress } from '../../cli/stream-progress.js';
+import { targetFlags } from '../../cli/target.js';
+import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/engine/stream-matrix.js';
+import { systemClock } from '../../core/engine/system.js';
+
+export default class StreamInspect extends SeqCommand {
+  static override summary = 'Show which block every node holds at every height, newest first, and what that adds up to';
+  static override description = [
+    'The same letter in a row is the same block. Classes: committed, pending, undetermined, orphan, conflict, corrupt, missing, trimmed (docs/PROTOCOL.md section 9).',
+    'Any range is read a piece at a time; plain, csv and ndjson are written as they come, a table and JSON hold up to 100,000 heights.',
+  ].join('\n');
+  static override examples = ['<%= config.bin %> stream inspect -c lab', '<%= config.bin %> stream inspect --height 1042 --data', '<%= config.bin %> stream inspect --from 1 --limit 1000000 --differing -o ndjson'];
+  static override flags = {
+    ...LOOK_FLAGS,
+    from: heightFlag({ description: 'the lowest height' }),
+    to: heightFlag({ description: 'the highest height' }),
+    height: heightFlag({ exclusive: ['from', 'to'], description: 'this height alone' }),
+    limit: positiveFlag({ description: 'heights at most, from the top (20; all of --from … --to)' }),
+    differing: Flags.boolean({ description: 'only heights at which not all nodes are the same' }),
+    data: Flags.boolean({ description: 'the items in the blocks' }),
+  };
+  protected readonly kind = 'stream.inspect';
+
+  protected async perform(): Promise<Result | null> {
+    const { flags } = await this.parse(StreamInspect);
+    const [from, to] = flags.height === undefined ? [flags.from, flags.to] : [flags.height, flags.height];
+    if (from !== undefined && to !== undefined && to < from) throw usageError(`--to ${to} is below --from ${from}`, ['give the lower height as --from']);
+    const limit = flags.limit ?? (from === undefined ? 20 : Number.MAX_SAFE_INTEGER);
+    const cluster = await this.cluster();
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    this.step('reading the streams of every node');
+    const matrix = await openMatrix({
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target, expectedCluster: cluster.identity.cluster,
+    }, { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }), limit, keepData: Boolean(flags.data) });
+    const summary = new MatrixSummary();
+    const now = systemClock.wall();
+    const writer = new MatrixWriter({
+      format: await this.format(), fields: flags.fields ?? [], quiet: Boolean(flags.quiet), nodes: matrix.view.nodes.map((n) => n.id), withData: Boolean(flags.data), now, write: (text) => this.write(text),
+      heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
+    });
+    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const rows: MatrixRow[] = [];
+    for await (const row of matrix.rows) {
+      summary.add(row);
+      progress.at(summary.rows, writer.heights);
+      if (flags.differing && row.same) continue;
+      if (writer.streams) await writer.take(row);
+      else rows.push(writer.checked(row));
+    }
+    progress.end();
+    this.signal.throwIfAborted();
+    await writer.flush();
+    return writer.streams ? null : matrixResult(matrix, rows, summary, now, Boolean(flags.data), target);
+  }
+}

@@ -1,0 +1,41 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../../cli/base-command.js';
+import { heightFlag, LOOK_FLAGS } from '../../cli/flags.js';
+import { verifyResult } from '../../cli/present/stream-matrix.js';
+import type { Result } from '../../cli/present/result.js';
+import { writeErr } from '../../cli/output.js';
+import { StreamProgress } from '../../cli/stream-progress.js';
+import { targetFlags } from '../../cli/target.js';
+import { systemClock } from '../../core/engine/system.js';
+import { verifyStreams } from '../../core/engine/verify.js';
+import { EXIT } from '../../core/errors.js';
+
+export default class StreamVerify extends SeqCommand {
+  static override summary = 'Prove every node\'s stream: hashes, parent links, contiguity, epochs, times, admission; and that no two nodes contradict each other';
+  static override description = 'Every violation comes with its witness. A node that did not answer is not verified, and that is said. Changes nothing.';
+  static override examples = ['<%= config.bin %> stream verify -c lab', '<%= config.bin %> stream verify --exit-code -q && echo sound'];
+  static override deadline = false;
+  static override flags = {
+    ...LOOK_FLAGS,
+    from: heightFlag({ description: 'the lowest height' }),
+    to: heightFlag({ description: 'the highest height' }),
+    'exit-code': Flags.boolean({ description: 'exit 1 when there is a violation, 69 when too few nodes could be read' }),
+  };
+  protected readonly kind = 'stream.verify';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(StreamVerify);
+    const cluster = await this.cluster();
+    const target = targetFlags(cluster.settings, cluster.nodes);
+    this.step('reading and proving the streams of every node');
+    const progress = new StreamProgress('verified', Boolean(flags.quiet), writeErr);
+    const verified = await verifyStreams({
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
+      ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
+    });
+    progress.end();
+    const result = verifyResult(verified, target);
+    const exit = verified.total > 0 ? EXIT.no : result.verdict?.verdict === 'UNKNOWN' ? EXIT.noQuorum : EXIT.ok;
+    return flags['exit-code'] ? { ...result, exit } : result;
+  }
+}

@@ -1,0 +1,87 @@
+// Every node's entries over a range of heights, a bounded piece at a time, merged by height (docs/PROTOCOL.md section 9). Reading only.
+// Payloads are read to check hashes and dropped at once unless wanted, so memory depends neither on the length of the streams nor, beyond
+// one piece, on the size of blocks. A node that stayed silent once is not waited for again.
+import type { Clock, NodePort } from '../ports.js';
+import type { NodeLedger } from '../protocol/ledger.js';
+import type { Entry, Height, NodeView } from '../protocol/words.js';
+import type { NodeObservation } from './inspect-model.js';
+import { bounded } from './inspect.js';
+
+/** Payload of one piece on one node. */
+const PIECE_BYTES = 4 * 1024 * 1024;
+const FIRST_PIECE = 16;
+const MOST_HEIGHTS = 1024;
+/** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
+const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
+
+export interface ChunkOptions {
+  nodes: readonly NodePort[];
+  observations: readonly NodeObservation[];
+  limitMs: number;
+  clock: Clock;
+  signal?: AbortSignal;
+  from: Height;
+  to: Height;
+  newestFirst: boolean;
+  keepData?: boolean;
+}
+
+export interface Chunk {
+  /** Heights of this piece; entries one below and one above are there as well (links, proofs). */
+  from: Height;
+  to: Height;
+  ledgers: NodeLedger[];
+  /** By node id, ascending; only nodes that answered. */
+  entries: Map<string, Entry[]>;
+}
+
+export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> {
+  const { nodes, observations, from, to, newestFirst, signal } = options;
+  const views = new Map(observations.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' && isOurs(o.reply.value) ? [[o.id, o.reply.value]] : [])));
+  const silent = new Set<string>();
+  let count = FIRST_PIECE;
+  let low = newestFirst ? to + 1 : from;
+  let high = newestFirst ? to : from - 1;
+  while ((newestFirst ? low > from : high < to) && !signal?.aborted) {
+    if (newestFirst) [low, high] = [Math.max(from, low - count), low - 1];
+    else [low, high] = [high + 1, Math.min(to, high + count)];
+    const [first, last] = [Math.max(1, low - 1), high + 1];
+    const entries = new Map<string, Entry[]>();
+    const ledgers = await Promise.all(nodes.map(async (node): Promise<NodeLedger> => {
+      const view = views.get(node.id);
+      if (view === undefined || silent.has(node.id)) return { id: node.id, answered: false };
+      const limitMs = options.limitMs + PIECE_MS;
+      const read = await bounded(node.read({ from: first, to: last, limit: 2 * (last - first + 1) + 4, data: true }, limitMs), limitMs, options.clock);
+      if (read.outcome !== 'accepted') {
+        silent.add(node.id);
+        return { id: node.id, answered: false };
+      }
+      entries.set(node.id, read.value.entries);
+      return {
+        id: node.id, answered: true, admitted: view.admission === 'admitted' && read.incarnation === view.incarnation, facts: view,
+        entries: read.value.entries, damaged: read.value.damaged, covers: { from: first, to: last },
+      };
+    }));
+    const largest = Math.max(1, ...[...entries.values()].flatMap((of) => of.map((entry) => entry.size)));
+    if (!options.keepData) for (const of of entries.values()) for (const entry of of) delete entry.data;
+    yield { from: low, to: high, ledgers, entries };
+    count = Math.max(1, Math.min(MOST_HEIGHTS, count * 4, Math.floor(PIECE_BYTES / largest)));
+  }
+}
+
+/** A node of another cluster has heights of its own that mean nothing here. */
+function isOurs(view: NodeView): boolean {
+  return view.admission !== 'foreign' && view.admission !== 'pristine';
+}
+
+/** Lowest and highest height that any of these nodes holds; null when they hold none. */
+export function heldRange(observations: readonly NodeObservation[], ids?: ReadonlySet<string>): { from: Height; to: Height } | null {
+  let from = Infinity;
+  let to = 0;
+  for (const { id, reply } of observations) {
+    if (reply.outcome !== 'accepted' || !isOurs(reply.value) || (ids && !ids.has(id)) || reply.value.head <= reply.value.floor) continue;
+    from = Math.min(from, reply.value.floor + 1);
+    to = Math.max(to, reply.value.head);
+  }
+  return to === 0 ? null : { from, to };
+}

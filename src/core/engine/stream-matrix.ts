@@ -1,0 +1,145 @@
+// Height × node: which block every node holds at every height, and what that adds up to (docs/PROTOCOL.md section 9). Newest first.
+// The same letter is the same block; the committed one, or the one with most copies, is A. Verdicts are the ledger's, never guesses.
+import type { Clock, NodePort } from '../ports.js';
+import { describeVerdict } from '../protocol/describe.js';
+import { readLedger, type HeightVerdict, type VerdictKind } from '../protocol/ledger.js';
+import { sequencerOf, type Entry, type Epoch, type Hash, type Height } from '../protocol/words.js';
+import { refuseNoAnswer } from './inspect-errors.js';
+import type { ClusterView, NodeObservation } from './inspect-model.js';
+import { inspectLook } from './inspect.js';
+import { heldRange, readChunks, type Chunk } from './stream-chunks.js';
+
+export interface MatrixCell {
+  node: string;
+  /** A, B, … of a block (lower case: on a node that does not count), `.` not there, `-` trimmed, `_` hole, `!` damaged, `?` no answer. */
+  mark: string;
+  hash: Hash | null;
+  epoch: Epoch | null;
+}
+
+export interface MatrixRow {
+  height: Height;
+  class: VerdictKind;
+  copies: number;
+  n: number;
+  hash: Hash | null;
+  epoch: Epoch;
+  /** Sequencer that wrote the copy; '' when no copy was read. */
+  writer: string;
+  timestamp: number | null;
+  bytes: number | null;
+  cells: MatrixCell[];
+  /** The verdict in words. */
+  note: string;
+  /** Every node that counts holds it, or has trimmed it, under one hash. */
+  same: boolean;
+  data?: Uint8Array;
+}
+
+export interface MatrixOptions {
+  nodes: readonly NodePort[];
+  limitMs: number;
+  clock: Clock;
+  signal?: AbortSignal;
+  target: string;
+  expectedCluster?: string;
+}
+
+export interface MatrixRange { from?: Height; to?: Height; limit: number; keepData: boolean }
+
+export interface Matrix {
+  view: ClusterView;
+  observations: NodeObservation[];
+  /** null: no node holds anything. */
+  range: { from: Height; to: Height } | null;
+  rows: AsyncGenerator<MatrixRow>;
+}
+
+export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Promise<Matrix> {
+  const { view, observations } = await inspectLook(options);
+  refuseNoAnswer(view);
+  const held = heldRange(observations);
+  const to = held === null ? 0 : Math.min(wish.to ?? held.to, held.to);
+  const from = held === null ? 1 : Math.max(wish.from ?? 1, held.from, to - wish.limit + 1);
+  const range = held === null || from > to ? null : { from, to };
+  return { view, observations, range, rows: matrixRows(options, observations, range, wish.keepData) };
+}
+
+async function* matrixRows(options: MatrixOptions, observations: readonly NodeObservation[], range: { from: Height; to: Height } | null, keepData: boolean): AsyncGenerator<MatrixRow> {
+  if (range === null) return;
+  for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: true, keepData })) yield* rowsOf(chunk, options.nodes, keepData).reverse();
+}
+
+/** Rows of one piece, ascending. Pure. */
+export function rowsOf(chunk: Chunk, nodes: readonly { id: string }[], keepData = false): MatrixRow[] {
+  const at = new Map<string, Map<Height, Entry>>();
+  for (const [id, entries] of chunk.entries) at.set(id, new Map(entries.map((entry) => [entry.height, entry])));
+  return readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to }).map((verdict) => rowOf(verdict, nodes, at, keepData));
+}
+
+function rowOf(verdict: HeightVerdict, nodes: readonly { id: string }[], at: Map<string, Map<Height, Entry>>, keepData: boolean): MatrixRow {
+  const letters = new Map<Hash, string>();
+  const letter = (hash: Hash): string => {
+    if (!letters.has(hash)) letters.set(hash, String.fromCharCode(65 + Math.min(25, letters.size)));
+    return letters.get(hash) as string;
+  };
+  if (verdict.hash !== null) letter(verdict.hash);
+  for (const candidate of verdict.candidates) letter(candidate.hash);
+  const cells = nodes.map(({ id }): MatrixCell => {
+    const entry = at.get(id)?.get(verdict.height);
+    const mark = verdict.corrupt.some((one) => one.node === id) ? '!'
+      : entry !== undefined ? (verdict.leftOut.includes(id) ? letter(entry.hash).toLowerCase() : letter(entry.hash))
+        : verdict.trimmed.includes(id) ? '-' : verdict.missing.includes(id) ? '_' : verdict.unknown.includes(id) ? '?' : '.';
+    return { node: id, mark, hash: entry?.hash ?? null, epoch: entry?.epoch ?? null };
+  });
+  const copy = [...at.values()].map((of) => of.get(verdict.height)).find((entry) => entry !== undefined && entry.hash === verdict.hash);
+  return {
+    height: verdict.height, class: verdict.verdict, copies: verdict.copies, n: verdict.n, hash: verdict.hash, epoch: verdict.epoch === 0 ? (copy?.epoch ?? 0) : verdict.epoch,
+    writer: copy === undefined ? '' : sequencerOf(copy.owner), timestamp: copy?.timestamp ?? null, bytes: copy?.size ?? null, cells, note: describeVerdict(verdict),
+    same: (verdict.verdict === 'committed' || verdict.verdict === 'trimmed') && verdict.lacking.length + verdict.orphans.length + verdict.corrupt.length + verdict.missing.length + verdict.unknown.length + verdict.leftOut.length === 0,
+    ...(keepData && copy?.data !== undefined ? { data: copy.data } : {}),
+  };
+}
+
+export interface MatrixVerdict { verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN'; reason: string; reasonCode: string; next: string[] }
+
+/** What the rows add up to, gathered as they pass. */
+export class MatrixSummary {
+  readonly classes: Record<string, number> = {};
+  private worst: { rank: number; row: MatrixRow; code: string } | null = null;
+  rows = 0;
+
+  add(row: MatrixRow): void {
+    this.rows += 1;
+    this.classes[row.class] = (this.classes[row.class] ?? 0) + 1;
+    const [rank, code] = rankOf(row);
+    if (rank > 0 && rank > (this.worst?.rank ?? 0)) this.worst = { rank, row, code };
+  }
+
+  verdict(view: ClusterView, target: string): MatrixVerdict {
+    const tail = target === '' ? '' : ` ${target}`;
+    const { worst } = this;
+    if (this.rows === 0) return { verdict: 'OK', reason: 'no node holds a block in this range', reasonCode: 'EMPTY', next: [] };
+    if (worst === null) return { verdict: 'OK', reason: `${this.rows} ${this.rows === 1 ? 'height' : 'heights'}, all nodes hold the same`, reasonCode: 'OK', next: [] };
+    const verdict = worst.rank >= 5 ? 'CRIT' : worst.rank === 4 ? 'UNKNOWN' : 'WARN';
+    const next = worst.rank >= 3 ? [`seq stream verify${tail}`] : view.leader === null ? [`seq status${tail}`] : [`seq status --watch${tail}`];
+    return { verdict, reason: worst.row.note, reasonCode: worst.code, next };
+  }
+}
+
+function rankOf(row: MatrixRow): [number, string] {
+  switch (row.class) {
+    case 'conflict': return [6, 'CONFLICT'];
+    case 'corrupt': return [5, 'CORRUPT'];
+    case 'missing': return [5, 'MISSING'];
+    case 'undetermined': return [4, 'UNDETERMINED'];
+    case 'orphan': return [3, 'ORPHAN'];
+    case 'pending': return [2, 'PENDING'];
+    default: {
+      if (row.cells.some((cell) => cell.mark === '!')) return [3, 'CORRUPT'];
+      if (row.cells.some((cell) => cell.mark === '_')) return [3, 'MISSING'];
+      if (row.same) return [0, 'OK'];
+      return row.cells.some((cell) => /[B-Z]/.test(cell.mark)) ? [2, 'ORPHAN'] : row.cells.some((cell) => cell.mark === '?') ? [1, 'NODE_DOWN'] : [1, 'UNDER_REPLICATED'];
+    }
+  }
+}
