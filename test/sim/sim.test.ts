@@ -1,0 +1,80 @@
+// As many new seeds as fit the time (SEQ_SIM_SECONDS, 60 by default; half of them with lost memory), drawn from the commit so that no two
+// commits run the same ones; a few fixed ones that once failed or once were rich; and broken nodes, which must be found.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { check } from './checkers/index.js';
+import type { Anomaly } from './history.js';
+import { minimise } from './minimise.js';
+import { anomalyLines, asTest } from './narrate.js';
+import { drawScenario } from './plan.js';
+import { run } from './world.js';
+import type { Mutant } from '../support/memory-node.js';
+
+const SECONDS = Number(process.env.SEQ_SIM_SECONDS ?? 60);
+
+/** The commit, and what is not committed yet: 40 bits of their hash, with room for the seeds that follow. */
+function firstSeed(): number {
+  let state: string;
+  try {
+    const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 64 * 1024 * 1024 });
+    state = git('rev-parse', 'HEAD') + git('diff', 'HEAD', '--', 'src', 'test/sim', 'test/support');
+  } catch {
+    state = new Date().toISOString();
+  }
+  return parseInt(createHash('sha256').update(state).digest('hex').slice(0, 10), 16) * 4096;
+}
+
+async function failures(seed: number, memory: boolean): Promise<{ anomalies: Anomaly[]; simulatedMs: number }> {
+  const { history, simulatedMs } = await run(drawScenario(seed, { memory }));
+  return { anomalies: check(history), simulatedMs };
+}
+
+async function explain(seed: number, memory: boolean, anomalies: Anomaly[]): Promise<string> {
+  const small = await minimise(drawScenario(seed, { memory }), anomalies[0]!.checker, 40);
+  return [`npm run sim -- --seed ${seed}${memory ? ' --memory' : ''}`, ...anomalyLines(anomalies), asTest(small.scenario, `seed ${seed}: ${anomalies[0]!.what}`)].join('\n');
+}
+
+describe('simulation', () => {
+  it('new seeds → no anomaly', async () => {
+    const first = firstSeed();
+    const end = performance.now() + SECONDS * 1000;
+    let seeds = 0;
+    let simulatedMs = 0;
+    for (; performance.now() < end; seeds++) {
+      const memory = seeds % 2 === 1;
+      const result = await failures(first + seeds, memory);
+      simulatedMs += result.simulatedMs;
+      if (result.anomalies.length > 0) expect.fail(await explain(first + seeds, memory, result.anomalies));
+    }
+    process.stdout.write(`simulation: seeds ${first} … ${first + seeds - 1}, ${Math.round(simulatedMs / 1000)} simulated seconds, 0 anomalies\n`);
+    expect(seeds).toBeGreaterThan(0);
+  }, (SECONDS + 120) * 1000);
+
+  it.each([
+    [84, false], // a candidate below whose window the store ended was called damaged
+    [88, false], // a store emptied while it was the only one
+    [5259, true], // a node that forgot all but a raised epoch was never taken back
+    [55, true], [541, false], [15, false],
+  ])('seed %i (lost memory: %s) → no anomaly', async (seed, memory) => {
+    expect((await failures(seed, memory)).anomalies).toEqual([]);
+  });
+
+  it('the same seed twice → the same history, to the last entry', async () => {
+    const scenario = drawScenario(77, { memory: true });
+    const [one, two] = [await run(scenario), await run(scenario)];
+    expect(two.history).toEqual(one.history);
+    expect(one.history.entries.length).toBeGreaterThan(500);
+  });
+
+  it.each<[keyof Mutant, string, number, number]>([
+    ['noEpochCheck', 'fencing', 5000, 60],
+    ['noAdmissionCheck', 'one-block-per-height', 5000, 60],
+  ])('nodes with %s → found by %s', async (mutant, checker, from, seeds) => {
+    for (let seed = from; seed < from + seeds; seed++) {
+      const { history } = await run(drawScenario(seed, { memory: true, mutant: { [mutant]: true } }));
+      if (check(history).some((one) => one.checker === checker)) return;
+    }
+    expect.fail(`${seeds} seeds with ${mutant}, and ${checker} found nothing`);
+  });
+});
