@@ -39,4 +39,26 @@ describe('found by simulation', () => {
     expect(check(history)).toEqual([]);
     expect(history.entries.filter((entry) => entry.is === 'op' && entry.script === 'begin_admission').length).toBeLessThan(20);
   });
+
+  it('a leader with a slow disk dies → the nodes still hold what its disk had not got, and the others go on from it', async () => {
+    const { history } = await run({
+      seed: 13006, nodes: 3, retainBlocks: 6, clients: 0, thinkMs: 300, healAt: 13807,
+      processes: [
+        { id: 'seq-a', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: false, priority: 0, syncMs: 4, wallOffsetMs: -4340 },
+        { id: 'seq-b', ttlMs: 600, blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100, eager: false, priority: 0, syncMs: 4, wallOffsetMs: 0 },
+        { id: 'seq-c', ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, eager: false, priority: 0, syncMs: 1, wallOffsetMs: 0 },
+      ],
+      faults: [
+        { at: 1123, kind: 'stepdown', to: '' },
+        { at: 2059, kind: 'crash', process: 'seq-b', afterCalls: 38, downMs: 2021, store: 'keep' },
+        { at: 3836, kind: 'cut', process: '@leader', node: 'r2', direction: 'both', forMs: 6984, late: false, reset: false },
+        { at: 3836, kind: 'cut', process: '@leader', node: 'r3', direction: 'both', forMs: 6984, late: false, reset: true },
+        { at: 9258, kind: 'disk', process: 'seq-b', syncMs: 3000, forMs: 5375 },
+        { at: 9896, kind: 'cut', process: '@leader', node: '*', direction: 'both', forMs: 4490, late: true, reset: false },
+        { at: 12251, kind: 'stop', process: 'seq-a', downMs: 966 },
+        { at: 12807, kind: 'crash', process: '@leader', afterCalls: 39, downMs: 2488, store: 'keep' },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+  });
 });

@@ -467,7 +467,7 @@ export class Sequencer implements SequencerApi {
   // --- housekeeping --------------------------------------------------------------------------------------------------------------
 
   private chain() {
-    return localChain(this.options.store, this.genesis(), () => this.options.limits);
+    return localChain(this.options.store, this.genesis(), () => this.options.limits, () => this.delivery.height);
   }
 
   private genesis(): string {
