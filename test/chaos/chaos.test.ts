@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runChaosCommand, seedOfCommit } from '../support/chaos.js';
-import { newHome, runSeq } from '../support/run-seq.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 import { schemaProblems } from '../support/schemas.js';
 
 test('chaos: half a minute of every fault → no anomaly, exit 0, nothing left behind', async () => {

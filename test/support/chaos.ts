@@ -1,6 +1,6 @@
 // Runs `seq chaos` as a person would, with a seed of this commit, and says the seed: so that no two commits try the same one.
 import { execFileSync } from 'node:child_process';
-import { newHome, root, runSeq, type Ran } from './run-seq.js';
+import { newHome, root, runSeq, type Ran } from './spawn-seq.js';
 
 /** From the commit; without git, from the day. */
 export function seedOfCommit(): number {
