@@ -3,8 +3,10 @@ import { SeqCommand } from '../cli/base-command.js';
 import { durationFlag, positiveFlag } from '../cli/flags.js';
 import { usageError } from '../cli/failure.js';
 import { asDuration } from '../cli/settings.js';
+import { Interrupted } from '../cli/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { startCommandOf, targetFlags } from '../cli/target.js';
+import { EXIT } from '../core/errors.js';
 import { systemClock } from '../core/engine/system.js';
 
 export default class Watch extends SeqCommand {
@@ -30,10 +32,15 @@ export default class Watch extends SeqCommand {
     if (interval.value < 250 || interval.value > 60_000) throw usageError(`--interval ${interval.value} ms is outside 250ms to 60s`, ['--interval 1s']);
     const terminal = Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env['TERM'] !== 'dumb';
     const asData = flags.output !== undefined || flags.json;
-    if (asData || (!flags.once && !terminal)) {
-      await this.asStatus(flags, Boolean(process.stdout.isTTY) && !asData);
+    // A screen reader, or a terminal whose cursor cannot be moved: lines that are only ever appended.
+    const lines = !flags.once && !asData && Boolean(process.stdout.isTTY) && (process.env['TERM'] === 'dumb' || process.env['INK_SCREEN_READER'] === 'true');
+    if (asData || (!flags.once && !terminal && !lines)) {
+      await this.asStatus(flags);
       return null;
     }
+    // Loads while the nodes are being found.
+    const session = lines || flags.once ? undefined : import('../tui/session.js');
+    session?.catch(() => undefined);
     const cluster = await this.cluster();
     const { themeOf } = await import('../tui/theme.js');
     const common = {
@@ -47,11 +54,34 @@ export default class Watch extends SeqCommand {
       await this.write((await watchOnce({ ...common, size: { columns, rows } })).text);
       return null;
     }
+    if (lines) {
+      const { watchLines } = await import('../tui/lines.js');
+      await watchLines({ ...common, intervalMs: interval.value, signal: this.signal, count: flags.count, write: (text) => this.write(text) });
+      this.signal.throwIfAborted();
+      return null;
+    }
+    const { runSession } = await (session ?? import('../tui/session.js'));
+    const end = await runSession({
+      ...common, intervalMs: interval.value, signal: this.signal, stdin: process.stdin, stdout: process.stdout, count: flags.count,
+      snapshot: (data) => this.snapshot(data),
+    });
+    const { reason } = this.signal as { reason: unknown };
+    process.exitCode = end === 'interrupt' ? EXIT.sigint : end === 'signal' && reason instanceof Interrupted ? reason.exit : EXIT.ok;
     return null;
   }
 
+  /** A file in the current directory, never over one that is there. */
+  private async snapshot(data: unknown): Promise<string> {
+    const [{ writeFile }, { envelope }] = await Promise.all([import('node:fs/promises'), import('../cli/present/envelope.js')]);
+    const at = new Date().toISOString();
+    const path = `seq-watch-${at.replace(/[:.]/g, '-')}.json`;
+    const document = envelope('watch.snapshot', { context: null, at, durationMs: 0, nodesAsked: 0, nodesAnswered: 0, quorum: 0 }, { result: { data } });
+    await writeFile(path, `${JSON.stringify(document, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
+    return path;
+  }
+
   /** The same answers as lines: `seq status --watch`. */
-  private async asStatus(flags: { once: boolean; interval?: number; count?: number; output?: string; json: boolean }, person: boolean): Promise<void> {
+  private async asStatus(flags: { once: boolean; interval?: number; count?: number; output?: string; json: boolean }): Promise<void> {
     const { default: Status } = await import('./status.js');
     const kept: string[] = [];
     for (let at = 0; at < this.argv.length; at += 1) {
@@ -61,6 +91,6 @@ export default class Watch extends SeqCommand {
       else if (!/^--(interval|count)=/.test(word)) kept.push(word);
     }
     const watch = flags.once ? [] : ['--watch', ...(flags.interval === undefined ? [] : ['--interval', `${flags.interval}ms`]), ...(flags.count === undefined ? [] : ['--count', String(flags.count)])];
-    await Status.run([...kept, ...watch, ...(flags.output !== undefined || flags.json || person ? [] : ['-o', 'ndjson'])], this.config);
+    await Status.run([...kept, ...watch, ...(flags.output !== undefined || flags.json ? [] : ['-o', 'ndjson'])], this.config);
   }
 }

@@ -37,8 +37,13 @@ export class Poller {
     if (!this.stopped) dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
   }
 
-  /** Two looks in a row: the first verdict needs both. */
+  /** Opens the connections, then two looks in a row: the first verdict needs both. */
   async first(): Promise<void> {
+    const { nodes } = this.options;
+    // While this program was still loading it may have kept the nodes waiting: a connection of its own making is no verdict on them.
+    await Promise.all(nodes.map(async (node) => {
+      for (let tries = 0; tries < 2 && !this.stopped; tries += 1) if ((await this.inspect(node)).outcome !== 'unknown') return;
+    }));
     await this.look();
     // A node that takes longer than a look waits has no outcome yet: without one there is no verdict to give.
     const { clock, limitMs, state } = this.options;
@@ -76,7 +81,7 @@ export class Poller {
     this.asking.add(node.id);
     try {
       const askedAt = clock.now();
-      const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      const reply = await this.inspect(node);
       if (this.stopped) return;
       const at = clock.now();
       const rttMs = reply.outcome === 'unknown' ? null : Math.round((at - askedAt) * 10) / 10;
@@ -92,6 +97,11 @@ export class Poller {
     } finally {
       this.asking.delete(node.id);
     }
+  }
+
+  private inspect(node: NodePort) {
+    const { limitMs, clock } = this.options;
+    return bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
   }
 
   private spend(id: string): boolean {

@@ -1,0 +1,27 @@
+// The screen as Ink sees it: one text per band, each with its own selector, so that a band that says the same is not drawn again.
+import { Box, Text, useInput } from 'ink';
+import { useSyncExternalStore } from 'react';
+import { bands, type Band as BandPlace } from '../frame.js';
+import type { Key } from '../model-ui.js';
+import type { WatchStore } from '../store.js';
+import { keysOf } from '../keys.js';
+
+export function App({ store, onKey }: { store: WatchStore; onKey: (key: Key) => void }) {
+  // A string, so that an unchanged layout is an equal snapshot.
+  const plan = useSyncExternalStore(store.subscribe, () => bands(store.state).map((band) => `${band.kind} ${band.height}`).join(','));
+  useInput((input, key) => {
+    for (const one of keysOf(input, key, store.state.ui.typing !== null)) onKey(one);
+  });
+  return (
+    <Box flexDirection="column">
+      {plan.split(',').map((text) => {
+        const [kind = '', height = ''] = text.split(' ');
+        return <Band key={kind} store={store} band={{ kind: kind as BandPlace['kind'], height: Number(height) }} />;
+      })}
+    </Box>
+  );
+}
+
+export function Band({ store, band }: { store: WatchStore; band: BandPlace }) {
+  return <Text wrap="truncate">{useSyncExternalStore(store.subscribe, () => store.text(band))}</Text>;
+}

@@ -1,0 +1,21 @@
+// The watch as lines that are only ever appended: for screen readers and for terminals without cursor movement. A line says what changed.
+import { watchLoop, type LoopOptions } from './loop.js';
+import { clockOf, clean } from './text.js';
+import type { WatchState } from './model.js';
+
+/** Resolves when aborted, or after `count` looks. */
+export async function watchLines(options: LoopOptions & { write(text: string): Promise<void> }): Promise<void> {
+  let said = 0;
+  let summary = '';
+  await watchLoop(options, async (state: WatchState) => {
+    const { view, events } = state.data;
+    if (view === null) return;
+    const fresh = events.filter((event) => event.seq > said).reverse();
+    said = events[0]?.seq ?? 0;
+    const now = `${view.verdict} ${view.reasonCode} ${view.margin}`;
+    const lines = fresh.map((event) => `${clockOf(event.wall)} ${event.text}`);
+    if (now !== summary) lines.push(`${clockOf(state.wall)} ${view.verdict}: ${view.reason}; ${view.margin < 0 ? `${-view.margin} missing` : `may lose ${view.margin}`}; next: ${view.next[0] ?? 'nothing to do'}`);
+    summary = now;
+    if (lines.length > 0) await options.write(`${lines.map(clean).join('\n')}\n`);
+  });
+}

@@ -1,0 +1,29 @@
+// Looks without a screen, one after the other.
+import type { Clock, NodePort } from '../core/ports.js';
+import type { SummarizeOptions } from '../core/engine/inspect-model.js';
+import { initialState, reduce, type WatchState } from './model.js';
+import { Poller } from './poll.js';
+
+export interface LoopOptions {
+  title: string; nodes: readonly NodePort[]; limitMs: number; intervalMs: number; clock: Clock; summarize: SummarizeOptions; signal: AbortSignal; count?: number;
+}
+
+export async function watchLoop(options: LoopOptions, onLook: (state: WatchState) => Promise<void>): Promise<void> {
+  const { nodes, limitMs, intervalMs, clock, signal, count = Infinity } = options;
+  let state = initialState({ title: options.title, nodes, size: { columns: 80, rows: 24 }, at: clock.now(), wall: clock.wall(), intervalMs, summarize: options.summarize });
+  const poller = new Poller({ nodes, limitMs, clock, state: () => state, dispatch: (input) => { state = reduce(state, input); } });
+  try {
+    await poller.first();
+    for (let looks = 1; !signal.aborted; looks += 1) {
+      await onLook(state);
+      if (looks >= count) return;
+      await new Promise<void>((resolve) => {
+        const cancel = clock.after(intervalMs, resolve);
+        signal.addEventListener('abort', () => { cancel(); resolve(); }, { once: true });
+      });
+      if (!signal.aborted) await poller.look();
+    }
+  } finally {
+    poller.stop();
+  }
+}

@@ -1,0 +1,94 @@
+// The alternate screen: entered once, left in every way a process can end, and drawn row by row, only the rows that changed.
+// Rows are placed absolutely and wrapping is off, so that neither a resize nor a stray write can shift what comes after.
+import { writeSync } from 'node:fs';
+
+const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J\u001b[H';
+const LEAVE = '\u001b[0m\u001b[?7h\u001b[?25h\u001b[?1049l';
+
+export interface Terminal {
+  /** Synchronous: it must arrive even when the process ends right after. */
+  write(text: string): void;
+}
+
+export function terminalOf(fd: number): Terminal {
+  return {
+    write(text) {
+      let rest = Buffer.from(text);
+      // A terminal that is held (Ctrl-S) or gone must not keep us: a few tries, then the rest is dropped and the next frame is whole again.
+      for (let tries = 0; rest.length > 0 && tries < 200; tries += 1) {
+        try {
+          rest = rest.subarray(writeSync(fd, rest));
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+        }
+      }
+    },
+  };
+}
+
+export class Screen {
+  private rows: string[] = [];
+  private active = false;
+  private stale = true;
+  /** Bytes written, frames that changed anything. */
+  readonly sent = { bytes: 0, frames: 0 };
+
+  /** `lastWords`: what stays on the normal screen when it is left for good. */
+  constructor(private readonly terminal: Terminal, private readonly lastWords: () => string[]) {}
+
+  enter(): void {
+    if (this.active) return;
+    this.active = true;
+    this.forget();
+    this.write(ENTER);
+  }
+
+  /** The next frame is drawn whole, on a cleared screen. */
+  forget(): void {
+    this.stale = true;
+  }
+
+  draw(text: string): void {
+    if (!this.active) return;
+    const rows = text.split('\n');
+    let out = this.stale ? '\u001b[0m\u001b[2J' : '';
+    for (let at = 0; at < Math.max(rows.length, this.rows.length); at += 1) {
+      const row = rows[at] ?? '';
+      if (!this.stale && row === this.rows[at]) continue;
+      if (this.stale && row === '') continue;
+      // Cleared first: after a full row the cursor still stands on its last cell, and clearing then would take that one away.
+      out += `\u001b[${at + 1};1H\u001b[K${row}`;
+    }
+    this.rows = rows;
+    this.stale = false;
+    if (out !== '') {
+      this.sent.frames += 1;
+      this.write(out);
+    }
+  }
+
+  /** Straight to the terminal, past the frame: for what is not drawn (the clipboard). */
+  raw(text: string): void {
+    if (this.active) this.write(text);
+  }
+
+  /** Back to the normal screen for a while (Ctrl-Z). */
+  pause(): void {
+    if (!this.active) return;
+    this.active = false;
+    this.write(LEAVE);
+  }
+
+  /** For good; once. */
+  leave(): void {
+    if (!this.active) return;
+    this.active = false;
+    this.write(`${LEAVE}${this.lastWords().map((line) => `${line}\n`).join('')}`);
+  }
+
+  private write(text: string): void {
+    this.sent.bytes += Buffer.byteLength(text);
+    this.terminal.write(text);
+  }
+}
