@@ -1,4 +1,4 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory] [--narrate|--narrate=all] [--keep-going] [--coverage]
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--narrate|--narrate=all] [--keep-going] [--coverage]
 // Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
@@ -19,11 +19,12 @@ for (let i = 2; i < process.argv.length; i++) {
 const first = Number(args.get('seed') ?? 1);
 const seconds = Number(args.get('seconds') ?? Infinity);
 const seeds = Number(args.get('seeds') ?? (seconds === Infinity ? 1 : Infinity));
-const memory = args.has('memory');
+/** mixed: every other seed. */
+const memoryOf = (seed: number): boolean => (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
 const narrated = args.get('narrate');
 const mutant: Mutant | undefined = args.has('mutant') ? { [args.get('mutant')!]: true } : undefined;
 if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0)) {
-  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory] [--narrate|--narrate=all] [--keep-going] [--mutant NAME]');
+  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--narrate|--narrate=all] [--keep-going] [--mutant NAME]');
   process.exit(64);
 }
 
@@ -46,7 +47,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     saidAt = now;
     say(`  ${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies`);
   }
-  const scenario = drawScenario(seed, { memory, ...(mutant ? { mutant } : {}) });
+  const scenario = drawScenario(seed, { memory: memoryOf(seed), ...(mutant ? { mutant } : {}) });
   const result = await run(scenario);
   ran++;
   simulatedMs += result.simulatedMs;
@@ -79,7 +80,9 @@ for (let seed = first; ran < seeds && !stop; seed++) {
   break;
 }
 const wall = (performance.now() - startedAt) / 1000;
+const cpu = process.cpuUsage();
+const busy = (cpu.user + cpu.system) / 1e6;
 for (const [what, count] of [...covered].sort()) say(`  ${what}: ${count}`);
 for (const [kind, count] of kinds) say(`  ${kind}: ${count} seeds`);
-say(`${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second; slowest healing ${Math.round(slowest)} ms`);
+say(`${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second, ${Math.round(simulatedMs / 1000 / busy)} a second of processor time; slowest healing ${Math.round(slowest)} ms`);
 process.exitCode = anomalies === 0 ? 0 : 1;
