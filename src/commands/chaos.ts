@@ -20,7 +20,7 @@ export default class Chaos extends SeqCommand {
     'Starts Redis servers and sequencers of its own in a temporary directory, with a proxy on every link; never touches another lab or cluster.',
     'Clients submit and readers read all the while. Faults come in rounds; after each everything is healed and must come together within a bound.',
     'In the end all that anybody was told is held against the chain: one block per height, items exactly once where their receipts say and in order, epochs rising, nodes identical, one append-only log.',
-    'A seed repeats the faults, not the timing of the machine.',
+    'A seed repeats the faults, not the timing of the machine. On a busy machine give a longer --ttl; --node-timeout is two fifths of it unless given.',
     '',
     'Redis servers lose their memory one after the other: a quorum always keeps it, and a server counts again only once it was re-admitted. More at once is outside what the protocol promises (see seq cluster recover).',
     '',
@@ -43,6 +43,8 @@ export default class Chaos extends SeqCommand {
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(Chaos);
+    const named = (['context', 'node', 'on', 'lane'] as const).find((flag) => flags[flag] !== undefined);
+    if (named !== undefined) throw usageError(`--${named} has no meaning here: chaos runs on a cluster of its own, never on yours`, ['seq chaos']);
     const faults = faultsOf(flags.faults);
     const seed = flags.seed ?? Math.floor(Math.random() * 2 ** 32);
     const ttlMs = flags.ttl ?? 500;

@@ -1,5 +1,5 @@
 // Half a minute of chaos on real processes, another seed for every commit. Ten minutes: `npm run test:long`, or `seq chaos --duration 10m`.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runChaosCommand, seedOfCommit } from '../support/chaos.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -24,3 +24,34 @@ test('chaos: a fault that there is not → 64 with the ones there are, nothing s
   expect(JSON.parse(ran.stdout)).toMatchObject({ ok: false, error: { changed: 'nothing' } });
   expect(ran.stdout).toContain('wipe-node');
 });
+
+test('chaos: the flags of somebody\'s own cluster → 64, nothing started', async () => {
+  const ran = await runSeq(newHome(), ['chaos', '--node', 'redis://127.0.0.1:1', '-o', 'json']);
+  expect(ran.code).toBe(64);
+  expect(JSON.parse(ran.stdout)).toMatchObject({ ok: false, error: { changed: 'nothing' } });
+});
+
+test('chaos: Ctrl-C in the middle → 130, every process and file gone', async () => {
+  const temporary = newHome();
+  const ran = await runSeq(newHome(), ['chaos', '--duration', '5m', '--nodes', '1', '--sequencers', '1', '--faults', 'none'], {
+    env: { TMPDIR: temporary }, limitMs: 60_000,
+    during: (child) => new Promise((resolve) => {
+      let said = '';
+      child.stderr?.on('data', (text: string) => {
+        said += text;
+        if (/leads under epoch/.test(said)) resolve();
+      });
+      child.once('close', () => resolve());
+    }).then(() => void child.kill('SIGINT')),
+  });
+  expect(ran.code).toBe(130);
+  expect(readdirSync(temporary)).toEqual([]);
+  const left = (existsSync('/proc') ? readdirSync('/proc') : []).filter((pid) => /^\d+$/.test(pid)).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(temporary);
+    } catch {
+      return false;
+    }
+  });
+  expect(left).toEqual([]);
+}, 90_000);
