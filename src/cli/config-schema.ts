@@ -40,11 +40,19 @@ export function isContextName(name: string): boolean {
   return NAME.test(name);
 }
 
+/** Aliases that multiply, point nowhere or at themselves, and endless nesting are errors of the file like any other. */
+function readYaml(text: string, path: string): unknown {
+  try {
+    const document = parseDocument(text);
+    if (document.errors[0]) throw document.errors[0];
+    return document.toJS({ maxAliasCount: 10 }) as unknown;
+  } catch (error) {
+    throw badConfig(path, `not YAML: ${(error as Error).message.split('\n')[0]}`);
+  }
+}
+
 export function parseConfig(text: string, path: string): ConfigFile {
-  const document = parseDocument(text, { maxAliasCount: 10 } as never);
-  const first = document.errors[0];
-  if (first) throw badConfig(path, `not YAML: ${first.message.split('\n')[0]}`);
-  const result = file.safeParse(document.toJS() ?? {});
+  const result = file.safeParse(readYaml(text, path) ?? {});
   if (!result.success) {
     const issue = result.error.issues[0];
     throw badConfig(path, `${issue?.path.join('.') || 'top level'}: ${issue?.message ?? 'wrong form'}`);

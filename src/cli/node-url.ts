@@ -16,9 +16,10 @@ function badUrl(shown: string, why: string, next?: string[]): SeqError {
   });
 }
 
-/** What may be printed of a text that may hold a password. */
+/** What may be printed of a text that may hold a password: of whatever stands before the last @, the user alone, however broken the rest is. */
 export function withoutSecrets(text: string): string {
-  return text.replace(/(:\/\/)(\S*)@/g, (_, slashes: string, user: string) => `${slashes}${/[:@]/.test(user) ? `${user.split(/[:@]/)[0]}:***` : user}@`)
+  return text.replace(/^([^=:/?@]+=)?((?:rediss?|redis\+unix|unix|sentinel|https?):\/*|[a-z][a-z+.-]*:\/\/|\/*)(.*)@/is, (_, id: string | undefined, scheme: string, user: string) =>
+    `${id ?? ''}${scheme}${/[:@]/.test(user) ? `${user.split(/[:@]/)[0]}:***` : user}@`)
     .replace(/([?&](?:password|passwd|auth|token)=)[^&\s]*/gi, '$1***');
 }
 
@@ -71,7 +72,7 @@ export function checkUrl(text: string): NodeUrl {
     return done(`sentinel://${hosts.join(',')}/${match[2]}${database(match[3] ?? '', shown)}`);
   }
   if (scheme !== 'redis' && scheme !== 'rediss') throw badUrl(shown, `scheme '${scheme}' is not one of redis, rediss, unix, sentinel`);
-  const match = /^(\[[0-9A-Fa-f:.%]+\]|[^\s:/?#[\]]+)(?::(\d*))?(?:\/([^?#]*))?$/.exec(where);
+  const match = /^(\[[0-9A-Fa-f:.%]+\]|[\p{L}\p{N}._-]+)(?::(\d*))?(?:\/([^?#]*))?$/u.exec(where);
   if (!match) throw badUrl(shown, where === '' ? 'there is no host' : 'it is not HOST, HOST:PORT or HOST:PORT/DB');
   return done(`${scheme}://${(match[1] as string).toLowerCase()}:${port(match[2] ?? '', shown)}${database(match[3] ?? '', shown)}`);
 }

@@ -86,7 +86,7 @@ async function* linked(range: PeerRange, after: { height: Height; hash: Hash }, 
     const block = blockOf(line);
     if (!block) {
       const error = parseObject(line)?.['error'] as { message?: unknown; why?: unknown } | undefined;
-      if (error) throw peerError(range.url, 'PEER_LACKS_BLOCKS', `its feed ended after block ${height}: ${String(error.message).slice(0, 200)}`, String(error.why).slice(0, 200));
+      if (error) throw peerError(range.url, 'PEER_LACKS_BLOCKS', `its feed ended after block ${height}: ${words(error.message)}`, words(error.why));
       throw peerError(range.url, 'PEER_SPOKE_GARBAGE', `a line after block ${height} is not a block`, 'it is no sequencer, or one of another version');
     }
     if (block.height !== height + 1) throw peerError(range.url, 'CHAIN_MISMATCH', `block ${block.height} follows block ${height}`, 'a feed has every height once, in order');
@@ -97,6 +97,11 @@ async function* linked(range: PeerRange, after: { height: Height; hash: Hash }, 
     if (height === to) return;
   }
   throw peerError(range.url, 'PEER_UNREACHABLE', `its feed ended after block ${height}, before ${to}`, 'it was stopped, or the connection was lost');
+}
+
+/** A peer's sentence; not String(): an object from outside may hold a `toString` that is no function. */
+function words(said: unknown): string {
+  return typeof said === 'string' ? said.slice(0, 200) : 'it gave no reason';
 }
 
 function blockOf(line: string): CommittedBlock | undefined {

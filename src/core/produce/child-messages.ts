@@ -41,7 +41,7 @@ export function parseChildLine(text: string): ChildMessage {
   const message = value as Record<string, unknown>;
   switch (message.type) {
     case 'hello':
-      if (message.protocol !== CHILD_PROTOCOL) return garbage(`hello with protocol ${excerpt(String(message.protocol))}; this version speaks ${CHILD_PROTOCOL}`);
+      if (message.protocol !== CHILD_PROTOCOL) return garbage(`hello with protocol ${excerpt(words(message.protocol))}; this version speaks ${CHILD_PROTOCOL}`);
       if (!isCount(message.height)) return garbage('hello without a height');
       return { type: 'hello', height: message.height };
     case 'ack':
@@ -54,7 +54,7 @@ export function parseChildLine(text: string): ChildMessage {
       return { type: 'block', height: message.height, data, taken: message.taken };
     }
     default:
-      return garbage(`a message of unknown type ${excerpt(String(message.type))}`);
+      return garbage(`a message of unknown type ${excerpt(words(message.type))}`);
   }
 }
 
@@ -78,6 +78,11 @@ function isCount(value: unknown): value is number {
 
 function garbage(why: string): ChildMessage {
   return { type: 'garbage', why };
+}
+
+/** Not String(): an object from outside may hold a `toString` that is no function. */
+function words(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value) ?? 'undefined';
 }
 
 export function excerpt(value: string): string {

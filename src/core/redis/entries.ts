@@ -54,10 +54,13 @@ export function parseEntries(raw: unknown, options: { data: boolean }): EntriesR
     const parts = ID.exec(id);
     if (parts === null) throw new UnreadableReply(`'${id.slice(0, 50)}' is not a stream id`);
     lastId = id;
-    const flat = list(rawFields);
-    const fields = new Map<string, Buffer>();
-    for (let i = 0; i + 1 < flat.length; i += 2) fields.set(text(flat[i]), flat[i + 1] as Buffer);
     try {
+      const flat = list(rawFields);
+      const fields = new Map<string, Buffer>();
+      for (let i = 0; i + 1 < flat.length; i += 2) {
+        const value = flat[i + 1];
+        if (Buffer.isBuffer(value)) fields.set(text(flat[i]), value);
+      }
       entries.push(readEntry(id, fields, options.data));
     } catch (error) {
       if (!(error instanceof UnreadableReply)) throw error;

@@ -26,14 +26,14 @@ function badUrl(text: string, why: string): SeqError {
   });
 }
 
-/** Whatever stands between `//` (or the start) and the last `@` is cut out, however broken the rest is. */
+/** Whatever stands between the scheme (or the start) and the last `@` is cut out, however broken the rest is. */
 export function withoutPassword(text: string): string {
-  return text.replace(/(:\/\/|^|=)[^/@\s]*@/g, '$1').replace(/:\/\/.*@/g, '://').slice(0, 200);
+  return text.replace(/^([^=:/?@]+=)?([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1$2').replace(/([?&](?:password|passwd|auth|token)=)[^&\s]*/gi, '$1').slice(0, 200);
 }
 
 function dbOf(text: string, digits: string): number {
   if (digits === '') return 0;
-  if (!/^\d{1,5}$/.test(digits)) throw badUrl(text, `'${digits.slice(0, 20)}' is not a database number`);
+  if (!/^\d{1,5}$/.test(digits)) throw badUrl(text, 'what follows the host is not a database number'); // not quoted: it may be the rest of a password
   return Number(digits);
 }
 

@@ -15,7 +15,10 @@ export class BodyReader {
   /** Reads the body, runs `use` with it, and gives the memory back afterwards. */
   async hold<T>(request: IncomingMessage, use: (body: Buffer) => Promise<T>): Promise<T> {
     const { maxBodyBytes } = this.limits;
-    const declared = request.headers['content-length'] === undefined ? undefined : Number(request.headers['content-length']);
+    const length = request.headers['content-length'];
+    // What is no number must not reach the sum of held bytes: NaN would be past no bound ever again.
+    if (length !== undefined && !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not a number', 'decimal digits are needed');
+    const declared = length === undefined ? undefined : Number(length);
     if (declared !== undefined && declared > maxBodyBytes) throw tooLarge(maxBodyBytes);
     let mine = 0;
     const take = (bytes: number) => {
