@@ -53,4 +53,7 @@ export const DATA: Record<string, Code> = {
   DOCUMENT_TOO_LARGE: { meaning: 'The answer is too long for one document.', causes: ['-o json or yaml over a long range'], todo: ['-o ndjson', 'a shorter range'] },
   BOOTSTRAP_BROKEN_OFF: { meaning: 'Giving the nodes their first memory did not reach its end.', causes: ['a node was lost in the middle', 'Ctrl-C'], todo: ['seq cluster init again: it finishes what was begun'] },
   NO_PEER: { meaning: 'Blocks are needed that the nodes no longer keep, and no peer was named that could give them.', causes: ['a store behind the retained window', 'an empty store beside an older chain'], todo: ['run with --peer URL of a sequencer that has them'] },
+  RECOVERY_BROKEN_OFF: { meaning: 'A recovery did not reach its end. No node takes part in anything before the whole chain is on it; what was marked waits.', causes: ['a node was lost in the middle', 'Ctrl-C'], todo: ['seq cluster recover again: it makes a new plan of what it finds and goes on'] },
+  NOTHING_TO_RECOVER_FROM: { meaning: 'Neither a node nor a reachable sequencer\'s store holds a chain that can be verified.', causes: ['every node was wiped and no sequencer runs'], todo: ['start a sequencer with its store, or name one: --peer URL'] },
+  CLUSTER_RECOVERED: { meaning: 'The cluster was recovered under a new generation while this sequencer ran; nothing of the old one may act any more.', causes: ['seq cluster recover'], todo: ['start the sequencer again: its store is as it was'] },
 };

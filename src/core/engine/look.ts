@@ -90,3 +90,15 @@ export function leaderOf(seen: Look, quorum: number): { id: string; owner: strin
   }
   return null;
 }
+
+/** The later generation that a quorum shows (`seq cluster recover`), or null: this one goes on. */
+export function recoveredTo(seen: Look, quorum: number, cluster: string): string | null {
+  const split = (name: string): [family: string, generation: number] => [name.slice(0, name.lastIndexOf('.')), Number(name.slice(name.lastIndexOf('.') + 1))];
+  const [family, generation] = split(cluster);
+  const later = seen.replies.flatMap((reply) => {
+    if (reply?.outcome !== 'accepted') return [];
+    const [theirs, at] = split(reply.value.cluster);
+    return theirs === family && at > generation ? [reply.value.cluster] : [];
+  });
+  return later.length >= quorum ? later.sort().at(-1) as string : null;
+}

@@ -22,8 +22,10 @@ export interface Admission {
 /** States that a leader may mend by itself. A foreign node never, one in a bootstrap neither. */
 const MENDABLE: readonly AdmissionState[] = ['pristine', 'wiped', 'restarted', 'damaged', 'admitting'];
 
+/** Only while q others still look like ours: what is set aside could not be given back by a leader that cannot prove itself (a power cut). */
 export function mayReadmit(state: TenureState, admission: AdmissionState): boolean {
-  return state.settings.readmit && state.phase === 'leading' && MENDABLE.includes(admission);
+  const others = state.nodes.filter((track) => track.standing === 'ours').length;
+  return others >= state.settings.quorum && state.settings.readmit && state.phase === 'leading' && MENDABLE.includes(admission);
 }
 
 /** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
