@@ -42,6 +42,8 @@ export abstract class SeqCommand extends Command {
   static override baseFlags = GLOBAL_FLAGS;
   /** false: no --timeout unless one is given (run, submit, tail --follow, watch, lab, chaos, bench). */
   static deadline = true;
+  /** true: --timeout is a part of what the command does (wait, stepdown), which bounds itself by it. */
+  static ownsTimeout = false;
   /** false: a config file that cannot be read does not stop the command (explain, context, config validate). */
   static needsConfig = true;
   /** How long the command may go on after the first Ctrl-C. `run` and `lab` raise it to finish what they hold. */
@@ -276,9 +278,10 @@ export abstract class SeqCommand extends Command {
   }
 
   private async timeoutMs(): Promise<number | null> {
+    const { deadline, ownsTimeout } = this.constructor as typeof SeqCommand;
+    if (ownsTimeout) return null;
     const flag = this.given['timeout'] as number | undefined;
     if (flag !== undefined) return flag;
-    const { deadline } = this.constructor as typeof SeqCommand;
     if (!deadline || this.given['watch'] || this.given['follow']) return null;
     return (await this.setting('timeout', asDuration, DEFAULT_TIMEOUT_MS)).value;
   }

@@ -18,7 +18,7 @@ export default class Stepdown extends SeqCommand {
     'With --revoke the leader is not asked: its lock is deleted, only if it does not write and only as long as it still is that tenure\'s.',
   ].join('\n');
   static override examples = ['<%= config.bin %> stepdown -c lab', '<%= config.bin %> stepdown --to seq-b --yes --reason "kernel update"', '<%= config.bin %> stepdown --revoke --expect-leader seq-a --yes'];
-  static override deadline = false;
+  static override ownsTimeout = true;
   static override flags = {
     ...ACT_FLAGS,
     to: Flags.string({ helpValue: 'ID', description: 'the sequencer that shall lead (the readiest one)' }),

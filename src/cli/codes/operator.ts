@@ -17,4 +17,5 @@ export const OPERATOR: Record<string, Code> = {
   UNDER_REPLICATED: { meaning: 'A committed block is not on every node that should hold it.', causes: ['a node was away or is slow'], todo: ['nothing while a leader runs: it fills the node up', 'seq stream diff --on ID'] },
   DIFFERENT: { meaning: 'The node and the committed chain, or the two nodes, do not hold the same.', causes: ['a node that is behind', 'an orphan at its head', 'changed by hand'], todo: ['seq stream inspect', 'seq stream verify'] },
   VIOLATIONS: { meaning: 'A node holds what the protocol never writes: each violation is listed with its witness.', causes: ['changed by hand', 'a partial restore', 'damaged memory or file'], todo: ['seq stream inspect --height HEIGHT', 'seq node admit --on ID'] },
+  MARGIN_LOW: { meaning: 'Fewer nodes may still be lost than the check asks for.', causes: ['nodes down, not admitted or behind', 'a threshold above what so few nodes can give'], todo: ['seq status', 'mend the nodes that are not in order'] },
 };
