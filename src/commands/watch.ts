@@ -38,13 +38,12 @@ export default class Watch extends SeqCommand {
       await this.asStatus(flags);
       return null;
     }
-    // Loads while the nodes are being found.
-    const session = lines || flags.once ? undefined : import('../tui/session.js');
-    session?.catch(() => undefined);
+    // Before anything is asked: loading keeps this process busy, and a node must not seem slow because of that.
+    const session = lines || flags.once ? null : await import('../tui/session.js').then(async (module) => (await module.loadInk(), module));
     const cluster = await this.cluster();
     const { themeOf } = await import('../tui/theme.js');
     const common = {
-      title: cluster.settings.context ?? (cluster.identity.cluster || 'nodes'), nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, theme: themeOf(process.env, this.colour),
+      title: cluster.settings.context ?? (cluster.identity.cluster || 'nodes'), nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, rediscover: cluster.identity.cluster === '' ? () => this.rediscover() : undefined, clock: systemClock, theme: themeOf(process.env, this.colour),
       summarize: { expectedCluster: cluster.settings.cluster, target: targetFlags(cluster.settings, cluster.nodes), startCommand: startCommandOf(cluster.settings) },
     };
     if (flags.once) {
@@ -60,14 +59,26 @@ export default class Watch extends SeqCommand {
       this.signal.throwIfAborted();
       return null;
     }
-    const { runSession } = await (session ?? import('../tui/session.js'));
-    const end = await runSession({
+    if (session === null) return null;
+    const end = await session.runSession({
       ...common, intervalMs: interval.value, signal: this.signal, stdin: process.stdin, stdout: process.stdout, count: flags.count,
       snapshot: (data) => this.snapshot(data),
     });
     const { reason } = this.signal as { reason: unknown };
     process.exitCode = end === 'interrupt' ? EXIT.sigint : end === 'signal' && reason instanceof Interrupted ? reason.exit : EXIT.ok;
     return null;
+  }
+
+  /** Nobody said which cluster this is, and no node could be asked when the watch began. */
+  private async rediscover() {
+    const [{ openCluster }, around] = await Promise.all([import('../cli/context.js'), this.surroundings()]);
+    const cluster = await openCluster(around, { signal: this.signal });
+    if (cluster.identity.cluster === '') {
+      await cluster.close();
+      return null;
+    }
+    this.onClose(() => cluster.close());
+    return cluster.nodes;
   }
 
   /** A file in the current directory, never over one that is there. */

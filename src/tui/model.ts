@@ -61,6 +61,8 @@ export type WatchInput =
   | { type: 'settled'; at: number; wall: number }
   | { type: 'clock'; at: number; wall: number }
   | { type: 'resized'; columns: number; rows: number }
+  /** The nodes turned out to have other names than they were first given. */
+  | { type: 'nodes'; nodes: readonly { id: string; url: string }[]; at: number }
   | { type: 'told'; text: string; at: number };
 
 export function initialState(options: {
@@ -71,10 +73,14 @@ export function initialState(options: {
     title, size, now: at, wall, options: options.summarize,
     data: {
       at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [],
-      nodes: options.nodes.map(({ id, url }) => ({ id, url, observation: null, askedAt: at, answeredAt: at, good: null, rtts: [], lags: [], entries: NO_ENTRIES })),
+      nodes: freshNodes(options.nodes, at),
     },
     ui: { ...INITIAL_UI, intervalMs },
   };
+}
+
+function freshNodes(nodes: readonly { id: string; url: string }[], at: number): NodeTrack[] {
+  return nodes.map(({ id, url }) => ({ id, url, observation: null, askedAt: at, answeredAt: at, good: null, rtts: [], lags: [], entries: NO_ENTRIES }));
 }
 
 /** What the screen shows: the frozen moment, or now. */
@@ -89,6 +95,7 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
     case 'settled': return { ...state, now: input.at, wall: input.wall, data: settled(state.data, state.options, input) };
     case 'clock': return { ...state, now: input.at, wall: input.wall };
     case 'resized': return { ...state, size: { columns: input.columns, rows: input.rows } };
+    case 'nodes': return { ...state, data: { ...state.data, nodes: freshNodes(input.nodes, input.at) } };
     case 'told': return { ...state, ui: { ...state.ui, told: { text: input.text, at: input.at } } };
   }
 }

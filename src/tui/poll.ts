@@ -8,28 +8,40 @@ import { wantsEntries } from './frame.js';
 
 export interface PollOptions {
   nodes: readonly NodePort[];
+  /** Set while it is not known which cluster the nodes are of (none had answered): tries again, null while nothing is found. */
+  rediscover?: () => Promise<readonly NodePort[] | null>;
   limitMs: number;
   clock: Clock;
   state(): WatchState;
   dispatch(input: WatchInput): void;
+  /** A bug on the way of a look; nodes never cause one. */
+  onError?: (error: unknown) => void;
 }
 
 const COMMANDS_PER_SECOND = 5;
 /** A look is shown once all answered, or after this; who comes later is shown with the next. */
 const SETTLE_MS = 150;
+const REDISCOVER_MS = 2000;
 
 export class Poller {
   private readonly asking = new Set<string>();
   private readonly sent = new Map<string, number[]>();
   private cancel: () => void = () => undefined;
   private stopped = false;
+  private nodes: readonly NodePort[];
+  private rediscover: PollOptions['rediscover'];
+  private triedAt = -Infinity;
 
-  constructor(private readonly options: PollOptions) {}
+  constructor(private readonly options: PollOptions) {
+    this.nodes = options.nodes;
+    this.rediscover = options.rediscover;
+  }
 
   /** One look: resolves when every node has answered or had its time, and the state says so. */
   async look(): Promise<void> {
-    const { nodes, clock, dispatch } = this.options;
-    const calls = nodes.map((node) => this.ask(node));
+    const { clock, dispatch } = this.options;
+    await this.findIdentity();
+    const calls = this.nodes.map((node) => this.ask(node));
     let timeUp: () => void = () => undefined;
     const patience = new Promise<void>((resolve) => { timeUp = clock.after(Math.max(SETTLE_MS, 0), resolve); });
     await Promise.race([Promise.all(calls), patience]);
@@ -39,7 +51,8 @@ export class Poller {
 
   /** Opens the connections, then two looks in a row: the first verdict needs both. */
   async first(): Promise<void> {
-    const { nodes } = this.options;
+    await this.findIdentity();
+    const { nodes } = this;
     // While this program was still loading it may have kept the nodes waiting: a connection of its own making is no verdict on them.
     await Promise.all(nodes.map(async (node) => {
       for (let tries = 0; tries < 2 && !this.stopped; tries += 1) if ((await this.inspect(node)).outcome !== 'unknown') return;
@@ -59,7 +72,7 @@ export class Poller {
     const tick = (): void => {
       if (this.stopped) return;
       this.cancel = this.options.clock.after(this.options.state().ui.intervalMs, tick);
-      void this.look();
+      this.look().catch((error: unknown) => this.options.onError?.(error));
     };
     this.cancel = this.options.clock.after(this.options.state().ui.intervalMs, tick);
   }
@@ -97,6 +110,19 @@ export class Poller {
     } finally {
       this.asking.delete(node.id);
     }
+  }
+
+  /** Without it every node of ours would look like another cluster's. */
+  private async findIdentity(): Promise<void> {
+    const { clock, dispatch } = this.options;
+    if (this.rediscover === undefined || clock.now() - this.triedAt < REDISCOVER_MS) return;
+    this.triedAt = clock.now();
+    // What is wrong with the nodes is shown by the looks; here it only means: not yet.
+    const found = await this.rediscover().catch(() => null);
+    if (found === null || this.stopped) return;
+    this.rediscover = undefined;
+    this.nodes = found;
+    dispatch({ type: 'nodes', nodes: found.map(({ id, url }) => ({ id, url })), at: clock.now() });
   }
 
   private inspect(node: NodePort) {

@@ -6,7 +6,7 @@ import type { SummarizeOptions } from '../core/engine/inspect-model.js';
 import { initialState } from './model.js';
 import { press, type Effect, type Key } from './model-ui.js';
 import { lastWords } from './panels/banner.js';
-import { Poller } from './poll.js';
+import { Poller, type PollOptions } from './poll.js';
 import { Screen, terminalOf } from './screen.js';
 import { WatchStore } from './store.js';
 import type { Theme } from './theme.js';
@@ -14,6 +14,7 @@ import type { Theme } from './theme.js';
 export interface SessionOptions {
   title: string;
   nodes: readonly NodePort[];
+  rediscover?: PollOptions['rediscover'];
   limitMs: number;
   intervalMs: number;
   clock: Clock;
@@ -51,12 +52,18 @@ class FrameSink extends EventEmitter {
   }
 }
 
-export async function runSession(options: SessionOptions): Promise<SessionEnd> {
-  const { clock, stdin, stdout, signal, theme } = options;
+/** Only on a real terminal. */
+export async function loadInk() {
   // Ink draws nothing until the end where it believes to run in CI; this is a terminal, whatever the environment says.
   process.env['CI'] = '0';
   process.env['CONTINUOUS_INTEGRATION'] = '0';
   const [{ render }, { App }] = await Promise.all([import('ink'), import('./components/app.js')]);
+  return { render, App };
+}
+
+export async function runSession(options: SessionOptions): Promise<SessionEnd> {
+  const { clock, stdin, stdout, signal, theme } = options;
+  const { render, App } = await loadInk();
   if (signal.aborted) return 'signal';
 
   const size = () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 });
@@ -66,14 +73,15 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   const screen = new Screen(terminalOf((stdout as NodeJS.WriteStream & { fd: number }).fd), () => lastWords(store.state, theme));
   const sink = new FrameSink((frame) => screen.draw(frame));
   Object.assign(sink, size());
-  const poller = new Poller({ nodes: options.nodes, limitMs: options.limitMs, clock, state: () => store.state, dispatch: store.dispatch });
+  const poller = new Poller({ nodes: options.nodes, rediscover: options.rediscover, limitMs: options.limitMs, clock, state: () => store.state, dispatch: store.dispatch, onError: (error) => fail(error) });
+
+  let finish: (end: SessionEnd) => void = () => undefined;
+  let fail: (error: unknown) => void = () => undefined;
+  const ended = new Promise<SessionEnd>((resolve, reject) => { finish = resolve; fail = reject; });
 
   // Also on the way out of a crash: whatever ends the process passes here.
   const onExit = () => screen.leave();
   process.on('exit', onExit);
-
-  let finish: (end: SessionEnd) => void = () => undefined;
-  const ended = new Promise<SessionEnd>((resolve) => { finish = resolve; });
 
   const onResize = () => {
     Object.assign(sink, size());
@@ -89,7 +97,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
     stdin.setRawMode(true);
     screen.enter();
     onResize();
-    void poller.look();
+    poller.look().catch((error: unknown) => fail(error));
   };
   const act = async (effect: Effect): Promise<void> => {
     switch (effect.do) {
@@ -113,7 +121,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   const onKey = (key: Key) => {
     const { state, effect } = press(store.state, key);
     store.set({ ...state, now: clock.now(), wall: clock.wall() });
-    if (effect !== null) void act(effect);
+    if (effect !== null) act(effect).catch((error: unknown) => fail(error));
   };
   const onAbort = () => finish('signal');
   const unsubscribe = store.subscribe(() => {
