@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { clusterOf, copyData, look, meddle, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
-import { QUICK, type Lab } from '../support/lab.js';
+import { QUICK, withLab, type Lab } from '../support/lab.js';
+import { schemaProblems } from '../support/schemas.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 
 interface Row { id: string; state: string; admission: string; note: string }
 
@@ -97,4 +99,28 @@ describe('memory: one node of three forgets', () => {
     await untilAdmitted(lab, 'r2', cluster, '');
     await untilIdentical(lab);
   }, 30_000);
+});
+
+describe('memory: seq node admit', () => {
+  it('memory: a wiped node, the leader alive → waits until it counts; nobody leading → says so; another node\'s server → never', async () => {
+    await withLab({ sequencers: 1, persist: 'always' }, async (lab) => {
+      const leader = await lab.waitForLeader();
+      await lab.waitForHeight(leader, 4);
+      const admit = async (...args: string[]) => {
+        const ran = await runSeq(newHome(), ['node', 'admit', ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--on', 'r2', '--json', ...args]);
+        const document = JSON.parse(ran.stdout) as { data: { nodes: { before: string }[] } | null; error: { code: string } | null };
+        expect(schemaProblems(document), ran.stdout).toEqual([]);
+        return { code: ran.code, why: document.error?.code, before: document.data?.nodes[0]?.before };
+      };
+      await lab.pause(leader);
+      await meddle(lab, 'r2', async (redis) => { await redis.flushall(); });
+      expect(await admit('--timeout', '900ms')).toMatchObject({ code: 75 });
+      lab.unpause(leader);
+      expect(await admit()).toMatchObject({ code: 0 });
+      await lab.kill('r2');
+      copyData(lab, lab.dataDirectory('r1'), lab.dataDirectory('r2'));
+      await startAgain(lab, 'r2');
+      expect(await admit()).toMatchObject({ code: 76, why: 'NODE_FOREIGN' });
+    });
+  }, 40_000);
 });

@@ -56,4 +56,5 @@ export const DATA: Record<string, Code> = {
   RECOVERY_BROKEN_OFF: { meaning: 'A recovery did not reach its end. No node takes part in anything before the whole chain is on it; what was marked waits.', causes: ['a node was lost in the middle', 'Ctrl-C'], todo: ['seq cluster recover again: it makes a new plan of what it finds and goes on'] },
   NOTHING_TO_RECOVER_FROM: { meaning: 'Neither a node nor a reachable sequencer\'s store holds a chain that can be verified.', causes: ['every node was wiped and no sequencer runs'], todo: ['start a sequencer with its store, or name one: --peer URL'] },
   CLUSTER_RECOVERED: { meaning: 'The cluster was recovered under a new generation while this sequencer ran; nothing of the old one may act any more.', causes: ['seq cluster recover'], todo: ['start the sequencer again: its store is as it was'] },
+  NOT_ADMITTED_YET: { meaning: 'The leader has not admitted the node within the limit.', causes: ['it runs with --no-readmit', 'it does not reach the node', 'there is much to fill'], todo: ['seq node admit --on ID --timeout 2m', 'look at the leader\'s log'] },
 };
