@@ -1,0 +1,238 @@
+// Field cases that are about who wrote what in which order: whole sequencers in virtual time on in-memory nodes, started on, or driven into,
+// the very states that stopped or forked other systems. At every commit of a leader the nodes are counted: q copies of one epoch, or a fork.
+import { afterEach, describe, expect, it } from 'vitest';
+import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
+import { encodeItems } from '../../src/core/chain/items.js';
+import type { Item, NodePort, Producer } from '../../src/core/ports.js';
+import type { Block, NodeCall, ReplyTo } from '../../src/core/protocol/words.js';
+import { batchProducer } from '../../src/core/produce/batch.js';
+import { MemoryStore } from '../support/memory-store.js';
+import { CLUSTER, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const item = (text: string): Item => ({ key: text, data: bytes(text) });
+const first = (text: string): Block => makeBlock({ height: 1, parent: genesisHash(CLUSTER, ''), timestamp: 1, data: encodeItems([item(text)]) });
+const X = first('x');
+const Y = first('y');
+
+/** Puts a block on a node as a tenure of this epoch left it there. */
+function put(cluster: VirtualCluster, node: number, block: Block, epoch: number): void {
+  const { state } = cluster.servers[node]!;
+  const { height, hash, parent, timestamp, data } = block;
+  state.entries.push({ height, epoch, hash, parent, timestamp, data, owner: 'old/0000000000000001', damage: '' });
+  state.epoch = Math.max(state.epoch ?? 0, epoch);
+  Object.assign(state.record!, { head: height, headEpoch: epoch, headHash: hash, claimant: 'old/0000000000000001' });
+}
+
+/** Whatever a leader called committed though fewer than q nodes held it under its epoch. */
+const forged: string[] = [];
+afterEach(() => { expect(forged.splice(0)).toEqual([]); });
+
+/** A sequencer whose commits are counted on the nodes at the very moment it announces them. */
+function watched(cluster: VirtualCluster, id: string, store?: MemoryStore): VirtualSequencer {
+  const one = cluster.start(id, ...(store ? [store] as const : []));
+  const push = one.events.push.bind(one.events);
+  one.events.push = (...events) => {
+    for (const event of events) {
+      if (event.type !== 'committed' || event.by !== 'leader' || event.epoch === 0) continue;
+      const copies = cluster.servers.filter(({ state }) => state.entries.some(({ height, hash, epoch }) => height === event.height && hash === event.hash && epoch === event.epoch)).length;
+      if (copies < cluster.quorum) forged.push(`I4: ${id} committed ${event.height} with ${copies} copies in epoch ${event.epoch}`);
+    }
+    return push(...events);
+  };
+  return one;
+}
+const alarms = (one: VirtualSequencer) => one.events.filter(({ type }) => type === 'alarm');
+const identical = (cluster: VirtualCluster) => {
+  const chains = cluster.servers.map((server) => cluster.chainOf(server));
+  for (const chain of chains) for (const [height, hash] of chain) for (const other of chains) if (other.has(height)) expect(other.get(height)).toBe(hash);
+};
+
+describe('states that others were left in', () => {
+  it('case 2: one block on six nodes under three epochs → re-stamped to one epoch and committed at once', async () => {
+    const cluster = new VirtualCluster({ nodes: 6 });
+    [268, 268, 268, 269, 270, 270].forEach((epoch, node) => put(cluster, node, X, epoch));
+    const a = watched(cluster, 'seq-a');
+    const took = await cluster.until(() => a.store.head().height >= 1, 1000, 'the block');
+    expect(a.store.get(1)!.hash).toBe(X.hash);
+    expect(took).toBeLessThan(2 * cluster.timing.blockTimeMs);
+    await cluster.until(() => a.store.head().height >= 4, 1000, 'further blocks');
+    const stamps = cluster.servers.map(({ state }) => state.entries.find(({ height }) => height === 1)!.epoch);
+    expect(new Set(stamps)).toEqual(new Set([271]));
+    identical(cluster);
+  });
+
+  // Every way in which two tenures can have left one height on three nodes; a block with q copies of one epoch is committed.
+  const cells = ['-', 'X5', 'Y6'];
+  // Two of X5 beside a Y6 cannot be: the claim of epoch 6 would have seen X (cases 4 and 10 are how it came about elsewhere).
+  const ways = cells.flatMap((a) => cells.flatMap((b) => cells.map((c) => [a, b, c] as const)))
+    .filter((way) => way.some((cell) => cell !== '-') && !(way.includes('Y6') && way.filter((cell) => cell === 'X5').length > 1));
+  it.each(ways)('cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if there is one, and the chain goes on', async (...way) => {
+    const cluster = new VirtualCluster();
+    way.forEach((cell, node) => { if (cell !== '-') put(cluster, node, cell === 'X5' ? X : Y, Number(cell[1])); });
+    const a = watched(cluster, 'seq-a');
+    watched(cluster, 'seq-b');
+    await cluster.until(() => a.store.head().height >= 4, 4000, 'further blocks');
+    await cluster.clock.advance(300);
+    const committed = [X, Y].find((block) => way.filter((cell) => cell === (block === X ? 'X5' : 'Y6')).length >= cluster.quorum);
+    if (committed) expect(a.store.get(1)!.hash).toBe(committed.hash);
+    for (const server of cluster.servers) expect(cluster.chainOf(server).get(1)).toBe(a.store.get(1)!.hash);
+    identical(cluster);
+    for (const one of cluster.sequencers) expect(alarms(one)).toEqual([]);
+  });
+
+  it('case 11: six nodes, X on two, Y on three, one empty → the free node is not burnt, one block is committed', async () => {
+    const cluster = new VirtualCluster({ nodes: 6 });
+    [0, 1].forEach((node) => put(cluster, node, X, 5));
+    [2, 3, 4].forEach((node) => put(cluster, node, Y, 6));
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 3, 3000, 'further blocks');
+    expect(a.store.get(1)!.hash).toBe(Y.hash);
+    await cluster.clock.advance(300);
+    identical(cluster);
+  });
+
+  it('case 10: storms raise one node only; the highest epoch there hides nothing that was committed below it', async () => {
+    const cluster = new VirtualCluster();
+    // L1 won {B, C} with 7 and left Y on C alone; L2 won {A, B} above it and committed X there.
+    put(cluster, 2, Y, 7);
+    cluster.servers[1]!.state.epoch = 7;
+    put(cluster, 0, X, 8);
+    put(cluster, 1, X, 8);
+    cluster.servers[2]!.state.epoch = 60;
+    const lagging = watched(cluster, 'seq-c');
+    await cluster.until(() => lagging.store.head().height >= 3, 3000, 'further blocks');
+    expect(lagging.store.get(1)!.hash).toBe(X.hash);
+    await cluster.clock.advance(300);
+    identical(cluster);
+  });
+
+  it('case 9: a leader meets another block at its height on one node → refused there is no vote; committed only with a second copy', async () => {
+    const cluster = new VirtualCluster({ eager: true });
+    const a = watched(cluster, 'seq-a');
+    a.nodes[0]!.setCut(true); // elected by {B, C}
+    put(cluster, 0, X, 0);
+    await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
+    const done = a.sequencer.submit([item('z')]);
+    a.nodes[2]!.setCut(true);
+    a.nodes[0]!.setCut(false); // reachable now: its X must be superseded, never be counted
+    await cluster.until(() => a.store.head().height >= 2, 3000, 'commits with {A, B}');
+    expect((await done)[0]!.outcome).toBe('committed');
+    expect(cluster.chainOf(cluster.servers[0]!).get(1)).toBe(a.store.get(1)!.hash);
+    expect(a.store.get(1)!.hash).not.toBe(X.hash);
+    expect(cluster.servers[0]!.state.orphans.map(({ entry }) => entry.hash)).toEqual([X.hash]);
+  });
+});
+
+describe('reads, retries and late calls', () => {
+  it('case 6: the only claimed node with the block cannot be read → nothing else is proposed there until it can', async () => {
+    const cluster = new VirtualCluster();
+    put(cluster, 0, X, 3);
+    put(cluster, 1, X, 3);
+    const a = watched(cluster, 'seq-a');
+    a.nodes[0]!.setCut(true); // A unreachable, C empty: B alone says what height 1 is
+    const read = a.nodes[1]!.read;
+    const tail = a.nodes[1]!.tail;
+    const failing = { outcome: 'unknown' as const, step: 'call' as const, cause: 'no answer' };
+    a.nodes[1]!.read = () => Promise.resolve(failing);
+    a.nodes[1]!.tail = (_, waitMs) => new Promise((resolve) => cluster.clock.after(waitMs, () => resolve(failing)));
+    await cluster.clock.advance(3000);
+    expect(a.store.head().height).toBe(0);
+    expect(cluster.chainOf(cluster.servers[2]!).size).toBe(0);
+    a.nodes[1]!.read = read;
+    a.nodes[1]!.tail = tail;
+    await cluster.until(() => a.store.head().height >= 2, 3000, 'further blocks');
+    expect(a.store.get(1)!.hash).toBe(X.hash);
+  });
+
+  it('case 13: a write that was given up arrives after the successor has read → refused, and changes nothing', async () => {
+    const cluster = new VirtualCluster();
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
+    const held: { port: NodePort; call: NodeCall }[] = [];
+    for (const port of a.nodes) {
+      const call = port.call;
+      port.call = ((one: NodeCall, limitMs: number) => {
+        if (one.script !== 'write_block') return call(one, limitMs);
+        held.push({ port: { ...port, call } as NodePort, call: one });
+        return new Promise((resolve) => cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' } as ReplyTo<NodeCall>)));
+      }) as NodePort['call'];
+    }
+    await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
+    const b = watched(cluster, 'seq-b');
+    await cluster.until(() => cluster.leader() === b && b.store.head().height >= 6, 4000, 'the successor');
+    const before = cluster.servers.map(({ state }) => JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])));
+    for (const { port, call } of held) expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
+    expect(cluster.servers.map(({ state }) => JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])))).toEqual(before);
+  });
+});
+
+describe('tenures', () => {
+  it('case 3: a leader that re-proposed its predecessor’s block → is ready at once and makes the next one within a block time', async () => {
+    const cluster = new VirtualCluster();
+    put(cluster, 0, X, 3); // pending: one copy
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
+    const took = await cluster.until(() => a.store.head().height >= 2, 2000, 'the next block');
+    expect(took).toBeLessThanOrEqual(2 * cluster.timing.blockTimeMs);
+    expect(a.sequencer.status()).toMatchObject({ role: 'leader', ready: true });
+  });
+
+  it('case 3: a leader whose producer does not answer → says that it leads without producing, and why', async () => {
+    const silent: Producer = { ...batchProducer({ maxBlockBytes: 1024 }), produce: () => new Promise(() => {}) };
+    const cluster = new VirtualCluster({ producer: () => silent, timing: { ttlMs: 3000 } });
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
+    await cluster.clock.advance(1500);
+    expect(a.sequencer.status().role).toBe('leader');
+    expect(a.sequencer.status().why).toMatch(/produc/);
+    await cluster.until(() => a.events.some((event) => event.type === 'tenure-ended'), 3000, 'the end of the tenure');
+    expect(a.events.find((event) => event.type === 'tenure-ended')).toMatchObject({ reason: expect.stringMatching(/producer/) as string });
+  });
+
+  it('case 7: the leader’s producer fails once → the lease is released at once, nobody sleeps on it', async () => {
+    let fail = false;
+    const cluster = new VirtualCluster({ timing: { ttlMs: 5000 }, producer: (id) => {
+      const good = batchProducer({ maxBlockBytes: 64 * 1024 });
+      return { ...good, produce: (request) => (fail && id === 'seq-a' ? Promise.reject(new Error('no')) : good.produce(request)), ready: () => good.ready(), committed: (block) => good.committed(block), revoked: (why) => good.revoked(why), onFailure: (listener) => good.onFailure(listener), close: () => good.close() };
+    } });
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
+    const b = watched(cluster, 'seq-b');
+    await cluster.clock.advance(500);
+    fail = true;
+    await cluster.until(() => a.sequencer.status().role !== 'leader', 500, 'the end of the tenure');
+    const { height } = b.store.head();
+    const took = await cluster.until(() => b.store.head().height > height, 2000, 'the next block');
+    expect(took).toBeLessThanOrEqual(3 * cluster.timing.blockTimeMs);
+  });
+
+  it('case 19: a long backlog is imported without holding the lease → one promotion, no storm', async () => {
+    const cluster = new VirtualCluster({ limits: { retainBlocks: 400 } });
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 200, 40_000, 'a long chain');
+    await a.sequencer.stop('SIGTERM', 'gone').catch(() => undefined);
+    const { height } = a.store.head();
+    // Slow to import: every block takes a while to reach the disk.
+    const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: cluster.clock });
+    const b = watched(cluster, 'seq-b', store);
+    await cluster.until(() => b.store.head().height > height + 3, 10_000, 'the newcomer');
+    const promotions = b.events.filter((event) => event.type === 'role' && event.to === 'promoting');
+    expect(promotions).toHaveLength(1);
+    expect(b.events.filter((event) => event.type === 'promotion-failed' || event.type === 'tenure-ended')).toEqual([]);
+  });
+
+  it('case 17: H on {A, B}, B restarts empty, A unreachable → C alone forks nothing', async () => {
+    const cluster = new VirtualCluster();
+    put(cluster, 0, X, 3);
+    put(cluster, 1, X, 3);
+    cluster.servers[1]!.restart('none');
+    const a = watched(cluster, 'seq-a');
+    a.nodes[0]!.setCut(true);
+    await cluster.clock.advance(3000);
+    expect([a.store.head().height, a.sequencer.status().role]).toEqual([0, 'follower']);
+    a.nodes[0]!.setCut(false);
+    await cluster.until(() => a.store.head().height >= 2, 4000, 'further blocks');
+    expect(a.store.get(1)!.hash).toBe(X.hash);
+  });
+});
