@@ -32,6 +32,8 @@ export interface NodePort {
   read(range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, limitMs: number): Promise<NodeReply<EntriesRead>>;
   /** Blocks up to waitMs for entries with an id above `afterId`; own connection, so it never delays `call`. Empty = nothing came. */
   tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>>;
+  /** The newest operator records (`seq:ops:audit`), newest first. Where a port cannot, history goes without them. */
+  readAudit?(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>>;
   /** Hints only: the lock went (release, expiry), or a request came. Returns how to stop. */
   onHint(listener: (hint: 'released' | 'request') => void): () => void;
   /** Grows whenever the connection was lost: what was read before may be stale. */
@@ -162,4 +164,22 @@ export interface SequencerApi {
   block(height: Height): CommittedBlock | undefined;
   /** Committed (and synced) blocks from `from` on, live; ends when aborted or the process stops. Below the store's own first block: throws SeqError NOT_FOUND. */
   follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock>;
+}
+
+/** What `seq doctor` looks at on one node besides `inspect`. Everything that could not be read is null, with the reason. */
+export interface NodeCheckup {
+  /** Of INFO, all sections. */
+  info: Record<string, string>;
+  /** CONFIG GET of what matters; null when the user may not ask. */
+  config: Record<string, string> | null;
+  /** The user it is asked as. */
+  user: string;
+  /** Commands (with the key or channel) that this user may not run; null: the server cannot tell (no ACL DRYRUN, or not allowed). */
+  denied: string[] | null;
+  /** Round trips of PING, ms, one after the other. */
+  roundTripsMs: number[];
+  /** The server's clock minus ours, ms, give or take half a round trip. */
+  clockMs: number;
+  /** The ACL rule that gives exactly what is needed. */
+  aclRule: string;
 }

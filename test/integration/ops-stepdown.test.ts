@@ -66,6 +66,18 @@ describe('stepdown', () => {
     }
   });
 
+  test('history: after two hand-overs → who led when, what it cost, who asked for it', async () => {
+    const { code, data } = await seq('history');
+    const tenures = data['tenures'] as unknown as { holder: string; epoch: string; ended: string; current: boolean; gapBeforeMs: number | null }[];
+    expect(code).toBe(0);
+    expect(tenures.length).toBeGreaterThanOrEqual(3);
+    expect(tenures.map((one) => Number(one.epoch))).toEqual(tenures.map((one) => Number(one.epoch)).sort((a, b) => b - a));
+    expect(tenures[0]).toMatchObject({ current: true, ended: '' });
+    expect(tenures[1]?.ended).toMatch(/^stepdown by .+@.+: test$/);
+    expect(tenures[0]?.gapBeforeMs).toBeLessThan(2000);
+    expect(data['changes']).toEqual(expect.arrayContaining([expect.objectContaining({ what: 'stepdown', reason: 'test', outcome: expect.stringContaining('committed height') })]));
+  });
+
   test('stepdown: the only other sequencer hangs → refused as not ready, and the leader goes on', async () => {
     const leader = await lab.waitForLeader();
     const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';

@@ -21,6 +21,8 @@ export interface Change {
   before: string;
   after: string;
   outcome: string;
+  /** Of the tenure that it ended, where it ended one. */
+  epoch?: string;
   /** Digest, where there was a plan. */
   plan?: string;
 }

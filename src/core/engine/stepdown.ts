@@ -221,7 +221,7 @@ async function patientLook(options: StepdownOptions, until: (view: Awaited<Retur
 
 function audit(options: StepdownOptions, plan: StepdownPlan, epoch: Epoch, outcome: string): Promise<string> {
   return recordChange(options.nodes, {
-    what: options.revoke ? 'stepdown --revoke' : 'stepdown', reason: options.reason, outcome,
+    what: options.revoke ? 'stepdown --revoke' : 'stepdown', reason: options.reason, outcome, epoch: String(plan.leader.epoch),
     before: `${plan.leader.id} under epoch ${plan.leader.epoch}, height ${plan.height}`, after: `epoch ${epoch}`,
   }, options.operator, options.clock, options.limitMs);
 }

@@ -3,11 +3,12 @@
 // delays another; each opens when first used.
 import type { Redis } from 'ioredis';
 import { EXIT, SeqError } from '../errors.js';
-import type { BackfillBatch, ClusterIdentity, NodePort } from '../ports.js';
+import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort } from '../ports.js';
 import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
 import {
   Connection, isErrorReply, send, unknown, type Answer, type ConnectionSettings, type SentinelSettings, type TlsSettings,
 } from './connection.js';
+import { checkUp } from './checkup.js';
 import { parseEntries } from './entries.js';
 import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
@@ -152,6 +153,18 @@ export class RedisNode implements NodePort {
     return readOrUnknown(() => this.entriesReply(record, list(list(list(entries)[0])[1]), true));
   }
 
+  async readAudit(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>> {
+    const answer = await this.bulk.run(limitMs, (client) => send(client, 'xrevrange', [this.context.keys.audit, '+', '-', 'COUNT', limit]));
+    if (!answer.answered) return answer.reply;
+    return readOrUnknown((): NodeReply<Record<string, string>[]> => ({
+      outcome: 'accepted', incarnation: '',
+      value: list(answer.value).map((one) => {
+        const fields = list(list(one)[1]).map(text);
+        return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])));
+      }),
+    }));
+  }
+
   onHint(listener: (hint: Hint) => void): () => void {
     return this.hints.add(listener);
   }
@@ -174,6 +187,14 @@ export class RedisNode implements NodePort {
         },
       };
     });
+  }
+
+  /** For `seq doctor`: settings, rights and round trips of this server, as this user sees them. */
+  async checkup(limitMs: number): Promise<NodeReply<NodeCheckup>> {
+    const { keys, identity } = this.context;
+    const channel = hintChannelOf(identity.lane);
+    const answer = await this.bulk.run(limitMs, (client) => checkUp(client, keys, channel, this.address.db));
+    return answer.answered ? { outcome: 'accepted', incarnation: '', value: answer.value } : answer.reply;
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,31 @@
+import { SeqCommand } from '../cli/base-command.js';
+import { LOOK_FLAGS, positiveFlag } from '../cli/flags.js';
+import { writeErr } from '../cli/output.js';
+import { historyResult } from '../cli/present/history.js';
+import type { Result } from '../cli/present/result.js';
+import { StreamProgress } from '../cli/stream-progress.js';
+import { targetFlags } from '../cli/target.js';
+import { readHistory } from '../core/engine/history.js';
+import { systemClock } from '../core/engine/system.js';
+
+export default class HistoryCommand extends SeqCommand {
+  static override summary = 'Show who led when: epoch, heights, duration, gap before it, why it ended; and what operators changed';
+  static override description = 'Tenures come from the blocks that the nodes retain, changes from their audit records. What nobody recorded is said to be so.';
+  static override examples = ['<%= config.bin %> history -c lab', '<%= config.bin %> history --limit 5 -o json'];
+  static override deadline = false;
+  static override flags = { ...LOOK_FLAGS, limit: positiveFlag({ default: 20, description: 'tenures and changes at most, newest first' }) };
+  protected readonly kind = 'history';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(HistoryCommand);
+    const cluster = await this.cluster();
+    this.step('reading the retained blocks and the audit records');
+    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const history = await readHistory({
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.identity.cluster, limit: flags.limit, progress: progress.at,
+    });
+    progress.end();
+    return historyResult(history);
+  }
+}
