@@ -1,0 +1,184 @@
+// The watch as a pure function: looks in, screen out. One word per node and look; the drawn screen is held against its size.
+import { describe, expect, test } from 'vitest';
+import { summarize } from '../../src/core/engine/inspect-model.js';
+import { bands, frame, sizeClass } from '../../src/tui/frame.js';
+import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';
+import { eventList, nodeList } from '../../src/tui/model-lists.js';
+import { reduce, type WatchState } from '../../src/tui/model.js';
+import { press, type Key } from '../../src/tui/model-ui.js';
+import { lastWords } from '../../src/tui/panels/banner.js';
+import { age, clean, cut, fit, widthOf, wrap } from '../../src/tui/text.js';
+import { sparkline, themeOf } from '../../src/tui/theme.js';
+import { block, entry, hash, observe, start, look } from '../support/watch-states.js';
+
+const PLAIN = { colour: false, unicode: false };
+const screen = (state: WatchState) => frame(state, PLAIN).join('\n');
+
+describe('tui: text of an exact width', () => {
+  test.each([
+    ['abc', 5, 'abc  '], ['abcdef', 4, 'abc~'], ['日本語', 6, '日本語'], ['日本語', 5, '日本~'], ['日本語', 4, '日~ '], ['👩‍👩‍👧x', 3, '👩‍👩‍👧x'], ['é', 2, 'é '], ['', 2, '  '], ['\u001b[31mred', 8, ' [31mred'], ['a\nb', 3, 'a b'],
+  ])('text: %j in %d cells → %j', (text, width, expected) => {
+    expect(fit(text, width)).toBe(expected);
+    expect(widthOf(fit(text, width))).toBe(width);
+  });
+
+  test('text: nothing that moves the cursor gets through', () => {
+    expect(clean('a\u001b]0;x\u0007\u202eb\u009b2J')).not.toMatch(/[\u0000-\u001f\u0080-\u009f\u202e]/);
+    expect(cut('x'.repeat(100), 0)).toBe('');
+    expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
+  });
+
+  test.each([[800, '0.8s'], [12_000, '12s'], [128_000, '2m08s'], [11_520_000, '3h12m'], [356_400_000, '4d03h'], [null, '?']])('age: %s ms → %s', (ms, expected) => {
+    expect(age(ms)).toBe(expected);
+  });
+
+  test('theme: locale, TERM=linux and NO_COLOR decide on glyphs', () => {
+    expect(themeOf({ LANG: 'en_US.UTF-8', TERM: 'xterm' }, true)).toEqual({ colour: true, unicode: true });
+    expect(themeOf({ LANG: 'C', TERM: 'xterm' }, true).unicode).toBe(false);
+    expect(themeOf({ LANG: 'C.UTF-8', TERM: 'linux' }, false)).toEqual({ colour: false, unicode: false });
+    expect(sparkline(PLAIN, [0, 1, 2, 4], 6, 4)).toBe('  _.=#'.replace('=', '='));
+  });
+});
+
+describe('tui: what the looks add up to', () => {
+  test('watch: same observations → the verdict, leader and next of summarize', () => {
+    const words = 'x9@3 x9@3 ?';
+    const state = look(look(start(3), words), words);
+    const direct = summarize(words.split(' ').map((word, i) => observe(word, i)), { target: '-c lab' });
+    const { verdict, reasonCode, leader, margin, next, committed } = state.data.view!;
+    expect({ verdict, reasonCode, leader, margin, next, committed }).toEqual({ verdict: direct.verdict, reasonCode: direct.reasonCode, leader: direct.leader, margin: direct.margin, next: direct.next, committed: direct.committed });
+  });
+
+  test('watch: one look alone → no verdict yet; the second gives it', () => {
+    const first = look(start(3), 'x9@3 x9@3 x9@3');
+    expect(first.data.view).toBeNull();
+    expect(screen(first)).toContain('asking 3 nodes');
+    expect(look(first, 'x9@3 x9@3 x9@3').data.view?.verdict).toBe('OK');
+  });
+
+  test.each([
+    ['a node goes and comes back', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 ?', 'x9@3 x9@3 x9@3'], ['r3 back after', 'r3 gone: no answer']],
+    ['the leader changes', ['x9@3 x9@3 x9@3', '-x9@3 -x9@3 -x9@3', 'b:x9@4 b:x9@4 b:x9@4'], ['seq-b leads under epoch 4', 'seq-a no longer leads (epoch 3); nobody does']],
+    ['a node falls behind and catches up', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 x5@3', 'x9@3 x9@3 x9@3'], ['r3 caught up', 'r3 4 behind']],
+    ['a node restarts and is admitted', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 x9@3r', 'x9@3 x9@3 x9@3'], ['r3 admitted', 'r3 not admitted']],
+    ['a node fences the leader', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 -x9@3e7'], ['r3 fences seq-a: its epoch 7 is above 3']],
+    ['two blocks under one epoch', ['x9@3 x9@3 x9@3', 'x10@3 y10@3 x9@3'], ['CONFLICT at height 10']],
+    ['an orphan is repaired', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 y9@2e3', 'x9@3 x9@3 x9@3'], ['r3: its orphan was repaired', 'r3 holds an orphan']],
+  ])('events: %s → %j', (_name, looks, expected) => {
+    let state = look(start(3), looks[0]!);
+    for (const words of looks) state = look(state, words);
+    const texts = state.data.events.map((event) => event.text);
+    for (const text of expected) expect(texts.some((one) => one.includes(text)), `${text} in ${texts.join(' | ')}`).toBe(true);
+  });
+
+  test('events: the same flapping → counted, not repeated; never more than 1000', () => {
+    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    for (let i = 0; i < 6; i++) state = look(look(state, 'x9@3 x9@3 x5@3'), 'x9@3 x9@3 x9@3');
+    expect(state.data.events.filter((event) => event.text === 'r3 caught up')).toMatchObject([{ count: 6 }]);
+    expect(state.data.events.length).toBeLessThanOrEqual(1000);
+  });
+
+  test('watch: a silent node keeps its last facts, marked, with their age', () => {
+    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    for (let i = 0; i < 7; i++) state = look(state, 'x9@3 x9@3 ?');
+    const row = screen(state).split('\n').find((line) => / r3 /.test(line) && line.includes('DOWN'))!;
+    expect(row).toMatch(/r3 +DOWN +seq-a\? +\? +3\? +9\? +\? +\? +7s/);
+    expect(screen(look(look(start(3), '? ? ?'), '? ? ?'))).toMatch(/CRIT.*0 of 3 nodes can vote/);
+  });
+
+  test('watch: a renewed term is no election, another leader is one election and one stepdown', () => {
+    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    expect([state.data.elections, state.data.stepdowns]).toEqual([0, 0]);
+    state = look(look(state, '-x9@3 -x9@3 -x9@3'), 'b:x9@4 b:x9@4 b:x9@4');
+    expect([state.data.elections, state.data.stepdowns]).toEqual([1, 1]);
+  });
+});
+
+describe('tui: entries are read once', () => {
+  const view = (head: number, letter = 'x') => ({ ...(observe(`${letter}${head}@3`, 0).reply as { value: never }).value as object }) as never;
+  test('entries: unknown window, then only what is new, then nothing; a superseded head again', () => {
+    expect(wantedEntries(NO_ENTRIES, view(3))).toEqual({ from: 1, to: 3 });
+    const known = addEntries(NO_ENTRIES, { entries: [entry('x', 1), entry('x', 2), entry('x', 3)], damaged: [], lastId: '' }, { from: 1, to: 3 }, 'boot');
+    expect(wantedEntries(known, view(3))).toBeNull();
+    expect(wantedEntries(known, view(5))).toEqual({ from: 4, to: 5 });
+    expect(wantedEntries(known, view(3, 'y'))).toEqual({ from: 3, to: 3 });
+    expect(checked(known, { ...(view(3) as object), incarnation: 'other' } as never)).toBe(NO_ENTRIES);
+    const far = addEntries(known, { entries: [entry('x', 4)], damaged: [], lastId: '' }, { from: 4, to: 4 }, 'boot');
+    expect([far.from, far.to, far.entries.length]).toEqual([1, 4, 4]);
+    expect(addEntries(known, { entries: [block('x', 4, hash('y', 3))], damaged: [], lastId: '' }, { from: 4, to: 4 }, 'boot')).toBe(NO_ENTRIES);
+  });
+});
+
+describe('tui: keys', () => {
+  const ready = () => { let s = start(3); for (let i = 0; i < 3; i++) s = look(s, 'x9@3 x9@3 x5@3'); return s; };
+  const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((s, key) => press(s, key).state, state);
+  test('keys: move, open, back, panels', () => {
+    const state = keys(ready(), 'j', 'j', 'j', 'enter');
+    expect(state.ui.detail).toEqual({ of: 'node', id: 'r3' });
+    expect(screen(state)).toContain('NODE r3');
+    expect(keys(state, 'escape').ui.detail).toBeNull();
+    expect(keys(ready(), 'tab').ui.panel).toBe('sequencers');
+    expect(keys(ready(), '6', 'enter').ui.detail).toMatchObject({ of: 'event' });
+    expect(screen(keys(ready(), '2', 'enter'))).toContain('HEIGHT 9');
+    expect(screen(keys(ready(), '?'))).toContain('No key changes the cluster');
+  });
+  test('keys: filter while typing, keep, drop; q is text then', () => {
+    const typing = keys(ready(), '/', 'r', '3', 'q');
+    expect([typing.ui.typing, press(typing, 'q').effect]).toEqual(['r3q', null]);
+    const kept = keys(typing, 'backspace', 'enter');
+    expect(nodeList(kept).map((one) => one.value.track.id)).toEqual(['r3']);
+    expect(nodeList(keys(kept, 'escape')).length).toBe(3);
+  });
+  test('keys: sort, freeze, rate, copy, effects', () => {
+    expect(nodeList(keys(ready(), 's')).map((one) => one.value.track.id)).toEqual(['r3', 'r1', 'r2']);
+    const frozen = look(look(keys(ready(), ' '), '? ? ?'), '? ? ?');
+    expect(screen(frozen)).toMatch(/FROZEN 2\.0s/);
+    expect(screen(frozen)).toContain('WARN');
+    expect(screen(keys(frozen, ' '))).toContain('CRIT');
+    expect(press(ready(), '+')).toMatchObject({ state: { ui: { intervalMs: 500 } }, effect: { do: 'interval', ms: 500 } });
+    expect(press(ready(), 'y').effect).toEqual({ do: 'copy', text: 'seq stream diff --on r3 -c lab' });
+    expect((['q', 'ctrl-c', 'ctrl-z', 'r', 'o'] as const).map((key) => press(ready(), key).effect?.do)).toEqual(['quit', 'interrupt', 'suspend', 'look', 'snapshot']);
+  });
+});
+
+describe('tui: sizes', () => {
+  const sizes: [number, number, string][] = [[200, 60, 'full'], [140, 40, 'full'], [100, 30, 'large'], [80, 24, 'normal'], [60, 16, 'small'], [40, 8, 'tiny'], [39, 8, 'line'], [20, 3, 'line']];
+  const cases = sizes.flatMap(([columns, rows, kind]) => ['x9@3 x9@3 x9@3', 'x9@3 x9@3 ?', '? ? ?'].map((words) => [columns, rows, kind, words] as const));
+  test.each(cases)('frame: %d×%d (%s), %s → every row as wide as the terminal, one row fewer than it has', (columns, rows, kind, words) => {
+    for (const theme of [PLAIN, { colour: true, unicode: true }]) {
+      for (const pressed of [[], ['?'], ['enter'], ['2', 'enter'], ['/'], [' ']] as Key[][]) {
+        let state = reduce(look(look(start(3), words), words), { type: 'resized', columns, rows });
+        for (const key of pressed) state = press(state, key).state;
+        const drawn = frame(state, theme);
+        expect(sizeClass(state.size)).toBe(kind);
+        expect(drawn.length).toBeLessThanOrEqual(rows - 1);
+        // eslint-disable-next-line no-control-regex
+        expect([...new Set(drawn.map((row) => widthOf(row.replace(/\u001b\[[\d;]*m/g, ''))))]).toEqual([columns]);
+      }
+    }
+  });
+
+  test('frame: each size shows what it promises', () => {
+    const shows = (columns: number, rows: number) => bands(reduce(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), { type: 'resized', columns, rows })).map((band) => band.kind).join(' ');
+    expect(shows(140, 40)).toBe('banner top nodes agreement events next');
+    expect(shows(100, 30)).toBe('banner top nodes bottom next');
+    expect(shows(80, 24)).toBe('banner top nodes bottom next');
+    expect(shows(60, 16)).toBe('banner lease nodes plain-events next');
+    expect(shows(40, 8)).toBe('banner plain-nodes next');
+    expect(shows(30, 5)).toBe('banner');
+  });
+
+  test('frame: 9 nodes, 20 sequencers, names of 60 characters, CJK and emoji → still aligned, nothing lost', () => {
+    const names = Array.from({ length: 9 }, (_, i) => (i % 3 === 0 ? `節点${i}`.repeat(15) : i % 3 === 1 ? `r${i}`.padEnd(60, 'x') : `🚀${i}`));
+    let state = start(9, names);
+    const words = Array.from({ length: 9 }, () => 'x9@3').join(' ');
+    for (let i = 0; i < 3; i++) state = look(state, words, 20);
+    for (const [columns, rows] of [[140, 40], [100, 30], [80, 24], [60, 16], [40, 8]] as const) {
+      const drawn = frame(reduce(state, { type: 'resized', columns, rows }), PLAIN);
+      expect([...new Set(drawn.map(widthOf))]).toEqual([columns]);
+    }
+    expect(frame(reduce(state, { type: 'resized', columns: 140, rows: 40 }), PLAIN).join('\n')).toMatch(/SEQUENCERS \(\+\d+ more\)/);
+    expect(eventList(state).length).toBeGreaterThan(0);
+    expect(lastWords(state, PLAIN)).toHaveLength(3);
+  });
+});
