@@ -77,4 +77,23 @@ describe('cases on one server', () => {
     expect(await picture()).toEqual([{ ...before[0]!, lock: null }, before[1], before[2]]);
     await close();
   });
+
+  test('case 23: a stream of large blocks → a write costs what it costs on an empty one, and its answer comes in time', async () => {
+    const { nodes, writer, close } = await led('large');
+    const one = nodes.slice(0, 1);
+    await writer.lead(one);
+    const payload = new Uint8Array(100_000);
+    const times: number[] = [];
+    for (let at = 0; at < 400; at++) {
+      const startedAt = performance.now();
+      await writer.write(payload, one);
+      times.push(performance.now() - startedAt);
+    }
+    const median = (some: number[]) => some.sort((a, b) => a - b)[Math.floor(some.length / 2)]!;
+    const [early, late] = [median(times.slice(10, 60)), median(times.slice(-50))];
+    // A scan of 40 MB would cost tens of ms more; noise of a busy machine does not.
+    expect(late).toBeLessThan(3 * early + 5);
+    expect(late).toBeLessThan(100);
+    await close();
+  });
 });
