@@ -93,6 +93,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       process!.wallOffsetMs += fault.ms;
       return;
     case 'corrupt': {
+      if (!spared(world, node!)) return;
       const { state } = node!.server;
       const at = state.entries.length - 1 - fault.below;
       const entry = state.entries[at];
@@ -147,7 +148,8 @@ export function startFault(world: Faulty, fault: Fault): void {
 
 /** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone. */
 function spared(world: Faulty, node: SimNode): boolean {
-  const intact = world.nodes.filter((one) => one !== node && !one.down && one.server.state.record?.pending === '' && one.server.state.record.run === one.server.state.runId);
+  const intact = world.nodes.filter((one) => one !== node && !one.down && one.server.state.record?.pending === '' && one.server.state.record.run === one.server.state.runId
+    && one.server.state.entries.every((entry) => entry.damage === ''));
   const enough = intact.length >= world.wire.history.quorum;
   if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
   return enough;

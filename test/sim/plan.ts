@@ -6,6 +6,8 @@ import type { Fault, FaultKind, ProcessPlan, Scenario } from './scenario.js';
 export interface PlanOptions {
   /** Nodes also lose memory (restarts, wipes): needs re-admission to come together again. */
   memory: boolean;
+  /** Entries are damaged too. A leader leaves such a node out for as long as it leads: the run need not come together again. */
+  corrupt?: boolean;
   mutant?: Mutant;
 }
 
@@ -110,7 +112,7 @@ function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[
         wiped,
       ];
     }]);
-    kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
+    if (options.corrupt) kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
   }
   const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
   return () => {

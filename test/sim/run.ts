@@ -1,4 +1,4 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--narrate|--narrate=all] [--keep-going] [--coverage]
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--narrate|--narrate=all] [--keep-going|--first] [--coverage]
 // Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
@@ -47,7 +47,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     saidAt = now;
     say(`  ${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies`);
   }
-  const scenario = drawScenario(seed, { memory: memoryOf(seed), ...(mutant ? { mutant } : {}) });
+  const scenario = drawScenario(seed, { memory: memoryOf(seed), corrupt: args.has('corrupt'), ...(mutant ? { mutant } : {}) });
   const result = await run(scenario);
   ran++;
   simulatedMs += result.simulatedMs;
@@ -69,6 +69,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
   kinds.set(checker, (kinds.get(checker) ?? 0) + 1);
   say(`seed ${seed}: ${found.length} anomalies`);
   for (const line of anomalyLines(found)) say(`  ${line}`);
+  if (args.has('first')) break;
   if (args.has('keep-going')) continue;
   const small = await minimise(scenario, checker);
   say(`\nmade small in ${small.runs} runs (${scenario.faults.length} → ${small.scenario.faults.length} faults):`);
