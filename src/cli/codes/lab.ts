@@ -22,6 +22,6 @@ export const LAB: Record<string, Code> = {
   NO_FAILOVER_SEEN: { meaning: 'Every line is committed, but no block was committed under a new leader.', causes: ['the file was done before the kill'], todo: ['give a larger file'] },
   LAB_UNFINISHED: { meaning: 'An earlier seq lab up was broken off.', causes: ['Ctrl-C'], todo: ['seq lab up again, or seq lab down'] },
   LEAD_MOVED: { meaning: 'Leadership moved before the demo could kill the leader it had chosen.', causes: ['a busy machine, or a lease that ran out'], todo: ['seq lab demo again'] },
-  NO_ANOMALY: { meaning: 'Chaos: whatever was broken, nothing was lost, doubled, reordered or told wrongly.', causes: ['that is how it should be'], todo: [] },
+  NO_ANOMALY: { meaning: 'Chaos: whatever was broken, nothing was lost, doubled, reordered or told wrongly.', causes: ['that is how it should be'], todo: ['seq chaos --duration 10m, for a longer look'] },
   ANOMALIES: { meaning: 'Chaos: something that somebody was told is not so, or the cluster did not come together again in time.', causes: ['a bug', 'a machine much too busy for so short a lease, when only "heals in time" is named'], todo: ['look at the witness and the files that were kept', 'seq chaos --seed SEED --keep', 'seq chaos --ttl 2s on a busy machine'] },
 };

@@ -11,6 +11,7 @@ export const VERDICTS: Record<string, Code> = {
   LEADER_UNKNOWN: { meaning: 'Too few nodes answered to say whether somebody leads.', causes: ['silent nodes may hold a lock'], todo: ['reach the silent nodes', 'raise --node-timeout'] },
   LEADER_STALLED: { meaning: 'A sequencer holds the lease and cannot make blocks.', causes: ['its producer is not ready', 'its store cannot be written'], todo: ['seq stepdown', 'see its log'] },
   NOT_INITIALISED: { meaning: 'The nodes are empty: this cluster never had its first memory.', causes: ['seq cluster init was not run', 'all data was lost'], todo: ['seq cluster init'] },
+  ALREADY_INITIALISED: { meaning: 'A cluster has been made already: what looks empty may have lost its memory.', causes: ['init was run before', 'a store or a peer holds blocks of a cluster whose nodes are empty'], todo: ['seq status', 'seq cluster recover --dry-run when the nodes lost their data'] },
   CLUSTER_MIXED: { meaning: 'The nodes belong to different clusters.', causes: ['addresses of two clusters in one configuration'], todo: ['seq config show --origin'] },
   NODE_DOWN: { meaning: 'A node did not answer within its limit.', causes: ['the server or the network is down', 'it hangs'], todo: ['redis-cli -u URL ping', 'raise --node-timeout if it is far away'] },
   NODE_REFUSED: { meaning: 'A node answers and refuses.', causes: ['loading, read-only, out of memory, permissions'], todo: ['seq explain WORD for the word it says'] },
