@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
 import { EXIT, SeqError } from '../core/errors.js';
-import type { ClusterIdentity, NodePort } from '../core/ports.js';
+import type { ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
 import { contextNotFound } from './context-errors.js';
@@ -338,4 +338,11 @@ function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
     code: 'NODE_NOT_FOUND', exit: EXIT.notFound, message: `--on: there is no node ${unknown.join(', ')}`,
     why: `the cluster's nodes are ${nodes.map((node) => node.id).join(', ')}`, changed: 'nothing', next: ['seq node list', `choose from ${nodes.map((node) => node.id).join(', ')}`],
   });
+}
+
+/** What `seq doctor` reads of a node opened here. */
+export async function examineNode(node: NodePort, limitMs: number): Promise<NodeReply<NodeCheckup>> {
+  const { RedisNode } = await import('../core/redis/node.js');
+  if (node instanceof RedisNode) return node.checkup(limitMs);
+  return { outcome: 'unknown', step: 'call', cause: 'it is no Redis server' };
 }

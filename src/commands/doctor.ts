@@ -1,0 +1,54 @@
+import { Flags } from '@oclif/core';
+import { SeqCommand } from '../cli/base-command.js';
+import { examineNode } from '../cli/context.js';
+import type { Result } from '../cli/present/result.js';
+import { asDuration, asSize } from '../cli/settings.js';
+import { targetFlags } from '../cli/target.js';
+import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
+import { diagnose } from '../core/engine/doctor.js';
+import { EXIT } from '../core/errors.js';
+
+export default class Doctor extends SeqCommand {
+  static override summary = 'Examine the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the command that mends each finding';
+  static override description = 'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives a user exactly what seq needs.';
+  static override examples = ['<%= config.bin %> doctor -c prod', '<%= config.bin %> doctor --exit-code -o json', '<%= config.bin %> doctor --acl'];
+  static override flags = {
+    acl: Flags.boolean({ description: 'print the ACL rule, and nothing else' }),
+    'exit-code': Flags.boolean({ description: 'exit 1 when there is a finding of severity WARN or CRIT' }),
+  };
+  protected readonly kind = 'doctor';
+
+  protected async perform(): Promise<Result> {
+    const { flags } = await this.parse(Doctor);
+    const cluster = await this.cluster();
+    this.step('examining every node');
+    const limitMs = Math.max(2000, 10 * cluster.nodeTimeoutMs);
+    const examined = await Promise.all(cluster.asked.map(async (node) => ({
+      id: node.id, url: node.url, view: await node.call({ script: 'inspect' }, limitMs), checkup: await examineNode(node, limitMs),
+    })));
+    const rules = [...new Set(examined.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : [])))];
+    const findings = diagnose(examined, {
+      nodeTimeoutMs: cluster.nodeTimeoutMs, ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value, target: targetFlags(cluster.settings, cluster.nodes),
+      retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value, maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
+    });
+    const answered = examined.filter(({ checkup }) => checkup.outcome === 'accepted').length;
+    const [worst] = findings;
+    const verdict = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
+    const data = { verdict, findings, nodesExamined: answered, aclRules: rules };
+    const bad = flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok;
+    if (flags.acl) {
+      const text = rules.map((rule) => `${rule}\n`).join('');
+      return { data, texts: { table: text, wide: text, plain: text }, exit: rules.length === 0 ? EXIT.noQuorum : EXIT.ok };
+    }
+    return {
+      data,
+      facts: [['verdict', verdict], ['examined', `${answered} of ${cluster.asked.length} nodes`], ['findings', findings.length]],
+      tables: [{
+        columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'mend' }],
+        rows: findings.map((one) => ({ ...one, node: one.node === '' ? 'cluster' : one.node })),
+      }],
+      items: findings, next: findings.filter((one) => one.severity !== 'INFO' && one.mend !== '').slice(0, 3).map((one) => one.mend), exit: bad,
+      meta: { nodesAnswered: answered },
+    };
+  }
+}

@@ -1,0 +1,107 @@
+// What is wrong, or will be, with the servers of a cluster: each finding with its severity and the command that mends it. Pure: what was read
+// in, findings out (docs/PROTOCOL.md sections 8 and 10, docs/PERSISTENCE.md). What could not be read is said, never taken for good.
+import type { NodeCheckup } from '../ports.js';
+import { describeReply } from '../protocol/describe.js';
+import { quorumOf } from '../protocol/quorum.js';
+import type { NodeReply, NodeView } from '../protocol/words.js';
+
+export type Severity = 'CRIT' | 'WARN' | 'INFO';
+
+export interface DoctorFinding {
+  severity: Severity;
+  /** version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, reach, sequencers. */
+  check: string;
+  /** '' when it concerns the cluster. */
+  node: string;
+  what: string;
+  mend: string;
+}
+
+export interface Examined { id: string; url: string; view: NodeReply<NodeView>; checkup: NodeReply<NodeCheckup> }
+export interface DoctorOptions { nodeTimeoutMs: number; ttlMs: number; retainBytes: number; maxBlockBytes: number; target: string }
+
+const MIB = 1024 * 1024;
+const RANK: Record<Severity, number> = { CRIT: 0, WARN: 1, INFO: 2 };
+
+export function diagnose(nodes: readonly Examined[], options: DoctorOptions): DoctorFinding[] {
+  const found = [...nodes.flatMap((node) => ofNode(node, options)), ...ofClocks(nodes, options), ...ofSequencers(nodes), ...ofReach(nodes)];
+  return found.sort((a, b) => RANK[a.severity] - RANK[b.severity]);
+}
+
+function ofNode(node: Examined, options: DoctorOptions): DoctorFinding[] {
+  const { id, url, view, checkup } = node;
+  const found: DoctorFinding[] = [];
+  const add = (severity: Severity, check: string, what: string, mend: string): void => void found.push({ severity, check, node: id, what, mend });
+  const set = (setting: string, value: string): string => `redis-cli -u ${url} config set ${setting} ${value}`;
+  if (view.outcome === 'accepted' && view.value.admission !== 'admitted') {
+    add('WARN', 'admission', `not admitted: ${view.value.admission}${view.value.admissionWhy === '' ? '' : ` (${view.value.admissionWhy})`}`, `seq node admit --on ${id} ${options.target}`.trim());
+  } else if (view.outcome === 'refused') {
+    add('CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, 'seq doctor --acl');
+  }
+  if (checkup.outcome !== 'accepted') {
+    add('WARN', 'reach', `could not be examined: ${describeReply(checkup)}`, `redis-cli -u ${url} ping`);
+    return found;
+  }
+  const { info, config, denied, roundTripsMs } = checkup.value;
+  const [major = 0, minor = 0] = (info['redis_version'] ?? '').split('.').map(Number);
+  if (major < 6 || (major === 6 && minor < 2)) add('CRIT', 'version', `Redis ${info['redis_version'] ?? '?'}: 6.2 or newer is needed`, 'install a newer redis-server there');
+  if (info['cluster_enabled'] === '1') add('CRIT', 'version', 'runs in cluster mode: keys of one chain would be spread', 'name plain servers');
+  if (info['role'] === 'slave') add('CRIT', 'version', 'is a replica: it cannot be written to', 'name its master');
+  if ((info['maxmemory_policy'] ?? 'noeviction') !== 'noeviction') add('CRIT', 'eviction', `maxmemory-policy ${info['maxmemory_policy']}: it may forget a promise`, set('maxmemory-policy', 'noeviction'));
+  const limit = Number(info['maxmemory'] ?? 0);
+  const need = Math.ceil((options.retainBytes * 1.25 + 2 * options.maxBlockBytes) / MIB) + 64;
+  if (limit > 0 && limit < need * MIB) add('WARN', 'memory', `maxmemory ${Math.floor(limit / MIB)} MiB; the retained window, orphans and one block more need about ${need} MiB`, set('maxmemory', `${need}mb`));
+  if (config === null) add('INFO', 'persistence', `${info['aof_enabled'] === '1' ? 'append-only file on' : 'no append-only file'}; fsync policy and notifications cannot be read (CONFIG is not allowed, and not needed)`, 'look at redis.conf there');
+  if (info['aof_enabled'] === '0') {
+    const snapshots = config !== null && (config['save'] ?? '') !== '';
+    add('WARN', 'persistence', `${snapshots ? 'snapshots only' : 'memory only'}: when a quorum restarts at once, acknowledged blocks are left in the sequencers' stores alone`, set('appendonly', 'yes'));
+  }
+  if (info['aof_enabled'] === '1' && config?.['appendfsync'] === 'no') add('WARN', 'fsync', 'appendfsync no: a power cut may take half a minute of blocks from this node', set('appendfsync', 'always'));
+  if (info['aof_enabled'] === '1' && config?.['appendfsync'] === 'everysec') add('INFO', 'fsync', 'appendfsync everysec: a power cut of a quorum may take the last second from the nodes (the stores have it)', set('appendfsync', 'always'));
+  if (info['aof_last_write_status'] === 'err') add('CRIT', 'disk', 'the last write to its append-only file failed', 'look at its disk: df, dmesg');
+  if (info['rdb_last_bgsave_status'] === 'err') add('CRIT', 'disk', 'its last snapshot failed: it may refuse writes (MISCONF)', 'look at its disk: df, dmesg');
+  const notify = config?.['notify-keyspace-events'];
+  if (notify !== undefined && !(notify.includes('E') && (notify.includes('A') || (notify.includes('x') && notify.includes('g'))))) add('INFO', 'notify', `notify-keyspace-events '${notify}': the end of a lease is noticed by polling alone, up to 700 ms later`, set('notify-keyspace-events', 'Exg'));
+  if (denied === null) add('INFO', 'rights', 'rights cannot be tried beforehand (ACL DRYRUN is missing or not allowed)', 'seq doctor --acl');
+  else for (const one of denied) add('CRIT', 'rights', `user ${checkup.value.user} may not run ${one}`, 'seq doctor --acl');
+  const trips = [...roundTripsMs].sort((a, b) => a - b);
+  const [middle, worst] = [trips[Math.floor(trips.length / 2)] ?? 0, trips.at(-1) ?? 0];
+  if (worst > options.nodeTimeoutMs || middle > options.nodeTimeoutMs / 2) add(middle > options.nodeTimeoutMs / 2 ? 'CRIT' : 'WARN', 'latency', `round trips ${middle.toFixed(1)} ms in the middle, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`, '--node-timeout at least four times the middle one');
+  const uptime = Number(info['uptime_in_seconds'] ?? 0);
+  if (uptime < 300) add('INFO', 'uptime', `its server was started ${uptime} s ago`, '');
+  return found;
+}
+
+/** A clock that jumps frees locks early or holds them long; safety does not rest on it (I9), availability does. */
+function ofClocks(nodes: readonly Examined[], { ttlMs }: DoctorOptions): DoctorFinding[] {
+  const read = nodes.flatMap((node) => (node.checkup.outcome === 'accepted' ? [{ id: node.id, at: node.checkup.value.clockMs }] : []));
+  const middle = [...read].sort((a, b) => a.at - b.at)[Math.floor(read.length / 2)]?.at ?? 0;
+  return read.filter(({ at }) => Math.abs(at - middle) > Math.max(100, ttlMs / 10)).map(({ id, at }): DoctorFinding => ({
+    severity: 'WARN', check: 'clock', node: id, what: `its clock is ${Math.round(at - middle)} ms off the others'`, mend: 'chronyc tracking (on that host)',
+  }));
+}
+
+function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
+  const seen = new Map<string, { digest: string; timing: string }>();
+  for (const { view } of nodes) {
+    if (view.outcome !== 'accepted') continue;
+    for (const one of view.value.sequencers) seen.set(one.id, { digest: one.configDigest, timing: `ttl ${one.extra['ttlMs'] ?? '?'} ms, block time ${one.extra['blockTimeMs'] ?? '?'} ms` });
+  }
+  const differ = (severity: Severity, what: string, values: Map<string, string[]>, mend: string): DoctorFinding[] => (values.size < 2 ? []
+    : [{ severity, check: 'sequencers', node: '', what: `${what}: ${[...values].map(([value, ids]) => `${ids.join(', ')} with ${value}`).join('; ')}`, mend }]);
+  const group = (of: (one: { digest: string; timing: string }) => string): Map<string, string[]> => {
+    const groups = new Map<string, string[]>();
+    for (const [id, one] of seen) groups.set(of(one), [...(groups.get(of(one)) ?? []), id]);
+    return groups;
+  };
+  return [
+    ...differ('CRIT', 'the sequencers count different nodes', group((one) => one.digest), 'start every sequencer with the same --node list'),
+    ...differ('WARN', 'the sequencers differ in timing', group((one) => one.timing), 'start every sequencer with the same --ttl and --block-time'),
+  ];
+}
+
+function ofReach(nodes: readonly Examined[]): DoctorFinding[] {
+  const silent = nodes.filter(({ view }) => view.outcome === 'unknown');
+  if (nodes.length - silent.length >= quorumOf(nodes.length)) return [];
+  return [{ severity: 'CRIT', check: 'reach', node: '', what: `${silent.map(({ id }) => id).join(', ')} did not answer: fewer than a quorum are left`, mend: silent.map(({ url }) => `redis-cli -u ${url} ping`)[0] ?? '' }];
+}

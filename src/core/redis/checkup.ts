@@ -1,0 +1,71 @@
+// What `seq doctor` asks one server: INFO, the settings that matter, its clock, round trips, and every right by ACL DRYRUN (nothing is run).
+// A question that this user may not ask is an answer too.
+import type { Redis } from 'ioredis';
+import type { NodeCheckup } from '../ports.js';
+import { isErrorReply, send } from './connection.js';
+import type { NodeKeys } from './keys.js';
+import { list, parseInfo, text } from './replies.js';
+import { aclRule, rightsOf } from './rights.js';
+
+const SETTINGS = ['appendonly', 'appendfsync', 'save', 'notify-keyspace-events', 'min-replicas-to-write', 'maxmemory-policy'];
+const PINGS = 20;
+
+export async function checkUp(client: Redis, keys: NodeKeys, channel: string, db: number): Promise<NodeCheckup> {
+  const roundTripsMs: number[] = [];
+  for (let i = 0; i < PINGS; i++) {
+    const at = performance.now();
+    await send(client, 'ping', []);
+    roundTripsMs.push(performance.now() - at);
+  }
+  const before = Date.now();
+  const time = await orNull(send(client, 'time', []));
+  const after = Date.now();
+  const clockMs = time === null ? 0 : Math.round(Number(text(list(time)[0])) * 1000 + Number(text(list(time)[1])) / 1000 - (before + after) / 2);
+  const user = await orNull(send(client, 'acl', ['WHOAMI']));
+  const name = user === null ? 'default' : text(user);
+  return {
+    info: parseInfo(text(await send(client, 'info', []))), config: await settings(client), user: name,
+    denied: await denied(client, user === null ? null : name, keys, channel), roundTripsMs, clockMs,
+    aclRule: aclRule(name === 'default' ? 'seq' : name, keys, channel, db),
+  };
+}
+
+async function settings(client: Redis): Promise<Record<string, string> | null> {
+  const found: Record<string, string> = {};
+  for (const setting of SETTINGS) {
+    const reply = await orNull(send(client, 'config', ['GET', setting]));
+    if (reply === null) return null;
+    const [, value] = list(reply);
+    if (value !== undefined) found[setting] = text(value);
+  }
+  return found;
+}
+
+/** `name`: whom to ask for; null when even that may not be asked. */
+async function denied(client: Redis, name: string | null, keys: NodeKeys, channel: string): Promise<string[] | null> {
+  if (name === null) return null;
+  const found: string[] = [];
+  for (const [command, ...args] of rightsOf(keys, channel)) {
+    let reply: string;
+    try {
+      reply = text(await send(client, 'acl', ['DRYRUN', name, ...command.split('|'), ...args]));
+    } catch (error) {
+      if (!isErrorReply(error)) throw error;
+      // A command that was renamed away is not there; DRYRUN itself may be unknown (before 7.0) or not allowed.
+      if (/Command '.*' not found/i.test(error.message)) found.push(`${command}: the server does not know it (rename-command?)`);
+      else return null;
+      continue;
+    }
+    if (reply !== 'OK') found.push(`${command}: ${reply}`);
+  }
+  return found;
+}
+
+async function orNull(reply: Promise<unknown>): Promise<unknown> {
+  try {
+    return await reply;
+  } catch (error) {
+    if (isErrorReply(error)) return null;
+    throw error;
+  }
+}

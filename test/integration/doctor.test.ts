@@ -1,0 +1,87 @@
+// seq doctor: what is wrong with real servers, each finding with the command that mends it; and the pure part row by row.
+import { Redis } from 'ioredis';
+import { describe, expect, it, test } from 'vitest';
+import { diagnose, type Examined } from '../../src/core/engine/doctor.js';
+import type { NodeCheckup } from '../../src/core/ports.js';
+import type { NodeView, Presence } from '../../src/core/protocol/words.js';
+import { startRedis } from '../support/redis-server.js';
+import { schemaProblems } from '../support/schemas.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
+
+const OPTIONS = { nodeTimeoutMs: 100, ttlMs: 3000, retainBytes: 256 * 1024 * 1024, maxBlockBytes: 1024 * 1024, target: '' };
+
+function examined(id: string, over: { info?: Record<string, string>; checkup?: Partial<NodeCheckup>; view?: Partial<NodeView> } = {}): Examined {
+  const info = { redis_version: '7.0.15', role: 'master', maxmemory: '0', maxmemory_policy: 'noeviction', aof_enabled: '1', uptime_in_seconds: '90000', ...over.info };
+  const config = { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '' };
+  return {
+    id, url: `redis://${id}`, view: { outcome: 'accepted', incarnation: 'n', value: { admission: 'admitted', admissionWhy: '', sequencers: [], ...over.view } as unknown as NodeView },
+    checkup: { outcome: 'accepted', incarnation: '', value: { info, config, user: 'default', denied: [], roundTripsMs: [0.2, 0.3], clockMs: 1, aclRule: '', ...over.checkup } },
+  };
+}
+const config = (more: Record<string, string>): { checkup: Partial<NodeCheckup> } => ({ checkup: { config: { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '', ...more } } });
+const sequencer = (id: string, configDigest: string, ttlMs: string): Presence => ({ id, configDigest, extra: { ttlMs } } as unknown as Presence);
+
+describe('doctor: what was read → findings', () => {
+  test.each<[string, Parameters<typeof examined>[1], string[]]>([
+    ['all is well', {}, []],
+    ['an old server', { info: { redis_version: '6.0.9' } }, ['CRIT version']],
+    ['6.2 is enough', { info: { redis_version: '6.2.0' } }, []],
+    ['eviction', { info: { maxmemory_policy: 'allkeys-lru' } }, ['CRIT eviction']],
+    ['too little memory', { info: { maxmemory: '104857600' } }, ['WARN memory']],
+    ['enough memory', { info: { maxmemory: '1073741824' } }, []],
+    ['memory only', { info: { aof_enabled: '0' } }, ['WARN persistence']],
+    ['fsync no', config({ appendfsync: 'no' }), ['WARN fsync']],
+    ['fsync everysec', config({ appendfsync: 'everysec' }), ['INFO fsync']],
+    ['a failed write', { info: { aof_last_write_status: 'err' } }, ['CRIT disk']],
+    ['no notifications', config({ 'notify-keyspace-events': '' }), ['INFO notify']],
+    ['notifications without del', config({ 'notify-keyspace-events': 'Ex' }), ['INFO notify']],
+    ['all notifications', config({ 'notify-keyspace-events': 'AE' }), []],
+    ['CONFIG not allowed', { checkup: { config: null } }, ['INFO persistence']],
+    ['a right missing', { checkup: { denied: ['xadd: no permission'] } }, ['CRIT rights']],
+    ['rights unknown', { checkup: { denied: null } }, ['INFO rights']],
+    ['slow now and then', { checkup: { roundTripsMs: [1, 1, 150] } }, ['WARN latency']],
+    ['slow', { checkup: { roundTripsMs: [60, 70, 80] } }, ['CRIT latency']],
+    ['a clock ahead', { checkup: { clockMs: 900 } }, ['WARN clock']],
+    ['just started', { info: { uptime_in_seconds: '5' } }, ['INFO uptime']],
+    ['not admitted', { view: { admission: 'restarted' } }, ['WARN admission']],
+    ['two node lists, two timings', { view: { sequencers: [sequencer('a', 'x', '3000'), sequencer('b', 'y', '500')] } }, ['CRIT sequencers', 'WARN sequencers']],
+  ])('doctor: %s → %j', (_, over, expected) => {
+    const found = diagnose([examined('r1', over), examined('r2'), examined('r3')], OPTIONS);
+    expect(found.map((one) => `${one.severity} ${one.check}`)).toEqual(expected);
+    for (const one of found) expect(one.mend.length > 0 || one.check === 'uptime', one.what).toBe(true);
+  });
+
+  test('doctor: two of three silent → said for the cluster, nothing taken for good', () => {
+    const silent = (id: string): Examined => ({ id, url: `redis://${id}`, view: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' }, checkup: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' } });
+    expect(diagnose([examined('r1'), silent('r2'), silent('r3')], OPTIONS).map((one) => `${one.severity} ${one.check} ${one.node}`)).toEqual(['CRIT reach ', 'WARN reach r2', 'WARN reach r3']);
+  });
+});
+
+describe('doctor: the command', () => {
+  it('doctor: a server that evicts, without notifications → named, mended by the printed commands; --exit-code, --acl', async () => {
+    const server = await startRedis({ args: ['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru'] });
+    const admin = new Redis(server.port, '127.0.0.1');
+    try {
+      const home = newHome();
+      const doctor = async (...args: string[]) => runSeq(home, ['doctor', '--node', `r1=${server.url}`, ...args]);
+      const first = await doctor('--json', '--exit-code');
+      const document = JSON.parse(first.stdout) as { data: { verdict: string; findings: { check: string; severity: string; mend: string }[] } };
+      expect(schemaProblems(document), first.stdout).toEqual([]);
+      expect(first.code).toBe(1);
+      expect(document.data.verdict).toBe('CRIT');
+      expect(document.data.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']));
+      for (const { mend } of document.data.findings) {
+        const [, setting, value] = /config set (\S+) (\S+)$/.exec(mend) ?? [];
+        if (setting !== undefined && setting !== 'appendonly') await admin.config('SET', setting, value!);
+      }
+      const second = JSON.parse((await doctor('--json')).stdout) as typeof document;
+      expect(second.data.findings.filter(({ check }) => ['eviction', 'memory', 'notify'].includes(check))).toEqual([]);
+      const { stdout, code } = await doctor('--acl');
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^ACL SETUSER seq on >PASSWORD .*~seq:\* .*\+xadd .*\n$/);
+    } finally {
+      admin.disconnect();
+      await server.stop();
+    }
+  }, 30_000);
+});
