@@ -294,9 +294,10 @@ function aNodeThatMayForget(setting: Setting, dice: Dice): { target: string; loc
 /** A link, all links of a sequencer, or all links of a node. */
 function aPlace({ cluster, leader }: Setting, dice: Dice): { target: string; locks: string[] } {
   const leads = leader();
-  const sequencer = dice.chance(0.5) && leads !== null ? leads : dice.pick(cluster.sequencers).name;
+  const anyone = dice.pick(cluster.sequencers).name;
+  const sequencer = dice.chance(0.6) && leads !== null ? leads : anyone;
   const node = dice.pick(cluster.nodes).name;
-  const kind = dice.pick(['link', 'link', 'sequencer', 'node']);
+  const kind = dice.pick(['link', 'sequencer', 'sequencer', 'node']);
   const links = cluster.sequencers.flatMap(({ name }) => cluster.nodes.map((other) => `${name}/${other.name}`));
   const target = kind === 'link' ? `${sequencer}/${node}` : kind === 'sequencer' ? `${sequencer}/*` : `*/${node}`;
   return { target, locks: links.filter((link) => matches(target, link)) };

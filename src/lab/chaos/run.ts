@@ -153,7 +153,7 @@ class Run {
     });
     this.clients = Array.from({ length: KEYED_CLIENTS }, (_, at) => client(`client-${at + 1}`));
     this.big = client('big');
-    this.setting = { cluster, memory: this.memory, ttlMs, nodeTimeoutMs, leader: () => record.leader?.name ?? null, big: this.big, disk };
+    this.setting = { cluster, memory: this.memory, ttlMs, nodeTimeoutMs, leader: () => (record.leader !== null && cluster.state(record.leader.name) === 'running' ? record.leader.name : null), big: this.big, disk };
     for (const fault of options.faults) this.counts.set(fault, { fault, injected: 0, skipped: 0, why: '' });
   }
 
