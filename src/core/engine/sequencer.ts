@@ -277,7 +277,7 @@ export class Sequencer implements SequencerApi {
     this.seenHeight = Math.max(this.seenHeight, seenHeads(seen, 0).head);
     this.nodeStates = seen.replies.map((reply, i) => {
       const { id } = this.options.nodes[i]!;
-      if (!reply) return { id, state: 'unknown', why: 'did not answer in time' };
+      if (!reply) return this.nodeStates[i]!; // the look was closed once a quorum had answered: nothing new is known of this one
       if (reply.outcome === 'unknown') return { id, state: 'unknown', why: `no answer at ${reply.step}: ${reply.cause}` };
       if (reply.outcome === 'refused') return { id, state: 'refused', why: reply.reason };
       return { id, state: reply.value.admission, why: reply.value.admissionWhy };
