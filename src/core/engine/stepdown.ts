@@ -41,6 +41,8 @@ export interface StepdownDone {
 
 /** How long a block of the old leader is waited for beyond two block times, so that the gap can be measured from its arrival. */
 const WATCH_SLACK_MS = 500;
+/** A judgement that a leader does not write, when older than this, is made again. */
+const STALE_MS = 1000;
 /** How long the chosen one alone may promote after a revoke; a leader that hands over by itself keeps one ttl for it. */
 const HANDOVER_MS = 2000;
 
@@ -52,7 +54,10 @@ export async function stepDown(options: StepdownOptions): Promise<StepdownDone> 
   const plan = planStepdown(view, observations, options);
   if (options.revoke) await refuseAliveLeader(options, plan);
   if (options.dryRun) return { plan, done: null, warnings: [] };
+  const askedAt = clock.now();
   await options.confirm(plan);
+  // A person took time to answer: the leader may have come back meanwhile.
+  if (options.revoke && clock.now() - askedAt > STALE_MS) await refuseAliveLeader(options, plan);
 
   const watch = watchChain(nodes, limitMs, clock, { height: plan.height, epochFrom: plan.leader.epoch });
   try {
