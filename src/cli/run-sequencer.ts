@@ -17,10 +17,11 @@ import { batchProducer, largestItem } from '../core/produce/batch.js';
 import { startHttpServer, type HttpServer } from '../core/serve/server.js';
 import type { Listen } from '../core/serve/listen.js';
 import { openStore } from '../core/store/lmdb-store.js';
-import { openCluster, type Cluster, type Surroundings } from './context.js';
+import { examineNode, openCluster, type Cluster, type Surroundings } from './context.js';
 
 const MIB = 1024 * 1024;
 const RETRY_MS = 1000;
+const RIGHTS_LIMIT_MS = 2000;
 const BOOTSTRAP_AGAIN = ['BOOTSTRAP_BROKEN_OFF', 'ALREADY_INITIALISED', 'WRONG_CLUSTER', 'NODE_UNREACHABLE'];
 /** Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in vain. */
 const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
@@ -156,6 +157,7 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
     await firstBootstrap(cluster, settings, log);
     return false; // opened again, under the identity it now has
   }
+  await refuseMissingRights(cluster);
   const digest = nodeListDigest(cluster);
   for (const { port, view } of seen) {
     const other = view.sequencers.find((one) => one.id !== settings.id && one.configDigest !== '' && one.configDigest !== digest);
@@ -175,6 +177,18 @@ function notThisNode(message: string, url: string, why: string): SeqError {
 }
 
 /** Only when all of it is new (docs/PROTOCOL.md section 8): nodes that are empty beside a chain that is not have lost it. */
+/** A right that is missing in the middle of a script would leave a node half-changed: every one is tried beforehand, where the server can tell. */
+async function refuseMissingRights(cluster: Cluster): Promise<void> {
+  const checked = await Promise.all(cluster.nodes.map(async (node) => ({ node, reply: await examineNode(node, RIGHTS_LIMIT_MS) })));
+  for (const { node, reply } of checked) {
+    if (reply.outcome !== 'accepted' || reply.value.denied === null || reply.value.denied.length === 0) continue;
+    throw new SeqError({
+      code: 'NODE_DENIED', exit: EXIT.denied, message: `${node.id} (${node.url}): user ${reply.value.user} may not run ${reply.value.denied.join('; ')}`,
+      why: 'a script that is denied a command in its middle would leave the node half-changed', changed: 'nothing', next: ['seq doctor --acl (prints the rule that is needed)'],
+    });
+  }
+}
+
 async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqLog): Promise<void> {
   const name = cluster.identity.cluster || `${systemRandom.hex(8)}.1`;
   await cluster.close();

@@ -13,6 +13,7 @@ import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
 import { aclRule, rightsOf } from '../../src/core/redis/rights.js';
 import { luaDirectory } from '../../src/core/redis/scripts.js';
 import { freePort, startRedis, type RedisServer } from '../support/redis-server.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
 
 const IDENTITY = { cluster: 'c1.1', lane: '' };
 const GENESIS = genesisHash('c1', '');
@@ -170,4 +171,24 @@ describe('setups: ways to a server', () => {
       rmSync(dir, { recursive: true, force: true });
     }
   }, 20_000);
+});
+
+describe('setups: seq run', () => {
+  it('setups: a user without one right → seq run ends with 77 before anything is written, and names user and command', async () => {
+    const server = await startRedis();
+    const admin = new Redis(server.port, '127.0.0.1');
+    const home = newHome();
+    try {
+      expect((await runSeq(home, ['cluster', 'init', '--node', `r1=${server.url}`])).code).toBe(0);
+      await admin.call('ACL', ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1), '-xdel');
+      const ran = await runSeq(home, ['run', '--id', 'a', '--node', `r1=${server.url}`], { env: { SEQ_USERNAME: 'seq', SEQ_PASSWORD: 'secret' } });
+      expect(ran.code, ran.stderr).toBe(77);
+      expect(ran.stderr + ran.stdout).toMatch(/user seq may not run xdel/);
+      expect(await admin.xlen(keys.stream)).toBe(0);
+      expect(await admin.get(keys.epoch)).toBe('0');
+    } finally {
+      admin.disconnect();
+      await server.stop();
+    }
+  }, 30_000);
 });
