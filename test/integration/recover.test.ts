@@ -3,7 +3,9 @@
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { clusterOf, look, meddle, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { recoveryExpectation } from '../../src/core/protocol/words.js';
+import { RedisNode } from '../../src/core/redis/node.js';
+import { clusterOf, look, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';
 import { newHome, runSeq, type Ran } from '../support/spawn-seq.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -104,24 +106,26 @@ describe('recover', () => {
     });
   }, 60_000);
 
-  it('recover: killed right after the first mark → run again it goes on and finishes', async () => {
+  it.each(['marking', 'admitting'])('recover: killed while %s → run again it goes on and finishes', async (at) => {
     await withLab(POWER, async (lab) => {
       const cluster = await clusterOf(lab);
       await lab.waitForHeight(await lab.waitForLeader(), 5);
-      for (const { name } of lab.sequencers) await lab.kill(name);
       await powerCut(lab);
       const plan = await recover(lab, '--dry-run');
-      // One node answers nothing from the moment it is to be marked: the run is stuck there when it is killed.
-      const marked = (name: string) => meddle(lab, name, async (redis) => (await redis.hget('seq:node:admission', 'pending'))?.startsWith('rec-') ?? false);
-      await runSeq(home, ['cluster', 'recover', ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--confirm', plan.data.digest], {
-        during: async (child) => {
-          await lab.waitFor('a mark', 10_000, async () => ((await marked('r1')) ? true : undefined), 0);
-          child.kill('SIGKILL');
-        },
-      });
+      const args = ['cluster', 'recover', ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--confirm', plan.data.digest, '-v'];
+      await runSeq(home, args, { during: (child) => { child.stderr!.on('data', (text: string) => { if (text.includes(at)) child.kill('SIGKILL'); }); } });
+      // As if it had been killed right after its first mark, whatever became of that run.
+      const view = await look(lab, 'r1', cluster.replace(/\.1$/, '.2'));
+      if (view.cluster === cluster) {
+        const node = new RedisNode({ id: 'r1', url: lab.url('r1'), identity: { cluster: cluster.replace(/\.1$/, '.2'), lane: '' } });
+        const { head, headEpoch, headHash, floor, floorHash } = view;
+        const mark = await node.call({ script: 'recover_node', owner: 'recover/00000000000000aa', epoch: view.epoch + 1, nonce: 'rec-x', expect: recoveryExpectation(view), keep: true, facts: { head, headEpoch, headHash, floor, floorHash }, keepMs: 60_000 }, 1000);
+        await node.close();
+        expect(mark.outcome).toBe('accepted');
+      }
       const after = await recover(lab, '--dry-run');
       if (after.data.result !== 'not-needed') {
-        expect(after.data).toMatchObject({ result: 'planned', doubts: [], cluster: cluster.replace(/\.1$/, '.3') });
+        expect(after.data).toMatchObject({ result: 'planned', doubts: [], cluster: cluster.replace(/\.1$/, '.3'), hash: plan.data.hash });
         expect(await recover(lab, '--confirm', after.data.digest)).toMatchObject({ code: 0, data: { result: 'recovered' } });
       }
       const next = await sequencersBack(lab);

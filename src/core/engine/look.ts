@@ -96,7 +96,8 @@ export function recoveredTo(seen: Look, quorum: number, cluster: string): string
   const split = (name: string): [family: string, generation: number] => [name.slice(0, name.lastIndexOf('.')), Number(name.slice(name.lastIndexOf('.') + 1))];
   const [family, generation] = split(cluster);
   const later = seen.replies.flatMap((reply) => {
-    if (reply?.outcome !== 'accepted') return [];
+    // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be asked.
+    if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
     const [theirs, at] = split(reply.value.cluster);
     return theirs === family && at > generation ? [reply.value.cluster] : [];
   });
