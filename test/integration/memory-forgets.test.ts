@@ -15,7 +15,7 @@ interface Row { id: string; state: string; admission: string; note: string }
 function cutAof(data: string): void {
   const dir = join(data, 'appendonlydir');
   const file = readdirSync(dir).find((name) => name.endsWith('.incr.aof'))!;
-  truncateSync(join(dir, file), statSync(join(dir, file)).size - 700);
+  truncateSync(join(dir, file), statSync(join(dir, file)).size - 100);
 }
 
 async function wiped(lab: Lab): Promise<void> {
@@ -71,6 +71,10 @@ describe('memory: one node of three forgets', () => {
   afterAll(() => lab.close());
 
   it.each(MISHAPS)('memory: %s → %s (%s) in status, mended by the leader, identical', async (_, state, admission, note, act) => {
+    // A few blocks after what was mended last: a cut file must not take the admission itself along.
+    const leader = await lab.waitForLeader();
+    const { height } = await lab.status(leader) as { height: string };
+    await lab.waitForHeight(leader, Number(height) + 3);
     const before = await look(lab, 'r2', cluster);
     for (const { name } of lab.sequencers) await lab.pause(name);
     await act(lab, saved);

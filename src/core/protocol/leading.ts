@@ -186,13 +186,13 @@ function refused(state: TenureState, node: NodeIndex, reply: Refused, height: nu
       return repeated(state, track, now);
     case 'CONFLICT':
     case 'TRIMMED':
-    case 'WRONG_TYPE':
     case 'BAD_ARGUMENT':
       return quarantine(state, node, reply.reason, `height ${height}: ${refusalText(reply)}`, out);
     case 'WRONG_CLUSTER':
       // Another server answers there now. Looked at from time to time, never touched: the right one may come back, or an empty one.
       out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return lost(state, node, refusalText(reply), now, out);
+    case 'WRONG_TYPE': // somebody meddled with its keys: the next look says whether that is damage, which is mended, or passing
     case 'NOT_ADMITTED':
       return lost(state, node, refusalText(reply), now, out);
     default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later
