@@ -68,26 +68,35 @@ export function onPath(name) {
   return null;
 }
 
+/** Debian as root, or macOS with brew; anything else is left to a person. */
+function install(deb, brew) {
+  if (onPath('apt-get') && process.getuid?.() === 0) {
+    say(`installing ${deb} (apt-get)`);
+    const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
+    // RUNLEVEL=1 keeps a package from starting a server on the default port where init looks at it.
+    if (!run('apt-get', ['install', '-y', '-q', '--no-install-recommends', deb], { env }).ok) {
+      run('apt-get', ['update', '-q'], { env });
+      run('apt-get', ['install', '-y', '-q', '--no-install-recommends', deb], { env });
+    }
+  } else if (onPath('brew')) {
+    say(`installing ${brew} (brew)`);
+    run('brew', ['install', brew]);
+  }
+}
+
 /** Path of a redis-server (or valkey-server); installs one when there is none. */
 function ensureRedis() {
   const found = () => onPath('redis-server') ?? onPath('valkey-server');
-  if (found()) return found();
-  if (onPath('apt-get') && process.getuid?.() === 0) {
-    say('installing redis-server (apt-get)');
-    const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-    // RUNLEVEL=1 keeps the package from starting a server on the default port where init looks at it.
-    if (!run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env }).ok) {
-      run('apt-get', ['update', '-q'], { env });
-      run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env });
-    }
-  } else if (onPath('brew')) {
-    say('installing redis (brew)');
-    run('brew', ['install', 'redis']);
-  }
+  if (!found()) install('redis-server', 'redis');
   const path = found();
   if (path) return path;
   throw new BootstrapError('there is no redis-server on PATH and it could not be installed: install Redis 6.2 or newer '
     + '(Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis), then run this again');
+}
+
+/** What tests alone need: a terminal to drive, and a maker of certificates. A test that misses one says so. */
+export function ensureTestTools() {
+  for (const tool of ['tmux', 'openssl']) if (!onPath(tool)) install(tool, tool);
 }
 
 /** Runs `bootstrap` and turns its failure into one line and exit code 1. */

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bootstrapOrEnd } from './bootstrap.mjs';
+import { bootstrapOrEnd, ensureTestTools } from './bootstrap.mjs';
 import { root } from './paths.mjs';
 import { suites } from './suites.mjs';
 
@@ -69,6 +69,7 @@ if (unknown.length > 0) {
   process.exit(64);
 }
 bootstrapOrEnd();
+ensureTestTools();
 const chosen = suites.filter((suite) => (names.length > 0 ? names.includes(suite.name) : long || !suite.long) && suite.paths.some(holdsTests));
 const folder = mkdtempSync(join(tmpdir(), 'seq-test-'));
 let passed = 0;
