@@ -1,9 +1,10 @@
-// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds) and oclif.manifest.json.
-// `--check`: builds nothing, fails when the committed manifest is not what the sources say. `--bundle-only`: leaves a manifest that is there alone,
+// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds), oclif.manifest.json and docs/COMMANDS.md.
+// `--check`: builds nothing, fails when the committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is there alone,
 // so that setting up a clone cannot hide that the committed one is stale.
 import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { build } from 'esbuild';
+import { commandReference } from './command-reference.mjs';
 import { root } from './paths.mjs';
 
 const check = process.argv.includes('--check');
@@ -13,7 +14,7 @@ const manifestPath = join(root, 'oclif.manifest.json');
 // Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a package.
 // Ink and React from packages cost 700 ms of processor time to load, as one chunk 140 ms.
 const bundled = ['@oclif/core', 'ink', 'ioredis', 'react', 'table', 'yaml', 'zod', 'string-width']; // string-width: two versions are in use, each by its own importer
-const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { dependencies, oclif } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const external = Object.keys(dependencies).filter((name) => !bundled.includes(name)).flatMap((name) => [name, `${name}/*`]);
 
 function sources(folder) {
@@ -96,13 +97,17 @@ try {
 }
 
 const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
-if (!check) {
-  if (text !== '') writeFileSync(manifestPath, text);
-} else {
-  let committed = '';
-  try { committed = readFileSync(manifestPath, 'utf8'); } catch { /* there is none: stale */ }
-  if (committed !== text) {
-    process.stderr.write(`${relative(process.cwd(), manifestPath)} is stale: run npm run build and commit it\n`);
+if (text !== '') {
+  const made = [[manifestPath, text], [join(root, 'docs', 'COMMANDS.md'), commandReference(JSON.parse(text), oclif.topics)]];
+  for (const [path, content] of made) {
+    if (!check) {
+      writeFileSync(path, content);
+      continue;
+    }
+    let committed = '';
+    try { committed = readFileSync(path, 'utf8'); } catch { /* there is none: stale */ }
+    if (committed === content) continue;
+    process.stderr.write(`${relative(process.cwd(), path)} is stale: run npm run build and commit it\n`);
     process.exitCode = 1;
   }
 }

@@ -1,0 +1,8 @@
+// `npm run docs`: docs/COMMANDS.md from the manifest as it is. (`npm run build` makes both.)
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { commandReference } from './command-reference.mjs';
+import { root } from './paths.mjs';
+
+const read = (file) => JSON.parse(readFileSync(join(root, file), 'utf8'));
+writeFileSync(join(root, 'docs', 'COMMANDS.md'), commandReference(read('oclif.manifest.json'), read('package.json').oclif.topics));
