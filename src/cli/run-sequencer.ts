@@ -184,7 +184,7 @@ async function refuseMissingRights(cluster: Cluster): Promise<void> {
     if (reply.outcome !== 'accepted' || reply.value.denied === null || reply.value.denied.length === 0) continue;
     throw new SeqError({
       code: 'NODE_DENIED', exit: EXIT.denied, message: `${node.id} (${node.url}): user ${reply.value.user} may not run ${reply.value.denied.join('; ')}`,
-      why: 'a script that is denied a command in its middle would leave the node half-changed', changed: 'nothing', next: ['seq doctor --acl (prints the rule that is needed)'],
+      why: 'a script that is denied a command in its middle would leave the node half-changed', changed: 'nothing', next: ['seq doctor --acl'],
     });
   }
 }

@@ -85,7 +85,7 @@ function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
       code: 'LAB_DIFFERS', exit: EXIT.precondition,
       message: `the lab that is up has other settings: ${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
       why: 'a lab keeps its settings until it is taken down; only sequencers can be added', changed: 'nothing',
-      next: ['seq lab down', 'seq lab up with the flags you want'],
+      next: ['seq lab down', 'then lab up again, with the flags you want'],
     });
   }
   checkSettings(settings);

@@ -23,7 +23,7 @@ export function itemsOf(block: CommittedBlock): ShownItem[] {
   if (content.format === 'exec') return content.data.length === 0 ? [] : [{ index: 0, key: undefined, bytes: asBuffer(content.data) }];
   throw new SeqError({
     code: 'MALFORMED_BLOCK', exit: EXIT.data, message: `block ${block.height} holds no items that this version can read`, why: content.why, changed: 'nothing',
-    next: [`seq stream tail --from ${block.height} --limit 1 -o ndjson (its bytes)`, `seq stream tail --items --from ${block.height + 1} (the rest)`],
+    next: [`seq stream tail --from ${block.height} --limit 1 -o ndjson`, `seq stream tail --items --from ${block.height + 1}`],
   });
 }
 

@@ -228,6 +228,6 @@ function brokenOff(options: BootstrapOptions, phase: string, reasons: string[], 
     message: `the bootstrap stopped in ${phase}: ${reasons.join('; ')}`,
     why: 'every node has to take part in both phases; no data exists yet, so nothing can be lost',
     changed: done.length > 0 ? 'some' : 'unknown', changedNodes: done, retryable: true,
-    next: [`seq cluster init${options.target ? ` ${options.target}` : ''} (finishes it with the same nonce)`],
+    next: [`seq cluster init${options.target ? ` ${options.target}` : ''}`],
   });
 }

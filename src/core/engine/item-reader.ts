@@ -26,7 +26,7 @@ function tooLarge(number: number, binary: boolean, bytes: string, limit: number)
   return new SeqError({
     code: 'ITEM_TOO_LARGE', exit: EXIT.data, message: `${what} ${number} has ${bytes} bytes; at most ${limit} fit into one block`,
     why: 'one item has to fit into one block together with its key', changed: number > 1 ? 'some' : 'nothing',
-    next: [`split ${what} ${number}, or raise --max-block-bytes on every sequencer`, 'seq submit --resume FILE goes on from there'],
+    next: [`split ${what} ${number}, or raise --max-block-bytes on every sequencer`, 'seq submit --resume FILE'],
   });
 }
 

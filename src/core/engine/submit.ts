@@ -414,7 +414,7 @@ class Submission {
     const { giveUpMs } = this.options;
     if (performance.now() - this.#progressAt < giveUpMs) return;
     const done = this.#done.items - this.#resumed;
-    const next = [`seq submit --resume goes on after ${this.#binary ? 'frame' : 'line'} ${this.#done.items}`, 'seq status'];
+    const next = [`the same command with --resume: it goes on after ${this.#binary ? 'frame' : 'line'} ${this.#done.items}`, 'seq status'];
     const told = `${done} items were sequenced; nothing more for ${giveUpMs} ms`;
     if (this.#unknown !== '') {
       throw new SeqError({ code: 'OUTCOME_UNKNOWN', exit: EXIT.outcomeUnknown, message: `${told}, and the fate of those sent last is not known`, why: `${this.#unknown}; last: ${problem}`, changed: 'unknown', next, retryable: true });
@@ -430,7 +430,7 @@ class Submission {
     const { exit } = (this.options.signal.reason ?? {}) as { exit?: ExitCode };
     throw new SeqError({
       code: 'INTERRUPTED', exit: exit ?? EXIT.sigint, message: `interrupted after ${this.#done.items} items`, why: this.options.signal.reason instanceof Error ? this.options.signal.reason.message : 'it was asked to stop; a batch that was under way may still be sequenced',
-      changed: this.#done.items > this.#resumed ? 'some' : this.#sending ? 'unknown' : 'nothing', next: ['seq submit --resume: nothing is sent twice'], retryable: true,
+      changed: this.#done.items > this.#resumed ? 'some' : this.#sending ? 'unknown' : 'nothing', next: ['the same command with --resume: nothing is sent twice'], retryable: true,
     });
   }
 

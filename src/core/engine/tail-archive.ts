@@ -32,7 +32,7 @@ export async function* readArchives(
   throw new SeqError({
     code: 'BELOW_FLOOR', exit: EXIT.notFound, message: `height ${range.from} is below the floor: the nodes keep ${range.to + 1} and above`,
     why: reasons.length > 0 ? `nobody else gave it: ${reasons.join('; ')}` : 'no sequencer offers a feed, and no store was named',
-    changed: 'nothing', next: [`seq stream tail --from ${range.to + 1}`, 'seq stream tail --store DIR (a sequencer\'s store)'],
+    changed: 'nothing', next: [`seq stream tail --from ${range.to + 1}`, `seq stream tail --from ${range.from} --store DIR`],
   });
 }
 
