@@ -1,89 +1,80 @@
-// Commit latency: write_block of 1 KB on three servers, waiting for two, against bare parallel SETs of the same bytes to the same servers
-// waiting for two, in interleaved rounds of one run. Run: npx esbuild bench/commit.ts --bundle --platform=node --format=esm
-// --packages=external --outfile=node_modules/.cache/seq-bench/commit.mjs && node node_modules/.cache/seq-bench/commit.mjs [blocks retained, default 1000] [rounds, default 40]
-import { Redis } from 'ioredis';
-import { genesisHash, makeBlock } from '../src/core/chain/block.js';
-import type { Block } from '../src/core/protocol/words.js';
-import { RedisNode } from '../src/core/redis/node.js';
-import { startRedis } from '../test/support/redis-server.js';
+// Commit latency: a block on q nodes, against bare parallel SETs of the same bytes to the same servers waiting for q. By number of nodes and
+// persistence, by the number of blocks retained, by the size of a block. What differs in length or size shares servers and rounds, as lanes.
+import { Lane, Servers, type Persistence } from './support/lane.js';
+import { interleave } from './harness/rounds.js';
+import { atMost, type Bench, type Measuring } from './harness/words.js';
 
-const retained = Number(process.argv[2] ?? 1000);
-const rounds = Number(process.argv[3] ?? 40);
-const PER_ROUND = 100;
-const identity = { cluster: 'bench.1', lane: '' };
-const owner = 'bench/0123456789abcdef';
+const KB = 1024;
 
-/** Resolves when two of them have; the rest may finish when they like. */
-function twoOf(works: Promise<unknown>[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let done = 0;
-    for (const work of works) work.then(() => { done += 1; if (done === 2) resolve(); }, reject);
-  });
-}
-const quantile = (values: number[], q: number): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * q)] ?? NaN;
-
-const servers = await Promise.all([1, 2, 3].map(() => startRedis()));
-const nodes = servers.map((server, at) => new RedisNode({ id: `r${at + 1}`, url: server.url, identity }));
-const bare = servers.map((server) => new Redis(server.port, '127.0.0.1', { protocol: 2 }));
-const data = Buffer.alloc(1024, 7);
-let tip: Block | undefined;
-const hashes: string[] = [genesisHash('bench', '')];
-const nextBlock = (): Block => {
-  tip = makeBlock({ height: (tip?.height ?? 0) + 1, parent: tip?.hash ?? (hashes[0] as string), timestamp: 1, data });
-  hashes[tip.height] = tip.hash;
-  return tip;
-};
-async function accepted(node: RedisNode, call: Parameters<RedisNode['call']>[0]): Promise<void> {
-  const reply = await node.call(call, 1000);
-  if (reply.outcome !== 'accepted') throw new Error(`${call.script}: ${JSON.stringify(reply)}`);
-}
-const commit = (block: Block): Promise<void> => {
-  const to = block.height - 1 - retained;
-  return twoOf(nodes.map((node) => accepted(node, {
-    script: 'write_block', owner, epoch: 1, ttlMs: 30_000, mode: 'append', block, entryEpoch: 1,
-    ...(to > 0 ? { trim: { to, hash: hashes[to] as string } } : {}),
-  })));
-};
-
-try {
-  for (const node of nodes) {
-    await accepted(node, { script: 'bootstrap_prepare', nonce: 'b' });
-    await accepted(node, { script: 'bootstrap_commit', nonce: 'b' });
-    await accepted(node, { script: 'promote_leader', owner, expectedEpoch: 0, ttlMs: 30_000 });
-    await accepted(node, { script: 'claim', owner, epoch: 1 });
+async function againstSet(on: Measuring, count: number, persist: Persistence): Promise<void> {
+  const id = `n${count} ${persist}`;
+  if (!on.wants(id)) return;
+  const servers = await Servers.start(count, persist);
+  const data = Buffer.alloc(KB, 7);
+  const lane = await new Lane(servers, '', 1000, data).begin(on.say);
+  try {
+    const slow = persist === 'always';
+    const measured = await interleave([
+      { name: 'SET', work: () => servers.set('bench', data) },
+      { name: 'commit', work: () => lane.commit() },
+    ], { rounds: on.pick(40, slow ? 10 : 16), perRound: on.pick(slow ? 50 : 200, slow ? 20 : 100), warm: 3 });
+    on.table({ title: `1 KB block, ${count} servers, persistence ${persist}, waiting for ${servers.quorum}`, unit: 'ms', rows: measured.rows });
+    const key = `commit.n${count}.${persist}`;
+    on.ratio({ id: `${key}.p50`, what: `p50 over SET's, n=${count}, ${persist}`, ...measured.ratio('SET', 'commit'), goal: atMost(1.6) });
+    on.ratio({ id: `${key}.p99`, what: `p99 over SET's, n=${count}, ${persist}`, ...measured.tail('SET', 'commit'), goal: atMost(2), tolerance: 1 });
+  } finally {
+    await lane.close();
+    await servers.stop();
   }
-  while ((tip?.height ?? 0) < retained) {
-    const blocks = Array.from({ length: Math.min(500, retained - (tip?.height ?? 0)) }, () => ({ block: nextBlock(), entryEpoch: 1 }));
-    const replies = await Promise.all(nodes.map((node) => node.backfill({ owner, epoch: 1, ttlMs: 30_000, mode: 'append', blocks }, 10_000)));
-    if (replies.some((list) => list.at(-1)?.outcome !== 'accepted')) throw new Error(JSON.stringify(replies.map((list) => list.at(-1))));
-  }
-  const ratios: number[] = [];
-  const all = { commit: [] as number[], set: [] as number[] };
-  const measure = async (into: number[], work: () => Promise<void>): Promise<number[]> => {
-    const mine: number[] = [];
-    for (let i = 0; i < PER_ROUND; i += 1) {
-      const startedAt = performance.now();
-      await work();
-      mine.push(performance.now() - startedAt);
+}
+
+async function byLength(on: Measuring): Promise<void> {
+  if (!on.wants('length')) return;
+  const lengths = on.pick([100, 1000, 10_000, 100_000, 1_000_000], [100, 10_000, 100_000]);
+  const servers = await Servers.start(3, 'none');
+  const data = Buffer.alloc(KB, 7);
+  const lanes: Lane[] = [];
+  try {
+    for (const length of lengths) lanes.push(await new Lane(servers, `l${length}`, length, data).begin(on.say));
+    const measured = await interleave(lanes.map((lane, at) => ({ name: `${lengths[at]!.toLocaleString('en-US')} retained`, work: () => lane.commit() })), { rounds: on.pick(40, 20), perRound: 100 });
+    on.table({ title: '1 KB block by blocks retained, 3 servers without persistence', unit: 'ms', rows: measured.rows });
+    const [shortest] = measured.rows;
+    for (const row of measured.rows.slice(1).filter(({ side }) => /^(100,000|1,000,000) /.test(side))) {
+      on.ratio({ id: `commit.length.${row.side.split(' ')[0]!.replaceAll(',', '')}`, what: `p50 at ${row.side} over p50 at ${shortest!.side}`, ...measured.ratio(shortest!.side, row.side), goal: atMost(1.1), tolerance: 0.2 });
     }
-    into.push(...mine);
-    return mine;
-  };
-  for (let round = 0; round < rounds + 3; round += 1) {
-    const warm = round < 3;
-    const set = await measure(warm ? [] : all.set, () => twoOf(bare.map((client) => client.set('bench', data))));
-    const written = await measure(warm ? [] : all.commit, () => commit(nextBlock()));
-    if (!warm) ratios.push(quantile(written, 0.5) / quantile(set, 0.5));
+  } finally {
+    await Promise.all(lanes.map((lane) => lane.close()));
+    await servers.stop();
   }
-  const ms = (values: number[], q: number): string => quantile(values, q).toFixed(3);
-  process.stdout.write([
-    `blocks retained ${retained}, 1 KB each, 3 servers without persistence, wait for 2, ${rounds} rounds of ${PER_ROUND}`,
-    `SET     p50 ${ms(all.set, 0.5)} ms  p99 ${ms(all.set, 0.99)} ms`,
-    `commit  p50 ${ms(all.commit, 0.5)} ms  p99 ${ms(all.commit, 0.99)} ms`,
-    `ratio of p50, median over rounds: ${quantile(ratios, 0.5).toFixed(2)} (${quantile(ratios, 0.1).toFixed(2)} … ${quantile(ratios, 0.9).toFixed(2)})`, '',
-  ].join('\n'));
-} finally {
-  await Promise.all(nodes.map((node) => node.close()));
-  for (const client of bare) client.disconnect();
-  await Promise.all(servers.map((server) => server.stop()));
 }
+
+async function bySize(on: Measuring): Promise<void> {
+  if (!on.wants('size')) return;
+  const sizes = [1, 16, 64, 256, 1024];
+  const servers = await Servers.start(3, 'none');
+  const lanes: Lane[] = [];
+  try {
+    for (const size of sizes) lanes.push(await new Lane(servers, `s${size}`, 20, Buffer.alloc(size * KB, 7)).begin());
+    const measured = await interleave(sizes.flatMap((size, at) => [
+      { name: `SET ${size} KB`, work: () => servers.set('bench', Buffer.alloc(size * KB, 7)) },
+      { name: `commit ${size} KB`, work: () => lanes[at]!.commit() },
+    ]), { rounds: on.pick(40, 10), perRound: on.pick(20, 10) });
+    on.table({ title: 'By size of the block, 3 servers without persistence', unit: 'ms', rows: measured.rows });
+    const linear = measured.ratio('commit 256 KB', 'commit 1024 KB');
+    on.ratio({ id: 'commit.size.linear', what: 'p50 of 1 MiB over 4 × p50 of 256 KiB (1: linear in bytes)', value: linear.value / 4, low: linear.low / 4, high: linear.high / 4, goal: atMost(1.25) });
+    on.ratio({ id: 'commit.size.1mib', what: 'p50 of 1 MiB over SET of 1 MiB', ...measured.ratio('SET 1024 KB', 'commit 1024 KB'), goal: atMost(1.6), tolerance: 0.5 });
+  } finally {
+    await Promise.all(lanes.map((lane) => lane.close()));
+    await servers.stop();
+  }
+}
+
+export const bench: Bench = {
+  title: 'a block on q nodes, against bare parallel SETs',
+  limitS: 150,
+  async run(on) {
+    for (const persist of ['none', 'everysec', 'always'] as const) for (const count of [3, 5]) await againstSet(on, count, persist);
+    await byLength(on);
+    await bySize(on);
+  },
+};

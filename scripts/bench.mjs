@@ -1,20 +1,27 @@
-// `npm run bench -- NAME [arguments]`: bundles bench/NAME.ts and runs it on the built program. Measures; asserts nothing.
-import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+// `npm run bench -- [NAME …] [flags]`: bundles bench/ and runs it on the built program (bench/harness/main.ts says how).
+// `npm run bench -- watch …` is a program of its own, with its own arguments.
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { bootstrapOrEnd } from './bootstrap.mjs';
 import { root } from './paths.mjs';
 
 bootstrapOrEnd();
 const { build } = await import('esbuild');
-const [name, ...args] = process.argv.slice(2);
-const known = readdirSync(join(root, 'bench')).filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -3));
-if (!known.includes(name ?? '')) {
-  process.stderr.write(`usage: npm run bench -- ${known.join('|')} [arguments]\n`);
-  process.exitCode = 64;
-} else {
-  // Bundled to a place from which the package's own files (lua/, bin/) are found as from src/.
-  const outfile = join(root, 'node_modules', '.cache', 'seq-bench', `${name}.mjs`);
-  await build({ entryPoints: [join(root, 'bench', `${name}.ts`)], bundle: true, platform: 'node', format: 'esm', packages: 'external', outfile, logLevel: 'error', define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) } });
-  process.exitCode = spawnSync(process.execPath, [outfile, ...args], { stdio: 'inherit', cwd: root }).status ?? 1;
-}
+const [first, ...rest] = process.argv.slice(2);
+const alone = first === 'watch';
+const outdir = join(root, 'node_modules', '.cache', 'seq-bench', alone ? 'watch' : `harness-${process.pid}`);
+const files = alone ? ['watch.ts'] : [...readdirSync(join(root, 'bench')).filter((file) => file.endsWith('.ts') && file !== 'watch.ts'), 'harness/main.ts', 'harness/one.ts'];
+// Bundled to a place from which the package's own files (lua/, bin/) are found as from src/.
+await build({
+  entryPoints: files.map((file) => join(root, 'bench', file)), outdir, entryNames: '[name]', outExtension: { '.js': '.mjs' }, chunkNames: 'chunk-[hash]', splitting: !alone,
+  bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', jsx: 'automatic', logLevel: 'error', define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) },
+});
+const command = alone ? ['--expose-gc', join(outdir, 'watch.mjs'), ...rest] : [join(outdir, 'main.mjs'), outdir, ...process.argv.slice(2)];
+const child = spawn(process.execPath, command, { stdio: 'inherit', cwd: root, env: { ...process.env, NODE_ENV: 'production' } });
+// Ctrl-C in a terminal reaches the child by itself; it ends its servers and says what it had measured.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => child.kill('SIGTERM'));
+const [code] = await new Promise((done) => child.once('exit', (...end) => done(end)));
+process.exitCode = code ?? 1;
+if (!alone && existsSync(outdir)) rmSync(outdir, { recursive: true, force: true });

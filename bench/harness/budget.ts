@@ -1,0 +1,64 @@
+// Holds ratios against bench/baseline.json. The budget of a ratio is what was measured when the baseline was written, and its tolerance
+// beyond that: the check finds what got worse, whether or not the goal was ever met. Goals are shown beside it and decide nothing.
+import type { Goal, Outcome, Ratio } from './words.js';
+
+export interface Baseline {
+  /** Where it was written: ratios travel between machines well, not perfectly. */
+  machine: string;
+  at: string;
+  ratios: Record<string, { value: number; tolerance: number; goal: string }>;
+}
+
+export type Verdict = 'ok' | 'worse' | 'new' | 'gone';
+
+export interface Judgement {
+  id: string;
+  verdict: Verdict;
+  value: number | null;
+  /** The worst value that is still within the budget. */
+  limit: number | null;
+  meetsGoal: boolean | null;
+}
+
+export function meets(value: number, goal: Goal): boolean {
+  return goal.op === '<=' ? value <= goal.value : value >= goal.value;
+}
+
+export const goalText = (goal: Goal | null): string => (goal === null ? '' : `${goal.op === '<=' ? '≤' : '≥'} ${goal.value.toLocaleString('en-US')}`);
+
+function limitOf(value: number, tolerance: number, op: Goal['op']): number {
+  return op === '<=' ? value * (1 + tolerance) : value / (1 + tolerance);
+}
+
+/** One judgement per ratio measured, then one for each of the baseline that a bench that ran to its end no longer gives. */
+export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): Judgement[] {
+  const measured = outcomes.flatMap((outcome) => outcome.ratios);
+  const judged = measured.map((ratio): Judgement => {
+    const known = baseline?.ratios[ratio.id];
+    const meetsGoal = Number.isFinite(ratio.value) && meets(ratio.value, ratio.goal);
+    // A ratio of nothing is not a good one.
+    if (!Number.isFinite(ratio.value)) return { id: ratio.id, verdict: 'worse', value: ratio.value, limit: null, meetsGoal };
+    if (known === undefined) return { id: ratio.id, verdict: 'new', value: ratio.value, limit: null, meetsGoal };
+    const limit = limitOf(known.value, known.tolerance, ratio.goal.op);
+    return { id: ratio.id, verdict: meets(ratio.value, { op: ratio.goal.op, value: limit }) ? 'ok' : 'worse', value: ratio.value, limit, meetsGoal };
+  });
+  const names = outcomes.filter(({ failure, skipped }) => failure === null && skipped.length === 0).map(({ name }) => `${name}.`);
+  const gone = Object.keys(baseline?.ratios ?? {}).filter((id) => names.some((name) => id.startsWith(name)) && !measured.some((ratio) => ratio.id === id));
+  return [...judged, ...gone.map((id): Judgement => ({ id, verdict: 'gone', value: null, limit: null, meetsGoal: null }))];
+}
+
+/** 0: nothing is worse. 1: something is, or a ratio is gone. 70: a bench broke, so that nobody can tell. */
+export function exitOf(outcomes: readonly Outcome[], judgements: readonly Judgement[]): 0 | 1 | 70 {
+  if (outcomes.some(({ failure }) => failure !== null)) return 70;
+  return judgements.some(({ verdict }) => verdict === 'worse' || verdict === 'gone') ? 1 : 0;
+}
+
+/** The baseline with the ratios of these outcomes in place of what it had of the same benches. */
+export function renew(baseline: Baseline | null, outcomes: readonly Outcome[], machine: string, at: string): Baseline {
+  const whole = outcomes.filter(({ failure }) => failure === null);
+  const kept = Object.entries(baseline?.ratios ?? {}).filter(([id]) => !whole.some(({ name, skipped }) => id.startsWith(`${name}.`) && skipped.length === 0));
+  const fresh = whole.flatMap(({ ratios }) => ratios).filter(({ value }) => Number.isFinite(value)).map((ratio: Ratio) => [
+    ratio.id, { value: Number(ratio.value.toPrecision(3)), tolerance: ratio.tolerance, goal: goalText(ratio.goal) },
+  ] as const);
+  return { machine, at, ratios: Object.fromEntries([...new Map([...kept, ...fresh])].sort(([a], [b]) => (a < b ? -1 : 1))) };
+}

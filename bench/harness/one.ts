@@ -1,0 +1,19 @@
+// One bench in a process of its own: node one.mjs NAME MODULE RESULT-FILE short|full [ONLY]. Its servers die with it, however it ends.
+import { Collector } from './measuring.js';
+import type { Bench } from './words.js';
+
+const [name, module, file, form, only] = process.argv.slice(2) as [string, string, string, string, string | undefined];
+for (const [signal, code] of [['SIGTERM', 143], ['SIGINT', 130]] as const) process.on(signal, () => process.exit(code));
+
+const { bench } = await import(module) as { bench: Bench };
+const collector = new Collector(name, bench.title, form === 'short', only === undefined || only === '' ? null : only, file);
+try {
+  await bench.run(collector);
+  if (only && collector.outcome.tables.length + collector.outcome.figures.length + collector.outcome.ratios.length === 0) collector.skip(`no case has '${only}' in its name`);
+  collector.end(null);
+} catch (error) {
+  collector.end(error instanceof Error ? error.message : String(error));
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+}
+// What still holds the loop (a client that reconnects, a pool) is of no interest any more.
+process.exit(0);

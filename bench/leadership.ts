@@ -1,0 +1,95 @@
+// Becoming leader, from "the lock is free" to "may write", on three servers: look at all nodes, promote, claim, read and settle the block that
+// the last tenure left; against redlock's acquire on the same servers. Both release outside the measured time.
+import Redlock from 'redlock';
+import { genesisHash } from '../src/core/chain/block.js';
+import { usableLeaseMs } from '../src/core/config.js';
+import { localChain } from '../src/core/engine/local-chain.js';
+import { look, votesOf } from '../src/core/engine/look.js';
+import { systemClock, systemRandom } from '../src/core/engine/system.js';
+import { TenureDriver, type TenureHooks } from '../src/core/engine/tenure-driver.js';
+import type { Block } from '../src/core/protocol/words.js';
+import { MemoryStore } from '../test/support/memory-store.js';
+import { interleave } from './harness/rounds.js';
+import { atMost, type Bench } from './harness/words.js';
+import { accepted, CLUSTER, Lane, OWNER, Servers } from './support/lane.js';
+
+const TTL_MS = 10_000;
+const LIMIT_MS = 1000;
+
+interface Lock { unlock(): Promise<void> }
+type Callback = (error: Error | null, result?: unknown) => void;
+
+/** redlock 4 calls back, and gives the arguments in a list; the client answers with promises only. */
+function redlockOn(servers: Servers): { lock(resource: string, ttlMs: number): Promise<Lock> } {
+  const clients = servers.bare.map((client) => {
+    const call = (command: string, args: (string | number)[], callback: Callback): void => {
+      client.call(command, ...args.map(String)).then((result) => callback(null, result), (error: unknown) => callback(error as Error));
+    };
+    return {
+      evalsha: (hash: string, args: (string | number)[], callback: Callback) => call('EVALSHA', [hash, ...args], callback),
+      eval: (args: (string | number)[], callback: Callback) => call('EVAL', args, callback),
+    };
+  });
+  return new (Redlock as unknown as new (clients: object[], options: object) => ReturnType<typeof redlockOn>)(clients, { retryCount: 0 });
+}
+
+/** One tenure from the look to the right to write; ms. A store that lacks the head, as after a crash: it is read, settled and adopted. */
+async function lead(lane: Lane, quorum: number): Promise<number> {
+  const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: systemClock });
+  const append = (block: Block, epoch: number): void => { void store.append({ ...block, epoch }); };
+  const chain = localChain(store, genesisHash(CLUSTER, ''), () => ({ retainBlocks: 1000, retainBytes: 2 ** 28 }), () => 0);
+  const startedAt = performance.now();
+  const { votes } = votesOf(await look(lane.nodes, quorum, LIMIT_MS, systemClock), lane.nodes, 'bench');
+  return new Promise((resolve, reject) => {
+    let tookMs = -1;
+    const hooks: TenureHooks = {
+      leading: () => {
+        tookMs = performance.now() - startedAt;
+        setImmediate(() => driver.stepdown('STOPPED', 'measured'));
+      },
+      ready: () => {}, request: () => {}, node: () => {}, alarm: () => {}, backfilled: () => {},
+      committed: append,
+      adopted: (blocks) => { for (const block of blocks) append(block, 0); },
+    };
+    const driver = new TenureDriver(lane.nodes, systemClock, store, chain, {
+      owner: `bench/${systemRandom.hex(8)}`, nodes: lane.nodes.length, quorum, ttlMs: TTL_MS, usableLeaseMs: usableLeaseMs(TTL_MS), nodeTimeoutMs: LIMIT_MS,
+      graceMs: 3, retryMs: 5, regainMs: 500, maxAdopt: 1000, readmit: false, renewNotBefore: lane.nodes.map(() => 0),
+    }, hooks);
+    driver.run(votes).then(async (end) => {
+      await driver.release();
+      if (tookMs < 0) throw new Error(`no leadership: ${end.code}, ${end.reason}`);
+      resolve(tookMs);
+    }).catch(reject);
+  });
+}
+
+export const bench: Bench = {
+  title: 'acquiring leadership, against redlock',
+  limitS: 40,
+  async run(on) {
+    const servers = await Servers.start(3, 'none');
+    const lane = await new Lane(servers, '', 1, Buffer.alloc(1024, 7)).begin();
+    try {
+      for (const node of lane.nodes) await accepted(node, { script: 'release_lock', owner: OWNER });
+      const redlock = redlockOn(servers);
+      const measured = await interleave([
+        {
+          name: 'redlock acquire', work: async () => {
+            const startedAt = performance.now();
+            const lock = await redlock.lock('bench:redlock', TTL_MS);
+            const tookMs = performance.now() - startedAt;
+            await lock.unlock();
+            return tookMs;
+          },
+        },
+        { name: 'seq leads', work: () => lead(lane, servers.quorum) },
+      ], { rounds: on.pick(40, 15), perRound: on.pick(25, 10), warm: 3 });
+      on.table({ title: 'From a free lock to the right to write, 3 servers without persistence', unit: 'ms', rows: measured.rows.map((row) => ({ ...row, perSecond: null })) });
+      on.ratio({ id: 'leadership.p50', what: 'p50 over redlock\'s acquire', ...measured.ratio('redlock acquire', 'seq leads'), goal: atMost(3) });
+      on.note('seq looks at every node, promotes, claims, reads the head and proposes it again under its own epoch; redlock sets one key a node.');
+    } finally {
+      await lane.close();
+      await servers.stop();
+    }
+  },
+};
