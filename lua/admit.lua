@@ -12,7 +12,7 @@ local ttl_ms, want_head_text, want_head_hash = ARGV[6], ARGV[7], ARGV[8]
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or find(text, '%D') then return nil end
+  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
@@ -37,8 +37,8 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (two class searches cost a third of one set search)
-local function is_hash(text) return #text == 64 and not string.find(text, '%X') and not string.find(text, '%u') end
+-- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
 -- <sequencer id>/<nonce>
@@ -85,10 +85,16 @@ if not (head and head_epoch and head_hash and floor and floor_hash) or length ~=
 end
 -- end common
 
-local lock = redis.pcall('GET', lock_key)
-if type(lock) == 'table' then return failed(lock, lock_key) end
-local token = redis.pcall('GET', epoch_key)
-if type(token) == 'table' then return failed(token, epoch_key) end
+local texts = redis.pcall('MGET', lock_key, epoch_key)
+if texts.err then return texts end
+local lock, token = texts[1], texts[2]
+if not lock or not token then
+  -- MGET says nothing of a key of another type: ask each.
+  lock = redis.pcall('GET', lock_key)
+  if type(lock) == 'table' then return failed(lock, lock_key) end
+  token = redis.pcall('GET', epoch_key)
+  if type(token) == 'table' then return failed(token, epoch_key) end
+end
 local epoch = whole(token) or 0
 if epoch > writer_epoch then return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) } end
 if head ~= want_head or head_hash ~= want_head_hash then

@@ -12,7 +12,7 @@ local cluster, node_id, ttl_ms, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or find(text, '%D') then return nil end
+  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)

@@ -14,7 +14,7 @@ local data = ARGV[11]
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or find(text, '%D') then return nil end
+  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
@@ -39,8 +39,8 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (two class searches cost a third of one set search)
-local function is_hash(text) return #text == 64 and not string.find(text, '%X') and not string.find(text, '%u') end
+-- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
 -- <sequencer id>/<nonce>

@@ -12,7 +12,7 @@ local may_depose = ARGV[6]
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or find(text, '%D') then return nil end
+  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
@@ -61,10 +61,16 @@ end
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
 if record.err then return failed(record, admission_key) end
-local lock = redis.pcall('GET', lock_key)
-if type(lock) == 'table' then return failed(lock, lock_key) end
-local token = redis.pcall('GET', epoch_key)
-if type(token) == 'table' then return failed(token, epoch_key) end
+local texts = redis.pcall('MGET', lock_key, epoch_key)
+if texts.err then return texts end
+local lock, token = texts[1], texts[2]
+if not lock or not token then
+  -- MGET says nothing of a key of another type: ask each.
+  lock = redis.pcall('GET', lock_key)
+  if type(lock) == 'table' then return failed(lock, lock_key) end
+  token = redis.pcall('GET', epoch_key)
+  if type(token) == 'table' then return failed(token, epoch_key) end
+end
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then return failed(length, stream_key) end
 if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end

@@ -16,7 +16,7 @@ local floor_text, floor_hash, keep_ms = ARGV[11], ARGV[12], ARGV[13]
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or find(text, '%D') then return nil end
+  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
@@ -41,8 +41,8 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (two class searches cost a third of one set search)
-local function is_hash(text) return #text == 64 and not string.find(text, '%X') and not string.find(text, '%u') end
+-- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
 -- <sequencer id>/<nonce>
@@ -76,10 +76,16 @@ if not keep_time or keep_time == 0 then return bad('keep_ms') end
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
   'head_hash', 'pending', 'used', 'aside')
 if record.err then return failed(record, admission_key) end
-local lock = redis.pcall('GET', lock_key)
-if type(lock) == 'table' then return failed(lock, lock_key) end
-local token = redis.pcall('GET', epoch_key)
-if type(token) == 'table' then return failed(token, epoch_key) end
+local texts = redis.pcall('MGET', lock_key, epoch_key)
+if texts.err then return texts end
+local lock, token = texts[1], texts[2]
+if not lock or not token then
+  -- MGET says nothing of a key of another type: ask each.
+  lock = redis.pcall('GET', lock_key)
+  if type(lock) == 'table' then return failed(lock, lock_key) end
+  token = redis.pcall('GET', epoch_key)
+  if type(token) == 'table' then return failed(token, epoch_key) end
+end
 -- A stream of another type is damage: it is set aside like any other.
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then

@@ -16,7 +16,7 @@ local entry_epoch_text, trim_to_text, trim_hash, data = ARGV[11], ARGV[12], ARGV
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or find(text, '%D') then return nil end
+  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
@@ -41,8 +41,8 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (two class searches cost a third of one set search)
-local function is_hash(text) return #text == 64 and not string.find(text, '%X') and not string.find(text, '%u') end
+-- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
 -- <sequencer id>/<nonce>
@@ -62,14 +62,15 @@ end
 local ORPHANS_KEPT, ORPHANS_BYTES = 100, 33554432
 
 local writer_epoch, ttl, height = whole(writer_epoch_text), whole(ttl_ms), whole(height_text)
-local entry_epoch, trim_to = whole(entry_epoch_text), whole(trim_to_text)
+local entry_epoch, trim_to = entry_epoch_text == writer_epoch_text and writer_epoch or whole(entry_epoch_text), whole(trim_to_text)
 if not is_owner(owner) then return bad('owner') end
 if not writer_epoch then return bad('epoch') end
 if not ttl or ttl == 0 then return bad('ttl_ms') end
 if mode ~= 'append' and mode ~= 'repair' then return bad('mode') end
 if not height then return bad('height') end
 -- One search for all of them costs what a search for each does; only when it fails is it asked which.
-if #hash ~= 64 or #parent ~= 64 or find(hash .. parent, '%X') or find(hash .. parent, '%u') then return bad(is_hash(hash) and 'parent' or 'hash') end
+local names = hash .. parent
+if #hash ~= 64 or #parent ~= 64 or not find(names, '^%x+$') or string.lower(names) ~= names then return bad(is_hash(hash) and 'parent' or 'hash') end
 if not whole(timestamp_text) then return bad('timestamp') end
 if not entry_epoch or entry_epoch > writer_epoch then return bad('entry_epoch') end
 if trim_to_text ~= '' and (not trim_to or trim_to > height - 2 or not is_hash(trim_hash)) then return bad('trim') end
@@ -88,10 +89,16 @@ end
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
 if record.err then return failed(record, admission_key) end
-local lock = redis.pcall('GET', lock_key)
-if type(lock) == 'table' then return failed(lock, lock_key) end
-local token = redis.pcall('GET', epoch_key)
-if type(token) == 'table' then return failed(token, epoch_key) end
+local texts = redis.pcall('MGET', lock_key, epoch_key)
+if texts.err then return texts end
+local lock, token = texts[1], texts[2]
+if not lock or not token then
+  -- MGET says nothing of a key of another type: ask each.
+  lock = redis.pcall('GET', lock_key)
+  if type(lock) == 'table' then return failed(lock, lock_key) end
+  token = redis.pcall('GET', epoch_key)
+  if type(token) == 'table' then return failed(token, epoch_key) end
+end
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then return failed(length, stream_key) end
 if not record[1] then return { 'refused', 'NOT_ADMITTED', 'why', 'wiped' } end

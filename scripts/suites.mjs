@@ -1,15 +1,16 @@
-// The suites of `npm test`, in order, each with its budget in seconds; `long` ones only with `npm run test:long`.
+// The suites of `npm test`, in order, each with its budget in seconds; `long` ones only with `npm run test:long`, `processes`
+// where real servers and processes run beside the test.
 // A suite whose folders hold no test file yet is not listed by itself: every folder of test/ must be named here (checked by test/unit/suites.test.ts).
 export const suites = [
   { name: 'unit', paths: ['test/unit'], budget: 120 },
   { name: 'property', paths: ['test/property'], budget: 120 },
   { name: 'model', paths: ['test/model'], budget: 180 },
   { name: 'sim', paths: ['test/sim', 'test/scenarios'], budget: 180 },
-  { name: 'lua', paths: ['test/lua'], budget: 120 },
-  { name: 'contract', paths: ['test/contract'], budget: 120 },
-  { name: 'integration', paths: ['test/integration'], budget: 420 },
-  { name: 'cli', paths: ['test/cli'], budget: 420 },
-  { name: 'terminal', paths: ['test/terminal'], budget: 120 },
+  { name: 'lua', processes: true, paths: ['test/lua'], budget: 120 },
+  { name: 'contract', processes: true, paths: ['test/contract'], budget: 120 },
+  { name: 'integration', processes: true, paths: ['test/integration'], budget: 420 },
+  { name: 'cli', processes: true, paths: ['test/cli'], budget: 420 },
+  { name: 'terminal', processes: true, paths: ['test/terminal'], budget: 120 },
   { name: 'chaos', paths: ['test/chaos'], budget: 300 },
   { name: 'long', paths: ['test/long'], budget: 1800, long: true },
 ];

@@ -1,5 +1,6 @@
 // `npm test`: bootstrap, then every suite by itself under its time budget; the last line is the sum: `N passed, N failed`.
-// A suite that runs no test, crashes, or passes its budget counts as one failed test. `npm test -- unit cli` runs only those.
+// A suite that runs no test, crashes, or passes its budget counts as one failed test. Files of suites with real processes that fail are run once
+// more by themselves; what passes only then is named. `npm test -- unit cli` runs only those.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,9 +20,9 @@ function end(child, signal) {
   try { process.kill(-child.pid, signal); } catch { /* it is gone */ }
 }
 
-async function runSuite({ name, paths, budget }, report) {
-  const startedAt = Date.now();
-  const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...paths.filter(holdsTests).map((path) => `${path}/`), '--reporter=json', `--outputFile=${report}`, '--reporter=dot'], {
+/** One run of vitest over `targets`; what its report says, or null when it never came to its end. */
+async function runTests(name, targets, report, limitMs, since) {
+  const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...targets, '--reporter=json', `--outputFile=${report}`, '--reporter=dot'], {
     cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1' },
   });
   current = child;
@@ -29,32 +30,55 @@ async function runSuite({ name, paths, budget }, report) {
   const keep = (data) => { output = (output + data).slice(-64 * 1024); };
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
-  const beat = setInterval(() => say(`  ${name}: running for ${Math.round((Date.now() - startedAt) / 1000)} s of ${budget} s`), 10_000);
+  const beat = setInterval(() => say(`  ${name}: running for ${Math.round((Date.now() - since) / 1000)} s`), 10_000);
   let late = false;
-  const timer = setTimeout(() => { late = true; end(child, 'SIGTERM'); setTimeout(() => end(child, 'SIGKILL'), 3000).unref(); }, budget * 1000);
+  const timer = setTimeout(() => { late = true; end(child, 'SIGTERM'); setTimeout(() => end(child, 'SIGKILL'), 3000).unref(); }, limitMs);
   const code = await new Promise((resolve) => { child.on('error', () => resolve(1)); child.on('exit', resolve); });
   clearInterval(beat);
   clearTimeout(timer);
   current = null;
-  const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
-  let passed = 0;
-  let failed = 0;
-  const trouble = [];
+  const result = { passed: 0, failed: 0, files: [], trouble: [], late, code, output };
   try {
     const found = JSON.parse(readFileSync(report, 'utf8'));
-    passed = found.numPassedTests;
-    failed = found.numFailedTests;
     for (const file of found.testResults) {
+      const path = file.name.replace(`${root}/`, '');
       const bad = file.assertionResults.filter((test) => test.status === 'failed');
-      for (const test of bad) trouble.push(`FAILED ${file.name.replace(`${root}/`, '')} > ${test.fullName}\n${test.failureMessages.join('\n').split('\n').slice(0, 12).join('\n')}`);
-      if (file.status === 'failed' && bad.length === 0) { failed += 1; trouble.push(`FAILED ${file.name.replace(`${root}/`, '')}\n${(file.message ?? '').split('\n').slice(0, 12).join('\n')}`); }
+      const broken = file.status === 'failed' && bad.length === 0 ? 1 : 0;
+      result.passed += file.assertionResults.filter((test) => test.status === 'passed').length;
+      result.failed += bad.length + broken;
+      if (bad.length + broken > 0) result.files.push(path);
+      for (const test of bad) result.trouble.push(`FAILED ${path} > ${test.fullName}\n${firstLines(test.failureMessages.join('\n'))}`);
+      if (broken) result.trouble.push(`FAILED ${path}\n${firstLines(file.message ?? '')}`);
     }
   } catch { /* no report: it never came to its end */ }
-  if (late) { failed += 1; trouble.push(`FAILED ${name}: not done within its budget of ${budget} s\n${output.slice(-2000)}`); }
-  else if (code !== 0 && failed === 0) { failed += 1; trouble.push(`FAILED ${name}: the runner ended with ${code}\n${output.slice(-4000)}`); }
+  return result;
+}
+
+const firstLines = (text) => text.split('\n').slice(0, 12).join('\n');
+
+async function runSuite({ name, paths, budget, processes }, report) {
+  const startedAt = Date.now();
+  const leftMs = () => budget * 1000 - (Date.now() - startedAt);
+  const first = await runTests(name, paths.filter(holdsTests).map((path) => `${path}/`), report, leftMs(), startedAt);
+  let { passed, failed, trouble } = first;
+  // Real processes on a machine that others use may miss a deadline. Their files get one more run, by themselves, and it is said which.
+  if (processes && !first.late && first.files.length > 0 && leftMs() > 10_000) {
+    for (const text of trouble) say(`first attempt: ${text}`);
+    say(`  ${name}: ${first.files.join(', ')} once more`);
+    const before = JSON.parse(readFileSync(report, 'utf8')).testResults.filter((file) => first.files.includes(file.name.replace(`${root}/`, '')));
+    const passedBefore = before.flatMap((file) => file.assertionResults).filter((test) => test.status === 'passed').length;
+    const second = await runTests(name, first.files, report, leftMs(), startedAt);
+    passed = passed - passedBefore + second.passed;
+    failed = second.failed;
+    trouble = second.trouble;
+    if (second.late || (second.code !== 0 && failed === 0)) { failed += 1; trouble.push(`FAILED ${name}: the second attempt did not come to its end\n${second.output.slice(-2000)}`); }
+    else if (failed === 0) say(`  ${name}: passed at the second attempt only: ${first.files.join(', ')}`);
+  } else if (first.late) { failed += 1; trouble.push(`FAILED ${name}: not done within its budget of ${budget} s\n${first.output.slice(-2000)}`); }
+  else if (first.code !== 0 && failed === 0) { failed += 1; trouble.push(`FAILED ${name}: the runner ended with ${first.code}\n${first.output.slice(-4000)}`); }
   else if (passed + failed === 0) { failed += 1; trouble.push(`FAILED ${name}: no test ran`); }
+  const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
   for (const text of trouble) say(text);
-  say(`${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ${String(failed).padStart(3)} failed  ${seconds} s`);
+  say(`${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ${String(failed).padStart(3)} failed  ${seconds} s of ${budget} s`);
   return { passed, failed };
 }
 

@@ -21,7 +21,9 @@ beforeAll(async () => {
   await lab.waitForLeader();
   await lab.waitForHeight('seq-a', 3);
   await lab.waitForHeight('seq-b', 3);
-}, 30_000);
+  // Ready for the next leader is what the nodes say of it, not what it says of itself.
+  await lab.waitFor('a successor that is ready', 15_000, async () => ((await seq('stepdown', '--dry-run')).code === 0 ? true : undefined));
+}, 60_000);
 afterAll(async () => { await lab.close(); });
 
 describe('stepdown', () => {

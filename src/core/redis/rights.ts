@@ -8,7 +8,7 @@ export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...
   const sequencer = `${keys.sequencer}x`;
   return [
     ['ping'], ['select', '0'], ['acl|whoami'], ['acl|dryrun', 'default', 'ping'], ['info', 'server'], ['time'], ['evalsha', '0'.repeat(40), '1', lock], ['script|load', 'return 1'],
-    ['get', lock], ['set', epoch, '1'], ['del', lock], ['exists', stream], ['rename', stream, orphans], ['type', stream], ['pexpire', lock, '1'], ['pttl', lock],
+    ['get', lock], ['mget', lock, epoch], ['set', epoch, '1'], ['del', lock], ['exists', stream], ['rename', stream, orphans], ['type', stream], ['pexpire', lock, '1'], ['pttl', lock],
     ['hget', admission, 'run'], ['hmget', admission, 'run'], ['hgetall', hold], ['hset', admission, 'a', 'b'], ['hdel', admission, 'a'], ['hlen', handover],
     ['xadd', stream, '*', 'a', 'b'], ['xdel', stream, '1-1'], ['xtrim', stream, 'MINID', '1'], ['xlen', stream], ['xrange', stream, '-', '+'], ['xrevrange', stream, '+', '-'],
     ['xread', 'COUNT', '1', 'STREAMS', stream, '0-0'], ['zadd', sequencers, '1', 'a'], ['zcard', sequencers], ['zrange', sequencers, '0', '-1'],
