@@ -61,4 +61,22 @@ describe('found by simulation', () => {
     });
     expect(check(history)).toEqual([]);
   });
+
+  it('a follower with a slow disk is brought up by a peer and by the nodes at once → each block is taken once, no halt', async () => {
+    const { history } = await run({
+      seed: 2100442, nodes: 3, retainBlocks: 6, clients: 3, thinkMs: 100, healAt: 17021,
+      processes: [
+        { id: 'seq-a', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: true, priority: 0, syncMs: 4, wallOffsetMs: -3677 },
+        { id: 'seq-b', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: true, priority: 1, syncMs: 12, wallOffsetMs: 0 },
+        { id: 'seq-c', ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, eager: false, priority: 0, syncMs: 1, wallOffsetMs: 0 },
+      ],
+      faults: [
+        { at: 1272, kind: 'cut', process: '@leader', node: 'r1', direction: 'both', forMs: 4630, late: true, reset: false },
+        { at: 1272, kind: 'cut', process: '@leader', node: 'r2', direction: 'both', forMs: 4630, late: false, reset: false },
+        { at: 1272, kind: 'cut', process: '@others', node: 'r3', direction: 'both', forMs: 9426, late: true, reset: true },
+        { at: 5777, kind: 'disk', process: 'seq-c', syncMs: 400, forMs: 12490 },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+  });
 });

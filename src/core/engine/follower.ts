@@ -179,6 +179,7 @@ export class Follower {
       const followed = this.views.map((view, i) => ({ id: nodes[i]!.id, admitted: view.admitted, entries: [...view.entries.values()] }));
       const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
       for (const next of committed) {
+        if (next.height !== head().height + 1) break; // a peer brought it while we waited for room: what is proven is looked up anew
         const entry = this.entryOf(next.height, next.hash);
         if (!entry?.data) return;
         const { height, hash, parent, timestamp, data } = entry;

@@ -307,6 +307,7 @@ export class Sequencer implements SequencerApi {
         peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
         ...(peerToken === undefined ? {} : { token: peerToken }), signal: this.ended.signal,
         apply: (block) => {
+          if (block.height <= store.head().height) return undefined; // the nodes brought it meanwhile
           this.take(block, block.epoch, 'follower', 0);
           return this.delivery.room();
         },
