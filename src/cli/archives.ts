@@ -8,6 +8,8 @@ import { EXIT, SeqError } from '../core/errors.js';
 export interface ArchiveOptions {
   store: string | undefined;
   peers: readonly string[];
+  /** Whether sequencers that announce themselves are asked. */
+  announced: boolean;
   tokenFile: string | undefined;
   view: ClusterView;
   onClose: (close: () => Promise<void>) => void;
@@ -27,7 +29,7 @@ export async function openArchives(options: ArchiveOptions): Promise<Archive[]> 
   const access = { limitMs: PEER_LIMIT_MS, ...(token === undefined ? {} : { token }) };
   const announced = options.view.sequencers.filter((s) => s.url !== '').sort((a, b) => b.height - a.height);
   if (options.peers.length > 0) archives.push(...options.peers.map((url) => peerArchive('', url, access)));
-  else archives.push(...announced.map((s) => peerArchive(s.id, s.url, access)));
+  else if (options.announced) archives.push(...announced.map((s) => peerArchive(s.id, s.url, access)));
   return archives;
 }
 

@@ -29,7 +29,7 @@ import { renderError } from './present/error-text.js';
 import { pickFields } from './present/fields.js';
 import type { Meta, Result } from './present/result.js';
 import { askedFormat } from './asked-format.js';
-import { asChoice, asDuration, asSwitch, setting, type Setting } from './settings.js';
+import { asChoice, asDuration, asList, asSwitch, setting, type Setting } from './settings.js';
 
 /** After a cancel, how long a command may take to end by itself (with what it knows) before it is left behind. */
 const GRACE_MS = 90;
@@ -107,10 +107,25 @@ export abstract class SeqCommand extends Command {
 
   /** The cluster's nodes, connected lazily; `cluster.nodes` are all configured ones, `cluster.asked` those of --on. */
   protected async cluster(options: { identity?: 'discover' | 'as-configured' } = {}): Promise<Cluster> {
-    const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings()]);
-    const cluster = await openCluster(around, { ...options, signal: this.signal });
+    const bundle = this.given['from-bundle'] as string | undefined;
+    const cluster = bundle === undefined ? await this.liveCluster(options) : await this.bundledCluster(bundle);
     this.onClose(() => cluster.close());
     this.asked = { nodesAsked: cluster.asked.length, quorum: cluster.quorum };
+    return cluster;
+  }
+
+  private async liveCluster(options: { identity?: 'discover' | 'as-configured' }): Promise<Cluster> {
+    const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings()]);
+    return openCluster(around, { ...options, signal: this.signal });
+  }
+
+  /** The same nodes as a file remembers them. Nothing is asked over the network. */
+  private async bundledCluster(path: string): Promise<Cluster> {
+    const [{ openBundle }, around] = await Promise.all([import('./bundle.js'), this.surroundings()]);
+    this.step(`reading ${path}`);
+    const { cluster, context, note } = await openBundle(path, { on: setting<string[] | null>(around.sources, 'on', asList, null).value, signal: this.signal });
+    this.contextName = context;
+    this.warning(note);
     return cluster;
   }
 
@@ -287,8 +302,9 @@ export abstract class SeqCommand extends Command {
   }
 
   private async answer(result: Result | null): Promise<void> {
-    if (result) await this.present(result);
-    else process.exitCode ??= EXIT.ok;
+    if (result) return this.present(result);
+    for (const warning of this.warnings) this.note(`warning: ${warning}`);
+    process.exitCode ??= EXIT.ok;
   }
 
   /** The work, or the reason of the cancel when the work does not end by itself within the grace time. */

@@ -3,7 +3,6 @@
 import { EXIT, SeqError } from '../core/errors.js';
 import { runChecks } from '../core/engine/check-read.js';
 import { CHECKS, type CheckName, type Thresholds } from '../core/engine/check.js';
-import { systemClock } from '../core/engine/system.js';
 import { SeqCommand } from './base-command.js';
 import { toSeqError, usageError } from './failure.js';
 import { countFlag, LOOK_FLAGS, outputFlag, positiveFlag } from './flags.js';
@@ -41,7 +40,7 @@ export abstract class CheckCommand extends SeqCommand {
     const cluster = await this.cluster();
     this.step(`checking ${this.what}`);
     const { view, answers } = await runChecks({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
       expectedCluster: cluster.identity.cluster, checks: this.what === 'all' ? CHECKS : [this.what], limits, depth: given.depth ?? 20,
     });
     return checkResult(this.what, view, answers);

@@ -4,7 +4,8 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
 import { EXIT, SeqError } from '../core/errors.js';
-import type { ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
+import { systemClock } from '../core/engine/system.js';
+import type { Clock, ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
 import { contextNotFound } from './context-errors.js';
@@ -64,6 +65,8 @@ export interface Cluster {
   views: Map<string, NodeReply<NodeView>>;
   /** How to reach each node, secrets included: for opening more connections. */
   addresses: NodeAddress[];
+  /** The time that answers are given for: now, or when a bundle was made. */
+  clock: Clock;
   close(): Promise<void>;
 }
 
@@ -297,7 +300,7 @@ export async function openCluster(around: Surroundings, options: { identity?: 'd
     await closeAll(nodes);
     throw error;
   }
-  return { settings, identity, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, close: () => closeAll(nodes) };
+  return { settings, identity, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, clock: systemClock, close: () => closeAll(nodes) };
 }
 
 async function closeAll(nodes: NodePort[]): Promise<void> {
@@ -330,7 +333,7 @@ export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): 
   return kin.sort((a, b) => generation(b) - generation(a))[0] ?? '';
 }
 
-function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
+export function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
   if (on === null) return nodes;
   const unknown = on.filter((id) => !nodes.some((node) => node.id === id));
   if (unknown.length === 0) return nodes.filter((node) => on.includes(node.id));
@@ -340,9 +343,7 @@ function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
   });
 }
 
-/** What `seq doctor` reads of a node opened here. */
+/** What `seq doctor` reads of a node. */
 export async function examineNode(node: NodePort, limitMs: number): Promise<NodeReply<NodeCheckup>> {
-  const { RedisNode } = await import('../core/redis/node.js');
-  if (node instanceof RedisNode) return node.checkup(limitMs);
-  return { outcome: 'unknown', step: 'call', cause: 'it is no Redis server' };
+  return node.checkup?.(limitMs) ?? { outcome: 'unknown', step: 'call', cause: 'it is no Redis server' };
 }

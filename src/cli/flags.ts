@@ -45,12 +45,18 @@ export const GLOBAL_FLAGS = {
   'no-input': Flags.boolean({ helpGroup: 'OUTPUT', description: 'never ask' }),
 };
 
+/** Verbs that only read: all of them answer from a file that `seq stream export` wrote, too. */
+export const BUNDLE_FLAG = {
+  'from-bundle': Flags.string({ helpGroup: 'CLUSTER', helpValue: 'FILE', exclusive: ['context', 'node', 'lane', 'watch', 'follow', 'store', 'peer'], description: 'answer from this bundle (seq stream export) instead of the nodes' }),
+};
+
 /** Verbs that only look: `static override flags = { ...LOOK_FLAGS, … }`. */
-export const LOOK_FLAGS = {
+export const WATCH_FLAGS = {
   watch: Flags.boolean({ helpGroup: 'WATCH', description: 'look again and again' }),
   interval: durationFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'pause between two looks (1s)' }),
   count: positiveFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'stop after N looks' }),
 };
+export const LOOK_FLAGS = { ...BUNDLE_FLAG, ...WATCH_FLAGS };
 
 /** Verbs that change something: `static override flags = { ...ACT_FLAGS, … }`. */
 export const ACT_FLAGS = {

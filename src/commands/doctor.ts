@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/base-command.js';
+import { BUNDLE_FLAG } from '../cli/flags.js';
 import { examineNode } from '../cli/context.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/settings.js';
@@ -13,6 +14,7 @@ export default class Doctor extends SeqCommand {
   static override description = 'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives a user exactly what seq needs.';
   static override examples = ['<%= config.bin %> doctor -c prod', '<%= config.bin %> doctor --exit-code -o json', '<%= config.bin %> doctor --acl'];
   static override flags = {
+    ...BUNDLE_FLAG,
     acl: Flags.boolean({ description: 'print the ACL rule, and nothing else' }),
     'exit-code': Flags.boolean({ description: 'exit 1 when there is a finding of severity WARN or CRIT' }),
   };
@@ -28,7 +30,7 @@ export default class Doctor extends SeqCommand {
     })));
     const rules = [...new Set(examined.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : [])))];
     const findings = diagnose(examined, {
-      nodeTimeoutMs: cluster.nodeTimeoutMs, ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value, target: targetFlags(cluster.settings, cluster.nodes),
+      nodeTimeoutMs: cluster.settings.nodeTimeoutMs, ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value, target: targetFlags(cluster.settings, cluster.nodes),
       retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value, maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
     });
     const answered = examined.filter(({ checkup }) => checkup.outcome === 'accepted').length;

@@ -6,7 +6,6 @@ import type { Result } from '../cli/present/result.js';
 import { StreamProgress } from '../cli/stream-progress.js';
 import { targetFlags } from '../cli/target.js';
 import { readHistory } from '../core/engine/history.js';
-import { systemClock } from '../core/engine/system.js';
 
 export default class HistoryCommand extends SeqCommand {
   static override summary = 'Show who led when: epoch, heights, duration, gap before it, why it ended; and what operators changed';
@@ -22,7 +21,7 @@ export default class HistoryCommand extends SeqCommand {
     this.step('reading the retained blocks and the audit records');
     const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
     const history = await readHistory({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
       expectedCluster: cluster.identity.cluster, limit: flags.limit, progress: progress.at,
     });
     progress.end();

@@ -5,12 +5,12 @@ import type { Result } from '../cli/present/result.js';
 import { startCommandOf, targetFlags } from '../cli/target.js';
 import { inspectCluster } from '../core/engine/inspect.js';
 import { refuseNoAnswer } from '../core/engine/inspect-errors.js';
-import { systemClock } from '../core/engine/system.js';
 
 export default class Status extends SeqCommand {
   static override summary = 'Show who leads, what is committed, how many nodes may still be lost, and what to do next';
   static override description = [
     'Asks every node once, in parallel; one that does not answer is a row, and costs --node-timeout at most.',
+    '--on shows the rows of some nodes alone; the verdict is that of the whole cluster.',
     'Exits 0 whenever there is something to report, however bad: without a quorum the verdict is CRIT. Only when not one node answered, or nothing could be asked, it exits 69.',
   ].join('\n');
   static override examples = ['<%= config.bin %> status -c lab', '<%= config.bin %> status --watch --interval 500ms', '<%= config.bin %> status -o json --fields verdict,leader.id'];
@@ -22,10 +22,10 @@ export default class Status extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
       target: targetFlags(cluster.settings, cluster.nodes), startCommand: startCommandOf(cluster.settings),
     });
-    const result = statusResult(view);
+    const result = statusResult(view, new Set(cluster.asked.map((node) => node.id)));
     // Nobody answered: the rows still say why, but there is nothing to report.
     if (view.answered === 0) await this.presentRows(result).then(() => refuseNoAnswer(view));
     return result;

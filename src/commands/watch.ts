@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/base-command.js';
-import { durationFlag, positiveFlag } from '../cli/flags.js';
+import { BUNDLE_FLAG, durationFlag, positiveFlag } from '../cli/flags.js';
 import { usageError } from '../cli/failure.js';
 import { asDuration } from '../cli/settings.js';
 import { Interrupted } from '../cli/interrupt.js';
@@ -20,6 +20,7 @@ export default class Watch extends SeqCommand {
   // Long enough to give the terminal back and to say the last words.
   static override graceMs = 1500;
   static override flags = {
+    ...BUNDLE_FLAG,
     once: Flags.boolean({ helpGroup: 'WATCH', description: 'print one frame as text and end' }),
     interval: durationFlag({ helpGroup: 'WATCH', description: 'pause between two looks (1s; 250ms to 60s)' }),
     count: positiveFlag({ helpGroup: 'WATCH', description: 'end after N looks' }),

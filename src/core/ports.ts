@@ -34,6 +34,12 @@ export interface NodePort {
   tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>>;
   /** The newest operator records (`seq:ops:audit`), newest first. Where a port cannot, history goes without them. */
   readAudit?(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>>;
+  /** What was superseded or set aside here (`seq:block:orphans`), newest first, without payloads. */
+  readOrphans?(limit: number, limitMs: number): Promise<NodeReply<OrphansRead>>;
+  /** For `seq doctor`: the server itself. */
+  checkup?(limitMs: number): Promise<NodeReply<NodeCheckup>>;
+  /** Of a node that is only remembered (a bundle): how long its last answer took when it was given; null: it gave none. */
+  readonly recordedRttMs?: number | null;
   /** Hints only: the lock went (release, expiry), or a request came. Returns how to stop. */
   onHint(listener: (hint: 'released' | 'request') => void): () => void;
   /** Grows whenever the connection was lost: what was read before may be stale. */
@@ -164,6 +170,34 @@ export interface SequencerApi {
   block(height: Height): CommittedBlock | undefined;
   /** Committed (and synced) blocks from `from` on, live; ends when aborted or the process stops. Below the store's own first block: throws SeqError NOT_FOUND. */
   follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock>;
+}
+
+/** One entry that is kept as evidence after another took its place (docs/PROTOCOL.md section 2). */
+export interface OrphanEntry {
+  /** Of the stream of orphans: when it came there, by the node's clock. */
+  id: string;
+  height: Height | null;
+  epoch: Epoch | null;
+  hash: Hash;
+  parent: Hash;
+  owner: string;
+  timestamp: number | null;
+  size: number;
+  /** The block that stands there instead. */
+  supersededBy: Hash;
+  /** ms, by the node's clock. */
+  at: number | null;
+  /** '' when its hash is that of its content; otherwise what is wrong with it. */
+  damage: string;
+}
+
+export interface OrphansRead {
+  /** Newest first. */
+  superseded: OrphanEntry[];
+  /** How many the node keeps. */
+  total: number;
+  /** A whole stream that was put aside at a re-admission or rebase, and goes away by itself. */
+  setAside: { nonce: string; entries: number; from: Height | null; to: Height | null; expiresMs: number | null } | null;
 }
 
 /** What `seq doctor` looks at on one node besides `inspect`. Everything that could not be read is null, with the reason. */

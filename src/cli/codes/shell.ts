@@ -18,6 +18,7 @@ export const SHELL: Record<string, Code> = {
   NODE_NOT_FOUND: { meaning: 'The cluster has no node of that id.', causes: ['a typo'], todo: ['seq node list'] },
   SECRET_UNREADABLE: { meaning: 'The password\'s file, command or variable did not give one.', causes: ['permissions', 'an unset variable'], todo: ['check the place named in the message'] },
   CERTIFICATE_UNREADABLE: { meaning: 'A certificate or key file could not be read.', causes: ['a wrong path', 'permissions'], todo: ['check the file named in the message'] },
+  FILE_EXISTS: { meaning: 'The file to be written is there already, and it is never written over.', causes: ['an earlier bundle'], todo: ['name another file with --file'] },
   FILE_NOT_FOUND: { meaning: 'A file that was named is not there.', causes: ['a wrong path'], todo: ['check the path'] },
   SYSTEM_ERROR: { meaning: 'The operating system refused something.', causes: ['permissions', 'no space', 'a limit'], todo: ['see the message'] },
   OUTPUT_FAILED: { meaning: 'The answer could not be written.', causes: ['the disk is full', 'the place of output is gone'], todo: ['write it somewhere else'] },

@@ -3,13 +3,15 @@ import type { ClusterView, NodeRow } from '../../core/engine/inspect-model.js';
 import type { SequencerRow } from '../../core/engine/inspect-presence.js';
 import type { Column, Result, Table } from './result.js';
 
-export function statusResult(view: ClusterView): Result {
+/** `only`: the nodes that are shown (`--on`); the verdict is over all of them. */
+export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Result {
+  const nodes = view.nodes.filter((n) => only === undefined || only.has(n.id));
   const { leader, committed, pending, hold, margin } = view;
   return {
     data: {
       cluster: view.cluster, quorum: view.quorum, margin: view.margin, leader, leaderKnown: view.leaderKnown, committed, pending,
       conflicts: view.conflicts, hold, handover: view.handover, findings: view.findings, next: view.next,
-      nodes: view.nodes.map(nodeData), sequencers: view.sequencers,
+      nodes: nodes.map(nodeData), sequencers: view.sequencers,
     },
     verdict: view,
     facts: [
@@ -21,7 +23,7 @@ export function statusResult(view: ClusterView): Result {
       ...(pending === null ? [] : [['pending', `${pending.height} on ${pending.nodes.length}/${view.configured}`] as [string, string]]),
       ...(hold === null ? [] : [['hold', `by ${hold.by} for ${seconds(hold.ttlMs)} (${hold.reason})`] as [string, string]]),
     ],
-    tables: [nodeTable(view.nodes), sequencerTable(view.sequencers)],
+    tables: [nodeTable(nodes), sequencerTable(view.sequencers)],
     next: view.next,
     warnings: view.findings.slice(1).map((f) => f.reason),
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },

@@ -31,20 +31,21 @@ export function matrixCells(row: MatrixRow, now: number): Record<string, string 
   };
 }
 
-export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary: MatrixSummary, now: number, withData: boolean, target: string): Result {
+export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary: MatrixSummary, now: number, { withData, target, only }: { withData: boolean; target: string; only: ReadonlySet<string> }): Result {
   const { view, range } = matrix;
   const { next, ...verdict } = summary.verdict(view, target);
-  const ids = view.nodes.map((n) => n.id);
+  const shown = view.nodes.filter((n) => only.has(n.id));
+  const ids = shown.map((n) => n.id);
   const data = rows.map((row) => rowData(row, now));
   return {
     data: {
       cluster: view.cluster, committed: view.committed, range: rangeData(range), classes: summary.classes, heights: data, next,
-      nodes: view.nodes.map((n) => ({ id: n.id, state: n.state, admitted: n.admitted, epoch: n.epoch, floor: n.floor, head: n.head, note: n.note })),
+      nodes: shown.map((n) => ({ id: n.id, state: n.state, admitted: n.admitted, epoch: n.epoch, floor: n.floor, head: n.head, note: n.note })),
     },
     verdict, next, items: data,
     facts: [
       ['heights', range === null ? 'none' : `${range.from} to ${range.to}`], ['committed', view.committed?.height ?? 'unknown'],
-      ...view.nodes.filter((n) => n.state !== 'OK').map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
+      ...shown.filter((n) => n.state !== 'OK').map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
     ],
     tables: [{ columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) }],
     ...(rows.length === 0 ? {} : { text: [...rows.filter((row) => !row.same).slice(0, 20).map((row) => row.note), LEGEND].join('\n') }),
@@ -56,12 +57,14 @@ export function verifyResult(verified: Verified, target: string): Result {
   const { view, range, violations, total, nodes } = verified;
   const unread = nodes.filter((n) => !n.verified).map((n) => n.id);
   const read = nodes.length - unread.length;
+  // Of some nodes alone every one counts; of a cluster a quorum tells.
+  const needed = verified.narrowed ? nodes.length : view.quorum;
   const tail = target === '' ? '' : ` ${target}`;
   const conflict = violations.find((one) => one.code === 'CONFLICT');
   const first = conflict ?? violations[0];
   const where = first?.height == null ? '' : ` at height ${first.height}`;
   const verdict = first !== undefined ? { verdict: conflict ? 'CRIT' as const : 'WARN' as const, reason: `${total} ${total === 1 ? 'violation' : 'violations'}: ${first.node === '' ? 'between nodes' : first.node}${where}: ${first.witness}`, reasonCode: conflict ? 'CONFLICT' : 'VIOLATIONS' }
-    : read < view.quorum ? { verdict: 'UNKNOWN' as const, reason: `only ${read} of ${nodes.length} nodes could be read, without a violation`, reasonCode: 'NO_QUORUM' }
+    : read < needed ? { verdict: 'UNKNOWN' as const, reason: `only ${read} of ${nodes.length} nodes could be read, without a violation`, reasonCode: verified.narrowed ? 'NODE_DOWN' : 'NO_QUORUM' }
       : { verdict: 'OK' as const, reason: `no violation on ${read} of ${nodes.length} nodes${range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`}`, reasonCode: 'OK' };
   const next = first === undefined ? [] : first.height === null ? [`seq status${tail}`] : [`seq stream inspect --height ${first.height}${tail}`];
   return {

@@ -4,7 +4,6 @@ import { epochResult } from '../../cli/present/epoch.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/target.js';
 import { readEpochs } from '../../core/engine/epoch.js';
-import { systemClock } from '../../core/engine/system.js';
 
 export default class EpochShow extends SeqCommand {
   static override summary = 'Show the fencing epoch of every node, who claimed it, and how it stands to the leader\'s';
@@ -17,6 +16,6 @@ export default class EpochShow extends SeqCommand {
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     this.step('reading the epoch of every node');
-    return epochResult(await readEpochs({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target, expectedCluster: cluster.identity.cluster }), target);
+    return epochResult(await readEpochs({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, target, expectedCluster: cluster.identity.cluster }), target);
   }
 }

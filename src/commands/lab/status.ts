@@ -1,5 +1,5 @@
 import { SeqCommand } from '../../cli/base-command.js';
-import { LOOK_FLAGS } from '../../cli/flags.js';
+import { WATCH_FLAGS } from '../../cli/flags.js';
 import { LAB_CONTEXT } from '../../cli/lab-outside.js';
 import { nextForProcesses, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
@@ -8,7 +8,7 @@ import { rowsOf } from '../../lab/status.js';
 
 export default class LabStatus extends SeqCommand {
   static override summary = 'Show the processes of the lab';
-  static override flags = { ...LOOK_FLAGS };
+  static override flags = { ...WATCH_FLAGS };
   static override deadline = false;
   protected readonly kind = 'lab.status';
 

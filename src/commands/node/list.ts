@@ -4,7 +4,6 @@ import { nodeListResult } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
 import { inspectCluster } from '../../core/engine/inspect.js';
 import { refuseNoAnswer } from '../../core/engine/inspect-errors.js';
-import { systemClock } from '../../core/engine/system.js';
 
 export default class NodeList extends SeqCommand {
   static override summary = 'List the nodes: address, state, admission, holder, epoch, floor, head, lag';
@@ -16,7 +15,7 @@ export default class NodeList extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
     });
     refuseNoAnswer(view);
     return nodeListResult(view, new Set(cluster.asked.map((node) => node.id)));

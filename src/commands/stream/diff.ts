@@ -8,7 +8,6 @@ import { writeErr } from '../../cli/output.js';
 import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
 import { diffStreams } from '../../core/engine/stream-matrix-diff.js';
-import { systemClock } from '../../core/engine/system.js';
 import { EXIT } from '../../core/errors.js';
 
 export default class StreamDiff extends SeqCommand {
@@ -35,7 +34,7 @@ export default class StreamDiff extends SeqCommand {
     this.step(`comparing ${on.join(' and ')}`);
     const progress = new StreamProgress('compared', Boolean(flags.quiet), writeErr);
     const diff = await diffStreams({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
       on, limit: flags.limit, ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
     });
     progress.end();

@@ -9,12 +9,12 @@ import { writeErr } from '../../cli/output.js';
 import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/engine/stream-matrix.js';
-import { systemClock } from '../../core/engine/system.js';
 
 export default class StreamInspect extends SeqCommand {
   static override summary = 'Show which block every node holds at every height, newest first, and what that adds up to';
   static override description = [
     'The same letter in a row is the same block. Classes: committed, pending, undetermined, orphan, conflict, corrupt, missing, trimmed (docs/PROTOCOL.md section 9).',
+    '--on shows the columns of some nodes alone; what a height is, is still judged over all of them.',
     'Any range is read a piece at a time; plain, csv and ndjson are written as they come, a table and JSON hold up to 100,000 heights.',
   ].join('\n');
   static override examples = ['<%= config.bin %> stream inspect -c lab', '<%= config.bin %> stream inspect --height 1042 --data', '<%= config.bin %> stream inspect --from 1 --limit 1000000 --differing -o ndjson'];
@@ -36,14 +36,16 @@ export default class StreamInspect extends SeqCommand {
     const limit = flags.limit ?? (from === undefined ? 20 : Number.MAX_SAFE_INTEGER);
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
+    const only = new Set(cluster.asked.map((node) => node.id));
     this.step('reading the streams of every node');
     const matrix = await openMatrix({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target, expectedCluster: cluster.identity.cluster,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster,
+      ...(cluster.settings.on === null ? {} : { only }),
     }, { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }), limit, keepData: Boolean(flags.data) });
     const summary = new MatrixSummary();
-    const now = systemClock.wall();
+    const now = cluster.clock.wall();
     const writer = new MatrixWriter({
-      format: await this.format(), fields: flags.fields ?? [], quiet: Boolean(flags.quiet), nodes: matrix.view.nodes.map((n) => n.id), withData: Boolean(flags.data), now, write: (text) => this.write(text),
+      format: await this.format(), fields: flags.fields ?? [], quiet: Boolean(flags.quiet), nodes: [...only], withData: Boolean(flags.data), now, write: (text) => this.write(text),
       heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
     });
     const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
@@ -58,6 +60,6 @@ export default class StreamInspect extends SeqCommand {
     progress.end();
     this.signal.throwIfAborted();
     await writer.flush();
-    return writer.streams ? null : matrixResult(matrix, rows, summary, now, Boolean(flags.data), target);
+    return writer.streams ? null : matrixResult(matrix, rows, summary, now, { withData: Boolean(flags.data), target, only });
   }
 }

@@ -1,13 +1,12 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { usageError } from '../../cli/failure.js';
-import { heightFlag, positiveFlag } from '../../cli/flags.js';
+import { BUNDLE_FLAG, heightFlag, positiveFlag } from '../../cli/flags.js';
 import type { Result } from '../../cli/present/result.js';
 import { parseCount } from '../../cli/units.js';
 import { openArchives } from '../../cli/archives.js';
 import { TailWriter } from '../../cli/tail-writer.js';
 import { targetFlags } from '../../cli/target.js';
-import { systemClock } from '../../core/engine/system.js';
 import { tailBlocks } from '../../core/engine/tail.js';
 
 export default class StreamTail extends SeqCommand {
@@ -20,6 +19,7 @@ export default class StreamTail extends SeqCommand {
   static override examples = ['<%= config.bin %> stream tail -c lab --follow', '<%= config.bin %> stream tail --items --from 1 -o plain', '<%= config.bin %> stream tail --raw --from 1 --to 100 > items.txt'];
   static override deadline = false;
   static override flags = {
+    ...BUNDLE_FLAG,
     from: Flags.string({ helpValue: 'HEIGHT|floor|head', default: 'floor', description: 'where to start' }),
     to: heightFlag({ description: 'end after this height' }),
     limit: positiveFlag({ description: 'end after N lines' }),
@@ -47,10 +47,10 @@ export default class StreamTail extends SeqCommand {
     });
     this.step('reading committed blocks');
     const blocks = tailBlocks({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, from, to: flags.to, follow: flags.follow, target,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, from, to: flags.to, follow: flags.follow, target,
       onWait: (reason) => this.note(`waiting: ${reason}`),
       archives: (view) => openArchives({
-        store: flags.store, peers: flags.peer ?? [], tokenFile: flags['http-token-file'], view, onClose: (close) => this.onClose(close),
+        store: flags.store, announced: flags['from-bundle'] === undefined, peers: flags.peer ?? [], tokenFile: flags['http-token-file'], view, onClose: (close) => this.onClose(close),
       }),
     });
     for await (const block of blocks) {

@@ -6,13 +6,12 @@ import type { Result } from '../../cli/present/result.js';
 import { writeErr } from '../../cli/output.js';
 import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
-import { systemClock } from '../../core/engine/system.js';
 import { verifyStreams } from '../../core/engine/verify.js';
 import { EXIT } from '../../core/errors.js';
 
 export default class StreamVerify extends SeqCommand {
   static override summary = 'Prove every node\'s stream: hashes, parent links, contiguity, epochs, times, admission; and that no two nodes contradict each other';
-  static override description = 'Every violation comes with its witness. A node that did not answer is not verified, and that is said. Changes nothing.';
+  static override description = 'Every violation comes with its witness. A node that did not answer is not verified, and that is said. --on verifies some nodes alone. Changes nothing.';
   static override examples = ['<%= config.bin %> stream verify -c lab', '<%= config.bin %> stream verify --exit-code -q && echo sound'];
   static override deadline = false;
   static override flags = {
@@ -27,10 +26,11 @@ export default class StreamVerify extends SeqCommand {
     const { flags } = await this.parse(StreamVerify);
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
+    const only = cluster.settings.on === null ? {} : { only: new Set(cluster.asked.map((node) => node.id)) };
     this.step('reading and proving the streams of every node');
     const progress = new StreamProgress('verified', Boolean(flags.quiet), writeErr);
     const verified = await verifyStreams({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at, ...only,
       ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
     });
     progress.end();

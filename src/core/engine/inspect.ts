@@ -41,7 +41,7 @@ export async function observe(
     if (before?.outcome === 'unknown') return { id: node.id, url: node.url, reply: before, rttMs: null };
     const startedAt = clock.now();
     const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
-    const rttMs = reply.outcome === 'unknown' ? null : Math.round((clock.now() - startedAt) * 10) / 10;
+    const rttMs = node.recordedRttMs !== undefined ? node.recordedRttMs : reply.outcome === 'unknown' ? null : Math.round((clock.now() - startedAt) * 10) / 10;
     return { id: node.id, url: node.url, reply, rttMs };
   }));
 }

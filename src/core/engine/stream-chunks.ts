@@ -11,6 +11,8 @@ import { bounded } from './inspect.js';
 const PIECE_BYTES = 4 * 1024 * 1024;
 const FIRST_PIECE = 16;
 const MOST_HEIGHTS = 1024;
+/** More than any server holds. */
+const MOST_HELD = 50_000_000;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
 const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
 
@@ -65,6 +67,8 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     const largest = Math.max(1, ...[...entries.values()].flatMap((of) => of.map((entry) => entry.size)));
     if (!options.keepData) for (const of of entries.values()) for (const entry of of) delete entry.data;
     yield { from: low, to: high, ledgers, entries };
+    // Nobody left to read from: every further height would be unknown, and that is said by the verdict already.
+    if (entries.size === 0) return;
     count = Math.max(1, Math.min(MOST_HEIGHTS, count * 4, Math.floor(PIECE_BYTES / largest)));
   }
 }
@@ -81,7 +85,8 @@ export function heldRange(observations: readonly NodeObservation[], ids?: Readon
   for (const { id, reply } of observations) {
     if (reply.outcome !== 'accepted' || !isOurs(reply.value) || (ids && !ids.has(id)) || reply.value.head <= reply.value.floor) continue;
     from = Math.min(from, reply.value.floor + 1);
-    to = Math.max(to, reply.value.head);
+    // A record that was tampered with may name any head: what is looked at is bounded all the same.
+    to = Math.max(to, Math.min(reply.value.head, reply.value.floor + MOST_HELD));
   }
   return to === 0 ? null : { from, to };
 }

@@ -43,6 +43,8 @@ export interface MatrixOptions {
   signal?: AbortSignal;
   target: string;
   expectedCluster?: string;
+  /** Only these nodes are shown (`--on`). Classes and counts stay over all of them. */
+  only?: ReadonlySet<string>;
 }
 
 export interface MatrixRange { from?: Height; to?: Height; limit: number; keepData: boolean }
@@ -67,7 +69,16 @@ export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Pro
 
 async function* matrixRows(options: MatrixOptions, observations: readonly NodeObservation[], range: { from: Height; to: Height } | null, keepData: boolean): AsyncGenerator<MatrixRow> {
   if (range === null) return;
-  for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: true, keepData })) yield* rowsOf(chunk, options.nodes, keepData).reverse();
+  for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: true, keepData })) {
+    const rows = rowsOf(chunk, options.nodes, keepData).reverse();
+    yield* options.only === undefined ? rows : rows.map((row) => narrowed(row, options.only as ReadonlySet<string>));
+  }
+}
+
+/** The same height as these nodes alone show it: what the others lack is no difference here. */
+export function narrowed(row: MatrixRow, only: ReadonlySet<string>): MatrixRow {
+  const cells = row.cells.filter((cell) => only.has(cell.node));
+  return { ...row, cells, same: (row.class === 'committed' || row.class === 'trimmed') && cells.every((cell) => cell.mark === 'A' || cell.mark === '-') };
 }
 
 /** Rows of one piece, ascending. Pure. */

@@ -23,20 +23,23 @@ export interface Verified {
   violations: Violation[];
   /** How many there are; `violations` holds the first thousand. */
   total: number;
+  /** Only some nodes were verified (`--on`). */
+  narrowed: boolean;
   nodes: { id: string; entries: number; verified: boolean; violations: number }[];
 }
 
 export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
-  const { nodes, signal } = options;
+  const { nodes, signal, only } = options;
+  const chosen = only === undefined ? nodes : nodes.filter((node) => only.has(node.id));
   const { view, observations } = await inspectLook(options);
   refuseNoAnswer(view);
-  const held = heldRange(observations);
+  const held = heldRange(observations, only);
   const range = held === null ? null : { from: Math.max(held.from, options.from ?? 1), to: Math.min(held.to, options.to ?? held.to) };
   const proofs = new Map(observations.flatMap((o): [string, NodeProof][] => (o.reply.outcome === 'accepted' ? [[o.id, new NodeProof(o.id, o.reply.value, range?.from ?? 1)]] : [])));
   const unread = new Set(observations.filter((o) => o.reply.outcome !== 'accepted').map((o) => o.id));
   const between: Violation[] = [];
   if (range !== null && range.from <= range.to) {
-    for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: false })) {
+    for await (const chunk of readChunks({ ...options, nodes: chosen, observations, ...range, newestFirst: false })) {
       for (const ledger of chunk.ledgers) {
         const proof = proofs.get(ledger.id);
         if (!ledger.answered) unread.add(ledger.id);
@@ -51,14 +54,14 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
     }
     signal?.throwIfAborted();
   }
-  const later = await observe({ nodes, limitMs: options.limitMs, clock: options.clock });
+  const later = await observe({ nodes: chosen, limitMs: options.limitMs, clock: options.clock });
   const all = [...between];
-  const rows = nodes.map(({ id }) => {
+  const rows = chosen.map(({ id }) => {
     const reply = later.find((o) => o.id === id)?.reply;
     const found = proofs.get(id)?.finish(reply?.outcome === 'accepted' ? reply.value : null) ?? [];
     all.push(...found);
     return { id, entries: proofs.get(id)?.entries ?? 0, verified: !unread.has(id), violations: found.length };
   });
   all.sort((a, b) => (a.height ?? 0) - (b.height ?? 0));
-  return { view, range, violations: all.slice(0, MOST_VIOLATIONS), total: all.length, nodes: rows };
+  return { view, range, violations: all.slice(0, MOST_VIOLATIONS), total: all.length, narrowed: chosen.length < nodes.length, nodes: rows };
 }

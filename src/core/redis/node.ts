@@ -3,7 +3,7 @@
 // delays another; each opens when first used.
 import type { Redis } from 'ioredis';
 import { EXIT, SeqError } from '../errors.js';
-import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort } from '../ports.js';
+import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
 import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
 import {
   Connection, isErrorReply, send, unknown, type Answer, type ConnectionSettings, type SentinelSettings, type TlsSettings,
@@ -12,6 +12,7 @@ import { checkUp } from './checkup.js';
 import { parseEntries } from './entries.js';
 import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
+import { ORPHAN_MS, readOrphans } from './orphans.js';
 import { parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
@@ -163,6 +164,12 @@ export class RedisNode implements NodePort {
         return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])));
       }),
     }));
+  }
+
+  async readOrphans(limit: number, limitMs: number): Promise<NodeReply<OrphansRead>> {
+    const answer = await this.bulk.run(limitMs + ORPHAN_MS, (client) => readOrphans(client, this.context.keys, limit));
+    if (!answer.answered) return answer.reply;
+    return readOrUnknown((): NodeReply<OrphansRead> => ({ outcome: 'accepted', incarnation: '', value: answer.value() }));
   }
 
   onHint(listener: (hint: Hint) => void): () => void {

@@ -1,0 +1,69 @@
+// What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream that was set aside.
+// Read a few at a time, payloads dropped as soon as their hash was checked: at most 32 MiB lie there, never all of it in memory here.
+import type { Redis } from 'ioredis';
+import { blockHash } from '../chain/block.js';
+import type { OrphanEntry, OrphansRead } from '../ports.js';
+import { send } from './connection.js';
+import type { NodeKeys } from './keys.js';
+import { list, pttl, text, whole } from './replies.js';
+
+const PIECE = 16;
+/** Time that moving 32 MiB may take beyond the node timeout. */
+export const ORPHAN_MS = 700;
+
+/** Resolves to a reader of the raw answers: what cannot be read is found out by whoever calls it. */
+export async function readOrphans(client: Redis, keys: NodeKeys, limit: number): Promise<() => OrphansRead> {
+  const [total, aside] = await Promise.all([send(client, 'xlen', [keys.orphans]), send(client, 'hget', [keys.admission, 'aside'])]);
+  const superseded: OrphanEntry[] = [];
+  let before = '+';
+  while (superseded.length < limit) {
+    const piece = list(await send(client, 'xrevrange', [keys.orphans, before, '-', 'COUNT', Math.min(PIECE, limit - superseded.length)]));
+    for (const one of piece) superseded.push(orphanOf(one));
+    if (piece.length === 0 || superseded.length >= limit) break;
+    before = `(${superseded.at(-1)?.id ?? ''}`;
+  }
+  const setAside = aside === null ? null : await asideOf(client, `${keys.orphans}:${text(aside)}`, text(aside));
+  return () => ({ superseded, total: whole(total), setAside });
+}
+
+async function asideOf(client: Redis, key: string, nonce: string): Promise<OrphansRead['setAside']> {
+  const [length, left, first, last] = await Promise.all([
+    send(client, 'xlen', [key]), send(client, 'pttl', [key]), send(client, 'xrange', [key, '-', '+', 'COUNT', 1]), send(client, 'xrevrange', [key, '+', '-', 'COUNT', 1]),
+  ]);
+  const expiresMs = pttl(left);
+  // Its time was over: only the name is left in the record.
+  if (expiresMs === -2) return null;
+  return { nonce, entries: whole(length), from: heightOf(first), to: heightOf(last), expiresMs: expiresMs < 0 ? null : expiresMs };
+}
+
+function heightOf(answer: unknown): number | null {
+  const [entry] = list(answer);
+  if (entry === undefined) return null;
+  const height = Number(text(list(entry)[0]).split('-')[0]);
+  return Number.isSafeInteger(height) ? height : null;
+}
+
+/** Never throws for what an entry holds: evidence may be damaged, and is shown as far as it can be read. */
+function orphanOf(raw: unknown): OrphanEntry {
+  const [id, rawFields] = list(raw);
+  const flat = list(rawFields);
+  const fields = new Map<string, Buffer>();
+  for (let at = 0; at + 1 < flat.length; at += 2) {
+    const value = flat[at + 1];
+    if (Buffer.isBuffer(value)) fields.set(text(flat[at]), value);
+  }
+  const of = (name: string): string => fields.get(name)?.toString('latin1') ?? '';
+  const number = (name: string): number | null => {
+    const value = of(name);
+    return /^(0|[1-9]\d{0,15})$/.test(value) && Number.isSafeInteger(Number(value)) ? Number(value) : null;
+  };
+  const [height, timestamp, data] = [number('height'), number('timestamp'), fields.get('data')];
+  const entry = {
+    id: text(id), height, epoch: number('epoch'), hash: of('hash'), parent: of('parent'), owner: fields.get('owner')?.toString() ?? '', timestamp,
+    size: data?.length ?? 0, supersededBy: of('superseded_by'), at: number('at'),
+  };
+  const readable = height !== null && timestamp !== null && data !== undefined && /^[0-9a-f]{64}$/.test(entry.parent);
+  const damage = !readable ? 'a field is missing or cannot be read'
+    : blockHash({ height, parent: entry.parent, timestamp, data }) === entry.hash ? '' : 'its hash is not that of its content';
+  return { ...entry, damage };
+}
