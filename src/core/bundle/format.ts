@@ -165,7 +165,7 @@ export type BundleCode = 'NOT_A_BUNDLE' | 'BUNDLE_VERSION' | 'BUNDLE_DAMAGED' | 
 
 const WHY: Record<BundleCode, [why: string, next: string]> = {
   NOT_A_BUNDLE: ['a bundle is the one file that `seq stream export` writes', 'seq stream export'],
-  BUNDLE_VERSION: [`this version of seq reads version ${VERSION}`, 'read it with the version of seq that wrote it'],
+  BUNDLE_VERSION: [`bundles of version ${VERSION} are read`, 'read it with the version of seq that wrote it'],
   BUNDLE_DAMAGED: ['it was cut short, changed, or not written to its end; nothing of it is shown, because what is missing cannot be told', 'copy it again, or make a new one: seq stream export'],
   BUNDLE_TOO_LARGE: ['a file from elsewhere is read within fixed bounds', 'seq stream export --from HEIGHT --to HEIGHT, or --no-payloads'],
 };
