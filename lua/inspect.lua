@@ -4,6 +4,7 @@
 -- ARGV 1 cluster · 2 node
 -- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · info
 -- refused: nothing of its own
+-- Asked without a cluster or without a node id (the asker does not know them yet), it is not judged foreign by what was left out.
 -- No payload is read; presence records come through their index. docs/PROTOCOL.md sections 4, 8, 9.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hold_key, handover_key, request_key, sequencers_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -83,9 +84,9 @@ elseif not record.cluster then
   local bare = #pairs_of_record == 0 and redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key) == 0
   admission = bare and 'pristine' or 'wiped'
   why = bare and '' or 'keys of a former life without an admission record'
-elseif record.cluster ~= cluster then
+elseif cluster ~= '' and record.cluster ~= cluster then
   admission, why = 'foreign', 'the record names cluster ' .. record.cluster
-elseif record.node ~= node_id then
+elseif node_id ~= '' and record.node ~= node_id then
   admission, why = 'foreign', 'the record names node ' .. (record.node or '')
 elseif record.pending then
   admission = string.sub(record.pending, 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting'

@@ -116,7 +116,10 @@ export abstract class SeqCommand extends Command {
 
   private async liveCluster(options: { identity?: 'discover' | 'as-configured' }): Promise<Cluster> {
     const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings()]);
-    return openCluster(around, { ...options, signal: this.signal });
+    // What may change something must know whose nodes these are; what makes a cluster, or makes one anew, finds that out by itself.
+    const changes = 'dry-run' in (this.ctor.flags ?? {});
+    const purpose = (this.id ?? '').startsWith('cluster') ? {} : { purpose: changes ? 'act' as const : 'look' as const };
+    return openCluster(around, { ...options, ...purpose, signal: this.signal });
   }
 
   /** The same nodes as a file remembers them. Nothing is asked over the network. */

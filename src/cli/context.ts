@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
 import { EXIT, SeqError } from '../core/errors.js';
+import { commonCluster } from '../core/engine/cluster-name.js';
 import { systemClock } from '../core/engine/system.js';
 import type { Clock, ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
@@ -258,40 +259,55 @@ async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv)
 }
 
 /** Opens one node; connects lazily. */
-export async function openNode(address: NodeAddress, identity: ClusterIdentity): Promise<NodePort> {
+export async function openNode(address: NodeAddress, identity: ClusterIdentity, guessed = false): Promise<NodePort> {
   const { RedisNode } = await import('../core/redis/node.js');
-  return new RedisNode({ ...address, identity });
+  return new RedisNode({ ...address, identity, guessed });
 }
+
+export interface OpenOptions {
+  identity?: 'discover' | 'as-configured';
+  signal?: AbortSignal;
+  /**
+   * look: where too few answered to say which cluster this is, that is left open, and judged by the looks that follow; act: it must be known.
+   * Absent (a sequencer, the lab): whatever one round finds.
+   */
+  purpose?: 'look' | 'act';
+}
+
+/** Rounds of asking whose nodes these are, while fewer than a quorum answer: one lost answer must not make strangers of our own nodes. */
+const ROUNDS = { look: 2, act: 3 };
 
 /**
  * Opens every configured node. Discovers ids and the cluster's identity by one `inspect` round unless all of it is configured
  * (`identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find).
  */
-export async function openCluster(around: Surroundings, options: { identity?: 'discover' | 'as-configured'; signal?: AbortSignal } = {}): Promise<Cluster> {
+export async function openCluster(around: Surroundings, options: OpenOptions = {}): Promise<Cluster> {
   const settings = around.clusterSettings();
   const { env } = around.sources;
+  const { purpose } = options;
   const addresses = await Promise.all(settings.nodes.map((node, at) => addressOf(node, node.id ?? `n${at + 1}`, env)));
   const complete = settings.cluster !== '' && settings.nodes.every((node) => node.id !== null);
   let identity: ClusterIdentity = { cluster: settings.cluster, lane: settings.lane };
-  let nodes = await Promise.all(addresses.map((address) => openNode(address, identity)));
+  let nodes = await Promise.all(addresses.map((address, at) => openNode(address, identity, settings.nodes[at]?.id === null && options.identity !== 'as-configured')));
   const views = new Map<string, NodeReply<NodeView>>();
   if (!complete && options.identity !== 'as-configured') {
-    const replies = await Promise.all(nodes.map((node) => node.call({ script: 'inspect' }, settings.nodeTimeoutMs)));
     try {
+      const replies = await askWhose(nodes, settings.nodeTimeoutMs, purpose === undefined ? 1 : ROUNDS[purpose]);
       refuseSameServer(replies.flatMap((reply, at) => reply.outcome === 'accepted' ? [{ url: addresses[at]?.url ?? '', runId: reply.value.runId }] : []));
+      if (purpose === 'act') refuseUnnamed(settings, replies, addresses);
+      const ids = nameNodes(settings.nodes, replies);
+      const answered = replies.filter((reply) => reply.outcome === 'accepted').length;
+      const open = purpose === 'look' && answered < quorumOf(nodes.length);
+      identity = { cluster: settings.cluster || (open ? '' : commonCluster(replies)), lane: settings.lane };
+      const guessed = ids.map((_, at) => purpose === 'look' && settings.nodes[at]?.id === null && replies[at]?.outcome !== 'accepted');
+      await closeAll(nodes);
+      addresses.forEach((address, at) => { address.id = ids[at] as string; });
+      nodes = await Promise.all(addresses.map((address, at) => openNode(address, identity, guessed[at])));
+      ids.forEach((id, at) => views.set(id, replies[at] as NodeReply<NodeView>));
     } catch (error) {
       await closeAll(nodes);
       throw error;
     }
-    const ids = nameNodes(settings.nodes, replies);
-    identity = { cluster: settings.cluster || commonCluster(replies), lane: settings.lane };
-    const renamed = ids.some((id, at) => id !== addresses[at]?.id);
-    if (renamed || identity.cluster !== settings.cluster) {
-      await closeAll(nodes);
-      addresses.forEach((address, at) => { address.id = ids[at] as string; });
-      nodes = await Promise.all(addresses.map((address) => openNode(address, identity)));
-    }
-    ids.forEach((id, at) => views.set(id, replies[at] as NodeReply<NodeView>));
   }
   let asked: NodePort[];
   try {
@@ -301,6 +317,27 @@ export async function openCluster(around: Surroundings, options: { identity?: 'd
     throw error;
   }
   return { settings, identity, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, clock: systemClock, close: () => closeAll(nodes) };
+}
+
+/** What each node says of itself; who stayed silent is asked again while fewer than a quorum have answered. */
+async function askWhose(nodes: readonly NodePort[], limitMs: number, rounds: number): Promise<NodeReply<NodeView>[]> {
+  const replies: NodeReply<NodeView>[] = await Promise.all(nodes.map((node) => node.call({ script: 'inspect' }, limitMs)));
+  for (let round = 1; round < rounds && replies.filter((reply) => reply.outcome !== 'unknown').length < quorumOf(nodes.length); round += 1) {
+    await Promise.all(nodes.map(async (node, at) => {
+      if (replies[at]?.outcome === 'unknown') replies[at] = await node.call({ script: 'inspect' }, limitMs);
+    }));
+  }
+  return replies;
+}
+
+/** Nothing is changed on nodes of which not one has said whose they are. */
+function refuseUnnamed(settings: ClusterSettings, replies: readonly NodeReply<NodeView>[], addresses: readonly NodeAddress[]): void {
+  if (settings.cluster !== '' || replies.some((reply) => reply.outcome !== 'unknown')) return;
+  throw new SeqError({
+    code: 'NO_ANSWER', exit: EXIT.noQuorum,
+    message: `none of ${replies.length} nodes answered: ${replies.map((reply, at) => `${addresses[at]?.id} (${addresses[at]?.url}): ${reply.outcome === 'unknown' ? `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}` : ''}`).join('; ')}`,
+    why: 'without an answer it is not known which cluster this is', changed: 'nothing', next: ['seq status', 'a longer --node-timeout'], retryable: true,
+  });
 }
 
 async function closeAll(nodes: NodePort[]): Promise<void> {
@@ -317,20 +354,6 @@ export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<
     for (let step = 0; names[at] === null; step += 1) take(at, `n${step < nodes.length ? ((at + step) % nodes.length) + 1 : step + 1}`);
   });
   return names as string[];
-}
-
-/** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */
-export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
-  const counts = new Map<string, number>();
-  for (const reply of replies) {
-    if (reply.outcome === 'accepted' && reply.value.cluster !== '') counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
-  }
-  const generation = (cluster: string): number => Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
-  const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
-  const [most] = [...counts].sort((a, b) => b[1] - a[1] || generation(b[0]) - generation(a[0]));
-  if (!most) return '';
-  const kin = [...counts.keys()].filter((cluster) => family(cluster) === family(most[0]));
-  return kin.sort((a, b) => generation(b) - generation(a))[0] ?? '';
 }
 
 export function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {

@@ -60,6 +60,13 @@ describe('identity', () => {
       await stranger.close();
     }
   });
+  test('an asker that knows neither cluster nor id → not foreign; for everything else it is a stranger all the same', async () => {
+    await lead(node, blocks.slice(0, 2));
+    const asker = new RedisNode({ id: 'n1', url: server.url, identity: { cluster: '', lane: '' }, guessed: true });
+    expect((await must(asker, { script: 'inspect' })).value).toMatchObject({ admission: 'admitted', cluster: 'test.1', node: 'r1', head: 2 });
+    for (const call of NEEDS_ADMISSION) await refusedUnchanged(asker, redis, call, 'WRONG_CLUSTER', { why: 'cluster', actual: 'test.1' });
+    await asker.close();
+  });
   test('two lanes of one server know nothing of each other', async () => {
     await lead(node, blocks.slice(0, 2));
     const other = openNode(server, 'r1', 'blue');

@@ -525,7 +525,8 @@ function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
 
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;
-  const foreign = wrongCluster(s, identity, nodeId) !== null;
+  // What the asker does not know is not judged.
+  const foreign = wrongCluster(s, identity.cluster === '' ? { ...identity, cluster: s.record?.cluster ?? '' } : identity, nodeId === '' ? (s.record?.node ?? '') : nodeId) !== null;
   // Field by field: spreads here cost the simulator a tenth of its time.
   return {
     head: record?.head ?? 0, headEpoch: record?.headEpoch ?? 0, headHash: record?.headHash ?? '', floor: record?.floor ?? 0, floorHash: record?.floorHash ?? '',

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseCount, parseDuration, parseSize, formatDuration, formatSize } from '../../src/cli/units.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from '../../src/cli/node-url.js';
-import { commonCluster, nameNodes } from '../../src/cli/context.js';
+import { nameNodes } from '../../src/cli/context.js';
+import { commonCluster } from '../../src/core/engine/cluster-name.js';
 import { pickFields } from '../../src/cli/present/fields.js';
 import { wire } from '../../src/cli/present/envelope.js';
 import { setting, asDuration, type Sources } from '../../src/cli/settings.js';

@@ -1,7 +1,8 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { commandLine, confirmChange } from '../../cli/confirm.js';
-import { commonCluster, openNode } from '../../cli/context.js';
+import { openNode } from '../../cli/context.js';
+import { commonCluster } from '../../core/engine/cluster-name.js';
 import { ACT_FLAGS } from '../../cli/flags.js';
 import { operatorOf } from '../../cli/operator.js';
 import { notNeededResult, planLines, recoverResult } from '../../cli/present/recover.js';

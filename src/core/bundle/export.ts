@@ -3,6 +3,7 @@
 // earlier one. So the heads and floors in the bundle are those of its looks, and nothing that was trimmed meanwhile looks like a hole.
 import { createHash } from 'node:crypto';
 import type { Entry, Height, NodeReply } from '../protocol/words.js';
+import { markForeign } from '../engine/cluster-name.js';
 import { refuseNoAnswer } from '../engine/inspect-errors.js';
 import { summarize, type ClusterView, type NodeObservation } from '../engine/inspect-model.js';
 import { bounded, observe } from '../engine/inspect.js';
@@ -33,7 +34,7 @@ export interface Exported {
 
 export async function exportBundle(options: ExportOptions): Promise<Exported> {
   const { nodes, signal } = options;
-  const before = await observe(options);
+  const before = markForeign(await observe(options), options.expectedCluster);
   refuseNoAnswer(summarize(before, options));
   const held = heldRange(before);
   const counts = nodes.map(({ id }) => ({ id, answered: false, copies: 0, damaged: 0 }));
@@ -48,8 +49,8 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
     }
     signal?.throwIfAborted();
   }
-  const first = await observe(options);
-  const second = await observe(options);
+  const first = markForeign(await observe(options), options.expectedCluster);
+  const second = markForeign(await observe(options), options.expectedCluster);
   await readMoved(options, before, second, wanted, counts);
   signal?.throwIfAborted();
   const view = summarize(second, options);

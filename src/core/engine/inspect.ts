@@ -2,6 +2,7 @@
 // a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a second, short look tells haste from trouble.
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
+import { markForeign } from './cluster-name.js';
 import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from './inspect-model.js';
 import { proveCommitted } from './inspect-proof.js';
 
@@ -22,13 +23,14 @@ export async function inspectCluster(options: InspectOptions): Promise<ClusterVi
 
 /** The view together with what the nodes said. */
 export async function inspectLook(options: InspectOptions): Promise<{ view: ClusterView; observations: NodeObservation[] }> {
-  const first = await observe(options);
+  const first = markForeign(await observe(options), options.expectedCluster);
   const view = summarize(first, options);
   const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
   if (!unsettled && !options.twice) return { view, observations: first };
   const answering = new Set(first.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id));
   const again = await observe({ ...options, nodes: options.nodes.filter((n) => answering.has(n.id)), known: undefined });
-  const second = await addHeadEntries(first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o), options);
+  const latest = first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o);
+  const second = await addHeadEntries(markForeign(latest, options.expectedCluster), options);
   return { view: summarize(second, { ...options, earlier: { committed: view.committed, pending: view.pending } }), observations: second };
 }
 

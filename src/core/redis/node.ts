@@ -27,6 +27,8 @@ export interface RedisNodeOptions {
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
+  /** The id is a guess, made while the node did not answer: `inspect` does not judge it by that. Everything else does, and refuses. */
+  guessed?: boolean;
 }
 
 /** What kind of server this is, for the checks before it is used at all. */
@@ -54,6 +56,7 @@ export class RedisNode implements NodePort {
   /** Where it is, in parts; without secrets in `redacted`. */
   readonly address: NodeUrl;
   private readonly context: ScriptContext;
+  private readonly asking: ScriptContext;
   private readonly calls: Connection;
   private readonly bulk: Connection;
   private readonly tailing: Connection;
@@ -64,6 +67,7 @@ export class RedisNode implements NodePort {
     this.address = parseNodeUrl(options.url);
     this.url = this.address.redacted;
     this.context = { identity: options.identity, nodeId: options.id, keys: keysOf(options.identity.lane) };
+    this.asking = options.guessed === true ? { ...this.context, nodeId: '' } : this.context;
     const { username, password, tls, sentinel } = options;
     const settings: ConnectionSettings = {
       address: this.address,
@@ -81,7 +85,7 @@ export class RedisNode implements NodePort {
   }
 
   async call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
-    const { keys, args } = keysAndArguments(call, this.context);
+    const { keys, args } = keysAndArguments(call, call.script === 'inspect' ? this.asking : this.context);
     const answer = await this.calls.run(limitMs, (client, at) => {
       const sent = evalScript(client, call.script, keys, args);
       return sent.catch(async (error: unknown) => {
