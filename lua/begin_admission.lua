@@ -1,16 +1,18 @@
 -- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
 -- An intact node is taken only under its own owner and epoch, and only when its incarnation is the one to be replaced: a copy that was
 -- delayed would otherwise set aside what the same tenure has admitted since. Another's unfinished admission only with a higher epoch.
--- Keeps the last 16 nonces (record field used). A half-filled stream of an unfinished admission is dropped: every block in it is committed.
+-- Keeps the last 16 nonces (record field used). What an unfinished admission filled in (every block of it is committed) is kept and gone on
+-- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped; the reply says where filling goes on.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces
--- accepted: incarnation
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash
+-- accepted: incarnation · head
 -- refused: STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NOT_ADMITTED (why: bootstrap) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I7, I11: the epoch key stays as it is. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local floor_text, new_floor_hash, keep_ms, replaces = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local resume_head_text, resume_hash = ARGV[10], ARGV[11]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
@@ -68,6 +70,7 @@ if not new_floor then return bad('floor') end
 if not is_hash(new_floor_hash) then return bad('floor_hash') end
 if not keep or keep == 0 then return bad('keep_ms') end
 if not replaces then return bad('replaces') end
+if resume_head_text ~= '' and (not whole(resume_head_text) or not is_hash(resume_hash or '')) then return bad('resume') end
 
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
   'head_hash', 'floor', 'floor_hash', 'pending', 'pending_owner', 'pending_epoch', 'used', 'aside')
@@ -127,6 +130,12 @@ if epoch and epoch > writer_epoch then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
 end
 
+-- All of it was written by leaders that knew it to be committed; the caller knows the block it ends with.
+local head, floor = whole(record[6]), whole(record[9])
+local keeps = pending and resume_head_text ~= '' and record[3] == run and record[6] == resume_head_text and record[8] == resume_hash
+  and record[7] and head and floor and record[10] and length == head - floor
+  and (length == 0 or #redis.call('XREVRANGE', stream_key, '+', '(' .. record[6] .. '-' .. record[7], 'COUNT', 1) == 0)
+
 local used = {}
 for old in string.gmatch(record[14] or '', '%S+') do used[#used + 1] = old end
 used[#used + 1] = nonce
@@ -135,7 +144,10 @@ local aside = record[15]
 
 local first = redis.pcall('DEL', admission_key)
 if type(first) == 'table' then return first end
-if pending then
+local head_epoch_text = '0'
+if keeps then
+  head_epoch_text, floor_text, new_floor_hash = record[7], record[9], record[10]
+elseif pending then
   must('DEL', stream_key)
 elseif must('EXISTS', stream_key) == 1 then
   if aside then must('DEL', orphans_key .. ':' .. aside) end
@@ -144,7 +156,7 @@ elseif must('EXISTS', stream_key) == 1 then
   aside = nonce
 end
 must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'claimant', claimant or '',
-  'head', floor_text, 'head_epoch', '0', 'head_hash', new_floor_hash, 'floor', floor_text, 'floor_hash', new_floor_hash,
+  'head', keeps and record[6] or floor_text, 'head_epoch', head_epoch_text, 'head_hash', keeps and record[8] or new_floor_hash, 'floor', floor_text, 'floor_hash', new_floor_hash,
   'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
 if aside then must('HSET', admission_key, 'aside', aside) end
-return { 'accepted', '' }
+return { 'accepted', '', keeps and record[6] or floor_text }

@@ -255,7 +255,7 @@ describe.each(kinds)('contract on %s', (kind) => {
     await play([
       [write(A, 1, one), 'NOT_ADMITTED {"why":"wiped"}'],
       [promote(A, 0), 'NOT_ADMITTED {"why":"wiped"}'],
-      [begin(A, 1, 'x1', 1, one.hash), 'accepted'],
+      [begin(A, 1, 'x1', 1, one.hash), 'accepted {"head":1}'],
       [begin(A, 1, 'x1', 1, one.hash), 'STALE_NONCE {"actual":"x1"}'],
       [begin(B, 1, 'x2', 1, one.hash), fencedEpoch(1)],
       [write(A, 1, two), 'NOT_ADMITTED {"why":"admitting"}'],
@@ -278,13 +278,40 @@ describe.each(kinds)('contract on %s', (kind) => {
   test('admission: another tenure takes over an unfinished one with a higher epoch only', async () => {
     await subject.befall('wipe');
     await play([
-      [begin(A, 3, 'x1'), 'accepted'],
+      [begin(A, 3, 'x1'), 'accepted {"head":0}'],
       [fill(A, 3, 'x1', one), wrote(1)],
       [begin(B, 3, 'x2'), fencedEpoch(3)],
-      [begin(B, 4, 'x2'), 'accepted'],
+      [begin(B, 4, 'x2'), 'accepted {"head":0}'],
       [fill(A, 3, 'x1', two), 'STALE_NONCE {"actual":"x2"}'],
       [fill(B, 4, 'x2', other), wrote(1)],
       [admit(B, 4, 'x2', 1, other.hash), facts(other, 4)],
+    ]);
+  });
+
+  test('admission: an unfinished one is gone on from where it ends on the caller\'s chain, and begun anew where it does not', async () => {
+    const resume = (owner: string, epoch: number, nonce: string, head: number, hash: string): NodeCall => ({ ...begin(owner, epoch, nonce), resume: { head, hash } } as NodeCall);
+    await subject.befall('wipe');
+    await play([
+      [resume(A, 3, 'x1', 1, one.hash), 'accepted {"head":0}'],
+      [fill(A, 3, 'x1', one), wrote(1)],
+      [fill(A, 3, 'x1', two), wrote(2)],
+      [resume(B, 3, 'x2', 2, two.hash), fencedEpoch(3)],
+      [resume(B, 4, 'x2', 2, two.hash), 'accepted {"head":2}'],
+      [fill(A, 3, 'x1', three), 'STALE_NONCE {"actual":"x2"}'],
+      [fill(B, 4, 'x2', three), wrote(3)],
+    ]);
+    expect(await heights()).toBe('1-3:one 2-3:two 3-4:three');
+    await play([
+      [resume(B, 4, 'x3', 2, two.hash), 'accepted {"head":0}'],
+      [fill(B, 4, 'x3', one), wrote(1)],
+    ]);
+    await subject.befall('restart');
+    await play([
+      [resume(B, 4, 'x4', 1, one.hash), 'accepted {"head":0}'],
+      [fill(B, 4, 'x4', one), wrote(1)],
+      [admit(B, 4, 'x4', 1, one.hash), facts(one, 4)],
+      [resume(B, 4, 'x5', 1, one.hash), 'STALE_NONCE {"actual":"x4"}'],
+      [{ ...resume(B, 4, 'x5', 1, one.hash), replaces: 'x4' } as NodeCall, 'accepted {"head":0}'],
     ]);
   });
 
@@ -295,7 +322,7 @@ describe.each(kinds)('contract on %s', (kind) => {
     await play([
       [write(A, 1, three), 'NOT_ADMITTED {"why":"restarted"}'],
       [begin(B, 0, 'x1'), fencedEpoch(1)],
-      [begin(B, 2, 'x1'), 'accepted'],
+      [begin(B, 2, 'x1'), 'accepted {"head":0}'],
       [{ script: 'release_lock', owner: A }, 'accepted'],
       [admit(B, 2, 'x1', 0, GENESIS), facts(null, 0)],
     ]);

@@ -102,6 +102,7 @@ export function randomActs(seed: number, length: number): Act[] {
       const call: NodeCall = {
         script: 'begin_admission', owner: someOwner(), epoch: nearEpoch(), nonce: fresh, floor, floorHash: floor === 0 ? GENESIS : blockAt(floor).hash, keepMs: TTL,
         ...(chance(0.7) && shadow.record !== null ? { replaces: shadow.record.incarnation } : {}),
+        ...(chance(0.5) && shadow.record !== null && shadow.record.headHash !== '' ? { resume: { head: shadow.record.head, hash: chance(0.9) ? shadow.record.headHash : GENESIS } } : {}),
       };
       return { call };
     }],

@@ -56,7 +56,7 @@ export function fingerprint(cfg: ModelConfig, state: State): void {
   for (let n = 0; n < nodes.length; n++) hasher.add(columnA[order[n]!]!).add(columnB[order[n]!]!);
   for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.a).add(tenures[p]!.b);
   for (const hash of state.agreed) hasher.add(hash === '' ? 0 : hash.charCodeAt(0) * 64 + hash.charCodeAt(2));
-  hasher.add(state.wipes).add(state.expiries);
+  hasher.add(state.wipes).add(state.expiries).add(state.damages);
   if (cfg.strays !== Infinity) hasher.add(state.strays);
   if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
   hasher.finish();
@@ -168,7 +168,7 @@ function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect:
     const goOn = live < 0 || spent > stay || phase === 'ended';
     const eligible = (kind: Move['kind'], tenure: number, node: number): boolean => {
       if (kind === 'start' || kind === 'renew') return goOn;
-      if (kind === 'expire' || kind === 'wipe') return rare < 0.15;
+      if (kind === 'expire' || kind === 'wipe' || kind === 'damage') return rare < 0.15;
       if (kind === 'late run') return rare > 0.85;
       if (tenure !== who) return false;
       if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;

@@ -16,7 +16,7 @@ export class Liveness {
   private readonly calm: ModelConfig;
 
   constructor(cfg: ModelConfig) {
-    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.wipes > 0 ? 3 : 1), heldReplies: false, lazyProposals: false };
+    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.wipes + cfg.damages > 0 ? 3 : 1), heldReplies: false, lazyProposals: false };
   }
 
   /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */

@@ -12,7 +12,7 @@ import {
 
 export type MoveKind =
   | 'start' | 'renew' | 'run' | 'hold' | 'deliver' | 'give up' | 'late run' | 'grace over' | 'produce'
-  | 'gate over' | 'expire' | 'wipe';
+  | 'gate over' | 'expire' | 'wipe' | 'damage';
 
 export interface Move {
   kind: MoveKind;
@@ -126,6 +126,14 @@ function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visi
     next.step(tenure, { type: 'tick', now: t.gateUntil });
     visit({ kind: 'gate over', tenure, node: -1, arg: 0 }, next.seal());
   }
+  for (let node = 0; node < cfg.nodes && state.damages < cfg.damages; node++) {
+    const track = t.nodes[node]!;
+    if (t.phase !== 'leading' || track.standing !== 'ours' || track.damage || !wanted('damage', tenure, node, 0)) continue;
+    const next = new Next(cfg, state);
+    next.damages += 1;
+    next.step(tenure, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
+    visit({ kind: 'damage', tenure, node, arg: 0 }, next.seal());
+  }
   if (m.ready > 0 && wanted('produce', tenure, -1, m.ready)) {
     const next = new Next(cfg, state);
     next.produce(tenure);
@@ -218,7 +226,7 @@ function keyOf(tenure: number, call: NodeCall): number {
     case 'promote_leader': rest = call.expectedEpoch; break;
     case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
     case 'write_block': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
-    case 'begin_admission': rest = attemptOf(call.nonce); break;
+    case 'begin_admission': rest = attemptOf(call.nonce) + (call.replaces === undefined ? 0 : 8) + (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0); break;
     case 'backfill': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce); break;
     case 'admit': rest = code(call.headHash) * 8 + attemptOf(call.nonce); break;
     default: break;
@@ -232,6 +240,7 @@ function attemptOf(nonce: string): number {
 
 export class Next {
   wipes: number;
+  damages: number;
   expiries: number;
   giveUps: number;
   private violation = '';
@@ -246,6 +255,7 @@ export class Next {
 
   constructor(private readonly cfg: ModelConfig, private readonly from: State) {
     this.wipes = from.wipes;
+    this.damages = from.damages;
     this.expiries = from.expiries;
     this.giveUps = from.giveUps;
     this.nodes = from.nodes.slice();
@@ -342,6 +352,9 @@ export class Next {
       const effects = step(m.t, events[i]!, chainOf(m.store));
       if (this.cfg.twist === 'unconfirmed-admission') {
         for (const track of m.t.nodes) if (track.admission?.begun) track.admission.proof = 2 ** this.cfg.nodes - 1;
+      }
+      if (this.cfg.twist === 'unproven-replacement') {
+        for (const track of m.t.nodes) if (track.damage) track.damage.proof = 2 ** this.cfg.nodes - 1;
       }
       for (const effect of effects) this.perform(p, m, effect, events);
     }
@@ -445,7 +458,7 @@ export class Next {
       nodes[n] = sealNode(s);
       this.checkNode(n, before, s);
     }
-    const fallible = this.wipes < cfg.wipes || nodes.some(({ s }) => !isAdmitted(s));
+    const fallible = this.wipes < cfg.wipes || cfg.damages > 0 || nodes.some(({ s }) => !isAdmitted(s));
     for (let n = 0; n < cfg.nodes; n++) {
       const added = this.sent[n];
       if (!this.fresh[n] && !added && fallible) continue;
@@ -465,7 +478,7 @@ export class Next {
     }
     if (touched) this.look();
     return {
-      nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, expiries: this.expiries,
+      nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, damages: this.damages, expiries: this.expiries,
       strays: this.from.strays, giveUps: this.giveUps, violation: this.violation,
     };
   }

@@ -20,7 +20,7 @@ for (const { cfg, limits, bounded } of chosen) {
   const s = ((Date.now() - started) / 1000).toFixed(1);
   process.stdout.write(
     `${cfg.name}: ${result.states} states ${result.complete ? '(all)' : '(not all)'}, ${result.moves} moves, deepest ${result.deepest}, `
-    + `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} tenures=${cfg.tenures} heights=${cfg.heights} wipes=${cfg.wipes} `
+    + `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} tenures=${cfg.tenures} heights=${cfg.heights} wipes=${cfg.wipes} damages=${cfg.damages} `
     + `expiries=${cfg.expiries} strays=${cfg.strays} giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
   );
   if (result.finding) {

@@ -38,7 +38,9 @@ export type Twist =
   /** A reader adds up copies of a head whatever epochs they bear. */
   | 'mixed-epochs'
   /** A node is re-admitted without asking q others whether this tenure still leads. */
-  | 'unconfirmed-admission';
+  | 'unconfirmed-admission'
+  /** A damaged node is set aside without asking whether q others hold what is committed and still follow this tenure. */
+  | 'unproven-replacement';
 
 export interface ModelConfig {
   name: string;
@@ -47,6 +49,8 @@ export interface ModelConfig {
   /** Blocks are proposed up to this height. */
   heights: number;
   wipes: number;
+  /** Times that a leader is told that a node of its own, intact to itself, is damaged. */
+  damages: number;
   /** Locks that expire on their own, see reduction 4. */
   expiries: number;
   /** Runs on the network's account that a path may contain; Infinity = no bound. */
@@ -62,7 +66,7 @@ export interface ModelConfig {
 }
 
 export const BASE: ModelConfig = {
-  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, expiries: 0, strays: Infinity, giveUps: Infinity,
+  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, damages: 0, expiries: 0, strays: Infinity, giveUps: Infinity,
   staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '',
 };
 
@@ -132,6 +136,7 @@ export interface State {
   /** Per height (from 1): the hash that anybody has taken as committed, or ''. */
   agreed: string[];
   wipes: number;
+  damages: number;
   expiries: number;
   strays: number;
   giveUps: number;
@@ -164,7 +169,7 @@ export function settingsOf(cfg: ModelConfig, tenure: number, previousOwner?: str
   return {
     owner: ownerOf(tenure), ...(previousOwner ? { previousOwner } : {}), nodes: cfg.nodes, quorum: quorumOf(cfg.nodes),
     ttlMs: Infinity, usableLeaseMs: 1e12, nodeTimeoutMs: 1, graceMs: 1, retryMs: 0, regainMs: 0, renewNotBefore: [], maxAdopt: 1000,
-    readmit: cfg.wipes > 0,
+    readmit: cfg.wipes > 0 || cfg.damages > 0,
   };
 }
 
@@ -184,7 +189,7 @@ export function initialState(cfg: ModelConfig): State {
   return {
     nodes: Array.from({ length: cfg.nodes }, () => sealNode(newNodeState('n', CLUSTER, GENESIS, 'run', 'boot'))),
     nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
-    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, expiries: 0, strays: 0, giveUps: 0, violation: '',
+    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, damages: 0, expiries: 0, strays: 0, giveUps: 0, violation: '',
   };
 }
 
@@ -297,10 +302,12 @@ export function sealTenure(m: ModelTenure): void {
       c.add(track.failures);
       t.adopt?.candidates.forEach((candidate, i) => c.add(candidate.nodes.includes(n) ? i + 600 : 599));
     }
-    const { admission } = track;
+    const { admission, damage } = track;
+    if (damage) c.add(nonceCode(damage.incarnation) + 500).add(damage.counts ? 1 : 0);
     if (admission) c.add(nonceCode(admission.nonce)).add(admission.begun ? 1 : 0).add(admission.head);
     for (const other of t.nodes) { // what node n has proven, and what the call under way there would prove, for an admission elsewhere
       if (other.admission?.begun) c.add(((other.admission.proof >> n) & 1) + (track.busy && track.busy.id >= other.admission.provesFrom ? 2 : 0) + 800);
+      if (other.damage) c.add(((other.damage.proof >> n) & 1) + (track.busy && track.busy.id >= other.damage.provesFrom ? 2 : 0) + 900);
     }
     c.finish();
     m.columnA[n] = c.a;

@@ -378,16 +378,21 @@ function beginAdmission(
   // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
   if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   // What an unfinished admission filled in is committed elsewhere: no evidence of anything.
-  if (record !== null && record.pending !== '') s.entries = [];
+  const keeps = record !== null && record.pending !== '' && record.run === s.runId && call.resume !== undefined
+    && record.head === call.resume.head && record.headHash === call.resume.hash && streamAgrees(s, record);
+  if (keeps) {
+    // goes on from what is there
+  } else if (record !== null && record.pending !== '') s.entries = [];
   else setAside(s, call.nonce);
   const used = record?.usedNonces ?? [];
+  const facts = keeps ? headFacts(record) : { head: call.floor, headEpoch: 0, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash };
   s.record = {
     ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis),
     claimant: record?.claimant ?? '',
-    head: call.floor, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash,
+    ...facts,
     pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
   };
-  return accepted(s, {});
+  return accepted(s, { head: facts.head });
 }
 
 function recoverNode(s: MemoryNodeState, call: Call<'recover_node'>, identity: MemoryIdentity, nodeId: string): Reply<'recover_node'> {

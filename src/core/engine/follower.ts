@@ -24,6 +24,8 @@ export interface FollowerOptions {
   /** After every look: the orchestrator decides whether to promote. */
   onLook(seen: Look): void;
   onAnomaly(anomaly: LedgerAnomaly): void;
+  /** Entries that are not what their hashes say, on a node that counts. */
+  onDamaged(node: number, incarnation: string, why: string): void;
   /** A bug, or a store that failed: following cannot go on. */
   onFailure(error: unknown): void;
 }
@@ -159,6 +161,8 @@ export class Follower {
       }
       if (reply.value.lastId === '') continue;
       if (view.lastId === after) view.lastId = reply.value.lastId; // otherwise it was sent back to the start meanwhile
+      const bad = reply.value.damaged[0];
+      if (bad && reply.incarnation !== '') this.options.onDamaged(i, reply.incarnation, `${bad.id}: ${bad.why}`);
       for (const entry of reply.value.entries) view.entries.set(`${entry.height}-${entry.epoch}`, entry);
       if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1); // only an accepted write renews the lease (I8)
       this.advance();

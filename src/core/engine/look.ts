@@ -66,6 +66,15 @@ export function admittedViews(seen: Look): NodeView[] {
   return seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : []));
 }
 
+/** What the nodes' memories look like: as long as it is the same, what failed because of them will fail again. */
+export function stateOf(seen: Look): string {
+  return seen.replies.map((reply) => {
+    if (reply?.outcome !== 'accepted') return '-';
+    const { admission, incarnation, head, headEpoch, headHash } = reply.value;
+    return `${admission} ${incarnation} ${head}-${headEpoch} ${headHash}`;
+  }).join(' | ');
+}
+
 /** ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. */
 export function untilFreeMs(seen: Look, quorum: number, unknownMs: number): number {
   const left = seen.replies.map((reply) => (reply?.outcome === 'accepted' ? (reply.value.lock?.pttlMs ?? 0) : unknownMs));

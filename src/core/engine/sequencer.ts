@@ -14,10 +14,11 @@ import { Delivery } from './delivery.js';
 import { Follower, seenHeads } from './follower.js';
 import type { Inbox } from './inbox.js';
 import { localChain } from './local-chain.js';
-import { admittedViews, leaderOf, look, recoveredTo, votesOf, type Look } from './look.js';
+import { admittedViews, leaderOf, look, recoveredTo, stateOf, votesOf, type Look } from './look.js';
 import { Presences } from './presences.js';
 import { Production } from './production.js';
-import { answerRequest } from './requests.js';
+import { admitPlan, answerRequest, reportDamage, standsOn } from './requests.js';
+import { Setbacks } from './setbacks.js';
 import { TenureDriver, type TenureHooks } from './tenure-driver.js';
 
 /** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
@@ -79,6 +80,10 @@ export class Sequencer implements SequencerApi {
   private anomalies = 0;
   private renewals: { count: number; at: number }[];
   private readonly handled: string[] = [];
+  private reading = false;
+  private readonly setbacks: Setbacks;
+  /** Per node: the incarnation that is known to be damaged. */
+  private damaged: ({ incarnation: string; why: string } | null)[];
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   private watchers: (() => void)[] = [];
@@ -95,6 +100,8 @@ export class Sequencer implements SequencerApi {
     this.turnedAt = clock.now();
     this.startedAtMs = clock.wall();
     this.nodeStates = nodes.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
+    this.damaged = nodes.map(() => null);
+    this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.renewals = nodes.map(() => ({ count: 0, at: -Infinity }));
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
     this.delivery = new Delivery({ store, deliver: (block) => this.deliver(block), onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error) });
@@ -102,7 +109,8 @@ export class Sequencer implements SequencerApi {
       nodes, quorum: this.quorum, ttlMs: timing.ttlMs, nodeTimeoutMs: timing.nodeTimeoutMs, pollMs: timing.pollMs, pollJitterMs: timing.pollJitterMs,
       readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))), clock, random: options.random,
       head: () => store.head(), apply: (block, epoch) => this.followed(block, epoch),
-      onLook: (seen) => this.looked(seen), onAnomaly: (anomaly) => this.anomaly(anomaly), onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
+      onLook: (seen) => this.looked(seen), onAnomaly: (anomaly) => this.anomaly(anomaly),
+      onDamaged: (node, incarnation, why) => this.foundDamage(node, incarnation, why), onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
     this.production = new Production({
       producer, inbox, clock, blockTimeMs: timing.blockTimeMs, nodeTimeoutMs: timing.nodeTimeoutMs, eager: options.eager,
@@ -251,6 +259,8 @@ export class Sequencer implements SequencerApi {
       this.follower.lookAfter(20);
     } else if (!producing.ready) {
       this.why = `its producer is not ready: ${producing.why}`;
+    } else if (this.setbacks.holdsAt(clock.now(), stateOf(seen))) {
+      this.why = this.setbacks.why(clock.now());
     } else {
       this.ready = true;
       this.why = '';
@@ -319,6 +329,15 @@ export class Sequencer implements SequencerApi {
     }
   }
 
+  /** Said once, and to the leader: it sets the node aside and fills it anew as soon as q others can do without it. */
+  private foundDamage(node: number, incarnation: string, why: string): void {
+    if (this.damaged[node]?.incarnation === incarnation) return;
+    const { nodes, emit, id, random } = this.options;
+    this.damaged[node] = { incarnation, why };
+    emit({ type: 'alarm', code: 'DAMAGED_ENTRY', node: nodes[node]!.id, reason: why });
+    if (this.leader && this.leader.id !== id) void reportDamage(nodes, { node: nodes[node]!.id, incarnation, why }, this.leader, id, random.hex(8));
+  }
+
   /** What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is real. */
   private anomaly(anomaly: LedgerAnomaly): void {
     if (anomaly.kind === 'not-retained') return;
@@ -340,6 +359,7 @@ export class Sequencer implements SequencerApi {
     let previousOwner: string | undefined;
     let end: TenureEnd;
     let everLed = false;
+    const from = this.options.store.head().height;
     let lastEpoch = 0;
     let renewedFor = '';
     this.handover = undefined;
@@ -354,6 +374,7 @@ export class Sequencer implements SequencerApi {
       const running = this.driver.run(votes);
       if (this.stopping) this.driver.stepdown('STOPPED', 'this sequencer is stopping');
       end = await running;
+      this.noteDamage();
       if (end.code !== 'RENEW') break;
       this.production.stop();
       this.noteRenewal();
@@ -382,7 +403,9 @@ export class Sequencer implements SequencerApi {
     if (end.code === 'CHAIN_MISMATCH') return this.fail('CHAIN_MISMATCH', end.reason);
     if (this.stopping) return;
     // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on it).
-    this.notBefore = clock.now() + (everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs);
+    const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
+    this.notBefore = clock.now() + pauseMs;
+    if (this.setbacks.note(end, this.options.store.head().height > from, clock.now())) emit({ type: 'alarm', code: 'HELD_BACK', reason: this.setbacks.why(clock.now()) });
     setTimeoutFree(clock, () => {
       if (this.stopping || this.role !== 'follower') return;
       this.follower.start();
@@ -433,8 +456,18 @@ export class Sequencer implements SequencerApi {
       owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: this.quorum, ttlMs: timing.ttlMs,
       usableLeaseMs: usableLeaseMs(timing.ttlMs), nodeTimeoutMs: timing.nodeTimeoutMs, graceMs: 3, retryMs: 5,
       regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT, readmit: this.options.readmit,
+      damaged: this.damaged,
       renewNotBefore: this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000))),
     };
+  }
+
+  /** What a tenure found damaged, or found mended, is known to the next one. */
+  private noteDamage(): void {
+    this.damaged = this.driver!.state.nodes.map(({ damage, incarnation }, i) => {
+      if (damage) return { incarnation: damage.incarnation, why: damage.why };
+      const known = this.damaged[i]!;
+      return known && incarnation !== '' && incarnation !== known.incarnation ? null : known;
+    });
   }
 
   private noteRenewal(): void {
@@ -454,15 +487,43 @@ export class Sequencer implements SequencerApi {
   private async request(request: LeaderRequest): Promise<void> {
     const { driver } = this;
     if (!driver || request.epoch !== driver.state.epoch || this.handled.includes(request.id)) return;
+    if (!await this.standsOnQuorum(request) || this.driver !== driver || this.handled.includes(request.id)) return;
     this.handled.push(request.id);
     if (this.handled.length > 64) this.handled.shift();
-    const outcome = request.kind === 'stepdown' ? 'done' : 'refused: this leader does not carry out such requests';
+    const outcome = request.kind === 'stepdown' ? 'done' : request.kind === 'admit' ? this.admitAnew(request) : 'refused: this leader does not carry out such requests';
     this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
     await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
     if (request.kind === 'stepdown') {
       this.handover = request.to || undefined;
       driver.stepdown('REQUESTED', `${request.by} asked for it: ${request.reason}`);
     }
+  }
+
+  /** A request that one node shows is acted on when q nodes show it: it may be on its way to the others still. Every later write reminds us. */
+  private async standsOnQuorum(request: LeaderRequest): Promise<boolean> {
+    const { nodes, timing, clock } = this.options;
+    if (this.reading) return false;
+    this.reading = true;
+    try {
+      for (let attempt = 0; attempt < 4; attempt++) {
+        if (attempt > 0) await new Promise<void>((resolve) => clock.after(timing.nodeTimeoutMs / 4, resolve));
+        if (standsOn(admittedViews(await look(nodes, this.quorum, timing.nodeTimeoutMs, clock)), request) >= this.quorum) return true;
+      }
+      return false;
+    } finally {
+      this.reading = false;
+    }
+  }
+
+  private admitAnew(request: LeaderRequest): string {
+    const node = this.options.nodes.findIndex((one) => one.id === request.to);
+    const plan = admitPlan(request.plan);
+    if (node < 0 || !plan) return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`;
+    if (!this.options.readmit) return 'refused: this leader was started with --no-readmit';
+    const track = this.driver!.state.nodes[node]!;
+    if (track.incarnation !== plan.incarnation) return `refused: ${request.to} bears the memory ${track.incarnation || 'of nobody'}, not ${plan.incarnation}`;
+    this.driver!.feed({ type: 'damaged', now: this.options.clock.now(), node, ...plan });
+    return 'taken';
   }
 
   // --- housekeeping --------------------------------------------------------------------------------------------------------------

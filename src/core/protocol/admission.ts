@@ -2,10 +2,11 @@
 // tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory takes part in nothing) and I11 (quiet admission).
 // The proof is what makes it safe: a leader that has been succeeded would otherwise vouch for a promise that nobody on the node remembers.
 import { backOff, setStanding } from './ending.js';
+import { bitsOf } from './quorum.js';
 import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
 import type { Effect, LocalChain, NodeIndex, TenureEvent, TenureState } from './tenure-state.js';
-import type { AdmissionState, HeadFacts, NodeReply } from './words.js';
+import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './words.js';
 
 /** One re-admission under way. */
 export interface Admission {
@@ -17,7 +18,27 @@ export interface Admission {
   /** Bit i: node i accepted such a call. */
   proof: number;
   head: number;
+  /** How much of the full pause is kept between batches while blocks are being committed, 0 … 1; it shrinks when the node does not come closer. */
+  pace: number;
+  /** How far behind it was before its last batch. */
+  gap: number;
 }
+
+/** A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others can do without it. */
+export interface Damage {
+  incarnation: string;
+  why: string;
+  /** Calls with this id or a later one were sent after it was found. */
+  provesFrom: number;
+  proof: number;
+  /** Whether the node still counts when it is taken back: not once it may be set aside by a call that was not answered. */
+  counts: boolean;
+}
+
+/** While a block is always in flight, the pause after a batch is this many times the batch: one part in five for filling. */
+const FULL_PAUSE = 4;
+/** Below this share of the time with a block in flight, filling disturbs nobody. */
+const CALM = 0.25;
 
 /** States that a leader may mend by itself. A foreign node never, one in a bootstrap neither. */
 const MENDABLE: readonly AdmissionState[] = ['pristine', 'wiped', 'restarted', 'damaged', 'admitting'];
@@ -29,24 +50,71 @@ export function mayReadmit(state: TenureState, admission: AdmissionState): boole
 }
 
 /** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
-export function beginAdmission(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+export function beginAdmission(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[], view?: NodeView): void {
   const { owner } = state.settings;
   const track = state.nodes[node]!;
   const window = chain.windowFloor();
+  const resume = view && resumable(view, window, chain);
+  const replaces = track.damage?.incarnation;
   const id = state.nextId++;
   // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height };
+  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, pace: 1, gap: Infinity };
   track.busy = { id, kind: 'begin', startedAt: now };
   out.push({
     type: 'call', node, id, bytes: 0,
-    call: { script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: 86_400_000 },
+    call: {
+      script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: 86_400_000,
+      ...(replaces === undefined ? {} : { replaces }), ...(resume ? { resume } : {}),
+    },
   });
 }
 
-export function onBegun(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
+/** What an earlier tenure filled in is committed: it is gone on from, if it ends on our chain and still reaches into the window. */
+function resumable(view: NodeView, window: { height: number }, chain: LocalChain): { head: number; hash: string } | undefined {
+  const same = view.admission === 'admitting' && view.admittedRunId === view.runId && view.length === view.head - view.floor;
+  const useful = view.head >= window.height && view.floor <= window.height && view.length > 0 && chain.hashAt(view.head) === view.headHash;
+  return same && useful ? { head: view.head, hash: view.headHash } : undefined;
+}
+
+/** A node is reported as damaged, or was found to be. It keeps its part until q others are known to do without it (section 8). */
+export function markDamaged(state: TenureState, node: NodeIndex, incarnation: string, why: string): void {
+  const track = state.nodes[node]!;
+  if (incarnation === '' || track.damage?.incarnation === incarnation || track.admission) return;
+  track.damage = { incarnation, why, provesFrom: state.nextId, proof: 0, counts: track.standing === 'ours' };
+}
+
+/**
+ * Whether a damaged node may be set aside now: everything committed is on q other nodes of ours, and they have accepted something of this
+ * tenure that was sent since the damage was found. What it has accepted of the block in flight counts no more from here on.
+ */
+export function replaceable(state: TenureState, node: NodeIndex): boolean {
+  const { quorum, readmit } = state.settings;
+  const { damage } = state.nodes[node]!;
+  if (!damage || !readmit || state.phase !== 'leading' || state.stopping) return false;
+  let others = 0;
+  state.nodes.forEach((track, i) => {
+    const holds = track.head > state.committed.height || (track.head === state.committed.height && track.headHash === state.committed.hash);
+    if (i !== node && track.standing === 'ours' && holds && (damage.proof >> i) & 1) others++;
+  });
+  return others >= quorum;
+}
+
+/** Sets a damaged node aside that thinks itself intact, and that bears our lock and epoch. */
+export function setAside(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  setStanding(track, node, 'out', `damaged: ${track.damage!.why}`, out);
+  track.damage!.counts = false;
+  track.fenced = false;
+  if (state.inflight) state.inflight.ackedAt[node] = -1;
+  beginAdmission(state, node, now, chain, out);
+}
+
+export function onBegun(state: TenureState, node: NodeIndex, reply: NodeReply<{ head: number }>, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted' && track.admission) {
+    track.damage = null;
+    track.admission.head = reply.value.head;
     track.admission.begun = true;
     track.admission.provesFrom = state.nextId;
     track.retryAt = now;
@@ -82,7 +150,7 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
   });
 }
 
-export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
+export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, startedAt: number, out: Effect[]): void {
   const track = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
@@ -94,6 +162,15 @@ export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type:
     if (track.admission) track.admission.head = Math.max(track.admission.head, reply.value.head);
   }
   if (event.replies.length === 0) backOff(state, track, event.now);
+  else if (track.admission) pause(state, track.admission, track, startedAt, event.now);
+}
+
+/** Filling leaves most of the time to the blocks that are being committed, but never so much that the node falls further behind. */
+function pause(state: TenureState, admission: Admission, track: { retryAt: number }, startedAt: number, now: number): void {
+  const gap = state.committed.height - admission.head;
+  admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
+  admission.gap = gap;
+  if (gap > 1 && state.load > CALM) track.retryAt = now + (now - startedAt) * FULL_PAUSE * state.load * admission.pace;
 }
 
 export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
@@ -115,6 +192,7 @@ export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply
 export function proves(state: TenureState, node: NodeIndex, id: number): void {
   for (const track of state.nodes) {
     if (track.admission?.begun && id >= track.admission.provesFrom) track.admission.proof |= 1 << node;
+    if (track.damage && id >= track.damage.provesFrom) track.damage.proof |= 1 << node;
   }
 }
 
@@ -134,9 +212,7 @@ export function openGate(state: TenureState, out: Effect[]): void {
 }
 
 function proven(state: TenureState, admission: Admission): boolean {
-  let nodes = 0;
-  for (let mask = admission.proof; mask > 0; mask &= mask - 1) nodes++;
-  return nodes >= state.settings.quorum;
+  return bitsOf(admission.proof) >= state.settings.quorum;
 }
 
 function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {

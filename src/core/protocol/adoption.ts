@@ -1,12 +1,18 @@
 // What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block with the highest epoch at the
 // greatest claimed head is the only one that can have been committed there; everything below it is proven by it (I5).
+import { markDamaged } from './admission.js';
 import { backOff, end, oursCount, setStanding } from './ending.js';
 import type { Candidate, Effect, LocalChain, TenureEvent, TenureState } from './tenure-state.js';
 import type { Block, EntriesRead, NodeReply } from './words.js';
 
 /** Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every read and tick. */
 export function adoptAfterClaims(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
-  if (oursCount(state) < state.settings.quorum) return end(state, 'CLAIM_LOST', 'too few of the claimed nodes hold an undamaged head', out);
+  if (oursCount(state) < state.settings.quorum) {
+    const damaged = state.nodes.flatMap((track, node) => (track.standing === 'quarantined' && track.damage ? [`node ${node + 1}: ${track.damage.why}`] : []));
+    return damaged.length > 0
+      ? end(state, 'DAMAGED_HEADS', `too few of the claimed nodes hold an undamaged head (${damaged.join('; ')})`, out)
+      : end(state, 'CLAIM_LOST', 'too few of the claimed nodes still hold what they showed', out);
+  }
   if (state.nodes.some((track) => track.busy?.kind === 'read')) return;
   const local = chain.head();
   const { height, candidates } = (state.adopt ??= candidatesOf(state));
@@ -82,6 +88,7 @@ export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, 
   if (read.verdict === 'damaged') {
     out.push({ type: 'alarm', code: 'DAMAGED_ENTRY', node: event.node, height, reason: read.why });
     setStanding(track, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`, out);
+    markDamaged(state, event.node, track.incarnation, read.why);
     state.adopt = null;
     return;
   }
@@ -137,6 +144,9 @@ export function nextToSettle(state: TenureState, out: Effect[]): void {
     return;
   }
   state.phase = 'leading';
+  state.settings.damaged?.forEach((known, node) => {
+    if (known && known.incarnation === state.nodes[node]!.incarnation) markDamaged(state, node, known.incarnation, known.why);
+  });
   out.push({ type: 'leading', epoch: state.epoch });
   out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
 }

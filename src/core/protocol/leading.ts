@@ -1,7 +1,7 @@
 // Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
 // brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
 // Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
-import { beginAdmission, closeGate, continueAdmission, mayReadmit, proves } from './admission.js';
+import { beginAdmission, closeGate, continueAdmission, mayReadmit, proves, replaceable, setAside } from './admission.js';
 import { backOff, end, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { takeFacts } from './promotion.js';
@@ -25,8 +25,13 @@ export function propose(state: TenureState, block: Block, now: number, chain: Lo
 export function pump(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
   if (state.phase !== 'settling' && state.phase !== 'leading') return;
   const track = state.nodes[node]!;
-  if (track.busy || track.standing === 'quarantined') return;
+  if (track.busy || (track.standing === 'quarantined' && !track.damage)) return;
   if (now < track.retryAt) return;
+  if (track.damage && replaceable(state, node)) {
+    // Its lock must be ours when it is set aside; where it may have expired meanwhile it is taken first.
+    return track.standing === 'ours' ? setAside(state, node, now, chain, out) : lookAgain(state, node, now, out);
+  }
+  if (track.standing === 'quarantined') return;
   if (track.standing !== 'ours') return track.admission ? continueAdmission(state, node, now, out) : lookAgain(state, node, now, out);
 
   const { inflight, committed } = state;
@@ -115,12 +120,20 @@ export function onWritten(
   acks.sort((a, b) => b - a);
   state.leaseDeadline = acks[state.settings.quorum - 1]! + state.settings.usableLeaseMs;
   const { block } = inflight;
+  noteLoad(state, now - inflight.startedAt, now);
   state.inflight = null;
   state.committed = { height: block.height, hash: block.hash };
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
   if (state.stopping) return end(state, state.stopping.code, state.stopping.reason, out);
   if (state.phase === 'settling') nextToSettle(state, out);
   else if (!renewIfWanted(state, now, out) && !closeGate(state, now, block.data.byteLength)) out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
+}
+
+/** What the last blocks left of the time: the share that was spent with one in flight. */
+function noteLoad(state: TenureState, tookMs: number, now: number): void {
+  const cycle = now - state.committedAt;
+  if (state.committedAt > 0 && cycle > 0) state.load += 0.1 * (Math.min(1, tookMs / cycle) - state.load);
+  state.committedAt = now;
 }
 
 export function onBackfilled(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
@@ -251,9 +264,11 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
   const { owner, previousOwner, ttlMs } = state.settings;
   if (view.admission !== 'admitted') {
     setStanding(track, node, 'out', `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`, out);
-    if (mayReadmit(state, view.admission)) beginAdmission(state, node, now, chain, out);
+    track.damage = null; // whatever it was, the server itself sees now that its memory does not count
+    if (mayReadmit(state, view.admission)) beginAdmission(state, node, now, chain, out, view);
     return;
   }
+  if (track.damage && track.damage.incarnation !== view.incarnation) track.damage = null;
   const holder = view.lock?.owner;
   if (holder !== undefined && holder !== owner) {
     return setStanding(track, node, 'out', holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`, out);
@@ -269,14 +284,22 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
   if (!renewIfWanted(state, now, out)) endIfFenced(state, track.why, out);
 }
 
-export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
   if (reply.outcome === 'refused') return setStanding(track, node, 'out', refusalText(reply), out);
+  const { damage } = track;
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;
-  setStanding(track, node, 'ours', '', out);
+  if (damage?.incarnation !== reply.incarnation) track.damage = null;
+  if (!track.damage || track.damage.counts) return setStanding(track, node, 'ours', '', out);
+  // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must not count again.
+  track.retryAt = now + state.settings.regainMs;
+  if (replaceable(state, node)) return setAside(state, node, now, chain, out);
+  setStanding(track, node, 'quarantined', `damaged: ${track.damage.why}`, out);
+  track.fenced = true; // of no more use to this tenure than if it had refused: with too many of these the next tenure gets further
+  endIfFenced(state, track.why, out);
 }
 
 /** Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as previousOwner. */

@@ -54,6 +54,13 @@ export function mayBeCommitted(copies: number, unknown: number, n: number): bool
   return copies + unknown >= quorumOf(n);
 }
 
+/** Nodes in a set kept as bits. */
+export function bitsOf(set: number): number {
+  let nodes = 0;
+  for (let rest = set; rest > 0; rest &= rest - 1) nodes += 1;
+  return nodes;
+}
+
 /** How many more of the nodes that serve may be lost before there is no quorum; negative: so many are short. */
 export function margin(serving: number, n: number): number {
   return serving - quorumOf(n);

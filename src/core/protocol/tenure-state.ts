@@ -1,6 +1,6 @@
 // What one tenure knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
 // A tenure is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
-import type { Admission } from './admission.js';
+import type { Admission, Damage } from './admission.js';
 import type {
   Block, EntriesRead, Epoch, Hash, Header, Height, LeaderRequest, NodeCall, NodeReply, NodeView, Owner,
 } from './words.js';
@@ -28,6 +28,8 @@ export interface TenureSettings {
   renewNotBefore: number[];
   /** Whether this leader re-admits nodes that lost their memory. */
   readmit: boolean;
+  /** Per node, what an earlier tenure or somebody else found damaged there, under which incarnation. */
+  damaged?: ({ incarnation: string; why: string } | null)[];
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
 }
@@ -82,6 +84,8 @@ export interface NodeTrack {
   wantsRenewal: boolean;
   /** Its re-admission, while one is under way. */
   admission: Admission | null;
+  /** Known damage that the node itself cannot see. */
+  damage: Damage | null;
   failures: number;
   retryAt: number;
   /** Why it is not ours, for people. */
@@ -120,6 +124,9 @@ export interface TenureState {
   adopt: { height: Height; candidates: Candidate[] } | null;
   /** Blocks still to be re-proposed before leading: from the adopted head, or from the store (loaded one by one). */
   settleTo: Height;
+  /** The share of time with a block in flight, smoothed over the last blocks; 0 … 1. Only paces the filling of nodes. */
+  load: number;
+  committedAt: number;
   /** The next block waits for an admission until then; null = nothing waits. */
   gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
@@ -141,6 +148,8 @@ export type TenureEvent =
   | { type: 'read'; now: number; node: NodeIndex; id: number; reply: NodeReply<EntriesRead> }
   /** The producer's block for committed+1, or a committed block of the store asked for with `load`. */
   | { type: 'proposal'; now: number; block: Block }
+  /** Entries on a node, of this incarnation, are not what their hashes say. */
+  | { type: 'damaged'; now: number; node: NodeIndex; incarnation: string; why: string }
   | { type: 'stepdown'; now: number; code: string; reason: string }
   | { type: 'tick'; now: number };
 
@@ -170,8 +179,8 @@ export function newTenure(settings: TenureSettings, chain: LocalChain): TenureSt
     settings, phase: 'promoting', epoch: 0, startedAt: 0, leaseDeadline: Infinity, graceUntil: Infinity,
     nodes: Array.from({ length: settings.nodes }, () => ({
       standing: 'out', busy: null, promotedEpoch: 0, incarnation: '', head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '',
-      fenced: false, stampOwnEpoch: false, wantsRenewal: false, admission: null, failures: 0, retryAt: 0, why: 'not asked yet',
+      fenced: false, stampOwnEpoch: false, wantsRenewal: false, admission: null, damage: null, failures: 0, retryAt: 0, why: 'not asked yet',
     })),
-    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, gateUntil: null, stopping: null, nextId: 1, ended: null,
+    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, load: 0, committedAt: 0, gateUntil: null, stopping: null, nextId: 1, ended: null,
   };
 }

@@ -1,7 +1,7 @@
 // One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading, ending
 // (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits, reads a clock or draws a number.
 // `step` changes the state it is given (the model copies before it steps).
-import { onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
+import { markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import { onBackfilled, onInspected, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
@@ -34,6 +34,9 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
     case 'proposal':
       propose(state, event.block, event.now, chain, out);
       break;
+    case 'damaged':
+      if (state.nodes[event.node]!.incarnation === event.incarnation) markDamaged(state, event.node, event.incarnation, event.why);
+      break;
     case 'stepdown':
       stepdown(state, event.code, event.reason, event.now, out);
       break;
@@ -53,7 +56,7 @@ export function nextWake(state: TenureState, now: number): number {
   if (state.phase === 'promoting' || state.phase === 'claiming') return at;
   for (const track of state.nodes) {
     // What was due by now has been done by the tick that just ran.
-    if (!track.busy && track.standing !== 'quarantined' && track.retryAt > now) at = Math.min(at, track.retryAt);
+    if (!track.busy && (track.standing !== 'quarantined' || track.damage) && track.retryAt > now) at = Math.min(at, track.retryAt);
   }
   return at;
 }
@@ -69,7 +72,7 @@ export function cloneTenure(s: TenureState): TenureState {
       block: inflight.block, trim: inflight.trim, repair: inflight.repair, startedAt: inflight.startedAt, ackedAt: inflight.ackedAt.slice(),
     },
     adopt: adopt && { height: adopt.height, candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })) },
-    settleTo: s.settleTo, gateUntil: s.gateUntil,
+    settleTo: s.settleTo, load: s.load, committedAt: s.committedAt, gateUntil: s.gateUntil,
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
     nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
@@ -81,7 +84,8 @@ function cloneTrack(t: NodeTrack): NodeTrack {
     standing: t.standing, busy: t.busy, // never changed in place, only replaced
     promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
     floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal,
-    admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head },
+    admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head, pace: t.admission.pace, gap: t.admission.gap },
+    damage: t.damage && { incarnation: t.damage.incarnation, why: t.damage.why, provesFrom: t.damage.provesFrom, proof: t.damage.proof, counts: t.damage.counts },
     failures: t.failures, retryAt: t.retryAt, why: t.why,
   };
 }
@@ -97,11 +101,11 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
     case 'claim':
       return onClaimed(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'regain':
-      return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+      return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, chain, out);
     case 'inspect':
       return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, chain, out);
     case 'begin':
-      return onBegun(state, event.node, event.reply, event.now, out);
+      return onBegun(state, event.node, event.reply as NodeReply<{ head: number }>, event.now, out);
     case 'admit':
       return onAdmitted(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'rebase':
@@ -118,8 +122,9 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
 function onLearntReply(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
   const track = state.nodes[event.node]!;
   if (track.busy?.id !== event.id) return;
+  const { startedAt } = track.busy;
   track.busy = null;
-  onLearnt(state, event, out);
+  onLearnt(state, event, startedAt, out);
 }
 
 function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {

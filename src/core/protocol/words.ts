@@ -105,6 +105,8 @@ export type NodeCall =
       script: 'begin_admission'; owner: Owner; epoch: Epoch; nonce: string; floor: Height; floorHash: Hash; keepMs: number;
       /** The incarnation to set aside, when the node thinks itself intact; without it an intact node refuses (STALE_NONCE). */
       replaces?: string;
+      /** What an unfinished admission filled in, if it ends with this (committed) block: it is kept, and filling goes on from there. */
+      resume?: { head: Height; hash: Hash };
     }
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
@@ -140,7 +142,8 @@ export interface CallResult {
   raise_epoch: { epoch: Epoch };
   bootstrap_prepare: Record<string, never>;
   bootstrap_commit: Record<string, never>;
-  begin_admission: Record<string, never>;
+  /** Where filling begins. */
+  begin_admission: { head: Height };
   backfill: { head: Height };
   admit: HeadFacts;
   recover_node: Record<string, never>;

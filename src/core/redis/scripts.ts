@@ -217,9 +217,12 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   begin_admission: {
     keys: [...BASE, 'orphans'],
-    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms', 'replaces'],
-    build: (call) => [call.owner, String(call.epoch), call.nonce, String(call.floor), call.floorHash, String(call.keepMs), call.replaces ?? ''],
-    parse: nothing,
+    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms', 'replaces', 'resume_head_text', 'resume_hash'],
+    build: (call) => [
+      call.owner, String(call.epoch), call.nonce, String(call.floor), call.floorHash, String(call.keepMs), call.replaces ?? '',
+      optional(call.resume?.head), call.resume?.hash ?? '',
+    ],
+    parse: ([head]) => ({ head: whole(head) }),
   },
   backfill: {
     keys: ['admission', 'stream'],
