@@ -353,9 +353,6 @@ export class Next {
       if (this.cfg.twist === 'unconfirmed-admission') {
         for (const track of m.t.nodes) if (track.admission?.begun) track.admission.proof = 2 ** this.cfg.nodes - 1;
       }
-      if (this.cfg.twist === 'unproven-replacement') {
-        for (const track of m.t.nodes) if (track.damage) track.damage.proof = 2 ** this.cfg.nodes - 1;
-      }
       for (const effect of effects) this.perform(p, m, effect, events);
     }
     const { phase, epoch } = m.t;

@@ -38,9 +38,7 @@ export type Twist =
   /** A reader adds up copies of a head whatever epochs they bear. */
   | 'mixed-epochs'
   /** A node is re-admitted without asking q others whether this tenure still leads. */
-  | 'unconfirmed-admission'
-  /** A damaged node is set aside without asking whether q others hold what is committed and still follow this tenure. */
-  | 'unproven-replacement';
+  | 'unconfirmed-admission';
 
 export interface ModelConfig {
   name: string;

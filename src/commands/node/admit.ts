@@ -1,24 +1,49 @@
+import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
+import { commandLine, confirmChange } from '../../cli/confirm.js';
+import { ACT_FLAGS } from '../../cli/flags.js';
+import { usageError } from '../../cli/failure.js';
+import { operatorOf } from '../../cli/operator.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/settings.js';
 import { targetFlags } from '../../cli/target.js';
+import { askReplacement } from '../../core/engine/ask-replacement.js';
 import { awaitAdmission } from '../../core/engine/await-admission.js';
-import { systemClock } from '../../core/engine/system.js';
+import { systemClock, systemRandom } from '../../core/engine/system.js';
 
 export default class NodeAdmit extends SeqCommand {
   static override summary = 'Wait until nodes that lost their memory are admitted again, or say what stands in the way';
   static override description = [
     'The leader admits such a node by itself: it sets the old stream aside, fills it again, proves on a quorum of the others that it still leads, and lets it count from then on. Nothing has to be asked of it.',
     'This command follows it to its end (--timeout, 10s) and succeeds when every node named by --on counts again. It changes nothing, so it asks nothing.',
+    'A node that `stream verify` finds damaged counts itself intact. --damaged asks the leader to set its memory aside and to admit it anew, which it does while a quorum of others can do without it.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> node admit --on r2', '<%= config.bin %> node admit -c prod --timeout 2m'];
+  static override examples = ['<%= config.bin %> node admit --on r2', '<%= config.bin %> node admit -c prod --timeout 2m', '<%= config.bin %> node admit --on r2 --damaged --yes --reason "stream verify"'];
   static override deadline = false;
+  static override flags = {
+    ...ACT_FLAGS,
+    damaged: Flags.boolean({ description: 'first have the leader set aside what the nodes of --on hold, although they count' }),
+  };
   protected readonly kind = 'node.admit';
 
   protected async perform(): Promise<Result> {
-    await this.parse(NodeAdmit);
+    const { flags } = await this.parse(NodeAdmit);
     const limitMs = (await this.setting('timeout', asDuration, 10_000)).value;
     const cluster = await this.cluster();
+    if (flags.damaged) {
+      if (flags.on === undefined) throw usageError('--damaged needs --on: what is set aside is named, node by node', ['seq stream verify', 'seq node admit --damaged --on ID']);
+      const command = commandLine(this.id ?? '', this.argv);
+      const plan = await askReplacement({
+        nodes: cluster.nodes, wanted: cluster.asked.map((node) => node.id), why: flags.reason ?? 'said to be damaged', by: operatorOf(this.id ?? '', this.argv).by, limitMs: cluster.nodeTimeoutMs,
+        timeoutMs: limitMs, clock: systemClock, random: systemRandom, signal: this.signal, expectedCluster: cluster.identity.cluster, target: targetFlags(cluster.settings, cluster.nodes),
+        dryRun: Boolean(flags['dry-run']), changing: () => this.changing(), step: (doing) => this.step(doing),
+        confirm: ({ nodes, margin }) => confirmChange({
+          level: 'disruptive', what: `set aside what ${nodes.map((node) => node.id).join(', ')} holds`,
+          effect: [`  margin ${margin} → ${margin - 1} until it is admitted anew`, '  its stream is kept for a day under seq:block:orphans:<nonce>'],
+        }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
+      });
+      if (flags['dry-run']) return { data: { nodes: [], leader: plan.leader, margin: plan.margin }, facts: [['would set aside', plan.nodes.map((node) => `${node.id} (memory ${node.incarnation})`).join(', ')], ['leader', plan.leader], ['margin', `${plan.margin}, ${plan.margin - 1} meanwhile`]], next: [`${command} --yes`] };
+    }
     const { nodes, leader, margin } = await awaitAdmission({
       nodes: cluster.nodes, wanted: cluster.asked.map((node) => node.id), callMs: cluster.nodeTimeoutMs, limitMs, clock: systemClock, signal: this.signal,
       expectedCluster: cluster.identity.cluster, target: targetFlags(cluster.settings, cluster.nodes), step: (doing) => this.step(doing),

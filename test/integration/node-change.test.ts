@@ -1,0 +1,71 @@
+// Nodes changed on purpose, on real servers and processes: one whose entries are damaged is set aside and admitted anew
+// (docs/PROTOCOL.md section 8), found by a follower or asked for with `seq node admit --damaged`.
+import { describe, expect, it } from 'vitest';
+import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { QUICK, withLab, type Lab } from '../support/lab.js';
+import { schemaProblems } from '../support/schemas.js';
+import { newHome, runSeq } from '../support/spawn-seq.js';
+
+interface Document<T> { data: T; error: { code: string; exit: number } | null; verdict?: string }
+
+async function ask<T>(lab: Lab, args: string[]): Promise<{ code: number; document: Document<T> }> {
+  const ran = await runSeq(newHome(), [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--json']);
+  const document = JSON.parse(ran.stdout) as Document<T>;
+  expect(schemaProblems(document), ran.stdout).toEqual([]);
+  return { code: ran.code, document };
+}
+
+/** The same stream, with other bytes in one entry: nothing that the server or its record could notice. */
+const SPOIL = `
+  local entries = redis.call('XRANGE', KEYS[1], '-', '+')
+  redis.call('DEL', KEYS[1])
+  for i, entry in ipairs(entries) do
+    local fields = entry[2]
+    if i == #entries - tonumber(ARGV[1]) then
+      for f = 1, #fields, 2 do if fields[f] == 'timestamp' then fields[f + 1] = string.format('%d', tonumber(fields[f + 1]) + 1) end end
+    end
+    redis.call('XADD', KEYS[1], entry[1], unpack(fields))
+  end
+  return #entries`;
+
+const spoil = (lab: Lab, name: string, below: number): Promise<unknown> => meddle(lab, name, (redis) => redis.eval(SPOIL, 1, 'seq:block:stream', below));
+
+describe('damaged entries on a real server', () => {
+  it('damage: deep in the window → verify names it, node admit --damaged has it set aside, identical afterwards, no block missed', async () => {
+    await withLab({ ...QUICK, sequencers: 2 }, async (lab) => {
+      const cluster = await clusterOf(lab);
+      const leader = await lab.waitForLeader();
+      await lab.waitForHeight(leader, 12);
+      const { incarnation } = await look(lab, 'r2', cluster);
+      await spoil(lab, 'r2', 5);
+      expect((await look(lab, 'r2', cluster)).admission, 'the server cannot see it').toBe('admitted');
+      const verify = await ask<{ verdict: string }>(lab, ['stream', 'verify', '--exit-code']);
+      expect(verify.code).toBe(1);
+      const refused = await ask(lab, ['node', 'admit', '--on', 'r2', '--damaged']);
+      expect([refused.code, refused.document.error?.code]).toEqual([81, 'CONFIRMATION_NEEDED']);
+      const done = await ask<{ nodes: { id: string }[] }>(lab, ['node', 'admit', '--on', 'r2', '--damaged', '--yes', '--timeout', '20s']);
+      expect([done.code, done.document.data?.nodes.map((node) => node.id)]).toEqual([0, ['r2']]);
+      expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(incarnation);
+      expect(await lab.waitForLeader()).toBe(leader);
+      await untilIdentical(lab);
+      expect((await ask(lab, ['stream', 'verify', '--exit-code'])).code).toBe(0);
+    });
+  }, 60_000);
+
+  it('damage: read by a follower → the leader replaces that memory by itself', async () => {
+    await withLab({ ...QUICK, sequencers: 2 }, async (lab) => {
+      const cluster = await clusterOf(lab);
+      const leader = await lab.waitForLeader();
+      await lab.waitForHeight(leader, 6);
+      const { incarnation } = await look(lab, 'r3', cluster);
+      const follower = lab.sequencers.map((one) => one.name).find((name) => name !== leader)!;
+      await lab.pause(follower);
+      const { height } = await lab.status(leader) as { height: string };
+      await lab.waitForHeight(leader, Number(height) + 3);
+      await spoil(lab, 'r3', 1);
+      lab.unpause(follower);
+      await untilAdmitted(lab, 'r3', cluster, incarnation, 20_000);
+      await untilIdentical(lab);
+    });
+  }, 60_000);
+});
