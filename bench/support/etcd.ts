@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { freePorts } from '../../src/lab/free-port.js';
+import type { Client } from './load.js';
 
 const CACHE = resolve('node_modules/.cache/seq-bench/etcd');
 const FETCH_LIMIT_MS = 90_000;
@@ -69,4 +70,29 @@ export async function startEtcd(program: string): Promise<EtcdCluster> {
     await new Promise((done) => setTimeout(done, 100));
   }
   return { hosts: members.map(({ client }) => client), stop };
+}
+
+/** A gRPC channel carries several clients at once. */
+const CHANNELS = 8;
+
+/** Clients that put `bytes` under keys of their own. `guarded`: only if the key is not there yet (compare and put in one transaction). */
+export async function etcdClients(cluster: EtcdCluster, count: number, bytes: number, guarded: boolean): Promise<Client[]> {
+  const { Etcd3 } = await import('etcd3');
+  const channels = Array.from({ length: Math.min(count, CHANNELS) }, () => new Etcd3({ hosts: cluster.hosts }));
+  const value = Buffer.alloc(bytes, 7);
+  let next = 0;
+  const run = `${process.pid}.${Date.now()}`;
+  return Array.from({ length: count }, (_, at) => {
+    const client = channels[at % channels.length]!;
+    return {
+      send: async () => {
+        next += 1;
+        const key = `bench/${run}/${next}`;
+        if (!guarded) await client.put(key).value(value);
+        else if (!(await client.if(key, 'Create', '==', 0).then(client.put(key).value(value)).commit()).succeeded) throw new Error(`etcd: ${key} is there already`);
+        return 1;
+      },
+      close: () => { if (at < channels.length) client.close(); },
+    };
+  });
 }

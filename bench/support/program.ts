@@ -1,0 +1,47 @@
+// The built program as a person starts it: how long it takes, how much memory it needs at most, whether it said what it should.
+import { spawn } from 'node:child_process';
+import { resolve } from 'node:path';
+import { peakMb } from './process.js';
+
+export interface Run {
+  ms: number;
+  peakMb: number;
+  code: number | null;
+  output: string;
+}
+
+const NO_HOME = { XDG_CONFIG_HOME: '/nonexistent', XDG_STATE_HOME: '/nonexistent' };
+export const SEQ = resolve('bin/run.js');
+
+/** `node ARGS…`. Memory is looked at every 20 ms while it runs. `keep`: bytes of output to keep. */
+export function runNode(args: readonly string[], options: { limitMs?: number; keep?: number; watchMemory?: boolean } = {}): Promise<Run> {
+  const { limitMs = 60_000, keep = 4096, watchMemory = false } = options;
+  return new Promise((done, fail) => {
+    const startedAt = performance.now();
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...plain(), ...NO_HOME } });
+    let output = '';
+    let most = 0;
+    const take = (chunk: Buffer): void => { if (output.length < keep) output += chunk.toString('utf8').slice(0, keep - output.length); };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
+    const look = watchMemory ? setInterval(() => { most = Math.max(most, peakMb(child.pid!)); }, 20) : undefined;
+    const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
+    child.once('error', fail);
+    child.once('close', (code) => {
+      clearInterval(look);
+      clearTimeout(timer);
+      done({ ms: performance.now() - startedAt, peakMb: most, code, output });
+    });
+  });
+}
+
+/** As runNode, and it must end well. */
+export async function runSeq(args: readonly string[], options: Parameters<typeof runNode>[1] = {}): Promise<Run> {
+  const run = await runNode([SEQ, ...args], options);
+  if (run.code !== 0) throw new Error(`seq ${args.join(' ')}: exit ${run.code}: ${run.output.trim().slice(-300)}`);
+  return run;
+}
+
+function plain(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SEQ_|NODE_OPTIONS$|NODE_ENV$)/.test(name)));
+}
