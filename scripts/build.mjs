@@ -1,8 +1,10 @@
 // Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds), oclif.manifest.json and docs/COMMANDS.md.
 // `--check`: builds nothing, fails when the committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is there alone,
 // so that setting up a clone cannot hide that the committed one is stale.
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { commandReference } from './command-reference.mjs';
 import { root } from './paths.mjs';
@@ -44,13 +46,37 @@ const keepPlaces = {
   },
 };
 
+// What every start would load and no command needs: the framework is taken in parts, without what finds commands by globbing (the manifest says
+// what there is), user plugins and its own spinner. A part that is used after all fails loudly in the first test that starts the program.
+const PARTS = [
+  "export { Command } from '@oclif/core/command';", "export { Config } from '@oclif/core/config';", "export { Help } from '@oclif/core/help';",
+  "export * as Args from '@oclif/core/args';", "export * as Flags from '@oclif/core/flags';",
+].join('\n');
+const refusal = (name) => `() => { throw new Error(${JSON.stringify(`${name} is not part of this program`)}); }`;
+const LEFT_OUT = {
+  tinyglobby: `module.exports = { glob: ${refusal('tinyglobby')}, globSync: ${refusal('tinyglobby')} };`,
+  minimatch: `module.exports = { minimatch: ${refusal('minimatch')} };`,
+  'cli-spinners': "const none = { interval: 1000, frames: ['.'] }; module.exports = { dots: none, dots2: none, line: none };",
+};
+const fewerParts = {
+  name: 'fewer-parts',
+  setup(esbuild) {
+    esbuild.onResolve({ filter: /^@oclif\/core$/ }, () => ({ path: 'oclif-parts', namespace: 'parts' }));
+    esbuild.onLoad({ filter: /.*/, namespace: 'parts' }, () => ({ contents: PARTS, resolveDir: root, loader: 'js' }));
+    esbuild.onResolve({ filter: /^(tinyglobby|minimatch|cli-spinners)$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
+    esbuild.onLoad({ filter: /.*/, namespace: 'left-out' }, ({ path }) => ({ contents: LEFT_OUT[path], loader: 'js' }));
+  },
+};
+
 async function bundle(outdir) {
   await build({
     absWorkingDir: root,
     entryPoints: [join(root, 'src/index.ts'), join(root, 'src/cli/main.ts'), ...sources(join(root, 'src/commands'))],
     outdir, outbase: join(root, 'src'),
     chunkNames: 'chunks/[name]-[hash]',
-    plugins: [keepPlaces],
+    plugins: [keepPlaces, fewerParts],
+    // Names stay, so that a stack trace can be read; what is not there need not be parsed.
+    minifySyntax: true, minifyWhitespace: true, legalComments: 'none',
     bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20', jsx: 'automatic', sourcemap: 'linked', sourcesContent: false,
     external: [...external, 'react-devtools-core', 'typescript', 'ts-node', 'tsx'],
     banner: { js: BANNER },
@@ -66,6 +92,23 @@ async function manifest() {
   await plugin.load();
   const { version, commands } = plugin.manifest;
   return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
+}
+
+/** `seq --help` as the framework draws it for a pipe (80 columns) and for a terminal of 100 or more: bin/run.js shows it before anything is loaded. */
+function helpPages() {
+  const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const own = `${name}/${version} ${process.platform}-${process.arch} node-${process.version}`;
+  const kept = Object.fromEntries(Object.entries(process.env).filter(([each]) => !/^(NO_COLOR|FORCE_COLOR|TERM|DEBUG|SEQ_.*|OCLIF_.*)$/.test(each)));
+  const pages = join(dist, 'help');
+  const fresh = mkdtempSync(join(root, '.dist-'));
+  for (const columns of [80, 100]) {
+    const script = `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'main.js')).href)}).then(({ main }) => main({ argv: ['--help'], root: ${JSON.stringify(`${root}/`)}, end() {} }))`;
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', env: { ...kept, NODE_ENV: 'production', FORCE_COLOR: '1', OCLIF_COLUMNS: String(columns) } });
+    if (status !== 0 || !stdout.includes(own)) throw new Error(`the help page could not be made: ${stderr}${stdout.slice(0, 200)}`);
+    writeFileSync(join(fresh, `${columns}.txt`), stdout.replace(own, 'VERSION-OF-THIS'));
+  }
+  rmSync(pages, { recursive: true, force: true });
+  try { renameSync(fresh, pages); } catch { rmSync(fresh, { recursive: true, force: true }); } // another build was faster
 }
 
 /** Two builds at once must not fail each other: the later one wins. */
@@ -111,3 +154,4 @@ if (text !== '') {
     process.exitCode = 1;
   }
 }
+if (!check) helpPages();

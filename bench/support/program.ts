@@ -7,7 +7,9 @@ export interface Run {
   ms: number;
   peakMb: number;
   code: number | null;
+  /** The beginning of what it wrote to stdout, the end of what it wrote to stderr. */
   output: string;
+  errors: string;
 }
 
 const NO_HOME = { XDG_CONFIG_HOME: '/nonexistent', XDG_STATE_HOME: '/nonexistent' };
@@ -20,17 +22,18 @@ export function runNode(args: readonly string[], options: { limitMs?: number; ke
     const startedAt = performance.now();
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...plain(), ...NO_HOME } });
     let output = '';
+    let errors = '';
     let most = 0;
     const take = (chunk: Buffer): void => { if (output.length < keep) output += chunk.toString('utf8').slice(0, keep - output.length); };
     child.stdout.on('data', take);
-    child.stderr.on('data', take);
+    child.stderr.on('data', (chunk: Buffer) => { errors = (errors + chunk.toString('utf8')).slice(-keep); });
     const look = watchMemory ? setInterval(() => { most = Math.max(most, peakMb(child.pid!)); }, 20) : undefined;
     const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
     child.once('error', fail);
     child.once('close', (code) => {
       clearInterval(look);
       clearTimeout(timer);
-      done({ ms: performance.now() - startedAt, peakMb: most, code, output });
+      done({ ms: performance.now() - startedAt, peakMb: most, code, output, errors });
     });
   });
 }
@@ -38,7 +41,7 @@ export function runNode(args: readonly string[], options: { limitMs?: number; ke
 /** As runNode, and it must end well. */
 export async function runSeq(args: readonly string[], options: Parameters<typeof runNode>[1] = {}): Promise<Run> {
   const run = await runNode([SEQ, ...args], options);
-  if (run.code !== 0) throw new Error(`seq ${args.join(' ')}: exit ${run.code}: ${run.output.trim().slice(-300)}`);
+  if (run.code !== 0) throw new Error(`seq ${args.join(' ')}: exit ${run.code}: ${run.errors.trim().slice(-300)}`);
   return run;
 }
 

@@ -70,6 +70,12 @@ describe('launcher', () => {
     expect(stdout).toMatch(/USAGE[\s\S]*TOPICS[\s\S]*context[\s\S]*COMMANDS[\s\S]*explain/);
   });
 
+  test('help: the page that the build made → what the framework draws for a pipe', async () => {
+    const [made, drawn] = await Promise.all([runSeq(home, ['--help']), runSeq(home, ['--help'], { env: { OCLIF_COLUMNS: '80' } })]);
+    expect(made.stdout).toBe(drawn.stdout);
+    expect(made.stdout).toContain(`seqctl/${version}`);
+  });
+
   test.each([[['context', 'ls', '--help']], [['help', 'context', 'ls']]])('help: seq %j → that command', async (args) => {
     const { code, stdout } = await runSeq(home, args);
     expect(code).toBe(0);

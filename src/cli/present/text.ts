@@ -1,6 +1,6 @@
 // Result → text for people (table, wide) and for pipes (plain, csv). Order: verdict, facts, rows, text, next. Pure.
 // A table fits the terminal; plain is tab-separated, untruncated and has no colour.
-import { table as drawTable } from 'table';
+import type { table as DrawTable } from 'table';
 import type { Cell, Column, Result, Table } from './result.js';
 
 export interface TextStyle {
@@ -11,6 +11,8 @@ export interface TextStyle {
   /** Only the answer: rows, or facts where there are none. */
   quiet: boolean;
   fields: string[];
+  /** What draws tables; loading it costs a pipe more than all the rest, so it is only brought for table and wide. */
+  drawTable?: typeof DrawTable;
 }
 
 /** A table of more rows than this is cut in `table` and `wide` (plain and json have all of them). */
@@ -59,7 +61,7 @@ function drawn(table: Table, style: TextStyle): string[] {
     }
     if (lines.at(-1) === '') lines.pop();
   } else {
-    const text = drawTable(cells, {
+    const text = style.drawTable!(cells, {
       border: Object.fromEntries(['topBody', 'topJoin', 'topLeft', 'topRight', 'bottomBody', 'bottomJoin', 'bottomLeft', 'bottomRight', 'bodyLeft', 'bodyRight', 'bodyJoin', 'joinBody', 'joinLeft', 'joinRight', 'joinJoin'].map((name) => [name, ''])),
       columnDefault: { paddingLeft: 0, paddingRight: 2, wrapWord: false },
       columns: columns.map((column) => ({ alignment: column.align ?? 'left' })),
