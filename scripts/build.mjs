@@ -1,4 +1,4 @@
-// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds), oclif.manifest.json and docs/COMMANDS.md.
+// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds), oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt.
 // `--check`: builds nothing, fails when the committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is there alone,
 // so that setting up a clone cannot hide that the committed one is stale.
 import { spawnSync } from 'node:child_process';
@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync,
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
-import { commandReference } from './command-reference.mjs';
+import { commandReference, interfaceList } from './command-reference.mjs';
 import { root } from './paths.mjs';
 
 const check = process.argv.includes('--check');
@@ -141,7 +141,10 @@ try {
 
 const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
 if (text !== '') {
-  const made = [[manifestPath, text], [join(root, 'docs', 'COMMANDS.md'), commandReference(JSON.parse(text), oclif.topics)]];
+  const [reference, list] = [join(root, 'docs', 'COMMANDS.md'), join(root, 'test', 'cli', 'interface.txt')];
+  const made = [[manifestPath, text], [reference, commandReference(JSON.parse(text), oclif.topics)]];
+  // The package has no tests.
+  if (existsSync(join(root, 'test'))) made.push([list, interfaceList(JSON.parse(text), existsSync(list) ? readFileSync(list, 'utf8') : '')]);
   for (const [path, content] of made) {
     if (!check) {
       writeFileSync(path, content);

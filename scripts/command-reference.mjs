@@ -1,5 +1,5 @@
-// docs/COMMANDS.md from the manifest: every command with its arguments, flags and examples. The build writes it and `--check` compares it, so that
-// what is documented is what the program takes. Pure: manifest and topics in, Markdown out.
+// From the manifest: docs/COMMANDS.md (every command with its arguments, flags and examples) and test/cli/interface.txt (the same as one line each).
+// The build writes them and `--check` compares them, so that what is documented is what the program takes. Pure.
 const GROUPS = ['CLUSTER', 'OUTPUT', 'WATCH', 'CHANGE', ''];
 
 /** In a table cell `|` ends the cell and `<…>` is taken for HTML. */
@@ -73,4 +73,18 @@ export function commandReference({ commands: byId }, topics) {
     'Topics: ', '', ...Object.entries(topics).map(([name, { description }]) => `- \`seq ${name} …\`: ${description}`), '',
     ...commands.flatMap((command) => section(command, shared)),
   ].map((line) => line.trimEnd()).join('\n').replace(/\n{3,}/g, '\n\n').trimEnd().concat('\n');
+}
+
+/** What scripts rely on, a line each: every command, argument and flag, with its letter and its values. */
+export function interfaceLines({ commands }) {
+  return Object.values(commands).flatMap((command) => [
+    words(command.id),
+    ...Object.values(command.args).map((arg) => `${words(command.id)} ${arg.required ? arg.name : `[${arg.name}]`}${arg.options ? ` ${arg.options.join('|')}` : ''}`),
+    ...Object.values(command.flags).map((flag) => `${words(command.id)} --${flag.name}${flag.allowNo ? ` --no-${flag.name}` : ''}${flag.char ? ` -${flag.char}` : ''}${flag.type === 'boolean' ? '' : ` =${flag.options ? flag.options.join('|') : ''}`}${flag.multiple ? ' …' : ''}${flag.required ? ' required' : ''}`),
+  ]).sort();
+}
+
+/** The list with what is new. What is gone stays in it, and a test says so: to take something away, its line is removed by hand. */
+export function interfaceList(manifest, before) {
+  return `${[...new Set([...before.split('\n').filter(Boolean), ...interfaceLines(manifest)])].sort().join('\n')}\n`;
 }

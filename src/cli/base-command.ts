@@ -61,7 +61,7 @@ export abstract class SeqCommand extends Command {
   private readonly warnings: string[] = [];
   private given: AnyFlags = {};
   private opened: Promise<Surroundings> | undefined;
-  private asked: Partial<Pick<Meta, 'nodesAsked' | 'nodesAnswered' | 'quorum'>> = {};
+  private asked: () => Partial<Pick<Meta, 'nodesAsked' | 'nodesAnswered' | 'quorum'>> = () => ({});
   private contextName: string | null = null;
 
   /** Aborted by Ctrl-C, SIGTERM, --timeout, or a reader that went away. Pass it on. */
@@ -110,7 +110,7 @@ export abstract class SeqCommand extends Command {
     const bundle = this.given['from-bundle'] as string | undefined;
     const cluster = bundle === undefined ? await this.liveCluster(options) : await this.bundledCluster(bundle);
     this.onClose(() => cluster.close());
-    this.asked = { nodesAsked: cluster.asked.length, quorum: cluster.quorum };
+    this.asked = () => ({ nodesAsked: cluster.asked.length, nodesAnswered: cluster.answers(), quorum: cluster.quorum });
     return cluster;
   }
 
@@ -259,7 +259,7 @@ export abstract class SeqCommand extends Command {
   private meta(): Meta {
     return {
       context: this.contextName, at: new Date().toISOString(), durationMs: Math.round(performance.now() - this.startedAt),
-      nodesAsked: 0, nodesAnswered: 0, quorum: 0, ...this.asked,
+      nodesAsked: 0, nodesAnswered: 0, quorum: 0, ...this.asked(),
     };
   }
 

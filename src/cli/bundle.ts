@@ -3,7 +3,7 @@ import { quorumOf } from '../core/config.js';
 import { BundleFile } from '../core/bundle/file.js';
 import { BundleNode } from '../core/bundle/node.js';
 import type { Clock } from '../core/ports.js';
-import { chosen, type Cluster } from './context.js';
+import { chosen, noteAnswers, type Cluster } from './context.js';
 import { asLane } from './settings.js';
 
 /** Reading a file is bounded by its size, not by what a node may take: a busy machine must not turn what is known into unknown. */
@@ -15,7 +15,9 @@ export async function openBundle(path: string, options: { on: string[] | null; s
   const file = await BundleFile.open(path, options.signal);
   try {
     const { head, facts } = file;
-    const nodes = head.nodes.map((_, at) => new BundleNode(file, at));
+    const answered = new Set<number>();
+    const nodes = head.nodes.map((_, at) => noteAnswers(new BundleNode(file, at), () => answered.add(at)));
+    const asked = chosen(nodes, options.on);
     const settings = {
       context: head.context, nodes: head.nodes.map(({ id, url }) => ({ id, url })), nodesFrom: head.nodesFrom, on: options.on, lane: asLane(head.lane, path),
       cluster: head.expectedCluster, nodeTimeoutMs: head.nodeTimeoutMs, sequencers: [],
@@ -24,8 +26,8 @@ export async function openBundle(path: string, options: { on: string[] | null; s
     const holds = facts.ranges.map(({ from, to }) => (to === Number.MAX_SAFE_INTEGER ? `${from} and above` : `${from} to ${to}`)).join(', ');
     return {
       cluster: {
-        settings, identity: { cluster: head.cluster, lane: head.lane }, nodes, asked: chosen(nodes, options.on), quorum: quorumOf(nodes.length), nodeTimeoutMs: READ_LIMIT_MS,
-        views: new Map(), addresses: [], clock: clockAt(head.madeAtMs), close: () => file.close(),
+        settings, identity: { cluster: head.cluster, lane: head.lane }, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: READ_LIMIT_MS,
+        views: new Map(), addresses: [], answers: () => nodes.filter((node, at) => answered.has(at) && asked.includes(node)).length, reopen: async () => nodes, clock: clockAt(head.madeAtMs), close: () => file.close(),
       },
       context: head.context,
       note: `this is how it was at ${new Date(head.madeAtMs).toISOString()} (${path})${whole ? '' : `; of the streams it holds heights ${holds}`}${head.payloads ? '' : '; it holds no payloads'}`,

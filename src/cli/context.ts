@@ -60,6 +60,8 @@ export interface Cluster {
   nodes: NodePort[];
   /** Those of --on, else all. */
   asked: NodePort[];
+  /** How many of those have given any answer so far. */
+  answers(): number;
   quorum: number;
   nodeTimeoutMs: number;
   /** What discovery saw, by node id; empty when nothing had to be discovered. */
@@ -68,6 +70,8 @@ export interface Cluster {
   addresses: NodeAddress[];
   /** The time that answers are given for: now, or when a bundle was made. */
   clock: Clock;
+  /** Opens every node once more, as one of that cluster (`<id>.<generation>`). The caller closes them. */
+  reopen(cluster: string): Promise<NodePort[]>;
   close(): Promise<void>;
 }
 
@@ -288,7 +292,9 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
   const addresses = await Promise.all(settings.nodes.map((node, at) => addressOf(node, node.id ?? `n${at + 1}`, env)));
   const complete = settings.cluster !== '' && settings.nodes.every((node) => node.id !== null);
   let identity: ClusterIdentity = { cluster: settings.cluster, lane: settings.lane };
-  let nodes = await Promise.all(addresses.map((address, at) => openNode(address, identity, settings.nodes[at]?.id === null && options.identity !== 'as-configured')));
+  const heard = new Set<number>();
+  const open = (as: ClusterIdentity, guessed: readonly boolean[] = []) => Promise.all(addresses.map(async (address, at) => noteAnswers(await openNode(address, as, guessed[at]), () => heard.add(at))));
+  let nodes = await open(identity, settings.nodes.map((node) => node.id === null && options.identity !== 'as-configured'));
   const views = new Map<string, NodeReply<NodeView>>();
   if (!complete && options.identity !== 'as-configured') {
     try {
@@ -297,12 +303,12 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
       if (purpose === 'act') refuseUnnamed(settings, replies, addresses);
       const ids = nameNodes(settings.nodes, replies);
       const answered = replies.filter((reply) => reply.outcome === 'accepted').length;
-      const open = purpose === 'look' && answered < quorumOf(nodes.length);
-      identity = { cluster: settings.cluster || (open ? '' : commonCluster(replies)), lane: settings.lane };
+      const unsettled = purpose === 'look' && answered < quorumOf(nodes.length);
+      identity = { cluster: settings.cluster || (unsettled ? '' : commonCluster(replies)), lane: settings.lane };
       const guessed = ids.map((_, at) => purpose === 'look' && settings.nodes[at]?.id === null && replies[at]?.outcome !== 'accepted');
       await closeAll(nodes);
       addresses.forEach((address, at) => { address.id = ids[at] as string; });
-      nodes = await Promise.all(addresses.map((address, at) => openNode(address, identity, guessed[at])));
+      nodes = await open(identity, guessed);
       ids.forEach((id, at) => views.set(id, replies[at] as NodeReply<NodeView>));
     } catch (error) {
       await closeAll(nodes);
@@ -316,7 +322,21 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
     await closeAll(nodes);
     throw error;
   }
-  return { settings, identity, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, clock: systemClock, close: () => closeAll(nodes) };
+  const answers = (): number => nodes.filter((node, at) => heard.has(at) && asked.includes(node)).length;
+  return { settings, identity, nodes, asked, answers, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, clock: systemClock, reopen: (cluster) => open({ ...identity, cluster }), close: () => closeAll(nodes) };
+}
+
+/** Calls back whenever the node answered at all, be it with a refusal: `meta.nodesAnswered` is counted, never assumed. */
+export function noteAnswers<N extends NodePort>(node: N, answered: () => void): N {
+  const [call, read] = [node.call.bind(node), node.read.bind(node)];
+  const noted = <R extends { outcome: string }>(reply: R): R => {
+    if (reply.outcome !== 'unknown') answered();
+    return reply;
+  };
+  return Object.assign(node, {
+    call: async (...args: Parameters<NodePort['call']>) => noted(await call(...args)),
+    read: async (...args: Parameters<NodePort['read']>) => noted(await read(...args)),
+  });
 }
 
 /** What each node says of itself; who stayed silent is asked again while fewer than a quorum have answered. */

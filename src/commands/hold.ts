@@ -31,6 +31,6 @@ export default class Hold extends SeqCommand {
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target, expectedCluster: cluster.identity.cluster, operator: operatorOf(this.id ?? '', this.argv),
       reason: flags.reason, forMs: flags.for, expect: expectationOf(flags), dryRun: Boolean(flags['dry-run']), changing: () => this.changing(), step: (doing) => this.step(doing),
     });
-    return { ...holdResult(done, Boolean(flags['dry-run']), target, commandLine(this.id ?? '', this.argv), flags.for), meta: { nodesAnswered: cluster.nodes.length } };
+    return holdResult(done, Boolean(flags['dry-run']), target, commandLine(this.id ?? '', this.argv), flags.for);
   }
 }

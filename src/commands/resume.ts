@@ -24,6 +24,6 @@ export default class Resume extends SeqCommand {
       operator: operatorOf(this.id ?? '', this.argv), reason: flags.reason ?? '', expect: expectationOf(flags), dryRun: Boolean(flags['dry-run']),
       changing: () => this.changing(), step: (doing) => this.step(doing),
     });
-    return { ...resumeResult(done, Boolean(flags['dry-run']), commandLine(this.id ?? '', this.argv)), meta: { nodesAnswered: cluster.nodes.length } };
+    return resumeResult(done, Boolean(flags['dry-run']), commandLine(this.id ?? '', this.argv));
   }
 }

@@ -42,6 +42,6 @@ export default class Stepdown extends SeqCommand {
         level: 'disruptive', what: `${flags.revoke ? 'take the lock of' : 'hand over from'} ${plan.leader.id} to ${plan.to}`, effect: stepdownEffect(plan),
       }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
     });
-    return { ...stepdownResult(outcome, command), meta: { nodesAnswered: cluster.nodes.length } };
+    return stepdownResult(outcome, command);
   }
 }

@@ -80,7 +80,7 @@ export function lineProblem(line: string): string | null {
 }
 
 /** Named ahead of their landing; a name leaves this list with its command. */
-const SOON = /^seq (repair|stream orphans|stream export|node replace)\b/;
+const SOON = /^seq (repair|node replace)\b/;
 
 /** Commands and flags named in prose that do not exist. `text` is one sentence or one list entry. */
 export function mentionProblems(text: string): string[] {

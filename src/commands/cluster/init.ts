@@ -1,6 +1,5 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
-import { openNode } from '../../cli/context.js';
 import { marginText } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/target.js';
@@ -23,7 +22,7 @@ export default class ClusterInit extends SeqCommand {
     const { flags } = await this.parse(ClusterInit);
     const found = await this.cluster();
     const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
-    const nodes = await Promise.all(found.addresses.map((address) => openNode(address, { ...found.identity, cluster })));
+    const nodes = await found.reopen(cluster);
     this.onClose(async () => { await Promise.all(nodes.map((node) => node.close())); });
     this.step('looking at every node');
     const target = targetFlags(found.settings, nodes);

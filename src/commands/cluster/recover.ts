@@ -1,7 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { commandLine, confirmChange } from '../../cli/confirm.js';
-import { openNode } from '../../cli/context.js';
 import { commonCluster } from '../../core/engine/cluster-name.js';
 import { ACT_FLAGS } from '../../cli/flags.js';
 import { operatorOf } from '../../cli/operator.js';
@@ -37,7 +36,7 @@ export default class ClusterRecover extends SeqCommand {
     const target = targetFlags(found.settings, found.nodes);
     const command = commandLine(this.id ?? '', this.argv);
     const open = async (cluster: string) => {
-      const nodes = await Promise.all(found.addresses.map((address) => openNode(address, { lane: found.identity.lane, cluster })));
+      const nodes = await found.reopen(cluster);
       this.onClose(async () => { await Promise.all(nodes.map((node) => node.close())); });
       return nodes;
     };

@@ -35,6 +35,6 @@ export default class EpochHeal extends SeqCommand {
         ...(plan.deposes ? { against: { rule: `it is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}`, flag: 'depose-leader', given: Boolean(flags['depose-leader']) } } : {}),
       }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
     });
-    return { ...healResult(done, Boolean(flags['dry-run']), command), meta: { nodesAnswered: cluster.nodes.length } };
+    return healResult(done, Boolean(flags['dry-run']), command);
   }
 }

@@ -36,7 +36,7 @@ export default class LabDemo extends SeqCommand {
     const status = ['status', ...cluster.nodes.flatMap((node) => ['--node', `${node.id}=${node.url}`])];
     const run = { env: plainEnvironment(directory), limitMs: STATUS_LIMIT_MS, signal: this.signal };
     return {
-      data: { ...report, holds, status: machine ? await askSelf(status, run) : undefined },
+      data: { ...report, blocks: { ...report.blocks, from: String(report.blocks.from), to: String(report.blocks.to) }, holds, status: machine ? await askSelf(status, run) : undefined },
       text: `${demoText(report, holds)}${machine ? '' : `\n\n$ seq status -c lab\n${(await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd()}`}`,
       next: ['seq status -c lab', `seq stream tail --items --from ${report.blocks.from} -c lab`, `seq lab start ${report.killed.name}`, 'seq lab pause leader', 'seq lab down'],
       exit: holds ? EXIT.ok : EXIT.no,

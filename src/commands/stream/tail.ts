@@ -61,6 +61,6 @@ export default class StreamTail extends SeqCommand {
     await writer.flush();
     this.signal.throwIfAborted();
     if (!asDocument) return null;
-    return { data: flags.items ? { items: writer.collected } : { blocks: writer.collected }, meta: { nodesAnswered: cluster.nodes.length } };
+    return { data: flags.items ? { items: writer.collected } : { blocks: writer.collected } };
   }
 }

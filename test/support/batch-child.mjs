@@ -1,0 +1,29 @@
+// Runs many command lines in one process, one after the other, through the same entry as bin/run.js; what each wrote is captured.
+// argv: a file with [{argv, env}], and one to write [{code, stdout, stderr}] to. Streams, signals and start-up need a process of their own: spawn-seq.ts.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { main } from '../../dist/cli/main.js';
+
+const [, , casesFile, answersFile] = process.argv;
+const root = new URL('../../', import.meta.url).pathname;
+process.setMaxListeners(0);
+const first = { ...process.env };
+const answers = [];
+for (const { argv, env } of JSON.parse(readFileSync(casesFile, 'utf8'))) {
+  for (const name of Object.keys(process.env)) if (!(name in first)) delete process.env[name];
+  Object.assign(process.env, first, env);
+  process.exitCode = undefined;
+  const said = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr']) {
+    process[stream].write = (chunk, encoding, done) => {
+      said[stream] += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+      const callback = typeof encoding === 'function' ? encoding : done;
+      if (callback) queueMicrotask(callback);
+      return true;
+    };
+  }
+  let ended;
+  await main({ argv, root, end: (code) => { ended = code; } });
+  answers.push({ code: ended ?? Number(process.exitCode ?? 0), ...said });
+  writeFileSync(answersFile, JSON.stringify(answers));
+}
+process.exit(0);

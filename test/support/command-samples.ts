@@ -1,0 +1,62 @@
+// One run of every command that ends as it should, in the order in which they are run against one lab. The contract test (test/cli) draws
+// formats, streams and limits from it; a unit test sees to it that no command is missing here.
+export interface Sample {
+  args: string[];
+  /** Default 0. Several where the state of a living cluster, or of a busy machine, decides. */
+  exit?: number | number[];
+  /** Changes nothing, however often it is run: tried in every format and through every kind of pipe. */
+  look?: boolean;
+  /** Not run in the common test, which has not the state or the time for it: the test that holds its answer against the schema. */
+  elsewhere?: string;
+}
+
+const LAB = ['-c', 'lab'];
+const CHECKED = { look: true, exit: [0, 1] };
+
+export const SAMPLES: [id: string, sample: Sample][] = [
+  ['lab:up', { args: ['--ttl', '2s', '--block-time', '200ms'] }],
+  ['lab:status', { args: [], look: true }],
+  ['lab:logs', { args: ['r1', '--lines', '2'], look: true }],
+  ['wait', { args: [...LAB, '--for', 'healthy', '--timeout', '30s'], look: true }],
+  ['status', { args: LAB, look: true }],
+  ['node:list', { args: LAB, look: true }],
+  ['watch', { args: [...LAB, '--once'], look: true }],
+  ['epoch:show', { args: LAB, look: true }],
+  ['history', { args: LAB, look: true }],
+  ['doctor', { args: LAB, look: true }],
+  ['stream:inspect', { args: LAB, look: true }],
+  ['stream:verify', { args: LAB, look: true }],
+  ['stream:diff', { args: [...LAB, '--on', 'r1'], look: true }],
+  ['stream:orphans', { args: LAB, look: true }],
+  ['stream:tail', { args: [...LAB, '--limit', '2'], look: true }],
+  ...(['all', 'epoch', 'lag', 'leader', 'nodes', 'quorum', 'stream'].map((what) => [`check:${what}`, { args: LAB, ...CHECKED }]) as [string, Sample][]),
+  ['config:show', { args: LAB, look: true }],
+  ['config:validate', { args: [], look: true }],
+  ['context:ls', { args: [], look: true }],
+  ['completion:bash', { args: [], look: true }],
+  ['completion:fish', { args: [], look: true }],
+  ['completion:zsh', { args: [], look: true }],
+  ['completion:ids', { args: ['nodes', ...LAB], look: true }],
+  ['explain', { args: ['FENCING_ERROR'], look: true }],
+  ['context:set', { args: ['other', '--node', 'redis://127.0.0.1:1'] }],
+  ['context:use', { args: ['other'] }],
+  ['context:rm', { args: ['other'] }],
+  ['submit', { args: [...LAB, 'items.txt'] }],
+  ['hold', { args: [...LAB, '--for', '1m', '--reason', 'a test'] }],
+  ['resume', { args: LAB }],
+  ['epoch:heal', { args: [...LAB, '--dry-run'] }],
+  ['stepdown', { args: [...LAB, '--yes', '--timeout', '30s'] }],
+  ['cluster:init', { args: LAB, exit: 76 }],
+  ['cluster:recover', { args: [...LAB, '--dry-run'] }],
+  ['node:admit', { args: [...LAB, '--on', 'r1', '--timeout', '30s'] }],
+  ['stream:export', { args: [...LAB, '--file', 'new.bundle'] }],
+  ['lab:pause', { args: ['r3'] }],
+  ['lab:unpause', { args: ['r3'] }],
+  ['lab:wipe', { args: ['r3'] }],
+  ['lab:kill', { args: ['seq-b'] }],
+  ['lab:start', { args: ['seq-b'] }],
+  ['lab:demo', { args: [], exit: [0, 75] }],
+  ['run', { args: [], elsewhere: 'test/integration/run-refusals.test.ts' }],
+  ['chaos', { args: [], elsewhere: 'test/chaos/chaos.test.ts' }],
+  ['lab:down', { args: [] }],
+];
