@@ -10,13 +10,27 @@ export function wire(value: unknown, name = ''): unknown {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) return null;
-    return WIDE_NUMBER.test(name) ? String(value) : value;
+    return isWide(name) ? String(value) : value;
   }
   if (value === null || typeof value !== 'object') return value;
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return value.map((entry) => wire(entry, name) ?? null);
-  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined).map(([key, entry]) => [key, wire(entry, key)]));
+  const fields = value as Record<string, unknown>;
+  const fit: Record<string, unknown> = {};
+  // Plain loops: a matrix has tens of thousands of fields.
+  for (const key of Object.keys(fields)) if (fields[key] !== undefined && key !== '__proto__') fit[key] = wire(fields[key], key);
+  return fit;
+}
+
+const known = new Map<string, boolean>();
+function isWide(name: string): boolean {
+  let wide = known.get(name);
+  if (wide === undefined) {
+    wide = WIDE_NUMBER.test(name);
+    if (known.size < 1000) known.set(name, wide);
+  }
+  return wide;
 }
 
 export function errorBody(error: SeqError): ErrorBody {

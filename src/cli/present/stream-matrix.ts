@@ -31,7 +31,7 @@ export function matrixCells(row: MatrixRow, now: number): Record<string, string 
   };
 }
 
-export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary: MatrixSummary, now: number, { withData, target, only }: { withData: boolean; target: string; only: ReadonlySet<string> }): Result {
+export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary: MatrixSummary, now: number, { withData, target, only, asText }: { withData: boolean; target: string; only: ReadonlySet<string>; asText: boolean }): Result {
   const { view, range } = matrix;
   const { next, ...verdict } = summary.verdict(view, target);
   const shown = view.nodes.filter((n) => only.has(n.id));
@@ -47,7 +47,8 @@ export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary
       ['heights', range === null ? 'none' : `${range.from} to ${range.to}`], ['committed', view.committed?.height ?? 'unknown'],
       ...shown.filter((n) => n.state !== 'OK').map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
     ],
-    tables: [{ columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) }],
+    // A thousand rows of cells that nobody sees cost as much as reading them.
+    tables: asText ? [{ columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) }] : [],
     ...(rows.length === 0 ? {} : { text: [...rows.filter((row) => !row.same).slice(0, 20).map((row) => row.note), LEGEND].join('\n') }),
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };

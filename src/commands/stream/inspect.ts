@@ -44,8 +44,9 @@ export default class StreamInspect extends SeqCommand {
     }, { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }), limit, keepData: Boolean(flags.data) });
     const summary = new MatrixSummary();
     const now = cluster.clock.wall();
+    const format = await this.format();
     const writer = new MatrixWriter({
-      format: await this.format(), fields: flags.fields ?? [], quiet: Boolean(flags.quiet), nodes: [...only], withData: Boolean(flags.data), now, write: (text) => this.write(text),
+      format, fields: flags.fields ?? [], quiet: Boolean(flags.quiet), nodes: [...only], withData: Boolean(flags.data), now, write: (text) => this.write(text),
       heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
     });
     const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
@@ -60,6 +61,6 @@ export default class StreamInspect extends SeqCommand {
     progress.end();
     this.signal.throwIfAborted();
     await writer.flush();
-    return writer.streams ? null : matrixResult(matrix, rows, summary, now, { withData: Boolean(flags.data), target, only });
+    return writer.streams ? null : matrixResult(matrix, rows, summary, now, { withData: Boolean(flags.data), target, only, asText: !['json', 'ndjson', 'yaml'].includes(format) });
   }
 }

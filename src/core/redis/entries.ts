@@ -24,6 +24,30 @@ function hash(fields: Map<string, Buffer>, name: string): string {
   return value;
 }
 
+/**
+ * Blocks whose hash was checked a moment ago. Nodes hold the same blocks: a copy that equals one of these byte for byte needs no second SHA-256,
+ * and comparing is ten times as fast. Emptied when full, so what it holds is bounded.
+ */
+const checked = new Map<string, { height: number; parent: string; timestamp: number; data: Buffer }>();
+let checkedBytes = 0;
+const MOST_CHECKED = 2048;
+const MOST_CHECKED_BYTES = 8 * 1024 * 1024;
+
+function isItsHash({ height, hash: name, parent, timestamp }: Entry, data: Buffer): boolean {
+  const known = checked.get(name);
+  if (known !== undefined && known.height === height && known.parent === parent && known.timestamp === timestamp && known.data.equals(data)) return true;
+  if (blockHash({ height, parent, timestamp, data }) !== name) return false;
+  if (checked.size >= MOST_CHECKED || checkedBytes + data.length > MOST_CHECKED_BYTES) {
+    checked.clear();
+    checkedBytes = 0;
+  }
+  if (data.length <= MOST_CHECKED_BYTES) {
+    checked.set(name, { height, parent, timestamp, data });
+    checkedBytes += data.length;
+  }
+  return true;
+}
+
 function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): Entry {
   const height = number(fields, 'height');
   const epoch = number(fields, 'epoch');
@@ -37,7 +61,7 @@ function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): 
     epoch, owner: owner.toString(), size: data.length,
   };
   if (!withData) return entry;
-  if (blockHash({ height, parent: entry.parent, timestamp: entry.timestamp, data }) !== entry.hash) {
+  if (!isItsHash(entry, data)) {
     throw new UnreadableReply('its hash is not that of its content');
   }
   return { ...entry, data };
