@@ -213,7 +213,7 @@ export abstract class SeqCommand extends Command {
       await writeOut(renderText(result, {
         format: format as 'table' | 'wide' | 'plain' | 'csv', fields, colour: this.colour, quiet: Boolean(this.given['quiet']),
         width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80),
-        ...(format === 'table' || format === 'wide' ? { drawTable: (await import('table')).table } : {}),
+        ...(format === 'table' || format === 'wide' ? { drawTable: (await import('./present/draw-table.js')).drawTable } : {}),
       }));
     }
     process.exitCode = result.exit ?? EXIT.ok;
