@@ -1,5 +1,6 @@
 // Ways through the state space: exhaustively, depth first with fingerprints only; at random, with a bias towards the newest tenure.
 // What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate` tells.
+import { exhaust } from './exhaust.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import { Liveness } from './liveness.js';
 import { forEachMove, type Move } from './moves.js';
@@ -56,7 +57,7 @@ export function fingerprint(cfg: ModelConfig, state: State): void {
   for (let n = 0; n < nodes.length; n++) hasher.add(columnA[order[n]!]!).add(columnB[order[n]!]!);
   for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.a).add(tenures[p]!.b);
   for (const hash of state.agreed) hasher.add(hash === '' ? 0 : hash.charCodeAt(0) * 64 + hash.charCodeAt(2));
-  hasher.add(state.wipes).add(state.expiries).add(state.damages);
+  hasher.add(state.wipes).add(state.expiries).add(state.damages).add(state.raises);
   if (cfg.strays !== Infinity) hasher.add(state.strays);
   if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
   hasher.finish();
@@ -70,6 +71,11 @@ function less(x: number, y: number): boolean {
 
 /** Every reachable state, unless a limit is met first. Stops at the first violation. */
 export function explore(cfg: ModelConfig, limits: Limits = {}): Exploration {
+  return cfg.heldReplies || cfg.twist === 'wide-claim' ? exploreDirectly(cfg, limits) : exhaust(cfg, limits);
+}
+
+/** The same over whole states: slower by far, with fewer reductions; it holds `exhaust` to account. */
+export function exploreDirectly(cfg: ModelConfig, limits: Limits = {}): Exploration {
   const seen = new FingerprintSet(20);
   const stack: { state: State; move: Move | null; depth: number }[] = [{ state: initialState(cfg), move: null, depth: 0 }];
   const path: (Move | null)[] = [];
@@ -168,7 +174,7 @@ function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect:
     const goOn = live < 0 || spent > stay || phase === 'ended';
     const eligible = (kind: Move['kind'], tenure: number, node: number): boolean => {
       if (kind === 'start' || kind === 'renew') return goOn;
-      if (kind === 'expire' || kind === 'wipe' || kind === 'damage') return rare < 0.15;
+      if (kind === 'expire' || kind === 'raise' || kind === 'wipe' || kind === 'damage') return rare < 0.15;
       if (kind === 'late run') return rare > 0.85;
       if (tenure !== who) return false;
       if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;

@@ -1,16 +1,15 @@
-// A set of 64-bit fingerprints in two typed arrays (open addressing): a JavaScript Set ends at 16.7 million entries and weighs ten times as much.
+// A set of 64-bit fingerprints in a typed array (open addressing): a JavaScript Set ends at 16.7 million entries and weighs ten times as much.
 // Two different states with one fingerprint would hide one of them: with 10^8 states the chance is about 3 in 10,000.
 
 export class FingerprintSet {
   private capacity: number;
-  private high: Uint32Array;
-  private low: Uint32Array;
+  /** Both halves of a fingerprint side by side: one look into memory for each probe. */
+  private slots: Uint32Array;
   size = 0;
 
   constructor(initialBits = 16) {
     this.capacity = 2 ** initialBits;
-    this.high = new Uint32Array(this.capacity);
-    this.low = new Uint32Array(this.capacity);
+    this.slots = new Uint32Array(2 * this.capacity);
   }
 
   /** True when it was not there. */
@@ -19,28 +18,28 @@ export class FingerprintSet {
     const l = (low >>> 0) || 1; // 0,0 marks a free slot
     if (!this.put(h, l)) return false;
     this.size += 1;
-    if (this.size > this.capacity * 0.8) this.grow();
+    if (this.size > this.capacity * 0.75) this.grow();
     return true;
   }
 
   private put(h: number, l: number): boolean {
-    const mask = this.capacity - 1;
-    let at = (h ^ Math.imul(l, 0x9e3779b1)) & mask;
-    while (this.low[at] !== 0) {
-      if (this.low[at] === l && this.high[at] === h) return false;
-      at = (at + 1) & mask;
+    const { slots } = this;
+    const mask = 2 * this.capacity - 1;
+    let at = 2 * ((h ^ Math.imul(l, 0x9e3779b1)) & (this.capacity - 1));
+    while (slots[at + 1] !== 0) {
+      if (slots[at + 1] === l && slots[at] === h) return false;
+      at = (at + 2) & mask;
     }
-    this.high[at] = h;
-    this.low[at] = l;
+    slots[at] = h;
+    slots[at + 1] = l;
     return true;
   }
 
   private grow(): void {
-    const { high, low } = this;
+    const { slots } = this;
     this.capacity *= 2;
-    this.high = new Uint32Array(this.capacity);
-    this.low = new Uint32Array(this.capacity);
-    for (let i = 0; i < low.length; i++) if (low[i] !== 0) this.put(high[i]!, low[i]!);
+    this.slots = new Uint32Array(2 * this.capacity);
+    for (let i = 0; i < slots.length; i += 2) if (slots[i + 1] !== 0) this.put(slots[i]!, slots[i + 1]!);
   }
 }
 

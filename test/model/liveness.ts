@@ -16,7 +16,7 @@ export class Liveness {
   private readonly calm: ModelConfig;
 
   constructor(cfg: ModelConfig) {
-    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.wipes + cfg.damages > 0 ? 3 : 1), heldReplies: false, lazyProposals: false };
+    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.wipes + cfg.damages > 0 ? 5 : 1), heldReplies: false, lazyProposals: false };
   }
 
   /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
@@ -26,10 +26,15 @@ export class Liveness {
       if (p >= 0 && state.tenures[p]!.t.phase === 'ended') continue;
       if (!this.isNew(state, p, every)) continue;
       this.checks += 1;
-      const stuck = p < 0 ? this.fresh(state) : this.alone(state, p);
+      const stuck = this.stuck(state, p);
       if (stuck !== '') return stuck;
     }
     return '';
+  }
+
+  /** p = −1: a fresh tenure. */
+  stuck(state: State, p: number): string {
+    return p < 0 ? this.fresh(state) : this.alone(state, p);
   }
 
   private isNew(state: State, p: number, every: number): boolean {

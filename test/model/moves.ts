@@ -6,13 +6,13 @@ import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
 import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/tenure-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import {
-  blockOf, chainOf, code, IDENTITY, isAdmitted, NODE_ID, MAX_ADMISSIONS, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
+  blockOf, chainOf, IDENTITY, isAdmitted, keyOf, NODE_ID, raiseOf, MAX_ADMISSIONS, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
   type ModelConfig, type ModelTenure, type NetCall, type Outstanding, type State, type StoredBlock,
 } from './state.js';
 
 export type MoveKind =
   | 'start' | 'renew' | 'run' | 'hold' | 'deliver' | 'give up' | 'late run' | 'grace over' | 'produce'
-  | 'gate over' | 'expire' | 'wipe' | 'damage';
+  | 'gate over' | 'expire' | 'raise' | 'wipe' | 'damage';
 
 export interface Move {
   kind: MoveKind;
@@ -42,6 +42,14 @@ export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted
       next.node(node).lock = null;
       visit({ kind: 'expire', tenure: -1, node, arg: 0 }, next.seal());
     }
+    for (let form = 0; form < 4 && state.raises < cfg.raises && isAdmitted(s); form++) {
+      const call = raiseOf(form, s, highestEpoch(state.nodes));
+      if (!call || !wanted('raise', -1, node, form)) continue;
+      const next = new Next(cfg, state);
+      next.raises += 1;
+      next.apply(node, call);
+      visit({ kind: 'raise', tenure: -1, node, arg: form }, next.seal());
+    }
     if (state.wipes < cfg.wipes && isAdmitted(s) && wanted('wipe', -1, node, 0)) {
       const next = new Next(cfg, state);
       next.wipes += 1;
@@ -49,6 +57,10 @@ export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted
       visit({ kind: 'wipe', tenure: -1, node, arg: 0 }, next.seal());
     }
   }
+}
+
+export function highestEpoch(nodes: readonly { s: MemoryNodeState }[]): number {
+  return nodes.reduce((most, { s }) => Math.max(most, s.epoch ?? 0), 0);
 }
 
 function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): void {
@@ -82,14 +94,8 @@ function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], co
   });
   if (votes.length < quorumOf(cfg.nodes)) return null;
   const next = new Next(cfg, state);
-  const tenure = state.tenures.length;
   if (continued !== undefined) next.tenure(continued).renewable = false;
-  const settings = settingsOf(cfg, tenure, continued === undefined ? undefined : ownerOf(continued));
-  next.addTenure({
-    t: newTenure(settings, chainOf(store)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0), ready: 0,
-    renewable: false, admissions: 0, a: 0, b: 0, columnA: [], columnB: [],
-  });
-  next.step(tenure, { type: 'start', now: 0, votes });
+  next.begin({ votes, store, continued, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0) });
   return next.seal();
 }
 
@@ -100,7 +106,7 @@ export function agreedHeight(state: State): number {
 }
 
 /** The committed blocks up to `height` as a follower has them: the epoch is known where q copies bear it now. */
-function storeUpTo(state: State, height: number): StoredBlock[] {
+export function storeUpTo(state: State, height: number): StoredBlock[] {
   const store: StoredBlock[] = [];
   for (let h = 1; h <= height; h++) {
     const hash = state.agreed[h - 1]!;
@@ -212,38 +218,27 @@ function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit, wa
   }
 }
 
-function mayPromote(cfg: ModelConfig, s: MemoryNodeState, call: Extract<NodeCall, { script: 'promote_leader' }>): boolean {
+export function mayPromote(cfg: ModelConfig, s: MemoryNodeState, call: Extract<NodeCall, { script: 'promote_leader' }>): boolean {
   return cfg.mutant.repeatPromotionAtAnyEpoch === true || s.epoch === call.expectedEpoch;
 }
 
 // --- building the next state --------------------------------------------------------------------------------------------------
 
-const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5, begin_admission: 6, backfill: 7 };
-
-function keyOf(tenure: number, call: NodeCall): number {
-  let rest = 0;
-  switch (call.script) {
-    case 'promote_leader': rest = call.expectedEpoch; break;
-    case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
-    case 'write_block': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
-    case 'begin_admission': rest = attemptOf(call.nonce) + (call.replaces === undefined ? 0 : 8) + (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0); break;
-    case 'backfill': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce); break;
-    case 'admit': rest = code(call.headHash) * 8 + attemptOf(call.nonce); break;
-    default: break;
-  }
-  return (tenure * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
-}
-
-function attemptOf(nonce: string): number {
-  return nonce.charCodeAt(3) - 48;
+export interface Beginning {
+  votes: { node: number; epoch: number }[];
+  store: readonly StoredBlock[];
+  /** The tenure whose term this one renews. */
+  continued: number | undefined;
+  mustExceed: number;
 }
 
 export class Next {
   wipes: number;
   damages: number;
   expiries: number;
+  raises: number;
   giveUps: number;
-  private violation = '';
+  protected violation = '';
   private readonly nodes: State['nodes'];
   private readonly nets: State['nets'];
   private readonly tenures: State['tenures'];
@@ -253,10 +248,11 @@ export class Next {
   private readonly changed: (ModelTenure | null)[];
   private mayFall = new Set<number>();
 
-  constructor(private readonly cfg: ModelConfig, private readonly from: State) {
+  constructor(protected readonly cfg: ModelConfig, private readonly from: State) {
     this.wipes = from.wipes;
     this.damages = from.damages;
     this.expiries = from.expiries;
+    this.raises = from.raises;
     this.giveUps = from.giveUps;
     this.nodes = from.nodes.slice();
     this.nets = from.nets.slice();
@@ -295,6 +291,18 @@ export class Next {
   addTenure(m: ModelTenure): void {
     this.tenures.push(m);
     this.changed.push(m);
+  }
+
+  /** A tenure begins with these answers to its pre-vote. */
+  begin({ votes, store, continued, mustExceed }: Beginning): void {
+    const { cfg } = this;
+    const tenure = this.tenures.length;
+    const settings = settingsOf(cfg, tenure, continued === undefined ? undefined : ownerOf(continued));
+    this.addTenure({
+      t: newTenure(settings, chainOf(store)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed, ready: 0,
+      renewable: false, admissions: 0, a: 0, b: 0, columnA: [], columnB: [],
+    });
+    this.step(tenure, { type: 'start', now: 0, votes });
   }
 
   send(n: number, sent: NetCall): void {
@@ -475,26 +483,22 @@ export class Next {
     }
     if (touched) this.look();
     return {
-      nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, damages: this.damages, expiries: this.expiries,
+      nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, damages: this.damages, expiries: this.expiries, raises: this.raises,
       strays: this.from.strays, giveUps: this.giveUps, violation: this.violation,
     };
   }
 
   private checkNode(n: number, before: MemoryNodeState, s: MemoryNodeState): void {
-    if (!this.mayFall.has(n) && (s.epoch ?? 0) < (before.epoch ?? 0)) this.violate(`I3: the epoch of node ${n + 1} fell from ${before.epoch} to ${s.epoch}`);
-    const r = s.record;
-    if (r === null) return;
-    if (s.entries.length !== r.head - r.floor) this.violate(`I6: node ${n + 1} holds ${s.entries.length} entries, its record says ${r.floor}…${r.head}`);
-    for (let i = 0; i < s.entries.length; i++) {
-      const entry = s.entries[i]!;
-      const parent = i === 0 ? r.floorHash : s.entries[i - 1]!.hash;
-      if (entry.height !== r.floor + i + 1 || entry.parent !== parent) this.violate(`I6: node ${n + 1}, entry ${i + 1} does not follow the one below`);
-      for (let k = 0; k < this.nodes.length; k++) {
-        const other = k === n ? undefined : this.nodes[k]!.s.entries[i];
-        if (other && other.epoch === entry.epoch && other.hash !== entry.hash) {
-          this.violate(`I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${other.hash}`);
+    const own = brokenIn(n, before, s, this.mayFall.has(n));
+    if (own !== '') this.violate(own);
+    for (let k = 0; k < this.nodes.length; k++) {
+      if (k === n) continue;
+      const other = this.nodes[k]!.s.entries;
+      s.entries.forEach((entry, i) => {
+        if (other[i] && other[i]!.epoch === entry.epoch && other[i]!.hash !== entry.hash) {
+          this.violate(`I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${other[i]!.hash}`);
         }
-      }
+      });
     }
   }
 
@@ -522,10 +526,24 @@ export class Next {
   }
 }
 
+/** What is wrong with a node by itself: '' or the first invariant that does not hold. */
+export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState, mayFall: boolean): string {
+  if (!mayFall && (s.epoch ?? 0) < (before.epoch ?? 0)) return `I3: the epoch of node ${n + 1} fell from ${before.epoch} to ${s.epoch}`;
+  const r = s.record;
+  if (r === null) return '';
+  if (s.entries.length !== r.head - r.floor) return `I6: node ${n + 1} holds ${s.entries.length} entries, its record says ${r.floor}…${r.head}`;
+  for (let i = 0; i < s.entries.length; i++) {
+    const entry = s.entries[i]!;
+    const parent = i === 0 ? r.floorHash : s.entries[i - 1]!.hash;
+    if (entry.height !== r.floor + i + 1 || entry.parent !== parent) return `I6: node ${n + 1}, entry ${i + 1} does not follow the one below`;
+  }
+  return '';
+}
+
 const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW']);
 
 /** Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from here. */
-function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolean {
+export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolean {
   if (cfg.mutant !== NO_MUTANT && Object.keys(cfg.mutant).length > 0) return true;
   const epoch = s.epoch ?? 0;
   const claimant = s.record!.claimant;

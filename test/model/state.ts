@@ -18,6 +18,11 @@
 //     The producer and the local store answer at once (`lazyProposals` lets the producer take its time).
 //  9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Tenures start in the order of their numbers.
 // 10. A tenure that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its term, its store.
+// 11. Tenures are interchangeable too (`sameTenures`): their names are compared for equality only, so that of the states that differ by a
+//     renaming of tenures, of their tokens, blocks and nonces with them, one is explored.
+// 12. A tenure that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a quorum has answered. To
+//     have given up earlier comes to the same: either the quorum answers, and the two meet, or the tenure ends, which to all others is
+//     the same as one that pauses for ever.
 import { newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/tenure-state.js';
@@ -51,6 +56,8 @@ export interface ModelConfig {
   damages: number;
   /** Locks that expire on their own, see reduction 4. */
   expiries: number;
+  /** Epochs raised by an operator: to one above the node's, or above the highest anywhere; for the lock's holder, or for nobody. */
+  raises: number;
   /** Runs on the network's account that a path may contain; Infinity = no bound. */
   strays: number;
   /** Calls that a tenure may give up on; Infinity = no bound. */
@@ -59,13 +66,17 @@ export interface ModelConfig {
   staleStores: boolean;
   lazyProposals: boolean;
   heldReplies: boolean;
+  /** States that differ by the names of the tenures are one (reduction 11). */
+  sameTenures: boolean;
+  /** Nothing is given up on while a tenure promotes and claims but the stragglers it leaves behind (reduction 12). */
+  patient: boolean;
   mutant: Mutant;
   twist: Twist;
 }
 
 export const BASE: ModelConfig = {
-  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, damages: 0, expiries: 0, strays: Infinity, giveUps: Infinity,
-  staleStores: true, lazyProposals: false, heldReplies: false, mutant: {}, twist: '',
+  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, damages: 0, expiries: 0, raises: 0, strays: Infinity, giveUps: Infinity,
+  staleStores: true, lazyProposals: false, heldReplies: false, sameTenures: true, patient: true, mutant: {}, twist: '',
 };
 
 export interface StoredBlock extends Block {
@@ -136,6 +147,7 @@ export interface State {
   wipes: number;
   damages: number;
   expiries: number;
+  raises: number;
   strays: number;
   giveUps: number;
   violation: string;
@@ -187,11 +199,20 @@ export function initialState(cfg: ModelConfig): State {
   return {
     nodes: Array.from({ length: cfg.nodes }, () => sealNode(newNodeState('n', CLUSTER, GENESIS, 'run', 'boot'))),
     nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
-    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, damages: 0, expiries: 0, strays: 0, giveUps: 0, violation: '',
+    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, damages: 0, expiries: 0, raises: 0, strays: 0, giveUps: 0, violation: '',
   };
 }
 
 export const MAX_ADMISSIONS = 2;
+
+/** raise_epoch by an operator, in its four forms: above this node's epoch or above all, for the holder of its lock or for nobody. */
+export function raiseOf(form: number, s: MemoryNodeState, highestSeen: number): Extract<NodeCall, { script: 'raise_epoch' }> | null {
+  const own = s.epoch ?? 0;
+  const forHolder = form % 2 === 1;
+  const value = (form < 2 ? own : highestSeen) + 1;
+  if ((form >= 2 && own === highestSeen) || (forHolder && s.lock === null)) return null;
+  return { script: 'raise_epoch', value, highestSeen, mayDepose: true, ...(forHolder ? { ofOwner: s.lock!.owner } : {}) };
+}
 
 /** All nodes bear one id, so that they are interchangeable. */
 export const NODE_ID = 'n';
@@ -204,25 +225,71 @@ export function isAdmitted(s: MemoryNodeState): boolean {
 
 const hasher = new Hasher();
 
+const OWN_NAMES: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+let names = OWN_NAMES;
+
+/** Fingerprints taken within `during` see tenure k (from 1) under the name given[k]: tenures are as interchangeable as nodes are. */
+export function named<T>(given: readonly number[], during: () => T): T {
+  names = given;
+  try {
+    return during();
+  } finally {
+    names = OWN_NAMES;
+  }
+}
+
 /** Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18 (as the model renames them). */
 export function code(hash: string): number {
   if (hash === '') return 255;
-  return hash === GENESIS ? 0 : (hash.charCodeAt(0) - 48) * 8 + hash.charCodeAt(2) - 48;
+  return hash === GENESIS ? 0 : names[hash.charCodeAt(0) - 48]! * 8 + hash.charCodeAt(2) - 48;
 }
 
 function ownerCode(owner: string | undefined): number {
-  return owner ? owner.charCodeAt(1) - 48 : 0;
+  return owner ? names[owner.charCodeAt(1) - 48]! : 0;
 }
 
 function nonceCode(nonce: string): number {
   if (nonce === '') return 0;
-  return nonce === 'boot' ? 1 : (nonce.charCodeAt(1) - 48) * 8 + nonce.charCodeAt(3) - 48 + 2;
+  return nonce === 'boot' ? 1 : names[nonce.charCodeAt(1) - 48]! * 8 + nonce.charCodeAt(3) - 48 + 2;
+}
+
+const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5, begin_admission: 6, backfill: 7 };
+
+/** One number for each call that a tenure can send. */
+export function keyOf(tenure: number, call: NodeCall): number {
+  let rest = 0;
+  switch (call.script) {
+    case 'promote_leader': rest = call.expectedEpoch; break;
+    case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
+    case 'write_block': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
+    case 'begin_admission': rest = attemptOf(call.nonce) + (call.replaces === undefined ? 0 : 8) + (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0); break;
+    case 'backfill': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce); break;
+    case 'admit': rest = code(call.headHash) * 8 + attemptOf(call.nonce); break;
+    default: break;
+  }
+  return ((names[tenure + 1]! - 1) * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
+}
+
+function attemptOf(nonce: string): number {
+  return nonce.charCodeAt(3) - 48;
 }
 
 const known = new Map<number, ModelNode>();
 
 /** One object for each distinct node: there are far fewer of them than states. */
 export function sealNode(s: MemoryNodeState): ModelNode {
+  const { a, b } = printNode(s);
+  const key = (a >>> 0) * 2 ** 21 + (b >>> 11);
+  let node = known.get(key);
+  if (!node) {
+    node = { s, view: undefined, a, b };
+    known.set(key, node);
+  }
+  return node;
+}
+
+/** The fingerprint of a node, in the hasher that it returns. */
+export function printNode(s: MemoryNodeState): Hasher {
   const h = hasher.reset(1);
   const r = s.record;
   h.add(ownerCode(s.lock?.owner)).add(s.epoch ?? 255);
@@ -233,25 +300,22 @@ export function sealNode(s: MemoryNodeState): ModelNode {
     for (const nonce of r.usedNonces) h.add(nonceCode(nonce) + 100);
   }
   for (const entry of s.entries) h.add(entry.epoch).add(code(entry.hash)).add(code(entry.parent) + 1000);
-  const { a, b } = h.finish();
-  const key = (a >>> 0) * 2 ** 21 + (b >>> 11);
-  let node = known.get(key);
-  if (!node) {
-    node = { s, view: undefined, a, b };
-    known.set(key, node);
-  }
-  return node;
+  return h.finish();
 }
 
 export function sealNetwork(calls: readonly NetCall[]): Network {
   let a = 0;
   let b = 0;
   for (const { key } of calls) { // a sum: the order of calls does not matter
-    hasher.reset(2).add(key).finish();
-    a = (a + hasher.a) | 0;
-    b = (b + hasher.b) | 0;
+    const print = printCall(key);
+    a = (a + print.a) | 0;
+    b = (b + print.b) | 0;
   }
   return { calls, a, b };
+}
+
+export function printCall(key: number): Hasher {
+  return hasher.reset(2).add(key).finish();
 }
 
 const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
@@ -289,7 +353,7 @@ export function sealTenure(m: ModelTenure): void {
     c.add(STANDINGS[track.standing]).add(t.phase === 'promoting' ? track.promotedEpoch : 0);
     c.add((track.fenced ? 1 : 0) + (track.wantsRenewal ? 2 : 0) + (t.inflight && t.inflight.ackedAt[n]! >= 0 ? 4 : 0));
     const out = m.out[n];
-    if (track.busy) c.add(KINDS[track.busy.kind]).add(out ? out.key : 77);
+    if (track.busy) c.add(KINDS[track.busy.kind]).add(!out ? 77 : names === OWN_NAMES || !out.call ? out.key : keyOf(t.settings.owner.charCodeAt(1) - 49, out.call));
     if (out?.held) c.add(replyCode(out.held));
     if (track.standing === 'ours' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
     if (track.standing === 'ours') {

@@ -1,0 +1,474 @@
+// Every reachable state, depth first, over the pieces of pools.ts: a state is a row of numbers on one long stack, and only fingerprints are kept.
+// Nodes are interchangeable and so are tenures (`sameTenures`): of all the states that differ by such a permutation one is explored.
+import { FingerprintSet, Hasher } from './fingerprints.js';
+import type { Exploration, Limits } from './explore.js';
+import { Liveness } from './liveness.js';
+import { highestEpoch, type Move, type MoveKind } from './moves.js';
+import { Pools, type Net, type Node, type Outcome, type Tenure } from './pools.js';
+import { hashOf, type ModelConfig, type State } from './state.js';
+import { quorumOf } from '../../src/core/protocol/quorum.js';
+
+const KINDS: readonly MoveKind[] = ['start', 'renew', 'run', 'give up', 'late run', 'grace over', 'produce', 'gate over', 'expire', 'raise', 'wipe', 'damage'];
+const KIND = Object.fromEntries(KINDS.map((kind, i) => [kind, i])) as Record<MoveKind, number>;
+
+/** Odd factors for what is added up in a fingerprint, two lanes. */
+const A = factors(0x9e3779b1);
+const B = factors(0x85ebca77);
+
+/** A row of the stack; `tenures` may be shorter than the row allows for. */
+interface Row {
+  nodes: Node[];
+  nets: Net[];
+  tenures: Tenure[];
+  /** Eight bits a height: the hash taken as committed there, 0 = none yet. */
+  agreed: number;
+  wipes: number;
+  damages: number;
+  expiries: number;
+  raises: number;
+  strays: number;
+  giveUps: number;
+}
+
+export function exhaust(cfg: ModelConfig, limits: Limits): Exploration {
+  return new Exhaustion(cfg, limits).run();
+}
+
+class Exhaustion {
+  private readonly pools: Pools;
+  private readonly seen = new FingerprintSet(20);
+  private readonly liveness: Liveness;
+  private readonly looked = new FingerprintSet(16);
+  private readonly hasher = new Hasher();
+  private readonly result: Exploration = { states: 0, moves: 0, deepest: 0, complete: false, livenessChecks: 0, finding: null };
+  private readonly width: number;
+  private stack: Int32Array;
+  private height = 0;
+  private readonly path: Int32Array[] = [];
+  private depth = -1;
+  private row: Row;
+  private readonly next: Row;
+  private violation = '';
+  private wasFallible = true;
+  /** Namings that could sort the tenures, by how many there are: tenure `from[slot]` comes to stand in each slot. */
+  private readonly sortings: { naming: number; from: number[] }[][];
+  private sumA = 0;
+  private sumB = 0;
+
+  constructor(private readonly cfg: ModelConfig, private readonly limits: Limits) {
+    this.pools = new Pools(cfg);
+    this.liveness = new Liveness(cfg);
+    this.width = 2 * cfg.nodes + cfg.tenures + 6;
+    this.stack = new Int32Array(this.width * 1024);
+    this.row = this.blank();
+    this.next = this.blank();
+    this.sortings = Array.from({ length: cfg.tenures + 1 }, (_, count) => this.pools.namings
+      .map((naming, i) => ({ naming: i, from: Array.from({ length: count }, (__, slot) => naming.indexOf(slot + 1) - 1), rest: naming.slice(count + 1) }))
+      .filter(({ from, rest }) => from.every((p) => p >= 0 && p < count) && rest.every((name, i) => name === count + 1 + i)));
+  }
+
+  private blank(): Row {
+    const { cfg, pools } = this;
+    return { nodes: new Array<Node>(cfg.nodes).fill(pools.fresh), nets: new Array<Net>(cfg.nodes).fill(pools.noCalls), tenures: [], agreed: 0, wipes: 0, damages: 0, expiries: 0, raises: 0, strays: 0, giveUps: 0 };
+  }
+
+  run(): Exploration {
+    const { limits, result, seen } = this;
+    const started = Date.now();
+    this.offer(0, -1, -1, 0); // `next` is the initial state
+    while (this.height > 0 && !result.finding) {
+      this.pop();
+      this.wasFallible = this.fallible(this.row);
+      if (limits.livenessEvery) this.checkLiveness(limits.livenessEvery);
+      if (result.finding) break;
+      this.moves();
+      if (seen.size >= (limits.states ?? Infinity)) break;
+      if ((++result.states & 0x3fff) === 0) {
+        if (Date.now() - started > (limits.ms ?? Infinity)) break;
+        if ((result.states & 0xfffff) === 0) limits.progress?.(seen.size, result.moves, this.height);
+      }
+    }
+    result.complete = this.height === 0 && !result.finding;
+    result.states = seen.size;
+    return result;
+  }
+
+  // --- rows -------------------------------------------------------------------------------------------------------------------
+
+  private pop(): void {
+    const { cfg, row, stack, pools } = this;
+    let at = --this.height * this.width;
+    for (let n = 0; n < cfg.nodes; n++) row.nodes[n] = pools.nodes[stack[at++]!]!;
+    for (let n = 0; n < cfg.nodes; n++) row.nets[n] = pools.nets[stack[at++]!]!;
+    row.tenures.length = 0;
+    for (let p = 0; p < cfg.tenures; p++) {
+      const id = stack[at++]!;
+      if (id >= 0) row.tenures.push(pools.tenures[id]!);
+    }
+    row.agreed = stack[at++]!;
+    const faults = stack[at++]!;
+    row.wipes = faults & 15;
+    row.expiries = (faults >> 4) & 15;
+    row.strays = (faults >> 8) & 255;
+    row.giveUps = (faults >> 16) & 255;
+    row.raises = (faults >> 24) & 15;
+    row.damages = (faults >> 28) & 7;
+    this.depth = stack[at++]!;
+    this.path[this.depth] = stack.slice(at, at + 2);
+    this.result.deepest = Math.max(this.result.deepest, this.depth);
+  }
+
+  private push(code: number, arg: number): void {
+    const { cfg, next } = this;
+    if ((this.height + 1) * this.width > this.stack.length) {
+      const larger = new Int32Array(this.stack.length * 2);
+      larger.set(this.stack);
+      this.stack = larger;
+    }
+    const { stack } = this;
+    let at = this.height++ * this.width;
+    for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nodes[n]!.id;
+    for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nets[n]!.id;
+    for (let p = 0; p < cfg.tenures; p++) stack[at++] = next.tenures[p]?.id ?? -1;
+    stack[at++] = next.agreed;
+    stack[at++] = next.wipes | (next.expiries << 4) | (next.strays << 8) | (next.giveUps << 16) | (next.raises << 24) | (next.damages << 28);
+    stack[at++] = this.depth + 1;
+    stack[at++] = code;
+    stack[at] = arg;
+  }
+
+  private copy(): Row {
+    const { cfg, row, next } = this;
+    for (let n = 0; n < cfg.nodes; n++) {
+      next.nodes[n] = row.nodes[n]!;
+      next.nets[n] = row.nets[n]!;
+    }
+    next.tenures.length = row.tenures.length;
+    for (let p = 0; p < row.tenures.length; p++) next.tenures[p] = row.tenures[p]!;
+    next.agreed = row.agreed;
+    next.wipes = row.wipes;
+    next.expiries = row.expiries;
+    next.raises = row.raises;
+    next.damages = row.damages;
+    next.strays = row.strays;
+    next.giveUps = row.giveUps;
+    this.violation = '';
+    return next;
+  }
+
+  // --- moves ------------------------------------------------------------------------------------------------------------------
+
+  private moves(): void {
+    const { cfg, row, pools } = this;
+    if (row.tenures.length < cfg.tenures) this.starts();
+    for (let p = 0; p < row.tenures.length; p++) {
+      const tenure = row.tenures[p]!;
+      if (tenure.ended) continue;
+      const grace = pools.graceOver(tenure);
+      if (grace) this.local(KIND['grace over'], p, -1, grace);
+      const gate = pools.gateOver(tenure);
+      if (gate) this.local(KIND['gate over'], p, -1, gate);
+      const produced = pools.produced(tenure);
+      if (produced) this.local(KIND.produce, p, -1, produced);
+      for (let n = 0; n < cfg.nodes && row.damages < cfg.damages; n++) {
+        const damaged = pools.damaged(tenure, n);
+        if (damaged) this.local(KIND.damage, p, n, damaged);
+      }
+      for (let n = 0; n < cfg.nodes; n++) {
+        const out = tenure.m.out[n];
+        if (!out) continue;
+        const node = row.nodes[n]!;
+        const call = tenure.calls[n];
+        if (call) {
+          const run = pools.run(n, node, call);
+          if (call.sent.call.script !== 'promote_leader' || run.reply.reply.outcome !== 'refused') {
+            const next = this.copy();
+            next.nodes[n] = run.node;
+            this.take(p, pools.answered(tenure, n, run.reply), run.bad);
+            this.offer(KIND.run, p, n, 0);
+          }
+        } else {
+          this.copy();
+          this.take(p, pools.answered(tenure, n, pools.read(node, out.from, out.to)), '');
+          this.offer(KIND.run, p, n, 0);
+        }
+        if (row.giveUps >= cfg.giveUps) continue;
+        const gaveUp = pools.gaveUp(tenure, n);
+        if (gaveUp) this.local(KIND['give up'], p, n, gaveUp);
+      }
+    }
+    for (let n = 0; n < cfg.nodes; n++) {
+      const node = row.nodes[n]!;
+      if (row.strays < cfg.strays) {
+        for (const call of row.nets[n]!.calls) {
+          if (!pools.mayRunLate(node, call)) continue;
+          const run = pools.run(n, node, call);
+          if (run.node === node) continue;
+          const next = this.copy();
+          next.nodes[n] = run.node;
+          if (cfg.strays !== Infinity) next.strays += 1;
+          this.violation = run.bad;
+          this.offer(KIND['late run'], call.sent.tenure, n, call.sent.key);
+        }
+      }
+      if (node.locked && row.expiries < cfg.expiries) {
+        const next = this.copy();
+        next.expiries += 1;
+        next.nodes[n] = pools.expired(node);
+        this.offer(KIND.expire, -1, n, 0);
+      }
+      for (let form = 0; form < 4 && row.raises < cfg.raises && node.admitted; form++) {
+        const raised = pools.raised(node, form, highestEpoch(row.nodes));
+        if (!raised) continue;
+        const next = this.copy();
+        next.raises += 1;
+        next.nodes[n] = raised;
+        this.offer(KIND.raise, -1, n, form);
+      }
+      if (row.wipes < cfg.wipes && node.admitted) {
+        const next = this.copy();
+        next.wipes += 1;
+        next.nodes[n] = pools.wiped;
+        this.offer(KIND.wipe, -1, n, 0);
+      }
+    }
+  }
+
+  private starts(): void {
+    const { cfg, row, pools } = this;
+    const p = row.tenures.length;
+    let mustExceed = 0;
+    for (const { m } of row.tenures) mustExceed = Math.max(mustExceed, m.claimedEpoch);
+    const agreed = agreedHashes(row.agreed, cfg);
+    let known = 0;
+    while (agreed[known]) known++;
+    for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
+      const outcome = pools.begin(p, row.nodes, agreed, height, mustExceed, undefined);
+      if (!outcome) continue;
+      this.copy();
+      this.take(p, outcome, '');
+      this.offer(KIND.start, p, -1, height);
+    }
+    for (let continued = 0; continued < p; continued++) {
+      const before = row.tenures[continued]!;
+      if (!before.m.renewable) continue;
+      const outcome = pools.begin(p, row.nodes, agreed, 0, mustExceed, before);
+      if (!outcome) continue;
+      const next = this.copy();
+      next.tenures[continued] = pools.followed(before);
+      this.take(p, outcome, '');
+      this.offer(KIND.renew, p, -1, continued);
+    }
+  }
+
+  /** A move that concerns no node. */
+  private local(kind: number, p: number, n: number, outcome: Outcome): void {
+    const next = this.copy();
+    if (kind === KIND.damage) next.damages += 1;
+    if (kind === KIND['give up'] && this.cfg.giveUps !== Infinity) next.giveUps += 1;
+    this.take(p, outcome, '');
+    this.offer(kind, p, n, 0);
+  }
+
+  /** What became of a tenure: its new state, its calls, what it takes as committed, and I1. */
+  private take(p: number, { tenure, sends, agrees, bad }: Outcome, alsoBad: string): void {
+    const { next, pools } = this;
+    const before = next.tenures[p];
+    next.tenures[p] = tenure;
+    this.violation = alsoBad || bad;
+    const fallible = sends.length > 0 && this.fallible();
+    for (const { n, call } of sends) next.nets[n] = pools.with(next.nets[n]!, next.nodes[n]!, call, fallible);
+    for (const one of agrees) this.agree(one.height, one.hash, one.text, one.who);
+    const claimed = tenure.m.claimedEpoch;
+    if (claimed !== 0 && before && before.m.claimedEpoch === 0) {
+      for (let q = 0; q < next.tenures.length; q++) {
+        if (q !== p && next.tenures[q]!.m.claimedEpoch === claimed) this.violation ||= `I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${claimed}`;
+      }
+    }
+  }
+
+  /** A node may still lose its memory, or has lost it: then any call may come to matter again. */
+  private fallible(row = this.next): boolean {
+    if (row.wipes < this.cfg.wipes || this.cfg.damages > 0) return true;
+    for (const node of row.nodes) if (!node.admitted) return true;
+    return false;
+  }
+
+  private agree(height: number, hash: number, text: string, who: string): void {
+    const shift = 8 * (height - 1);
+    const known = (this.next.agreed >>> shift) & 255;
+    if (known === 0) this.next.agreed |= hash << shift;
+    else if (known !== hash) this.violation ||= `I4: FORK at height ${height}: ${who} takes ${text} as committed, ${hashOf((known >> 3) - 1, known & 7)} was`;
+  }
+
+  /** Closes `next`: the networks without their dead calls, what a reader of all nodes sees, I2; kept if it is new. */
+  private offer(kind: number, p: number, n: number, arg: number): void {
+    const { cfg, row, next, pools, result } = this;
+    result.moves += 1;
+    const touched = kind === KIND.run || kind === KIND['late run'] || kind === KIND.wipe;
+    const fallible = this.fallible();
+    if (!fallible) {
+      for (let i = 0; i < cfg.nodes; i++) {
+        if (next.nodes[i] !== row.nodes[i] || next.nets[i] !== row.nets[i] || this.wasFallible) next.nets[i] = pools.pruned(next.nets[i]!, next.nodes[i]!);
+      }
+    }
+    if (touched && next.nodes[n] !== row.nodes[n]) this.look();
+    if (this.violation !== '' && (this.limits.expect ?? /./).test(this.violation)) {
+      result.finding = { why: this.violation, trace: [...this.trace(), this.moveOf(encode(kind, p, n), arg)] };
+      return;
+    }
+    this.fingerprint();
+    if (this.seen.add(this.printA, this.printB)) this.push(encode(kind, p, n), arg);
+  }
+
+  private printA = 0;
+  private printB = 0;
+
+  private fingerprint(): void {
+    const { next, pools } = this;
+    const { tenures } = next;
+    const count = tenures.length;
+    let first = true;
+    for (const { naming, from } of this.sortings[count]!) {
+      let sorted = true;
+      for (let slot = 1; slot < count; slot++) if (tenures[from[slot - 1]!]!.rank > tenures[from[slot]!]!.rank) { sorted = false; break; }
+      if (!sorted) continue;
+      this.printUnder(naming, from, pools.namings[naming]!);
+      const { sumA: a, sumB: b } = this;
+      if (first || a < this.printA || (a === this.printA && b < this.printB)) {
+        this.printA = a;
+        this.printB = b;
+        first = false;
+      }
+    }
+  }
+
+  /** Into sumA and sumB. A column is what concerns one node; columns are added up, so that their order does not matter. */
+  private printUnder(naming: number, from: readonly number[], names: readonly number[]): void {
+    const { cfg, next } = this;
+    const { nodes, nets, tenures } = next;
+    let sumA = next.wipes | (next.expiries << 4) | (next.strays << 8) | (next.giveUps << 16) | (next.raises << 24) | (next.damages << 28);
+    let sumB = Math.imul(sumA, 0x27d4eb2f);
+    for (let rest = next.agreed, k = 0; rest !== 0; rest >>>= 8, k++) {
+      const hash = (rest & 255) === 0 ? 0 : names[(rest & 255) >> 3]! * 8 + (rest & 7) + 1;
+      sumA = (sumA + Math.imul(hash, A[k]!)) | 0;
+      sumB = (sumB + Math.imul(hash, B[k]!)) | 0;
+    }
+    for (let slot = 0; slot < from.length; slot++) {
+      const tenure = tenures[from[slot]!]!;
+      sumA = (sumA + Math.imul(tenure.a[naming]!, A[slot + 4]!)) | 0;
+      sumB = (sumB + Math.imul(tenure.b[naming]!, B[slot + 4]!)) | 0;
+    }
+    sumA = Math.imul(sumA ^ (sumA >>> 15), 0x2c1b3c6d);
+    sumB = Math.imul(sumB ^ (sumB >>> 13), 0x297a2d39);
+    for (let n = 0; n < cfg.nodes; n++) {
+      const at = naming * cfg.nodes + n;
+      let a = (Math.imul(nodes[n]!.a[naming]!, A[0]!) + Math.imul(nets[n]!.a[naming]!, A[1]!)) | 0;
+      let b = (Math.imul(nodes[n]!.b[naming]!, B[0]!) + Math.imul(nets[n]!.b[naming]!, B[1]!)) | 0;
+      for (let slot = 0; slot < from.length; slot++) {
+        const tenure = tenures[from[slot]!]!;
+        a = (a + Math.imul(tenure.columnA[at]!, A[slot + 2]!)) | 0;
+        b = (b + Math.imul(tenure.columnB[at]!, B[slot + 2]!)) | 0;
+      }
+      a ^= a >>> 16;
+      b ^= b >>> 15;
+      const mixedA = Math.imul(a, 0x85ebca6b) ^ Math.imul(b, 0x68e31da5);
+      const mixedB = Math.imul(b, 0x735a2d97) ^ Math.imul(a, 0x1b56c4e9);
+      sumA = (sumA + Math.imul(mixedA ^ (mixedA >>> 13), 0xc2b2ae35)) | 0;
+      sumB = (sumB + Math.imul(mixedB ^ (mixedB >>> 14), 0x0ca7d2e9)) | 0;
+    }
+    this.sumA = Math.imul(sumA ^ (sumA >>> 16), 0x21f0aaad);
+    this.sumB = Math.imul(sumB ^ (sumB >>> 15), 0x735a2d97);
+  }
+
+  /** A reader that sees all nodes at once: what it takes as committed (section 7). And I2. */
+  private look(): void {
+    const { cfg, next } = this;
+    const { nodes } = next;
+    const quorum = quorumOf(cfg.nodes);
+    for (let height = 1; height <= cfg.heights + 1; height++) {
+      for (let n = 0; n < nodes.length; n++) {
+        const { admitted, hashes, epochs } = nodes[n]!;
+        const hash = hashes[height - 1];
+        if (hash === undefined) continue;
+        let copies = 0;
+        for (let k = 0; k < nodes.length; k++) {
+          const other = nodes[k]!;
+          const copy = other.hashes[height - 1];
+          if (copy === undefined) continue;
+          const same = other.epochs[height - 1] === epochs[height - 1];
+          if (same && copy !== hash) this.violation ||= `I2: epoch ${epochs[height - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
+          if (other.admitted && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
+        }
+        if (!admitted) continue;
+        if (hashes.length > height) this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
+        else if (copies >= quorum) this.agree(height, hash, named(hash), 'a reader, by a quorum of copies,');
+      }
+    }
+  }
+
+  // --- liveness and traces ----------------------------------------------------------------------------------------------------
+
+  private checkLiveness(every: number): void {
+    const { row, hasher } = this;
+    for (let p = -1; p < row.tenures.length; p++) {
+      const tenure = p < 0 ? undefined : row.tenures[p]!;
+      if (tenure?.ended) continue;
+      // Nodes and that one tenure only; which node is which does not matter.
+      const columns = row.nodes.map((node, n) => [hasher.reset(8).add(node.a[0]!).add(tenure?.columnA[n] ?? 0).finish().a, hasher.reset(9).add(node.b[0]!).add(tenure?.columnB[n] ?? 0).finish().b] as const);
+      columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+      hasher.reset(10).add(p);
+      for (const [a, b] of columns) hasher.add(a).add(b);
+      if (tenure) hasher.add(tenure.a[0]!).add(tenure.b[0]!);
+      else hasher.add(row.agreed);
+      hasher.finish();
+      if (every > 1 && (hasher.a >>> 0) % every !== 0) continue;
+      if (!this.looked.add(hasher.a, hasher.b)) continue;
+      this.result.livenessChecks += 1;
+      const stuck = this.liveness.stuck(this.stateOf(row), p);
+      if (stuck !== '' && (this.limits.expect ?? /./).test(stuck)) {
+        this.result.finding = { why: stuck, trace: this.trace() };
+        return;
+      }
+    }
+  }
+
+  private stateOf(row: Row): State {
+    const { agreed, wipes, damages, expiries, raises, strays, giveUps } = row;
+    return {
+      nodes: row.nodes.map(({ model }) => model), nets: row.nets.map(({ model }) => model), tenures: row.tenures.map(({ m }) => m),
+      agreed: agreedHashes(agreed, this.cfg), wipes, damages, expiries, raises, strays, giveUps, violation: '',
+    };
+  }
+
+  private trace(): Move[] {
+    return this.path.slice(1, this.depth + 1).map(([code, arg]) => this.moveOf(code!, arg!));
+  }
+
+  private moveOf(code: number, arg: number): Move {
+    return { kind: KINDS[code & 15]!, tenure: ((code >> 4) & 15) - 1, node: ((code >> 8) & 15) - 1, arg };
+  }
+}
+
+function encode(kind: number, p: number, n: number): number {
+  return kind | ((p + 1) << 4) | ((n + 1) << 8);
+}
+
+function named(hash: number): string {
+  return hashOf((hash >> 3) - 1, hash & 7);
+}
+
+function agreedHashes(agreed: number, cfg: ModelConfig): string[] {
+  return Array.from({ length: cfg.heights + 1 }, (_, i) => {
+    const hash = (agreed >>> (8 * i)) & 255;
+    return hash === 0 ? '' : named(hash);
+  });
+}
+
+function factors(seed: number): Int32Array {
+  let x = seed;
+  return Int32Array.from({ length: 16 }, () => {
+    x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d) + 0x6d2b79f5 | 0;
+    return x | 1;
+  });
+}

@@ -1,0 +1,434 @@
+// The model in pieces: every distinct node, network, tenure, call and reply exists once and bears a number, and what one piece makes of another
+// is worked out once. A state is then a row of numbers, and a move looks up two or three of them: the reducer and the twin of the scripts
+// run only when two pieces meet for the first time. Nothing is decided here; what a move means is said in moves.ts.
+import { applyCall, applyRead, cloneNodeState, emptyNodeState, newNodeState, type MemoryNodeState } from '../support/memory-node.js';
+import type { NodeReply } from '../../src/core/protocol/words.js';
+import { quorumOf } from '../../src/core/protocol/quorum.js';
+import { brokenIn, mayMatter, mayPromote, Next, storeUpTo, type Beginning } from './moves.js';
+import {
+  CLUSTER, code, GENESIS, IDENTITY, isAdmitted, keyOf, named, NODE_ID, printCall, printNode, raiseOf, sealNode, sealTenure,
+  type ModelConfig, type ModelNode, type ModelTenure, type NetCall, type Network, type State, type StoredBlock,
+} from './state.js';
+
+/** Fingerprints under each naming of the tenures. */
+interface Prints {
+  a: Int32Array;
+  b: Int32Array;
+}
+
+export interface Node extends Prints {
+  id: number;
+  model: ModelNode;
+  s: MemoryNodeState;
+  admitted: boolean;
+  locked: boolean;
+  hashes: number[];
+  epochs: number[];
+  runs: Map<number, Run>;
+  reads: Map<number, Reply>;
+  expired: Node | null;
+  raised: Map<number, Node>;
+}
+
+export interface Call extends Prints {
+  id: number;
+  sent: NetCall;
+}
+
+export interface Net extends Prints {
+  id: number;
+  model: Network;
+  calls: Call[];
+  added: Map<number, Net>;
+  pruned: Map<number, Net>;
+}
+
+export interface Tenure extends Prints {
+  id: number;
+  p: number;
+  m: ModelTenure;
+  /** Per naming and node. */
+  columnA: Int32Array;
+  columnB: Int32Array;
+  /** The same for tenures that differ by their names and by the order of the nodes. */
+  rank: number;
+  ended: boolean;
+  calls: (Call | null)[];
+  steps: Map<number, Outcome>;
+  gaveUp: (Outcome | null | undefined)[];
+  damaged: (Outcome | null)[];
+  grace: Outcome | null | undefined;
+  gate: Outcome | null | undefined;
+  produced: Outcome | null | undefined;
+  followed: Tenure | undefined;
+}
+
+export interface Reply {
+  id: number;
+  reply: NodeReply<unknown>;
+}
+
+export interface Run {
+  node: Node;
+  reply: Reply;
+  bad: string;
+}
+
+export interface Outcome {
+  tenure: Tenure;
+  sends: { n: number; call: Call }[];
+  agrees: { height: number; hash: number; text: string; who: string }[];
+  bad: string;
+}
+
+/** One tenure by itself: what it sends and takes as committed is noted instead of being weighed. */
+class Alone extends Next {
+  readonly sends: { n: number; sent: NetCall }[] = [];
+  readonly agrees: { height: number; text: string; who: string }[] = [];
+
+  override send(n: number, sent: NetCall): void {
+    this.sends.push({ n, sent });
+  }
+
+  override agree(height: number, text: string, who: string): void {
+    this.agrees.push({ height, text, who });
+  }
+
+  get bad(): string {
+    return this.violation;
+  }
+
+  /** One script on a node; only that node matters. */
+  static run(cfg: ModelConfig, n: number, node: ModelNode, call: NetCall['call']): { s: MemoryNodeState; reply: NodeReply<unknown>; bad: string } {
+    const nodes = new Array<ModelNode>(n + 1).fill(node);
+    const next = new Alone(cfg, { ...NOTHING, nodes });
+    const reply = next.apply(n, call);
+    const s = next.node(n);
+    return { s, reply, bad: brokenIn(n, node.s, s, call.script === 'admit') };
+  }
+}
+
+const NOTHING: State = { nodes: [], nets: [], tenures: [], agreed: [], wipes: 0, damages: 0, expiries: 0, raises: 0, strays: 0, giveUps: 0, violation: '' };
+
+export class Pools {
+  readonly nodes: Node[] = [];
+  readonly nets: Net[] = [];
+  readonly tenures: Tenure[] = [];
+  readonly calls: Call[] = [];
+  readonly fresh: Node;
+  readonly wiped: Node;
+  readonly noCalls: Net;
+  /** naming[i][k]: the name of tenure k (from 1) under the i-th naming; the first one leaves all names as they are. */
+  readonly namings: number[][];
+  private readonly replies = new Map<string, Reply>();
+  private readonly callsByText = new Map<string, Call>();
+  private readonly nodesByModel = new Map<ModelNode, Node>();
+  private readonly netsByText = new Map<string, Net>();
+  private readonly tenuresByPrint: Map<number, Tenure>[] = [];
+  private readonly starts = new Map<string, Outcome>();
+
+  constructor(private readonly cfg: ModelConfig) {
+    this.namings = cfg.sameTenures ? permutations(cfg.tenures) : [permutations(1)[0]!];
+    this.fresh = this.node(newNodeState('n', CLUSTER, GENESIS, 'run', 'boot'));
+    this.wiped = this.node(emptyNodeState('run'));
+    this.noCalls = this.net([]);
+  }
+
+  // --- pieces -----------------------------------------------------------------------------------------------------------------
+
+  node(s: MemoryNodeState): Node {
+    const model = sealNode(s);
+    let node = this.nodesByModel.get(model);
+    if (!node) {
+      node = {
+        id: this.nodes.length, model, s: model.s, admitted: isAdmitted(model.s), locked: model.s.lock !== null,
+        hashes: model.s.entries.map((entry) => code(entry.hash)), epochs: model.s.entries.map((entry) => entry.epoch),
+        runs: new Map(), reads: new Map(), expired: null, raised: new Map(), ...this.prints(() => printNode(model.s)),
+      };
+      this.nodes.push(node);
+      this.nodesByModel.set(model, node);
+    }
+    return node;
+  }
+
+  call(sent: NetCall): Call {
+    // Within one history a tenure has one epoch; here its like from another history may come along.
+    const text = `${sent.key} ${'epoch' in sent.call ? sent.call.epoch : ''}`;
+    let call = this.callsByText.get(text);
+    if (!call) {
+      call = { id: this.calls.length, sent, ...this.prints(() => printCall(keyOf(sent.tenure, sent.call))) };
+      this.calls.push(call);
+      this.callsByText.set(text, call);
+    }
+    return call;
+  }
+
+  private net(calls: Call[]): Net {
+    const a = new Int32Array(this.namings.length);
+    const b = new Int32Array(this.namings.length);
+    for (const call of calls) { // a sum: the order of calls does not matter
+      for (let i = 0; i < a.length; i++) {
+        a[i]! += call.a[i]!;
+        b[i]! += call.b[i]!;
+      }
+    }
+    const text = calls.map(({ id }) => id).sort((x, y) => x - y).join();
+    let net = this.netsByText.get(text);
+    if (!net) {
+      net = { id: this.nets.length, model: { calls: calls.map(({ sent }) => sent), a: a[0]!, b: b[0]! }, calls, a, b, added: new Map(), pruned: new Map() };
+      this.nets.push(net);
+      this.netsByText.set(text, net);
+    }
+    return net;
+  }
+
+  private tenure(p: number, m: ModelTenure): Tenure {
+    sealTenure(m);
+    const { nodes } = this.cfg;
+    const pool = (this.tenuresByPrint[p] ??= new Map<number, Tenure>());
+    let a = m.a;
+    let b = m.b;
+    for (let n = 0; n < nodes; n++) {
+      a = Math.imul(a ^ m.columnA[n]!, 0x85ebca6b) ^ (a >>> 15);
+      b = Math.imul(b ^ m.columnB[n]!, 0xc2b2ae35) ^ (b >>> 13);
+    }
+    const print = keyed(a, b);
+    let tenure = pool.get(print);
+    if (tenure) return tenure;
+    const { length } = this.namings;
+    tenure = {
+      id: this.tenures.length, p, m: { ...m, columnA: m.columnA.slice(), columnB: m.columnB.slice() }, a: new Int32Array(length), b: new Int32Array(length),
+      columnA: new Int32Array(length * nodes), columnB: new Int32Array(length * nodes), rank: this.rankOf(p, m), ended: m.t.phase === 'ended',
+      calls: m.out.map((out) => (out?.call ? this.call({ tenure: p, key: out.key, call: out.call }) : null)),
+      steps: new Map(), gaveUp: [], damaged: [], grace: undefined, gate: undefined, produced: undefined, followed: undefined,
+    };
+    for (let i = 0; i < length; i++) {
+      named(this.namings[i]!, () => sealTenure(m));
+      tenure.a[i] = m.a;
+      tenure.b[i] = m.b;
+      for (let n = 0; n < nodes; n++) {
+        tenure.columnA[i * nodes + n] = m.columnA[n]!;
+        tenure.columnB[i * nodes + n] = m.columnB[n]!;
+      }
+    }
+    this.tenures.push(tenure);
+    pool.set(print, tenure);
+    return tenure;
+  }
+
+  /** Under names that tell only this tenure from all others, and without an order of nodes. */
+  private rankOf(p: number, m: ModelTenure): number {
+    if (this.namings.length === 1) return 0;
+    return named(Array.from({ length: 10 }, (_, k) => (k === 0 ? 0 : k === p + 1 ? 1 : 2)), () => {
+      sealTenure(m);
+      let rank = m.a ^ Math.imul(m.b, 0x9e3779b1);
+      for (let n = 0; n < this.cfg.nodes; n++) rank = (rank + Math.imul(m.columnA[n]!, 0x2c1b3c6d) + m.columnB[n]!) | 0;
+      return rank;
+    });
+  }
+
+  private reply(reply: NodeReply<unknown>): Reply {
+    const text = JSON.stringify(reply);
+    let known = this.replies.get(text);
+    if (!known) {
+      known = { id: this.replies.size, reply };
+      this.replies.set(text, known);
+    }
+    return known;
+  }
+
+  private prints(print: () => { a: number; b: number }): Prints {
+    const a = new Int32Array(this.namings.length);
+    const b = new Int32Array(this.namings.length);
+    this.namings.forEach((naming, i) => named(naming, () => {
+      const printed = print();
+      a[i] = printed.a;
+      b[i] = printed.b;
+    }));
+    return { a, b };
+  }
+
+  // --- what they make of each other -------------------------------------------------------------------------------------------
+
+  run(n: number, node: Node, call: Call): Run {
+    let run = node.runs.get(call.id);
+    if (!run) {
+      if (call.sent.call.script === 'inspect') {
+        run = { node, reply: this.reply(applyCall(cloneNodeState(node.s), call.sent.call, IDENTITY, NODE_ID, 0, this.cfg.mutant)), bad: '' };
+      } else {
+        const { s, reply, bad } = Alone.run(this.cfg, n, node.model, call.sent.call);
+        run = { node: this.node(s), reply: this.reply(reply), bad };
+      }
+      node.runs.set(call.id, run);
+    }
+    return run;
+  }
+
+  read(node: Node, from: number, to: number): Reply {
+    const key = from * 16 + to;
+    let known = node.reads.get(key);
+    if (!known) {
+      const value = applyRead(node.s, { from, to, limit: 1000, data: true });
+      known = this.reply({ outcome: 'accepted', incarnation: node.s.record?.incarnation ?? '', value });
+      node.reads.set(key, known);
+    }
+    return known;
+  }
+
+  expired(node: Node): Node {
+    if (!node.expired) {
+      const s = cloneNodeState(node.s);
+      s.lock = null;
+      node.expired = this.node(s);
+    }
+    return node.expired;
+  }
+
+  raised(node: Node, form: number, highestSeen: number): Node | null {
+    const call = raiseOf(form, node.s, highestSeen);
+    if (!call) return null;
+    const key = highestSeen * 4 + form;
+    let raised = node.raised.get(key);
+    if (!raised) {
+      raised = this.node(Alone.run(this.cfg, 0, node.model, call).s);
+      node.raised.set(key, raised);
+    }
+    return raised;
+  }
+
+  mayRunLate(node: Node, { sent }: Call): boolean {
+    return sent.call.script !== 'promote_leader' || mayPromote(this.cfg, node.s, sent.call);
+  }
+
+  /** The network to `node` with one call more; calls that can never matter again are not kept. */
+  with(net: Net, node: Node, call: Call, fallible: boolean): Net {
+    if (!fallible && !mayMatter(node.s, call.sent.call, this.cfg)) return net;
+    let more = net.added.get(call.id);
+    if (!more) {
+      more = net.calls.includes(call) ? net : this.net([...net.calls, call]);
+      net.added.set(call.id, more);
+    }
+    return more;
+  }
+
+  pruned(net: Net, node: Node): Net {
+    let less = net.pruned.get(node.id);
+    if (!less) {
+      const calls = net.calls.filter(({ sent }) => mayMatter(node.s, sent.call, this.cfg));
+      less = calls.length === net.calls.length ? net : this.net(calls);
+      net.pruned.set(node.id, less);
+    }
+    return less;
+  }
+
+  answered(tenure: Tenure, n: number, reply: Reply): Outcome {
+    const key = reply.id * 8 + n;
+    let outcome = tenure.steps.get(key);
+    if (!outcome) {
+      outcome = this.alone(tenure, (next) => next.deliver(tenure.p, n, tenure.m.out[n]!, reply.reply))!;
+      tenure.steps.set(key, outcome);
+    }
+    return outcome;
+  }
+
+  /** null: giving up would change nothing, or is covered by another move. */
+  gaveUp(tenure: Tenure, n: number): Outcome | null {
+    const known = tenure.gaveUp[n];
+    if (known !== undefined) return known;
+    const { t, out } = tenure.m;
+    const { kind } = t.nodes[n]!.busy!;
+    const idle = kind === 'inspect' || (kind === 'read' && t.nodes[n]!.failures > 0)
+      || (this.cfg.patient && (t.phase === 'promoting' || t.phase === 'claiming'));
+    return (tenure.gaveUp[n] = idle ? null : this.alone(tenure, (next) => {
+      let waiting = out[n];
+      do {
+        next.deliver(tenure.p, n, waiting!, UNKNOWN);
+        waiting = next.peek(tenure.p).out[n];
+      } while (kind === 'claim' && waiting?.call?.script === 'claim' && waiting.call.acquireTtlMs === undefined);
+    }));
+  }
+
+  graceOver(tenure: Tenure): Outcome | null {
+    if (tenure.grace !== undefined) return tenure.grace;
+    const { t, out } = tenure.m;
+    return (tenure.grace = t.graceUntil === Infinity ? null : this.alone(tenure, (next) => {
+      if (!this.cfg.patient || t.phase !== 'promoting') return next.step(tenure.p, { type: 'tick', now: 1 });
+      out.forEach((waiting, n) => { if (waiting) next.deliver(tenure.p, n, waiting, UNKNOWN); });
+    }));
+  }
+
+  /** The leader is told that a node of its own, intact to itself, is damaged. */
+  damaged(tenure: Tenure, n: number): Outcome | null {
+    const { t } = tenure.m;
+    const track = t.nodes[n]!;
+    return (tenure.damaged[n] ??= t.phase !== 'leading' || track.standing !== 'ours' || track.damage ? null
+      : this.alone(tenure, (next) => next.step(tenure.p, { type: 'damaged', now: 0, node: n, incarnation: track.incarnation, why: 'said so' })));
+  }
+
+  gateOver(tenure: Tenure): Outcome | null {
+    const { gateUntil } = tenure.m.t;
+    return (tenure.gate ??= gateUntil === null ? null : this.alone(tenure, (next) => next.step(tenure.p, { type: 'tick', now: gateUntil })));
+  }
+
+  produced(tenure: Tenure): Outcome | null {
+    return (tenure.produced ??= tenure.m.ready === 0 ? null : this.alone(tenure, (next) => next.produce(tenure.p)));
+  }
+
+  /** A tenure that ended to renew its term, once another follows it. */
+  followed(tenure: Tenure): Tenure {
+    return (tenure.followed ??= this.tenure(tenure.p, { ...tenure.m, columnA: [], columnB: [], renewable: false }));
+  }
+
+  private alone(tenure: Tenure, act: (next: Alone) => void): Outcome {
+    const { p } = tenure;
+    const tenures: ModelTenure[] = [];
+    tenures[p] = tenure.m;
+    const next = new Alone(this.cfg, { ...NOTHING, tenures });
+    act(next);
+    return this.outcome(next, p);
+  }
+
+  private outcome(next: Alone, p: number): Outcome {
+    const m = next.peek(p);
+    return {
+      tenure: this.tenure(p, m), sends: next.sends.map(({ n, sent }) => ({ n, call: this.call(sent) })),
+      agrees: next.agrees.map((one) => ({ ...one, hash: code(one.text) })), bad: next.bad,
+    };
+  }
+
+  /** The p-th tenure begins, its store holding what is agreed up to `height`, or what that of the tenure it continues holds. */
+  begin(p: number, nodes: readonly Node[], agreed: readonly string[], height: number, mustExceed: number, continued: Tenure | undefined): Outcome | null {
+    const votes: Beginning['votes'] = [];
+    nodes.forEach(({ s }, node) => {
+      if (isAdmitted(s) || this.cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
+    });
+    if (votes.length < quorumOf(nodes.length)) return null;
+    const store: readonly StoredBlock[] = continued ? continued.m.store : height === 0 ? [] : storeUpTo({ ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, height);
+    const key = `${p} ${mustExceed} ${continued ? continued.id : ''} ${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
+    let outcome = this.starts.get(key);
+    if (!outcome) {
+      const next = new Alone(this.cfg, { ...NOTHING, tenures: new Array<ModelTenure>(p) });
+      next.begin({ votes, store, continued: continued?.p, mustExceed });
+      outcome = this.outcome(next, p);
+      this.starts.set(key, outcome);
+    }
+    return outcome;
+  }
+}
+
+const UNKNOWN: NodeReply<unknown> = { outcome: 'unknown', step: 'reply', cause: 'lost' };
+
+function keyed(a: number, b: number): number {
+  return (a >>> 0) * 2 ** 21 + (b >>> 11);
+}
+
+/** All namings of tenures 1…k; names above k stay. */
+function permutations(k: number): number[][] {
+  const all: number[][] = [];
+  const place = (given: number[]): void => {
+    if (given.length > k) return void all.push([...given, ...Array.from({ length: 9 - k }, (_, i) => k + 1 + i)]);
+    for (let name = 1; name <= k; name++) if (!given.includes(name)) place([...given, name]);
+  };
+  place([0]);
+  return all;
+}
