@@ -81,6 +81,8 @@ export interface ChainStore {
   head(): { height: Height; hash: Hash; timestamp: number; epoch: Epoch };
   /** Sees appended blocks at once, synced or not. */
   get(height: Height): CommittedBlock | undefined;
+  /** Where blocks have to be fetched before `get` sees them: as many as one batch takes, from `from` on. */
+  prefetch?(from: Height, to: Height): Promise<void>;
   /** Without payload; cheaper than get. */
   header(height: Height): Omit<CommittedBlock, 'data'> & { size: number } | undefined;
   /** Appends head+1 (throws InvariantError otherwise) and its items' receipts; resolves once it is on disk (synced). */

@@ -25,5 +25,6 @@ export const TENURES: Record<string, Code> = {
   RENEWAL_FAILED: { meaning: 'The leader could not renew its term under a higher epoch and stepped down.', causes: ['another sequencer was faster', 'nodes silent'], todo: ['nothing: it is a follower again', 'seq history'] },
   STOPPED: { meaning: 'The sequencer was stopped and released its locks.', causes: ['SIGTERM or Ctrl-C'], todo: ['nothing'] },
   REQUESTED: { meaning: 'The leader stepped down because an operator asked for it.', causes: ['seq stepdown'], todo: ['nothing', 'seq history'] },
+  REPAIRED: { meaning: 'The tenure of a repair ended because every node of its plan was in order.', causes: ['seq repair'], todo: ['nothing', 'seq repair verify'] },
   PRODUCER_REVOKED: { meaning: 'The block asked of the producer is no longer wanted: the tenure is gone.', causes: ['leadership was lost meanwhile'], todo: ['nothing'] },
 };

@@ -17,6 +17,7 @@ import { localChain } from './local-chain.js';
 import { admittedViews, leaderOf, look, recoveredTo, stateOf, votesOf, type Look } from './look.js';
 import { Presences } from './presences.js';
 import { Production } from './production.js';
+import { carryOutOrder } from './repair-request.js';
 import { admitPlan, answerRequest, reportDamage, standsOn } from './requests.js';
 import { Setbacks } from './setbacks.js';
 import { TenureDriver, type TenureHooks } from './tenure-driver.js';
@@ -80,6 +81,8 @@ export class Sequencer implements SequencerApi {
   private anomalies = 0;
   private renewals: { count: number; at: number }[];
   private readonly handled: string[] = [];
+  /** Who asked for the repair that is under way; '' when none is. */
+  private repairing = '';
   private reading = false;
   private readonly setbacks: Setbacks;
   /** Per node: the incarnation that is known to be damaged. */
@@ -490,7 +493,8 @@ export class Sequencer implements SequencerApi {
     if (!await this.standsOnQuorum(request) || this.driver !== driver || this.handled.includes(request.id)) return;
     this.handled.push(request.id);
     if (this.handled.length > 64) this.handled.shift();
-    const outcome = request.kind === 'stepdown' ? 'done' : request.kind === 'admit' ? this.admitAnew(request) : 'refused: this leader does not carry out such requests';
+    const outcome = request.kind === 'stepdown' ? 'done' : request.kind === 'admit' ? this.admitAnew(request)
+      : request.kind === 'repair' ? await this.repair(request, driver) : 'refused: this leader does not carry out such requests';
     this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
     await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
     if (request.kind === 'stepdown') {
@@ -524,6 +528,18 @@ export class Sequencer implements SequencerApi {
     if (track.incarnation !== plan.incarnation) return `refused: ${request.to} bears the memory ${track.incarnation || 'of nobody'}, not ${plan.incarnation}`;
     this.driver!.feed({ type: 'damaged', now: this.options.clock.now(), node, ...plan });
     return 'taken';
+  }
+
+  /** One at a time: a second operator is told that the first one's is under way. */
+  private async repair(request: LeaderRequest, driver: TenureDriver): Promise<string> {
+    if (this.repairing !== '') return `refused: a repair asked for by ${this.repairing} is under way`;
+    this.repairing = request.by;
+    try {
+      const { nodes, store, clock } = this.options;
+      return await carryOutOrder(request, { driver, nodes, store, clock });
+    } finally {
+      this.repairing = '';
+    }
   }
 
   // --- housekeeping --------------------------------------------------------------------------------------------------------------

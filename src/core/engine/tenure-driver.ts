@@ -76,6 +76,16 @@ export class TenureDriver {
     this.feed({ type: 'stepdown', now: this.clock.now(), code, reason });
   }
 
+  /** An operator found damage on a node that the node itself cannot see: its stream is set aside and filled anew (section 8). */
+  damaged(node: number, incarnation: string, why: string): void {
+    this.feed({ type: 'damaged', now: this.clock.now(), node, incarnation, why });
+  }
+
+  /** An operator asked to look at a node now. */
+  mend(node: number): void {
+    this.feed({ type: 'mend', now: this.clock.now(), node });
+  }
+
   /** ms of the lease left that may be relied on; 0 when it has ended or leads not. */
   leaseMs(): number {
     const { phase, leaseDeadline } = this.state;
@@ -132,7 +142,10 @@ export class TenureDriver {
         return;
       }
       case 'backfill':
-        return this.backfill(effect);
+        // A store that reads its blocks from elsewhere gets them first; one that has them is not waited for.
+        if (this.store.prefetch) void this.store.prefetch(effect.from, effect.to).then(() => { if (this.state.phase !== 'ended') this.backfill(effect); });
+        else this.backfill(effect);
+        return;
       case 'read': {
         const count = effect.to - effect.from + 1;
         // Up to maxAdopt blocks of any size: what the lease leaves is the bound that matters.

@@ -137,7 +137,8 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
     out.push({ type: 'backfill', node, id: state.nextId++, from: admission.head + 1, to: state.committed.height, stampOwnEpoch: false, nonce: admission.nonce });
     return;
   }
-  const quiet = state.gateUntil !== null && !state.inflight; // between blocks, and the next one waits for us (I11)
+  // Between blocks, and the next one waits for us (I11); a repair's tenure has none.
+  const quiet = (state.gateUntil !== null || state.settings.quiet === true) && !state.inflight;
   const alone = !state.nodes.some((other) => other.busy?.kind === 'admit');
   if (!quiet || !alone || !proven(state, admission)) return;
   track.busy = { id: state.nextId, kind: 'admit', startedAt: now };
@@ -194,6 +195,15 @@ export function proves(state: TenureState, node: NodeIndex, id: number): void {
     if (track.admission?.begun && id >= track.admission.provesFrom) track.admission.proof |= 1 << node;
     if (track.damage && id >= track.damage.provesFrom) track.damage.proof |= 1 << node;
   }
+}
+
+/** Whether a call accepted by `node` now would prove something that is still open. */
+export function wantsProof(state: TenureState, node: NodeIndex): boolean {
+  return state.nodes.some((track, i) => {
+    const { admission, damage } = track;
+    if (admission) return admission.begun && !proven(state, admission) && ((admission.proof >> node) & 1) === 0;
+    return damage !== null && i !== node && ((damage.proof >> node) & 1) === 0;
+  });
 }
 
 /** After a commit: holds the next block back for a moment when a node needs no more than the newest block and the admission itself. */

@@ -17,6 +17,15 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   const local = chain.head();
   const { height, candidates } = (state.adopt ??= candidatesOf(state));
   const best = candidates[0]!;
+  const { chosen } = state.settings;
+  if (chosen && height === chosen.height && chosen.parent === local.hash) {
+    // Two blocks of one epoch break I2: no rule of the protocol tells which was acknowledged, a person did.
+    state.committed = { height: local.height, hash: local.hash };
+    state.phase = 'settling';
+    state.settleTo = height;
+    state.adopt = null;
+    return startBlock(state, chosen, true, now, undefined);
+  }
 
   if (height < local.height) {
     // Ahead of nodes that lost data is one thing, beside them another: a chain that differs is never written over theirs.

@@ -1,7 +1,7 @@
 // Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
 // brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
 // Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
-import { beginAdmission, closeGate, continueAdmission, mayReadmit, proves, replaceable, setAside } from './admission.js';
+import { beginAdmission, closeGate, continueAdmission, mayReadmit, proves, replaceable, setAside, wantsProof } from './admission.js';
 import { backOff, end, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { takeFacts } from './promotion.js';
@@ -43,7 +43,29 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   }
   const next = nextFor(state, node, chain);
   if (next <= committed.height) return catchUp(state, node, next, now, chain, out);
-  if (inflight && next === inflight.block.height) write(state, node, inflight, now, out);
+  if (inflight && next === inflight.block.height) return write(state, node, inflight, now, out);
+  if (state.settings.quiet && wantsProof(state, node)) {
+    track.busy = { id: state.nextId, kind: 'prove', startedAt: now };
+    out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch } });
+  }
+}
+
+/** A tenure that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews nothing (I8). */
+export function onProven(state: TenureState, node: NodeIndex, id: number, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+  if (reply.outcome === 'refused') return refused(state, node, reply, track.head, now, out);
+  if (reply.incarnation !== track.incarnation) return lost(state, node, 'it was re-admitted since it was claimed', now, out);
+  track.failures = 0;
+  proves(state, node, id);
+}
+
+/** Given up for this tenure or waiting for its turn: looked at now, because an operator asked for it. */
+export function mend(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  if (track.standing === 'quarantined') setStanding(track, node, 'out', 'a repair was asked for', out);
+  track.failures = 0;
+  track.retryAt = Math.min(track.retryAt, now);
 }
 
 /** The height to send: the first one at which the node's chain is not known to be ours. */

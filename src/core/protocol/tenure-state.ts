@@ -32,6 +32,10 @@ export interface TenureSettings {
   damaged?: ({ incarnation: string; why: string } | null)[];
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
+  /** A repair's tenure: it proposes nothing of its own, and where it must prove that it leads it repeats its claim (section 8). */
+  quiet?: boolean;
+  /** What a person chose where blocks of one epoch stand against each other at the head: adopted there, whatever the candidates are. */
+  chosen?: Block;
 }
 
 /** The local chain as the protocol needs it: committed blocks only. */
@@ -61,7 +65,7 @@ export type Standing =
   | 'quarantined';
 
 export type Busy =
-  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'learn' | 'admit'; startedAt: number }
+  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'learn' | 'admit' | 'prove'; startedAt: number }
   | { id: number; kind: 'write'; height: Height; hash: Hash; startedAt: number }
   | { id: number; kind: 'backfill' | 'rebase'; height: Height; startedAt: number };
 
@@ -151,6 +155,8 @@ export type TenureEvent =
   /** Entries on a node, of this incarnation, are not what their hashes say. */
   | { type: 'damaged'; now: number; node: NodeIndex; incarnation: string; why: string }
   | { type: 'stepdown'; now: number; code: string; reason: string }
+  /** An operator asked for it: look at this node at once, also when it was given up for this tenure. */
+  | { type: 'mend'; now: number; node: NodeIndex }
   | { type: 'tick'; now: number };
 
 export type Effect =

@@ -3,7 +3,7 @@
 // `step` changes the state it is given (the model copies before it steps).
 import { markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
-import { onBackfilled, onInspected, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
+import { mend, onBackfilled, onInspected, onProven, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end } from './ending.js';
 import type { Effect, LocalChain, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
@@ -39,6 +39,9 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
       break;
     case 'stepdown':
       stepdown(state, event.code, event.reason, event.now, out);
+      break;
+    case 'mend':
+      mend(state, event.node, event.now, out);
       break;
     case 'tick':
       break;
@@ -104,6 +107,8 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
       return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, chain, out);
     case 'inspect':
       return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, chain, out);
+    case 'prove':
+      return onProven(state, event.node, busy.id, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'begin':
       return onBegun(state, event.node, event.reply as NodeReply<{ head: number }>, event.now, out);
     case 'admit':

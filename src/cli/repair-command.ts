@@ -1,0 +1,93 @@
+// What the commands of `seq repair` share: where stores are asked, the flag that chooses between conflicting blocks, and the walk through it all.
+import { Flags } from '@oclif/core';
+import { hostname } from 'node:os';
+import type { EvidenceOptions } from '../core/engine/repair-evidence.js';
+import type { RepairWish } from '../core/engine/repair-plan.js';
+import { applyRepair, type Repaired } from '../core/engine/repair.js';
+import { systemClock, systemRandom } from '../core/engine/system.js';
+import { openArchives } from './archives.js';
+import { SeqCommand } from './base-command.js';
+import { commandLine, confirmChange } from './confirm.js';
+import type { Cluster } from './context.js';
+import { expectationOf } from './expectation.js';
+import { operatorOf } from './operator.js';
+import { writeErr } from './output.js';
+import { planLines, repairedResult } from './present/repair.js';
+import type { Result } from './present/result.js';
+import { asDuration } from './settings.js';
+import { StreamProgress } from './stream-progress.js';
+import { targetFlags } from './target.js';
+
+const HASH = /^[0-9a-fA-F]{8,64}$/;
+const hashFlag = Flags.custom<string>({
+  helpValue: 'HASH',
+  parse: async (text) => {
+    if (HASH.test(text)) return text.toLowerCase();
+    const { usageError } = await import('./failure.js');
+    throw usageError(`--choose-block: '${text.slice(0, 80)}' is not a block's hash`, ['8 to 64 hex digits, as the plan shows them']);
+  },
+});
+
+export const REPAIR_FLAGS = {
+  'choose-block': hashFlag({ multiple: true, multipleNonGreedy: true, description: 'where conflicting blocks stand at a height: keep this one (repeat)' }),
+  peer: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'a sequencer whose store is asked about conflicting blocks (those that announce themselves)' }),
+  store: Flags.directory({ description: 'a store on this machine that is asked, too' }),
+  'http-token-file': Flags.file({ description: 'token of the sequencers' }),
+};
+
+export interface RepairFlags {
+  'choose-block'?: string[] | undefined;
+  peer?: string[] | undefined;
+  store?: string | undefined;
+  'http-token-file'?: string | undefined;
+  'from-bundle'?: string | undefined;
+  quiet?: boolean | undefined;
+}
+
+export interface ApplyFlags extends RepairFlags {
+  'dry-run'?: boolean | undefined;
+  yes?: boolean | undefined;
+  confirm?: string | undefined;
+  reason?: string | undefined;
+  'expect-leader'?: string | undefined;
+  'expect-epoch'?: number | undefined;
+}
+
+const TIMEOUT_MS = 60_000;
+
+export abstract class RepairCommand extends SeqCommand {
+  static override deadline = false;
+
+  protected evidenceOptions(cluster: Cluster, flags: RepairFlags): EvidenceOptions & RepairWish & { endProgress: () => void } {
+    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    return {
+      nodes: cluster.nodes, lane: cluster.identity.lane, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.identity.cluster, choose: flags['choose-block'] ?? [], progress: progress.at, endProgress: () => progress.end(),
+      archives: (view) => openArchives({ store: flags.store, announced: flags['from-bundle'] === undefined, peers: flags.peer ?? [], tokenFile: flags['http-token-file'], view, onClose: (close) => this.onClose(close) }),
+    };
+  }
+
+  /** Plan, show, confirm, apply, verify. */
+  protected async repair(flags: ApplyFlags): Promise<Result> {
+    const timeoutMs = (await this.setting('timeout', asDuration, TIMEOUT_MS)).value;
+    const cluster = await this.cluster();
+    const command = commandLine(this.id ?? '', this.argv);
+    const evidence = this.evidenceOptions(cluster, flags);
+    const { target } = evidence;
+    const dryRun = Boolean(flags['dry-run']);
+    const repaired: Repaired = await applyRepair({
+      ...evidence, random: systemRandom, operator: operatorOf(this.id ?? '', this.argv), reason: flags.reason ?? '', host: hostname().replace(/[^\w.-]/g, '-').slice(0, 48),
+      expect: expectationOf(flags), dryRun, timeoutMs, changing: (state, nodes) => this.changing(state, nodes), unchanged: () => this.unchanged(), step: (doing) => { evidence.endProgress(); this.step(doing); },
+      confirm: async (plan) => {
+        evidence.endProgress();
+        if (flags.confirm === undefined) for (const line of planLines(plan)) this.note(line);
+        await confirmChange({
+          level: 'decides-data', what: `repair ${[...new Set(plan.steps.map((step) => step.node))].join(', ')}`, effect: [], digest: plan.digest,
+          ...(plan.chosen.length === 0 ? {} : { against: { rule: 'a block that stands against another one is chosen by a person', flag: 'choose-block', given: true } }),
+        }, { yes: false, confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) });
+      },
+    });
+    evidence.endProgress();
+    return { ...repairedResult(repaired, dryRun, target, command), meta: { nodesAnswered: cluster.nodes.length } };
+  }
+}
