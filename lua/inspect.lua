@@ -34,7 +34,8 @@ end
 local INFO_FIELDS = {
   server = { 'redis_version', 'valkey_version', 'redis_mode', 'uptime_in_seconds', 'tcp_port' },
   memory = { 'used_memory', 'maxmemory', 'maxmemory_policy' },
-  persistence = { 'loading', 'aof_enabled', 'aof_last_write_status', 'rdb_last_bgsave_status' },
+  persistence = { 'loading', 'aof_enabled', 'aof_last_write_status', 'aof_last_bgrewrite_status', 'aof_delayed_fsync', 'rdb_last_bgsave_status',
+    'rdb_last_save_time', 'rdb_changes_since_last_save' },
   replication = { 'role', 'connected_slaves' },
   cluster = { 'cluster_enabled' },
 }

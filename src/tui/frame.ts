@@ -44,7 +44,7 @@ export function bands(state: WatchState): Band[] {
     const middle = Math.max(4, Math.min(nodes + 3, body - lease - 3));
     return [head, { kind: 'lease', height: lease }, { kind: 'nodes', height: middle }, { kind: 'plain-events', height: body - lease - middle }, next];
   }
-  const top = kind === 'normal' ? 5 : 7;
+  const top = kind === 'normal' ? 5 : 8;
   const least = kind === 'normal' ? 4 : 6;
   const middle = Math.max(4, Math.min(nodes + 3, body - top - least));
   const rest = body - top - middle;

@@ -13,7 +13,18 @@ export interface AgreementRow {
   timestamp: number | null;
 }
 
+/** A frame asks several times for the same rows. */
+const made = new WeakMap<Data, { count: number; rows: AgreementRow[] }>();
+
 export function agreement(data: Data, count: number): AgreementRow[] {
+  const before = made.get(data);
+  if (before?.count === count) return before.rows;
+  const rows = newest(data, count);
+  made.set(data, { count, rows });
+  return rows;
+}
+
+function newest(data: Data, count: number): AgreementRow[] {
   const heads = data.nodes.flatMap((node) => (node.observation?.reply.outcome === 'accepted' ? [node.observation.reply.value.head] : []));
   const top = Math.max(0, ...heads);
   if (top === 0 || count <= 0) return [];
@@ -21,17 +32,19 @@ export function agreement(data: Data, count: number): AgreementRow[] {
 }
 
 export function agreementOf(data: Data, range: { from: Height; to: Height }): AgreementRow[] {
-  const ledgers = data.nodes.map((node) => ledgerOf(node, data));
+  const ledgers = data.nodes.map((node) => ledgerOf(node, data, range));
   return readLedger(ledgers, data.nodes.length, range).map((verdict) => ({
     verdict, marks: data.nodes.map((node) => mark(node, verdict)), timestamp: timestampAt(data, verdict),
   }));
 }
 
-function ledgerOf(node: NodeTrack, data: Data): NodeLedger {
+function ledgerOf(node: NodeTrack, data: Data, range: { from: Height; to: Height }): NodeLedger {
   const reply = node.observation?.reply;
   const row = data.view?.nodes.find((one) => one.id === node.id);
   if (reply?.outcome !== 'accepted' || row?.state === 'FOREIGN') return { id: node.id, answered: false };
-  const known = checked(node.entries, reply.value);
+  const newest = checked(node.entries, reply.value);
+  const pinned = checked(node.pinned, reply.value);
+  const known = range.from < newest.from && pinned.from <= range.from && pinned.to >= range.from ? pinned : newest;
   return {
     id: node.id, answered: true, admitted: reply.value.admission === 'admitted', facts: reply.value, epoch: reply.value.epoch,
     entries: known.entries, damaged: known.damaged, covers: { from: known.from, to: known.to >= reply.value.head ? Number.MAX_SAFE_INTEGER : known.to },
@@ -40,7 +53,7 @@ function ledgerOf(node: NodeTrack, data: Data): NodeLedger {
 
 /** What the node was seen to hold there, whether or not it counts. */
 export function entryAt(node: NodeTrack, height: Height) {
-  return node.entries.entries.find((entry) => entry.height === height);
+  return node.entries.entries.find((entry) => entry.height === height) ?? node.pinned.entries.find((entry) => entry.height === height);
 }
 
 function mark(node: NodeTrack, verdict: HeightVerdict): string {

@@ -25,6 +25,14 @@ export function wantedEntries(known: KnownEntries, view: NodeView): { from: Heig
   return from > view.head ? null : { from, to: view.head };
 }
 
+/** What to read of a node so that a height shown as a detail stays whole after it has left the window; null when it is known. */
+export function wantedPinned(known: KnownEntries, pinned: KnownEntries, view: NodeView, height: Height): { from: Height; to: Height } | null {
+  if (height <= view.floor || height > view.head) return null;
+  if (known.from <= height && known.to >= height) return null;
+  const still = checked(pinned, view);
+  return still.from <= height && still.to >= height ? null : { from: height, to: Math.min(height + 1, view.head) };
+}
+
 /** Without what `view` contradicts. */
 export function checked(known: KnownEntries, view: NodeView): KnownEntries {
   if (known.to < known.from) return known;

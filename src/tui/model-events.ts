@@ -73,8 +73,8 @@ function nodeChanges(old: NodeRow, node: NodeRow, now: number, downSince: number
   if (old.runId !== '' && node.runId !== '' && old.runId !== node.runId) say('warn', 'node', 'is another server process than before (restarted)');
   if (node.admission !== null && old.admission !== null && node.admission !== old.admission) {
     if (node.admitted) say('ok', 'admission', 'admitted');
-    else say('warn', 'admission', `not admitted: ${node.note}`);
-  } else if (answers(node) && !answers(old) && !node.admitted) {
+    else if (node.state !== 'FOREIGN') say('warn', 'admission', `not admitted: ${node.note}`);
+  } else if (answers(node) && !answers(old) && !node.admitted && node.state !== 'FOREIGN') {
     say('warn', 'admission', `not admitted: ${node.note}`);
   }
   if (old.state !== 'FOREIGN' && node.state === 'FOREIGN') say('crit', 'admission', `is foreign: ${node.note}`);
@@ -106,13 +106,16 @@ function chain(before: ClusterView, after: ClusterView): Change[] {
   }
   if (before.pending !== null && pending === null) {
     const made = after.committed !== null && after.committed.height >= before.pending.height;
-    found.push({ level: made ? 'ok' : 'info', kind: 'chain', subject: String(before.pending.height), text: `height ${before.pending.height} is no longer pending${made ? '' : ' (its copies are gone)'}` });
+    const disputed = after.conflicts.some((one) => one.height === before.pending?.height);
+    if (!disputed) found.push({ level: made ? 'ok' : 'info', kind: 'chain', subject: String(before.pending.height), text: `height ${before.pending.height} is no longer pending${made ? '' : ' (its copies are gone)'}` });
   }
   const orphaned = (view: ClusterView) => new Set(view.findings.filter((one) => one.code === 'NODE_ORPHAN').flatMap((one) => one.nodes));
   const [were, are] = [orphaned(before), orphaned(after)];
   for (const id of are) if (!were.has(id)) found.push({ level: 'warn', kind: 'chain', subject: id, text: `${id} holds an orphan` });
-  for (const id of were) if (!are.has(id)) found.push({ level: 'ok', kind: 'chain', subject: id, text: `${id}: its orphan was repaired` });
-  if (before.committed !== null && after.committed !== null && after.committed.height < before.committed.height) {
+  const answering = new Set(after.nodes.filter((node) => node.admitted).map((node) => node.id));
+  for (const id of were) if (!are.has(id) && answering.has(id) && after.conflicts.length === 0) found.push({ level: 'ok', kind: 'chain', subject: id, text: `${id}: its orphan was repaired` });
+  // While a node is silent less can be proven; that is no loss.
+  if (before.committed !== null && after.committed !== null && after.committed.height < before.committed.height && after.answered === after.configured && before.answered === before.configured) {
     found.push({ level: 'crit', kind: 'chain', subject: String(after.committed.height), text: `less is provably committed than before: ${after.committed.height}, was ${before.committed.height}` });
   }
   return found;
@@ -144,7 +147,7 @@ function holds(before: ClusterView, after: ClusterView): Change[] {
 function verdict(before: ClusterView, after: ClusterView): Change[] {
   if (before.verdict === after.verdict) return [];
   const level = after.verdict === 'OK' ? 'ok' : after.verdict === 'CRIT' ? 'crit' : 'warn';
-  return [{ level, kind: 'verdict', subject: '', text: `${before.verdict} to ${after.verdict}: ${after.reason}` }];
+  return [{ level, kind: 'verdict', subject: '', text: `verdict ${after.verdict}, was ${before.verdict}: ${after.reason}` }];
 }
 
 /** Newest first, bounded. The same change within a minute counts up instead of filling the list. */

@@ -27,8 +27,8 @@ export function nodeList(state: WatchState): Listed<NodeLine>[] {
   const sort = NODE_SORTS[state.ui.sorts.nodes % NODE_SORTS.length];
   const order = (line: NodeLine): number => {
     if (sort === 'worst first') return line.row === null ? 0 : STATE_ORDER[line.row.state];
-    if (sort === 'lag') return -(line.row?.lag ?? Infinity);
-    return sort === 'rtt' ? -(line.row?.rttMs ?? Infinity) : 0;
+    if (sort === 'lag') return -(line.row?.lag ?? Number.MAX_SAFE_INTEGER);
+    return sort === 'rtt' ? -(line.row?.rttMs ?? Number.MAX_SAFE_INTEGER) : 0;
   };
   return lines.filter(({ track, row }) => matches(filterOf(state, 'nodes'), track.id, row?.state ?? '', row?.holder ?? '', row?.note ?? ''))
     .sort((a, b) => order(a) - order(b))

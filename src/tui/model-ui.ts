@@ -10,7 +10,8 @@ export type Detail =
   | { of: 'node'; id: string }
   | { of: 'height'; height: number }
   | { of: 'sequencer'; id: string }
-  | { of: 'event'; seq: number };
+  | { of: 'event'; seq: number }
+  | { of: 'history' };
 
 export interface UiState {
   panel: Panel;
@@ -70,6 +71,7 @@ export function press(state: WatchState, key: Key): Pressed {
     case 'g': case 'home': return moved(state, -Infinity, to);
     case 'G': case 'end': return moved(state, Infinity, to);
     case 'enter': return ui.detail !== null || ui.help ? to({}) : to({ detail: detailAt(state), scroll: 0 });
+    case 'h': return to({ detail: ui.detail?.of === 'history' ? null : { of: 'history' }, help: false, scroll: 0 });
     case '/': return to({ typing: ui.filters[ui.panel] });
     case 's': return to({ sorts: { ...ui.sorts, [ui.panel]: ui.sorts[ui.panel] + 1 } });
     case ' ': return to({ frozen: ui.frozen === null ? state.data : null });

@@ -20,6 +20,8 @@ export interface NodeTrack {
   rtts: readonly number[];
   lags: readonly Sample[];
   entries: KnownEntries;
+  /** The height that is open as a detail (and the one above it), once it has left `entries`. */
+  pinned: KnownEntries;
 }
 
 /** What is known of the cluster. Freezing keeps one of these on the screen while the next ones are made. */
@@ -39,9 +41,12 @@ export interface Data {
   /** `at`: when the committed height was first seen; `sinceStart`: it may be older. */
   committed: { height: Height; at: number; sinceStart: boolean } | null;
   heights: readonly Sample[];
-  /** Blocks per second and the greatest lag, one value per look. */
-  rates: readonly number[];
-  lags: readonly number[];
+  /** One value per look, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit latency (median, ms). */
+  rates: readonly (number | null)[];
+  lags: readonly (number | null)[];
+  commits: readonly (number | null)[];
+  /** When each of those looks was. */
+  lookedAt: readonly number[];
 }
 
 export interface WatchState {
@@ -56,7 +61,7 @@ export interface WatchState {
 
 export type WatchInput =
   | { type: 'observed'; observation: NodeObservation; askedAt: number; at: number }
-  | { type: 'entries'; id: string; range: { from: Height; to: Height }; read: NodeReply<EntriesRead> }
+  | { type: 'entries'; id: string; range: { from: Height; to: Height }; read: NodeReply<EntriesRead>; pinned?: boolean }
   /** A look is complete, or its time is over. */
   | { type: 'settled'; at: number; wall: number }
   | { type: 'clock'; at: number; wall: number }
@@ -72,7 +77,7 @@ export function initialState(options: {
   return {
     title, size, now: at, wall, options: options.summarize,
     data: {
-      at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [],
+      at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [], commits: [], lookedAt: [],
       nodes: freshNodes(options.nodes, at),
     },
     ui: { ...INITIAL_UI, intervalMs },
@@ -80,7 +85,7 @@ export function initialState(options: {
 }
 
 function freshNodes(nodes: readonly { id: string; url: string }[], at: number): NodeTrack[] {
-  return nodes.map(({ id, url }) => ({ id, url, observation: null, askedAt: at, answeredAt: at, good: null, rtts: [], lags: [], entries: NO_ENTRIES }));
+  return nodes.map(({ id, url }) => ({ id, url, observation: null, askedAt: at, answeredAt: at, good: null, rtts: [], lags: [], entries: NO_ENTRIES, pinned: NO_ENTRIES }));
 }
 
 /** What the screen shows: the frozen moment, or now. */
@@ -116,9 +121,11 @@ function observed(data: Data, { observation, askedAt, at }: Extract<WatchInput, 
   };
 }
 
-function withEntries(data: Data, { id, range, read }: Extract<WatchInput, { type: 'entries' }>): Data {
+function withEntries(data: Data, { id, range, read, pinned = false }: Extract<WatchInput, { type: 'entries' }>): Data {
   if (read.outcome !== 'accepted') return data;
-  return { ...data, nodes: data.nodes.map((node) => (node.id === id ? { ...node, entries: addEntries(node.entries, read.value, range, node.good?.view.incarnation ?? '') } : node)) };
+  const incarnationOf = (node: NodeTrack) => node.good?.view.incarnation ?? '';
+  if (pinned) return { ...data, nodes: data.nodes.map((node) => (node.id === id ? { ...node, pinned: addEntries(NO_ENTRIES, read.value, range, incarnationOf(node)) } : node)) };
+  return { ...data, nodes: data.nodes.map((node) => (node.id === id ? { ...node, entries: addEntries(node.entries, read.value, range, incarnationOf(node)) } : node)) };
 }
 
 const NOTHING_EARLIER = { committed: { height: 0, hash: null }, pending: null };
@@ -144,20 +151,32 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   const tenure = view.leader === null ? (view.leaderKnown ? null : data.tenure)
     : leaderOf(data.tenure) === view.leader.id && data.tenure !== null ? { ...data.tenure, owner: view.leader.owner }
       : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
-  const grown = view.committed !== null && view.committed.height !== data.committed?.height;
-  const heights = view.committed === null ? data.heights : push(data.heights, { at: now.at, value: view.committed.height });
+  // What was seen to be committed stays so while a node is silent: less of it can be proven now, nothing more.
+  const provable = view.committed !== null && (view.answered === view.configured || view.committed.height >= (data.committed?.height ?? 0)) ? view.committed : null;
+  const grown = provable !== null && provable.height !== data.committed?.height;
+  const heights = provable === null ? data.heights : push(data.heights, { at: now.at, value: provable.height });
   return {
     ...now, looks, proofs, view, tenure, heights,
     events: addEvents(data.events, found, now, factsOf(view)),
     elections: data.elections + (elected ? 1 : 0), stepdowns: data.stepdowns + (lost ? 1 : 0),
-    committed: view.committed === null ? data.committed : grown ? { height: view.committed.height, at: now.at, sinceStart: data.committed === null } : data.committed,
-    rates: push(data.rates, Math.max(0, slope(heights, 5000) ?? 0)),
-    lags: push(data.lags, Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
+    committed: provable === null ? data.committed : grown ? { height: provable.height, at: now.at, sinceStart: data.committed === null } : data.committed,
+    rates: push(data.rates, provable === null ? null : Math.max(0, slope(heights, 5000) ?? 0)),
+    lags: push(data.lags, view.committed === null ? null : Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
+    commits: push(data.commits, commitLatency(data.nodes, view)),
+    lookedAt: push(data.lookedAt, now.at),
     nodes: data.nodes.map((node) => {
       const lag = view.nodes.find((row) => row.id === node.id)?.lag ?? null;
       return lag === null ? node : { ...node, lags: push(node.lags, { at: now.at, value: lag }) };
     }),
   };
+}
+
+/** As the leader announces it; null while nobody leads or it does not say. */
+function commitLatency(nodes: readonly NodeTrack[], view: ClusterView): number | null {
+  const told = nodes.flatMap(({ observation }) => (observation?.reply.outcome === 'accepted' ? observation.reply.value.sequencers : []))
+    .filter((one) => one.id === view.leader?.id && one.role === 'leader')
+    .sort((a, b) => Number(b.extra['seenAtMs'] ?? 0) - Number(a.extra['seenAtMs'] ?? 0))[0]?.extra['commitMs'] ?? '';
+  return told !== '' && Number.isFinite(Number(told)) ? Number(told) : null;
 }
 
 function leaderOf(tenure: Data['tenure']): string | null {

@@ -2,7 +2,8 @@
 // At most five commands per second and node, whatever the interval and however often a key asks. Read-only.
 import { bounded } from '../core/engine/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
-import { wantedEntries } from './model-entries.js';
+import type { NodeView } from '../core/protocol/words.js';
+import { wantedEntries, wantedPinned } from './model-entries.js';
 import type { WatchInput, WatchState } from './model.js';
 import { wantsEntries } from './frame.js';
 
@@ -101,6 +102,7 @@ export class Poller {
       dispatch({ type: 'observed', observation: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
       if (reply.outcome !== 'accepted') return;
       const track = state().data.nodes.find((one) => one.id === node.id);
+      await this.readPinned(node, reply.value);
       const unclear = state().data.view?.committed?.hash === null;
       if (track === undefined || !(unclear || wantsEntries(state()))) return;
       const range = wantedEntries(track.entries, reply.value);
@@ -110,6 +112,18 @@ export class Poller {
     } finally {
       this.asking.delete(node.id);
     }
+  }
+
+  /** The height that is open as a detail, when it is older than what is kept. */
+  private async readPinned(node: NodePort, view: NodeView): Promise<void> {
+    const { clock, limitMs, dispatch, state } = this.options;
+    const { detail } = state().ui;
+    const track = state().data.nodes.find((one) => one.id === node.id);
+    if (detail?.of !== 'height' || track === undefined) return;
+    const range = wantedPinned(track.entries, track.pinned, view, detail.height);
+    if (range === null || !this.spend(node.id)) return;
+    const read = await bounded(node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs), limitMs, clock);
+    if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read, pinned: true });
   }
 
   /** Without it every node of ours would look like another cluster's. */

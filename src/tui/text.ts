@@ -87,7 +87,7 @@ export function shortAge(ms: number | null): string {
   if (s < 60) return `${Math.floor(s)}s`;
   if (s < 3600) return `${Math.floor(s / 60)}m`;
   if (s < 86_400) return `${Math.floor(s / 3600)}h`;
-  return `${Math.floor(s / 86_400)}d`;
+  return s < 86_400_000 ? `${Math.floor(s / 86_400)}d` : `${Math.floor(s / 31_557_600)}y`;
 }
 
 export function clockOf(wallMs: number): string {

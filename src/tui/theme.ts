@@ -35,15 +35,34 @@ export function themeOf(env: NodeJS.ProcessEnv, colour: boolean): Theme {
   return { colour, unicode: /utf-?8/i.test(locale) && !plain };
 }
 
-/** The newest `width` values, oldest left. `max` is the scale's top. */
-export function sparkline(theme: Theme, values: readonly number[], width: number, max: number): string {
+/** The newest `width` values, oldest left; a gap where there was none. `max` is the scale's top. */
+export function sparkline(theme: Theme, values: readonly (number | null)[], width: number, max: number): string {
   const { steps } = glyphsOf(theme);
   const shown = values.slice(-width);
   const line = shown.map((value) => {
+    if (value === null) return ' ';
     if (!(max > 0) || value <= 0) return steps[0];
     return steps[Math.min(steps.length - 1, Math.max(1, Math.round((value / max) * (steps.length - 1))))];
   }).join('');
   return ' '.repeat(Math.max(0, width - shown.length)) + line;
+}
+
+/** The same over several rows, top row first. */
+export function chart(theme: Theme, values: readonly (number | null)[], width: number, height: number, max: number): string[] {
+  const { steps, full } = glyphsOf(theme);
+  const shown = values.slice(-width);
+  return Array.from({ length: height }, (_, row) => {
+    const below = height - 1 - row;
+    const line = shown.map((value) => {
+      if (value === null) return ' ';
+      const level = max > 0 ? (Math.min(value, max) / max) * height - below : 0;
+      if (level >= 1) return full;
+      // The lowest row always shows that there was a value.
+      if (level <= 0) return below === 0 ? steps[0] : ' ';
+      return steps[Math.min(steps.length - 1, Math.floor(level * steps.length))];
+    }).join('');
+    return ' '.repeat(Math.max(0, width - shown.length)) + line;
+  });
 }
 
 export function bar(theme: Theme, part: number, width: number): string {

@@ -17,7 +17,7 @@ export function observe(word: string, index: number, name = `r${index + 1}`, seq
   const owner = `seq-${other ?? 'a'}/0123456789abcdef`;
   const presences = Array.from({ length: sequencers }, (_, i): Presence => ({
     id: `seq-${String.fromCharCode(97 + i)}`, role: i === 0 ? 'leader' : 'follower', height: Number(height), version: '0.1.0', url: 'http://127.0.0.1:1', pid: 10 + i, configDigest: 'd', pttlMs: 900,
-    extra: { seenAtMs: '999900', ttlMs: '3000', ready: 'yes' },
+    extra: { seenAtMs: '999900', ttlMs: '3000', ready: 'yes', commitMs: i === 0 ? '1.5' : '' },
   }));
   const view: NodeView = {
     head: Number(height), headEpoch: Number(epoch), headHash: hash(letter, Number(height)), floor: 0, floorHash: hash('g', 0), admission: restarted ? 'restarted' : 'admitted', admissionWhy: '', cluster: 'c.1', node: name,

@@ -182,3 +182,44 @@ describe('tui: sizes', () => {
     expect(lastWords(state, PLAIN)).toHaveLength(3);
   });
 });
+
+describe('tui: what is not known is not made up', () => {
+  test('watch: two of three fall silent → the committed height stays, marked; counts are ?; no alarm about lost blocks', () => {
+    const state = look(look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x9@3 ? ?'), 'x9@3 ? ?');
+    const drawn = screen(state);
+    expect(drawn).toMatch(/committed 9\?/);
+    expect(drawn).toMatch(/pending \? +orphan \? +conflict \?/);
+    expect(drawn).toMatch(/owns +\?\/3/);
+    expect(state.data.events.map((one) => one.text).join('\n')).not.toContain('less is provably committed');
+  });
+  test('watch: every node answers and shows less than before → an alarm', () => {
+    const state = look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x7@3 x7@3 x7@3');
+    expect(state.data.events.map((one) => one.text)).toContain('less is provably committed than before: 7, was 9');
+    expect(screen(state)).toMatch(/committed 7 /);
+  });
+  test('watch: two blocks under one epoch → a conflict, never called an orphan that is replaced', () => {
+    const state = look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x10@3 x10@3 y10@3'), 'x10@3 x10@3 y10@3');
+    expect(state.data.view).toMatchObject({ verdict: 'CRIT', reasonCode: 'CONFLICT' });
+    expect(state.data.view?.findings.map((one) => one.code)).not.toContain('NODE_ORPHAN');
+    expect(state.data.view?.nodes[2]?.note).toContain('under the same epoch (a conflict');
+    expect(screen(state)).toMatch(/orphan 0 +conflict 1/);
+  });
+});
+
+describe('tui: history', () => {
+  test('history: h opens it → three series with their scales and a time axis; h or Esc closes it', () => {
+    let state = start(3);
+    for (let head = 9; head < 40; head += 1) state = look(state, `x${head}@3 x${head}@3 x${head - 2}@3`);
+    state = press(state, 'h').state;
+    const drawn = screen(state);
+    expect(drawn).toContain('HISTORY');
+    expect(drawn).toMatch(/commit latency +now 1\.5ms +p50 1\.5ms +p99 1\.5ms +max 1\.5ms/);
+    expect(drawn).toMatch(/blocks per second +now 1\.0 /);
+    expect(drawn).toMatch(/greatest lag, blocks +now [12] /);
+    expect(drawn).toMatch(/29s ago +now/);
+    expect(press(state, 'h').state.ui.detail).toBeNull();
+    for (const [columns, rows] of [[140, 40], [100, 30], [60, 16], [40, 8]] as const) {
+      expect([...new Set(frame(reduce(state, { type: 'resized', columns, rows }), PLAIN).map(widthOf))]).toEqual([columns]);
+    }
+  });
+});

@@ -137,7 +137,7 @@ export function summarize(observations: readonly NodeObservation[], options: Sum
   );
   const { leader, known: leaderKnown } = findLeader(admitted, configured, quorum, configured - answers.length);
   const lagAgainst = options.earlier?.committed ?? proof.committed;
-  const rows = observations.map((o) => nodeRow(o, options.expectedCluster, lagAgainst, proof.committed, leader));
+  const rows = observations.map((o) => nodeRow(o, options.expectedCluster, { lagAgainst, committed: proof.committed, conflicts: proof.conflicts, leader }));
   const healthy = rows.filter((r) => r.admitted && (r.lag ?? 0) === 0).length;
   const pending = proof.pending !== null && isSettledPending(proof.pending, options.earlier) ? proof.pending : null;
 
@@ -194,7 +194,8 @@ function findLeader(
 }
 
 function nodeRow(
-  o: NodeObservation, expectedCluster: string | undefined, lagAgainst: Committed | null, committed: Committed | null, leader: LeaderRow | null,
+  o: NodeObservation, expectedCluster: string | undefined,
+  { lagAgainst, committed, conflicts, leader }: { lagAgainst: Committed | null; committed: Committed | null; conflicts: Conflict[]; leader: LeaderRow | null },
 ): NodeRow {
   const blank = {
     id: o.id, url: o.url, admitted: false, admission: null, holder: null, owner: null, ttlMs: null, epoch: null, floor: null, head: null,
@@ -223,7 +224,8 @@ function nodeRow(
   if (foreign) return { ...row, state: 'FOREIGN', note: view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}` };
   if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: 'it holds no key of a cluster' };
   if (!admitted) return { ...row, state: 'OUT', note: notAdmitted(view) };
-  const note = admittedNote(view, lag ?? 0, committed, leader);
+  const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
+  const note = admittedNote(view, lag ?? 0, committed, disputed, leader);
   return { ...row, state: note === '' ? 'OK' : 'WARN', note };
 }
 
@@ -238,9 +240,11 @@ function notAdmitted(view: NodeView): string {
   }
 }
 
-function admittedNote(view: NodeView, lag: number, committed: Committed | null, leader: LeaderRow | null): string {
+function admittedNote(view: NodeView, lag: number, committed: Committed | null, disputed: boolean, leader: LeaderRow | null): string {
   if (lag > 0) return `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
   if (committed?.hash && view.head > view.floor && view.head === committed.height && view.headHash !== committed.hash) {
+    // Nobody replaces a block that was made under the same epoch: that would be choosing between two.
+    if (disputed) return `holds another block at height ${view.head} under the same epoch (a conflict; nothing replaces it)`;
     return `holds another block at height ${view.head} than the committed one (an orphan; the leader replaces it)`;
   }
   if (leader !== null && view.epoch > leader.epoch) return `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the term is renewed`;

@@ -125,6 +125,7 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
       case 'WARN':
         if ((n.lag ?? 0) > 0) return warn('NODE_LAGGING', `${n.id} is ${n.note}`, `seq stream diff --on ${n.id}${target}`);
         if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch) return warn('NODE_FENCED', `${n.id}: ${n.note}`, `seq epoch show${target}`);
+        if (facts.conflicts.some((one) => one.height === n.head && one.nodes.includes(n.id))) return [];
         if (n.head === facts.committed?.height && n.headHash !== facts.committed?.hash && facts.committed?.hash) {
           return warn('NODE_ORPHAN', `${n.id} ${n.note}`, `seq stream diff --on ${n.id}${target}`);
         }

@@ -24,6 +24,8 @@ import { TenureDriver, type TenureHooks } from './tenure-driver.js';
 
 /** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
 const MAX_ADOPT = 8;
+/** Commits whose latency a leader's presence sums up. */
+const COMMITS_TOLD = 16;
 /** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
 const STAGGER_MS = 15;
 /** Payload that a follower holds of one node at most, when every block is as large as allowed. */
@@ -62,6 +64,8 @@ export interface SequencerOptions {
 
 export class Sequencer implements SequencerApi {
   private role: SequencerStatus['role'] = 'follower';
+  /** Commit latencies of the newest blocks of this tenure, ms. */
+  private commits: readonly number[] = [];
   private readonly quorum: number;
   private readonly delivery: Delivery;
   private readonly follower: Follower;
@@ -229,6 +233,7 @@ export class Sequencer implements SequencerApi {
   private take(block: Block, epoch: Epoch, by: 'leader' | 'follower', commitMs: number): void {
     this.delivery.take({ ...block, epoch });
     this.seenHeight = Math.max(this.seenHeight, block.height);
+    if (by === 'leader') this.commits = [...this.commits.slice(1 - COMMITS_TOLD), commitMs];
     this.options.emit({ type: 'committed', height: block.height, hash: block.hash, epoch, by, items: itemCountOf(block.data), bytes: block.data.byteLength, commitMs });
   }
 
@@ -557,9 +562,17 @@ export class Sequencer implements SequencerApi {
     const from = this.role;
     if (from === to) return;
     this.role = to;
+    if (to === 'leader') this.commits = [];
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
     this.options.emit({ type: 'role', from, to, epoch: this.driver?.state.epoch ?? 0, reason });
     if (to !== 'stopping') this.presences.announceNow();
+  }
+
+  /** Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there are none. */
+  private commitLatency(): Record<string, string> {
+    const sorted = this.role === 'leader' ? [...this.commits].sort((a, b) => a - b) : [];
+    const told = (ms: number | undefined) => (ms === undefined ? '' : ms.toFixed(2));
+    return { commitMs: told(sorted[Math.floor((sorted.length - 1) / 2)]), commitMaxMs: told(sorted.at(-1)) };
   }
 
   private presence() {
@@ -567,7 +580,7 @@ export class Sequencer implements SequencerApi {
     const { ready, why, epoch } = this.status();
     return {
       id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
-      extra: { ...extra, ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()) },
+      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()) },
     };
   }
 

@@ -2,7 +2,7 @@
 import { AGREEMENT_ROWS } from '../model-lists.js';
 import { agreement } from '../model-agreement.js';
 import { shown, type Data, type WatchState } from '../model.js';
-import { age } from '../text.js';
+import { age, duration } from '../text.js';
 import { sparkline, type Theme, type Tone } from '../theme.js';
 import { line, type Span } from './box.js';
 
@@ -21,23 +21,33 @@ export function chainCounts(data: Data): ChainCounts {
 export function chainRows(state: WatchState, theme: Theme, width: number, height: number): string[] {
   const data = shown(state);
   const { view, committed } = data;
-  const rate = data.rates.at(-1) ?? 0;
-  const top = Math.max(1, ...data.rates.slice(-60));
   const counts = chainCounts(data);
-  const label = `rate ${rate.toFixed(1)}/s `;
-  const scale = ` max ${top.toFixed(1)}`;
-  const lagTop = Math.max(1, ...data.lags.slice(-60));
-  const room = Math.max(0, Math.min(60, width - label.length - scale.length));
-  const count = (name: string, value: number, tone: Tone): Span => ({ text: `${name} ${value}  `, tone: value > 0 ? tone : 'plain' });
+  const count = (name: string, value: number, tone: Tone): Span => ({ text: `${name} ${known(data) ? value : '?'}  `, tone: !known(data) ? 'unknown' : value > 0 ? tone : 'plain' });
   const floors = view?.nodes.flatMap((node) => (node.admitted && node.floor !== null ? [node.floor] : [])) ?? [];
   const seen = committed === null ? '' : `   ${committed.sinceStart ? '>' : ''}${age(data.at - committed.at)} ago`;
   const floor = floors.length === 0 ? 'floor ?' : `floor ${Math.min(...floors)}${Math.min(...floors) === Math.max(...floors) ? '' : `-${Math.max(...floors)}`}`;
+  const series = (name: string, values: readonly (number | null)[], text: (value: number) => string, tone: Tone): Span[] => {
+    const now = values.at(-1);
+    const top = Math.max(name === 'lag' || name === 'rate' ? 1 : 0, ...values.slice(-60).map((value) => value ?? 0));
+    const label = `${name} ${now == null ? '?' : text(now)} `.padEnd(12);
+    const scale = (values.some((value) => value !== null) ? ` max ${text(top)}` : '').padEnd(10);
+    const room = Math.max(0, Math.min(60, width - label.length - scale.length));
+    return [{ text: label }, { text: sparkline(theme, values, room, top), tone }, { text: scale, tone: 'dim' }];
+  };
+  const lagging = (data.lags.at(-1) ?? 0) > 0;
+  const rate = series('rate', data.rates, (value) => `${value.toFixed(value < 100 ? 1 : 0)}/s`, 'accent');
   const rows: Span[][] = [
-    [{ text: 'committed ' }, { text: committed === null ? '?' : `${committed.height}${view?.committed === null ? '?' : ''}`, tone: 'bold' }, { text: seen }],
-    [{ text: label }, { text: sparkline(theme, data.rates, room, top), tone: 'accent' }, { text: scale, tone: 'dim' }],
+    [{ text: 'committed ' }, { text: committed === null ? '?' : `${committed.height}${(view?.committed?.height ?? 0) < committed.height ? '?' : ''}`, tone: 'bold' }, { text: seen }],
+    rate,
     [count('pending', counts.pending, 'warn'), count('orphan', counts.orphan, 'warn'), count('conflict', counts.conflict, 'crit'), ...(height < 4 ? [] : [count('missing', counts.missing, 'crit')])],
-    ...(height < 4 ? [] : [[{ text: `${floor}  ` }, ...(counts.missing > 0 && height < 4 ? [count('missing', counts.missing, 'crit')] : [])]]),
-    [{ text: `lag  ${String(data.lags.at(-1) ?? 0).padEnd(Math.max(1, label.length - 5))}` }, { text: sparkline(theme, data.lags, room, lagTop), tone: (data.lags.at(-1) ?? 0) > 0 ? 'warn' : 'dim' }, { text: ` max ${lagTop}`, tone: 'dim' }],
+    series('commit', data.commits, duration, 'accent'),
+    series('lag', data.lags, String, lagging ? 'warn' : 'dim'),
+    [{ text: floor }],
   ];
   return rows.slice(0, height).map((spans) => line(theme, spans, width));
+}
+
+/** Fewer answers than a quorum say nothing about what is out of order elsewhere. */
+function known({ view }: Data): boolean {
+  return view !== null && view.answered >= view.quorum;
 }

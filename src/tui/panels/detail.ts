@@ -1,4 +1,5 @@
 // Everything known about one node, height, sequencer or event. Enter opens it, Esc closes it.
+import type { NodeView } from '../../core/protocol/words.js';
 import { describeVerdict, shortHash } from '../../core/protocol/describe.js';
 import { agreementOf, entryAt } from '../model-agreement.js';
 import { percentile } from '../model-series.js';
@@ -7,6 +8,7 @@ import type { Detail } from '../model-ui.js';
 import { age, bytes, clockOf, duration, wrap } from '../text.js';
 import { bar, sparkline, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
+import { historyRows } from './history.js';
 import { stateTone } from './nodes.js';
 
 type Line = readonly Span[];
@@ -20,12 +22,14 @@ export function detailTitle(detail: Detail): string {
     case 'height': return `HEIGHT ${detail.height}`;
     case 'sequencer': return `SEQUENCER ${detail.id}`;
     case 'event': return `EVENT ${detail.seq}`;
+    case 'history': return 'HISTORY';
   }
 }
 
 export function detailRows(state: WatchState, theme: Theme, width: number, height: number): { rows: string[]; note: string } {
   const { detail } = state.ui;
   const data = shown(state);
+  if (detail?.of === 'history') return historyRows(state, theme, width, height);
   const lines = detail === null ? [] : detail.of === 'node' ? nodeLines(data, detail.id, theme, width)
     : detail.of === 'height' ? heightLines(data, detail.height, width)
       : detail.of === 'sequencer' ? sequencerLines(data, detail.id, width) : eventLines(data, detail.seq, width);
@@ -62,7 +66,7 @@ function nodeLines(data: Data, id: string, theme: Theme, width: number): Line[] 
     ['request', view.request === null ? 'none' : `${view.request.kind} ${view.request.to} by ${view.request.by} (${view.request.reason})`],
     ['server', `Redis ${view.info['redis_version'] ?? '?'}, ${view.info['role'] ?? '?'}, up ${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`.replace('NaNd', '?')],
     ['memory', `${bytes(view.info['used_memory'])} of ${view.info['maxmemory'] === '0' ? 'no limit' : bytes(view.info['maxmemory'])}, ${view.info['maxmemory_policy'] ?? '?'}`],
-    ['persistence', `${view.info['aof_enabled'] === '1' ? `append-only file, last write ${view.info['aof_last_write_status'] ?? '?'}` : 'no append-only file'}, last snapshot ${view.info['rdb_last_bgsave_status'] ?? '?'}`],
+    ...persistenceFacts(view),
     ['clock', `${clockOf(view.timeMs)} there`],
   ];
   lines.push(...facts.map(([name, text]) => fact(old ? `${name}?` : name, text)), EMPTY, ...latency(track, theme, width));
@@ -71,6 +75,16 @@ function nodeLines(data: Data, id: string, theme: Theme, width: number): Line[] 
   const own = data.events.filter((one) => one.subject === id).slice(0, 8);
   if (own.length > 0) lines.push(EMPTY, ...own.map((one) => fact(clockOf(one.wall), one.text)));
   return lines;
+}
+
+function persistenceFacts({ info, timeMs }: NodeView): [string, string][] {
+  const aof = info['aof_enabled'] === '1';
+  const saved = Number(info['rdb_last_save_time']) * 1000;
+  const changes = info['rdb_changes_since_last_save'];
+  return [
+    ['append-only', aof ? `on, last write ${info['aof_last_write_status'] ?? '?'}, last rewrite ${info['aof_last_bgrewrite_status'] ?? '?'}, ${info['aof_delayed_fsync'] ?? '?'} delayed syncs` : 'off'],
+    ['snapshot', `last ${info['rdb_last_bgsave_status'] ?? '?'}${saved > 0 ? `, ${age(timeMs - saved)} ago` : ''}${changes === undefined ? '' : `, ${changes} changes since`}`],
+  ];
 }
 
 const BUCKETS = [0.5, 1, 2, 5, 10, 20, 50, 100, Infinity];
@@ -138,7 +152,7 @@ function eventLines(data: Data, seq: number, width: number): Line[] {
 
 const HELP: [string, string][] = [
   ['q', 'quit; three lines stay on the screen'], ['?', 'this help, and back'], ['Tab, 1-6', 'next panel; lease chain nodes sequencers agreement events'], ['j k g G', 'down, up, first, last'],
-  ['Enter, Esc', 'open what the cursor is on, go back'], ['/', 'filter the panel; Enter keeps, Esc drops'], ['s', 'sort the panel another way'], ['Space', 'freeze the screen; looking goes on behind it'],
+  ['Enter, Esc', 'open what the cursor is on, go back'], ['h', 'history: commit latency, blocks per second, lag'], ['/', 'filter the panel; Enter keeps, Esc drops'], ['s', 'sort the panel another way'], ['Space', 'freeze the screen; looking goes on behind it'],
   ['+ -', 'look more or less often, 250 ms to 60 s'], ['r', 'look now'], ['y', 'copy the command after next: (OSC 52)'], ['o', 'write what is known to a JSON file here'], ['Ctrl-L', 'draw the screen anew'], ['Ctrl-Z', 'suspend; fg brings it back'],
 ];
 

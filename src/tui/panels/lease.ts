@@ -23,7 +23,7 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
     rows.push([{ text: 'holder ?', tone: 'dim' }]);
   } else if (view.leader === null) {
     const was = tenure === null ? '' : ` (last: ${sequencerOf(tenure.owner)})`;
-    rows.push([{ text: 'holder ' }, { text: view.leaderKnown ? 'nobody' : `?${was}`, tone: view.leaderKnown ? 'crit' : 'unknown' }], [{ text: `owns   0/${view.configured}` }], [{ text: 'ttl    -' }]);
+    rows.push([{ text: 'holder ' }, { text: view.leaderKnown ? 'nobody' : `?${was}`, tone: view.leaderKnown ? 'crit' : 'unknown' }], [{ text: `owns   ${view.leaderKnown ? 0 : '?'}/${view.configured}` }], [{ text: `ttl    ${view.leaderKnown ? '-' : '?'}` }]);
   } else {
     const { leader } = view;
     const ttlMs = leaseTtlMs(data);
@@ -38,10 +38,14 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
   }
   rows.push([{ text: `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}`, tone: 'dim' }]);
   const hold = view?.hold ?? null;
-  const holdRow: Span[] = hold === null ? [{ text: 'hold none', tone: 'dim' }] : [{ text: `HOLD by ${hold.by} ${age(hold.ttlMs)} (${hold.reason})`, tone: 'warn' }];
+  const handover = view?.handover ?? null;
+  const marks: Span[][] = [
+    hold === null ? [{ text: 'hold none', tone: 'dim' }] : [{ text: `HOLD by ${hold.by} ${age(hold.ttlMs)} (${hold.reason})`, tone: 'warn' }],
+    handover === null ? [{ text: 'handover none', tone: 'dim' }] : [{ text: `HANDOVER to ${handover.to} ${age(handover.ttlMs)}`, tone: 'warn' }],
+  ];
   // A hold pushes out what matters less than it.
-  if (hold !== null && rows.length >= height) rows[height - 1] = holdRow;
-  else rows.push(holdRow);
+  if (hold !== null && rows.length >= height && marks[0] !== undefined) rows[height - 1] = marks[0];
+  else rows.push(...marks);
   return rows.slice(0, height).map((spans) => line(theme, spans, width));
 }
 

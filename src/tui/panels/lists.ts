@@ -34,7 +34,7 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
       text: (one) => `${one.configDigest !== usual && one.configDigest !== '' ? 'CONFIG DRIFT ' : ''}${one.ready ? one.version : one.why === '' ? 'not ready' : one.why}`,
     });
   }
-  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'sequencers' ? state.ui.cursors.sequencers : null, heading: height > list.length || height > 4, empty: data.view === null ? '' : 'none has announced itself' });
+  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'sequencers' ? state.ui.cursors.sequencers : null, heading: height > list.length || height > 4, empty: data.view === null ? '' : data.view.answered < data.view.quorum ? 'unknown: too few nodes answer' : 'none has announced itself' });
   const sort = state.ui.sorts.sequencers % SEQUENCER_SORTS.length;
   return { rows, note: noteText(state.ui.filters.sequencers, hidden, sort === 0 ? '' : SEQUENCER_SORTS[sort] ?? '') };
 }
@@ -67,6 +67,6 @@ export function agreementRows(state: WatchState, theme: Theme, width: number, he
     { head: 'EPOCH', width: Math.max(5, ...list.map((one) => String(one.verdict.epoch).length)), align: 'right', text: (one) => (one.verdict.epoch === 0 ? '?' : String(one.verdict.epoch)) },
     { head: 'AGE', width: 4, align: 'right', text: (one) => shortAge(one.timestamp === null ? null : shown(state).wall - one.timestamp) },
   ];
-  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'agreement' ? state.ui.cursors.agreement : null, heading: true, empty: 'no entry was read yet' });
+  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'agreement' ? state.ui.cursors.agreement : null, heading: true, empty: shown(state).view?.answered === 0 ? 'unknown: no node answers' : 'no entry was read yet' });
   return { rows, note: noteText(state.ui.filters.agreement, hidden, '') };
 }

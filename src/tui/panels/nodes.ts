@@ -23,7 +23,8 @@ function fact(lineOf: NodeLine, read: (view: NodeView) => string): string {
   return track.good === null ? '?' : `${read(track.good.view)}?`;
 }
 
-export function noteOf(lineOf: NodeLine, now: number): string {
+/** `uptimeShown`: another column tells of a restart. */
+export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): string {
   const { row, track } = lineOf;
   if (row === null) return '';
   if (row.state === 'DOWN') return `${row.error?.step ?? 'call'}: ${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`;
@@ -32,7 +33,7 @@ export function noteOf(lineOf: NodeLine, now: number): string {
     return speed === null || Math.abs(speed) < 0.5 ? row.note : `${speed < 0 ? 'closing' : 'growing'} ${Math.round(Math.abs(speed))}/s`;
   }
   if (row.note !== '') return row.note;
-  return restarted(row.info['uptime_in_seconds']) ? `up ${shortAge(Number(row.info['uptime_in_seconds']) * 1000)} only` : '';
+  return !uptimeShown && restarted(row.info['uptime_in_seconds']) ? `up ${shortAge(Number(row.info['uptime_in_seconds']) * 1000)} only` : '';
 }
 
 const restarted = (uptime: string | undefined): boolean => uptime !== undefined && Number(uptime) < RESTART_RECENT_S;
@@ -80,7 +81,7 @@ export function nodeColumns(state: WatchState, width: number, lines: readonly No
     );
   }
   const used = 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
-  if (width - used >= 4) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
+  if (width - used >= 4) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at, width >= 130), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
   return columns;
 }
 
