@@ -6,7 +6,7 @@ import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
 import { EXIT, SeqError } from '../core/errors.js';
 import { commonCluster } from '../core/engine/cluster-name.js';
 import { systemClock } from '../core/engine/system.js';
-import type { Clock, ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
+import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
 import { contextNotFound } from './context-errors.js';
@@ -389,4 +389,12 @@ export function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
 /** What `seq doctor` reads of a node. */
 export async function examineNode(node: NodePort, limitMs: number): Promise<NodeReply<NodeCheckup>> {
   return node.checkup?.(limitMs) ?? { outcome: 'unknown', step: 'call', cause: 'it is no Redis server' };
+}
+
+/** The cluster's servers as `seq bench` uses them: a lane of its own on each, and what it needs besides. Closed by the caller. */
+export async function openBenchLane(cluster: Cluster, lane: string): Promise<{ node: NodePort; server: BenchServer }[]> {
+  const { BenchLane } = await import('../core/redis/bench-lane.js');
+  return Promise.all(cluster.addresses.map(async ({ id, ...address }) => ({
+    node: await openNode({ id, ...address }, { cluster: cluster.identity.cluster, lane }), server: new BenchLane(address, lane),
+  })));
 }

@@ -219,3 +219,14 @@ export interface NodeCheckup {
   /** The ACL rule that gives exactly what is needed. */
   aclRule: string;
 }
+
+/** What `seq bench` does on one server besides writing blocks; true when the server confirmed it. */
+export interface BenchServer {
+  /** A plain SET of the same bytes, under a key of the measuring lane. */
+  set(data: Uint8Array, lifeMs: number, limitMs: number): Promise<boolean>;
+  /** From now on the lane's keys vanish by themselves. */
+  limitLife(lifeMs: number, limitMs: number): Promise<boolean>;
+  /** Deletes the lane, and looks that it is gone. */
+  remove(limitMs: number): Promise<boolean>;
+  close(): void;
+}
