@@ -42,6 +42,7 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['context:use', { args: ['other'] }],
   ['context:rm', { args: ['other'] }],
   ['submit', { args: [...LAB, 'items.txt'] }],
+  ['bench', { args: [...LAB, '--dry-run'] }],
   ['hold', { args: [...LAB, '--for', '1m', '--reason', 'a test'] }],
   ['resume', { args: LAB }],
   ['epoch:heal', { args: [...LAB, '--dry-run'] }],
