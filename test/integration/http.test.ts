@@ -51,6 +51,18 @@ describe('submit', () => {
     expect(api.items).toHaveLength(1);
   });
 
+  test.each(['content-length: 3000000', 'transfer-encoding: chunked'])('http: no leader and a large body (%s) → 503 before a byte of it was read; a small malformed one → 400', async (header) => {
+    const api = new FakeSequencer('seq-b');
+    api.state = { role: 'follower', leader: null };
+    const server = await serve(api);
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+    socket.write(`POST /v1/submit HTTP/1.1\r\nhost: x\r\n${header}\r\n\r\n`);
+    const [first] = await once(socket, 'data') as [Buffer];
+    socket.destroy();
+    expect(first.toString()).toMatch(/^HTTP\/1\.1 503 /);
+    expect((await post(server, 'nonsense', NDJSON)).status).toBe(400);
+  });
+
   test('http: NDJSON of text and base64, CRLF, no last newline → one line per item in order', async () => {
     const api = new FakeSequencer();
     const reply = await post(await serve(api), '{"key":"a","data":"\\u0000é"}\r\n{"base64":"AP8="}\n{"data":""}', NDJSON);

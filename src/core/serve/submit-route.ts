@@ -26,6 +26,7 @@ export interface SubmitRouteOptions {
 
 const NDJSON = 'application/x-ndjson';
 const WATCH_LEADER_MS = 100;
+const SMALL_BODY_BYTES = 64 * 1024;
 
 export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): void {
   const { api, limits, metrics } = options;
@@ -36,6 +37,8 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
       throw new HttpError({ status: 415, code: 'ENCODED_BODY', message: 'the body is compressed', why: 'bodies are taken as they are', next: ['send it without Content-Encoding'], retryable: false });
     }
     const batch = isNdjson(request);
+    // Nobody to give it to: said before megabytes are read for nothing. What is small is read first, so that a malformed item is called that.
+    if (isLarge(request)) refuseWithoutLeader(request, api.status());
     return bodies.hold(request.raw, async (body) => {
       const items = batch ? parseLines(body, limits) : [parseSingle(body, request.raw.headersDistinct['idempotency-key'] ?? [], limits)];
       const status = api.status();
@@ -96,14 +99,28 @@ function answer(reply: FastifyReply, items: Item[], outcomes: SubmitOutcome[], b
     .type(batch ? NDJSON : 'application/json').send(batch ? text : text.slice(0, -1)) as unknown as string;
 }
 
-async function passOn(request: FastifyRequest, reply: FastifyReply, body: Buffer, items: Item[], status: SequencerStatus, options: SubmitRouteOptions): Promise<unknown> {
+/** Unknown length counts as large. */
+function isLarge(request: FastifyRequest): boolean {
+  const length = Number(request.headers['content-length'] ?? Infinity);
+  return !(length <= SMALL_BODY_BYTES);
+}
+
+/** The leader to pass it on to; null when this sequencer leads itself. Throws when there is none, or when it may not be passed on. */
+function refuseWithoutLeader(request: FastifyRequest, status: SequencerStatus): { id: string; url: string } | null {
   const { leader } = status;
+  if (status.role === 'leader') return null;
   if (request.headers[HOP_HEADER] !== undefined) throw unavailable('NOT_LEADER', `${status.id} does not lead`, 'another sequencer took it for the leader; the lead has just changed', 200);
   if (status.role === 'stopping') throw unavailable('STOPPING', `${status.id} is stopping`, 'send it to another sequencer');
   if (status.role === 'promoting' || leader === null || leader.id === status.id) {
     throw unavailable('NO_LEADER', 'no sequencer leads right now', status.role === 'promoting' ? `${status.id} is being promoted` : status.why || 'the last lease ended or was released; a successor is about to be promoted', 500);
   }
   if (leader.url === '') throw unavailable('NO_LEADER', `the leader ${leader.id} has no address to forward to`, 'it runs without --http, or its presence record has not been seen yet');
+  return leader;
+}
+
+async function passOn(request: FastifyRequest, reply: FastifyReply, body: Buffer, items: Item[], status: SequencerStatus, options: SubmitRouteOptions): Promise<unknown> {
+  const leader = refuseWithoutLeader(request, status);
+  if (leader === null) throw unavailable('NO_LEADER', 'no sequencer leads right now', 'leadership moved while the request was read', 500);
 
   const changed = new AbortController();
   const watch = setInterval(() => {
