@@ -10,7 +10,8 @@ import { bounded } from './inspect.js';
 /** Payload of one piece on one node. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 const FIRST_PIECE = 16;
-const MOST_HEIGHTS = 1024;
+/** Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where garbage stays. */
+const MOST_ENTRIES = 1536;
 /** More than any server holds. */
 const MOST_HELD = 50_000_000;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
@@ -69,7 +70,7 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     yield { from: low, to: high, ledgers, entries };
     // Nobody left to read from: every further height would be unknown, and that is said by the verdict already.
     if (entries.size === 0) return;
-    count = Math.max(1, Math.min(MOST_HEIGHTS, count * 4, Math.floor(PIECE_BYTES / largest)));
+    count = Math.max(1, Math.min(Math.ceil(MOST_ENTRIES / nodes.length), count * 4, Math.floor(PIECE_BYTES / largest)));
   }
 }
 
