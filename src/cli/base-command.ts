@@ -20,6 +20,7 @@
 import { Command, type Interfaces } from '@oclif/core';
 import { EXIT, SeqError, type ExitCode } from '../core/errors.js';
 import type { Cluster, Surroundings } from './context.js';
+import type { ForeignCluster } from './foreign.js';
 import { toSeqError, usageError, type Progress } from './failure.js';
 import { GLOBAL_FLAGS, type OutputFormat } from './flags.js';
 import { DeadlinePassed, interrupted } from './interrupt.js';
@@ -46,6 +47,8 @@ export abstract class SeqCommand extends Command {
   static ownsTimeout = false;
   /** false: a config file that cannot be read does not stop the command (explain, context, config validate). */
   static needsConfig = true;
+  /** true: it can read the streams of the other dialect as well (`await this.foreign()`). */
+  static readsForeign = false;
   /** How long the command may go on after the first Ctrl-C. `run` and `lab` raise it to finish what they hold. */
   static graceMs = GRACE_MS;
 
@@ -132,6 +135,20 @@ export abstract class SeqCommand extends Command {
     return cluster;
   }
 
+  /** The nodes as the other dialect's, when that is what they are said to hold; null: they are our own. */
+  protected async foreign(): Promise<ForeignCluster | null> {
+    if (this.given['from-bundle'] !== undefined) {
+      if (this.given['dialect'] === 'fuel') throw usageError('--from-bundle and --dialect fuel do not go together', ['a bundle holds a cluster of seq: leave --dialect out']);
+      return null;
+    }
+    const [{ openForeign }, around] = await Promise.all([import('./foreign.js'), this.surroundings()]);
+    const cluster = await openForeign(around);
+    if (cluster === null) return null;
+    this.onClose(() => cluster.close());
+    this.asked = { nodesAsked: cluster.nodes.length, quorum: cluster.quorum };
+    return cluster;
+  }
+
   /** A setting that a flag of this command shares with SEQ_*, context and config file, e.g. `await this.setting('block-time', asDuration, 1000)`. */
   protected async setting<T>(flag: string, parse: (text: string, what: string) => T, fallback: T): Promise<Setting<T>> {
     return setting((await this.surroundings()).sources, flag, parse, fallback);
@@ -183,6 +200,7 @@ export abstract class SeqCommand extends Command {
     stops.push(() => interrupted.removeEventListener('abort', onSignal));
     try {
       await this.parse();
+      if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsForeign) throw (await import('./foreign.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
       const timeoutMs = await this.timeoutMs();
       if (timeoutMs !== null) {
         const timer = setTimeout(() => this.cancel.abort(new DeadlinePassed(timeoutMs)), timeoutMs);

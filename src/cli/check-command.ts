@@ -5,14 +5,14 @@ import { runChecks } from '../core/engine/check-read.js';
 import { CHECKS, type CheckName, type Thresholds } from '../core/engine/check.js';
 import { SeqCommand } from './base-command.js';
 import { toSeqError, usageError } from './failure.js';
-import { countFlag, LOOK_FLAGS, outputFlag, positiveFlag } from './flags.js';
+import { countFlag, FOREIGN_FLAGS, LOOK_FLAGS, outputFlag, positiveFlag } from './flags.js';
 import { Interrupted } from './interrupt.js';
 import { writeOut } from './output.js';
 import { checkResult, nagiosFailure } from './present/check.js';
 import type { Result } from './present/result.js';
 import { targetFlags } from './target.js';
 
-export const CHECK_FLAGS = { ...LOOK_FLAGS, output: outputFlag(['nagios', 'prometheus']) };
+export const CHECK_FLAGS = { ...LOOK_FLAGS, ...FOREIGN_FLAGS, output: outputFlag(['nagios', 'prometheus']) };
 export const MARGIN_FLAGS = {
   'margin-warn': countFlag({ description: 'WARNING when fewer nodes than that may still be lost (1)' }),
   'margin-crit': countFlag({ description: 'CRITICAL when fewer nodes than that may still be lost (0)' }),
@@ -30,6 +30,7 @@ export const DEPTH_FLAGS = { depth: positiveFlag({ description: 'heights of the 
 type Given = Partial<Record<'margin-warn' | 'margin-crit' | 'lag-warn' | 'lag-crit' | 'nodes-warn' | 'nodes-crit' | 'depth', number | undefined>>;
 
 export abstract class CheckCommand extends SeqCommand {
+  static override readsForeign = true;
   protected readonly kind = 'check';
   protected abstract readonly what: CheckName | 'all';
 
@@ -37,6 +38,13 @@ export abstract class CheckCommand extends SeqCommand {
     const { flags } = await this.parse(this.ctor as typeof CheckCommand);
     const given = flags as unknown as Given;
     const limits = thresholds(given);
+    const foreign = await this.foreign();
+    if (foreign !== null) {
+      this.step(`checking ${this.what}`);
+      const { checkForeign } = await import('../core/foreign/check.js');
+      const { view, answers } = await checkForeign({ ...foreign, signal: this.signal }, this.what === 'all' ? CHECKS : [this.what], limits, given.depth ?? 20);
+      return checkResult(this.what, { ...view, cluster: foreign.leaseKey }, answers);
+    }
     const cluster = await this.cluster();
     this.step(`checking ${this.what}`);
     const { view, answers } = await runChecks({

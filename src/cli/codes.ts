@@ -1,6 +1,7 @@
 // The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. A test holds it against the sources.
 import type { Code } from './codes/code.js';
 import { DATA } from './codes/data.js';
+import { FOREIGN, FOREIGN_MESSAGES } from './codes/foreign.js';
 import { LAB } from './codes/lab.js';
 import { OPERATOR } from './codes/operator.js';
 import { REFUSALS } from './codes/refusals.js';
@@ -8,10 +9,10 @@ import { SHELL } from './codes/shell.js';
 import { TENURES } from './codes/tenures.js';
 import { VERDICTS } from './codes/verdicts.js';
 
-export type CodeKind = 'refusal' | 'verdict' | 'tenure' | 'command line' | 'data' | 'lab' | 'operator';
+export type CodeKind = 'refusal' | 'verdict' | 'tenure' | 'command line' | 'data' | 'lab' | 'operator' | 'foreign';
 
 const GROUPS: [CodeKind, Record<string, Code>][] = [
-  ['refusal', REFUSALS], ['verdict', VERDICTS], ['tenure', TENURES], ['command line', SHELL], ['data', DATA], ['lab', LAB], ['operator', OPERATOR],
+  ['refusal', REFUSALS], ['verdict', VERDICTS], ['tenure', TENURES], ['command line', SHELL], ['data', DATA], ['lab', LAB], ['operator', OPERATOR], ['foreign', FOREIGN],
 ];
 
 export interface Explained extends Code {
@@ -33,6 +34,8 @@ export function explain(text: string): Explained[] {
   const all = allCodes();
   const exact = all.get(text.trim().toUpperCase().replace(/[\s-]+/g, '_'));
   if (exact) return [exact];
+  const message = FOREIGN_MESSAGES.find(([says]) => says.test(text));
+  if (message !== undefined) return [all.get(message[1]) as Explained];
   const named = [...new Set(text.match(/[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*/g) ?? [])].flatMap((word) => all.get(word) ?? []);
   if (named.length > 0) return named;
   const words = new Set(text.toLowerCase().match(/[a-z]{4,}/g) ?? []);

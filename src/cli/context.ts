@@ -11,7 +11,8 @@ import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
 import { contextNotFound } from './context-errors.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from './node-url.js';
-import { asDuration, asLane, asList, setting, type Sources } from './settings.js';
+import type { ForeignPort } from '../core/foreign/words.js';
+import { asDialect, asDuration, asLane, asList, setting, type Sources } from './settings.js';
 
 /** One node as configured; secrets are still references. */
 export interface NodeSettings extends SecretRefs {
@@ -286,6 +287,7 @@ const ROUNDS = { look: 2, act: 3 };
  * (`identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find).
  */
 export async function openCluster(around: Surroundings, options: OpenOptions = {}): Promise<Cluster> {
+  if (setting(around.sources, 'dialect', asDialect, 'seq').value !== 'seq') throw readOnlyDialect('this command');
   const settings = around.clusterSettings();
   const { env } = around.sources;
   const { purpose } = options;
@@ -360,6 +362,25 @@ function refuseUnnamed(settings: ClusterSettings, replies: readonly NodeReply<No
   });
 }
 
+/** What never happens: that `seq` writes where another program's keys are. */
+export function readOnlyDialect(command: string): SeqError {
+  return new SeqError({
+    code: 'READ_ONLY_DIALECT', exit: EXIT.safety, message: `${command} does not run against the streams of another program`,
+    why: 'with --dialect fuel nothing is ever written: those keys belong to another program, which has its own rules and its own tools',
+    changed: 'nothing', next: ['look with seq status, seq stream inspect, verify or diff, and seq check', 'leave --dialect (SEQ_DIALECT, the setting in the context) out to act on a cluster of seq'],
+  });
+}
+
+/** Opens every configured node for reading the other dialect's keys; connects lazily, discovers nothing. */
+export async function openForeignNodes(around: Surroundings, leaseKey: string): Promise<{ settings: ClusterSettings; nodes: ForeignPort[] }> {
+  const settings = around.clusterSettings();
+  const { ForeignNode } = await import('../core/redis/foreign-node.js');
+  const addresses = await Promise.all(settings.nodes.map((node, at) => addressOf(node, nameNodes(settings.nodes, [])[at] as string, around.sources.env)));
+  const nodes = addresses.map((address) => new ForeignNode({ ...address, leaseKey }));
+  chosen(nodes, settings.on);
+  return { settings, nodes };
+}
+
 async function closeAll(nodes: NodePort[]): Promise<void> {
   await Promise.allSettled(nodes.map((node) => node.close()));
 }
@@ -376,7 +397,7 @@ export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<
   return names as string[];
 }
 
-export function chosen(nodes: NodePort[], on: string[] | null): NodePort[] {
+export function chosen<Node extends { id: string }>(nodes: Node[], on: string[] | null): Node[] {
   if (on === null) return nodes;
   const unknown = on.filter((id) => !nodes.some((node) => node.id === id));
   if (unknown.length === 0) return nodes.filter((node) => on.includes(node.id));

@@ -28,6 +28,18 @@ export function outputFlag(extra: readonly OutputFormat[] = []) {
   });
 }
 
+const DIALECT = {
+  dialect: { helpGroup: 'FOREIGN STREAMS', options: ['seq', 'fuel'], description: 'whose keys are read: fuel is read-only (docs/FOREIGN.md)' },
+  leaseKey: { helpGroup: 'FOREIGN STREAMS', helpValue: 'KEY', description: 'with --dialect fuel: the key of its lock, e.g. poa:leader:lock' },
+  quorumBudget: { helpGroup: 'FOREIGN STREAMS', description: 'with --dialect fuel: nodes asked for beyond a majority (0)' },
+};
+/** Verbs that can read the streams of the other dialect show these. */
+export const FOREIGN_FLAGS = {
+  dialect: Flags.string(DIALECT.dialect),
+  'lease-key': Flags.string(DIALECT.leaseKey),
+  'quorum-budget': countFlag(DIALECT.quorumBudget),
+};
+
 export const GLOBAL_FLAGS = {
   context: Flags.string({ char: 'c', helpGroup: 'CLUSTER', helpValue: 'NAME', description: 'context of the config file' }),
   node: Flags.string({ multiple: true, multipleNonGreedy: true, helpGroup: 'CLUSTER', helpValue: '[ID=]URL', description: 'a Redis node of the cluster (repeat)' }),
@@ -43,6 +55,10 @@ export const GLOBAL_FLAGS = {
   trace: Flags.boolean({ helpGroup: 'OUTPUT', description: 'every step, and stack traces' }),
   'no-color': Flags.boolean({ helpGroup: 'OUTPUT', description: 'no colour' }),
   'no-input': Flags.boolean({ helpGroup: 'OUTPUT', description: 'never ask' }),
+  // Known everywhere, so that a verb that cannot take them says why instead of not knowing them.
+  dialect: Flags.string({ ...DIALECT.dialect, hidden: true }),
+  'lease-key': Flags.string({ ...DIALECT.leaseKey, hidden: true }),
+  'quorum-budget': countFlag({ ...DIALECT.quorumBudget, hidden: true }),
 };
 
 /** Verbs that only read: all of them answer from a file that `seq stream export` wrote, too. */

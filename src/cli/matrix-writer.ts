@@ -1,54 +1,54 @@
 // Rows of a long matrix as lines, written as they come; short ones, tables and JSON are one answer. Decides which, and keeps memory bounded.
 import { EXIT, SeqError } from '../core/errors.js';
-import type { MatrixRow } from '../core/engine/stream-matrix.js';
 import type { OutputFormat } from './flags.js';
 import { usageError } from './failure.js';
 import { wire } from './present/envelope.js';
 import { pickFields } from './present/fields.js';
-import { matrixCells, matrixColumns, rowData } from './present/stream-matrix.js';
+import type { Cell } from './present/result.js';
 
 /** Beyond so many heights lines are written as they come. */
 const STREAM_ABOVE = 5000;
 const MOST_ROWS = 100_000;
 const PIECE = 64 * 1024;
 
-export interface MatrixWriterOptions {
+export interface MatrixWriterOptions<Row> {
   format: OutputFormat;
   fields: string[];
   quiet: boolean;
-  nodes: readonly string[];
-  withData: boolean;
-  now: number;
+  /** Names of all columns. */
+  columns: readonly string[];
+  cells: (row: Row) => Record<string, Cell>;
+  data: (row: Row) => Record<string, unknown>;
   heights: number;
   write: (text: string) => Promise<void>;
 }
 
-export class MatrixWriter {
+export class MatrixWriter<Row> {
   readonly streams: boolean;
   readonly heights: number;
   private text = '';
   private held = 0;
   private readonly keys: string[];
 
-  constructor(private readonly options: MatrixWriterOptions) {
+  constructor(private readonly options: MatrixWriterOptions<Row>) {
     const { format, heights, fields, quiet } = options;
     this.heights = heights;
     this.streams = heights > STREAM_ABOVE && (format === 'ndjson' || format === 'plain' || format === 'csv');
-    const all = matrixColumns(options.nodes, options.withData).map((column) => column.key);
-    this.keys = fields.length > 0 ? fields : all;
+    const all = options.columns;
+    this.keys = fields.length > 0 ? fields : [...all];
     if (!this.streams || format === 'ndjson') return;
     const unknown = fields.filter((field) => !all.includes(field));
     if (unknown.length > 0) throw usageError(`--fields: there is no field ${unknown.join(', ')}`, [`choose from: ${all.join(', ')}`]);
     if (!quiet) this.text = `${this.keys.map((key) => (format === 'csv' ? key : key.toUpperCase())).join(format === 'csv' ? ',' : '\t')}\n`;
   }
 
-  async take(row: MatrixRow): Promise<void> {
-    const { format, fields, now } = this.options;
+  async take(row: Row): Promise<void> {
+    const { format, fields } = this.options;
     if (format === 'ndjson') {
-      const data = wire(rowData(row, now));
+      const data = wire(this.options.data(row));
       this.text += `${JSON.stringify(fields.length > 0 ? pickFields(data, fields).data : data)}\n`;
     } else {
-      const cells = matrixCells(row, now);
+      const cells = this.options.cells(row);
       const values = this.keys.map((key) => String(cells[key] ?? ''));
       this.text += format === 'csv' ? `${values.map((v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v)).join(',')}\n` : `${values.map((v) => v.replace(/[\t\r\n]/g, ' ')).join('\t')}\n`;
     }
@@ -56,7 +56,7 @@ export class MatrixWriter {
   }
 
   /** A row that is held: refuses what would fill the memory. */
-  checked(row: MatrixRow): MatrixRow {
+  checked(row: Row): Row {
     this.held += 1;
     if (this.held <= MOST_ROWS) return row;
     throw new SeqError({

@@ -74,6 +74,9 @@ export function asChoice<T extends string>(choices: readonly T[]): (text: string
   };
 }
 
+/** Whose keys a cluster's nodes hold. */
+export const asDialect = asChoice(['seq', 'fuel'] as const);
+
 /** A lane's name becomes part of every key. '' is the default lane. */
 export const asLane = (text: string, what: string): string => {
   if (text !== '' && !/^[a-z0-9-]{1,32}$/.test(text)) throw badValue(what, text, 'a lane name: 1 to 32 of a-z, 0-9 and -');
@@ -85,5 +88,6 @@ export const SETTING_READERS: Record<string, (text: string, what: string) => unk
   output: asChoice(['table', 'wide', 'plain', 'json', 'ndjson', 'yaml', 'csv'] as const),
   timeout: asDuration, nodeTimeout: asDuration, interval: asDuration, noColor: asSwitch, noInput: asSwitch,
   ttl: asDuration, blockTime: asDuration, maxBlockBytes: asSize, retainBlocks: asCount, retainBytes: asSize,
+  dialect: asDialect, leaseKey: asText, quorumBudget: asCount,
   eager: asSwitch, store: asText, http: asText, httpTokenFile: asText, peer: asList, priority: asCount, logLevel: asText, id: asText,
 };

@@ -1,5 +1,6 @@
 import { SeqCommand } from '../cli/base-command.js';
-import { LOOK_FLAGS } from '../cli/flags.js';
+import type { ForeignCluster } from '../cli/foreign.js';
+import { FOREIGN_FLAGS, LOOK_FLAGS } from '../cli/flags.js';
 import { statusResult } from '../cli/present/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
 import { startCommandOf, targetFlags } from '../cli/target.js';
@@ -14,11 +15,14 @@ export default class Status extends SeqCommand {
     'Exits 0 whenever there is something to report, however bad: without a quorum the verdict is CRIT. Only when not one node answered, or nothing could be asked, it exits 69.',
   ].join('\n');
   static override examples = ['<%= config.bin %> status -c lab', '<%= config.bin %> status --watch --interval 500ms', '<%= config.bin %> status -o json --fields verdict,leader.id'];
-  static override flags = { ...LOOK_FLAGS };
-  protected readonly kind = 'status';
+  static override readsForeign = true;
+  static override flags = { ...LOOK_FLAGS, ...FOREIGN_FLAGS };
+  protected kind = 'status';
 
   protected async perform(): Promise<Result> {
     await this.parse(Status);
+    const foreign = await this.foreign();
+    if (foreign !== null) return this.performForeign(foreign);
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
@@ -28,6 +32,16 @@ export default class Status extends SeqCommand {
     const result = statusResult(view, new Set(cluster.asked.map((node) => node.id)));
     // Nobody answered: the rows still say why, but there is nothing to report.
     if (view.answered === 0) await this.presentRows(result).then(() => refuseNoAnswer(view));
+    return result;
+  }
+
+  private async performForeign(cluster: ForeignCluster): Promise<Result> {
+    this.kind = 'foreign.status';
+    const [{ refuseForeignSilence, viewForeign }, { foreignStatusResult }] = await Promise.all([import('../core/foreign/look.js'), import('../cli/present/foreign.js')]);
+    this.step('asking every node');
+    const { view, looks } = await viewForeign({ ...cluster, signal: this.signal });
+    const result = foreignStatusResult(view, cluster.budget, cluster.settings.on);
+    if (view.answered === 0) await this.presentRows(result).then(() => refuseForeignSilence(looks, cluster));
     return result;
   }
 

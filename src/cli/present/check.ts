@@ -8,7 +8,7 @@ import type { Result } from './result.js';
 export const CHECK_EXIT = { OK: EXIT.ok, WARN: EXIT.no, CRIT: EXIT.critical, UNKNOWN: EXIT.unknown } as const;
 const NAGIOS: Record<Verdict, string> = { OK: 'OK', WARN: 'WARNING', CRIT: 'CRITICAL', UNKNOWN: 'UNKNOWN' };
 
-export function checkResult(name: string, view: ClusterView, answers: readonly CheckAnswer[]): Result {
+export function checkResult(name: string, view: Pick<ClusterView, 'cluster' | 'configured' | 'answered' | 'quorum'>, answers: readonly CheckAnswer[]): Result {
   const worst = worstOf(answers);
   const { verdict, reason, reasonCode } = worst;
   const next = [...new Set(answers.flatMap((answer) => (answer.verdict === 'OK' ? [] : answer.next)))];

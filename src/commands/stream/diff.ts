@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { usageError } from '../../cli/failure.js';
-import { heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
 import { diffResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { writeErr } from '../../cli/output.js';
@@ -15,20 +15,33 @@ export default class StreamDiff extends SeqCommand {
   static override description = '--on names one node or two. What differs is looked at twice, so that a block on its way is no difference. What one of them has trimmed is not compared.';
   static override examples = ['<%= config.bin %> stream diff --on r2', '<%= config.bin %> stream diff --on r1,r3 --exit-code'];
   static override deadline = false;
+  static override readsForeign = true;
   static override flags = {
     ...LOOK_FLAGS,
+    ...FOREIGN_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     limit: positiveFlag({ default: 1000, description: 'differences listed at most' }),
     'exit-code': Flags.boolean({ description: 'exit 1 when they differ' }),
   };
-  protected readonly kind = 'stream.diff';
+  protected kind = 'stream.diff';
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(StreamDiff);
     const on = flags.on ?? [];
     if (on.length < 1 || on.length > 2) throw usageError(`--on names ${on.length} nodes`, ['--on ID (against the committed chain)', '--on ID,ID (against each other)']);
     if (on[0] === on[1]) throw usageError(`--on names ${on[0]} twice`, ['--on ID,ID with two nodes']);
+    const foreign = await this.foreign();
+    if (foreign !== null) {
+      this.kind = 'foreign.diff';
+      const [{ diffForeign }, { foreignDiffResult }] = await Promise.all([import('../../core/foreign/diff.js'), import('../../cli/present/foreign.js')]);
+      this.step(`comparing ${on.join(' and ')}`);
+      const reading = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+      const found = await diffForeign({ ...foreign, signal: this.signal }, on, flags.limit, { from: flags.from, to: flags.to, progress: reading.at });
+      reading.end();
+      const told = foreignDiffResult(found, on, foreign);
+      return flags['exit-code'] && found.total > 0 ? { ...told, exit: EXIT.no } : told;
+    }
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     this.step(`comparing ${on.join(' and ')}`);

@@ -1,9 +1,11 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { usageError } from '../../cli/failure.js';
-import { heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import type { ForeignRow } from '../../core/foreign/matrix.js';
+import type { ForeignCluster } from '../../cli/foreign.js';
 import { MatrixWriter } from '../../cli/matrix-writer.js';
-import { matrixResult } from '../../cli/present/stream-matrix.js';
+import { matrixCells, matrixColumns, matrixResult, rowData } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { writeErr } from '../../cli/output.js';
 import { StreamProgress } from '../../cli/stream-progress.js';
@@ -18,8 +20,10 @@ export default class StreamInspect extends SeqCommand {
     'Any range is read a piece at a time; plain, csv and ndjson are written as they come, a table and JSON hold up to 100,000 heights.',
   ].join('\n');
   static override examples = ['<%= config.bin %> stream inspect -c lab', '<%= config.bin %> stream inspect --height 1042 --data', '<%= config.bin %> stream inspect --from 1 --limit 1000000 --differing -o ndjson'];
+  static override readsForeign = true;
   static override flags = {
     ...LOOK_FLAGS,
+    ...FOREIGN_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     height: heightFlag({ exclusive: ['from', 'to'], description: 'this height alone' }),
@@ -27,13 +31,18 @@ export default class StreamInspect extends SeqCommand {
     differing: Flags.boolean({ description: 'only heights at which not all nodes are the same' }),
     data: Flags.boolean({ description: 'the items in the blocks' }),
   };
-  protected readonly kind = 'stream.inspect';
+  protected kind = 'stream.inspect';
 
   protected async perform(): Promise<Result | null> {
     const { flags } = await this.parse(StreamInspect);
     const [from, to] = flags.height === undefined ? [flags.from, flags.to] : [flags.height, flags.height];
     if (from !== undefined && to !== undefined && to < from) throw usageError(`--to ${to} is below --from ${from}`, ['give the lower height as --from']);
+    const foreign = await this.foreign();
     const limit = flags.limit ?? (from === undefined ? 20 : Number.MAX_SAFE_INTEGER);
+    if (foreign !== null) {
+      if (flags.data) throw usageError('--data: the payload of this dialect is not decoded', ['leave --data out']);
+      return this.performForeign(foreign, { from, to, limit }, Boolean(flags.differing));
+    }
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     const only = new Set(cluster.asked.map((node) => node.id));
@@ -45,8 +54,9 @@ export default class StreamInspect extends SeqCommand {
     const summary = new MatrixSummary();
     const now = cluster.clock.wall();
     const format = await this.format();
-    const writer = new MatrixWriter({
-      format, fields: flags.fields ?? [], quiet: Boolean(flags.quiet), nodes: [...only], withData: Boolean(flags.data), now, write: (text) => this.write(text),
+    const writer = new MatrixWriter<MatrixRow>({
+      format, fields: flags.fields ?? [], quiet: Boolean(flags.quiet), write: (text) => this.write(text),
+      columns: matrixColumns([...only], Boolean(flags.data)).map((column) => column.key), cells: (row) => matrixCells(row, now), data: (row) => rowData(row, now),
       heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
     });
     const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
@@ -62,5 +72,32 @@ export default class StreamInspect extends SeqCommand {
     this.signal.throwIfAborted();
     await writer.flush();
     return writer.streams ? null : matrixResult(matrix, rows, summary, now, { withData: Boolean(flags.data), target, only, asText: !['json', 'ndjson', 'yaml'].includes(format) });
+  }
+
+  private async performForeign(cluster: ForeignCluster, wish: { from?: number | undefined; to?: number | undefined; limit: number }, differing: boolean): Promise<Result | null> {
+    this.kind = 'foreign.inspect';
+    const [{ ForeignSummary, openForeignMatrix }, { foreignCells, foreignColumns, foreignMatrixResult, foreignRowData }] = await Promise.all([import('../../core/foreign/matrix.js'), import('../../cli/present/foreign.js')]);
+    const { flags } = await this.parse(StreamInspect);
+    this.step('reading the streams of every node');
+    const reading = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const matrix = await openForeignMatrix({ ...cluster, signal: this.signal }, { ...wish, progress: reading.at });
+    reading.end();
+    const summary = new ForeignSummary();
+    const now = cluster.clock.wall();
+    const ids = cluster.settings.on ?? matrix.nodes.map((node) => node.id);
+    const writer = new MatrixWriter<ForeignRow>({
+      format: await this.format(), fields: flags.fields ?? [], quiet: Boolean(flags.quiet), write: (text) => this.write(text), heights: matrix.heights,
+      columns: foreignColumns(ids).map((column) => column.key), cells: (row) => foreignCells(row, now), data: (row) => foreignRowData(row, now),
+    });
+    const rows: ForeignRow[] = [];
+    for await (const row of matrix.rows) {
+      summary.add(row);
+      if (differing && row.same) continue;
+      if (writer.streams) await writer.take(row);
+      else rows.push(writer.checked(row));
+    }
+    this.signal.throwIfAborted();
+    await writer.flush();
+    return writer.streams ? null : foreignMatrixResult(matrix, rows, summary, now, cluster, ids);
   }
 }

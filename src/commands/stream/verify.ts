@@ -1,6 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
-import { heightFlag, LOOK_FLAGS } from '../../cli/flags.js';
+import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS } from '../../cli/flags.js';
+import type { ForeignCluster } from '../../cli/foreign.js';
 import { verifyResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { writeErr } from '../../cli/output.js';
@@ -14,16 +15,20 @@ export default class StreamVerify extends SeqCommand {
   static override description = 'Every violation comes with its witness. A node that did not answer is not verified, and that is said. --on verifies some nodes alone. Changes nothing.';
   static override examples = ['<%= config.bin %> stream verify -c lab', '<%= config.bin %> stream verify --exit-code -q && echo sound'];
   static override deadline = false;
+  static override readsForeign = true;
   static override flags = {
     ...LOOK_FLAGS,
+    ...FOREIGN_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     'exit-code': Flags.boolean({ description: 'exit 1 when there is a violation, 69 when too few nodes could be read' }),
   };
-  protected readonly kind = 'stream.verify';
+  protected kind = 'stream.verify';
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(StreamVerify);
+    const foreign = await this.foreign();
+    if (foreign !== null) return this.performForeign(foreign);
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     const only = cluster.settings.on === null ? {} : { only: new Set(cluster.asked.map((node) => node.id)) };
@@ -35,6 +40,19 @@ export default class StreamVerify extends SeqCommand {
     });
     progress.end();
     const result = verifyResult(verified, target);
+    const exit = verified.total > 0 ? EXIT.no : result.verdict?.verdict === 'UNKNOWN' ? EXIT.noQuorum : EXIT.ok;
+    return flags['exit-code'] ? { ...result, exit } : result;
+  }
+
+  private async performForeign(cluster: ForeignCluster): Promise<Result> {
+    this.kind = 'foreign.verify';
+    const [{ verifyForeign }, { foreignVerifyResult }] = await Promise.all([import('../../core/foreign/verify.js'), import('../../cli/present/foreign.js')]);
+    const { flags } = await this.parse(StreamVerify);
+    this.step('reading the streams of every node');
+    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const verified = await verifyForeign({ ...cluster, signal: this.signal }, { from: flags.from, to: flags.to, progress: progress.at });
+    progress.end();
+    const result = foreignVerifyResult(verified, cluster);
     const exit = verified.total > 0 ? EXIT.no : result.verdict?.verdict === 'UNKNOWN' ? EXIT.noQuorum : EXIT.ok;
     return flags['exit-code'] ? { ...result, exit } : result;
   }
