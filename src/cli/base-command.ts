@@ -145,7 +145,7 @@ export abstract class SeqCommand extends Command {
     const cluster = await openForeign(around);
     if (cluster === null) return null;
     this.onClose(() => cluster.close());
-    this.asked = { nodesAsked: cluster.nodes.length, quorum: cluster.quorum };
+    this.asked = () => ({ nodesAsked: cluster.nodes.length, quorum: cluster.quorum });
     return cluster;
   }
 

@@ -53,7 +53,7 @@ export function refuseDialect(id: string, flags: object): SeqError {
   const command = `seq ${id.replaceAll(':', ' ')}`;
   if ('dry-run' in flags || WRITERS.test(id)) return readOnlyDialect(command);
   return new SeqError({
-    code: 'DIALECT_NOT_READ', exit: EXIT.usage, message: `${command} cannot read the streams of another program`, why: 'it looks at what only clusters of seq have', changed: 'nothing',
-    next: ['seq status, seq stream inspect, seq stream verify, seq stream diff and seq check take --dialect fuel'],
+    code: 'DIALECT_NOT_READ', exit: EXIT.usage, message: `${command} cannot read the streams of another program`, why: 'it looks at what only this program keeps', changed: 'nothing',
+    next: ['status, stream inspect, stream verify, stream diff and check read them'],
   });
 }

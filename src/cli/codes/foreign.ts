@@ -6,7 +6,7 @@ const STATUS = 'seq status --dialect fuel --lease-key KEY';
 
 export const FOREIGN: Record<string, Code> = {
   READ_ONLY_DIALECT: { meaning: 'A command that changes something was given --dialect fuel: those keys are another program\'s and are only read. Nothing was sent.', causes: ['--dialect, SEQ_DIALECT or a context made for looking'], todo: [STATUS, 'leave --dialect out to act on a cluster of seq'] },
-  DIALECT_NOT_READ: { meaning: 'The command looks at what only clusters of seq have.', causes: ['--dialect fuel on a command other than status, stream inspect, verify, diff and check'], todo: [STATUS] },
+  DIALECT_NOT_READ: { meaning: 'The command looks at what only this program keeps.', causes: ['--dialect fuel on a command other than status, stream inspect, verify, diff and check'], todo: [STATUS] },
   NO_SUCH_KEYS: { meaning: 'The nodes answer, and hold no key under that lease key.', causes: ['a mistyped --lease-key', 'another database number', 'servers of another cluster, or wiped ones'], todo: ['check --lease-key', 'redis-cli --scan --pattern \'*:block:stream\''] },
   REPAIRABLE: { meaning: 'One block at this height is below the quorum, and empty nodes can still take it.', causes: ['a leader that died in the middle of a publish', 'a write under way'], todo: ['nothing while a leader runs: it repairs the height', INSPECT] },
   WINNABLE_CONFLICT: { meaning: 'At one height the bytes differ between nodes, and one of the blocks can still reach the quorum.', causes: ['two leaders that each reached a part of the nodes', 'one block signed twice'], todo: ['nothing while a leader runs: it repairs the height', INSPECT] },

@@ -171,7 +171,9 @@ async function readIndex(scan: Scan, options: GatherOptions): Promise<void> {
     const read = await bounded(scan.port.index({ after, count: INDEX_PIECE }, options.limitMs + PIECE_MS), options.limitMs + PIECE_MS, options.clock);
     if (read.outcome !== 'accepted') return scan.lost();
     scan.index.push(read.value.heights);
-    if (scan.scanned.wrongIndex.length < MOST_UNREADABLE) scan.scanned.wrongIndex.push(...read.value.wrong);
+    // What was read before the end is read again when the end is looked for once more.
+    const { wrongIndex } = scan.scanned;
+    if (wrongIndex.length < MOST_UNREADABLE) wrongIndex.push(...read.value.wrong.filter((one) => !wrongIndex.includes(one)));
     if (read.value.next === null) return;
     after = read.value.next;
   }
