@@ -64,7 +64,7 @@ async function picture(...args: string[]): Promise<string[]> {
   return data.heights.map((row) => `${row.height} ${[row.class, ...row.also].join('+')} ${row.cells.map((cell) => cell.mark).join(' ')}`);
 }
 
-describe('foreign streams', () => {
+describe('foreign streams', { timeout: 120_000 }, () => {
   test('inspect, verify, check: one of every class, out of order → as they are; only reads were sent, no key moved', async () => {
     await lead(9);
     await lay('10: A1 A1 A1', '12: A1 A1 B1', '11: A1 A2 .', '14: A1A1 A1 A1', '13: A5 A5 B7', '15: A1~ A1 A1', '16: A1 A1 !', '17: A1 A1B1 A1', '20: A1 B2 .', '21: A1 B2 C3', '22: A9 . .');
