@@ -24,7 +24,8 @@ export default class Doctor extends SeqCommand {
     const { flags } = await this.parse(Doctor);
     const cluster = await this.cluster();
     this.step('examining every node');
-    const limitMs = Math.max(2000, 10 * cluster.nodeTimeoutMs);
+    // Two questions a node, one after the other: one that hangs must leave time to report the others.
+    const limitMs = Math.min(Math.max(2000, 10 * cluster.nodeTimeoutMs), 0.35 * (await this.setting('timeout', asDuration, DEFAULT_TIMEOUT_MS)).value);
     const examined = await Promise.all(cluster.asked.map(async (node) => ({
       id: node.id, url: node.url, view: await node.call({ script: 'inspect' }, limitMs), checkup: await examineNode(node, limitMs),
     })));

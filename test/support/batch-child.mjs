@@ -8,9 +8,12 @@ const root = new URL('../../', import.meta.url).pathname;
 process.setMaxListeners(0);
 const first = { ...process.env };
 const answers = [];
-for (const { argv, env } of JSON.parse(readFileSync(casesFile, 'utf8'))) {
+/** Behind --confirm, as an earlier answer printed it: stands in later ones for DIGEST. */
+let digest = 'DIGEST';
+for (const { argv: written, env } of JSON.parse(readFileSync(casesFile, 'utf8'))) {
   for (const name of Object.keys(process.env)) if (!(name in first)) delete process.env[name];
   Object.assign(process.env, first, env);
+  const argv = written.map((word) => (word === 'DIGEST' ? digest : word));
   process.exitCode = undefined;
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr']) {
@@ -23,6 +26,7 @@ for (const { argv, env } of JSON.parse(readFileSync(casesFile, 'utf8'))) {
   }
   let ended;
   await main({ argv, root, end: (code) => { ended = code; } });
+  digest = /--confirm ([0-9a-f]{8,})/.exec(said.stdout)?.[1] ?? digest;
   answers.push({ code: ended ?? Number(process.exitCode ?? 0), ...said });
   writeFileSync(answersFile, JSON.stringify(answers));
 }

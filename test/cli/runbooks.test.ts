@@ -1,0 +1,172 @@
+// Every command line of docs/RUNBOOKS.md, run against a lab in the state that its page is about: read from the Markdown, so that page and test
+// cannot part. A comment says what is to be seen: `# exits 1, shows r3`. Without one: exit 0.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RedisNode } from '../../src/core/redis/node.js';
+import { waitUntil } from '../../src/lab/processes.js';
+import { runBatch, type Answer } from '../support/batch-seq.js';
+import { ChainWriter } from '../support/chain-writer.js';
+import { shellWords } from '../support/command-lines.js';
+import { newHome, root } from '../support/spawn-seq.js';
+
+interface Step { line: string; exits: number; shows: string | null }
+interface Page { title: string; text: string; blocks: Step[][] }
+
+const pages: Page[] = readFileSync(join(root, 'docs/RUNBOOKS.md'), 'utf8').split(/^## /m).slice(1).map((section) => {
+  const [title = '', ...rest] = section.split('\n');
+  const text = rest.join('\n');
+  const blocks = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map((match) => (match[1] as string).trim().split('\n').map((written): Step => {
+    const [line = '', comment = ''] = written.split(/\s+# /);
+    return { line, exits: Number(/exits (\d+)/.exec(comment)?.[1] ?? 0), shows: /shows (.+)$/.exec(comment)?.[1] ?? null };
+  }));
+  return { title, text, blocks };
+});
+
+const home = newHome();
+// Slow test machines must not make nodes look dead. (Only for what is run here: sequencers have their own settings.)
+const env = { SEQ_NODE_TIMEOUT: '700ms' };
+const SEQUENCERS = ['seq-a', 'seq-b'];
+const UP = ['lab up --ttl 1500ms --block-time 200ms --persist everysec', 'context use lab', 'wait --for healthy --timeout 1m'];
+const seq = (...lines: string[]): Promise<Answer[]> => runBatch(home, lines.map((line) => ({ argv: shellWords(line), env })));
+const data = async (line: string) => JSON.parse((await seq(`${line} -o json`))[0]?.stdout ?? '').data as Record<string, never>;
+async function rows(): Promise<Map<string, { name: string; state: string; url: string; port: number }>> {
+  const { processes } = await data('lab status') as unknown as { processes: { name: string; state: string; url: string; port: number }[] };
+  return new Map(processes.map((row) => [row.name, row]));
+}
+async function done(...lines: string[]): Promise<void> {
+  for (const { argv, code, stderr, stdout } of await seq(...lines)) expect(code, `seq ${argv.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
+}
+async function onNode<T>(name: string, act: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis((await rows()).get(name)?.port ?? 0, '127.0.0.1');
+  redis.on('error', () => undefined);
+  try { return await act(redis); } finally { redis.disconnect(); }
+}
+async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close(): Promise<void> }> {
+  const [{ cluster }, processes] = await Promise.all([data('status -c lab') as unknown as Promise<{ cluster: string }>, rows()]);
+  const nodes = [...processes.values()].filter((row) => row.url.startsWith('redis:')).map((row) => new RedisNode({ id: row.name, url: row.url, identity: { cluster, lane: '' } }));
+  return { nodes, cluster, close: async () => { await Promise.all(nodes.map((node) => node.close())); } };
+}
+const STOP = SEQUENCERS.map((name) => `lab kill ${name} --signal SIGTERM`);
+
+/** A leader that died after its block had reached one node. */
+async function halfWritten(): Promise<void> {
+  await done(...STOP);
+  const { nodes, cluster, close } = await portsOf();
+  try {
+    const view = await nodes[0]?.call({ script: 'inspect' }, 3000);
+    if (view?.outcome !== 'accepted' || view.value.head === 0) throw new Error(JSON.stringify(view));
+    const writer = new ChainWriter(nodes, cluster, '', 'seq-z', 500);
+    Object.assign(writer.chain, { height: view.value.head, hash: view.value.headHash });
+    writer.epoch = view.value.epoch;
+    await writer.lead();
+    await writer.put(writer.chain.block([{ data: Buffer.from('half way') }], { epoch: writer.epoch, timestamp: Date.now() }), nodes.slice(0, 1));
+  } finally {
+    await close();
+  }
+}
+
+/** One entry of one node gets other bytes. */
+const EDIT = `local entries = redis.call('XRANGE', KEYS[1], '-', '+')
+redis.call('DEL', KEYS[1])
+for at, entry in ipairs(entries) do
+  local fields = entry[2]
+  for i = 1, #fields, 2 do if at == #entries - 4 and fields[i] == 'data' then fields[i + 1] = fields[i + 1] .. '!' end end
+  redis.call('XADD', KEYS[1], entry[1], unpack(fields))
+end`;
+
+/** From a healthy lab into the state that the page is about. */
+const STATES: Record<string, () => Promise<unknown>> = {
+  'No leader': () => done(...SEQUENCERS.map((name) => `lab kill ${name}`)).then(() => noLeader()),
+  'No quorum': () => done('lab pause r2', 'lab pause r3'),
+  // Nothing is under way when the power goes: what would be lost otherwise is a page of PERSISTENCE.md.
+  'A quorum lost its memory': () => done(...SEQUENCERS.map((name) => `lab pause ${name}`), 'lab kill r2', 'lab kill r3', 'lab start r2', 'lab start r3', ...SEQUENCERS.map((name) => `lab unpause ${name}`)),
+  'A divergent node': () => onNode('r3', (redis) => redis.eval(EDIT, 1, 'seq:block:stream')),
+  'A pending block': () => halfWritten().then(() => noLeader()),
+  'Flapping': () => done('stepdown -c lab --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m', 'stepdown -c lab --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m'),
+  'A slow or hanging node': () => done('lab pause r3'),
+  'A wrong epoch': async () => {
+    await done(...STOP);
+    await noLeader();
+    await onNode('r3', (redis) => redis.incrby('seq:epoch:token', 5));
+  },
+  'Planned maintenance of a sequencer': async () => {
+    const { leader } = await data('status -c lab') as unknown as { leader: { id: string } | null };
+    if (leader?.id !== 'seq-a') await done('stepdown -c lab --to seq-a --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m');
+  },
+  'A rolling restart of Redis': () => Promise.resolve(),
+  'A node was wiped, or restored from an old dump': () => done('lab wipe r3'),
+  'A node is out of memory': () => onNode('r3', (redis) => redis.config('SET', 'maxmemory', '1mb')),
+};
+
+/** What must have come about before a block can be run; a person would see it happen. */
+const BEFORE: Record<string, () => Promise<unknown>> = {
+  'A quorum lost its memory: seq lab start seq-a': () => waitUntil({ what: 'the old generation to end', timeoutMs: 30_000, everyMs: 200 }, async () => {
+    const processes = await rows();
+    return SEQUENCERS.every((name) => processes.get(name)?.state === 'dead') ? true : undefined;
+  }),
+};
+
+/** Until the dead leader's locks have run out. */
+const noLeader = () => waitUntil({ what: 'nobody to lead', timeoutMs: 20_000, everyMs: 100 }, async () => ((await data('status -c lab'))['leader'] === null ? true : undefined));
+
+/** As every page finds it, and leaves it. */
+async function healthy(): Promise<void> {
+  const all = [...(await rows()).values()];
+  const mend = all.flatMap(({ name, state }) => (state === 'paused' ? [`lab unpause ${name}`] : state === 'dead' ? [`lab start ${name}`] : []));
+  await seq(...mend);
+  const [, waited] = await seq('resume -c lab', 'wait -c lab --for healthy --timeout 1m');
+  if (waited?.code === 0) return;
+  await seq('lab down');
+  await done(...UP);
+}
+
+async function run(steps: readonly Step[]): Promise<void> {
+  const judge = (step: Step, code: number, said: string) => {
+    expect(code, `${step.line}\n${said}`).toBe(step.exits);
+    if (step.shows !== null) expect(said, step.line).toContain(step.shows);
+  };
+  const redisCli = /^redis-cli -u redis:\/\/HOST:PORT (.+)$/;
+  for (let at = 0; at < steps.length;) {
+    const native = redisCli.exec(steps[at]?.line ?? '');
+    if (native) {
+      const [command = '', ...args] = (native[1] as string).split(' ');
+      judge(steps[at] as Step, 0, String(await onNode('r3', (redis) => redis.call(command, ...args))));
+      at += 1;
+      continue;
+    }
+    const end = steps.findIndex((step, index) => index > at && redisCli.test(step.line));
+    const part = steps.slice(at, end < 0 ? undefined : end);
+    const answers = await seq(...part.map(({ line }) => line.replace(/^seq /, '')));
+    part.forEach((step, index) => judge(step, answers[index]?.code ?? -1, `${answers[index]?.stdout}\n${answers[index]?.stderr}`));
+    at += part.length;
+  }
+}
+
+beforeAll(async () => { await done(...UP); }, 120_000);
+afterAll(async () => { await seq('lab down'); }, 60_000);
+
+describe('runbooks', () => {
+  test('pages: each has its state here, and all four parts', () => {
+    expect(pages.map(({ title }) => title)).toEqual(Object.keys(STATES));
+    for (const { title, text } of pages) expect([...text.matchAll(/^\*\*(See|Confirm|Act|Verify)\./gm)].map((match) => match[1]), title).toEqual(['See', 'Confirm', 'Act', 'Verify']);
+  });
+
+  test.each(pages)('$title → seen, confirmed, mended and verified as the page says', async ({ title, blocks }) => {
+    await healthy();
+    await STATES[title]?.();
+    // Blocks that wait for nothing go together: each start of the program costs.
+    let pending: Step[] = [];
+    for (const block of blocks) {
+      const before = BEFORE[`${title}: ${block[0]?.line}`];
+      if (before) {
+        await run(pending);
+        pending = [];
+        await before();
+      }
+      pending.push(...block);
+    }
+    await run(pending);
+  }, 240_000);
+});
