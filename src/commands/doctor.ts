@@ -25,7 +25,7 @@ export default class Doctor extends SeqCommand {
     const cluster = await this.cluster();
     this.step('examining every node');
     // Two questions a node, one after the other: one that hangs must leave time to report the others.
-    const limitMs = Math.min(Math.max(2000, 10 * cluster.nodeTimeoutMs), 0.35 * (await this.setting('timeout', asDuration, DEFAULT_TIMEOUT_MS)).value);
+    const limitMs = Math.min(Math.max(2000, 10 * cluster.nodeTimeoutMs), 0.35 * (await this.setting('timeout', asDuration, 10_000)).value);
     const examined = await Promise.all(cluster.asked.map(async (node) => ({
       id: node.id, url: node.url, view: await node.call({ script: 'inspect' }, limitMs), checkup: await examineNode(node, limitMs),
     })));
