@@ -9,6 +9,7 @@ export default class RepairApply extends RepairCommand {
     'Broken off anywhere (Ctrl-C, kill -9, a lost node), `seq repair plan` shows what is left and the next run finishes it. Where two blocks of one epoch stand against each other, --choose-block names the one that stays; the other is kept in the node\'s orphans.',
   ].join('\n');
   static override examples = ['<%= config.bin %> repair apply --confirm 1a2b3c4d', '<%= config.bin %> repair apply --choose-block 9f3c21aa --confirm 1a2b3c4d --reason "r3 was edited by hand"'];
+  static override ownsTimeout = true;
   static override flags = { ...ACT_FLAGS, ...REPAIR_FLAGS };
   protected readonly kind = 'repair.apply';
 

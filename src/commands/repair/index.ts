@@ -9,6 +9,7 @@ export default class Repair extends RepairCommand {
     'With a leader its own tenure does the work; without one this command promotes itself for the repair, writes, and releases. Nothing else ever writes a block.',
   ].join('\n');
   static override examples = ['<%= config.bin %> repair -c lab', '<%= config.bin %> repair --dry-run', '<%= config.bin %> repair --confirm 1a2b3c4d --reason "r2 was cut off"'];
+  static override ownsTimeout = true;
   static override flags = { ...ACT_FLAGS, ...REPAIR_FLAGS };
   protected readonly kind = 'repair';
 

@@ -3,7 +3,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
-import type { NodeReply } from '../protocol/words.js';
+import type { LeaderRequest, NodeReply, NodeView } from '../protocol/words.js';
 import { recordChange, type Operator } from './audit-record.js';
 import { bounded } from './inspect.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './repair-evidence.js';
@@ -36,6 +36,8 @@ export interface Repaired {
 }
 
 const POLL_MS = 50;
+/** How long a request may have vanished before it is given up: between its record and its removal there is no gap. */
+const GONE_MS = 2000;
 /** Records of the audit that are searched for the leader's answer. */
 const AUDIT_LOOK = 50;
 
@@ -135,6 +137,14 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
   if (plan.hand.by !== 'leader') throw new SeqError({ code: 'BUG', exit: EXIT.bug, message: 'the leader was asked without one', why: plan.hand.by, changed: 'nothing', next: [] });
   const { leader } = plan.hand;
   const id = options.random.hex(8);
+  const before = await requestsOn(options);
+  const other = before.find((one) => one.kind === 'repair' && one.epoch === leader.epoch);
+  if (other !== undefined) {
+    throw new SeqError({
+      code: 'REPAIR_UNDER_WAY', exit: EXIT.tryAgain, message: `${other.by} has asked ${leader.id} for a repair, and it is not done yet`, why: 'the leader carries out one repair at a time', changed: 'nothing',
+      next: [`seq repair plan ${target}`.trim()], retryable: true,
+    });
+  }
   const order = {
     digest: plan.digest, limitMs: options.timeoutMs, chosen: plan.chosen.map(({ height, hash }) => ({ height, hash })),
     nodes: plan.steps.map((one) => ({ id: one.node, replace: one.kind === 'replace', incarnation: one.incarnation, why: one.why.slice(0, 200) })),
@@ -176,16 +186,27 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
   };
 }
 
+/** Requests that stand on the nodes now. */
+async function requestsOn({ nodes, limitMs, clock }: RepairOptions): Promise<LeaderRequest[]> {
+  const replies = await Promise.all(nodes.map((node) => bounded<NodeView>(node.call({ script: 'inspect' }, limitMs), limitMs, clock)));
+  return replies.flatMap((reply) => (reply.outcome === 'accepted' && reply.value.request !== null ? [reply.value.request] : []));
+}
+
 /** The record that the leader leaves when it is done with the request; null when none came in time. */
-async function answerOf(id: string, { nodes, limitMs, clock, signal, timeoutMs }: RepairOptions): Promise<string | null> {
+async function answerOf(id: string, options: RepairOptions): Promise<string | null> {
+  const { nodes, limitMs, clock, signal, timeoutMs } = options;
   const until = clock.now() + timeoutMs + 500;
+  let goneAt: number | null = null;
   for (;;) {
     for (const node of nodes) {
       const read = node.readAudit === undefined ? null : await bounded(node.readAudit(AUDIT_LOOK, limitMs), limitMs, clock);
       const record = read?.outcome === 'accepted' ? read.value.find((one) => one['what'] === 'request' && one['id'] === id) : undefined;
       if (record !== undefined) return record['outcome'] ?? '';
     }
-    if (clock.now() >= until) return null;
+    // A request stands until its outcome is recorded. One that is gone without was overwritten by another operator's, or has expired.
+    if ((await requestsOn(options)).some((one) => one.id === id)) goneAt = null;
+    else goneAt ??= clock.now();
+    if (clock.now() >= until || (goneAt !== null && clock.now() - goneAt > GONE_MS)) return null;
     await new Promise<void>((resolve) => { clock.after(POLL_MS, resolve); });
     signal?.throwIfAborted();
   }
