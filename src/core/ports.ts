@@ -42,6 +42,8 @@ export interface NodePort {
   readonly recordedRttMs?: number | null;
   /** Hints only: the lock went (release, expiry), or a request came. Returns how to stop. */
   onHint(listener: (hint: 'released' | 'request') => void): () => void;
+  /** From now on this node is the server at another address (`seq node replace`); credentials stay. Where a port cannot, it stays where it is. */
+  moveTo?(url: string): void;
   /** Grows whenever the connection was lost: what was read before may be stale. */
   readonly connectionGeneration: number;
   close(): Promise<void>;

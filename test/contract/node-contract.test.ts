@@ -315,6 +315,21 @@ describe.each(kinds)('contract on %s', (kind) => {
     ]);
   });
 
+  test('retire_node: only the memory that is meant, then foreign to everybody and for good', async () => {
+    const retire = (expect: string): NodeCall => ({ script: 'retire_node', expect, movedTo: 'redis://127.0.0.1:1' });
+    await play([
+      ...LED,
+      [retire('x'), 'EXPECTATION {"why":"incarnation","actual":"n0"}'],
+      [retire('n0'), 'accepted'],
+      [retire('n0'), 'WRONG_CLUSTER {"why":"cluster","actual":"retired:c1.1"}'],
+      [write(A, 1, three), 'WRONG_CLUSTER {"why":"cluster","actual":"retired:c1.1"}'],
+      [begin(A, 1, 'x1'), 'WRONG_CLUSTER {"why":"cluster","actual":"retired:c1.1"}'],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'foreign', cluster: 'retired:c1.1', head: 2 });
+    await subject.befall('wipe');
+    await play([[retire('n0'), 'NOT_ADMITTED {"why":"wiped"}']]);
+  });
+
   test('admission: an intact node is taken only by its own owner and epoch; what is left of an old life keeps its epoch', async () => {
     await play([...LED, [begin(B, 9, 'x1'), fencedLock(A)], [begin(A, 0, 'x1'), fencedEpoch(1)]]);
     await subject.befall('restart');

@@ -61,6 +61,7 @@ function run(s: MemoryNodeState, call: NodeCall, identity: MemoryIdentity, nodeI
     case 'release_lock': return releaseLock(s, call, now);
     case 'bootstrap_prepare': return bootstrapPrepare(s, call.nonce, identity, nodeId);
     case 'bootstrap_commit': return bootstrapCommit(s, call.nonce, identity);
+    case 'retire_node': return retireNode(s, call);
     case 'begin_admission': return beginAdmission(s, call, identity, nodeId, mutant);
     case 'backfill': return backfill(s, call);
     case 'admit': return admit(s, call, now, mutant);
@@ -421,6 +422,15 @@ function recoverNode(s: MemoryNodeState, call: Call<'recover_node'>, identity: M
     ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis), claimant: record?.claimant ?? '', ...facts,
     pending: nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT),
   };
+  return accepted(s, {});
+}
+
+function retireNode(s: MemoryNodeState, call: Call<'retire_node'>): Reply<'retire_node'> {
+  const { record } = s;
+  if (record === null) return NOT_ADMITTED.wiped as Refused;
+  const memory = record.pending || record.incarnation;
+  if (memory !== call.expect) return refused('EXPECTATION', { why: 'incarnation', actual: memory });
+  record.cluster = `retired:${record.cluster}`;
   return accepted(s, {});
 }
 

@@ -18,6 +18,16 @@ export function admitPlan(text: string): AdmitPlan | null {
   }
 }
 
+/** Where a `replace` request says that the node is now; null when it does not. */
+export function urlOfPlan(text: string): string | null {
+  try {
+    const { url } = JSON.parse(text) as { url?: unknown };
+    return typeof url === 'string' && /^\S{1,512}$/.test(url) ? url : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Asks the leader of `epoch` to set a damaged node aside and to admit it anew; on every node, since it must stand on a quorum. */
 export async function reportDamage(
   nodes: readonly NodePort[], damage: AdmitPlan & { node: string }, leader: { id: string; epoch: number }, by: string, id: string,

@@ -15,10 +15,11 @@ import { Follower, seenHeads } from './follower.js';
 import type { Inbox } from './inbox.js';
 import { localChain } from './local-chain.js';
 import { admittedViews, leaderOf, look, recoveredTo, stateOf, votesOf, type Look } from './look.js';
+import { Moves } from './moves.js';
 import { Presences } from './presences.js';
 import { Production } from './production.js';
 import { carryOutOrder } from './repair-request.js';
-import { admitPlan, answerRequest, reportDamage, standsOn } from './requests.js';
+import { admitPlan, answerRequest, reportDamage, standsOn, urlOfPlan } from './requests.js';
 import { Setbacks } from './setbacks.js';
 import { TenureDriver, type TenureHooks } from './tenure-driver.js';
 
@@ -89,6 +90,7 @@ export class Sequencer implements SequencerApi {
   private repairing = '';
   private reading = false;
   private readonly setbacks: Setbacks;
+  private readonly moves: Moves;
   /** Per node: the incarnation that is known to be damaged. */
   private damaged: ({ incarnation: string; why: string } | null)[];
   private readonly ended = new AbortController();
@@ -108,6 +110,7 @@ export class Sequencer implements SequencerApi {
     this.startedAtMs = clock.wall();
     this.nodeStates = nodes.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
     this.damaged = nodes.map(() => null);
+    this.moves = new Moves(nodes);
     this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.renewals = nodes.map(() => ({ count: 0, at: -Infinity }));
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
@@ -249,6 +252,10 @@ export class Sequencer implements SequencerApi {
     const { nodes, id, clock, producer, random } = this.options;
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
+    const moved = this.moves.learn(seen);
+    for (const node of moved) this.options.emit({ type: 'node', node, state: 'moved', why: `its server is ${nodes.find((one) => one.id === node)!.url} now` });
+    // What the old server said counts for nothing: looked at again.
+    if (moved.length > 0) return this.follower.lookAfter(0);
     const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
     if (next !== null) return this.fail('CLUSTER_RECOVERED', `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`);
     const { votes, why } = votesOf(seen, nodes, id);
@@ -499,7 +506,7 @@ export class Sequencer implements SequencerApi {
     this.handled.push(request.id);
     if (this.handled.length > 64) this.handled.shift();
     const outcome = request.kind === 'stepdown' ? 'done' : request.kind === 'admit' ? this.admitAnew(request)
-      : request.kind === 'repair' ? await this.repair(request, driver) : 'refused: this leader does not carry out such requests';
+      : request.kind === 'replace' ? this.replaceNode(request) : request.kind === 'repair' ? await this.repair(request, driver) : 'refused: this leader does not carry out such requests';
     this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
     await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
     if (request.kind === 'stepdown') {
@@ -547,6 +554,22 @@ export class Sequencer implements SequencerApi {
     }
   }
 
+  /** The server that the node was must be out of it before another one is it: what still counts here was not retired. */
+  private replaceNode(request: LeaderRequest): string {
+    const { nodes, readmit, emit } = this.options;
+    const node = nodes.findIndex((one) => one.id === request.to);
+    const url = urlOfPlan(request.plan);
+    if (node < 0 || url === null) return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request names no address'}`;
+    if (!readmit) return 'refused: this leader was started with --no-readmit';
+    if (nodes[node]!.url === url) return 'taken';
+    const { standing, failures } = this.driver!.state.nodes[node]!;
+    if (standing === 'ours' && failures === 0) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
+    if (!this.moves.move(request.to, url, request.epoch)) return `refused: ${request.to} cannot be moved`;
+    emit({ type: 'node', node: request.to, state: 'moved', why: `its server is ${url} now` });
+    this.presences.announceNow();
+    return 'taken';
+  }
+
   // --- housekeeping --------------------------------------------------------------------------------------------------------------
 
   private chain() {
@@ -580,7 +603,7 @@ export class Sequencer implements SequencerApi {
     const { ready, why, epoch } = this.status();
     return {
       id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
-      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()) },
+      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()), ...(this.moves.text === '' ? {} : { moved: this.moves.text }) },
     };
   }
 

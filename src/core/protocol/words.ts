@@ -116,6 +116,8 @@ export type NodeCall =
       /** true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name where filling begins. */
       keep: boolean; facts: HeadFacts; keepMs: number;
     }
+  /** Never again this node: a successor takes its place. `expect` is its incarnation, or the nonce that is pending. */
+  | { script: 'retire_node'; expect: string; movedTo: string }
   | { script: 'set_hold'; by: string; reason: string; ttlMs: number; expect?: Expectation }
   | { script: 'clear_hold'; expect?: Expectation }
   | { script: 'request_leader'; request: LeaderRequest; ttlMs: number; expect?: Expectation }
@@ -147,6 +149,7 @@ export interface CallResult {
   backfill: { head: Height };
   admit: HeadFacts;
   recover_node: Record<string, never>;
+  retire_node: Record<string, never>;
   set_hold: Record<string, never>;
   clear_hold: Record<string, never>;
   request_leader: Record<string, never>;

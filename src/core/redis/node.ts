@@ -45,6 +45,8 @@ export interface Probe {
   info: Record<string, string>;
 }
 
+interface Lines { address: NodeUrl; calls: Connection; bulk: Connection; tailing: Connection; hints: Hints }
+
 type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
 
 /** Beyond waitMs, how long XREAD may take to say that nothing came. */
@@ -52,36 +54,58 @@ const TAIL_SLACK_MS = 250;
 
 export class RedisNode implements NodePort {
   readonly id: string;
-  readonly url: string;
-  /** Where it is, in parts; without secrets in `redacted`. */
-  readonly address: NodeUrl;
   private readonly context: ScriptContext;
   private readonly asking: ScriptContext;
-  private readonly calls: Connection;
-  private readonly bulk: Connection;
-  private readonly tailing: Connection;
-  private readonly hints: Hints;
+  private lines: Lines;
+  private readonly listeners = new Map<(hint: Hint) => void, () => void>();
+  /** Of connections to addresses that it had before. */
+  private formerGenerations = 0;
 
-  constructor(options: RedisNodeOptions) {
+  constructor(private readonly options: RedisNodeOptions) {
     this.id = options.id;
-    this.address = parseNodeUrl(options.url);
-    this.url = this.address.redacted;
     this.context = { identity: options.identity, nodeId: options.id, keys: keysOf(options.identity.lane) };
     this.asking = options.guessed === true ? { ...this.context, nodeId: '' } : this.context;
-    const { username, password, tls, sentinel } = options;
+    this.lines = this.open(options.url, options.sentinel);
+  }
+
+  get url(): string {
+    return this.address.redacted;
+  }
+
+  /** Where it is, in parts; without secrets in `redacted`. */
+  get address(): NodeUrl {
+    return this.lines.address;
+  }
+
+  private get calls(): Connection { return this.lines.calls; }
+  private get bulk(): Connection { return this.lines.bulk; }
+  private get tailing(): Connection { return this.lines.tailing; }
+
+  get connectionGeneration(): number {
+    return this.formerGenerations + this.calls.generation + this.bulk.generation + this.tailing.generation;
+  }
+
+  /** What is under way on the old connections ends as unknown. */
+  moveTo(url: string): void {
+    const former = this.lines;
+    this.formerGenerations = this.connectionGeneration + 1;
+    this.lines = this.open(url, undefined);
+    for (const line of [former.calls, former.bulk, former.tailing, former.hints]) line.close();
+    for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
+  }
+
+  private open(url: string, sentinel: SentinelSettings | undefined): Lines {
+    const address = parseNodeUrl(url);
+    const { username, password, tls, identity } = this.options;
     const settings: ConnectionSettings = {
-      address: this.address,
+      address,
       ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }),
       ...(tls === undefined ? {} : { tls }), ...(sentinel === undefined ? {} : { sentinel }),
     };
-    this.calls = new Connection(settings);
-    this.bulk = new Connection(settings);
-    this.tailing = new Connection(settings);
-    this.hints = new Hints(settings, hintChannelOf(options.identity.lane), this.context.keys.lock);
-  }
-
-  get connectionGeneration(): number {
-    return this.calls.generation + this.bulk.generation + this.tailing.generation;
+    return {
+      address, calls: new Connection(settings), bulk: new Connection(settings), tailing: new Connection(settings),
+      hints: new Hints(settings, hintChannelOf(identity.lane), this.context.keys.lock),
+    };
   }
 
   async call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
@@ -177,7 +201,11 @@ export class RedisNode implements NodePort {
   }
 
   onHint(listener: (hint: Hint) => void): () => void {
-    return this.hints.add(listener);
+    this.listeners.set(listener, this.lines.hints.add(listener));
+    return () => {
+      this.listeners.get(listener)?.();
+      this.listeners.delete(listener);
+    };
   }
 
   /** Reads INFO; for the checks at start (Redis Cluster, eviction policy, version, role). */
@@ -212,7 +240,7 @@ export class RedisNode implements NodePort {
     this.calls.close();
     this.bulk.close();
     this.tailing.close();
-    this.hints.close();
+    this.lines.hints.close();
   }
 
   private scriptReply(script: ScriptName, answer: Answer<unknown>): NodeReply<unknown> {

@@ -245,6 +245,12 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     ],
     parse: nothing,
   },
+  retire_node: {
+    keys: ['admission'],
+    args: ['expect', 'moved_to'],
+    build: (call) => [call.expect, call.movedTo],
+    parse: nothing,
+  },
   set_hold: {
     keys: [...BASE, 'hold'],
     args: ['by', 'reason', 'ttl_ms', 'expect_leader', 'expect_epoch'],
