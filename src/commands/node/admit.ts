@@ -2,6 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { commandLine, confirmChange } from '../../cli/confirm.js';
 import { ACT_FLAGS } from '../../cli/flags.js';
+import { expectationOf } from '../../cli/expectation.js';
 import { usageError } from '../../cli/failure.js';
 import { operatorOf } from '../../cli/operator.js';
 import type { Result } from '../../cli/present/result.js';
@@ -36,7 +37,7 @@ export default class NodeAdmit extends SeqCommand {
       const plan = await askReplacement({
         nodes: cluster.nodes, wanted: cluster.asked.map((node) => node.id), why: flags.reason ?? 'said to be damaged', by: operatorOf(this.id ?? '', this.argv).by, limitMs: cluster.nodeTimeoutMs,
         timeoutMs: limitMs, clock: systemClock, random: systemRandom, signal: this.signal, expectedCluster: cluster.identity.cluster, target: targetFlags(cluster.settings, cluster.nodes),
-        dryRun: Boolean(flags['dry-run']), changing: () => this.changing(), step: (doing) => this.step(doing),
+        dryRun: Boolean(flags['dry-run']), expect: expectationOf(flags), changing: () => this.changing(), step: (doing) => this.step(doing),
         confirm: ({ nodes, margin }) => confirmChange({
           level: 'disruptive', what: `set aside what ${nodes.map((node) => node.id).join(', ')} holds`,
           effect: [`  margin ${margin} → ${margin - 1} until it is admitted anew`, '  its stream is kept for a day under seq:block:orphans:<nonce>'],

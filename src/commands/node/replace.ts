@@ -2,6 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { commandLine, confirmChange } from '../../cli/confirm.js';
 import { openNode } from '../../cli/context.js';
+import { expectationOf } from '../../cli/expectation.js';
 import { usageError } from '../../cli/failure.js';
 import { ACT_FLAGS } from '../../cli/flags.js';
 import { parseNodeFlag } from '../../cli/node-url.js';
@@ -42,7 +43,7 @@ export default class NodeReplace extends SeqCommand {
     const done = await replaceNode({
       nodes: cluster.nodes, id: asked.id, successor, oldIsGone: Boolean(flags['old-server-is-gone']), limitMs: Math.max(cluster.nodeTimeoutMs, 300), timeoutMs,
       clock: systemClock, random: systemRandom, signal: this.signal, expectedCluster: cluster.identity.cluster, target: targetFlags(cluster.settings, cluster.nodes),
-      reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv), dryRun: Boolean(flags['dry-run']),
+      reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv), dryRun: Boolean(flags['dry-run']), expect: expectationOf(flags),
       changing: (state, nodes) => this.changing(state, nodes), step: (doing) => this.step(doing),
       confirm: (plan) => confirmChange({
         level: 'decides-data', what: `replace ${plan.id} at ${plan.from} by ${plan.to}`, effect: replaceEffect(plan), digest: plan.digest,

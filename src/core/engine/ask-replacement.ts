@@ -4,7 +4,7 @@ import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
-import { changeNodes, requireAccepted } from './node-changes.js';
+import { changeNodes, requireAccepted, requireExpected } from './node-changes.js';
 import { bounded, inspectLook } from './inspect.js';
 
 const EVERY_MS = 50;
@@ -22,6 +22,7 @@ export interface AskReplacementOptions {
   expectedCluster: string;
   target: string;
   dryRun: boolean;
+  expect: { leader?: string; epoch?: number };
   confirm(plan: ReplacementPlan): Promise<void>;
   changing(): void;
   step(doing: string): void;
@@ -35,6 +36,7 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
   const status = `seq status ${target}`.trim();
   const { view, observations } = await inspectLook({ nodes, limitMs, clock, expectedCluster: options.expectedCluster, target });
   const { leader } = view;
+  requireExpected(leader, options.expect, [status]);
   if (leader === null) throw refusal('NO_LEADER', 'nobody leads, and only a leader sets a node aside', EXIT.precondition, [status]);
   const others = view.nodes.filter((row) => row.admitted && !wanted.includes(row.id)).length;
   const quorum = quorumOf(nodes.length);

@@ -23,6 +23,14 @@ export async function changeNodes(nodes: readonly NodePort[], call: (node: NodeP
   return Promise.all(nodes.map(async (node) => changeOf(node.id, await bounded(call(node), limitMs, clock))));
 }
 
+/** Throws when the operator expected another leader or epoch than is there; the scripts that follow compare once more. */
+export function requireExpected(leader: { id: string; epoch: number } | null, expect: { leader?: string; epoch?: number }, next: string[]): void {
+  const is = leader?.id ?? '';
+  const wrong = expect.leader !== undefined && expect.leader !== is ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
+    : expect.epoch !== undefined && expect.epoch !== leader?.epoch ? `the epoch is ${leader?.epoch ?? 'nobody\'s'}, not ${expect.epoch}` : '';
+  if (wrong !== '') throw new SeqError({ code: 'EXPECTATION', exit: EXIT.precondition, message: wrong, why: 'the cluster is not as expected', changed: 'nothing', next });
+}
+
 /** Throws unless `needed` nodes accepted. `what` is a noun phrase, e.g. `the hold`. */
 export function requireAccepted(changes: readonly NodeChange[], needed: number, what: string, next: string[]): void {
   const of = (outcome: NodeChange['outcome']): NodeChange[] => changes.filter((change) => change.outcome === outcome);

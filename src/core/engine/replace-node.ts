@@ -8,7 +8,7 @@ import { quorumOf } from '../protocol/quorum.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
 import { refuseUnfit } from './bootstrap.js';
 import { recordChange, type Operator } from './audit-record.js';
-import { changeNodes } from './node-changes.js';
+import { changeNodes, requireExpected } from './node-changes.js';
 import { bounded, inspectCluster, inspectLook } from './inspect.js';
 
 const EVERY_MS = 100;
@@ -32,6 +32,7 @@ export interface ReplaceOptions {
   reason: string;
   operator: Operator;
   dryRun: boolean;
+  expect: { leader?: string; epoch?: number };
   confirm(plan: ReplacePlan): Promise<void>;
   changing(state: 'unknown' | 'some', nodes: string[]): void;
   step(doing: string): void;
@@ -83,6 +84,7 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
   const [{ view, observations }, reply] = await Promise.all([
     inspectLook({ nodes, limitMs, clock, expectedCluster, target }), bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock),
   ]);
+  requireExpected(view.leader, options.expect, [status]);
   const quorum = quorumOf(nodes.length);
   const others = view.nodes.filter((row) => row.admitted && row.id !== id);
   if (others.length < quorum) throw refused('QUORUM_AT_RISK', `without ${id} only ${others.length} of the ${quorum} nodes needed count: ${view.reason}`, 'a leader must prove itself on a quorum of others before it admits a node', EXIT.safety, [status]);
