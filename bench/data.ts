@@ -139,7 +139,7 @@ async function reading(on: Measuring): Promise<void> {
 
 export const bench: Bench = {
   title: 'backfill, catch-up, inspect and verify: MB/s and memory',
-  limitS: 110,
+  limitS: 150,
   async run(on) {
     if (on.wants('backfill')) await backfill(on);
     if (on.wants('return')) await comingBack(on);

@@ -32,7 +32,7 @@ export const bench: Bench = {
       };
       const measured = await interleave([{ name: 'scanning script', work: scanned }, { name: 'commit', work: () => lane.commit() }], { rounds: on.pick(20, 8), perRound: on.pick(20, 8) });
       on.table({ title: '10 KB block, 1,000 retained, 3 servers without persistence, waiting for 2', unit: 'ms', rows: measured.rows });
-      on.ratio({ id: 'scan.p50', what: 'p50 of the scanning script over p50 of a commit', ...measured.ratio('commit', 'scanning script'), goal: atLeast(100), tolerance: 0.5 });
+      on.ratio({ id: 'scan.p50', what: 'p50 of the scanning script over p50 of a commit', ...measured.ratio('commit', 'scanning script'), goal: atLeast(100), tolerance: 2 });
     } finally {
       await lane.close();
       await servers.stop();

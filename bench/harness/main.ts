@@ -106,6 +106,7 @@ say(`\n${summaryText(outcomes, judgements)}\n`);
 if (judgements !== null) {
   const worse = judgements.filter(({ verdict }) => verdict === 'worse' || verdict === 'gone').length;
   const fresh = judgements.filter(({ verdict }) => verdict === 'new').length;
+  if (baseline === null) say(`there is no ${BASELINE}: nothing was held against anything; --write makes one\n`);
   say(`${exit === 0 ? 'OK' : exit === 1 ? 'WORSE' : 'BROKEN'}: ${judgements.length} ratios, ${worse} worse than the baseline${fresh > 0 ? `, ${fresh} not in it yet` : ''}; ${Math.round(seconds)} s of at most ${CHECK_LIMIT_S}\n`);
 }
 if (values['json']) process.stdout.write(`${JSON.stringify({ machine, seconds: Math.round(seconds), exit, outcomes, ...(judgements === null ? {} : { judgements }) }, null, 2)}\n`);
