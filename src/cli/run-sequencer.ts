@@ -35,6 +35,8 @@ export interface RunSettings {
   priority: number;
   listen: Listen | null;
   token?: string;
+  /** What the other sequencers' certificates are signed by. */
+  ca?: string;
   tls?: { cert: Buffer; key: Buffer };
   peers: string[];
   exec: { command: string; args: string[] } | null;
@@ -70,7 +72,7 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
       id: settings.id, nodes: cluster.nodes, identity: cluster.identity, store, inbox, producer, clock: systemClock, random: systemRandom,
       timing, limits, maxItemsBytes, eager: settings.eager, readmit: settings.readmit, priority: settings.priority, version: settings.version, url: '', pid: process.pid,
       configDigest: nodeListDigest(cluster), extra: { host: hostname(), ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs) },
-      peers: settings.peers, ...(settings.token === undefined ? {} : { peerToken: settings.token }),
+      peers: settings.peers, ...(settings.token === undefined ? {} : { peerToken: settings.token }), ...(settings.ca === undefined ? {} : { peerCa: settings.ca }),
       emit: (event: SeqEvent) => {
         log.event(event);
         http?.observe(event);
@@ -78,7 +80,7 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     };
     const sequencer = new Sequencer(options);
     if (settings.listen) {
-      http = await startHttpServer({ api: sequencer, listen: settings.listen, maxBlockBytes: limits.maxBlockBytes, ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.tls ? { tls: settings.tls } : {}) });
+      http = await startHttpServer({ api: sequencer, listen: settings.listen, maxBlockBytes: limits.maxBlockBytes, ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.tls ? { tls: settings.tls } : {}), ...(settings.ca === undefined ? {} : { ca: settings.ca }) });
       options.url = http.url;
       closers.push(() => http?.close());
       log.line('info', `listening on ${http.url}`, { url: http.url });
@@ -225,7 +227,7 @@ async function refuseOldChain(settings: RunSettings, clusterId: string, lane: st
   } finally {
     await reader?.close();
   }
-  const access = settings.token === undefined ? {} : { token: settings.token };
+  const access = { ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.ca === undefined ? {} : { ca: settings.ca }) };
   for (const answer of await Promise.all(settings.peers.map((url) => askStatus(url, access, RETRY_MS)))) {
     if (answer.answered && answer.status.height > 0) throw refuse(`the peer ${answer.url} holds ${answer.status.height} blocks of cluster ${answer.status.cluster}`);
   }

@@ -6,7 +6,7 @@ import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, MAX_BLOCK_BYTES, type Timi
 import { EXIT, SeqError } from '../core/errors.js';
 import { targetOf } from '../core/http-call.js';
 import type { LogLevel } from '../core/log/log.js';
-import { checkListen, parseListen, readTokenFile } from '../core/serve/listen.js';
+import { checkListen, parseListen, readCaFile, readTokenFile } from '../core/serve/listen.js';
 import type { ClusterSettings } from './context.js';
 import { usageError } from './failure.js';
 import type { RunSettings } from './run-sequencer.js';
@@ -36,6 +36,8 @@ export async function runSettings(
   const http = get('http', asText, '');
   const tokenFile = get('http-token-file', asText, '');
   const certificate = get('http-cert', asText, '');
+  const authority = get('http-ca', asText, '');
+  const ca = authority === '' ? undefined : readCaFile(authority);
   const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
   const listen = http === '' ? null : parseListen(http);
   // Also checked before binding; here so that a bad address is not reported only once the nodes have answered.
@@ -49,7 +51,7 @@ export async function runSettings(
   }
   return {
     id, timing, limits, exec, peers, version, eager: get('eager', asSwitch, false), priority: get('priority', asCount, 0), bootstrap: get('bootstrap', asSwitch, false), readmit: !get('no-readmit', asSwitch, false),
-    listen, ...(token === undefined ? {} : { token }),
+    listen, ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }),
     ...(certificate === '' ? {} : { tls: { cert: pem(certificate, '--http-cert'), key: pem(get('http-key', asText, ''), '--http-key') } }),
     keepItems: get('dedup-items', asCount, 1_000_000), keepMs: get('dedup-window', asDuration, 24 * 3600 * 1000),
     storeDir: (clusterId, lane) => (store !== '' ? store : join(stateHome(sources.env), 'seq', 'run', lane === '' ? clusterId : `${clusterId}-${lane}`, id)),

@@ -27,6 +27,7 @@ export default class Run extends SeqCommand {
     'http-token-file': Flags.string({ helpValue: 'FILE', description: 'bearer token; needed beyond loopback unless TLS is given' }),
     'http-cert': Flags.string({ helpValue: 'FILE', dependsOn: ['http-key'], description: 'certificate (PEM) for HTTPS' }),
     'http-key': Flags.string({ helpValue: 'FILE', dependsOn: ['http-cert'], description: 'its key' }),
+    'http-ca': Flags.string({ helpValue: 'FILE', description: 'certificate authority (PEM) of the other sequencers\' HTTPS: for forwarding and --peer' }),
     peer: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'another sequencer, for blocks the nodes no longer have (repeat)' }),
     priority: countFlag({ description: '0 takes over first; each step waits one more turn (0)' }),
     producer: Flags.string({ options: ['batch', 'exec'], description: 'batch: blocks of submitted items; exec: of what the command after -- answers' }),

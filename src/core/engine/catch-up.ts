@@ -12,17 +12,18 @@ export interface CatchUpOptions {
   /** Base URLs, best first. */
   peers: readonly string[];
   token?: string;
+  ca?: string;
   signal: AbortSignal;
   apply(block: CommittedBlock): Promise<void> | undefined;
 }
 
 /** Resolves when the store has reached `to`; throws SeqError NO_PEER when no peer could bring it there. */
 export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
-  const { head, to, peers, token, signal, apply } = options;
+  const { head, to, peers, token, ca, signal, apply } = options;
   const failures: string[] = [];
   for (const url of peers) {
     try {
-      for await (const block of fetchFromPeer({ url, after: head(), to: to.height, anchor: to.hash, signal, ...(token === undefined ? {} : { token }) })) {
+      for await (const block of fetchFromPeer({ url, after: head(), to: to.height, anchor: to.hash, signal, ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) })) {
         const waiting = apply(block);
         if (waiting) await waiting;
       }

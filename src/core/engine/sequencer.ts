@@ -59,6 +59,7 @@ export interface SequencerOptions {
   /** Named peers (--peer); those that show themselves in presence records are asked too. */
   peers: readonly string[];
   peerToken?: string;
+  peerCa?: string;
   /** How blocks that the nodes have trimmed are brought; over HTTP from peers' feeds unless said otherwise. */
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }
@@ -319,7 +320,7 @@ export class Sequencer implements SequencerApi {
   }
 
   private async catchUp(seen: Look): Promise<void> {
-    const { store, emit, url, peers, peerToken } = this.options;
+    const { store, emit, url, peers, peerToken, peerCa } = this.options;
     if (this.catchingUp) return;
     this.catchingUp = true;
     try {
@@ -330,7 +331,7 @@ export class Sequencer implements SequencerApi {
       await (this.options.catchUp ?? catchUpFromPeers)({
         head: () => store.head(), to: { height: target.floor, hash: target.floorHash },
         peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
-        ...(peerToken === undefined ? {} : { token: peerToken }), signal: this.ended.signal,
+        ...(peerToken === undefined ? {} : { token: peerToken }), ...(peerCa === undefined ? {} : { ca: peerCa }), signal: this.ended.signal,
         apply: (block) => {
           if (block.height <= store.head().height) return undefined; // the nodes brought it meanwhile
           this.take(block, block.epoch, 'follower', 0);

@@ -20,6 +20,8 @@ export interface HttpServerOptions {
   token?: string;
   /** `ca`: what to trust when forwarding to a leader with a certificate of one's own. */
   tls?: { cert: string | Buffer; key: string | Buffer; ca?: string | Buffer };
+  /** The same for a server that has no certificate itself. */
+  ca?: string | Buffer;
   /** For tests and rare needs; the defaults are below. */
   bounds?: Partial<Bounds>;
   limits?: Partial<HttpLimits>;
@@ -61,7 +63,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const app = createApp(options, bounds);
   const shared = { api: options.api, limits, metrics };
   readRoutes(app, { ...shared, loopAgeLimitMs: bounds.loopAgeLimitMs, headMs: bounds.headMs, stallMs: bounds.stallMs, closing: closing.signal });
-  submitRoute(app, { ...shared, submitMs: bounds.submitMs, connectMs: bounds.connectMs, ...(options.token === undefined ? {} : { token: options.token }), ...(options.tls?.ca === undefined ? {} : { ca: options.tls.ca }) });
+  submitRoute(app, { ...shared, submitMs: bounds.submitMs, connectMs: bounds.connectMs, ...(options.token === undefined ? {} : { token: options.token }), ...caOf(options) });
   try {
     await app.listen(options.listen);
   } catch (error) {
@@ -127,6 +129,11 @@ function sendFailure(reply: FastifyReply, error: unknown): void {
   if (wait !== undefined) reply.header('retry-after', wait);
   if (failure.status === 401) reply.header('www-authenticate', 'Bearer');
   void reply.code(failure.status).type('application/json').send(JSON.stringify(envelope(failure)));
+}
+
+function caOf({ ca, tls }: Pick<HttpServerOptions, 'ca' | 'tls'>): { ca?: string | Buffer } {
+  const trusted = ca ?? tls?.ca;
+  return trusted === undefined ? {} : { ca: trusted };
 }
 
 function authorize(token: string) {
