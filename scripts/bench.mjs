@@ -17,7 +17,9 @@ await build({
   entryPoints: files.map((file) => join(root, 'bench', file)), outdir, entryNames: '[name]', outExtension: { '.js': '.mjs' }, chunkNames: 'chunk-[hash]', splitting: !alone,
   bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', jsx: 'automatic', logLevel: 'error', define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) },
 });
-const command = alone ? ['--expose-gc', join(outdir, 'watch.mjs'), ...rest] : [join(outdir, 'main.mjs'), outdir, ...process.argv.slice(2)];
+// A signal ends it by way of `exit`, where a private cluster ends its processes.
+const ENDS = 'data:text/javascript,process.on("SIGTERM",()=>process.exit(143));process.on("SIGINT",()=>process.exit(130))';
+const command = alone ? ['--expose-gc', '--import', ENDS, join(outdir, 'watch.mjs'), ...rest] : [join(outdir, 'main.mjs'), outdir, ...process.argv.slice(2)];
 const child = spawn(process.execPath, command, { stdio: 'inherit', cwd: root, env: { ...process.env, NODE_ENV: 'production' } });
 // Ctrl-C in a terminal reaches the child by itself; it ends its servers and says what it had measured.
 process.on('SIGINT', () => {});
