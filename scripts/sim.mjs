@@ -16,12 +16,12 @@ if (rule === undefined) {
   process.stderr.write(`--break knows ${broken.map((one) => one.name).join(', ')}\n`);
   process.exit(64);
 }
-if (at >= 0) args.splice(at, 2);
+if (at >= 0) args.splice(at, 2, ...(rule?.mutant ? ['--mutant', rule.mutant] : []));
 const plugin = {
   name: 'break one rule',
   setup(setup) {
     setup.onLoad({ filter: /\.ts$/ }, ({ path }) => {
-      if (!rule || !path.endsWith(rule.file)) return undefined;
+      if (!rule?.file || !path.endsWith(rule.file)) return undefined;
       const text = readFileSync(path, 'utf8');
       if (!text.includes(rule.from)) throw new Error(`${rule.file} no longer says ${rule.from}`);
       return { contents: text.replace(rule.from, rule.to), loader: 'ts' };

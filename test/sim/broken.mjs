@@ -1,13 +1,20 @@
-// Rules of the engine, each broken by one replacement in one file. A simulation that does not notice proves nothing: see docs/PROOF.md.
+// Rules of the engine and of the nodes, each broken alone, and the run that notices. A simulation that does not notice proves nothing: see
+// docs/PROOF.md. `from` → `to` in one file of src/core, or `mutant` in the nodes' scripts; `args` find it, `by` is the checker that does.
 export const broken = [
-  { name: 'tenure-below-quorum', file: 'engine/sequencer.ts', from: 'nodes: nodes.length, quorum: this.quorum', to: 'nodes: nodes.length, quorum: this.quorum - 1' },
-  { name: 'receipt-before-sync', file: 'engine/delivery.ts', from: 'this.last.then(() => synced)', to: 'this.last.then(() => undefined)' },
-  { name: 'lowest-epoch-adopted', file: 'protocol/adoption.ts', from: 'b.epoch - a.epoch', to: 'a.epoch - b.epoch' },
-  { name: 'unadmitted-nodes-counted', file: 'engine/follower.ts', from: 'admitted: view.admitted', to: 'admitted: true' },
-  { name: 'epochs-added-up-at-the-head', file: 'protocol/ledger.ts', from: 'one.hash === cell.hash && one.epoch === cell.epoch', to: 'one.hash === cell.hash' },
-  { name: 'no-deduplication', file: 'engine/inbox.ts', from: 'const receipt = this.options.store.receipt(item.key)', to: 'const receipt = undefined as ReturnType<typeof this.options.store.receipt>' },
-  { name: 'admitted-without-proof', file: 'protocol/admission.ts', from: '!proven(state, admission)', to: 'false' },
-  { name: 'trimmed-before-sync', file: 'engine/local-chain.ts', from: 'next.height - 2, synced()', to: 'next.height - 2' },
-  { name: 'adopted-block-not-superseding', file: 'protocol/adoption.ts', from: 'startBlock(state, top, true', to: 'startBlock(state, top, false' },
-  { name: 'read-without-claim', file: 'protocol/promotion.ts', from: "call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch }", to: "call: { script: 'inspect' }" },
+  { name: 'tenure-below-quorum', file: 'engine/sequencer.ts', from: 'nodes: nodes.length, quorum: this.quorum', to: 'nodes: nodes.length, quorum: this.quorum - 1', args: ['--seed', '3'], by: 'one-block-per-height' },
+  { name: 'receipt-before-sync', file: 'engine/delivery.ts', from: 'this.last.then(() => synced)', to: 'this.last.then(() => undefined)', args: ['--seed', '1'], by: 'acknowledged' },
+  { name: 'no-deduplication', file: 'engine/inbox.ts', from: 'const receipt = this.options.store.receipt(item.key)', to: 'const receipt = undefined as ReturnType<typeof this.options.store.receipt>', args: ['--seed', '4'], by: 'acknowledged' },
+  { name: 'trimmed-before-sync', file: 'engine/local-chain.ts', from: 'next.height - 2, synced()', to: 'next.height - 2', args: ['--seed', '13006'], by: 'liveness' },
+  { name: 'lowest-epoch-adopted', file: 'protocol/adoption.ts', from: 'b.epoch - a.epoch', to: 'a.epoch - b.epoch', args: ['--play', 'tie'], by: 'truthful' },
+  { name: 'read-without-claim', file: 'protocol/promotion.ts', from: "call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch }", to: "call: { script: 'inspect' }", args: ['--play', 'uneven'], by: 'truthful' },
+  { name: 'epochs-added-up-at-the-head', file: 'protocol/ledger.ts', from: 'one.hash === cell.hash && one.epoch === cell.epoch', to: 'one.hash === cell.hash', args: ['--play', 'copies'], by: 'truthful' },
+  { name: 'never-superseding', file: 'protocol/leading.ts', from: "repair || track.head >= block.height ? 'repair' : 'append'", to: "'append'", args: ['--play', 'copies'], by: 'liveness' },
+  { name: 'node-never-supersedes', mutant: 'noSupersede', args: ['--play', 'copies'], by: 'liveness' },
+  { name: 'node-exists-is-a-vote', mutant: 'existsIsVote,noSupersede', args: ['--play', 'copies'], by: 'truthful' },
+  { name: 'node-no-epoch-check', mutant: 'noEpochCheck', args: ['--seed', '5000', '--memory', '--seeds', '60'], by: 'fencing' },
+  { name: 'node-votes-without-memory', mutant: 'noAdmissionCheck', args: ['--seed', '5000', '--memory', '--seeds', '60'], by: 'one-block-per-height' },
+  // A second line: what would do harm without them is stopped by something else as long as that holds (docs/PROOF.md says by what).
+  { name: 'unadmitted-nodes-counted', file: 'engine/follower.ts', from: 'admitted: view.admitted', to: 'admitted: true', args: ['--seed', '5000', '--memory', '--seeds', '12'], by: '' },
+  { name: 'admitted-without-proof', file: 'protocol/admission.ts', from: '!proven(state, admission)', to: 'false', args: ['--seed', '5000', '--memory', '--seeds', '12'], by: '' },
+  { name: 'node-no-claimant-rule', mutant: 'noClaimantRule', args: ['--play', 'uneven', '--seeds', '3'], by: '' },
 ];

@@ -63,11 +63,12 @@ export class Client {
       if (done) return;
       done = true;
       cancel();
+      const synced = process.store.syncedHeight();
       items.forEach((item, i) => {
         const outcome = outcomes?.[i] ?? { outcome: 'unknown' as const, why: 'the client gave up waiting' };
         history.entries.push({
           is: 'answer', t: clock.now(), call, client: this.id, who, key: item.key, outcome: outcome.outcome,
-          receipt: outcome.outcome === 'committed' ? outcome.receipt : null, why: outcome.outcome === 'committed' ? '' : outcome.why,
+          receipt: outcome.outcome === 'committed' ? outcome.receipt : null, synced, why: outcome.outcome === 'committed' ? '' : outcome.why,
         });
       });
       const settled = new Set(items.filter((_, i) => outcomes?.[i]?.outcome === 'committed').map((item) => item.key));

@@ -1,5 +1,6 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
 import type { NodeCall } from '../../src/core/protocol/words.js';
+import { Stage } from './acts.js';
 import type { SimProcess } from './process.js';
 import type { Dice } from './random.js';
 import type { Fault } from './scenario.js';
@@ -138,6 +139,24 @@ export function startFault(world: Faulty, fault: Fault): void {
         for (const link of node!.links) clock.after(world.dice.between(0, 30), () => { if (link.connectedTo !== node!.server.starts) link.reset(); });
       });
     }
+    case 'acts': {
+      if (wire.stage) return;
+      const stage = new Stage(fault.acts, {
+        nodes: world.nodes, processes: world.processes, note, over: () => { wire.stage = null; },
+        after: (ms, run) => void clock.after(ms, () => { if (wire.stage === stage) run(); }),
+        kill: (who) => {
+          who.kill();
+          world.startAgain(who, 300);
+        },
+        raise: (one, by) => {
+          const highestSeen = Math.max(...world.nodes.map(({ server }) => server.state.epoch ?? 0));
+          operator(world, one, { script: 'raise_epoch', value: highestSeen + by, highestSeen, mayDepose: true });
+        },
+      }, fault.longestMs);
+      wire.stage = stage;
+      stage.begin();
+      return;
+    }
     case 'wipe':
       if (!spared(world, node!)) return;
       node!.memory++;
@@ -204,6 +223,7 @@ export function describeFault(fault: Fault): string {
     case 'revoke': return `the lock on ${fault.node === '*' ? 'every node' : fault.node} is released by an operator`;
     case 'restart': return `${fault.node} restarts (keeps ${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ${fault.downMs} ms`;
     case 'wipe': return `${fault.node} is flushed`;
+    case 'acts': return `a play in ${fault.acts.length} acts`;
   }
 }
 

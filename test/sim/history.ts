@@ -39,6 +39,8 @@ export interface Answered {
   key: string;
   outcome: 'committed' | 'refused' | 'unknown';
   receipt: Receipt | null;
+  /** How far the store of who answered was synced then. */
+  synced: Height;
   why: string;
 }
 export interface ReadBlock { is: 'read'; t: number; who: string; reader: string; height: Height; hash: Hash }

@@ -1,5 +1,6 @@
 // Draws a scenario from a seed: a cluster of mixed settings, and a few faults of every kind, alone and together.
 import type { Mutant } from '../support/memory-node.js';
+import type { Act } from './acts.js';
 import { Dice } from './random.js';
 import type { Fault, FaultKind, ProcessPlan, Scenario } from './scenario.js';
 
@@ -41,11 +42,32 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
     const at = Math.round(ttl / 3 + dice.unit() * (healAt - ttl / 3));
     for (const { after = 0, ...fault } of draw()) faults.push({ at: at + after, ...fault } as Fault);
   }
+  const acts = new Dice(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
+  if (acts.chance(0.3)) faults.push({ at: Math.round(ttl * acts.between(0.5, 2)), kind: 'acts', acts: drawActs(acts, nodes), longestMs: 5 * ttl });
   faults.sort((a, b) => a.at - b.at);
   return {
     seed, nodes, retainBlocks: dice.pick([6, 12, 40]), processes, clients: dice.int(1, 4), thinkMs: Math.round(ttl / dice.pick([3, 10, 30])), faults, healAt,
     ...(options.mutant ? { mutant: options.mutant } : {}),
   };
+}
+
+/** Tenures one after the other, each with a quorum of its own and fewer nodes written to. */
+function drawActs(dice: Dice, nodes: number): Act[] {
+  const all = Array.from({ length: nodes }, (_, i) => `r${i + 1}`);
+  return Array.from({ length: dice.int(2, 5) }, (_, i): Act => {
+    const reach = [...all].sort(() => dice.unit() - 0.5).slice(0, dice.chance(0.3) ? nodes : Math.floor(nodes / 2) + 1);
+    const until = dice.pick(['written', 'written', 'committed', 'led'] as const);
+    return {
+      reach, writes: until === 'committed' ? reach : reach.slice(0, dice.int(1, Math.max(1, Math.floor(nodes / 2)))), until,
+      ...(dice.chance(i === 0 ? 0.2 : 0.05) ? { raise: { node: dice.pick(all), by: dice.pick([1, 5, 1000]) } } : {}), ...(dice.chance(0.3) ? { restMs: dice.int(50, 500) } : {}),
+    };
+  });
+}
+
+/** A play by itself: three sequencers, three nodes, quick leases, nothing else going on. */
+export function playScenario(acts: Act[], seed: number): Scenario {
+  const processes = ['seq-a', 'seq-b', 'seq-c'].map((id) => ({ id, ttlMs: 600, blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100, eager: false, priority: 0, syncMs: 1, wallOffsetMs: 0 }));
+  return { seed, nodes: 3, retainBlocks: 40, processes, clients: 2, thinkMs: 200, faults: [{ at: 2000, kind: 'acts', acts, longestMs: 5000 }], healAt: 12_000 };
 }
 
 /** A fault, and how long after the others of its group it begins. */

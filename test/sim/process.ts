@@ -117,6 +117,7 @@ export class SimProcess {
       maxItemsBytes: largestItem(limits.maxBlockBytes), eager: plan.eager, priority: plan.priority, readmit: true, version: 'sim', url: `http://${plan.id}`, pid: 1,
       configDigest: 'd', extra: {}, peers: [], catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
       emit: (event) => {
+        if (life.alive) wire.stage?.told(plan.id, event);
         if (life.alive && HISTORY_EVENTS.has(event.type)) wire.history.entries.push({ is: 'event', t: wire.clock.now(), who: plan.id, event });
       },
     });

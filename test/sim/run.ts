@@ -1,9 +1,10 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--narrate|--narrate=all] [--keep-going|--first] [--coverage]
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
 // Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
 import { anomalyLines, asTest, narrate } from './narrate.js';
-import { drawScenario } from './plan.js';
+import { PLAYS } from './acts.js';
+import { drawScenario, playScenario } from './plan.js';
 import { run } from './world.js';
 import type { Mutant } from '../support/memory-node.js';
 
@@ -22,9 +23,9 @@ const seeds = Number(args.get('seeds') ?? (seconds === Infinity ? 1 : Infinity))
 /** mixed: every other seed. */
 const memoryOf = (seed: number): boolean => (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
 const narrated = args.get('narrate');
-const mutant: Mutant | undefined = args.has('mutant') ? { [args.get('mutant')!]: true } : undefined;
+const mutant: Mutant | undefined = args.has('mutant') ? Object.fromEntries(args.get('mutant')!.split(',').map((name) => [name, true])) : undefined;
 if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0)) {
-  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--narrate|--narrate=all] [--keep-going] [--mutant NAME]');
+  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]');
   process.exit(64);
 }
 
@@ -47,7 +48,8 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     saidAt = now;
     say(`  ${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies`);
   }
-  const scenario = drawScenario(seed, { memory: memoryOf(seed), corrupt: args.has('corrupt'), ...(mutant ? { mutant } : {}) });
+  const play = args.get('play');
+  const scenario = play !== undefined ? { ...playScenario(PLAYS[play] ?? [], seed), ...(mutant ? { mutant } : {}) } : drawScenario(seed, { memory: memoryOf(seed), corrupt: args.has('corrupt'), ...(mutant ? { mutant } : {}) });
   const result = await run(scenario);
   ran++;
   simulatedMs += result.simulatedMs;

@@ -1,5 +1,6 @@
 // What one run is made of: a cluster, its clients, and a list of faults with their times. Drawn from a seed, or written down by hand
 // (a minimised run is printed in this form). Everything else that is random in a run is drawn from streams of the same seed.
+import type { Act } from './acts.js';
 import type { Mutant } from '../support/memory-node.js';
 
 export interface ProcessPlan {
@@ -36,7 +37,9 @@ export type FaultKind =
   | { kind: 'revoke'; node: string }
   /** The server dies and starts again under a new run id, with all, none, or all but the newest `keep` entries. */
   | { kind: 'restart'; node: string; keep: 'all' | 'none' | number; downMs: number }
-  | { kind: 'wipe'; node: string };
+  | { kind: 'wipe'; node: string }
+  /** See acts.ts. */
+  | { kind: 'acts'; acts: Act[]; longestMs: number };
 
 export type Fault = { at: number } & FaultKind;
 

@@ -3,6 +3,7 @@
 import type { BackfillBatch, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/words.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
+import type { Stage } from './acts.js';
 import type { History, NodeOp } from './history.js';
 import type { Dice } from './random.js';
 import type { SimClock } from './sim-clock.js';
@@ -73,6 +74,8 @@ export interface Wire {
   noise: Noise;
   history: History;
   identity: MemoryIdentity;
+  /** While a play is on: what arrives where. */
+  stage: Stage | null;
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -90,7 +93,7 @@ export class SimPort implements NodePort {
   call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
     return this.ask<ReplyTo<C>>(limitMs, (answer) => {
       answer(runOn(this.wire, this.link.node, call, false) as ReplyTo<C>);
-    }, () => runOn(this.wire, this.link.node, call, true));
+    }, () => runOn(this.wire, this.link.node, call, true), call.script);
   }
 
   backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
@@ -113,7 +116,7 @@ export class SimPort implements NodePort {
         answer('done');
       };
       go();
-    });
+    }, undefined, 'write_block');
     return whole.then((outcome) => {
       const known: WriteReply[] = [];
       if (outcome !== 'done') return [outcome as Unknown];
@@ -186,7 +189,7 @@ export class SimPort implements NodePort {
   }
 
   /** One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer nobody hears. */
-  private ask<T extends NodeReply<unknown> | 'done'>(limitMs: number, run: (answer: (reply: T) => void) => void, again?: () => void): Promise<T> {
+  private ask<T extends NodeReply<unknown> | 'done'>(limitMs: number, run: (answer: (reply: T) => void) => void, again?: () => void, script = 'read'): Promise<T> {
     const { link, life, wire } = this;
     const { clock, dice, noise } = wire;
     if (!life.touch()) return NEVER;
@@ -202,8 +205,12 @@ export class SimPort implements NodePort {
       const lose = (): void => life.deliver(() => finish({ outcome: 'unknown', step: 'reply', cause: 'the connection was lost' } as T));
       const cancelDeadline = clock.after(limitMs, () => life.deliver(() => finish({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs } as T)));
       link.pending.add(lose);
+      // Asked when it is sent and when it arrives: what was under way when an act ended belongs to that act.
+      const sent = !wire.stage || wire.stage.lets(link.node.id, script);
       const arrive = (): void => {
         const { starts } = link.node.server;
+        if (!sent) return;
+        if (wire.stage && !wire.stage.lets(link.node.id, script)) return;
         link.node.run(() => run((reply) => this.back(starts, () => finish(reply))));
       };
       if (!dice.chance(noise.drop)) this.there(arrive);
@@ -246,7 +253,7 @@ export class SimPort implements NodePort {
 const NOTED = new Set(['promote_leader', 'claim', 'write_block', 'rebase', 'raise_epoch', 'admit', 'backfill', 'begin_admission', 'release_lock']);
 
 /** Runs one call on a node now, and notes it. */
-export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity'>, node: SimNode, call: NodeCall, stray: boolean): NodeReply<unknown> {
+export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'stage'>, node: SimNode, call: NodeCall, stray: boolean): NodeReply<unknown> {
   const { server } = node;
   const reply = server.apply(call, wire.identity, node.id) as NodeReply<unknown>;
   if (!NOTED.has(call.script)) return reply;
@@ -255,13 +262,15 @@ export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity'>, node: 
   const { record } = state;
   const block = 'block' in call ? call.block : null;
   const there = block === null || record === null ? undefined : state.entries[block.height - record.floor - 1];
-  wire.history.entries.push({
+  const op: NodeOp = {
     is: 'op', t: wire.clock.now(), node: node.id, memory: node.memory, incarnation: record?.incarnation ?? '', script: call.script as NodeOp['script'],
     owner: 'owner' in call ? call.owner : '', epoch: call.script === 'promote_leader' ? (reply.outcome === 'accepted' ? (reply.value as { epoch: number }).epoch : call.expectedEpoch)
       : 'epoch' in call ? call.epoch : call.script === 'raise_epoch' ? call.value : 0,
     outcome: reply.outcome === 'refused' ? reply.reason : reply.outcome, claimant: record?.claimant ?? '', nodeEpoch: state.epoch ?? 0,
     height: block?.height ?? ('head' in call ? call.head : 0), hash: block?.hash ?? '', parent: block?.parent ?? '',
     entryEpoch: 'entryEpoch' in call ? call.entryEpoch : 0, stamped: there?.epoch ?? 0, stray,
-  });
+  };
+  wire.history.entries.push(op);
+  wire.stage?.ran(op);
   return reply;
 }

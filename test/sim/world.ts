@@ -44,7 +44,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     const nowMs = (): number => clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
     nodes.push(new SimNode(id, new MemoryServer(id, nowMs, newNodeState(id, IDENTITY.cluster, GENESIS), scenario.mutant)));
   }
-  const wire: Wire = { clock, dice: new Dice(seed, 'wire'), noise: QUIET, history, identity: memoryIdentity(IDENTITY) };
+  const wire: Wire = { clock, dice: new Dice(seed, 'wire'), noise: QUIET, history, identity: memoryIdentity(IDENTITY), stage: null };
   let over = false;
   const trouble = (who: string, kind: 'bug' | 'halt', text: string): void => {
     if (!over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
@@ -89,6 +89,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     history.healedAt = clock.now();
     note('everything is healed');
     wire.noise = QUIET;
+    wire.stage = null;
     for (const end of faulty.ends.splice(0)) end();
     for (const one of processes) {
       one.wake();

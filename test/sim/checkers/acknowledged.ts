@@ -29,6 +29,7 @@ export const acknowledged: Checker = (history) => {
     const there = places.get(entry.key) ?? [];
     if (there.length === 0) bad(`${entry.key} was acknowledged by ${entry.who} and is not in the chain`, entry);
     const { receipt } = entry;
+    if (receipt && entry.synced < receipt.height) bad(`I10: ${entry.key} was acknowledged at height ${receipt.height} by ${entry.who}, whose store was synced up to ${entry.synced}`, entry);
     if (receipt && there[0] && (there[0].height !== receipt.height || there[0].index !== receipt.index)) {
       bad(`the receipt of ${entry.key} says (${receipt.height}, ${receipt.index}), it is at (${there[0].height}, ${there[0].index})`, entry, there[0]);
     }

@@ -1,0 +1,32 @@
+// One rule after the other is broken, and the run that its row names must notice; the same plays with every rule kept are clean.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { PLAYS } from './acts.js';
+import { broken } from './broken.mjs';
+import { check } from './checkers/index.js';
+import { playScenario } from './plan.js';
+import { run } from './world.js';
+
+const script = fileURLToPath(new URL('../../scripts/sim.mjs', import.meta.url));
+
+function simulate(args: string[]): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [script, '--first', ...args], { maxBuffer: 64 * 1024 * 1024 }, (_, stdout, stderr) => resolve(stdout + stderr));
+  });
+}
+
+describe('simulation', () => {
+  it.each(broken.filter(({ by }) => by !== ''))('$name → found by $by', async ({ name, args, by }) => {
+    const said = await simulate(['--break', name, ...args]);
+    expect(said).toMatch(new RegExp(`^  ${by}: `, 'm'));
+  }, 120_000);
+
+  it.each(Object.entries(PLAYS))('%s, with every rule kept → plays to its end without an anomaly', async (_, acts) => {
+    const { history } = await run(playScenario(acts, 1));
+    expect(check(history)).toEqual([]);
+    const notes = history.entries.flatMap((entry) => (entry.is === 'fault' ? [entry.text] : []));
+    expect(notes.filter((text) => text.startsWith('act ')).length).toBe(acts.length);
+    expect(notes.join()).not.toContain('does not come to its end');
+  });
+});
