@@ -1,7 +1,6 @@
 // What the watch costs, against its budget. `soak [frames]`: model, frame, Ink and screen with a new look each time; heap and RSS must stay flat.
 // `live [seconds]`: the real program in a real terminal on a real cluster; processor time, bytes to the terminal, RSS, time to the first frame.
-// Run: npx esbuild bench/watch.ts --bundle --platform=node --format=esm --packages=external --jsx=automatic
-// --outfile=node_modules/.cache/seq-bench/watch.mjs && NODE_ENV=production node --expose-gc node_modules/.cache/seq-bench/watch.mjs soak 100000
+// Run: npm run bench -- watch live 30 · npm run bench -- watch soak 100000 · npm run bench -- watch soak-ink 20000
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';

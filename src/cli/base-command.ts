@@ -206,7 +206,7 @@ export abstract class SeqCommand extends Command {
         const timer = setTimeout(() => this.cancel.abort(new DeadlinePassed(timeoutMs)), timeoutMs);
         stops.push(() => clearTimeout(timer));
       }
-      if (this.given['watch']) await this.watch();
+      if (this.looksAgain) await this.watch();
       else await this.answer(await this.cancellable(this.perform()));
     } finally {
       for (const stop of stops) stop();
@@ -250,7 +250,7 @@ export abstract class SeqCommand extends Command {
       writeErr(renderError(error, colour));
     } else {
       try {
-        await this.writeEnvelope(this.failureEnvelope(error), this.given['watch'] && format === 'json' ? 'ndjson' : format);
+        await this.writeEnvelope(this.failureEnvelope(error), this.looksAgain && format === 'json' ? 'ndjson' : format);
       } catch (failure) {
         if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false));
       }
@@ -293,14 +293,14 @@ export abstract class SeqCommand extends Command {
       const kept = fields.length > 0 ? result.items.map((item) => pickFields(wire(item), fields).data) : result.items.map((item) => wire(item));
       await writeOut(kept.map((item) => `${JSON.stringify(item)}\n`).join(''));
     } else {
-      await this.writeEnvelope(document, this.given['watch'] && format === 'json' ? 'ndjson' : format);
+      await this.writeEnvelope(document, this.looksAgain && format === 'json' ? 'ndjson' : format);
     }
   }
 
   private async writeEnvelope(document: unknown, format: 'json' | 'yaml' | 'ndjson'): Promise<void> {
     if (format === 'yaml') {
       const { stringify } = await import('./yaml.js');
-      await writeOut(`${this.given['watch'] ? '---\n' : ''}${stringify(document, { lineWidth: 0 })}`);
+      await writeOut(`${this.looksAgain ? '---\n' : ''}${stringify(document, { lineWidth: 0 })}`);
     } else {
       await writeOut(`${format === 'json' ? JSON.stringify(document, null, 2) : JSON.stringify(document)}\n`);
     }
@@ -319,7 +319,7 @@ export abstract class SeqCommand extends Command {
     if (ownsTimeout) return null;
     const flag = this.given['timeout'] as number | undefined;
     if (flag !== undefined) return flag;
-    if (!deadline || this.given['watch'] || this.given['follow']) return null;
+    if (!deadline || this.looksAgain || this.given['follow']) return null;
     return (await this.setting('timeout', asDuration, DEFAULT_TIMEOUT_MS)).value;
   }
 
@@ -353,6 +353,11 @@ export abstract class SeqCommand extends Command {
       stop();
       work.catch(() => undefined);
     }
+  }
+
+  /** `--watch` of a look verb; `lab up --watch` means the live screen. */
+  private get looksAgain(): boolean {
+    return Boolean(this.given['watch']) && 'interval' in (this.ctor.flags ?? {});
   }
 
   private async watch(): Promise<void> {

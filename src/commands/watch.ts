@@ -43,8 +43,12 @@ export default class Watch extends SeqCommand {
     const session = lines || flags.once ? null : await import('../tui/session.js').then(async (module) => (await module.loadInk(), module));
     const cluster = await this.cluster();
     const { themeOf } = await import('../tui/theme.js');
+    const still = flags['from-bundle'] !== undefined;
+    const startedAt = systemClock.now();
+    // Of a bundle every age is that of when it was made.
+    const clock = still ? { ...cluster.clock, wall: () => cluster.clock.wall(), after: systemClock.after.bind(systemClock), now: () => startedAt } : systemClock;
     const common = {
-      title: cluster.settings.context ?? (cluster.identity.cluster || 'nodes'), nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, rediscover: cluster.identity.cluster === '' ? () => this.rediscover() : undefined, clock: systemClock, theme: themeOf(process.env, this.colour),
+      title: cluster.settings.context ?? (cluster.identity.cluster || 'nodes'), nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, rediscover: cluster.identity.cluster === '' && !still ? () => this.rediscover() : undefined, clock, still, theme: themeOf(process.env, this.colour),
       summarize: { expectedCluster: cluster.settings.cluster, target: targetFlags(cluster.settings, cluster.nodes), startCommand: startCommandOf(cluster.settings) },
     };
     if (flags.once) {
@@ -56,7 +60,7 @@ export default class Watch extends SeqCommand {
     }
     if (lines) {
       const { watchLines } = await import('../tui/lines.js');
-      await watchLines({ ...common, intervalMs: interval.value, signal: this.signal, count: flags.count, write: (text) => this.write(text) });
+      await watchLines({ ...common, intervalMs: interval.value, signal: this.signal, count: still ? 1 : flags.count, write: (text) => this.write(text) });
       this.signal.throwIfAborted();
       return null;
     }
@@ -93,7 +97,7 @@ export default class Watch extends SeqCommand {
   }
 
   /** The same answers as lines: `seq status --watch`. */
-  private async asStatus(flags: { once: boolean; interval?: number; count?: number; output?: string; json: boolean }): Promise<void> {
+  private async asStatus(flags: { 'from-bundle'?: string; once: boolean; interval?: number; count?: number; output?: string; json: boolean }): Promise<void> {
     const { default: Status } = await import('./status.js');
     const kept: string[] = [];
     for (let at = 0; at < this.argv.length; at += 1) {
@@ -102,7 +106,7 @@ export default class Watch extends SeqCommand {
       if (word === '--interval' || word === '--count') at += 1;
       else if (!/^--(interval|count)=/.test(word)) kept.push(word);
     }
-    const watch = flags.once ? [] : ['--watch', ...(flags.interval === undefined ? [] : ['--interval', `${flags.interval}ms`]), ...(flags.count === undefined ? [] : ['--count', String(flags.count)])];
+    const watch = flags.once || flags['from-bundle'] !== undefined ? [] : ['--watch', ...(flags.interval === undefined ? [] : ['--interval', `${flags.interval}ms`]), ...(flags.count === undefined ? [] : ['--count', String(flags.count)])];
     await Status.run([...kept, ...watch, ...(flags.output !== undefined || flags.json ? [] : ['-o', 'ndjson'])], this.config);
   }
 }

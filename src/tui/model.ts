@@ -51,6 +51,8 @@ export interface Data {
 
 export interface WatchState {
   title: string;
+  /** What is shown is remembered (a bundle) and does not move. */
+  still: boolean;
   options: SummarizeOptions;
   size: { columns: number; rows: number };
   now: number;
@@ -71,11 +73,11 @@ export type WatchInput =
   | { type: 'told'; text: string; at: number };
 
 export function initialState(options: {
-  title: string; nodes: readonly { id: string; url: string }[]; size: { columns: number; rows: number }; at: number; wall: number; intervalMs: number; summarize: SummarizeOptions;
+  title: string; still?: boolean; nodes: readonly { id: string; url: string }[]; size: { columns: number; rows: number }; at: number; wall: number; intervalMs: number; summarize: SummarizeOptions;
 }): WatchState {
   const { title, size, at, wall, intervalMs } = options;
   return {
-    title, size, now: at, wall, options: options.summarize,
+    title, still: options.still ?? false, size, now: at, wall, options: options.summarize,
     data: {
       at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [], commits: [], lookedAt: [],
       nodes: freshNodes(options.nodes, at),

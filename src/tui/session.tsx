@@ -13,6 +13,8 @@ import type { Theme } from './theme.js';
 
 export interface SessionOptions {
   title: string;
+  /** The nodes are files: one look, and keys. */
+  still?: boolean;
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
   limitMs: number;
@@ -68,12 +70,12 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
 
   const size = () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 });
   const store = new WatchStore(initialState({
-    title: options.title, nodes: options.nodes, size: size(), at: clock.now(), wall: clock.wall(), intervalMs: options.intervalMs, summarize: options.summarize,
+    title: options.title, still: options.still, nodes: options.nodes, size: size(), at: clock.now(), wall: clock.wall(), intervalMs: options.intervalMs, summarize: options.summarize,
   }), theme);
   const screen = new Screen(terminalOf((stdout as NodeJS.WriteStream & { fd: number }).fd), () => lastWords(store.state, theme));
   const sink = new FrameSink((frame) => screen.draw(frame));
   Object.assign(sink, size());
-  const poller = new Poller({ nodes: options.nodes, rediscover: options.rediscover, limitMs: options.limitMs, clock, state: () => store.state, dispatch: store.dispatch, onError: (error) => fail(error) });
+  const poller = new Poller({ nodes: options.nodes, still: options.still, rediscover: options.rediscover, limitMs: options.limitMs, clock, state: () => store.state, dispatch: store.dispatch, onError: (error) => fail(error) });
 
   let finish: (end: SessionEnd) => void = () => undefined;
   let fail: (error: unknown) => void = () => undefined;
@@ -106,7 +108,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
       case 'suspend': return suspend();
       case 'look': return poller.look();
       case 'redraw': return onResize();
-      case 'interval': return poller.restart();
+      case 'interval': return options.still === true ? undefined : poller.restart();
       case 'copy':
         screen.raw(`\u001b]52;c;${Buffer.from(effect.text).toString('base64')}\u0007`);
         return store.dispatch({ type: 'told', text: `sent to the clipboard: ${effect.text}`, at: clock.now() });
@@ -121,6 +123,8 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   const onKey = (key: Key) => {
     const { state, effect } = press(store.state, key);
     store.set({ ...state, now: clock.now(), wall: clock.wall() });
+    // A height that was just opened is read at once; otherwise the next look would.
+    if (options.still === true && state.ui.detail?.of === 'height') act({ do: 'look' }).catch((error: unknown) => fail(error));
     if (effect !== null) act(effect).catch((error: unknown) => fail(error));
   };
   const onAbort = () => finish('signal');
@@ -147,7 +151,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   try {
     beat();
     // Whatever goes wrong in looking goes wrong here, and the terminal is given back before it is told.
-    const looking = poller.first().then(() => poller.start());
+    const looking = poller.first().then(() => (options.still === true ? undefined : poller.start()));
     return await Promise.race([ended, failed, looking.then(() => ended)]);
   } finally {
     poller.stop();

@@ -93,6 +93,7 @@ describe('watch: a real terminal', () => {
     // A throw outside of everything: on a signal of its own.
     const t = await open(80, 24, way === 'a throw' ? { NODE_OPTIONS: '--import=data:text/javascript,process.on(`SIGUSR2`,()=>{throw(new(Error)(`boom`))})' } : {});
     t.type('echo before; stty -a | grep -o " echo " | head -1');
+    await t.until('the prompt after it', (s) => s.some((row) => row.trim() === 'before') && s.filter((row) => row.trim() !== '').at(-1)?.trim() === '$');
     t.type(`sh -c 'echo $$ > pid; exec ${command()}'; echo code=$?`);
     await t.until('OK, and all that follows from it', (s) => verdict(s) === 'OK' && s.some((row) => /^ next: nothing to do/.test(row)));
     expect([t.fact('alternate_on'), t.fact('cursor_flag')]).toEqual(['1', '0']);
@@ -148,5 +149,15 @@ describe('watch: no terminal', () => {
     expect(ran.stdout.split('\n').length).toBe(24);
     expect(JSON.parse((await runSeq(home, ['watch', ...flags(), '--once', '-o', 'json'])).stdout).data.verdict).toBe('OK');
     expect((await runSeq(home, ['watch', ...flags(), '--interval', '10ms'])).code).toBe(64);
+  });
+
+  test('watch: --from-bundle → the frame of that moment, marked; a pipe gets one envelope', async () => {
+    const file = join(home, 'then.bundle');
+    expect((await runSeq(home, ['stream', 'export', ...flags(), '--file', file])).code).toBe(0);
+    const ran = await runSeq(home, ['watch', '--from-bundle', file, '--once'], { env: { COLUMNS: '100', LINES: '30' } });
+    expect(ran.code).toBe(0);
+    expect(ran.stdout).toMatch(/^ \[.*\] +(OK|WARN|CRIT) .*BUNDLE \d{4}-\d\d-\d\d/);
+    expect(ran.stdout).toMatch(/r3 +OK/);
+    expect(JSON.parse((await runSeq(home, ['watch', '--from-bundle', file])).stdout).kind).toBe('status');
   });
 });

@@ -21,7 +21,8 @@ export default class LabUp extends SeqCommand {
     ttl: durationFlag({ description: 'lease (3s)' }),
     'block-time': durationFlag({ description: 'cadence of blocks (1s)' }),
     eager: Flags.boolean({ allowNo: true, description: 'blocks at once when there is work' }),
-    tui: Flags.boolean({ description: 'watch the cluster afterwards' }),
+    watch: Flags.boolean({ description: 'watch the cluster afterwards (seq watch)' }),
+    tui: Flags.boolean({ description: 'same as --watch' }),
   };
   static override deadline = false;
   static override graceMs = 3000;
@@ -41,7 +42,7 @@ export default class LabUp extends SeqCommand {
       tables: [processTable(processes)],
       next: [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`, 'seq lab demo', 'seq lab kill leader', 'seq lab down'],
     };
-    if (!flags.tui) return result;
+    if (!flags.watch && !flags.tui) return result;
     process.exitCode = (await attachSelf(['watch', '-c', LAB_CONTEXT])) ?? EXIT.bug;
     return null;
   }

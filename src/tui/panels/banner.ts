@@ -36,7 +36,7 @@ export function banner(state: WatchState, theme: Theme, width: number, mayWrap: 
   const { votes, margin, tone } = marginOf(data);
   const stale = dataAge(state, data);
   const old = stale !== null && stale > Math.max(2500, 2.5 * state.ui.intervalMs);
-  const state_: Span[] = state.ui.frozen !== null ? [{ text: `  FROZEN ${age(state.now - state.ui.frozen.at)}`, tone: 'badge-unknown' }]
+  const state_: Span[] = state.still ? [{ text: `  BUNDLE ${new Date(state.wall).toISOString().slice(0, 10)}`, tone: 'badge-unknown' }] : state.ui.frozen !== null ? [{ text: `  FROZEN ${age(state.now - state.ui.frozen.at)}`, tone: 'badge-unknown' }]
     : old ? [{ text: `  data ${age(stale)} old`, tone: 'warn' }] : [];
   const clock: Span = { text: `  ${clockOf(state.wall)} `, tone: 'dim' };
   const right: Span[] = width >= 76 ? [{ text: ` write ${votes}  ` }, { text: margin, tone }, ...state_, clock]

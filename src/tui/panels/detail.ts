@@ -5,7 +5,7 @@ import { agreementOf, entryAt } from '../model-agreement.js';
 import { percentile } from '../model-series.js';
 import { shown, type Data, type NodeTrack, type WatchState } from '../model.js';
 import type { Detail } from '../model-ui.js';
-import { age, bytes, clockOf, duration, wrap } from '../text.js';
+import { age, bytes, clockOf, duration, fit, wrap } from '../text.js';
 import { bar, sparkline, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
 import { historyRows } from './history.js';
@@ -14,6 +14,8 @@ import { stateTone } from './nodes.js';
 type Line = readonly Span[];
 const NAME = 14;
 const fact = (name: string, text: string, tone?: Span['tone']): Line => [{ text: name.padEnd(NAME), tone: 'dim' }, { text, tone }];
+/** Over as many rows as it takes: a hash is worth nothing when its end is missing. */
+const long = (name: string, text: string, width: number): Line[] => wrap(text, Math.max(10, width - NAME)).map((part, at) => fact(at === 0 ? name : '', part));
 const EMPTY: Line = [{ text: '' }];
 
 export function detailTitle(detail: Detail): string {
@@ -107,17 +109,18 @@ function heightLines(data: Data, height: number, width: number): Line[] {
   const [row] = agreementOf(data, { from: height, to: height });
   if (row === undefined) return [];
   const lines: Line[] = wrap(describeVerdict(row.verdict), Math.max(10, width)).map((text): Line => [{ text, tone: row.verdict.verdict === 'committed' ? 'ok' : 'warn' }]);
-  lines.push(EMPTY, [{ text: `${'node'.padEnd(12)} mark  epoch     hash              parent            size      time`, tone: 'dim' }]);
+  const digits = width >= 90 ? 16 : 12;
+  lines.push(EMPTY, [{ text: `${'node'.padEnd(12)} mark  epoch     ${'hash'.padEnd(digits)}  ${'parent'.padEnd(digits)}  size      time`, tone: 'dim' }]);
   for (const [at, node] of data.nodes.entries()) {
     const entry = entryAt(node, height);
     const mark = row.marks[at] ?? '?';
     const corrupt = row.verdict.corrupt.find((one) => one.node === node.id)?.why;
     const told = entry === undefined ? (mark === '?' ? 'no answer, or not read' : mark === '.' ? 'not there' : mark === '-' ? 'trimmed' : corrupt ?? 'nothing read')
-      : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, 16)}  ${entry.parent.slice(0, 16)}  ${bytes(String(entry.size)).padEnd(8)}  ${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
-    lines.push([{ text: node.id.slice(0, 12).padEnd(13), tone: 'bold' }, { text: `${mark}     ` , tone: mark === 'A' ? 'ok' : 'warn' }, { text: told }]);
+      : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, digits)}  ${entry.parent.slice(0, digits)}  ${bytes(String(entry.size)).padEnd(8)}  ${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
+    lines.push([{ text: fit(node.id, 13), tone: 'bold' }, { text: `${mark}     ` , tone: mark === 'A' ? 'ok' : 'warn' }, { text: told }]);
   }
   const [first] = data.nodes.flatMap((node) => entryAt(node, height) ?? []);
-  if (first !== undefined) lines.push(EMPTY, fact('hash', first.hash), fact('parent', first.parent), fact('owner', first.owner));
+  if (first !== undefined) lines.push(EMPTY, ...long('hash', first.hash, width), ...long('parent', first.parent, width), fact('owner', first.owner));
   return lines;
 }
 
