@@ -51,7 +51,7 @@ async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close()
 const STOP = SEQUENCERS.map((name) => `lab kill ${name} --signal SIGTERM`);
 
 /** A leader that died after its block had reached one node. */
-async function halfWritten(): Promise<void> {
+async function halfWritten({ rival = false } = {}): Promise<void> {
   await done(...STOP);
   const { nodes, cluster, close } = await portsOf();
   try {
@@ -61,7 +61,12 @@ async function halfWritten(): Promise<void> {
     Object.assign(writer.chain, { height: view.value.head, hash: view.value.headHash });
     writer.epoch = view.value.epoch;
     await writer.lead();
-    await writer.put(writer.chain.block([{ data: Buffer.from('half way') }], { epoch: writer.epoch, timestamp: Date.now() }), nodes.slice(0, 1));
+    const { height, hash } = writer.chain;
+    const block = (text: string) => writer.chain.block([{ data: Buffer.from(text) }], { epoch: writer.epoch, timestamp: Date.now() });
+    await writer.put(block('half way'), nodes.slice(0, 1));
+    if (!rival) return;
+    Object.assign(writer.chain, { height, hash });
+    await writer.put(block('another one'), nodes.slice(1, 2));
   } finally {
     await close();
   }
@@ -84,6 +89,8 @@ const STATES: Record<string, () => Promise<unknown>> = {
   'A quorum lost its memory': () => done(...SEQUENCERS.map((name) => `lab pause ${name}`), 'lab kill r2', 'lab kill r3', 'lab start r2', 'lab start r3', ...SEQUENCERS.map((name) => `lab unpause ${name}`)),
   'A divergent node': () => onNode('r3', (redis) => redis.eval(EDIT, 1, 'seq:block:stream')),
   'A pending block': () => halfWritten().then(() => noLeader()),
+  // No leader makes two blocks at one height under one epoch: somebody's hand did.
+  'A conflict': () => halfWritten({ rival: true }).then(() => noLeader()),
   'Flapping': () => done('stepdown -c lab --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m', 'stepdown -c lab --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m'),
   'A slow or hanging node': () => done('lab pause r3'),
   'A wrong epoch': async () => {

@@ -8,12 +8,13 @@ const root = new URL('../../', import.meta.url).pathname;
 process.setMaxListeners(0);
 const first = { ...process.env };
 const answers = [];
-/** Behind --confirm, as an earlier answer printed it: stands in later ones for DIGEST. */
-let digest = 'DIGEST';
+/** What earlier answers printed behind these flags, first: stands in later ones for the word in capitals. */
+const printed = { DIGEST: /--confirm ([0-9a-f]{8,})/, HASH: /--choose-block ([0-9a-f]{8,})/ };
+const known = {};
 for (const { argv: written, env } of JSON.parse(readFileSync(casesFile, 'utf8'))) {
   for (const name of Object.keys(process.env)) if (!(name in first)) delete process.env[name];
   Object.assign(process.env, first, env);
-  const argv = written.map((word) => (word === 'DIGEST' ? digest : word));
+  const argv = written.map((word) => known[word] ?? word);
   process.exitCode = undefined;
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr']) {
@@ -26,7 +27,7 @@ for (const { argv: written, env } of JSON.parse(readFileSync(casesFile, 'utf8'))
   }
   let ended;
   await main({ argv, root, end: (code) => { ended = code; } });
-  digest = /--confirm ([0-9a-f]{8,})/.exec(said.stdout)?.[1] ?? digest;
+  for (const [name, pattern] of Object.entries(printed)) known[name] = pattern.exec(said.stdout)?.[1] ?? known[name];
   answers.push({ code: ended ?? Number(process.exitCode ?? 0), ...said });
   writeFileSync(answersFile, JSON.stringify(answers));
 }
