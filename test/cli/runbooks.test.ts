@@ -9,6 +9,7 @@ import { waitUntil } from '../../src/lab/processes.js';
 import { runBatch, type Answer } from '../support/batch-seq.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { shellWords } from '../support/command-lines.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, root } from '../support/spawn-seq.js';
 
 interface Step { line: string; exits: number; shows: string | null }
@@ -48,6 +49,10 @@ async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close()
   const nodes = [...processes.values()].filter((row) => row.url.startsWith('redis:')).map((row) => new RedisNode({ id: row.name, url: row.url, identity: { cluster, lane: '' } }));
   return { nodes, cluster, close: async () => { await Promise.all(nodes.map((node) => node.close())); } };
 }
+let newServer: RedisServer | undefined;
+/** What stands in a page for an address. */
+const addresses = new Map<string, string>();
+const located = (line: string) => [...addresses].reduce((text, [name, url]) => text.replaceAll(name, url), line);
 const STOP = SEQUENCERS.map((name) => `lab kill ${name} --signal SIGTERM`);
 
 /** A leader that died after its block had reached one node. */
@@ -105,6 +110,12 @@ const STATES: Record<string, () => Promise<unknown>> = {
   'A rolling restart of Redis': () => Promise.resolve(),
   'A node was wiped, or restored from an old dump': () => done('lab wipe r3'),
   'A node is out of memory': () => onNode('r3', (redis) => redis.config('SET', 'maxmemory', '1mb')),
+  // The last page: what starts the lab's sequencers knows the old address.
+  'Moving a node': async () => {
+    newServer = await startRedis();
+    for (const name of ['r1', 'r2']) addresses.set(`redis://${name.toUpperCase()}:PORT`, (await rows()).get(name)?.url ?? '');
+    addresses.set('redis://NEW:PORT', newServer.url);
+  },
 };
 
 /** What must have come about before a block can be run; a person would see it happen. */
@@ -145,14 +156,17 @@ async function run(steps: readonly Step[]): Promise<void> {
     }
     const end = steps.findIndex((step, index) => index > at && redisCli.test(step.line));
     const part = steps.slice(at, end < 0 ? undefined : end);
-    const answers = await seq(...part.map(({ line }) => line.replace(/^seq /, '')));
+    const answers = await seq(...part.map(({ line }) => located(line).replace(/^seq /, '')));
     part.forEach((step, index) => judge(step, answers[index]?.code ?? -1, `${answers[index]?.stdout}\n${answers[index]?.stderr}`));
     at += part.length;
   }
 }
 
 beforeAll(async () => { await done(...UP); }, 120_000);
-afterAll(async () => { await seq('lab down'); }, 60_000);
+afterAll(async () => {
+  await seq('lab down');
+  await newServer?.stop();
+}, 60_000);
 
 describe('runbooks', () => {
   test('pages: each has its state here, and all four parts', () => {

@@ -79,15 +79,11 @@ export function lineProblem(line: string): string | null {
   return lacking.length + missing.length > 0 ? `lacks ${[...lacking, ...missing].join(', ')}` : null;
 }
 
-/** Named ahead of their landing; a name leaves this list with its command. */
-const SOON = /^seq (repair|node replace)\b/;
-
 /** Commands and flags named in prose that do not exist. `text` is one sentence or one list entry. */
 export function mentionProblems(text: string): string[] {
   const problems: string[] = [];
   for (const match of text.matchAll(/(?<![\w/.@$-])seq (?=[a-z-])([^`\n]*)/g)) {
-    if (SOON.test(`seq ${match[1]}`)) continue;
-    const words = shellWords((match[1] as string).split(/ (?:\||&&|;) |[)]|: |, |; | — /)[0] as string).map((word) => word.replace(/[.,;:]+$/, ''));
+    const words = shellWords((match[1] as string).split(/\s+# | (?:\||&&|;) |[)]|: |, |; | — /)[0] as string).map((word) => word.replace(/[.,;:]+$/, ''));
     if (words[0]?.startsWith('--') || words[0] === 'COMMAND' || words[0] === HOLE) continue;
     const { command, topic, rest } = identify(words);
     if (!command) {
