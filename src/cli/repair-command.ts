@@ -3,11 +3,11 @@ import { Flags } from '@oclif/core';
 import { hostname } from 'node:os';
 import type { EvidenceOptions } from '../core/engine/repair-evidence.js';
 import type { RepairWish } from '../core/engine/repair-plan.js';
-import { applyRepair, type Repaired } from '../core/engine/repair.js';
+import { applyRepair, type Repaired, type RepairOptions } from '../core/engine/repair.js';
 import { systemClock, systemRandom } from '../core/engine/system.js';
 import { openArchives } from './archives.js';
 import { SeqCommand } from './base-command.js';
-import { commandLine, confirmChange } from './confirm.js';
+import { commandLine, confirmChange, type Change } from './confirm.js';
 import type { Cluster } from './context.js';
 import { expectationOf } from './expectation.js';
 import { operatorOf } from './operator.js';
@@ -53,6 +53,8 @@ export interface ApplyFlags extends RepairFlags {
   'expect-epoch'?: number | undefined;
 }
 
+type Against = NonNullable<Change['against']>;
+
 const TIMEOUT_MS = 60_000;
 
 export abstract class RepairCommand extends SeqCommand {
@@ -67,27 +69,33 @@ export abstract class RepairCommand extends SeqCommand {
     };
   }
 
-  /** Plan, show, confirm, apply, verify. */
-  protected async repair(flags: ApplyFlags): Promise<Result> {
+  /** What a repair, or its undoing, is carried out with. */
+  protected async applyOptions(flags: ApplyFlags, against: Against | null): Promise<{ options: RepairOptions; command: string; endProgress: () => void; cluster: Cluster }> {
     const timeoutMs = (await this.setting('timeout', asDuration, TIMEOUT_MS)).value;
     const cluster = await this.cluster();
     const command = commandLine(this.id ?? '', this.argv);
-    const evidence = this.evidenceOptions(cluster, flags);
-    const { target } = evidence;
-    const dryRun = Boolean(flags['dry-run']);
-    const repaired: Repaired = await applyRepair({
+    const { endProgress, ...evidence } = this.evidenceOptions(cluster, flags);
+    const options: RepairOptions = {
       ...evidence, random: systemRandom, operator: operatorOf(this.id ?? '', this.argv), reason: flags.reason ?? '', host: hostname().replace(/[^\w.-]/g, '-').slice(0, 48),
-      expect: expectationOf(flags), dryRun, timeoutMs, changing: (state, nodes) => this.changing(state, nodes), unchanged: () => this.unchanged(), step: (doing) => { evidence.endProgress(); this.step(doing); },
+      expect: expectationOf(flags), dryRun: Boolean(flags['dry-run']), timeoutMs, changing: (state, nodes) => this.changing(state, nodes), unchanged: () => this.unchanged(), step: (doing) => { endProgress(); this.step(doing); },
       confirm: async (plan) => {
-        evidence.endProgress();
+        endProgress();
         if (flags.confirm === undefined) for (const line of planLines(plan)) this.note(line);
+        const chosen = plan.chosen.length === 0 ? null : { rule: 'a block that stands against another one is chosen by a person', flag: 'choose-block', given: true };
+        const rule = against ?? chosen;
         await confirmChange({
-          level: 'decides-data', what: `repair ${[...new Set(plan.steps.map((step) => step.node))].join(', ')}`, effect: [], digest: plan.digest,
-          ...(plan.chosen.length === 0 ? {} : { against: { rule: 'a block that stands against another one is chosen by a person', flag: 'choose-block', given: true } }),
+          level: 'decides-data', what: `repair ${[...new Set(plan.steps.map((step) => step.node))].join(', ')}`, effect: [], digest: plan.digest, ...(rule === null ? {} : { against: rule }),
         }, { yes: false, confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) });
       },
-    });
-    evidence.endProgress();
-    return { ...repairedResult(repaired, dryRun, target, command), meta: { nodesAnswered: cluster.nodes.length } };
+    };
+    return { options, command, endProgress, cluster };
+  }
+
+  /** Plan, show, confirm, apply, verify. */
+  protected async repair(flags: ApplyFlags): Promise<Result> {
+    const { options, command, endProgress, cluster } = await this.applyOptions(flags, null);
+    const repaired: Repaired = await applyRepair(options);
+    endProgress();
+    return { ...repairedResult(repaired, options.dryRun, options.target, command), meta: { nodesAnswered: cluster.nodes.length } };
   }
 }

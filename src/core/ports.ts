@@ -36,6 +36,8 @@ export interface NodePort {
   readAudit?(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>>;
   /** What was superseded or set aside here (`seq:block:orphans`), newest first, without payloads. */
   readOrphans?(limit: number, limitMs: number): Promise<NodeReply<OrphansRead>>;
+  /** One of them with its payload, by its id there; its hash is checked. */
+  readOrphan?(id: string, limitMs: number): Promise<NodeReply<Block>>;
   /** For `seq doctor`: the server itself. */
   checkup?(limitMs: number): Promise<NodeReply<NodeCheckup>>;
   /** Of a node that is only remembered (a bundle): how long its last answer took when it was given; null: it gave none. */

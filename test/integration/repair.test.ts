@@ -170,6 +170,14 @@ describe('repair while nobody leads', () => {
     await repaired('--choose-block', y.hash.slice(0, 12));
     await identical(4, y.hash);
     expect(await orphansOf(1)).toEqual([x.hash]);
+
+    // Undone while nothing stands on it: the other one is there again, and the chosen one in the orphans.
+    const undo = await seq(['repair', 'undo', '--dry-run']);
+    expect([undo.code, undo.data.result]).toEqual([0, 'planned']);
+    expect(await seq(['repair', 'undo', '--confirm', undo.data.digest])).toMatchObject({ code: 81, error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' } });
+    expect(await seq(['repair', 'undo', '--replace-committed', '--confirm', undo.data.digest])).toMatchObject({ code: 0, data: { result: 'undone' } });
+    await identical(4, x.hash);
+    expect((await orphansOf(3)).at(-1)).toBe(y.hash);
   });
 
   test('repair: a node wiped, one too far behind for the window → filled anew and admitted, rebased; a silent one is named and left', async () => {

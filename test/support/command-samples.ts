@@ -49,6 +49,7 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['repair:plan', { args: LAB, look: true }],
   ['repair:verify', { args: LAB, look: true, exit: [0, 1] }],
   ['repair:apply', { args: [...LAB, '--dry-run'] }],
+  ['repair:undo', { args: [...LAB, '--dry-run'], exit: 66 }],
   ['repair', { args: [...LAB, '--dry-run'] }],
   ['stepdown', { args: [...LAB, '--yes', '--timeout', '30s'] }],
   ['cluster:init', { args: LAB, exit: 76 }],

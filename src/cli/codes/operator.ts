@@ -32,6 +32,8 @@ export const OPERATOR: Record<string, Code> = {
   REPAIR_UNDER_WAY: { meaning: 'The leader is carrying out another operator\'s repair.', causes: ['two operators at once'], todo: ['seq repair plan, when that one is done'] },
   REPAIR_REFUSED: { meaning: 'The leader refused the repair; the message says why. Nothing was changed.', causes: ['a leader of an older version', 'a block was chosen that its chain does not hold'], todo: ['seq repair plan'] },
   REPAIR_UNANSWERED: { meaning: 'The request went out and the leader did not say what became of it.', causes: ['its tenure ended', 'it reaches too few nodes', 'another request took the place of this one'], todo: ['seq repair plan', 'seq history'] },
+  NOTHING_TO_UNDO: { meaning: 'No repair is recorded on the nodes that answered.', causes: ['none was made', 'its record has been trimmed'], todo: ['seq history'] },
+  UNDO_REFUSED: { meaning: 'What the repair settled may be relied on by somebody, so it stays.', causes: ['somebody leads, or has led since', 'a node is silent', 'a store holds it'], todo: ['seq stream orphans shows what gave way'] },
   REPAIR_UNFINISHED: { meaning: 'Some nodes are repaired and some are not; what was written is whole.', causes: ['a node was lost meanwhile', 'the lease ended'], todo: ['seq repair plan', 'seq repair'] },
   MARGIN_LOW: { meaning: 'Fewer nodes may still be lost than the check asks for.', causes: ['nodes down, not admitted or behind', 'a threshold above what so few nodes can give'], todo: ['seq status', 'mend the nodes that are not in order'] },
 };

@@ -3,6 +3,7 @@
 import { EXIT } from '../../core/errors.js';
 import type { RepairPlan, Undecidable } from '../../core/engine/repair-plan.js';
 import type { Repaired } from '../../core/engine/repair.js';
+import type { Undone } from '../../core/engine/repair-undo.js';
 import type { Result, Verdict } from './result.js';
 
 const SHORT = 8;
@@ -117,5 +118,24 @@ export function provenResult(plan: RepairPlan, violations: { total: number; firs
     tables: plan.steps.length > 0 ? [stepTable(plan), ...openTables(plan.undecidable)] : openTables(plan.undecidable),
     next: verdict.verdict === 'OK' ? [] : [`seq repair plan${tail}`, ...(violations.total > 0 ? [`seq stream verify${tail}`] : [])],
     exit: verdict.verdict === 'OK' ? EXIT.ok : EXIT.no,
+  };
+}
+
+export function undoneResult(undone: Undone, dryRun: boolean, target: string, command: string): Result {
+  const { last, plan, why, done, warnings } = undone;
+  const tail = target === '' ? '' : ` ${target}`;
+  const said = plan === null ? why : done === null ? `height ${plan.goal.height} would be ${plan.goal.hash.slice(0, 16)} again, in place of ${last.hash.slice(0, 16)}` : `height ${plan.goal.height} is ${plan.goal.hash.slice(0, 16)} again under epoch ${done.epoch}`;
+  return {
+    data: {
+      result: plan === null ? 'nothing-to-undo' : done === null ? 'planned' : 'undone', dryRun, digest: plan?.digest ?? '', why: said, done,
+      repair: { by: last.by, at: last.at, digest: last.digest, before: last.before, outcome: last.outcome, head: last.height, hash: last.hash },
+      steps: plan === null ? [] : planData(plan).steps, warnings,
+    },
+    facts: [
+      ['the last repair', `${last.at} by ${last.by}: ${last.outcome}`], [plan === null ? 'nothing to undo' : done === null ? 'would undo' : 'undone', said],
+      ...(plan === null ? [] : [['digest', plan.digest] as [string, string]]),
+    ],
+    ...(plan === null ? {} : { tables: [stepTable(plan)] }),
+    next: plan !== null && done === null ? [`${command}${command.includes('--replace-committed') ? '' : ' --replace-committed'} --confirm ${plan.digest.slice(0, SHORT)}`] : [`seq repair verify${tail}`], warnings,
   };
 }

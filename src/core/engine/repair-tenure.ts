@@ -20,6 +20,8 @@ export interface RepairTenureOptions {
   random: Random;
   signal?: AbortSignal;
   host: string;
+  /** The chosen block, where no node's stream holds it. */
+  block?: Block;
   target: string;
   /** Right before the first write, and with every node known to be changed. */
   changing: (state: 'unknown' | 'some', nodes: string[]) => void;
@@ -58,7 +60,7 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
     chain: evidence.chain, head: base, floor: evidence.floor.height <= base.height ? evidence.floor : base, clock,
     sources: sourcesOf(nodes, evidence, doubtful),
   });
-  const block = chosen === undefined ? undefined : await fetchChosen(chosen, options);
+  const block = chosen === undefined ? undefined : options.block ?? await fetchChosen(chosen, options);
   const bytes = Math.max(0, ...evidence.nodes.map((node) => Number(node.view?.info['used_memory'] ?? 0)));
   const most = Math.max(0, ...plan.steps.map((step) => step.blocks));
   const ttlMs = Math.round(Math.min(LONGEST_LEASE_MS, LEASE_MS + most / SLOW_BLOCKS_PER_MS + (most > 100 ? bytes / SLOW_BYTES_PER_MS : 0)));

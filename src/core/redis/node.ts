@@ -4,7 +4,7 @@
 import type { Redis } from 'ioredis';
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
-import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
+import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
 import {
   Connection, isErrorReply, send, unknown, type Answer, type ConnectionSettings, type SentinelSettings, type TlsSettings,
 } from './connection.js';
@@ -12,7 +12,7 @@ import { checkUp } from './checkup.js';
 import { parseEntries } from './entries.js';
 import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
-import { ORPHAN_MS, readOrphans } from './orphans.js';
+import { ORPHAN_MS, orphanBlock, readOrphans } from './orphans.js';
 import { parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
@@ -198,6 +198,12 @@ export class RedisNode implements NodePort {
     const answer = await this.bulk.run(limitMs + ORPHAN_MS, (client) => readOrphans(client, this.context.keys, limit));
     if (!answer.answered) return answer.reply;
     return readOrUnknown((): NodeReply<OrphansRead> => ({ outcome: 'accepted', incarnation: '', value: answer.value() }));
+  }
+
+  async readOrphan(id: string, limitMs: number): Promise<NodeReply<Block>> {
+    const answer = await this.bulk.run(limitMs + ORPHAN_MS, (client) => send(client, 'xrange', [this.context.keys.orphans, id, id]));
+    if (!answer.answered) return answer.reply;
+    return readOrUnknown((): NodeReply<Block> => ({ outcome: 'accepted', incarnation: '', value: orphanBlock(list(answer.value)[0]) }));
   }
 
   onHint(listener: (hint: Hint) => void): () => void {

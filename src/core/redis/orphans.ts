@@ -3,9 +3,10 @@
 import type { Redis } from 'ioredis';
 import { blockHash } from '../chain/block.js';
 import type { OrphanEntry, OrphansRead } from '../ports.js';
+import type { Block } from '../protocol/words.js';
 import { send } from './connection.js';
 import type { NodeKeys } from './keys.js';
-import { list, pttl, text, whole } from './replies.js';
+import { list, pttl, text, UnreadableReply, whole } from './replies.js';
 
 const PIECE = 16;
 /** Time that moving 32 MiB may take beyond the node timeout. */
@@ -43,8 +44,15 @@ function heightOf(answer: unknown): number | null {
   return Number.isSafeInteger(height) ? height : null;
 }
 
-/** Never throws for what an entry holds: evidence may be damaged, and is shown as far as it can be read. */
-function orphanOf(raw: unknown): OrphanEntry {
+/** The block that an entry was a copy of. Throws when it is gone or damaged. */
+export function orphanBlock(raw: unknown): Block {
+  const entry = orphanOf(raw);
+  const { data } = fieldsOf(raw);
+  if (entry.damage !== '' || entry.height === null || entry.timestamp === null || data === undefined) throw new UnreadableReply(`an orphan that is damaged: ${entry.damage}`);
+  return { height: entry.height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data };
+}
+
+function fieldsOf(raw: unknown): { id: unknown; fields: Map<string, Buffer>; data: Buffer | undefined } {
   const [id, rawFields] = list(raw);
   const flat = list(rawFields);
   const fields = new Map<string, Buffer>();
@@ -52,12 +60,18 @@ function orphanOf(raw: unknown): OrphanEntry {
     const value = flat[at + 1];
     if (Buffer.isBuffer(value)) fields.set(text(flat[at]), value);
   }
+  return { id, fields, data: fields.get('data') };
+}
+
+/** Never throws for what an entry holds: evidence may be damaged, and is shown as far as it can be read. */
+function orphanOf(raw: unknown): OrphanEntry {
+  const { id, fields, data } = fieldsOf(raw);
   const of = (name: string): string => fields.get(name)?.toString('latin1') ?? '';
   const number = (name: string): number | null => {
     const value = of(name);
     return /^(0|[1-9]\d{0,15})$/.test(value) && Number.isSafeInteger(Number(value)) ? Number(value) : null;
   };
-  const [height, timestamp, data] = [number('height'), number('timestamp'), fields.get('data')];
+  const [height, timestamp] = [number('height'), number('timestamp')];
   const entry = {
     id: text(id), height, epoch: number('epoch'), hash: of('hash'), parent: of('parent'), owner: fields.get('owner')?.toString() ?? '', timestamp,
     size: data?.length ?? 0, supersededBy: of('superseded_by'), at: number('at'),
