@@ -63,7 +63,7 @@ export const GLOBAL_FLAGS = {
 
 /** Verbs that only read: all of them answer from a file that `seq stream export` wrote, too. */
 export const BUNDLE_FLAG = {
-  'from-bundle': Flags.string({ helpGroup: 'CLUSTER', helpValue: 'FILE', exclusive: ['context', 'node', 'lane', 'watch', 'follow', 'store', 'peer'], description: 'answer from this bundle (seq stream export) instead of the nodes' }),
+  'from-bundle': Flags.string({ helpGroup: 'CLUSTER', helpValue: 'FILE', exclusive: ['context', 'node', 'lane', 'watch', 'follow', 'store', 'peer', 'dialect'], description: 'answer from this bundle (seq stream export) instead of the nodes' }),
 };
 
 /** Verbs that only look: `static override flags = { ...LOOK_FLAGS, … }`. */

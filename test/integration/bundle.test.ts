@@ -109,7 +109,7 @@ describe('bundle', () => {
     expect([again.code, again.stderr]).toEqual([74, expect.stringContaining('FILE_EXISTS')]);
     const silent = await runSeq(home, ['stream', 'export', '--file', join(home, 'none.bundle'), ...target()], { env: { SEQ_PASSWORD: SECRET } });
     expect([silent.code, silent.stderr]).toEqual([69, expect.stringContaining('NO_ANSWER')]);
-  }, 120_000);
+  }, 300_000);
 
   test('orphans and --on: what was superseded is listed with what stands there instead; columns and rows narrow, verdicts do not', async () => {
     const { data } = await seq(['stream', 'orphans', '--from-bundle', bundle]);

@@ -70,7 +70,9 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
       }))),
     },
   });
-  const range = held === null ? null : { from: Math.max(held.from, options.from ?? 1), to: Math.min(view.nodes.reduce((top, n) => Math.max(top, n.head ?? 0), held.to), options.to ?? Number.MAX_SAFE_INTEGER) };
+  // What was trimmed while it was read is no longer part of the answer.
+  const floors = view.nodes.flatMap((n) => (n.floor === null ? [] : [n.floor + 1]));
+  const range = held === null ? null : { from: Math.max(held.from, floors.length === 0 ? 1 : Math.min(...floors), options.from ?? 1), to: Math.min(view.nodes.reduce((top, n) => Math.max(top, n.head ?? 0), held.to), options.to ?? Number.MAX_SAFE_INTEGER) };
   return { view, range: range === null || range.from > range.to ? null : range, nodes: counts };
 }
 
