@@ -1,10 +1,11 @@
 // Nodes changed on purpose, on real servers and processes: one whose entries are damaged is set aside and admitted anew
 // (docs/PROTOCOL.md section 8), found by a follower or asked for with `seq node admit --damaged`.
 import { describe, expect, it } from 'vitest';
-import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, look, meddle, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { QUICK, withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
+import { checkAll, Traffic } from '../support/traffic.js';
 
 interface Document<T> { data: T; error: { code: string; exit: number } | null; verdict?: string }
 
@@ -68,4 +69,27 @@ describe('damaged entries on a real server', () => {
       await untilIdentical(lab);
     });
   }, 60_000);
+});
+
+describe('rolling restart', () => {
+  it('restart: all nodes, one after the other by the runbook, under load, memory only → nothing acknowledged is lost, no recovery', async () => {
+    await withLab({ ...QUICK, ttlMs: 1500, blockTimeMs: 200, persist: 'none' }, async (lab) => {
+      await lab.waitForLeader();
+      const traffic = new Traffic(lab, 'c1');
+      const generation = await clusterOf(lab);
+      for (const { name } of lab.nodes) {
+        const safe = await ask<{ result: string; now: string }>(lab, ['wait', '--for', 'restart-safe', '--timeout', '30s']);
+        expect([safe.code, safe.document.data.now]).toEqual([0, 'the next node may be restarted']);
+        await lab.kill(name);
+        await traffic.more(6);
+        await startAgain(lab, name);
+        expect((await ask(lab, ['node', 'admit', '--on', name, '--timeout', '30s'])).code).toBe(0);
+      }
+      await traffic.more(6);
+      await traffic.stop();
+      await untilIdentical(lab);
+      expect(await clusterOf(lab)).toBe(generation);
+      await checkAll(lab, [traffic]);
+    });
+  }, 120_000);
 });

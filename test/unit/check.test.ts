@@ -66,7 +66,7 @@ describe('check', () => {
 
 describe('wait', () => {
   test.each([
-    ['leader', 'x9@3 x9@3 x9@3', true], ['leader', 'x9@3 ? ?', false], ['healthy', 'x9@3 x9@3 x9@3', true], ['healthy', 'x9@3 x9@3 ?', false],
+    ['leader', 'x9@3 x9@3 x9@3', true], ['leader', 'x9@3 ? ?', false], ['restart-safe', 'x9@3 x9@3 x9@3', true], ['restart-safe', 'x9@3 x9@3 ?', false], ['healthy', 'x9@3 x9@3 x9@3', true], ['healthy', 'x9@3 x9@3 ?', false],
     ['height=9', 'x9@3 x9@3 ?', true], ['height=10', 'x9@3 x9@3 x9@3', false], ['height=9', '? ? ?', false], ['epoch>2', 'x9@3 x9@3 x9@3', true],
     ['epoch>3', 'x9@3 x9@3 x9@3', false], ['follower=seq-b', 'x9@3 x9@3 x9@3', true], ['follower=seq-z', 'x9@3 x9@3 x9@3', false],
   ])('wait: %s in %s → %s', (text, words, met) => {

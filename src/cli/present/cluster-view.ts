@@ -1,5 +1,6 @@
 // ClusterView → Result: verdict, facts, nodes, sequencers, next. Pure. The names in `data` are a contract (schemas/status.json).
 import type { ClusterView, NodeRow } from '../../core/engine/inspect-model.js';
+import { restartSafety } from '../../core/engine/restart-safety.js';
 import type { SequencerRow } from '../../core/engine/inspect-presence.js';
 import type { Column, Result, Table } from './result.js';
 
@@ -11,7 +12,7 @@ export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Res
     data: {
       cluster: view.cluster, quorum: view.quorum, margin: view.margin, leader, leaderKnown: view.leaderKnown, committed, pending,
       conflicts: view.conflicts, hold, handover: view.handover, findings: view.findings, next: view.next,
-      nodes: nodes.map(nodeData), sequencers: view.sequencers,
+      nodes: nodes.map(nodeData), sequencers: view.sequencers, restart: restartSafety(view),
     },
     verdict: view,
     facts: [
@@ -20,6 +21,7 @@ export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Res
         : `${leader.id}, epoch ${leader.epoch}, ${seconds(leader.ttlMs)} left, on ${leader.nodes.length}/${view.configured} nodes`],
       ['committed', committed === null ? 'unknown' : `${committed.height}${committed.hash === null ? '' : ` ${committed.hash.slice(0, 16)}`}`],
       ['margin', marginText(margin, view.quorum)],
+      ['restart', restartSafety(view).why],
       ...(pending === null ? [] : [['pending', `${pending.height} on ${pending.nodes.length}/${view.configured}`] as [string, string]]),
       ...(hold === null ? [] : [['hold', `by ${hold.by} for ${seconds(hold.ttlMs)} (${hold.reason})`] as [string, string]]),
     ],

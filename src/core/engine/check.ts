@@ -1,5 +1,6 @@
 // One question about the cluster, one of four answers, with the numbers behind it (docs/PROTOCOL.md sections 8 and 9). Pure.
 // A silent node is a loss, not a reason to be unsure: UNKNOWN is left for what the answers that came do not settle.
+import { restartSafety } from './restart-safety.js';
 import type { ClusterView } from './inspect-model.js';
 import type { Verdict } from './inspect-verdict.js';
 import { epochsOf } from './epoch.js';
@@ -152,7 +153,7 @@ function nodes(seen: Seen, limits: Thresholds): Answer {
   ];
   const lost = noQuorum(seen);
   if (lost !== null) return { ...lost, metrics };
-  if (bad.length === 0) return { verdict: 'OK', reason: `all ${view.configured} nodes are in order`, reasonCode: 'OK', metrics, next: [] };
+  if (bad.length === 0) return { verdict: 'OK', reason: `all ${view.configured} nodes are in order; restart: ${restartSafety(view).why}`, reasonCode: 'OK', metrics, next: [] };
   const verdict = bad.length >= limits.nodesCrit ? 'CRIT' : bad.length >= limits.nodesWarn ? 'WARN' : 'OK';
   const found = view.findings.find((finding) => finding.nodes.includes((bad[0] as { id: string }).id));
   return { verdict, reason: bad.map((n) => `${n.id} ${n.state}: ${n.note}`).join('; '), reasonCode: verdict === 'OK' ? 'OK' : found?.code ?? 'NODE_DOWN', metrics, next: found?.next ?? [] };

@@ -5,17 +5,18 @@ import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Height } from '../protocol/words.js';
 import type { ClusterView } from './inspect-model.js';
 import { inspectCluster } from './inspect.js';
+import { restartSafety } from './restart-safety.js';
 import { refuseNoAnswer } from './inspect-errors.js';
 
 export type Condition =
-  | { is: 'leader' } | { is: 'healthy' } | { is: 'height'; height: Height } | { is: 'follower'; id: string } | { is: 'epoch'; above: Epoch };
+  | { is: 'leader' } | { is: 'healthy' } | { is: 'restart-safe' } | { is: 'height'; height: Height } | { is: 'follower'; id: string } | { is: 'epoch'; above: Epoch };
 
 const EVERY_MS = 100;
 const NUMBER = /^\d{1,15}$/;
 
-/** `leader`, `healthy`, `height=H`, `follower=ID`, `epoch>E`; null when it is none of them. */
+/** `leader`, `healthy`, `restart-safe`, `height=H`, `follower=ID`, `epoch>E`; null when it is none of them. */
 export function parseCondition(text: string): Condition | null {
-  if (text === 'leader' || text === 'healthy') return { is: text };
+  if (text === 'leader' || text === 'healthy' || text === 'restart-safe') return { is: text };
   const [, name = '', sign = '', value = ''] = /^([a-z]+)([=>])(.+)$/.exec(text) ?? [];
   if (name === 'height' && sign === '=' && NUMBER.test(value)) return { is: 'height', height: Number(value) };
   if (name === 'follower' && sign === '=') return { is: 'follower', id: value };
@@ -29,6 +30,10 @@ export function meets(view: ClusterView, condition: Condition): { met: boolean; 
   switch (condition.is) {
     case 'leader': return { met: leader !== null, now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}` };
     case 'healthy': return { met: view.verdict === 'OK', now: view.reason };
+    case 'restart-safe': {
+      const { safe, why } = restartSafety(view);
+      return { met: safe, now: why };
+    }
     case 'height': {
       const height = committed?.height ?? null;
       return { met: height !== null && height >= condition.height, now: height === null ? view.reason : `height ${height} is committed` };
