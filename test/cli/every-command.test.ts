@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse as parseYaml, parseAllDocuments } from 'yaml';
 import { runBatch, type Answer, type Case } from '../support/batch-seq.js';
 import { commands, lineProblem, type ManifestCommand } from '../support/command-lines.js';
@@ -13,6 +13,8 @@ import { bin, environment, newHome } from '../support/spawn-seq.js';
 
 interface Envelope { kind: string; ok: boolean; data: unknown; error: { code: string; exit: number; changed: string; next: string[]; why: string } | null; warnings: string[] }
 
+// Many commands a test: on a machine that is busy with other things they take their time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 const home = newHome();
 const ids = commands.map(({ id }) => id).sort();
 const words = (id: string) => id.split(':');
