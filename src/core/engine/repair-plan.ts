@@ -222,7 +222,12 @@ function chooseBlocks(evidence: RepairEvidence, wish: RepairWish): RepairPlan['c
 function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[], { target }: RepairWish): Hand {
   const status = [`seq status ${target}`.trim()];
   const admitted = nodes.filter((node) => node.view?.admission === 'admitted').length;
-  if (view.leader !== null) return { by: 'leader', leader: view.leader };
+  const { leader } = view;
+  // A repair's tenure announces itself nowhere and answers no request: it is waited for, or, when it was killed, its locks are.
+  if (leader !== null && leader.id.startsWith('repair.') && !view.sequencers.some((one) => one.id === leader.id)) {
+    return { by: 'nobody', code: 'LOCKS_HELD', why: `a repair (${leader.id}) is under way or was broken off; its locks end in ${leader.ttlMs} ms`, next: status, retryable: true };
+  }
+  if (leader !== null) return { by: 'leader', leader };
   if (!view.leaderKnown) return { by: 'nobody', code: 'LEADER_UNKNOWN', why: `whether somebody leads cannot be told: ${view.reason}`, next: status, retryable: true };
   if (admitted < quorumOf(view.configured)) {
     return { by: 'nobody', code: 'NO_QUORUM', why: `${admitted} of the ${view.quorum} nodes needed answer and are admitted`, next: [`seq cluster recover --dry-run ${target}`.trim()], retryable: false };
