@@ -149,6 +149,8 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
   const allUp = state.nodes.every(({ s }) => isAdmitted(s));
   if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
+  // Its own re-admission of a node was overtaken by a successor's and waits for a commit: nothing tells it before its lease ends it.
+  if (t.inflight && !mustCommit && t.nodes.some((track) => track.admission?.begun)) return '';
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
   const first = JSON.stringify(headers(state, state.nodes.findIndex((_, n) => !cutOff(n))));
