@@ -92,7 +92,7 @@ export class Inbox {
       return outcome === 'full' ? this.busy() : outcome;
     });
     if (this.queue.length > before) for (const listener of this.listeners) listener();
-    return Promise.all(outcomes);
+    return Promise.all(outcomes.map((one) => Promise.resolve(one)));
   }
 
   /** Items for the next block, from the front, at most `maxItems` and `maxBytes` as encoded. They stay queued until `propose`. */
