@@ -47,15 +47,28 @@ function readYaml(text: string, path: string): unknown {
     if (document.errors[0]) throw document.errors[0];
     return document.toJS({ maxAliasCount: 10 }) as unknown;
   } catch (error) {
-    throw badConfig(path, `not YAML: ${(error as Error).message.split('\n')[0]}`);
+    throw badConfig(path, `not YAML: ${wrongYaml(error)}`);
   }
+}
+
+/** What and where, without quoting the file: a secret may stand where it does not belong. */
+function wrongYaml(error: unknown): string {
+  const { code, linePos } = error as { code?: string; linePos?: { line: number; col: number }[] };
+  if (code === undefined) return 'an alias points nowhere, at itself, or too often';
+  const at = linePos?.[0];
+  return `${code.toLowerCase().replaceAll('_', ' ')}${at ? ` at line ${at.line}, column ${at.col}` : ''}`;
+}
+
+function wrongForm(issue: z.core.$ZodIssue | undefined): string {
+  const where = issue?.path.join('.') || 'top level';
+  if (issue?.code === 'unrecognized_keys') return `${where}: ${issue.keys.length} unrecognized key${issue.keys.length === 1 ? '' : 's'} (not shown: a misplaced secret would be)`;
+  return `${where}: ${issue?.message ?? 'wrong form'}`;
 }
 
 export function parseConfig(text: string, path: string): ConfigFile {
   const result = file.safeParse(readYaml(text, path) ?? {});
   if (!result.success) {
-    const issue = result.error.issues[0];
-    throw badConfig(path, `${issue?.path.join('.') || 'top level'}: ${issue?.message ?? 'wrong form'}`);
+    throw badConfig(path, wrongForm(result.error.issues[0]));
   }
   const config = result.data as ConfigFile;
   if (config.current !== undefined && !config.contexts[config.current]) throw badConfig(path, `current: there is no context '${config.current}'`, ['seq context ls', 'seq context use NAME']);

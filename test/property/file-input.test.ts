@@ -1,5 +1,6 @@
 // Files and orders that somebody else wrote: bundles (`--from`) and the plans inside requests to the leader. Whatever they hold, they are read as
 // what they are or refused with a SeqError in bounded time; nothing throws anything else, and nothing of the refused text is quoted at length.
+import '../support/fuzz-seed.js';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
 // Hostile HTTP: bodies and headers of submissions, a peer's feed, and block data. A refusal with a status, malformed data, or a value that is
 // exactly what was sent; memory within its bounds whatever comes.
+import '../support/fuzz-seed.js';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';

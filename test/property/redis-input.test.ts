@@ -1,4 +1,5 @@
 // Hostile Redis servers: whatever a reply, an entry or INFO looks like, the answer is accepted, refused or unknown, and never an exception.
+import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';

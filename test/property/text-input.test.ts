@@ -1,5 +1,6 @@
 // Hostile texts on the command line, in files and from the producer's child: an error of ours or a value, in bounded time and memory, and no
 // secret in anything that is said.
+import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from '../../src/cli/config-schema.js';
@@ -95,6 +96,10 @@ describe('fuzz: the config file', () => {
     }), { numRuns: 1500 });
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
+  test.each([
+    ['a key that belongs to a tag', `!!password: ${SECRET}contexts:`], ['a key', `${SECRET}: 1`], ['a key of a context', `contexts: {a: {nodes: [{url: "redis://h"}], ${SECRET}: 1}}`],
+    ['an alias', `contexts: *${SECRET}`], ['a key twice', `${SECRET}: 1\n${SECRET}: 2`], ['broken nesting', `a: [${SECRET}`],
+  ])('config: a secret as %s → refused, not quoted', (_, text) => { expect(refusedOr(() => parseConfig(text, '/c.yaml'))).toBeUndefined(); });
   test('fuzz: aliases that multiply → refused at once', () => {
     const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x]', ...Array.from({ length: 12 }, (_, at) => `a${at + 1}: &a${at + 1} [${Array.from({ length: 9 }, () => `*a${at}`).join(',')}]`)];
     const startedAt = performance.now();

@@ -1,8 +1,7 @@
 // As many new seeds as fit the time (SEQ_SIM_SECONDS, 60 by default; half of them with lost memory), drawn from the commit so that no two
 // commits run the same ones; a few fixed ones that once failed or once were rich (what broken rules need: broken.test.ts).
-import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { commitSeed } from '../support/commit-seed.js';
 import { check } from './checkers/index.js';
 import type { Anomaly } from './history.js';
 import { minimise } from './minimise.js';
@@ -12,17 +11,8 @@ import { run } from './world.js';
 
 const SECONDS = Number(process.env.SEQ_SIM_SECONDS ?? 60);
 
-/** The commit, and what is not committed yet: 40 bits of their hash, with room for the seeds that follow. */
-function firstSeed(): number {
-  let state: string;
-  try {
-    const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 64 * 1024 * 1024 });
-    state = git('rev-parse', 'HEAD') + git('diff', 'HEAD', '--', 'src', 'test/sim', 'test/support');
-  } catch {
-    state = new Date().toISOString();
-  }
-  return parseInt(createHash('sha256').update(state).digest('hex').slice(0, 10), 16) * 4096;
-}
+/** With room for the seeds that follow. */
+const firstSeed = (): number => commitSeed() * 4096;
 
 async function failures(seed: number, memory: boolean): Promise<{ anomalies: Anomaly[]; simulatedMs: number }> {
   const { history, simulatedMs } = await run(drawScenario(seed, { memory }));

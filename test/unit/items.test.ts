@@ -1,4 +1,5 @@
 // The codec of block data: every content has one encoding, and hostile bytes are malformed, never an exception.
+import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodeBlockData, encodeExec, encodeItems, encodedItemSize, execOverhead, itemCountOf, itemDigest, itemsOverhead, keyNamesOf, keyProblem, keysOf } from '../../src/core/chain/items.js';
