@@ -5,7 +5,10 @@ import { Command, Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/words.js';
 import { fairDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
+import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';
 import type { NodeUrl } from './url.js';
+
+export type { SentinelSettings } from './sentinel.js';
 
 export interface TlsSettings {
   /** PEM texts. */
@@ -15,15 +18,6 @@ export interface TlsSettings {
   serverName?: string;
   /** false: any certificate will do. */
   verify?: boolean;
-}
-
-export interface SentinelSettings {
-  /** The name of the master the sentinels watch. */
-  name: string;
-  /** host:port each. */
-  nodes: string[];
-  username?: string;
-  password?: string;
 }
 
 export interface ConnectionSettings {
@@ -98,6 +92,7 @@ export class Connection {
   private opening: Opening | null = null;
   private failure: { reply: Refused | Unknown; retryAt: number; backoffMs: number } | null = null;
   private closed = false;
+  private attempts = 0;
   /** Deadlines passed in a row without any answer. */
   private silences = 0;
   private readonly lossListeners = new Set<() => void>();
@@ -201,7 +196,7 @@ export class Connection {
   }
 
   private startOpening(connectLimitMs: number): Opening {
-    const client = new Redis(clientOptions(this.settings, connectLimitMs));
+    const client = new Redis(clientOptions(this.settings, connectLimitMs, this.attempts++));
     let lastError: Error | null = null;
     client.on('error', (error: Error) => { lastError = error; });
     const opening: Opening = {
@@ -259,6 +254,7 @@ async function handshake(client: Redis, settings: ConnectionSettings): Promise<v
   const sent: Promise<unknown>[] = [];
   if (password !== undefined) sent.push(send(client, 'auth', username === undefined ? [password] : [username, password]).catch(needless));
   if (settings.address.db !== 0) sent.push(send(client, 'select', [settings.address.db]));
+  if (settings.sentinel !== undefined) sent.push(assertMaster(client));
   sent.push(send(client, 'ping', []));
   const results = await Promise.allSettled(sent);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
@@ -273,7 +269,7 @@ function needless(error: unknown): void {
   throw error;
 }
 
-function clientOptions(settings: ConnectionSettings, connectLimitMs: number): RedisOptions {
+function clientOptions(settings: ConnectionSettings, connectLimitMs: number, attempt: number): RedisOptions {
   const { address, tls, sentinel } = settings;
   const options: RedisOptions = {
     protocol: 2,
@@ -298,14 +294,7 @@ function clientOptions(settings: ConnectionSettings, connectLimitMs: number): Re
       rejectUnauthorized: tls?.verify !== false,
     };
   }
-  if (sentinel !== undefined) {
-    return {
-      ...options, name: sentinel.name, role: 'master', sentinelRetryStrategy: () => null,
-      sentinels: sentinel.nodes.map((node) => ({ host: node.slice(0, node.lastIndexOf(':')), port: Number(node.slice(node.lastIndexOf(':') + 1)) })),
-      ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
-      ...(sentinel.password === undefined ? {} : { sentinelPassword: sentinel.password }),
-    };
-  }
+  if (sentinel !== undefined) return { ...options, ...sentinelOptions(sentinel, options.tls, connectLimitMs, attempt) };
   if (address.transport === 'unix') return { ...options, path: address.path };
   return { ...options, host: address.host, port: address.port };
 }

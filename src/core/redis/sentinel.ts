@@ -1,0 +1,34 @@
+// A node behind Sentinel: who is the master is asked of the sentinels on every connect, one after the other, each within its share of the time,
+// so that a silent one does not hide the others; the next attempt starts with the next one, so that one that is wrong does not either.
+// A promoted replica has a run id of its own: to the scripts it is a node that forgot (docs/PROTOCOL.md section 8).
+import type { ConnectionOptions } from 'node:tls';
+import type { Redis, RedisOptions } from 'ioredis';
+
+export interface SentinelSettings {
+  /** The name of the master the sentinels watch. */
+  name: string;
+  /** host:port each. */
+  nodes: string[];
+  username?: string;
+  password?: string;
+}
+
+export function sentinelOptions(sentinel: SentinelSettings, tls: ConnectionOptions | undefined, connectLimitMs: number, attempt: number): RedisOptions {
+  const shareMs = Math.max(1, Math.floor(connectLimitMs / (sentinel.nodes.length + 1)));
+  const nodes = sentinel.nodes.map((_, at) => sentinel.nodes[(at + attempt) % sentinel.nodes.length] as string);
+  return {
+    name: sentinel.name, role: 'master', sentinelRetryStrategy: () => null,
+    sentinels: nodes.map((node) => ({ host: node.slice(0, node.lastIndexOf(':')).replace(/^\[|\]$/g, ''), port: Number(node.slice(node.lastIndexOf(':') + 1)) })),
+    connectTimeout: shareMs, sentinelCommandTimeout: shareMs,
+    // The client would otherwise speak plainly to both, whatever was asked for.
+    ...(tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+    ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
+    ...(sentinel.password === undefined ? {} : { sentinelPassword: sentinel.password }),
+  };
+}
+
+/** A sentinel that was cut off still names the old master, which may be a replica by now: every write would be refused, and reads are late. */
+export async function assertMaster(client: Redis): Promise<void> {
+  const info = await client.info('replication');
+  if (!/^role:master\r?$/m.test(info)) throw new Error('the sentinels name a server that is no master');
+}

@@ -1,0 +1,160 @@
+// A node behind Sentinel, on a real sentinel, master and replica: the sequencer finds the master, and a replica that lagged when it was promoted
+// is a node that forgot: left out by name, re-admitted by the leader, identical to its peers (docs/PROTOCOL.md section 8).
+import { spawn, type ChildProcess } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Entry, NodeView } from '../../src/core/protocol/words.js';
+import { RedisNode } from '../../src/core/redis/node.js';
+import { differences } from '../support/lab.js';
+import { freePort, redisServerPath, startRedis, type RedisServer } from '../support/redis-server.js';
+import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
+
+const home = newHome();
+const servers: RedisServer[] = [];
+const children: ChildProcess[] = [];
+const listeners: Server[] = [];
+let log = '';
+process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
+
+async function until<T>(what: string, limitMs: number, look: () => Promise<T | undefined>): Promise<T> {
+  for (const end = Date.now() + limitMs; ;) {
+    const found = await look().catch(() => undefined);
+    if (found !== undefined) return found;
+    if (Date.now() > end) throw new Error(`not within ${limitMs} ms: ${what}\n${log.split('\n').slice(-30).join('\n')}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+async function withRedis<T>(port: number, act: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(port, '127.0.0.1', { protocol: 2 });
+  redis.on('error', () => undefined);
+  try {
+    return await act(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function startSentinel(master: number): Promise<number> {
+  const port = await freePort();
+  const file = join(home, 'sentinel.conf');
+  writeFileSync(file, `port ${port}\nbind 127.0.0.1\ndir ${home}\nsentinel monitor main 127.0.0.1 ${master} 1\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n`);
+  children.push(spawn(redisServerPath(), [file, '--sentinel'], { stdio: 'ignore' }));
+  await until('the sentinel to know the replica', 15_000, () => withRedis(port, async (redis) => {
+    const found = await redis.call('SENTINEL', 'replicas', 'main') as string[][];
+    return found.some((fields) => fields[fields.indexOf('flags') + 1] === 'slave' && fields[fields.indexOf('master-link-status') + 1] === 'ok') ? true : undefined;
+  }));
+  return port;
+}
+
+/** Something that listens where a sentinel was: says nothing at all, or still names what was the master before. */
+async function falseSentinel(names?: number): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const calls = chunk.toString('latin1').match(/^\*\d+\r$/gm)?.length ?? 0;
+      if (names !== undefined) socket.write(`*2\r\n$9\r\n127.0.0.1\r\n$${String(names).length}\r\n${names}\r\n`.repeat(calls));
+    });
+  });
+  listeners.push(server);
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return (server.address() as AddressInfo).port;
+}
+
+/** What the node on this port says of itself. */
+async function view(port: number): Promise<NodeView> {
+  const node = new RedisNode({ id: 'r3', url: `redis://127.0.0.1:${port}`, identity: { cluster: '', lane: '' } });
+  try {
+    const reply = await node.call({ script: 'inspect' }, 3000);
+    if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+    return reply.value;
+  } finally {
+    await node.close();
+  }
+}
+
+async function entries(port: number): Promise<Entry[]> {
+  const node = new RedisNode({ id: 'any', url: `redis://127.0.0.1:${port}`, identity: { cluster: '', lane: '' } });
+  try {
+    const read = await node.read({ from: 1, to: Number.MAX_SAFE_INTEGER, limit: 100_000, data: true }, 3000);
+    if (read.outcome !== 'accepted') throw new Error(JSON.stringify(read));
+    return read.value.entries;
+  } finally {
+    await node.close();
+  }
+}
+
+let sentinels: Record<'good' | 'silent' | 'late' | 'wrong', string>;
+let cluster: { r1: RedisServer; r2: RedisServer; master: RedisServer; replica: RedisServer };
+
+beforeAll(async () => {
+  const [r1, r2, master] = await Promise.all([startRedis(), startRedis(), startRedis({ args: ['--repl-diskless-sync-delay', '0'] })]);
+  servers.push(r1, r2, master);
+  const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] });
+  servers.push(replica);
+  cluster = { r1, r2, master, replica };
+  const sentinel = await startSentinel(master.port);
+  sentinels = { good: `127.0.0.1:${sentinel}`, silent: `127.0.0.1:${await falseSentinel()}`, late: `127.0.0.1:${await falseSentinel(master.port)}`, wrong: `127.0.0.1:${await falseSentinel(replica.port)}` };
+}, 40_000);
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  for (const server of listeners) server.close();
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+it('sentinel: one is silent, one names a replica → the next attempt asks the next one; the cause says which', async () => {
+  const node = new RedisNode({ id: 'r3', url: 'redis://127.0.0.1', identity: { cluster: '', lane: '' }, sentinel: { name: 'main', nodes: [sentinels.wrong, sentinels.silent, sentinels.good] } });
+  try {
+    const first = await node.call({ script: 'inspect' }, 5000);
+    expect(first).toMatchObject({ outcome: 'unknown', step: 'handshake', cause: expect.stringContaining('no master') });
+    await until('the master to be found', 15_000, async () => ((await node.call({ script: 'inspect' }, 5000)).outcome === 'accepted' ? true : undefined));
+    const probe = await node.probe(3000);
+    expect(probe).toMatchObject({ outcome: 'accepted', value: { role: 'master' } });
+  } finally {
+    await node.close();
+  }
+}, 40_000);
+
+it('sentinel: a failover to a replica that lagged → named as restarted, re-admitted, identical; a sentinel that did not hear of it is passed over', async () => {
+  const { r1, r2, master, replica } = cluster;
+  const flags = (watchers: string) => [`r1=${r1.url}`, `r2=${r2.url}`, `r3=sentinel://${watchers}/main`].flatMap((each) => ['--node', each]);
+  const child = spawn(process.execPath, [bin, 'run', ...flags(`${sentinels.late},${sentinels.good}`), '--bootstrap', '--id', 'a', '--ttl', '1s', '--block-time', '100ms', '--node-timeout', '400ms', '--store', join(home, 'store')], { env: environment(home), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] });
+  children.push(child);
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => { log += text; });
+  const head = async (port: number, above: number) => until(`a head above ${above} on ${port}`, 20_000, async () => {
+    const { head: at } = await view(port);
+    return at > above ? at : undefined;
+  });
+  await head(replica.port, 5);
+
+  // Only the replica's link is denied; everybody else goes on with the master.
+  await withRedis(master.port, async (redis) => {
+    await redis.call('ACL', 'SETUSER', 'default', '-psync', '-sync');
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'replica');
+  });
+  const { head: lagging } = await view(replica.port);
+  const before = await view(master.port);
+  await head(master.port, lagging + 5);
+  await master.kill();
+
+  const after = await until('the replica to be admitted as the node', 30_000, async () => {
+    const seen = await view(replica.port);
+    return seen.admission === 'admitted' && seen.incarnation !== before.incarnation ? seen : undefined;
+  });
+  expect(after.runId).toBe(after.admittedRunId);
+  expect(after.runId).not.toBe(before.runId);
+  expect(after.epoch, 'its promise never falls').toBeGreaterThanOrEqual(before.epoch);
+  const told = log.split('\n').filter((line) => line.includes('"r3"'));
+  expect(told.join('\n')).toMatch(/restarted/);
+  await until('identical nodes', 10_000, async () => {
+    const streams = new Map(await Promise.all(([['r1', r1.port], ['r2', r2.port], ['r3', replica.port]] as const).map(async ([id, port]) => [id, await entries(port)] as const)));
+    const heads = [...streams.values()].map((of) => of.at(-1)?.height ?? 0);
+    return differences(streams).length === 0 && Math.min(...heads) > lagging + 5 && Math.max(...heads) - Math.min(...heads) <= 1 ? true : undefined;
+  });
+  const status = await runSeq(home, ['status', ...flags(sentinels.good), '--node-timeout', '3s', '--json']);
+  const { data } = JSON.parse(status.stdout) as { data: { nodes: { id: string; admission: string }[] } };
+  expect(data.nodes.map(({ id, admission }) => ({ id, admission }))).toEqual(['r1', 'r2', 'r3'].map((id) => ({ id, admission: 'admitted' })));
+}, 90_000);
