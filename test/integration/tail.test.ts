@@ -153,7 +153,7 @@ describe('tail: below the floor', () => {
     for (const block of writer.blocks) await store.append(block);
     await store.close();
     const archives = (from: { store?: string; peers?: string[] }) => (view: Parameters<NonNullable<TailOptions['archives']>>[0]) =>
-      openArchives({ store: from.store, peers: from.peers ?? [], tokenFile: undefined, view, onClose: (close) => closers.push(close) });
+      openArchives({ store: from.store, peers: from.peers ?? [], announced: true, tokenFile: undefined, view, onClose: (close) => closers.push(close) });
     expect(await heights({ nodes, from: 1, archives: archives({ peers: [server.url] }) })).toEqual(upTo(13));
     expect(await heights({ nodes, from: 4, archives: archives({ peers: [server.url] }) })).toEqual(upTo(13, 4));
     expect(await heights({ nodes, from: 2, archives: archives({ store: dir }) })).toEqual(upTo(13, 2));
