@@ -1,11 +1,11 @@
 // The suites of `npm test`, in order, each with its budget in seconds; `long` ones only with `npm run test:long`, `processes`
-// where real servers and processes run beside the test.
+// where real servers and processes run beside the test, `pure` where neither does: two of these run side by side.
 // A suite whose folders hold no test file yet is not listed by itself: every folder of test/ must be named here (checked by test/unit/suites.test.ts).
 export const suites = [
-  { name: 'unit', paths: ['test/unit'], budget: 120 },
-  { name: 'property', paths: ['test/property'], budget: 120 },
-  { name: 'model', paths: ['test/model'], budget: 180 },
-  { name: 'sim', paths: ['test/sim', 'test/scenarios'], budget: 180 },
+  { name: 'sim', pure: true, paths: ['test/sim', 'test/scenarios'], budget: 180 },
+  { name: 'unit', pure: true, paths: ['test/unit'], budget: 120 },
+  { name: 'property', pure: true, paths: ['test/property'], budget: 120 },
+  { name: 'model', pure: true, paths: ['test/model'], budget: 180 },
   { name: 'lua', processes: true, paths: ['test/lua'], budget: 120 },
   { name: 'contract', processes: true, paths: ['test/contract'], budget: 120 },
   { name: 'integration', processes: true, paths: ['test/integration'], budget: 420 },

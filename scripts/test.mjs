@@ -23,9 +23,9 @@ function end(child, signal) {
 /** One run of vitest over `targets`; what its report says, or null when it never came to its end. */
 async function runTests(name, targets, report, limitMs, since) {
   const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...targets, '--reporter=json', `--outputFile=${report}`, '--reporter=dot'], {
-    cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1' },
+    cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1', ...(long ? { SEQ_TEST_LONG: '1' } : {}) },
   });
-  current = child;
+  running.add(child);
   let output = '';
   const keep = (data) => { output = (output + data).slice(-64 * 1024); };
   child.stdout.on('data', keep);
@@ -36,7 +36,7 @@ async function runTests(name, targets, report, limitMs, since) {
   const code = await new Promise((resolve) => { child.on('error', () => resolve(1)); child.on('exit', resolve); });
   clearInterval(beat);
   clearTimeout(timer);
-  current = null;
+  running.delete(child);
   const result = { passed: 0, failed: 0, files: [], trouble: [], late, code, output };
   try {
     const found = JSON.parse(readFileSync(report, 'utf8'));
@@ -82,9 +82,9 @@ async function runSuite({ name, paths, budget, processes }, report) {
   return { passed, failed };
 }
 
-let current = null;
+const running = new Set();
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.on(signal, () => { if (current) end(current, 'SIGTERM'); process.exit(signal === 'SIGINT' ? 130 : 143); });
+  process.on(signal, () => { for (const child of running) end(child, 'SIGTERM'); process.exit(signal === 'SIGINT' ? 130 : 143); });
 }
 
 const unknown = names.filter((name) => !suites.some((suite) => suite.name === name));
@@ -98,12 +98,18 @@ const chosen = suites.filter((suite) => (names.length > 0 ? names.includes(suite
 const folder = mkdtempSync(join(tmpdir(), 'seq-test-'));
 let passed = 0;
 let failed = 0;
-for (const [at, suite] of chosen.entries()) {
-  say(`${at + 1}/${chosen.length} ${suite.name}`);
-  const sum = await runSuite(suite, join(folder, `${suite.name}.json`));
-  passed += sum.passed;
-  failed += sum.failed;
+async function runInTurn(waiting) {
+  for (let suite = waiting.shift(); suite; suite = waiting.shift()) {
+    say(`${chosen.indexOf(suite) + 1}/${chosen.length} ${suite.name}`);
+    const sum = await runSuite(suite, join(folder, `${suite.name}.json`));
+    passed += sum.passed;
+    failed += sum.failed;
+  }
 }
+// What needs only a processor runs two at a time; real servers and processes have the machine for themselves.
+const pure = chosen.filter((suite) => suite.pure);
+await Promise.all([runInTurn(pure), runInTurn(pure)]);
+await runInTurn(chosen.filter((suite) => !suite.pure));
 rmSync(folder, { recursive: true, force: true });
 if (passed + failed === 0) failed = 1;
 process.exitCode = failed === 0 ? 0 : 1;
