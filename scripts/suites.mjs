@@ -8,7 +8,7 @@ export const suites = [
   { name: 'model', pure: true, paths: ['test/model'], budget: 180 },
   { name: 'lua', processes: true, paths: ['test/lua'], budget: 120 },
   { name: 'contract', processes: true, paths: ['test/contract'], budget: 120 },
-  { name: 'integration', processes: true, paths: ['test/integration'], budget: 420 },
+  { name: 'integration', processes: true, paths: ['test/integration'], budget: 480 },
   { name: 'cli', processes: true, paths: ['test/cli'], budget: 420 },
   { name: 'terminal', processes: true, paths: ['test/terminal'], budget: 120 },
   { name: 'chaos', paths: ['test/chaos'], budget: 300 },
