@@ -16,13 +16,17 @@ async function seq(...args: string[]) {
   return { ...ran, document, data: document.data as Record<string, never>, error: document.error };
 }
 
+/** Ready for the next leader is what the nodes say of a sequencer: its presence record may be older than what it says itself. */
+async function readyOnNodes(id: string): Promise<void> {
+  await lab.waitFor(`the nodes to show ${id} as ready`, 15_000, async () => ((await seq('stepdown', '--dry-run', '--to', id)).code === 0 ? true : undefined));
+}
+
 beforeAll(async () => {
   lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 5000, blockTimeMs: 150 });
   await lab.waitForLeader();
   await lab.waitForHeight('seq-a', 3);
   await lab.waitForHeight('seq-b', 3);
-  // Ready for the next leader is what the nodes say of it, not what it says of itself.
-  await lab.waitFor('a successor that is ready', 15_000, async () => ((await seq('stepdown', '--dry-run')).code === 0 ? true : undefined));
+  await readyOnNodes(await lab.waitForLeader() === 'seq-a' ? 'seq-b' : 'seq-a');
 }, 60_000);
 afterAll(async () => { await lab.close(); });
 
@@ -58,7 +62,7 @@ describe('stepdown', () => {
     for (const named of [true, false]) {
       const from = await lab.waitForLeader();
       const to = from === 'seq-a' ? 'seq-b' : 'seq-a';
-      await lab.waitFor(`${to} to be ready`, 5000, async () => ((await lab.status(to))?.['ready'] === true ? true : undefined));
+      await readyOnNodes(to);
       const { code, data, error } = await seq('stepdown', '--yes', '--reason', 'test', ...(named ? ['--to', to] : []));
       expect([code, error, data]).toMatchObject([0, null, { from, to, blockTimeMs: 150, dryRun: false }]);
       expect(Number(data['epochTo'])).toBeGreaterThan(Number(data['epochFrom']));
@@ -101,7 +105,7 @@ describe('stepdown', () => {
   test('stepdown --revoke: a leader that hangs → its lock is deleted, the other one commits long before the lease would have ended', async () => {
     const leader = await lab.waitForLeader();
     const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
-    await lab.waitFor(`${other} to be ready`, 5000, async () => ((await lab.status(other))?.['ready'] === true ? true : undefined));
+    await readyOnNodes(other);
     await lab.pause(leader);
     try {
       const { code, data, error } = await seq('stepdown', '--revoke', '--expect-leader', leader, '--yes', '--reason', 'it hangs');
