@@ -59,11 +59,11 @@ export class Client {
     const who = process.id;
     history.entries.push({ is: 'submit', t: clock.now(), call, client: this.id, who, keys: items.map((item) => item.key) });
     let done = false;
-    const hearing = (outcomes: Awaited<ReturnType<SequencerApi['submit']>> | null): void => {
+    /** `synced` as it was when the answer was given: on its way the process may die and lose its disk. */
+    const hearing = (outcomes: Awaited<ReturnType<SequencerApi['submit']>> | null, synced: number): void => {
       if (done) return;
       done = true;
       cancel();
-      const synced = process.store.syncedHeight();
       items.forEach((item, i) => {
         const outcome = outcomes?.[i] ?? { outcome: 'unknown' as const, why: 'the client gave up waiting' };
         history.entries.push({
@@ -76,12 +76,13 @@ export class Client {
       if (settled.size < items.length) this.target = null;
       this.again();
     };
-    const cancel = clock.after(GIVE_UP_MS, () => hearing(null), true);
+    const cancel = clock.after(GIVE_UP_MS, () => hearing(null, process.store.syncedHeight()), true);
     clock.after(dice.between(0.2, 3), () => {
       if (!process.up || process.sequencer !== sequencer) return;
       if (process.pauses > 0) return; // it will not hear this one before the client has given up
       void sequencer.submit(items).then((outcomes) => {
-        if (!dice.chance(0.01)) clock.after(dice.between(0.2, 3), () => hearing(outcomes), true);
+        const synced = process.store.syncedHeight();
+        if (!dice.chance(0.01)) clock.after(dice.between(0.2, 3), () => hearing(outcomes, synced), true);
       });
     });
   }
