@@ -171,6 +171,10 @@ describe('repair while nobody leads', () => {
     await identical(4, y.hash);
     expect(await orphansOf(1)).toEqual([x.hash]);
 
+    // The only node that keeps the loser hangs: that is not "nothing to undo".
+    servers[0]!.pause();
+    expect(await seq(['repair', 'undo', '--dry-run'])).toMatchObject({ code: 81, error: { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining('r1') as string } });
+    servers[0]!.unpause();
     // Undone while nothing stands on it: the other one is there again, and the chosen one in the orphans.
     const undo = await seq(['repair', 'undo', '--dry-run']);
     expect([undo.code, undo.data.result]).toEqual([0, 'planned']);

@@ -31,7 +31,8 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
   const last = await lastRepair(options);
   const evidence = await gatherEvidence(options);
   const none = { last, plan: null, done: null, warnings: [] };
-  const found = await supersededBy(last, options);
+  const { found, silent } = await supersededBy(last, options);
+  if (found === null && silent.length > 0) throw refused(`${silent.join(', ')} did not show what it keeps: the block that gave way may be there`, options.target);
   if (found === null) return { ...none, why: 'it decided against no block that is kept: it filled committed blocks in, and those are never taken from a node again' };
   refuseBuiltUpon(last, evidence, options);
   await refuseInStore(last, evidence, options);
@@ -68,19 +69,27 @@ async function lastRepair({ nodes, limitMs, clock, target }: RepairOptions): Pro
   return { by: of('by'), at: new Date(Number(of('at'))).toISOString(), digest: of('plan'), before: of('before'), outcome: of('outcome'), height: Number(after[1]), hash: after[2] as string };
 }
 
-/** The block that gave way to the head that the repair left, from any node's orphans. */
-async function supersededBy(last: LastRepair, { nodes, limitMs, clock }: RepairOptions): Promise<{ block: Block; holders: string[] } | null> {
-  let found: { block: Block; holders: string[] } | null = null;
+interface Superseded { block: Block; holders: string[] }
+
+/** The block that gave way to the head that the repair left, from any node's orphans; and the nodes that did not show theirs. */
+async function supersededBy(last: LastRepair, { nodes, limitMs, clock }: RepairOptions): Promise<{ found: Superseded | null; silent: string[] }> {
+  let found: Superseded | null = null;
+  const silent: string[] = [];
   for (const node of nodes) {
     if (node.readOrphans === undefined || node.readOrphan === undefined) continue;
     const read = await bounded(node.readOrphans(ORPHANS_LOOK, limitMs), limitMs + 1000, clock);
-    const orphan = read.outcome === 'accepted' ? read.value.superseded.find((one) => one.height === last.height && one.supersededBy === last.hash && one.damage === '') : undefined;
+    if (read.outcome !== 'accepted') {
+      silent.push(node.id);
+      continue;
+    }
+    const orphan = read.value.superseded.find((one) => one.height === last.height && one.supersededBy === last.hash && one.damage === '');
     if (orphan === undefined || (found !== null && found.block.hash !== orphan.hash)) continue;
     const block: NodeReply<Block> | null = found === null ? await bounded(node.readOrphan(orphan.id, limitMs), limitMs + 1000, clock) : null;
     if (block?.outcome === 'accepted' && block.value.hash === orphan.hash) found = { block: block.value, holders: [node.id] };
     else if (found !== null) found.holders.push(node.id);
+    else silent.push(node.id);
   }
-  return found;
+  return { found, silent };
 }
 
 function refuseBuiltUpon(last: LastRepair, { view, nodes, top, chain }: RepairEvidence, { target }: RepairOptions): void {

@@ -3,6 +3,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
+import { quorumOf } from '../protocol/quorum.js';
 import type { LeaderRequest, NodeReply, NodeView } from '../protocol/words.js';
 import { recordChange, type Operator } from './audit-record.js';
 import { bounded } from './inspect.js';
@@ -138,7 +139,7 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
   const { leader } = plan.hand;
   const id = options.random.hex(8);
   const before = await requestsOn(options);
-  const other = before.find((one) => one.kind === 'repair' && one.epoch === leader.epoch);
+  const other = before.requests.find((one) => one.kind === 'repair' && one.epoch === leader.epoch);
   if (other !== undefined) {
     throw new SeqError({
       code: 'REPAIR_UNDER_WAY', exit: EXIT.tryAgain, message: `${other.by} has asked ${leader.id} for a repair, and it is not done yet`, why: 'the leader carries out one repair at a time', changed: 'nothing',
@@ -163,11 +164,12 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
     });
   }
   step(`waiting for ${leader.id} to carry it out`);
+  const askedAt = clock.now();
   const outcome = await answerOf(id, options);
   if (outcome === null) {
     const withdrawn = await Promise.all(nodes.map((node) => bounded(node.call({ script: 'clear_request', id }, limitMs), limitMs, clock)));
     throw new SeqError({
-      code: 'REPAIR_UNANSWERED', exit: EXIT.outcomeUnknown, message: `${leader.id} did not say within ${Math.round(options.timeoutMs)} ms what became of the repair${withdrawn.some((reply) => reply.outcome === 'accepted') ? '; the request was withdrawn' : ''}`,
+      code: 'REPAIR_UNANSWERED', exit: EXIT.outcomeUnknown, message: `${leader.id} did not say within ${Math.round(clock.now() - askedAt)} ms what became of the repair${withdrawn.some((reply) => reply.outcome === 'accepted') ? '; the request was withdrawn' : ''}`,
       why: 'its tenure ended, another operator\'s request took the place of this one, or it is still at work', changed: 'unknown', next: [`seq repair plan ${target}`.trim()], retryable: true,
     });
   }
@@ -180,16 +182,23 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
     });
   }
   const done = outcome.startsWith('done');
+  const inOrder = nodesInOrder(outcome);
   return {
     epoch: leader.epoch, owner: leader.owner, height: plan.goal.height, hash: plan.goal.hash,
-    nodes: plan.steps.map((one) => ({ node: one.node, done: done || new RegExp(`(: |, )${one.node}(, | in order)`).test(outcome.split(';')[0] ?? ''), blocks: one.blocks, why: done ? '' : outcome })),
+    nodes: plan.steps.map((one) => ({ node: one.node, done: done || inOrder.includes(one.node), blocks: one.blocks, why: done ? '' : outcome })),
   };
 }
 
-/** Requests that stand on the nodes now. */
-async function requestsOn({ nodes, limitMs, clock }: RepairOptions): Promise<LeaderRequest[]> {
+/** The nodes that `partly: r1, r2 in order; …` names (repair-request.ts). */
+function nodesInOrder(outcome: string): string[] {
+  return (/^partly: ([^;]*) in order/.exec(outcome)?.[1] ?? '').split(', ');
+}
+
+/** Requests that stand on the nodes now, and how many nodes said so or said that they have none. */
+async function requestsOn({ nodes, limitMs, clock }: RepairOptions): Promise<{ requests: LeaderRequest[]; answered: number }> {
   const replies = await Promise.all(nodes.map((node) => bounded<NodeView>(node.call({ script: 'inspect' }, limitMs), limitMs, clock)));
-  return replies.flatMap((reply) => (reply.outcome === 'accepted' && reply.value.request !== null ? [reply.value.request] : []));
+  const views = replies.flatMap((reply) => (reply.outcome === 'accepted' ? [reply.value] : []));
+  return { requests: views.flatMap((view) => view.request ?? []), answered: views.length };
 }
 
 /** The record that the leader leaves when it is done with the request; null when none came in time. */
@@ -204,7 +213,9 @@ async function answerOf(id: string, options: RepairOptions): Promise<string | nu
       if (record !== undefined) return record['outcome'] ?? '';
     }
     // A request stands until its outcome is recorded. One that is gone without was overwritten by another operator's, or has expired.
-    if ((await requestsOn(options)).some((one) => one.id === id)) goneAt = null;
+    // Nodes that do not answer say nothing about it.
+    const { requests, answered } = await requestsOn(options);
+    if (requests.some((one) => one.id === id) || answered < quorumOf(nodes.length)) goneAt = null;
     else goneAt ??= clock.now();
     if (clock.now() >= until || (goneAt !== null && clock.now() - goneAt > GONE_MS)) return null;
     await new Promise<void>((resolve) => { clock.after(POLL_MS, resolve); });
