@@ -5,6 +5,7 @@ import { hostname } from 'node:os';
 import { quorumOf, type Limits, type Timing } from '../core/config.js';
 import { bootstrap, refuseUnfit } from '../core/engine/bootstrap.js';
 import { Inbox } from '../core/engine/inbox.js';
+import { keepRehearsed } from '../core/engine/rehearsal.js';
 import { Sequencer, type SequencerOptions } from '../core/engine/sequencer.js';
 import { systemClock, systemRandom } from '../core/engine/system.js';
 import { EXIT, SeqError } from '../core/errors.js';
@@ -86,6 +87,10 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
+    closers.push(keepRehearsed({
+      nodes: cluster.nodes.length, producer: () => batchProducer({ maxBlockBytes: limits.maxBlockBytes }), clock: systemClock, random: systemRandom,
+      real: cluster.nodes, busy: () => !['follower', 'leader'].includes(sequencer.status().role),
+    }));
     const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
     await sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
     if (failed) throw failed;

@@ -38,6 +38,8 @@ export interface NodePort {
   readOrphans?(limit: number, limitMs: number): Promise<NodeReply<OrphansRead>>;
   /** One of them with its payload, by its id there; its hash is checked. */
   readOrphan?(id: string, limitMs: number): Promise<NodeReply<Block>>;
+  /** Makes ready what a promotion will use here (scripts, connections). Changes nothing that this node remembers. */
+  prepare?(limitMs: number): Promise<void>;
   /** For `seq doctor`: the server itself. */
   checkup?(limitMs: number): Promise<NodeReply<NodeCheckup>>;
   /** Of a node that is only remembered (a bundle): how long its last answer took when it was given; null: it gave none. */

@@ -2,9 +2,10 @@
 import { createServer, connect, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { connectNode, RedisNode } from '../../src/core/redis/node.js';
+import { scriptText } from '../../src/core/redis/scripts.js';
 import type { NodeReply, Step } from '../../src/core/protocol/words.js';
 import { freePort, startRedis, type RedisServer } from '../support/redis-server.js';
-import { A, chain, IDENTITY, lead, LIMIT, must, openNode, plainClient, write } from './fixture.js';
+import { A, chain, IDENTITY, lead, LIMIT, must, openNode, picture, plainClient, write } from './fixture.js';
 
 const SLACK_MS = 80;
 const closers: (() => Promise<unknown> | void)[] = [];
@@ -199,4 +200,17 @@ test('close: whatever waits ends as unknown, later calls too', async () => {
   await node.close();
   expect((await tail).outcome).toBe('unknown');
   expect(await node.call({ script: 'inspect' }, LIMIT)).toMatchObject({ outcome: 'unknown', step: 'connect', cause: 'the connection is closed' });
+});
+
+test('prepare: what a takeover will use is loaded and connected, nothing on the node changes; on a server without scripts a promotion then needs no load', async () => {
+  const server = await redisServer();
+  const node = nodeAt(server.port);
+  await lead(node, chain(2));
+  const plain = plainClient(server);
+  closers.push(() => plain.disconnect());
+  await plain.script('FLUSH');
+  const before = await picture(plain);
+  await node.prepare(LIMIT);
+  expect(await picture(plain)).toEqual(before);
+  expect(await plain.script('EXISTS', ...(['promote_leader', 'claim', 'write_block', 'release_lock'] as const).map((name) => scriptText(name).sha))).toEqual([1, 1, 1, 1]);
 });

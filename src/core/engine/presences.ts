@@ -4,6 +4,9 @@ import type { Clock, NodePort } from '../ports.js';
 import type { Presence } from '../protocol/words.js';
 import type { Look } from './look.js';
 
+/** A new role is told this much later: what it is told for, the first block of a tenure, is not kept waiting by telling it. */
+const SOON_MS = 30;
+
 export interface PresencesOptions {
   nodes: readonly NodePort[];
   clock: Clock;
@@ -27,6 +30,12 @@ export class Presences {
     if (this.stopped) return;
     void this.announce(this.ttlMs());
     this.cancel = this.options.clock.after(this.options.timing.pollMs, () => this.announceNow());
+  }
+
+  /** Announces when whatever is under way has had its turn. */
+  announceSoon(): void {
+    this.cancel();
+    if (!this.stopped) this.cancel = this.options.clock.after(SOON_MS, () => this.announceNow());
   }
 
   /** A last record that soon goes away. */

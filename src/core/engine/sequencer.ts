@@ -368,7 +368,6 @@ export class Sequencer implements SequencerApi {
   /** Promotes and leads until the tenure ends; renewed terms are one tenure to everybody else. */
   private async hold(firstVotes: { node: number; epoch: Epoch }[]): Promise<void> {
     const { id, nodes, clock, random, emit, inbox, producer, timing } = this.options;
-    this.setRole('promoting', 'the lease is free');
     this.freeSince = null;
     const startedAt = clock.now();
     let votes = firstVotes;
@@ -388,6 +387,8 @@ export class Sequencer implements SequencerApi {
         inbox.open();
       }));
       const running = this.driver.run(votes);
+      // The nodes have the question; what follows is said while they answer.
+      if (!everLed) this.setRole('promoting', 'the lease is free');
       if (this.stopping) this.driver.stepdown('STOPPED', 'this sequencer is stopping');
       end = await running;
       this.noteDamage();
@@ -406,16 +407,17 @@ export class Sequencer implements SequencerApi {
       previousOwner = owner;
     }
     this.production.stop();
+    const { driver, handover } = this;
+    // First of all: whoever takes over waits for nothing but this. The tenure has ended, it writes no more.
+    const released = driver.release(handover === undefined ? undefined : { to: handover, ttlMs: timing.ttlMs });
     inbox.abandon(`the tenure ended: ${end.reason}`);
     if (everLed) producer.revoked(end.reason);
-    const { driver } = this;
     const { epoch } = driver.state;
     if (everLed) emit({ type: 'tenure-ended', epoch, code: end.code, reason: end.reason, heldMs: Math.round(clock.now() - startedAt) });
     else emit({ type: 'promotion-failed', code: end.code, reason: end.reason });
     if (!this.stopping) this.setRole('follower', end.reason);
     this.why = end.reason;
-    const handover = this.handover;
-    await driver.release(handover === undefined ? undefined : { to: handover, ttlMs: timing.ttlMs });
+    await released;
     if (end.code === 'CHAIN_MISMATCH') return this.fail('CHAIN_MISMATCH', end.reason);
     if (this.stopping) return;
     // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on it).
@@ -589,7 +591,7 @@ export class Sequencer implements SequencerApi {
     if (to === 'leader') this.commits = [];
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
     this.options.emit({ type: 'role', from, to, epoch: this.driver?.state.epoch ?? 0, reason });
-    if (to !== 'stopping') this.presences.announceNow();
+    if (to !== 'stopping') this.presences.announceSoon();
   }
 
   /** Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there are none. */

@@ -85,6 +85,19 @@ export class RedisNode implements NodePort {
     return this.formerGenerations + this.calls.generation + this.bulk.generation + this.tailing.generation;
   }
 
+  /**
+   * An owner that nobody can have is refused before the script looks at anything: afterwards the server has the script, and the way there and back
+   * has been gone once. A takeover reads what the dead leader left over the bulk connection: it is open by then.
+   */
+  async prepare(limitMs: number): Promise<void> {
+    const block = { height: 1, hash: '', parent: '', timestamp: 0, data: Buffer.alloc(0) };
+    const calls: NodeCall[] = [
+      { script: 'promote_leader', owner: '', expectedEpoch: 0, ttlMs: 1 }, { script: 'claim', owner: '', epoch: 0 }, { script: 'release_lock', owner: '' },
+      { script: 'write_block', owner: '', epoch: 0, ttlMs: 1, mode: 'append', block, entryEpoch: 0 },
+    ];
+    await Promise.all([...calls.map((call) => this.call(call, limitMs)), this.bulk.run(limitMs, (client) => send(client, 'ping', []))]);
+  }
+
   /** What is under way on the old connections ends as unknown. */
   moveTo(url: string): void {
     const former = this.lines;

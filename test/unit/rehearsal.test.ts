@@ -1,0 +1,54 @@
+// Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the way of the real thing.
+import { describe, expect, test } from 'vitest';
+import { keepRehearsed, rehearse } from '../../src/core/engine/rehearsal.js';
+import type { NodePort } from '../../src/core/ports.js';
+import { batchProducer } from '../../src/core/produce/batch.js';
+import { ManualClock } from '../support/manual-clock.js';
+
+const random = { hex: (bytes: number) => '0'.repeat(2 * bytes), unit: () => 0.5 };
+
+function stage(clock: ManualClock) {
+  let made = 0;
+  const producer = () => {
+    made++;
+    return batchProducer({ maxBlockBytes: 1_000_000 });
+  };
+  return { options: { nodes: 3, producer, clock, random }, lives: () => made };
+}
+
+describe('rehearsal', () => {
+  test.each([1, 3, 5])('rehearsal: n=%i, one life → led twice, stepped down on request, over in time', async (nodes) => {
+    const clock = new ManualClock();
+    const { options } = stage(clock);
+    const life = rehearse({ ...options, nodes });
+    await clock.advance(500);
+    expect(await life).toBe(true);
+  });
+
+  test('rehearsal: a producer that fails → said as false, never thrown', async () => {
+    const clock = new ManualClock();
+    const { options } = stage(clock);
+    const life = rehearse({ ...options, producer: () => ({ ...batchProducer({ maxBlockBytes: 1_000_000 }), produce: () => Promise.reject(new Error('no')) }) });
+    await clock.advance(5000);
+    expect(await life).toBe(false);
+  });
+
+  test('rehearsal: kept → nodes prepared and lives played soon after the start and from time to time, none while busy, none once stopped', async () => {
+    const clock = new ManualClock();
+    const { options, lives } = stage(clock);
+    let prepared = 0;
+    let busy = true;
+    const real = [{ prepare: async () => { prepared++; } }] as unknown as NodePort[];
+    const stop = keepRehearsed({ ...options, real, busy: () => busy });
+    await clock.advance(2000);
+    expect({ prepared, lives: lives() }).toEqual({ prepared: 0, lives: 0 });
+    busy = false;
+    await clock.advance(10_000);
+    expect({ prepared, lives: lives() }).toEqual({ prepared: 1, lives: 3 });
+    await clock.advance(60_000);
+    expect({ prepared, lives: lives() }).toEqual({ prepared: 2, lives: 4 });
+    stop();
+    await clock.advance(600_000);
+    expect({ prepared, lives: lives() }).toEqual({ prepared: 2, lives: 4 });
+  });
+});
