@@ -1,6 +1,8 @@
 // How long nobody writes: from the end of a killed leader's lease to its successor's first commit (kill -9), and from the last commit of one
-// leader to the first of the next (SIGTERM, eager). Real processes, three nodes, two sequencers, items waiting all the while.
+// leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes, three nodes, two sequencers, items waiting all the while.
+// Where a kill's time went is read from the successor's log: noticed and voted, promoted and claimed, first block.
 // Commits are seen where they happen: a tail on every node; a block counts once two nodes have shown it.
+import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { rowOf, quantile, spread } from './harness/statistics.js';
@@ -63,10 +65,19 @@ async function leaseEnd(clients: Redis[]): Promise<number> {
   return ends.sort((a, b) => a - b)[1]!;
 }
 
+interface Steps { noticed: number[]; promoted: number[]; wrote: number[] }
+
+/** When the log, from this offset on, first says that this role was taken; wall clock ms, NaN when it does not. */
+function tookRole(logFile: string, from: number, role: string): number {
+  const line = readFileSync(logFile).subarray(from).toString('utf8').split('\n').find((one) => one.includes('"event":"role"') && one.includes(`"to":"${role}"`));
+  return line === undefined ? NaN : Date.parse((JSON.parse(line) as { time: string }).time);
+}
+
 /** One leader after the other is ended; ms per round. */
-async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, clients: Redis[], signal: 'SIGKILL' | 'SIGTERM', count: number): Promise<{ gaps: number[]; beyondLease: number[] }> {
+async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, clients: Redis[], signal: 'SIGKILL' | 'SIGTERM', count: number): Promise<{ gaps: number[]; beyondLease: number[]; steps: Steps }> {
   const beyondLease: number[] = [];
   const gaps: number[] = [];
+  const steps: Steps = { noticed: [], promoted: [], wrote: [] };
   for (let round = 1; round <= count; round += 1) {
     const leader = await cluster.waitForLeader(LIMIT_MS);
     // A hand-over is to somebody who could take over: the successor is measured, not its start.
@@ -74,24 +85,48 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
       const others = await Promise.all(cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)));
       return others.some((status) => status?.['ready'] === true) || undefined;
     });
-    await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 200));
+    await new Promise((resolve) => setTimeout(resolve, 1000 + Math.random() * 200));
+    const successor = cluster.sequencers.find(({ name }) => name !== leader)!.name;
+    const logged = cluster.logEnd(successor);
     const { epoch } = await cluster.waitFor('a commit', LIMIT_MS, () => watch.last());
     process.kill(cluster.pid(leader), signal);
     await new Promise((resolve) => setTimeout(resolve, 20));
     const end = signal === 'SIGKILL' ? await leaseEnd(clients) : 0;
     const next = await cluster.waitFor('the successor\'s first commit', LIMIT_MS, () => watch.firstAfter(epoch, watch.last(epoch)!.height), 2);
     gaps.push(next.at - watch.last(epoch)!.at);
-    if (signal === 'SIGKILL') beyondLease.push(next.at - end);
+    if (signal === 'SIGKILL') {
+      beyondLease.push(next.at - end);
+      const promoting = tookRole(cluster.logFile(successor), logged, 'promoting');
+      const leading = tookRole(cluster.logFile(successor), logged, 'leader');
+      // A first attempt that was lost, or another sequencer, tells nothing of the steps.
+      if (leading >= promoting) for (const [list, ms] of [[steps.noticed, promoting - end], [steps.promoted, leading - promoting], [steps.wrote, next.at - leading]] as const) list.push(ms);
+    }
     await cluster.waitFor('the old one to be gone', LIMIT_MS, () => cluster.state(leader) === 'dead' || undefined);
     await cluster.startProcess(leader);
     if (round % 10 === 0) on.say(`${signal}: ${round} of ${count}`);
   }
-  return { gaps, beyondLease };
+  return { gaps, beyondLease, steps };
+}
+
+/** `seq stepdown`, as an operator gives it; the gap as it reports it, ms. The one that stepped down is the next one's successor. */
+async function stepdowns(on: Measuring, cluster: PrivateCluster, count: number): Promise<number[]> {
+  const gaps: number[] = [];
+  for (let round = 1; round <= count; round += 1) {
+    const leader = await cluster.waitForLeader(LIMIT_MS);
+    await cluster.waitFor('a successor that is ready', LIMIT_MS, async () => {
+      const others = await Promise.all(cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)));
+      return others.some((status) => status?.['ready'] === true) || undefined;
+    });
+    const { gapMs } = await cluster.ask(['stepdown', '--yes', '--reason', 'measured']) as { gapMs: number };
+    gaps.push(gapMs);
+    if (round % 10 === 0) on.say(`stepdown: ${round} of ${count}`);
+  }
+  return gaps;
 }
 
 export const bench: Bench = {
-  title: 'how long nobody writes: kill -9, and a planned hand-over',
-  limitS: 150,
+  title: 'how long nobody writes: kill -9, a planned hand-over, a stepdown',
+  limitS: 240,
   async run(on) {
     const count = on.pick(100, 20);
     const ttlMs = on.pick(1000, 500);
@@ -110,8 +145,11 @@ export const bench: Bench = {
     const ratio = (values: number[], q: number) => ({ ...spread(tenth(values).map((part) => quantile(part, q) / PUBLISHED_MS)), value: quantile(values, q) / PUBLISHED_MS });
     try {
       if (on.wants('kill')) {
-        const { gaps, beyondLease } = await runs(on, cluster, watch, clients, 'SIGKILL', count);
+        const { gaps, beyondLease, steps } = await runs(on, cluster, watch, clients, 'SIGKILL', count);
         on.table({ title: `kill -9, ttl ${ttlMs} ms, block time ${BLOCK_MS} ms`, unit: 'ms', rows: [rowOf('end of the lease → next commit', tenth(beyondLease), 0), rowOf('last commit → next commit', tenth(gaps), 0)] });
+        on.table({ title: 'of which, by the successor\'s log', unit: 'ms', rows: [
+          rowOf('end of the lease → noticed, votes counted', tenth(steps.noticed), 0), rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0), rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
+        ] });
         on.figure({ what: 'kill -9: expiry → next commit, p50', value: quantile(beyondLease, 0.5), unit: 'ms', goal: atMost(10) });
         on.figure({ what: 'kill -9: expiry → next commit, p99', value: quantile(beyondLease, 0.99), unit: 'ms', goal: atMost(60) });
         on.ratio({ id: 'failover.kill.p50', what: `kill -9: expiry → next commit, over the published ${PUBLISHED_MS} ms`, ...ratio(beyondLease, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
@@ -122,6 +160,12 @@ export const bench: Bench = {
         on.figure({ what: 'hand-over: last commit → first commit, p50', value: quantile(gaps, 0.5), unit: 'ms', goal: atMost(10) });
         on.figure({ what: 'hand-over: last commit → first commit, p99', value: quantile(gaps, 0.99), unit: 'ms', goal: atMost(40) });
         on.ratio({ id: 'failover.handover.p50', what: `hand-over: last → first commit, over the published ${PUBLISHED_MS} ms`, ...ratio(gaps, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
+      }
+      if (on.wants('stepdown')) {
+        const gaps = await stepdowns(on, cluster, count);
+        on.table({ title: 'seq stepdown, --eager, items waiting: data.gapMs', unit: 'ms', rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0)] });
+        on.figure({ what: 'stepdown: data.gapMs, p50 (all of it counted as beyond the block time: work waits)', value: quantile(gaps, 0.5), unit: 'ms', goal: atMost(30) });
+        on.figure({ what: 'stepdown: data.gapMs, p99', value: quantile(gaps, 0.99), unit: 'ms' });
       }
       on.note('p99 of fewer than 100 runs is the worst run, or near it.');
     } finally {

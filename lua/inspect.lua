@@ -1,15 +1,16 @@
 -- inspect: read everything small that this node knows, in one shot; writes nothing, refuses nothing.
 -- The value is a flat list of names and values. A key of another type reads as absent and makes the node `damaged`.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 hold · 6 handover · 7 request · 8 sequencers · 9 sequencer · 10 orphans
--- ARGV 1 cluster · 2 node
+-- ARGV 1 cluster · 2 node · 3 brief
 -- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · info
 -- refused: nothing of its own
 -- Asked without a cluster or without a node id (the asker does not know them yet), it is not judged foreign by what was left out.
+-- `brief` = 1 leaves `info` empty: four sections of INFO cost more than all the rest, and a look before a promotion has no use for them.
 -- No payload is read; presence records come through their index. docs/PROTOCOL.md sections 4, 8, 9.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hold_key, handover_key, request_key, sequencers_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local sequencer_key, orphans_key = KEYS[9], KEYS[10]
-local cluster, node_id = ARGV[1], ARGV[2]
+local cluster, node_id, brief = ARGV[1], ARGV[2], ARGV[3]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
@@ -61,11 +62,13 @@ local request = look(request_key, 'HGETALL') or {}
 local ids = look(sequencers_key, 'ZRANGE', 0, -1) or {}
 if denied then return denied end
 
-local info, run = {}, ''
-for section, fields in pairs(INFO_FIELDS) do
-  local text = redis.pcall('INFO', section)
+local info = {}
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return server end
+local run = run_id(server)
+for section, fields in pairs(brief == '1' and {} or INFO_FIELDS) do
+  local text = section == 'server' and server or redis.pcall('INFO', section)
   if type(text) == 'table' then return text end
-  if section == 'server' then run = run_id(text) end
   for _, field in ipairs(fields) do
     local value = string.match(text, '\n' .. field .. ':([^\r\n]*)')
     if value then

@@ -18,7 +18,7 @@ export async function look(nodes: readonly NodePort[], quorum: number, limitMs: 
     let answered = 0;
     let cancel = () => {};
     nodes.forEach((node, i) => {
-      void node.call({ script: 'inspect' }, limitMs).then((reply) => {
+      void node.call({ script: 'inspect', brief: true }, limitMs).then((reply) => {
         replies[i] = reply;
         if (reply.outcome === 'accepted') answered++;
         if (--waiting === 0) {

@@ -97,7 +97,8 @@ export type NodeCall =
     }
   | { script: 'rebase'; owner: Owner; epoch: Epoch; floor: Height; floorHash: Hash; nonce: string; keepMs: number }
   | { script: 'release_lock'; owner: Owner; handover?: { to: string; ttlMs: number } }
-  | { script: 'inspect' }
+  /** `brief`: without `info`, for those who only want to know who leads and what is there. */
+  | { script: 'inspect'; brief?: boolean }
   | { script: 'raise_epoch'; value: Epoch; ofOwner?: Owner; highestSeen: Epoch; mayDepose: boolean }
   | { script: 'bootstrap_prepare'; nonce: string }
   | { script: 'bootstrap_commit'; nonce: string }

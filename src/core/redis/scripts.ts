@@ -193,8 +193,8 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   inspect: {
     keys: [...BASE, 'hold', 'handover', 'request', 'sequencers', 'sequencer', 'orphans'],
-    args: [],
-    build: () => [],
+    args: ['brief'],
+    build: (call) => [call.brief === true ? '1' : ''],
     parse: parseView,
   },
   raise_epoch: {
