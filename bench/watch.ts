@@ -20,7 +20,7 @@ async function soak(frames: number, ink: boolean): Promise<void> {
   process.env['CI'] = '0';
   const store = new WatchStore({ ...start(3), size: { columns: 80, rows: 24 } }, { colour: true, unicode: true });
   let bytes = 0;
-  const screen = new Screen({ write: (text) => { bytes += text.length; } }, () => []);
+  const screen = new Screen({ write: (text) => { bytes += text.length; return true; } }, () => []);
   screen.enter();
   if (ink) {
     const [{ render }, { App }, { createElement }] = await Promise.all([import('ink'), import('../src/tui/components/app.js'), import('react')]);

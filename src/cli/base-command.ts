@@ -98,8 +98,9 @@ export abstract class SeqCommand extends Command {
     this.closers.push(closer);
   }
 
-  /** Config file, context, environment and flags together. Opens nothing. */
-  protected surroundings(): Promise<Surroundings> {
+  /** Config file, context, environment and flags together. Opens nothing. `lane`: one of several that were named. */
+  protected surroundings(lane?: string): Promise<Surroundings> {
+    if (lane !== undefined) return import('./context.js').then(({ surroundings }) => surroundings({ ...this.given, lane }, process.env));
     this.opened ??= import('./context.js').then(async ({ surroundings }) => {
       const found = await surroundings(this.given, process.env, !(this.constructor as typeof SeqCommand).needsConfig);
       this.contextName = found.sources.context?.name ?? null;
@@ -109,7 +110,7 @@ export abstract class SeqCommand extends Command {
   }
 
   /** The cluster's nodes, connected lazily; `cluster.nodes` are all configured ones, `cluster.asked` those of --on. */
-  protected async cluster(options: { identity?: 'discover' | 'as-configured' } = {}): Promise<Cluster> {
+  protected async cluster(options: { identity?: 'discover' | 'as-configured'; lane?: string } = {}): Promise<Cluster> {
     const bundle = this.given['from-bundle'] as string | undefined;
     const cluster = bundle === undefined ? await this.liveCluster(options) : await this.bundledCluster(bundle);
     this.onClose(() => cluster.close());
@@ -117,8 +118,8 @@ export abstract class SeqCommand extends Command {
     return cluster;
   }
 
-  private async liveCluster(options: { identity?: 'discover' | 'as-configured' }): Promise<Cluster> {
-    const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings()]);
+  private async liveCluster({ lane, ...options }: { identity?: 'discover' | 'as-configured'; lane?: string }): Promise<Cluster> {
+    const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings(lane)]);
     // What may change something must know whose nodes these are; what makes a cluster, or makes one anew, finds that out by itself.
     const changes = 'dry-run' in (this.ctor.flags ?? {});
     const purpose = (this.id ?? '').startsWith('cluster') ? {} : { purpose: changes ? 'act' as const : 'look' as const };

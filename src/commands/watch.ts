@@ -2,7 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/base-command.js';
 import { BUNDLE_FLAG, durationFlag, positiveFlag } from '../cli/flags.js';
 import { usageError } from '../cli/failure.js';
-import { asDuration } from '../cli/settings.js';
+import { asDuration, asLane } from '../cli/settings.js';
 import { Interrupted } from '../cli/interrupt.js';
 import type { Result } from '../cli/present/result.js';
 import { startCommandOf, targetFlags } from '../cli/target.js';
@@ -15,12 +15,13 @@ export default class Watch extends SeqCommand {
     'Says what `seq status` says, again and again, from the same reading of the nodes. No key changes the cluster; y copies the command that would.',
     'Without a terminal on stdin and stdout it is `seq status --watch -o ndjson`. --once prints one frame as text.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> watch -c lab', '<%= config.bin %> watch --interval 250ms', '<%= config.bin %> watch --once'];
+  static override examples = ['<%= config.bin %> watch -c lab', '<%= config.bin %> watch --interval 250ms', '<%= config.bin %> watch --once', '<%= config.bin %> watch --lane orders,payments'];
   static override deadline = false;
   // Long enough to give the terminal back and to say the last words.
   static override graceMs = 1500;
   static override flags = {
     ...BUNDLE_FLAG,
+    lane: Flags.string({ multiple: true, multipleNonGreedy: true, helpGroup: 'CLUSTER', helpValue: 'LANE[,LANE]', description: 'lane of the cluster; several become tabs (an empty name is the default lane: --lane ,orders)' }),
     once: Flags.boolean({ helpGroup: 'WATCH', description: 'print one frame as text and end' }),
     interval: durationFlag({ helpGroup: 'WATCH', description: 'pause between two looks (1s; 250ms to 60s)' }),
     count: positiveFlag({ helpGroup: 'WATCH', description: 'end after N looks' }),
@@ -32,41 +33,49 @@ export default class Watch extends SeqCommand {
     const interval = await this.setting('interval', asDuration, 1000);
     if (interval.value < 250 || interval.value > 60_000) throw usageError(`--interval ${interval.value} ms is outside 250ms to 60s`, ['--interval 1s']);
     const terminal = Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env['TERM'] !== 'dumb';
+    const lanes = lanesOf(flags.lane as readonly string[] | undefined);
     const asData = flags.output !== undefined || flags.json;
     // A screen reader, or a terminal whose cursor cannot be moved: lines that are only ever appended.
     const lines = !flags.once && !asData && Boolean(process.stdout.isTTY) && (process.env['TERM'] === 'dumb' || process.env['INK_SCREEN_READER'] === 'true');
     if (asData || (!flags.once && !terminal && !lines)) {
+      if (lanes.length > 1) throw usageError('several lanes are for the screen: data is of one', lanes.map((lane) => `seq status --watch -o ndjson${lane === '' ? '' : ` --lane ${lane}`}`));
       await this.asStatus(flags);
       return null;
     }
     // Before anything is asked: loading keeps this process busy, and a node must not seem slow because of that.
     const session = lines || flags.once ? null : await import('../tui/session.js').then(async (module) => (await module.loadInk(), module));
-    const cluster = await this.cluster();
     const { themeOf } = await import('../tui/theme.js');
+    const [cluster, ...besides] = await Promise.all((lanes.length === 0 ? [undefined] : lanes).map((lane) => this.cluster({ lane })));
+    if (cluster === undefined) return null;
+    const clusters = [cluster, ...besides];
     const still = flags['from-bundle'] !== undefined;
     const startedAt = systemClock.now();
     // Of a bundle every age is that of when it was made.
     const clock = still ? { ...cluster.clock, wall: () => cluster.clock.wall(), after: systemClock.after.bind(systemClock), now: () => startedAt } : systemClock;
-    const common = {
-      title: cluster.settings.context ?? (cluster.identity.cluster || 'nodes'), nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, rediscover: cluster.identity.cluster === '' && !still ? () => this.rediscover() : undefined, clock, still, theme: themeOf(process.env, this.colour),
-      summarize: { expectedCluster: cluster.settings.cluster, target: targetFlags(cluster.settings, cluster.nodes), startCommand: startCommandOf(cluster.settings) },
-    };
+    const views = clusters.map(({ settings, identity, nodes }) => ({
+      name: settings.lane, title: [settings.context ?? (identity.cluster || 'nodes'), ...(settings.lane === '' ? [] : [settings.lane])].join(':'), nodes,
+      rediscover: identity.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
+      summarize: { expectedCluster: settings.cluster, target: targetFlags(settings, nodes), startCommand: startCommandOf(settings) },
+    }));
+    const common = { limitMs: cluster.nodeTimeoutMs, clock, still, theme: themeOf(process.env, this.colour) };
     if (flags.once) {
       const { watchOnce } = await import('../tui/once.js');
       const columns = process.stdout.columns ?? (Number(process.env['COLUMNS']) || 100);
       const rows = process.stdout.rows ?? (Number(process.env['LINES']) || 30);
-      await this.write((await watchOnce({ ...common, size: { columns, rows } })).text);
+      for (const [at, view] of views.entries()) await this.write(`${at === 0 ? '' : '\n'}${(await watchOnce({ ...common, ...view, size: { columns, rows } })).text}`);
       return null;
     }
     if (lines) {
       const { watchLines } = await import('../tui/lines.js');
-      await watchLines({ ...common, intervalMs: interval.value, signal: this.signal, count: still ? 1 : flags.count, write: (text) => this.write(text) });
+      await Promise.all(views.map((view) => watchLines({
+        ...common, ...view, ...(views.length > 1 ? { label: view.name || 'default' } : {}), intervalMs: interval.value, signal: this.signal, count: still ? 1 : flags.count, write: (text) => this.write(text),
+      })));
       this.signal.throwIfAborted();
       return null;
     }
     if (session === null) return null;
     const end = await session.runSession({
-      ...common, intervalMs: interval.value, signal: this.signal, stdin: process.stdin, stdout: process.stdout, count: flags.count,
+      ...common, lanes: views, intervalMs: interval.value, signal: this.signal, stdin: process.stdin, stdout: process.stdout, count: flags.count,
       snapshot: (data) => this.snapshot(data),
     });
     const { reason } = this.signal as { reason: unknown };
@@ -75,8 +84,8 @@ export default class Watch extends SeqCommand {
   }
 
   /** Nobody said which cluster this is, and no node could be asked when the watch began. */
-  private async rediscover() {
-    const [{ openCluster }, around] = await Promise.all([import('../cli/context.js'), this.surroundings()]);
+  private async rediscover(lane: string) {
+    const [{ openCluster }, around] = await Promise.all([import('../cli/context.js'), this.surroundings(lane)]);
     const cluster = await openCluster(around, { signal: this.signal });
     if (cluster.identity.cluster === '') {
       await cluster.close();
@@ -109,4 +118,9 @@ export default class Watch extends SeqCommand {
     const watch = flags.once || flags['from-bundle'] !== undefined ? [] : ['--watch', ...(flags.interval === undefined ? [] : ['--interval', `${flags.interval}ms`]), ...(flags.count === undefined ? [] : ['--count', String(flags.count)])];
     await Status.run([...kept, ...watch, ...(flags.output !== undefined || flags.json ? [] : ['-o', 'ndjson'])], this.config);
   }
+}
+
+/** `--lane a,b --lane c`, each once; empty: as the settings say. */
+function lanesOf(given: readonly string[] | undefined): string[] {
+  return [...new Set((given ?? []).flatMap((text) => text.split(',')).map((text) => asLane(text.trim(), '--lane')))];
 }

@@ -7,10 +7,11 @@ import { detailRows, detailTitle, helpRows } from './panels/detail.js';
 import { leaseLines, leaseRows } from './panels/lease.js';
 import { agreementRows, eventRows, sequencerRows } from './panels/lists.js';
 import { nodeRows, plainNodeRows } from './panels/nodes.js';
+import { tabsLine } from './panels/tabs.js';
 import type { WatchState } from './model.js';
 import type { Theme } from './theme.js';
 
-export type BandKind = 'banner' | 'top' | 'lease' | 'nodes' | 'plain-nodes' | 'bottom' | 'agreement' | 'events' | 'plain-events' | 'detail' | 'help' | 'next';
+export type BandKind = 'tabs' | 'banner' | 'top' | 'lease' | 'nodes' | 'plain-nodes' | 'bottom' | 'agreement' | 'events' | 'plain-events' | 'detail' | 'help' | 'next';
 export interface Band { kind: BandKind; height: number }
 export type SizeClass = 'full' | 'large' | 'normal' | 'small' | 'tiny' | 'line';
 
@@ -33,24 +34,24 @@ export function bands(state: WatchState): Band[] {
   const kind = sizeClass(state.size);
   if (kind === 'line') return [{ kind: 'banner', height: 1 }];
   const bannerHeight = kind === 'tiny' ? 1 : banner(state, { colour: false, unicode: false }, columns, rows >= 20).length;
-  const head: Band = { kind: 'banner', height: bannerHeight };
+  const head: Band[] = [...(state.tabs.length > 1 ? [{ kind: 'tabs', height: 1 } as const] : []), { kind: 'banner', height: bannerHeight }];
   const next: Band = { kind: 'next', height: 1 };
-  const body = total - bannerHeight - 1;
-  if (state.ui.help || state.ui.detail !== null) return [head, { kind: state.ui.help ? 'help' : 'detail', height: body }, next];
+  const body = total - head.reduce((sum, band) => sum + band.height, 0) - 1;
+  if (state.ui.help || state.ui.detail !== null) return [...head, { kind: state.ui.help ? 'help' : 'detail', height: body }, next];
   const nodes = state.data.nodes.length;
-  if (kind === 'tiny') return [head, { kind: 'plain-nodes', height: body }, next];
+  if (kind === 'tiny') return [...head, { kind: 'plain-nodes', height: body }, next];
   if (kind === 'small') {
     const lease = 2;
     const middle = Math.max(4, Math.min(nodes + 3, body - lease - 3));
-    return [head, { kind: 'lease', height: lease }, { kind: 'nodes', height: middle }, { kind: 'plain-events', height: body - lease - middle }, next];
+    return [...head, { kind: 'lease', height: lease }, { kind: 'nodes', height: middle }, { kind: 'plain-events', height: body - lease - middle }, next];
   }
   const top = kind === 'normal' ? 5 : 8;
   const least = kind === 'normal' ? 4 : 6;
   const middle = Math.max(4, Math.min(nodes + 3, body - top - least));
   const rest = body - top - middle;
-  if (kind !== 'full') return [head, { kind: 'top', height: top }, { kind: 'nodes', height: middle }, { kind: 'bottom', height: rest }, next];
+  if (kind !== 'full') return [...head, { kind: 'top', height: top }, { kind: 'nodes', height: middle }, { kind: 'bottom', height: rest }, next];
   const events = Math.max(5, Math.floor(rest / 3));
-  return [head, { kind: 'top', height: top }, { kind: 'nodes', height: middle }, { kind: 'agreement', height: rest - events }, { kind: 'events', height: events }, next];
+  return [...head, { kind: 'top', height: top }, { kind: 'nodes', height: middle }, { kind: 'agreement', height: rest - events }, { kind: 'events', height: events }, next];
 }
 
 export function bandRows(band: Band, state: WatchState, theme: Theme): string[] {
@@ -66,6 +67,7 @@ export function bandRows(band: Band, state: WatchState, theme: Theme): string[] 
   const sequencersWide = band.kind === 'bottom' ? (width >= 120 ? Math.floor(width / 2) : Math.floor(width * 0.48)) : Math.min(76, Math.floor(width / 2));
   switch (band.kind) {
     case 'banner': return banner(state, theme, width, height > 1);
+    case 'tabs': return [tabsLine(state, theme, width)];
     case 'next': return [nextLine(state, theme, width)];
     case 'lease': return leaseLines(state, theme, width);
     case 'plain-events': return eventRows(state, theme, width, height).rows;

@@ -2,7 +2,7 @@
 import type { Key } from './model-ui.js';
 
 export interface RawKey {
-  upArrow: boolean; downArrow: boolean; pageUp: boolean; pageDown: boolean; home?: boolean; end?: boolean; return: boolean; escape: boolean; ctrl: boolean; shift: boolean; tab: boolean; backspace: boolean; delete: boolean;
+  upArrow: boolean; downArrow: boolean; leftArrow?: boolean; rightArrow?: boolean; pageUp: boolean; pageDown: boolean; home?: boolean; end?: boolean; return: boolean; escape: boolean; ctrl: boolean; shift: boolean; tab: boolean; backspace: boolean; delete: boolean;
 }
 
 const CONTROL: Record<string, Key> = { '\r': 'enter', '\n': 'enter', '\t': 'tab', '\u001b': 'escape', '\u007f': 'backspace', '\b': 'backspace', '\u0003': 'ctrl-c', '\u001a': 'ctrl-z', '\u000c': 'ctrl-l' };
@@ -10,6 +10,8 @@ const CONTROL: Record<string, Key> = { '\r': 'enter', '\n': 'enter', '\t': 'tab'
 export function keysOf(input: string, key: RawKey, typing: boolean): Key[] {
   if (key.upArrow) return ['up'];
   if (key.downArrow) return ['down'];
+  if (key.leftArrow) return ['left'];
+  if (key.rightArrow) return ['right'];
   if (key.pageUp) return ['pageup'];
   if (key.pageDown) return ['pagedown'];
   if (key.home) return ['home'];

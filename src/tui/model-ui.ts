@@ -39,11 +39,11 @@ export const INITIAL_UI: UiState = {
 export const INTERVALS_MS = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
 /** A key as the terminal sent it: one character, or a name. */
-export type Key = string | 'up' | 'down' | 'enter' | 'escape' | 'tab' | 'backtab' | 'backspace' | 'ctrl-c' | 'ctrl-z' | 'pageup' | 'pagedown' | 'home' | 'end';
+export type Key = string | 'up' | 'down' | 'left' | 'right' | 'enter' | 'escape' | 'tab' | 'backtab' | 'backspace' | 'ctrl-c' | 'ctrl-z' | 'pageup' | 'pagedown' | 'home' | 'end';
 
 export type Effect =
   | { do: 'quit' } | { do: 'interrupt' } | { do: 'suspend' } | { do: 'look' } | { do: 'redraw' } | { do: 'snapshot' }
-  | { do: 'interval'; ms: number } | { do: 'copy'; text: string };
+  | { do: 'interval'; ms: number } | { do: 'copy'; text: string } | { do: 'lane'; at: number };
 
 export interface Pressed { state: WatchState; effect: Effect | null }
 
@@ -64,6 +64,8 @@ export function press(state: WatchState, key: Key): Pressed {
     case 'tab': return to({ panel: PANELS[(PANELS.indexOf(ui.panel) + 1) % PANELS.length] as Panel, detail: null, scroll: 0 });
     case 'backtab': return to({ panel: PANELS[(PANELS.indexOf(ui.panel) + PANELS.length - 1) % PANELS.length] as Panel, detail: null, scroll: 0 });
     case '1': case '2': case '3': case '4': case '5': case '6': return to({ panel: PANELS[Number(key) - 1] as Panel, detail: null, scroll: 0 });
+    case '[': case 'left': return lane(state, -1, to);
+    case ']': case 'right': return lane(state, 1, to);
     case 'j': case 'down': return moved(state, 1, to);
     case 'k': case 'up': return moved(state, -1, to);
     case 'pagedown': return moved(state, 10, to);
@@ -96,7 +98,7 @@ function typed({ ui }: WatchState, key: Key, to: To): Pressed {
   if (key === 'escape') return to({ typing: null });
   if (key === 'backspace') return to({ typing: [...text].slice(0, -1).join('') });
   // A named key is no text; a pasted run of characters is.
-  return ['up', 'down', 'tab', 'backtab', 'pageup', 'pagedown', 'home', 'end'].includes(key) ? to({}) : to({ typing: (text + key).slice(0, 60) });
+  return ['up', 'down', 'left', 'right', 'tab', 'backtab', 'pageup', 'pagedown', 'home', 'end'].includes(key) ? to({}) : to({ typing: (text + key).slice(0, 60) });
 }
 
 function moved(state: WatchState, by: number, to: To): Pressed {
@@ -105,6 +107,10 @@ function moved(state: WatchState, by: number, to: To): Pressed {
   const last = Math.max(0, listOf(state, ui.panel).length - 1);
   const cursor = Math.min(last, Math.max(0, Math.min(last, ui.cursors[ui.panel]) + by));
   return to({ cursors: { ...ui.cursors, [ui.panel]: cursor } });
+}
+
+function lane({ tabs, tab }: WatchState, by: 1 | -1, to: To): Pressed {
+  return tabs.length < 2 ? to({}) : to({}, { do: 'lane', at: (tab + by + tabs.length) % tabs.length });
 }
 
 function rate(state: WatchState, by: 1 | -1, to: To): Pressed {

@@ -49,8 +49,15 @@ export interface Data {
   lookedAt: readonly number[];
 }
 
+/** One of several lanes that are watched at once. */
+export interface Tab { name: string; verdict: string }
+
 export interface WatchState {
   title: string;
+  /** Empty where only one lane is watched. */
+  tabs: readonly Tab[];
+  /** Which of them this is. */
+  tab: number;
   /** What is shown is remembered (a bundle) and does not move. */
   still: boolean;
   options: SummarizeOptions;
@@ -77,7 +84,7 @@ export function initialState(options: {
 }): WatchState {
   const { title, size, at, wall, intervalMs } = options;
   return {
-    title, still: options.still ?? false, size, now: at, wall, options: options.summarize,
+    title, tabs: [], tab: 0, still: options.still ?? false, size, now: at, wall, options: options.summarize,
     data: {
       at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [], commits: [], lookedAt: [],
       nodes: freshNodes(options.nodes, at),

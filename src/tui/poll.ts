@@ -1,5 +1,5 @@
 // Looks at every node in its own rhythm: a node that hangs costs its own row its freshness and nobody else anything.
-// At most five commands per second and node, whatever the interval and however often a key asks. Read-only.
+// At most five commands per second and node, whatever the interval, however many lanes and however often a key asks. Read-only.
 import { bounded } from '../core/engine/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/words.js';
@@ -17,26 +17,48 @@ export interface PollOptions {
   clock: Clock;
   state(): WatchState;
   dispatch(input: WatchInput): void;
+  /** Shared by the lanes of one cluster: they are on the same nodes. */
+  budget?: Budget;
+  /** False while another lane is on the screen: looks for the verdict alone, and less often. */
+  shown?: () => boolean;
+  /** The pause between two looks; as the state says when absent. */
+  everyMs?: () => number;
   /** A bug on the way of a look; nodes never cause one. */
   onError?: (error: unknown) => void;
 }
 
-const COMMANDS_PER_SECOND = 5;
 /** A look is shown once all answered, or after this; who comes later is shown with the next. */
 const SETTLE_MS = 150;
 const REDISCOVER_MS = 2000;
 
+const COMMANDS_PER_SECOND = 5;
+
+/** What each node was sent within the last second. */
+export class Budget {
+  private readonly sent = new Map<string, number[]>();
+
+  /** False: not now. */
+  spend(url: string, now: number): boolean {
+    const recent = (this.sent.get(url) ?? []).filter((at) => now - at < 1000);
+    if (recent.length >= COMMANDS_PER_SECOND) return false;
+    this.sent.set(url, [...recent, now]);
+    return true;
+  }
+}
+
 export class Poller {
   private readonly asking = new Set<string>();
-  private readonly sent = new Map<string, number[]>();
+  private readonly budget: Budget;
   private cancel: () => void = () => undefined;
   private stopped = false;
+  private started = false;
   private nodes: readonly NodePort[];
   private rediscover: PollOptions['rediscover'];
   private triedAt = -Infinity;
 
   constructor(private readonly options: PollOptions) {
     this.nodes = options.nodes;
+    this.budget = options.budget ?? new Budget();
     this.rediscover = options.rediscover;
   }
 
@@ -72,16 +94,18 @@ export class Poller {
   }
 
   start(): void {
+    this.started = true;
     const tick = (): void => {
       if (this.stopped) return;
-      this.cancel = this.options.clock.after(this.options.state().ui.intervalMs, tick);
+      this.cancel = this.options.clock.after(this.everyMs(), tick);
       this.look().catch((error: unknown) => this.options.onError?.(error));
     };
-    this.cancel = this.options.clock.after(this.options.state().ui.intervalMs, tick);
+    this.cancel = this.options.clock.after(this.everyMs(), tick);
   }
 
   /** After the interval changed. */
   restart(): void {
+    if (!this.started || this.stopped) return;
     this.cancel();
     this.start();
   }
@@ -93,7 +117,7 @@ export class Poller {
 
   private async ask(node: NodePort): Promise<void> {
     const { clock, limitMs, dispatch, state } = this.options;
-    if (this.asking.has(node.id) || !this.spend(node.id)) return;
+    if (this.asking.has(node.id) || !this.spend(node)) return;
     this.asking.add(node.id);
     try {
       const askedAt = clock.now();
@@ -106,9 +130,10 @@ export class Poller {
       const track = state().data.nodes.find((one) => one.id === node.id);
       await this.readPinned(node, reply.value);
       const unclear = state().data.view?.committed?.hash === null;
-      if (track === undefined || !(unclear || wantsEntries(state()))) return;
+      const wanted = (this.options.shown?.() ?? true) && wantsEntries(state());
+      if (track === undefined || !(unclear || wanted)) return;
       const range = wantedEntries(track.entries, reply.value);
-      if (range === null || !this.spend(node.id)) return;
+      if (range === null || !this.spend(node)) return;
       const read = await bounded(node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs), limitMs, clock);
       if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read });
     } finally {
@@ -121,9 +146,9 @@ export class Poller {
     const { clock, limitMs, dispatch, state } = this.options;
     const { detail } = state().ui;
     const track = state().data.nodes.find((one) => one.id === node.id);
-    if (detail?.of !== 'height' || track === undefined) return;
+    if (detail?.of !== 'height' || track === undefined || this.options.shown?.() === false) return;
     const range = wantedPinned(track.entries, track.pinned, view, detail.height);
-    if (range === null || !this.spend(node.id)) return;
+    if (range === null || !this.spend(node)) return;
     const read = await bounded(node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs), limitMs, clock);
     if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read, pinned: true });
   }
@@ -146,12 +171,11 @@ export class Poller {
     return bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
   }
 
-  private spend(id: string): boolean {
-    if (this.options.still === true) return true;
-    const now = this.options.clock.now();
-    const recent = (this.sent.get(id) ?? []).filter((at) => now - at < 1000);
-    if (recent.length >= COMMANDS_PER_SECOND) return false;
-    this.sent.set(id, [...recent, now]);
-    return true;
+  private spend({ url }: NodePort): boolean {
+    return this.options.still === true || this.budget.spend(url, this.options.clock.now());
+  }
+
+  private everyMs(): number {
+    return this.options.everyMs?.() ?? this.options.state().ui.intervalMs;
   }
 }

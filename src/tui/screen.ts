@@ -1,28 +1,30 @@
-// The alternate screen: entered once, left in every way a process can end, and drawn row by row, only the rows that changed.
-// Rows are placed absolutely and wrapping is off, so that neither a resize nor a stray write can shift what comes after.
+// The alternate screen: entered once, left in every way a process can end; of a frame only the cells that changed are written (row-diff.ts).
+// Everything is placed absolutely and wrapping is off, so that neither a resize nor a stray write can shift what comes after.
 import { writeSync } from 'node:fs';
+import { rowUpdate } from './row-diff.js';
 
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J\u001b[H';
 const LEAVE = '\u001b[0m\u001b[?7h\u001b[?25h\u001b[?1049l';
 
 export interface Terminal {
-  /** Synchronous: it must arrive even when the process ends right after. */
-  write(text: string): void;
+  /** Synchronous: it must arrive even when the process ends right after. False: some of it did not get through. */
+  write(text: string): boolean;
 }
 
 export function terminalOf(fd: number): Terminal {
   return {
     write(text) {
       let rest = Buffer.from(text);
-      // A terminal that is held (Ctrl-S) or gone must not keep us: a few tries, then the rest is dropped and the next frame is whole again.
+      // A terminal that is held or gone must not keep us: a few tries, then the rest is dropped and the next frame is drawn whole.
       for (let tries = 0; rest.length > 0 && tries < 200; tries += 1) {
         try {
           rest = rest.subarray(writeSync(fd, rest));
         } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return false;
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
         }
       }
+      return rest.length === 0;
     },
   };
 }
@@ -57,8 +59,7 @@ export class Screen {
       const row = rows[at] ?? '';
       if (!this.stale && row === this.rows[at]) continue;
       if (this.stale && row === '') continue;
-      // Cleared first: after a full row the cursor still stands on its last cell, and clearing then would take that one away.
-      out += `\u001b[${at + 1};1H\u001b[K${row}`;
+      out += this.stale ? `\u001b[${at + 1};1H${row}` : rowUpdate(at + 1, this.rows[at] ?? '', row);
     }
     this.rows = rows;
     this.stale = false;
@@ -89,6 +90,6 @@ export class Screen {
 
   private write(text: string): void {
     this.sent.bytes += Buffer.byteLength(text);
-    this.terminal.write(text);
+    if (!this.terminal.write(text)) this.stale = true;
   }
 }

@@ -2,25 +2,33 @@
 // Ink draws into a stream of ours and never into the terminal: what reaches it are the rows that changed (screen.ts).
 import { EventEmitter } from 'node:events';
 import type { Clock, NodePort } from '../core/ports.js';
+import { InvariantError } from '../core/errors.js';
 import type { SummarizeOptions } from '../core/engine/inspect-model.js';
 import { initialState } from './model.js';
 import { press, type Effect, type Key } from './model-ui.js';
 import { lastWords } from './panels/banner.js';
-import { Poller, type PollOptions } from './poll.js';
+import { Budget, Poller, type PollOptions } from './poll.js';
 import { Screen, terminalOf } from './screen.js';
 import { WatchStore } from './store.js';
 import type { Theme } from './theme.js';
 
-export interface SessionOptions {
+/** One chain to watch: what it is called, its nodes, how its verdict is made. */
+export interface SessionLane {
+  name: string;
   title: string;
-  /** The nodes are files: one look, and keys. */
-  still?: boolean;
   nodes: readonly NodePort[];
   rediscover?: PollOptions['rediscover'];
+  summarize: SummarizeOptions;
+}
+
+export interface SessionOptions {
+  /** At least one; the first is shown, the others are tabs. */
+  lanes: readonly SessionLane[];
+  /** The nodes are files: one look, and keys. */
+  still?: boolean;
   limitMs: number;
   intervalMs: number;
   clock: Clock;
-  summarize: SummarizeOptions;
   theme: Theme;
   signal: AbortSignal;
   stdin: NodeJS.ReadStream;
@@ -63,19 +71,40 @@ export async function loadInk() {
   return { render, App };
 }
 
+/** All lanes together look twice a second at a node beside the one that is shown. */
+const BESIDE_MS = 500;
+
+/** The lane on the screen first, the others one after another: five commands a second and node are soon spent. */
+async function watching([first, ...others]: readonly Poller[], still: boolean, wait: (ms: number) => Promise<void>): Promise<void> {
+  await first?.first();
+  if (!still) first?.start();
+  for (const other of others) {
+    await wait(BESIDE_MS);
+    await other.first();
+    if (!still) other.start();
+  }
+}
+
 export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   const { clock, stdin, stdout, signal, theme } = options;
   const { render, App } = await loadInk();
   if (signal.aborted) return 'signal';
 
   const size = () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 });
-  const store = new WatchStore(initialState({
-    title: options.title, still: options.still, nodes: options.nodes, size: size(), at: clock.now(), wall: clock.wall(), intervalMs: options.intervalMs, summarize: options.summarize,
-  }), theme);
+  const [first, ...others] = options.lanes.map(({ name, title, nodes, summarize }) => ({
+    name, state: initialState({ title, still: options.still, nodes, size: size(), at: clock.now(), wall: clock.wall(), intervalMs: options.intervalMs, summarize }),
+  }));
+  if (first === undefined) throw new InvariantError('a watch needs something to watch');
+  const store = new WatchStore(first.state, theme, others, first.name);
   const screen = new Screen(terminalOf((stdout as NodeJS.WriteStream & { fd: number }).fd), () => lastWords(store.state, theme));
   const sink = new FrameSink((frame) => screen.draw(frame));
   Object.assign(sink, size());
-  const poller = new Poller({ nodes: options.nodes, still: options.still, rediscover: options.rediscover, limitMs: options.limitMs, clock, state: () => store.state, dispatch: store.dispatch, onError: (error) => fail(error) });
+  const budget = new Budget();
+  const pollers = options.lanes.map(({ nodes, rediscover }, lane) => new Poller({
+    nodes, still: options.still, rediscover, limitMs: options.limitMs, clock, budget, state: () => store.stateOf(lane), dispatch: (input) => store.dispatch(input, lane), onError: (error) => fail(error),
+    shown: () => store.lane === lane, everyMs: () => Math.max(store.state.ui.intervalMs, store.lane === lane ? 0 : BESIDE_MS * others.length),
+  }));
+  const poller = () => pollers[store.lane] as Poller;
 
   let finish: (end: SessionEnd) => void = () => undefined;
   let fail: (error: unknown) => void = () => undefined;
@@ -99,16 +128,20 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
     stdin.setRawMode(true);
     screen.enter();
     onResize();
-    poller.look().catch((error: unknown) => fail(error));
+    poller().look().catch((error: unknown) => fail(error));
   };
   const act = async (effect: Effect): Promise<void> => {
     switch (effect.do) {
       case 'quit': return finish('quit');
       case 'interrupt': return finish('interrupt');
       case 'suspend': return suspend();
-      case 'look': return poller.look();
+      case 'look': return poller().look();
       case 'redraw': return onResize();
-      case 'interval': return options.still === true ? undefined : poller.restart();
+      case 'interval': return options.still === true ? undefined : pollers.forEach((one) => { one.restart(); });
+      case 'lane':
+        store.show(effect.at);
+        pollers.forEach((one) => { one.restart(); });
+        return poller().look();
       case 'copy':
         screen.raw(`\u001b]52;c;${Buffer.from(effect.text).toString('base64')}\u0007`);
         return store.dispatch({ type: 'told', text: `sent to the clipboard: ${effect.text}`, at: clock.now() });
@@ -151,10 +184,10 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   try {
     beat();
     // Whatever goes wrong in looking goes wrong here, and the terminal is given back before it is told.
-    const looking = poller.first().then(() => (options.still === true ? undefined : poller.start()));
+    const looking = watching(pollers, options.still === true, (ms) => new Promise((resolve) => { clock.after(ms, resolve); }));
     return await Promise.race([ended, failed, looking.then(() => ended)]);
   } finally {
-    poller.stop();
+    pollers.forEach((one) => { one.stop(); });
     stopClock();
     unsubscribe();
     stdout.off('resize', onResize);

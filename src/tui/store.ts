@@ -1,6 +1,8 @@
-// The state, outside React. Answers of nodes are taken in silently; the screen is told once per look, per key and per resize.
+// The state, outside React: one per lane, of which one is on the screen. Answers of nodes are taken in silently; the screen is told once
+// per look, per key and per resize, and of the other lanes only when a verdict changed, because their tabs show it.
 import { bandText, type Band } from './frame.js';
-import { reduce, type WatchInput, type WatchState } from './model.js';
+import { reduce, type Tab, type WatchInput, type WatchState } from './model.js';
+import { verdictOf } from './panels/banner.js';
 import type { Theme } from './theme.js';
 
 const QUIET: ReadonlySet<WatchInput['type']> = new Set(['observed', 'entries']);
@@ -9,11 +11,29 @@ export class WatchStore {
   private readonly listeners = new Set<() => void>();
   /** Per band, what was drawn from which state: a selector may be asked several times per drawing. */
   private readonly drawn = new Map<string, { state: WatchState; height: number; text: string }>();
+  private readonly lanes: WatchState[];
+  private readonly names: readonly string[];
+  private at = 0;
 
-  constructor(private current: WatchState, readonly theme: Theme) {}
+  /** `first` is on the screen; `others` are lanes that are watched beside it. */
+  constructor(first: WatchState, readonly theme: Theme, others: readonly { name: string; state: WatchState }[] = [], name = '') {
+    this.lanes = [first, ...others.map((other) => other.state)];
+    this.names = [name, ...others.map((other) => other.name)];
+    this.mark();
+  }
 
+  /** Of the lane on the screen. */
   get state(): WatchState {
-    return this.current;
+    return this.lanes[this.at] as WatchState;
+  }
+
+  /** Which lane is on the screen. */
+  get lane(): number {
+    return this.at;
+  }
+
+  stateOf(lane: number): WatchState {
+    return this.lanes[lane] as WatchState;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -21,23 +41,45 @@ export class WatchStore {
     return () => this.listeners.delete(listener);
   };
 
-  readonly dispatch = (input: WatchInput): void => {
-    this.current = reduce(this.current, input);
-    if (!QUIET.has(input.type)) this.notify();
+  readonly dispatch = (input: WatchInput, lane = this.at): void => {
+    if (input.type === 'resized') for (const [at, state] of this.lanes.entries()) this.lanes[at] = reduce(state, input);
+    else this.lanes[lane] = reduce(this.stateOf(lane), input);
+    const news = this.mark();
+    if (news || (lane === this.at && !QUIET.has(input.type))) this.notify();
   };
 
   /** The outcome of a key. */
   set(state: WatchState): void {
-    this.current = state;
+    this.lanes[this.at] = state;
+    this.notify();
+  }
+
+  /** Another lane on the screen; time and rate go on as they were. */
+  show(lane: number): void {
+    const { now, wall, ui: { intervalMs } } = this.state;
+    this.at = lane;
+    this.lanes[lane] = { ...this.state, now, wall, ui: { ...this.state.ui, intervalMs } };
+    this.mark();
     this.notify();
   }
 
   text(band: Band): string {
+    const { state } = this;
     const before = this.drawn.get(band.kind);
-    if (before?.state === this.current && before.height === band.height) return before.text;
-    const text = bandText(band, this.current, this.theme);
-    this.drawn.set(band.kind, { state: this.current, height: band.height, text });
+    if (before?.state === state && before.height === band.height) return before.text;
+    const text = bandText(band, state, this.theme);
+    this.drawn.set(band.kind, { state, height: band.height, text });
     return text;
+  }
+
+  /** Writes what the tabs say into the state that is drawn; true when that is new. */
+  private mark(): boolean {
+    if (this.lanes.length < 2) return false;
+    const tabs = this.lanes.map(({ data }, at): Tab => ({ name: this.names[at] ?? '', verdict: verdictOf(data).verdict }));
+    const { state } = this;
+    if (state.tab === this.at && state.tabs.length === tabs.length && tabs.every((tab, at) => tab.verdict === state.tabs[at]?.verdict)) return false;
+    this.lanes[this.at] = { ...state, tabs, tab: this.at };
+    return true;
   }
 
   private notify(): void {

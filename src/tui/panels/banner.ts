@@ -1,5 +1,5 @@
 // The line that is read from across the room: verdict, reason, how many nodes may still be lost; and the line that says what to type.
-import { age, clockOf, cut, widthOf, wrap } from '../text.js';
+import { age, clean, clockOf, cut, widthOf, wrap } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { shown, type Data, type WatchState } from '../model.js';
 import { ends, line, type Span } from './box.js';
@@ -78,7 +78,7 @@ export function nextLine(state: WatchState, theme: Theme, width: number): string
   return taken + widthOf(keys) + 1 <= width ? ends(theme, left, [{ text: keys, tone: 'dim' }], width) : taken + 8 <= width ? ends(theme, left, [{ text: ' ? help ', tone: 'dim' }], width) : line(theme, left, width);
 }
 
-/** The three lines that stay on the normal screen: verdict, leader and epoch, next command. */
+/** The three lines that stay on the normal screen: verdict, leader and epoch, next command; where several lanes were watched, a fourth. */
 export function lastWords(state: WatchState, theme: Theme): string[] {
   const { data } = state;
   const { verdict, reason } = verdictOf(data);
@@ -90,6 +90,7 @@ export function lastWords(state: WatchState, theme: Theme): string[] {
     line(theme, [{ text: verdict, tone: badgeTone(verdict) }, { text: `  ${reason}${aged}` }], 1000).trimEnd(),
     `leader: ${leader}`,
     `next: ${view?.next[0] ?? 'nothing to do'}`,
+    ...(state.tabs.length < 2 ? [] : [`lanes: ${state.tabs.map(({ name, verdict: said }, at) => `${name === '' ? '(default)' : clean(name)} ${said}${at === state.tab ? ' (the one above)' : ''}`).join(', ')}`]),
   ];
 }
 

@@ -155,7 +155,7 @@ function eventLines(data: Data, seq: number, width: number): Line[] {
 
 const HELP: [string, string][] = [
   ['q', 'quit; three lines stay on the screen'], ['?', 'this help, and back'], ['Tab, 1-6', 'next panel; lease chain nodes sequencers agreement events'], ['j k g G', 'down, up, first, last'],
-  ['Enter, Esc', 'open what the cursor is on, go back'], ['h', 'history: commit latency, blocks per second, lag'], ['/', 'filter the panel; Enter keeps, Esc drops'], ['s', 'sort the panel another way'], ['Space', 'freeze the screen; looking goes on behind it'],
+  ['Enter, Esc', 'open what the cursor is on, go back'], ['[ ], arrows', 'the lane before, the next one, where several are watched'], ['h', 'history: commit latency, blocks per second, lag'], ['/', 'filter the panel; Enter keeps, Esc drops'], ['s', 'sort the panel another way'], ['Space', 'freeze the screen; looking goes on behind it'],
   ['+ -', 'look more or less often, 250 ms to 60 s'], ['r', 'look now'], ['y', 'copy the command after next: (OSC 52)'], ['o', 'write what is known to a JSON file here'], ['Ctrl-L', 'draw the screen anew'], ['Ctrl-Z', 'suspend; fg brings it back'],
 ];
 
