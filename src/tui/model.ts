@@ -169,7 +169,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     events: addEvents(data.events, found, now, factsOf(view)),
     elections: data.elections + (elected ? 1 : 0), stepdowns: data.stepdowns + (lost ? 1 : 0),
     committed: provable === null ? data.committed : grown ? { height: provable.height, at: now.at, sinceStart: data.committed === null } : data.committed,
-    rates: push(data.rates, provable === null ? null : Math.max(0, slope(heights, 5000) ?? 0)),
+    rates: push(data.rates, provable === null ? null : growth(heights)),
     lags: push(data.lags, view.committed === null ? null : Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
     commits: push(data.commits, commitLatency(data.nodes, view)),
     lookedAt: push(data.lookedAt, now.at),
@@ -178,6 +178,12 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
       return lag === null ? node : { ...node, lags: push(node.lags, { at: now.at, value: lag }) };
     }),
   };
+}
+
+/** Blocks per second; null while the looks are too close together to tell. */
+function growth(heights: readonly Sample[]): number | null {
+  const perSecond = slope(heights, 5000);
+  return perSecond === null ? null : Math.max(0, perSecond);
 }
 
 /** As the leader announces it; null while nobody leads or it does not say. */
