@@ -2,9 +2,10 @@
 -- The record is `<sequencer><id>`; the index (id → server ms) forgets ids not seen for 24 h and keeps the newest 64.
 -- KEYS 1 admission · 2 sequencers · 3 sequencer
 -- ARGV 1 cluster · 2 node · 3 ttl_ms · 4 id · 5 …pairs
--- accepted: incarnation
+-- accepted: incarnation · used_memory · maxmemory
 -- refused: WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Says nothing about leadership; works on a node that is not admitted. docs/PROTOCOL.md section 2.
+-- Says nothing about leadership; works on a node that is not admitted. The memory of the server is told so that a leader can keep less in
+-- time (0 = not limited, or not known). docs/PROTOCOL.md sections 2 and 6.
 local admission_key, sequencers_key, sequencer_key = KEYS[1], KEYS[2], KEYS[3]
 local cluster, node_id, ttl_ms, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -61,6 +62,11 @@ if type(known) == 'table' then return failed(known, sequencer_key) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+local memory = redis.pcall('INFO', 'memory')
+local function bytes(field) return type(memory) == 'string' and tonumber(string.match(memory, '\n' .. field .. ':(%d+)')) or 0 end
+-- What is under way (buffers of clients) is gone in a moment, and no trimming frees it.
+local used = string.format('%d', math.max(0, bytes('used_memory') - bytes('mem_clients_normal')))
+
 local first = redis.pcall('DEL', sequencer_key)
 if type(first) == 'table' then return first end
 must('HSET', sequencer_key, unpack(ARGV, 5))
@@ -68,4 +74,4 @@ must('PEXPIRE', sequencer_key, ttl_ms)
 must('ZADD', sequencers_key, string.format('%d', now), id)
 must('ZREMRANGEBYSCORE', sequencers_key, '-inf', string.format('(%d', now - DAY_MS))
 must('ZREMRANGEBYRANK', sequencers_key, 0, -(KEPT + 1))
-return { 'accepted', incarnation }
+return { 'accepted', incarnation, used, string.format('%d', bytes('maxmemory')) }

@@ -2,7 +2,8 @@
 -- An intact node is taken only under its own owner and epoch, and only when its incarnation is the one to be replaced: a copy that was
 -- delayed would otherwise set aside what the same tenure has admitted since. Another's unfinished admission only with a higher epoch.
 -- Keeps the last 16 nonces (record field used). What an unfinished admission filled in (every block of it is committed) is kept and gone on
--- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped; the reply says where filling goes on.
+-- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped (with keep_ms 1: what was set aside before
+-- as well); the reply says where filling goes on.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash
 -- accepted: incarnation · head
@@ -149,6 +150,10 @@ if keeps then
   head_epoch_text, floor_text, new_floor_hash = record[7], record[9], record[10]
 elseif pending then
   must('DEL', stream_key)
+  if aside and keep_ms == '1' then
+    must('DEL', orphans_key .. ':' .. aside)
+    aside = nil
+  end
 elseif must('EXISTS', stream_key) == 1 then
   if aside then must('DEL', orphans_key .. ':' .. aside) end
   must('RENAME', stream_key, orphans_key .. ':' .. nonce)

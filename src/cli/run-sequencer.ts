@@ -18,6 +18,7 @@ import { batchProducer, largestItem } from '../core/produce/batch.js';
 import { startHttpServer, type HttpServer } from '../core/serve/server.js';
 import type { Listen } from '../core/serve/listen.js';
 import { openStore } from '../core/store/lmdb-store.js';
+import { watchDisk } from './disk-room.js';
 import { examineNode, openCluster, type Cluster, type Surroundings } from './context.js';
 
 const MIB = 1024 * 1024;
@@ -57,7 +58,8 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     closers.push(() => cluster.close());
     const { cluster: name, lane } = cluster.identity;
     const clusterId = name.slice(0, name.lastIndexOf('.'));
-    const store = await openStore({ dir: settings.storeDir(clusterId, lane), cluster: clusterId, lane, keepItems: settings.keepItems, keepMs: settings.keepMs });
+    const storeDir = settings.storeDir(clusterId, lane);
+    const store = await openStore({ dir: storeDir, cluster: clusterId, lane, keepItems: settings.keepItems, keepMs: settings.keepMs });
     closers.push(() => store.close());
     const producer = await makeProducer(settings, store, log);
     closers.push(() => producer.close());
@@ -72,13 +74,17 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     const options: SequencerOptions = {
       id: settings.id, nodes: cluster.nodes, identity: cluster.identity, store, inbox, producer, clock: systemClock, random: systemRandom,
       timing, limits, maxItemsBytes, eager: settings.eager, readmit: settings.readmit, priority: settings.priority, version: settings.version, url: '', pid: process.pid,
-      configDigest: nodeListDigest(cluster), extra: { host: hostname(), ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs) },
+      configDigest: nodeListDigest(cluster), extra: {
+        host: hostname(), ttlMs: String(timing.ttlMs), blockTimeMs: String(timing.blockTimeMs), nodeTimeoutMs: String(timing.nodeTimeoutMs),
+        maxBlockBytes: String(limits.maxBlockBytes), retainBlocks: String(limits.retainBlocks), retainBytes: String(limits.retainBytes),
+      },
       peers: settings.peers, ...(settings.token === undefined ? {} : { peerToken: settings.token }), ...(settings.ca === undefined ? {} : { peerCa: settings.ca }),
       emit: (event: SeqEvent) => {
         log.event(event);
         http?.observe(event);
       },
     };
+    closers.push(await watchDisk(storeDir, options.extra));
     const sequencer = new Sequencer(options);
     if (settings.listen) {
       http = await startHttpServer({ api: sequencer, listen: settings.listen, maxBlockBytes: limits.maxBlockBytes, ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.tls ? { tls: settings.tls } : {}), ...(settings.ca === undefined ? {} : { ca: settings.ca }) });

@@ -2,11 +2,13 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/base-command.js';
 import { BUNDLE_FLAG } from '../cli/flags.js';
 import { examineNode } from '../cli/context.js';
+import { nodeFreeBytes } from '../cli/disk-room.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/settings.js';
 import { targetFlags } from '../cli/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
-import { diagnose } from '../core/engine/doctor.js';
+import { diagnose, factsOf } from '../core/engine/doctor.js';
+import { duration, mib } from '../core/engine/doctor-memory.js';
 import { EXIT } from '../core/errors.js';
 
 export default class Doctor extends SeqCommand {
@@ -26,9 +28,13 @@ export default class Doctor extends SeqCommand {
     this.step('examining every node');
     // Two questions a node, one after the other: one that hangs must leave time to report the others.
     const limitMs = Math.min(Math.max(2000, 10 * cluster.nodeTimeoutMs), 0.35 * (await this.setting('timeout', asDuration, 10_000)).value);
-    const examined = await Promise.all(cluster.asked.map(async (node) => ({
-      id: node.id, url: node.url, view: await node.call({ script: 'inspect' }, limitMs), checkup: await examineNode(node, limitMs),
-    })));
+    const examined = await Promise.all(cluster.asked.map(async (node) => {
+      const view = await node.call({ script: 'inspect' }, limitMs);
+      const checkup = await examineNode(node, limitMs);
+      // A bundle is of another time, and may be of another machine.
+      const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
+      return { id: node.id, url: node.url, view, checkup, diskFreeBytes: here ? await nodeFreeBytes(node.url, checkup.value.config?.['dir']) : null };
+    }));
     const rules = [...new Set(examined.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : [])))];
     const findings = diagnose(examined, {
       nodeTimeoutMs: cluster.settings.nodeTimeoutMs, ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value, target: targetFlags(cluster.settings, cluster.nodes),
@@ -37,7 +43,8 @@ export default class Doctor extends SeqCommand {
     const answered = examined.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const [worst] = findings;
     const verdict = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
-    const data = { verdict, findings, nodesExamined: answered, aclRules: rules };
+    const nodes = factsOf(examined);
+    const data = { verdict, findings, nodes, nodesExamined: answered, aclRules: rules };
     const bad = flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok;
     if (flags.acl) {
       const text = rules.map((rule) => `${rule}\n`).join('');
@@ -49,9 +56,26 @@ export default class Doctor extends SeqCommand {
       tables: [{
         columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'mend' }],
         rows: findings.map((one) => ({ ...one, node: one.node === '' ? 'cluster' : one.node })),
+      }, {
+        columns: [
+          { key: 'node' }, { key: 'p50', align: 'right' }, { key: 'p95', align: 'right' }, { key: 'max', align: 'right' }, { key: 'clock', align: 'right' }, { key: 'up', align: 'right' },
+          { key: 'used', align: 'right' }, { key: 'limit', align: 'right' }, { key: 'full', label: 'WINDOW FULL', align: 'right' },
+        ],
+        rows: nodes.map((one) => ({
+          node: one.node, p50: ms(one.roundTripMs?.p50), p95: ms(one.roundTripMs?.p95), max: ms(one.roundTripMs?.max), clock: one.clockMs === null ? '?' : `${one.clockMs > 0 ? '+' : ''}${one.clockMs}ms`,
+          up: one.uptimeSeconds === null ? '?' : duration(1000 * one.uptimeSeconds), used: size(one.usedBytes), limit: size(one.limitBytes), full: size(one.fullBytes),
+        })),
       }],
       items: findings, next: findings.filter((one) => one.severity !== 'INFO' && one.mend !== '').slice(0, 3).map((one) => one.mend), exit: bad,
       meta: { nodesAnswered: answered },
     };
   }
+}
+
+function ms(value: number | undefined): string {
+  return value === undefined ? '?' : `${value.toFixed(1)}ms`;
+}
+
+function size(bytes: number | null): string {
+  return bytes === null ? '?' : mib(bytes);
 }

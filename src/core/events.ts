@@ -13,6 +13,8 @@ export type SeqEvent =
   | { type: 'node'; node: string; state: string; why: string }
   | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }
   | { type: 'alarm'; code: string; reason: string; node?: string; height?: Height }
+  /** How many blocks this leader keeps on the nodes, of how many it was told to. */
+  | { type: 'window'; from: number; to: number; of: number; why: string }
   | { type: 'producer'; state: 'ready' | 'failed' | 'restarted'; why: string }
   | { type: 'request'; id: string; kind: string; outcome: string; by: string }
   | { type: 'halted'; code: string; reason: string }

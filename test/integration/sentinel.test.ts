@@ -105,14 +105,29 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-it('sentinel: one is silent, one names a replica → the next attempt asks the next one; the cause says which', async () => {
-  const node = new RedisNode({ id: 'r3', url: 'redis://127.0.0.1', identity: { cluster: '', lane: '' }, sentinel: { name: 'main', nodes: [sentinels.wrong, sentinels.silent, sentinels.good] } });
+it('sentinel: one is silent, one names a replica → the others are asked within the same call; when all are wrong, the cause says so', async () => {
+  const ask = async (...nodes: string[]) => {
+    const node = new RedisNode({ id: 'r3', url: 'redis://127.0.0.1', identity: { cluster: '', lane: '' }, sentinel: { name: 'main', nodes } });
+    try {
+      return await node.probe(10_000);
+    } finally {
+      await node.close();
+    }
+  };
+  expect(await ask(sentinels.wrong, sentinels.silent, sentinels.good)).toMatchObject({ outcome: 'accepted', value: { role: 'master' } });
+  expect(await ask(sentinels.wrong, sentinels.wrong)).toMatchObject({ outcome: 'unknown', step: 'handshake', cause: expect.stringContaining('no master') });
+}, 40_000);
+
+it('sentinel: a node that is moved to an address of sentinels → found through them, under that name', async () => {
+  const { r1 } = cluster;
+  const node = new RedisNode({ id: 'r3', url: r1.url, identity: { cluster: '', lane: '' } });
   try {
-    const first = await node.call({ script: 'inspect' }, 5000);
-    expect(first).toMatchObject({ outcome: 'unknown', step: 'handshake', cause: expect.stringContaining('no master') });
-    await until('the master to be found', 15_000, async () => ((await node.call({ script: 'inspect' }, 5000)).outcome === 'accepted' ? true : undefined));
-    const probe = await node.probe(3000);
-    expect(probe).toMatchObject({ outcome: 'accepted', value: { role: 'master' } });
+    node.moveTo(`sentinel://${sentinels.good}/main`);
+    expect(node.url).toBe(`sentinel://${sentinels.good}/main`);
+    const master = await node.probe(10_000);
+    expect(master).toMatchObject({ outcome: 'accepted', value: { role: 'master', info: { tcp_port: String(cluster.master.port) } } });
+    node.moveTo(r1.url);
+    expect(await node.probe(10_000)).toMatchObject({ outcome: 'accepted', value: { info: { tcp_port: String(r1.port) } } });
   } finally {
     await node.close();
   }

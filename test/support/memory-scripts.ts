@@ -528,7 +528,7 @@ function announce(s: MemoryNodeState, call: Call<'announce'>, now: number): Repl
   const mine = { presence: { ...call.presence, extra: { ...call.presence.extra } }, expiresAtMs: now + call.ttlMs };
   s.sequencers = [...s.sequencers.filter((one) => one.presence.id !== call.presence.id), mine]
     .sort((a, b) => (a.presence.id < b.presence.id ? -1 : 1));
-  return accepted(s, {});
+  return accepted(s, { usedMemory: 0, maxMemory: 0 });
 }
 
 function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {

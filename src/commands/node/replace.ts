@@ -36,8 +36,8 @@ export default class NodeReplace extends SeqCommand {
     const [asked, more] = cluster.asked;
     if (flags.on === undefined || !asked || more) throw usageError('--on names the one node to replace', ['seq node list', 'seq node replace --on ID --to URL']);
     const { url } = parseNodeFlag(flags.to);
-    const { sentinel: _, ...address } = cluster.addresses[cluster.nodes.indexOf(asked)]!;
-    const successor = await openNode({ ...address, url }, cluster.identity);
+    const { sentinel, ...address } = cluster.addresses[cluster.nodes.indexOf(asked)]!;
+    const successor = await openNode({ ...address, url, ...(sentinel && url.startsWith('sentinel:') ? { sentinel } : {}) }, cluster.identity);
     this.onClose(() => successor.close());
     const command = commandLine(this.id ?? '', this.argv);
     const done = await replaceNode({

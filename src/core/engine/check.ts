@@ -139,6 +139,8 @@ function lag(seen: Seen, limits: Thresholds): Answer {
   if (bad !== null) return { ...bad, metrics };
   const worst = lags.reduce<{ id: string; lag: number }>((a, b) => (b.lag > a.lag ? b : a), { id: '', lag: 0 });
   const verdict = worst.lag >= crit ? 'CRIT' : worst.lag >= warn ? 'WARN' : 'OK';
+  const closing = verdict === 'CRIT' ? null : findingOf(view, ['WINDOW_LOST', 'WINDOW_CLOSING']);
+  if (closing !== null) return { ...closing, metrics };
   if (verdict === 'OK') return { verdict, reason: worst.lag === 0 ? 'nobody is behind' : `${worst.id} is ${worst.lag} behind`, reasonCode: 'OK', metrics, next: [] };
   const behind = lags.filter((one) => one.lag >= warn).map((one) => `${one.id} is ${one.lag} blocks behind`).join(', ');
   return { verdict, reason: behind, reasonCode: 'NODE_LAGGING', metrics, next: [`seq status -o wide${target === '' ? '' : ` ${target}`}`] };
@@ -153,6 +155,8 @@ function nodes(seen: Seen, limits: Thresholds): Answer {
   ];
   const lost = noQuorum(seen);
   if (lost !== null) return { ...lost, metrics };
+  const narrowed = bad.length === 0 ? findingOf(view, ['WINDOW_NARROWED']) : null;
+  if (narrowed !== null) return { ...narrowed, metrics };
   if (bad.length === 0) return { verdict: 'OK', reason: `all ${view.configured} nodes are in order; restart: ${restartSafety(view).why}`, reasonCode: 'OK', metrics, next: [] };
   const verdict = bad.length >= limits.nodesCrit ? 'CRIT' : bad.length >= limits.nodesWarn ? 'WARN' : 'OK';
   const found = view.findings.find((finding) => finding.nodes.includes((bad[0] as { id: string }).id));

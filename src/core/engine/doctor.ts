@@ -3,6 +3,8 @@
 import type { NodeCheckup } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
+import { forecastOf, mib, ofForecast } from './doctor-memory.js';
+import { ofSequencers } from './doctor-sequencers.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
 
 export type Severity = 'CRIT' | 'WARN' | 'INFO';
@@ -17,14 +19,21 @@ export interface DoctorFinding {
   mend: string;
 }
 
-export interface Examined { id: string; url: string; view: NodeReply<NodeView>; checkup: NodeReply<NodeCheckup> }
+export interface Examined {
+  id: string;
+  url: string;
+  view: NodeReply<NodeView>;
+  checkup: NodeReply<NodeCheckup>;
+  /** Left on the disk of its data, where that is on this machine; null otherwise. */
+  diskFreeBytes?: number | null;
+}
 export interface DoctorOptions { nodeTimeoutMs: number; ttlMs: number; retainBytes: number; maxBlockBytes: number; target: string }
 
 const MIB = 1024 * 1024;
 const RANK: Record<Severity, number> = { CRIT: 0, WARN: 1, INFO: 2 };
 
 export function diagnose(nodes: readonly Examined[], options: DoctorOptions): DoctorFinding[] {
-  const found = [...nodes.flatMap((node) => ofNode(node, options)), ...ofClocks(nodes, options), ...ofSequencers(nodes), ...ofReach(nodes)];
+  const found = [...nodes.flatMap((node) => ofNode(node, options)), ...ofClocks(nodes, options), ...ofSequencers(nodes), ...ofForecast(nodes), ...ofReach(nodes)];
   return found.sort((a, b) => RANK[a.severity] - RANK[b.severity]);
 }
 
@@ -60,16 +69,45 @@ function ofNode(node: Examined, options: DoctorOptions): DoctorFinding[] {
   if (info['aof_enabled'] === '1' && config?.['appendfsync'] === 'everysec') add('INFO', 'fsync', 'appendfsync everysec: a power cut of a quorum may take the last second from the nodes (the stores have it)', set('appendfsync', 'always'));
   if (info['aof_last_write_status'] === 'err') add('CRIT', 'disk', 'the last write to its append-only file failed', 'look at its disk: df, dmesg');
   if (info['rdb_last_bgsave_status'] === 'err') add('CRIT', 'disk', 'its last snapshot failed: it may refuse writes (MISCONF)', 'look at its disk: df, dmesg');
+  if (info['aof_last_bgrewrite_status'] === 'err') add('WARN', 'disk', 'its last rewrite of the append-only file failed: the file grows without bound', 'look at its disk: df, dmesg');
+  if (Number(info['aof_delayed_fsync'] ?? 0) > 0) add('WARN', 'fsync', `${info['aof_delayed_fsync']} writes waited for an fsync since it started: its disk is slower than the load`, 'a faster disk, or appendfsync everysec');
+  const replicas = Number(config?.['min-replicas-to-write'] ?? 0);
+  if (replicas > 0) add('WARN', 'persistence', `min-replicas-to-write ${replicas}: it refuses every write while fewer replicas are connected`, set('min-replicas-to-write', '0'));
+  // A rewrite or a snapshot writes the whole of it beside what is there.
+  const writes = info['aof_enabled'] === '1' || (config?.['save'] ?? '') !== '';
+  const room = Math.max(64 * MIB, 2 * Number(info['used_memory'] ?? 0));
+  const { diskFreeBytes } = node;
+  if (writes && typeof diskFreeBytes === 'number' && diskFreeBytes < room) add(diskFreeBytes < room / 4 ? 'CRIT' : 'WARN', 'disk', `${mib(diskFreeBytes)} are left where it keeps its data; a rewrite or snapshot may need ${mib(room)}`, `df -h ${config?.['dir'] ?? ''}`.trim());
   const notify = config?.['notify-keyspace-events'];
   if (notify !== undefined && !(notify.includes('E') && (notify.includes('A') || (notify.includes('x') && notify.includes('g'))))) add('INFO', 'notify', `notify-keyspace-events '${notify}': the end of a lease is noticed by polling alone, up to 700 ms later`, set('notify-keyspace-events', 'Exg'));
   if (denied === null) add('INFO', 'rights', 'rights cannot be tried beforehand (ACL DRYRUN is missing or not allowed)', 'seq doctor --acl');
   else for (const one of denied) add('CRIT', 'rights', `user ${checkup.value.user} may not run ${one}`, 'seq doctor --acl');
   const trips = [...roundTripsMs].sort((a, b) => a - b);
   const [middle, worst] = [trips[Math.floor(trips.length / 2)] ?? 0, trips.at(-1) ?? 0];
-  if (worst > options.nodeTimeoutMs || middle > options.nodeTimeoutMs / 2) add(middle > options.nodeTimeoutMs / 2 ? 'CRIT' : 'WARN', 'latency', `round trips ${middle.toFixed(1)} ms in the middle, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`, '--node-timeout at least four times the middle one');
+  if (worst > options.nodeTimeoutMs || middle > options.nodeTimeoutMs / 4) add(middle > options.nodeTimeoutMs / 2 ? 'CRIT' : 'WARN', 'latency', `round trips: ${middle.toFixed(1)} ms in the middle, ${share(trips, 0.95).toFixed(1)} ms for 95 of 100, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`, '--node-timeout at least four times the middle one');
   const uptime = Number(info['uptime_in_seconds'] ?? 0);
   if (uptime < 300) add('INFO', 'uptime', `its server was started ${uptime} s ago`, '');
   return found;
+}
+
+/** One server in numbers, for whoever looks without a finding. */
+export interface ExaminedFacts { node: string; roundTripMs: { p50: number; p95: number; max: number } | null; clockMs: number | null; uptimeSeconds: number | null; usedBytes: number | null; limitBytes: number | null; fullBytes: number | null }
+
+export function factsOf(nodes: readonly Examined[]): ExaminedFacts[] {
+  const forecasts = forecastOf(nodes);
+  return nodes.map(({ id, checkup }) => {
+    if (checkup.outcome !== 'accepted') return { node: id, roundTripMs: null, clockMs: null, uptimeSeconds: null, usedBytes: null, limitBytes: null, fullBytes: null };
+    const trips = [...checkup.value.roundTripsMs].sort((a, b) => a - b);
+    const forecast = forecasts.find(({ node }) => node === id);
+    return {
+      node: id, roundTripMs: trips.length === 0 ? null : { p50: share(trips, 0.5), p95: share(trips, 0.95), max: trips.at(-1)! }, clockMs: checkup.value.clockMs,
+      uptimeSeconds: Number(checkup.value.info['uptime_in_seconds'] ?? 0), usedBytes: forecast?.usedBytes ?? null, limitBytes: forecast?.limitBytes ?? null, fullBytes: forecast?.fullBytes ?? null,
+    };
+  });
+}
+
+function share(sorted: readonly number[], part: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 }
 
 /** A clock that jumps frees locks early or holds them long; safety does not rest on it (I9), availability does. */
@@ -79,25 +117,6 @@ function ofClocks(nodes: readonly Examined[], { ttlMs }: DoctorOptions): DoctorF
   return read.filter(({ at }) => Math.abs(at - middle) > Math.max(100, ttlMs / 10)).map(({ id, at }): DoctorFinding => ({
     severity: 'WARN', check: 'clock', node: id, what: `its clock is ${Math.round(at - middle)} ms off the others'`, mend: 'chronyc tracking (on that host)',
   }));
-}
-
-function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
-  const seen = new Map<string, { digest: string; timing: string }>();
-  for (const { view } of nodes) {
-    if (view.outcome !== 'accepted') continue;
-    for (const one of view.value.sequencers) seen.set(one.id, { digest: one.configDigest, timing: `ttl ${one.extra['ttlMs'] ?? '?'} ms, block time ${one.extra['blockTimeMs'] ?? '?'} ms` });
-  }
-  const differ = (severity: Severity, what: string, values: Map<string, string[]>, mend: string): DoctorFinding[] => (values.size < 2 ? []
-    : [{ severity, check: 'sequencers', node: '', what: `${what}: ${[...values].map(([value, ids]) => `${ids.join(', ')} with ${value}`).join('; ')}`, mend }]);
-  const group = (of: (one: { digest: string; timing: string }) => string): Map<string, string[]> => {
-    const groups = new Map<string, string[]>();
-    for (const [id, one] of seen) groups.set(of(one), [...(groups.get(of(one)) ?? []), id]);
-    return groups;
-  };
-  return [
-    ...differ('CRIT', 'the sequencers count different nodes', group((one) => one.digest), 'start every sequencer with the same --node list'),
-    ...differ('WARN', 'the sequencers differ in timing', group((one) => one.timing), 'start every sequencer with the same --ttl and --block-time'),
-  ];
 }
 
 function ofReach(nodes: readonly Examined[]): DoctorFinding[] {

@@ -17,6 +17,10 @@ export interface SequencerRow {
   ready: boolean;
   why: string;
   host: string;
+  /** A leader that keeps fewer blocks on the nodes than it was told to: what it says of that; '' otherwise. */
+  windowWhy: string;
+  /** Whether its store keeps within what the nodes retain, as it says itself. */
+  margin: 'inside' | 'falling' | 'outside';
 }
 
 export function mergePresence(views: readonly NodeView[], committed: Height | null): SequencerRow[] {
@@ -27,7 +31,7 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
       if (known === undefined || isNewer(presence, known.presence)) newest.set(presence.id, { presence, timeMs: view.timeMs });
     }
   }
-  return [...newest.values()].map(({ presence, timeMs }) => {
+  return [...newest.values()].map(({ presence, timeMs }): SequencerRow => {
     const saidAt = Number(presence.extra['seenAtMs']);
     return {
       id: presence.id, role: presence.role, height: presence.height,
@@ -35,6 +39,8 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
       seenMs: Number.isSafeInteger(saidAt) && saidAt > 0 ? Math.max(0, timeMs - saidAt) : null,
       url: presence.url, version: presence.version, pid: presence.pid, configDigest: presence.configDigest,
       ready: !['false', '0', 'no'].includes(presence.extra['ready'] ?? ''), why: presence.extra['why'] ?? '', host: presence.extra['host'] ?? '',
+      windowWhy: presence.extra['windowWhy'] ?? '',
+      margin: presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside' ? presence.extra['margin'] : 'inside',
     };
   }).sort((a, b) => (a.id < b.id ? -1 : 1));
 }

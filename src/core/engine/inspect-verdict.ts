@@ -7,7 +7,7 @@ export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
 export type ReasonCode =
   | 'OK' | 'WRONG_CLUSTER' | 'CLUSTER_MIXED' | 'SAME_SERVER' | 'CONFLICT' | 'NOT_INITIALISED' | 'NO_QUORUM' | 'LEADER_UNKNOWN' | 'NO_LEADER'
   | 'LEADER_STALLED' | 'NODE_DOWN' | 'NODE_REFUSED' | 'NODE_NOT_ADMITTED' | 'NODE_FOREIGN' | 'NODE_LAGGING' | 'NODE_FENCED' | 'NODE_UNLEASED'
-  | 'NODE_ORPHAN' | 'PENDING_BLOCK' | 'HELD' | 'CONFIG_DRIFT';
+  | 'NODE_ORPHAN' | 'PENDING_BLOCK' | 'HELD' | 'CONFIG_DRIFT' | 'WINDOW_NARROWED' | 'WINDOW_CLOSING' | 'WINDOW_LOST';
 
 export interface Finding {
   verdict: Exclude<Verdict, 'OK'>;
@@ -149,6 +149,14 @@ function softFindings(facts: Facts, target: string): Finding[] {
       verdict: 'WARN', code: 'HELD', nodes: [], next: [`seq resume${target}`],
       reason: `${hold.by} holds promotion for ${Math.ceil(hold.ttlMs / 1000)} s more (${hold.reason}): nobody takes over if ${facts.leader.id} fails`,
     });
+  }
+  for (const s of facts.sequencers) {
+    if (s.windowWhy !== '' && s.id === facts.leader?.id) found.push({ verdict: 'WARN', code: 'WINDOW_NARROWED', nodes: [], next: [`seq doctor${target}`], reason: `${s.id}: ${s.windowWhy}` });
+    if (s.margin === 'falling') {
+      found.push({ verdict: 'WARN', code: 'WINDOW_CLOSING', nodes: [], next: [`seq status --watch${target}`], reason: `${s.id} is ${s.lagBlocks ?? '?'} blocks behind and about to fall below what the nodes retain` });
+    } else if (s.margin === 'outside') {
+      found.push({ verdict: 'WARN', code: 'WINDOW_LOST', nodes: [], next: [`seq status --watch${target}`], reason: `${s.id} is ${s.lagBlocks ?? '?'} blocks behind, below what the nodes retain: it needs the feed of another sequencer` });
+    }
   }
   const digests = new Map<string, string[]>();
   for (const s of facts.sequencers) if (s.configDigest !== '') digests.set(s.configDigest, [...(digests.get(s.configDigest) ?? []), s.id]);

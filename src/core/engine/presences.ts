@@ -1,8 +1,9 @@
 // Presence records: who is there, not who leads (docs/PROTOCOL.md section 2). Also the order in which followers of equal standing try.
 import type { Timing } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
-import type { Presence } from '../protocol/words.js';
+import type { Height, Presence } from '../protocol/words.js';
 import type { Look } from './look.js';
+import type { MemoryFact } from './window.js';
 
 /** A new role is told this much later: what it is told for, the first block of a tenure, is not kept waiting by telling it. */
 const SOON_MS = 30;
@@ -12,6 +13,8 @@ export interface PresencesOptions {
   clock: Clock;
   timing: Timing;
   presence(): Omit<Presence, 'pttlMs'>;
+  /** What the nodes that took a record said of their memory. */
+  onMemory(facts: MemoryFact[], askedAt: Height): void;
 }
 
 export class Presences {
@@ -63,7 +66,8 @@ export class Presences {
   private async announce(ttlMs: number): Promise<void> {
     const { nodes, timing } = this.options;
     const presence = this.options.presence();
-    await Promise.all(nodes.map((node) => node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs)));
+    const replies = await Promise.all(nodes.map((node) => node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs)));
+    this.options.onMemory(replies.flatMap((reply, i) => (reply.outcome === 'accepted' ? [{ node: nodes[i]!.id, ...reply.value }] : [])), presence.height);
   }
 
   private ttlMs(): number {

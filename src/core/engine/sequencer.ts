@@ -22,13 +22,19 @@ import { carryOutOrder } from './repair-request.js';
 import { admitPlan, answerRequest, reportDamage, standsOn, urlOfPlan } from './requests.js';
 import { Setbacks } from './setbacks.js';
 import { TenureDriver, type TenureHooks } from './tenure-driver.js';
+import { windowMargin, type WindowMargin } from './window-margin.js';
+import { RetainedWindow, type MemoryFact } from './window.js';
 
 /** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
 const MAX_ADOPT = 8;
 /** Commits whose latency a leader's presence sums up. */
 const COMMITS_TOLD = 16;
+/** Blocks whose size and pace a leader's presence sums up. */
+const BLOCKS_TOLD = 32;
 /** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
 const STAGGER_MS = 15;
+/** Longer than a report stands on the nodes. */
+const REPORT_EVERY_MS = 12_000;
 /** Payload that a follower holds of one node at most, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
 
@@ -92,8 +98,12 @@ export class Sequencer implements SequencerApi {
   private reading = false;
   private readonly setbacks: Setbacks;
   private readonly moves: Moves;
+  private readonly window: RetainedWindow;
+  private margin: WindowMargin = 'inside';
   /** Per node: the incarnation that is known to be damaged. */
   private damaged: ({ incarnation: string; why: string } | null)[];
+  /** Per node: when its damage was last reported to a leader. */
+  private readonly reported: number[];
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   private watchers: (() => void)[] = [];
@@ -111,6 +121,7 @@ export class Sequencer implements SequencerApi {
     this.startedAtMs = clock.wall();
     this.nodeStates = nodes.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
     this.damaged = nodes.map(() => null);
+    this.reported = nodes.map(() => -Infinity);
     this.moves = new Moves(nodes);
     this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.renewals = nodes.map(() => ({ count: 0, at: -Infinity }));
@@ -130,7 +141,12 @@ export class Sequencer implements SequencerApi {
       caughtUp: () => (producer.needsChain ? this.delivery.drained() : this.delivery.room()),
       onProposed: (block, items) => options.emit({ type: 'proposed', height: block.height, hash: block.hash, epoch: this.driver?.state.epoch ?? 0, items }),
     });
-    this.presences = new Presences({ nodes, clock, timing, presence: () => this.presence() });
+    this.window = new RetainedWindow({
+      limits, spare: nodes.length - this.quorum, head: () => store.head().height,
+      blocksIn: ({ retainBlocks, retainBytes }) => store.head().height - store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }),
+      changed: (change) => options.emit({ type: 'window', ...change }),
+    });
+    this.presences = new Presences({ nodes, clock, timing, presence: () => this.presence(), onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt) });
     producer.onFailure((why) => {
       options.emit({ type: 'producer', state: 'failed', why });
       this.driver?.stepdown('PRODUCER_FAILED', why);
@@ -253,6 +269,7 @@ export class Sequencer implements SequencerApi {
     const { nodes, id, clock, producer, random } = this.options;
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
+    this.repeatReports(seen);
     const moved = this.moves.learn(seen);
     for (const node of moved) this.options.emit({ type: 'node', node, state: 'moved', why: `its server is ${nodes.find((one) => one.id === node)!.url} now` });
     // What the old server said counts for nothing: looked at again.
@@ -262,6 +279,7 @@ export class Sequencer implements SequencerApi {
     const { votes, why } = votesOf(seen, nodes, id);
     const head = this.options.store.head().height;
     const heads = seenHeads(seen, head);
+    this.heedMargin(head, heads);
     const producing = producer.ready();
     this.ready = false;
     const answering = admittedViews(seen).length;
@@ -345,13 +363,31 @@ export class Sequencer implements SequencerApi {
     }
   }
 
-  /** Said once, and to the leader: it sets the node aside and fills it anew as soon as q others can do without it. */
+  /** Said once, and to the leader until it is done: it sets the node aside and fills it anew as soon as q others can do without it. */
   private foundDamage(node: number, incarnation: string, why: string): void {
     if (this.damaged[node]?.incarnation === incarnation) return;
-    const { nodes, emit, id, random } = this.options;
     this.damaged[node] = { incarnation, why };
-    emit({ type: 'alarm', code: 'DAMAGED_ENTRY', node: nodes[node]!.id, reason: why });
-    if (this.leader && this.leader.id !== id) void reportDamage(nodes, { node: nodes[node]!.id, incarnation, why }, this.leader, id, random.hex(8));
+    this.options.emit({ type: 'alarm', code: 'DAMAGED_ENTRY', node: this.options.nodes[node]!.id, reason: why });
+    this.reported[node] = -Infinity;
+    this.report(node);
+  }
+
+  /** A report may be lost, or come to a leader that has just been succeeded: repeated while the node shows the same memory. */
+  private report(node: number): void {
+    const { nodes, id, random, clock } = this.options;
+    const known = this.damaged[node];
+    if (!known || !this.leader || this.leader.id === id || clock.now() - this.reported[node]! < REPORT_EVERY_MS) return;
+    this.reported[node] = clock.now();
+    void reportDamage(nodes, { node: nodes[node]!.id, ...known }, this.leader, id, random.hex(8));
+  }
+
+  private repeatReports(seen: Look): void {
+    seen.replies.forEach((reply, i) => {
+      const known = this.damaged[i];
+      if (!known || reply?.outcome !== 'accepted' || reply.value.incarnation === '') return;
+      if (reply.value.incarnation === known.incarnation) this.report(i);
+      else this.damaged[i] = null;
+    });
   }
 
   /** What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is real. */
@@ -463,7 +499,10 @@ export class Sequencer implements SequencerApi {
         this.nodeStates = this.nodeStates.map((known) => (known.id === node ? { id: node, state, why } : known));
         this.sayNode(node, state, why);
       },
-      alarm: (code, reason, node, height) => emit({ type: 'alarm', code, reason, ...(node ? { node } : {}), ...(height ? { height } : {}) }),
+      alarm: (code, reason, node, height) => {
+        if (code === 'OOM' && node !== undefined) this.window.refused(node);
+        emit({ type: 'alarm', code, reason, ...(node ? { node } : {}), ...(height ? { height } : {}) });
+      },
       backfilled: (node, from, to) => emit({ type: 'backfill', node, from, to, head: this.driver?.state.committed.height ?? 0 }),
     };
   }
@@ -573,10 +612,27 @@ export class Sequencer implements SequencerApi {
     return 'taken';
   }
 
+  private heedMargin(mine: Height, heads: { head: Height; floor: Height }): void {
+    const before = this.margin;
+    this.margin = windowMargin(before, mine, heads);
+    if (before !== 'inside' || this.margin === 'inside') return;
+    const reason = this.margin === 'outside' ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can bring what is between`
+      : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs next ${mine - heads.floor} blocks from now`;
+    this.options.emit({ type: 'alarm', code: this.margin === 'outside' ? 'WINDOW_LOST' : 'WINDOW_CLOSING', reason });
+  }
+
+  /** Only what counts for this tenure: a node that is not ours may be full of what was set aside there. */
+  private heedMemory(facts: MemoryFact[], askedAt: Height): void {
+    const { driver } = this;
+    if (this.role !== 'leader' || !driver || driver.state.phase !== 'leading') return;
+    const ours = new Set(this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'ours').map((node) => node.id));
+    this.window.learn(facts.filter((fact) => ours.has(fact.node) || this.window.refusedBy(fact.node)), askedAt);
+  }
+
   // --- housekeeping --------------------------------------------------------------------------------------------------------------
 
   private chain() {
-    return localChain(this.options.store, this.genesis(), () => this.options.limits, () => this.delivery.height);
+    return localChain(this.options.store, this.genesis(), () => this.window.limits(), () => this.delivery.height);
   }
 
   private genesis(): string {
@@ -588,7 +644,11 @@ export class Sequencer implements SequencerApi {
     const from = this.role;
     if (from === to) return;
     this.role = to;
-    if (to === 'leader') this.commits = [];
+    if (to === 'leader') {
+      this.commits = [];
+      this.window.reset();
+      this.margin = 'inside';
+    }
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
     this.options.emit({ type: 'role', from, to, epoch: this.driver?.state.epoch ?? 0, reason });
     if (to !== 'stopping') this.presences.announceSoon();
@@ -606,8 +666,31 @@ export class Sequencer implements SequencerApi {
     const { ready, why, epoch } = this.status();
     return {
       id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
-      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()), ...(this.moves.text === '' ? {} : { moved: this.moves.text }) },
+      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()), ...this.retention(), ...(this.moves.text === '' ? {} : { moved: this.moves.text }) },
     };
+  }
+
+  /** What the nodes keep, where that is less than it should be, or soon too little for this store. */
+  private retention(): Record<string, string> {
+    const { shortage } = this.window;
+    const { retainBlocks } = this.options.limits;
+    return {
+      ...(this.role === 'leader' ? this.newestBlocks() : {}),
+      ...(this.role === 'leader' && shortage ? { window: String(shortage.blocks), windowWhy: `${shortage.blocks} of ${retainBlocks} blocks are kept on the nodes: ${shortage.why}` } : {}),
+      ...(this.role === 'follower' && this.margin !== 'inside' ? { margin: this.margin } : {}),
+    };
+  }
+
+  /** Size and pace of the newest blocks: what a forecast of memory and disk needs. */
+  private newestBlocks(): Record<string, string> {
+    const { store } = this.options;
+    const { height } = store.head();
+    const [first, last] = [store.header(Math.max(1, height - BLOCKS_TOLD + 1)), store.header(height)];
+    if (!first || !last || last.height === first.height) return {};
+    let bytes = 0;
+    for (let at = first.height + 1; at <= last.height; at++) bytes += store.header(at)?.size ?? 0;
+    const count = last.height - first.height;
+    return { blockBytes: String(Math.round(bytes / count)), blockEveryMs: String(Math.max(1, Math.round((last.timestamp - first.timestamp) / count))) };
   }
 
   private wakeWatchers(): void {

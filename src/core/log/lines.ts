@@ -30,6 +30,7 @@ export function lineOf(event: SeqEvent): LogLine {
     case 'node': return { level: event.why === '' ? 'info' : 'warn', message: `node ${event.node} is ${event.state}${event.why ? `: ${event.why}` : ''}`, fields, same: sameness(type, event.node, event.state, event.why) };
     case 'backfill': return { level: 'info', message: `node ${event.node} got blocks ${event.from} to ${event.to} of ${event.head}`, fields, same: sameness(type, event.node) };
     case 'alarm': return { level: 'error', message: `ALARM ${event.code}${event.node ? ` on ${event.node}` : ''}: ${event.reason}`, fields, same: sameness(type, event.code, event.node ?? '', event.reason) };
+    case 'window': return { level: event.to < event.from ? 'warn' : 'info', message: `the nodes keep ${event.to} blocks from now on, not ${event.from} (of ${event.of}): ${event.why}`, fields, same: sameness(type, event.to < event.from ? 'less' : 'more') };
     case 'producer': return { level: event.state === 'failed' ? 'error' : 'info', message: `producer ${event.state}${event.why ? `: ${event.why}` : ''}`, fields, same: sameness(type, event.state, event.why) };
     case 'request': return { level: 'info', message: `request ${event.kind} by ${event.by}: ${event.outcome}`, fields };
     case 'halted': return { level: 'fatal', message: `halted: ${event.reason} (${event.code})`, fields };

@@ -54,7 +54,9 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
   const { owner } = state.settings;
   const track = state.nodes[node]!;
   const window = chain.windowFloor();
-  const resume = view && resumable(view, window, chain);
+  // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on the others.
+  const short = view !== undefined && view.admission === 'admitting' && shortOfMemory(view);
+  const resume = view && !short && resumable(view, window, chain);
   const replaces = track.damage?.incarnation;
   const id = state.nextId++;
   // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
@@ -64,7 +66,7 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
   out.push({
     type: 'call', node, id, bytes: 0,
     call: {
-      script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: 86_400_000,
+      script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: short ? 1 : 86_400_000,
       ...(replaces === undefined ? {} : { replaces }), ...(resume ? { resume } : {}),
     },
   });
@@ -75,6 +77,11 @@ function resumable(view: NodeView, window: { height: number }, chain: LocalChain
   const same = view.admission === 'admitting' && view.admittedRunId === view.runId && view.length === view.head - view.floor;
   const useful = view.head >= window.height && view.floor <= window.height && view.length > 0 && chain.hashAt(view.head) === view.headHash;
   return same && useful ? { head: view.head, hash: view.headHash } : undefined;
+}
+
+function shortOfMemory({ info }: NodeView): boolean {
+  const most = Number(info['maxmemory'] ?? 0);
+  return most > 0 && Number(info['used_memory'] ?? 0) > 0.9 * most;
 }
 
 /** A node is reported as damaged, or was found to be. It keeps its part until q others are known to do without it (section 8). */
@@ -230,6 +237,8 @@ function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, 
   track.admission = null;
   const why = reply.outcome === 'refused' ? refusalText(reply) : reply.outcome === 'unknown' ? `no answer at ${reply.step}: ${reply.cause}` : '';
   setStanding(track, node, 'out', `re-admission not finished: ${why}`, out);
+  // Nothing ran there, and whoever keeps the window must know (section 6.6).
+  if (reply.outcome === 'refused' && reply.reason === 'OOM') out.push({ type: 'alarm', code: 'OOM', node, reason: why });
   backOff(state, track, now);
   // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it answers.
   track.retryAt = Math.max(track.retryAt, now + state.settings.regainMs);

@@ -155,7 +155,8 @@ export interface CallResult {
   clear_hold: Record<string, never>;
   request_leader: Record<string, never>;
   clear_request: Record<string, never>;
-  announce: Record<string, never>;
+  /** Of the server, bytes; maxMemory 0: not limited, or not known. */
+  announce: { usedMemory: number; maxMemory: number };
   audit: Record<string, never>;
 }
 

@@ -7,7 +7,7 @@ import type { NodeKeys } from './keys.js';
 import { list, parseInfo, text } from './replies.js';
 import { aclRule, rightsOf } from './rights.js';
 
-const SETTINGS = ['appendonly', 'appendfsync', 'save', 'notify-keyspace-events', 'min-replicas-to-write', 'maxmemory-policy'];
+const SETTINGS = ['appendonly', 'appendfsync', 'save', 'notify-keyspace-events', 'min-replicas-to-write', 'maxmemory-policy', 'dir'];
 const PINGS = 20;
 
 export async function checkUp(client: Redis, keys: NodeKeys, channel: string, db: number): Promise<NodeCheckup> {

@@ -115,7 +115,7 @@ export class Connection {
   run<T>(limitMs: number, work: (client: Redis, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
     const startedAt = performance.now();
     if (this.client !== null) return this.attempt(this.client, limitMs, limitMs, work);
-    return this.open(limitMs).then((session) => {
+    return this.openThrough(limitMs, startedAt).then((session) => {
       if ('failed' in session) return { answered: false, reply: session.failed };
       const leftMs = limitMs - (performance.now() - startedAt);
       return this.attempt(session.client, Math.max(0, leftMs), limitMs, work);
@@ -170,6 +170,21 @@ export class Connection {
     });
   }
 
+  /** Behind Sentinel, one that names the wrong server is passed over at once: each is asked first in turn before anybody waits. */
+  private async openThrough(limitMs: number, startedAt: number): Promise<Session> {
+    for (;;) {
+      const leftMs = limitMs - (performance.now() - startedAt);
+      const session = await this.open(Math.max(0, leftMs));
+      const spent = performance.now() - startedAt >= limitMs;
+      if (!('failed' in session) || session.failed.outcome === 'refused' || spent || this.closed || !this.anotherSentinel()) return session;
+    }
+  }
+
+  private anotherSentinel(): boolean {
+    const { sentinel } = this.settings;
+    return sentinel !== undefined && this.attempts % sentinel.nodes.length !== 0;
+  }
+
   private async open(limitMs: number): Promise<Session> {
     if (this.closed) return { failed: unknown('connect', 'the connection is closed') };
     const now = performance.now();
@@ -215,7 +230,7 @@ export class Connection {
         if ('failed' in session) {
           discard(client);
           const backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MIN_MS, (this.failure?.backoffMs ?? 0) * 2));
-          this.failure = { reply: session.failed, retryAt: performance.now() + backoffMs, backoffMs };
+          this.failure = { reply: session.failed, retryAt: performance.now() + (this.anotherSentinel() ? 0 : backoffMs), backoffMs };
         } else {
           this.failure = null;
           this.silences = 0;

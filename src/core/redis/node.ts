@@ -13,6 +13,7 @@ import { parseEntries } from './entries.js';
 import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
 import { ORPHAN_MS, orphanBlock, readOrphans } from './orphans.js';
+import { parseSentinelUrl } from './sentinel.js';
 import { parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
@@ -102,13 +103,16 @@ export class RedisNode implements NodePort {
   moveTo(url: string): void {
     const former = this.lines;
     this.formerGenerations = this.connectionGeneration + 1;
-    this.lines = this.open(url, undefined);
+    // Who watches a plain server is not asked about it; credentials for sentinels stay, like all others.
+    this.lines = this.open(url, parseSentinelUrl(url) === null ? undefined : this.options.sentinel);
     for (const line of [former.calls, former.bulk, former.tailing, former.hints]) line.close();
     for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
   }
 
-  private open(url: string, sentinel: SentinelSettings | undefined): Lines {
-    const address = parseNodeUrl(url);
+  private open(url: string, watched: SentinelSettings | undefined): Lines {
+    const named = parseSentinelUrl(url);
+    const address = named === null ? parseNodeUrl(url) : { ...parseNodeUrl(named.url), redacted: url };
+    const sentinel = named === null ? watched : { ...watched, ...named.sentinel };
     const { username, password, tls, identity } = this.options;
     const settings: ConnectionSettings = {
       address,

@@ -282,7 +282,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     keys: ['admission', 'sequencers', 'sequencer'],
     args: ['ttl_ms', 'id', '…pairs'],
     build: (call) => [String(call.ttlMs), call.presence.id, ...presencePairs(call.presence)],
-    parse: nothing,
+    parse: ([used, most]) => ({ usedMemory: whole(used), maxMemory: whole(most) }),
   },
   audit: {
     keys: ['admission', 'audit'],

@@ -27,6 +27,14 @@ export function sentinelOptions(sentinel: SentinelSettings, tls: ConnectionOptio
   };
 }
 
+/** `sentinel://HOST:PORT,…/MASTER[/DB]`: where to begin, and whom the sentinels are to be asked for; null for any other address. */
+export function parseSentinelUrl(url: string): { url: string; sentinel: Pick<SentinelSettings, 'name' | 'nodes'> } | null {
+  const [, hosts, name, db] = /^sentinel:\/\/([^/]+)\/([^/]+)(\/\d+)?$/.exec(url) ?? [];
+  if (hosts === undefined || name === undefined) return null;
+  const nodes = hosts.split(',');
+  return { url: `redis://${nodes[0]}${db ?? ''}`, sentinel: { name, nodes } };
+}
+
 /** A sentinel that was cut off still names the old master, which may be a replica by now: every write would be refused, and reads are late. */
 export async function assertMaster(client: Redis): Promise<void> {
   const info = await client.info('replication');

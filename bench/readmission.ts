@@ -1,0 +1,96 @@
+// What filling a node anew costs the blocks that are committed meanwhile, and how fast it is: 80 MB retained, one node of three loses its data again
+// and again while one client submits, a block each (eager), on real processes. Rounds with and without take turns; a pair of each is set
+// against one another (docs/PROTOCOL.md section 8).
+import { Redis } from 'ioredis';
+import { PrivateCluster } from '../src/lab/private-cluster.js';
+import { quantile, ratioOfRounds, ratioOfTails, rowOf, spread } from './harness/statistics.js';
+import { atLeast, atMost, type Bench } from './harness/words.js';
+import { itemsBody, submitClient } from './support/load.js';
+
+const NODE = 'r3';
+const BLOCKS = 1000;
+const BLOCK_BYTES = 80_000;
+const LIMIT_MS = 60_000;
+
+export const bench: Bench = {
+  title: 'a node of three is filled with 80 MB: what it costs the commits meanwhile, and how long it takes',
+  limitS: 120,
+  async run(on) {
+    const cluster = await PrivateCluster.start({
+      nodes: 3, sequencers: 1, persist: 'none', ttlMs: 6000, blockTimeMs: 1000, eager: true, runArgs: ['--retain-blocks', '50000', '--retain-bytes', '120MB'],
+    });
+    try {
+      const leader = await cluster.waitForLeader();
+      const big = submitClient(cluster.port(leader), itemsBody(1, BLOCK_BYTES), 1);
+      for (let at = 0; at < BLOCKS; at += 1) await big.send();
+      big.close();
+      const client = submitClient(cluster.port(leader), itemsBody(1, 200), 1);
+      const send = async (): Promise<number> => {
+        const startedAt = performance.now();
+        await client.send();
+        return performance.now() - startedAt;
+      };
+      const round = async (more: (taken: number) => boolean): Promise<number[]> => {
+        const samples: number[] = [];
+        while (more(samples.length)) samples.push(await send());
+        return samples;
+      };
+      await round((taken) => taken < 200);
+      const well: number[][] = [];
+      const filling: number[][] = [];
+      const loadedMs: number[] = [];
+      for (let at = 0; at < on.pick(8, 3); at += 1) {
+        await cluster.wipe(NODE);
+        const filled = watchFilling(cluster.port(NODE));
+        await filled.begun;
+        let over = false;
+        const ended = filled.ended.then((ms) => { over = true; return ms; });
+        filling.push(await round(() => !over));
+        loadedMs.push(await ended);
+        const count = filling.at(-1)!.length;
+        well.push(await round((taken) => taken < count));
+      }
+      const seconds = (rounds: number[][]): number => rounds.flat().reduce((sum, ms) => sum + ms, 0) / 1000;
+      on.table({ title: `A submission until it is committed, while ${NODE} is filled`, unit: 'ms', rows: [rowOf('not filling', well, seconds(well)), rowOf('filling', filling, seconds(filling))] });
+      on.ratio({ id: 'readmission.p50', what: 'p50 of a commit while a node is filled, to that of the rounds between', ...ratioOfRounds(well, filling, 0.5), goal: atMost(1.1) });
+      on.ratio({ id: 'readmission.p99', what: 'p99 likewise, over all rounds', ...ratioOfTails(well, filling, 0.99), goal: atMost(1.1), tolerance: 1 });
+      const rate = (ms: number): number => (BLOCKS * BLOCK_BYTES) / 1000 / ms;
+      on.figure({ what: 'filling while one client commits without a pause', value: rate(spread(loadedMs).value), unit: 'MB/s' });
+
+      // With the load of a cluster that makes a block a second: nothing is left aside for others.
+      const idleMs: number[] = [];
+      for (let at = 0; at < on.pick(8, 3); at += 1) {
+        const killedAt = performance.now();
+        await cluster.wipe(NODE);
+        idleMs.push(await watchFilling(cluster.port(NODE)).ended);
+        on.note(`round ${at + 1}: ${Math.round(performance.now() - killedAt)} ms from the kill of its server to the node counting again`);
+      }
+      on.figure({ what: 'begun to admitted, a block a second', value: rate(spread(idleMs).value), unit: 'MB/s', goal: atLeast(24) });
+      on.figure({ what: 'the slowest of them', value: rate(quantile(idleMs, 1)), unit: 'MB/s' });
+      client.close();
+    } finally {
+      await cluster.close();
+    }
+  },
+};
+
+/** Straight from the server, by one small key: when its re-admission has begun, and how many ms later it counted. */
+function watchFilling(port: number): { begun: Promise<number>; ended: Promise<number> } {
+  const redis = new Redis(port, '127.0.0.1', { protocol: 2 });
+  redis.on('error', () => undefined);
+  const until = async (reached: (pending: string | null, incarnation: string | null) => boolean): Promise<number> => {
+    for (const limit = performance.now() + LIMIT_MS; performance.now() < limit; ) {
+      const [pending, incarnation] = await redis.hmget('seq:node:admission', 'pending', 'incarnation');
+      if (reached(pending ?? null, incarnation ?? null)) return performance.now();
+      await new Promise((done) => setTimeout(done, 3));
+    }
+    throw new Error(`${NODE} was not admitted within ${LIMIT_MS} ms`);
+  };
+  const begun = until((pending, incarnation) => pending !== null || incarnation !== null);
+  const ended = begun.then(async (at) => {
+    const over = await until((pending, incarnation) => pending === null && incarnation !== null);
+    redis.disconnect();
+    return over - at;
+  });
+  return { begun, ended };
+}
