@@ -40,7 +40,7 @@ export const bench: Bench = {
       const filling: number[][] = [];
       const loadedMs: number[] = [];
       for (let at = 0; at < on.pick(8, 3); at += 1) {
-        await cluster.wipe(NODE);
+        await startEmpty(cluster);
         const filled = watchFilling(cluster.port(NODE));
         await filled.begun;
         let over = false;
@@ -61,7 +61,7 @@ export const bench: Bench = {
       const idleMs: number[] = [];
       for (let at = 0; at < on.pick(8, 3); at += 1) {
         const killedAt = performance.now();
-        await cluster.wipe(NODE);
+        await startEmpty(cluster);
         idleMs.push(await watchFilling(cluster.port(NODE)).ended);
         on.note(`round ${at + 1}: ${Math.round(performance.now() - killedAt)} ms from the kill of its server to the node counting again`);
       }
@@ -73,6 +73,20 @@ export const bench: Bench = {
     }
   },
 };
+
+/** A client that kept knocking at the dead port may hold it for a moment (a connection to itself). */
+async function startEmpty(cluster: PrivateCluster): Promise<void> {
+  await cluster.kill(NODE);
+  cluster.removeData(NODE);
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await cluster.startProcess(NODE);
+    } catch (error) {
+      if (tries >= 50 || !String(error).includes('Address already in use')) throw error;
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  }
+}
 
 /** Straight from the server, by one small key: when its re-admission has begun, and how many ms later it counted. */
 function watchFilling(port: number): { begun: Promise<number>; ended: Promise<number> } {

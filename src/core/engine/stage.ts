@@ -71,7 +71,7 @@ export class StageNode implements NodePort {
       case 'inspect': return given<NodeView>(this.view());
       case 'announce':
         this.presences.set(call.presence.id, { ...call.presence, pttlMs: call.ttlMs });
-        return given({});
+        return given<CallResult['announce']>({ usedMemory: 0, maxMemory: 0 });
       case 'promote_leader':
         if (this.lock !== '' || this.epoch !== call.expectedEpoch) return REFUSED;
         this.lock = call.owner;

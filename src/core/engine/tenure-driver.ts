@@ -1,6 +1,7 @@
 // Runs one tenure: carries out the effects of the pure reducer (protocol/tenure.ts) on real nodes and feeds the answers back, one at a time.
 // Decides nothing itself. Releases the locks when the tenure has ended, unless the term is being renewed (docs/PROTOCOL.md section 6.7).
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../ports.js';
+import { calm } from '../protocol/admission.js';
 import { nextWake, step } from '../protocol/tenure.js';
 import { newTenure, type Effect, type LocalChain, type TenureEnd, type TenureEvent, type TenureSettings, type TenureState } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../protocol/words.js';
@@ -9,6 +10,8 @@ import type { Block, Epoch, Hash, Height, LeaderRequest } from '../protocol/word
 const BYTES_PER_MS = 50_000;
 const BATCH_BLOCKS = 128;
 const BATCH_BYTES = 1024 * 1024;
+/** While blocks are being committed: what is handed to the socket at once holds up the next block. */
+const BUSY_BATCH_BYTES = 256 * 1024;
 const RELEASE_LIMIT_MS = 100;
 
 /** What the rest of the engine does for a tenure; all synchronous, called in protocol order. */
@@ -186,7 +189,8 @@ export class TenureDriver {
     const node = this.nodes[effect.node]!;
     const blocks: BackfillBatch['blocks'] = [];
     let bytes = 0;
-    for (let height = effect.from; height <= effect.to && blocks.length < BATCH_BLOCKS && (bytes < BATCH_BYTES || blocks.length === 0); height++) {
+    const mostBytes = calm(this.state) ? BATCH_BYTES : BUSY_BATCH_BYTES;
+    for (let height = effect.from; height <= effect.to && blocks.length < BATCH_BLOCKS && (bytes < mostBytes || blocks.length === 0); height++) {
       const block = this.store.get(height);
       if (!block) break;
       const known = block.epoch > 0 && block.epoch < this.state.epoch && !effect.stampOwnEpoch;

@@ -35,10 +35,11 @@ export interface Damage {
   counts: boolean;
 }
 
-/** While a block is always in flight, the pause after a batch is this many times the batch: one part in five for filling. */
-const FULL_PAUSE = 4;
+/** While blocks are being committed, the pause after a batch is this many times the batch, and no longer than most: one part in nine for filling. */
+const FULL_PAUSE = 8;
+const MOST_PAUSE_MS = 30;
 /** Below this share of the time with a block in flight, filling disturbs nobody. */
-const CALM = 0.25;
+const CALM = 0.05;
 
 /** States that a leader may mend by itself. A foreign node never, one in a bootstrap neither. */
 const MENDABLE: readonly AdmissionState[] = ['pristine', 'wiped', 'restarted', 'damaged', 'admitting'];
@@ -173,12 +174,17 @@ export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type:
   else if (track.admission) pause(state, track.admission, track, startedAt, event.now);
 }
 
+/** Whether filling may take all it can get, in batches as large as it likes. */
+export function calm(state: Pick<TenureState, 'load'>): boolean {
+  return state.load <= CALM;
+}
+
 /** Filling leaves most of the time to the blocks that are being committed, but never so much that the node falls further behind. */
 function pause(state: TenureState, admission: Admission, track: { retryAt: number }, startedAt: number, now: number): void {
   const gap = state.committed.height - admission.head;
   admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
   admission.gap = gap;
-  if (gap > 1 && state.load > CALM) track.retryAt = now + (now - startedAt) * FULL_PAUSE * state.load * admission.pace;
+  if (gap > 1 && !calm(state)) track.retryAt = now + Math.min(MOST_PAUSE_MS, (now - startedAt) * FULL_PAUSE) * admission.pace;
 }
 
 export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {

@@ -59,6 +59,8 @@ export class RedisNode implements NodePort {
   private readonly asking: ScriptContext;
   private lines: Lines;
   private readonly listeners = new Map<(hint: Hint) => void, () => void>();
+  /** Which script a bulk connection has sent last: loaded once for a whole filling. */
+  private readonly loadedOn = new WeakMap<Redis, ScriptName>();
   /** Of connections to addresses that it had before. */
   private formerGenerations = 0;
 
@@ -148,8 +150,11 @@ export class RedisNode implements NodePort {
       ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch } : { script: 'backfill', owner, epoch, nonce, block, entryEpoch }));
     const answers: Answer<unknown>[] = [];
     const whole = await this.bulk.run(limitMs, async (client, at) => {
-      at.step = 'load';
-      await loadScript(client, script);
+      if (this.loadedOn.get(client) !== script) {
+        at.step = 'load';
+        await loadScript(client, script);
+        this.loadedOn.set(client, script);
+      }
       at.step = 'call';
       await Promise.all(calls.map(async (call, index) => {
         const { keys, args } = keysAndArguments(call, this.context);
@@ -157,7 +162,9 @@ export class RedisNode implements NodePort {
           answers[index] = { answered: true, value: await evalScript(client, script, keys, args) };
         } catch (error) {
           if (!isErrorReply(error)) throw error;
-          answers[index] = { answered: false, reply: parseErrorReply(error.message) };
+          const flushed = isNoScript(error);
+          if (flushed) this.loadedOn.delete(client); // nothing ran: the next batch loads it again
+          answers[index] = { answered: false, reply: flushed ? unknown('load', 'its scripts were flushed') : parseErrorReply(error.message) };
         }
       }));
     });
