@@ -7,7 +7,7 @@ import { differences, readStreams, type Lab } from './lab.js';
 
 /** `<id>.<generation>` as the nodes name it. */
 export async function clusterOf(lab: Lab): Promise<string> {
-  const { cluster } = await lab.ask(['status']) as { cluster: string };
+  const { cluster } = await lab.ask(['status', '--node-timeout', '2s']) as { cluster: string };
   return cluster;
 }
 
