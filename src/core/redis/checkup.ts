@@ -1,16 +1,16 @@
 // What `seq doctor` asks one server: INFO, the settings that matter, its clock, round trips, and every right by ACL DRYRUN (nothing is run).
 // A question that this user may not ask is an answer too.
-import type { Redis } from 'ioredis';
 import type { NodeCheckup } from '../ports.js';
 import { isErrorReply, send } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, parseInfo, text } from './replies.js';
 import { aclRule, rightsOf } from './rights.js';
+import type { Wire } from './wire.js';
 
 const SETTINGS = ['appendonly', 'appendfsync', 'save', 'notify-keyspace-events', 'min-replicas-to-write', 'maxmemory-policy', 'dir'];
 const PINGS = 20;
 
-export async function checkUp(client: Redis, keys: NodeKeys, channel: string, db: number): Promise<NodeCheckup> {
+export async function checkUp(client: Wire, keys: NodeKeys, channel: string, db: number): Promise<NodeCheckup> {
   const roundTripsMs: number[] = [];
   for (let i = 0; i < PINGS; i++) {
     const at = performance.now();
@@ -30,7 +30,7 @@ export async function checkUp(client: Redis, keys: NodeKeys, channel: string, db
   };
 }
 
-async function settings(client: Redis): Promise<Record<string, string> | null> {
+async function settings(client: Wire): Promise<Record<string, string> | null> {
   const found: Record<string, string> = {};
   for (const setting of SETTINGS) {
     const reply = await orNull(send(client, 'config', ['GET', setting]));
@@ -42,7 +42,7 @@ async function settings(client: Redis): Promise<Record<string, string> | null> {
 }
 
 /** `name`: whom to ask for; null when even that may not be asked. */
-async function denied(client: Redis, name: string | null, keys: NodeKeys, channel: string): Promise<string[] | null> {
+async function denied(client: Wire, name: string | null, keys: NodeKeys, channel: string): Promise<string[] | null> {
   if (name === null) return null;
   const found: string[] = [];
   for (const [command, ...args] of rightsOf(keys, channel)) {

@@ -1,12 +1,13 @@
 // One connection to one server, opened when first needed and never for longer than its caller wants to wait (docs/PROTOCOL.md section 11).
 // A call is sent at most once: nothing is queued while offline, nothing is resent. After a deadline the outcome is unknown; after the second
 // in a row the connection is given up, so that calls do not pile up in the buffers of a silent server and run when it wakes.
-import { Command, Redis, type RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/words.js';
 import { fairDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';
 import type { NodeUrl } from './url.js';
+import { Wire, type Part } from './wire.js';
 
 export type { SentinelSettings } from './sentinel.js';
 
@@ -29,7 +30,7 @@ export interface ConnectionSettings {
 }
 
 export type Answer<T> = { answered: true; value: T } | { answered: false; reply: Refused | Unknown };
-type Session = { client: Redis } | { failed: Refused | Unknown };
+type Session = { client: Wire } | { failed: Refused | Unknown };
 interface Opening { startedAt: number; step: Step; session: Promise<Session>; abort: () => void }
 
 /** How long an attempt to connect may go on in the background after its first caller has given up. */
@@ -49,46 +50,15 @@ export function isErrorReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** A command whose bulk strings come back as Buffers (payloads are binary). */
-export function rawCommand(name: string, args: (string | Buffer | number)[]): Command {
-  return new RawCommand(name, args, { replyEncoding: null });
-}
-
-/** Written into one buffer: the client's own way with binary arguments makes one for every part and joins them, most of a commit's cost. */
-class RawCommand extends Command {
-  override toWritable(): Buffer | string {
-    const parts: (string | Buffer)[] = [];
-    let text = `*${this.args.length + 1}\r\n$${Buffer.byteLength(this.name)}\r\n${this.name}\r\n`;
-    let bytes = 0;
-    for (const arg of this.args as (string | Buffer)[]) {
-      if (typeof arg === 'string') {
-        text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`;
-      } else {
-        text += `$${arg.length}\r\n`;
-        parts.push(text, arg);
-        bytes += arg.length;
-        text = '\r\n';
-      }
-    }
-    if (parts.length === 0) return text;
-    parts.push(text);
-    for (const part of parts) if (typeof part === 'string') bytes += Buffer.byteLength(part);
-    const whole = Buffer.allocUnsafe(bytes);
-    let at = 0;
-    for (const part of parts) at += typeof part === 'string' ? whole.write(part, at) : part.copy(whole, at);
-    return whole;
-  }
-}
-
 /** Sends one command now; rejects at once when the connection is not there. */
-export function send(client: Redis, name: string, args: (string | Buffer | number)[]): Promise<unknown> {
-  return client.sendCommand(rawCommand(name, args)) as Promise<unknown>;
+export function send(client: Wire, name: string, args: readonly Part[]): Promise<unknown> {
+  return client.send(name, args);
 }
 
 export class Connection {
   /** Grows with every connection that was established and lost. */
   generation = 0;
-  private client: Redis | null = null;
+  private client: Wire | null = null;
   private opening: Opening | null = null;
   private failure: { reply: Refused | Unknown; retryAt: number; backoffMs: number } | null = null;
   private closed = false;
@@ -100,7 +70,7 @@ export class Connection {
   constructor(private readonly settings: ConnectionSettings) {}
 
   /** The client if it is connected at this moment. */
-  get ready(): Redis | null {
+  get ready(): Wire | null {
     return this.client;
   }
 
@@ -112,7 +82,7 @@ export class Connection {
    * Runs `work` on a connected client; all of it, connecting included, within limitMs. `work` rejects with the server's error (mapped)
    * or the client's (unknown); `at` says what it is waiting for.
    */
-  run<T>(limitMs: number, work: (client: Redis, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
+  run<T>(limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
     const startedAt = performance.now();
     if (this.client !== null) return this.attempt(this.client, limitMs, limitMs, work);
     return this.openThrough(limitMs, startedAt).then((session) => {
@@ -129,16 +99,16 @@ export class Connection {
   }
 
   /** Gives a connection up. Whatever waits on it is rejected. */
-  drop(client: Redis): void {
+  drop(client: Wire): void {
     // Many calls may give up the same client; the first one did it all.
     if (this.client !== client) return;
     this.client = null;
     this.generation += 1;
-    discard(client);
+    discard(client.redis);
     for (const listener of this.lossListeners) listener();
   }
 
-  private attempt<T>(client: Redis, leftMs: number, limitMs: number, work: (client: Redis, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
+  private attempt<T>(client: Wire, leftMs: number, limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
     return new Promise((resolve) => {
       const at: { step: Step } = { step: 'call' };
       let settled = false;
@@ -211,9 +181,10 @@ export class Connection {
   }
 
   private startOpening(connectLimitMs: number): Opening {
-    const client = new Redis(clientOptions(this.settings, connectLimitMs, this.attempts++));
+    const redis = new Redis(clientOptions(this.settings, connectLimitMs, this.attempts++));
     let lastError: Error | null = null;
-    client.on('error', (error: Error) => { lastError = error; });
+    const client = new Wire(redis);
+    redis.on('error', (error: Error) => { lastError = error; });
     const opening: Opening = {
       startedAt: performance.now(),
       step: 'connect',
@@ -228,7 +199,7 @@ export class Connection {
         cancel();
         if (this.opening === opening) this.opening = null;
         if ('failed' in session) {
-          discard(client);
+          discard(redis);
           const backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MIN_MS, (this.failure?.backoffMs ?? 0) * 2));
           this.failure = { reply: session.failed, retryAt: performance.now() + (this.anotherSentinel() ? 0 : backoffMs), backoffMs };
         } else {
@@ -240,11 +211,11 @@ export class Connection {
       };
       const cancel = fairDeadline(connectLimitMs, () => settle({ failed: unknown(opening.step, 'no answer', connectLimitMs) }));
       opening.abort = () => settle({ failed: unknown(opening.step, 'the connection is closed') });
-      client.once('end', () => {
+      redis.once('end', () => {
         settle({ failed: unknown(stepOf(opening.step, lastError), lossCause(lastError)) });
         if (this.client === client) this.drop(client);
       });
-      client.once('ready', () => {
+      redis.once('ready', () => {
         opening.step = 'handshake';
         handshake(client, this.settings).then(
           () => settle({ client }),
@@ -253,7 +224,7 @@ export class Connection {
           }),
         );
       });
-      client.connect().catch((error: unknown) => {
+      redis.connect().catch((error: unknown) => {
         const cause = lastError ?? (error instanceof Error ? error : null);
         settle({ failed: unknown(stepOf(opening.step, cause), lossCause(cause)) });
       });
@@ -263,7 +234,7 @@ export class Connection {
 }
 
 /** AUTH, SELECT and a PING that shows that the server really speaks to us, in one round trip. */
-async function handshake(client: Redis, settings: ConnectionSettings): Promise<void> {
+async function handshake(client: Wire, settings: ConnectionSettings): Promise<void> {
   const username = settings.username ?? settings.address.username;
   const password = settings.password ?? settings.address.password;
   const sent: Promise<unknown>[] = [];

@@ -1,12 +1,12 @@
 // A server that holds the keys of the other dialect (docs/FOREIGN.md), as a port that can only read: every command it may send is in one list.
 // Payloads are hashed where they arrive and dropped. A key of the wrong type is a fact about the node, not a node that did not answer.
 import { createHash } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { MOST_HEIGHT, type ForeignEntry, type ForeignLook, type ForeignPiece, type ForeignPort, type IndexPiece, type UnreadableEntry, type WrongKey } from '../foreign/words.js';
 import type { NodeReply } from '../protocol/words.js';
 import { Connection, isErrorReply, send, type SentinelSettings, type TlsSettings } from './connection.js';
 import { list, parseInfo, readOrUnknown, text, UnreadableReply } from './replies.js';
 import { parseNodeUrl } from './url.js';
+import type { Wire } from './wire.js';
 
 export interface ForeignNodeOptions {
   id: string;
@@ -79,7 +79,7 @@ export class ForeignNode implements ForeignPort {
 class WrongType { constructor(readonly key: string) {} }
 
 /** The only way out of here to the server. */
-function read(client: Redis, command: ReadCommand, args: (string | number)[]): Promise<unknown> {
+function read(client: Wire, command: ReadCommand, args: (string | number)[]): Promise<unknown> {
   return send(client, command, args);
 }
 

@@ -1,7 +1,7 @@
 // Hints that a lock went or a request came: PUBLISH of our scripts, and keyspace events of the lock (`E`, `x` and `g`: a release is a DEL)
 // where the server has them switched on. Hints only make things earlier (docs/PROTOCOL.md section 7): a lost one costs nothing but time.
-import type { Redis } from 'ioredis';
 import { Connection, send, type ConnectionSettings } from './connection.js';
+import type { Wire } from './wire.js';
 
 export type Hint = 'released' | 'request';
 
@@ -50,14 +50,14 @@ export class Hints {
     if (!answer.answered) this.later();
   }
 
-  private listen(client: Redis): void {
-    client.on('message', (channel: string, message: string) => {
+  private listen(client: Wire): void {
+    client.onMessage = (channel, message) => {
       if (channel === this.hintChannel) {
         if (message === 'released' || message === 'request') this.tell(message);
       } else if (message === this.lockKey) {
         this.tell('released');
       }
-    });
+    };
   }
 
   private tell(hint: Hint): void {

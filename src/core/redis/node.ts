@@ -1,7 +1,6 @@
 // One Redis server as a NodePort: every question is answered accepted, refused or unknown, within its limit; nothing throws for what a
 // server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, bulk transfers, the tail and hints have a connection each, so that none
 // delays another; each opens when first used.
-import type { Redis } from 'ioredis';
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
 import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
@@ -17,6 +16,7 @@ import { parseSentinelUrl } from './sentinel.js';
 import { parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
+import type { Wire } from './wire.js';
 
 export interface RedisNodeOptions {
   id: string;
@@ -279,7 +279,7 @@ export class RedisNode implements NodePort {
   }
 
   /** Sends `entries` and, right behind it, what tells whose and which node this is: one round trip, answered in order. */
-  private async withRecord(client: Redis, entries: () => Promise<unknown>): Promise<{ entries: unknown; record: unknown[]; }> {
+  private async withRecord(client: Wire, entries: () => Promise<unknown>): Promise<{ entries: unknown; record: unknown[]; }> {
     const results = await Promise.all([
       entries(),
       send(client, 'hmget', [this.context.keys.admission, 'cluster', 'incarnation', 'pending', 'run']),
@@ -334,11 +334,11 @@ export async function connectNode(options: RedisNodeOptions, limitMs: number): P
   });
 }
 
-function evalScript(client: Redis, script: ScriptName, keys: string[], args: Argument[]): Promise<unknown> {
+function evalScript(client: Wire, script: ScriptName, keys: string[], args: Argument[]): Promise<unknown> {
   return send(client, 'evalsha', [scriptText(script).sha, keys.length, ...keys, ...args]);
 }
 
-async function loadScript(client: Redis, script: ScriptName): Promise<void> {
+async function loadScript(client: Wire, script: ScriptName): Promise<void> {
   const { lua, sha } = scriptText(script);
   const loaded = text(await send(client, 'script', ['LOAD', lua]));
   if (loaded !== sha) throw new Error('SCRIPT LOAD answered with another digest');

@@ -1,19 +1,19 @@
 // What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream that was set aside.
 // Read a few at a time, payloads dropped as soon as their hash was checked: at most 32 MiB lie there, never all of it in memory here.
-import type { Redis } from 'ioredis';
 import { blockHash } from '../chain/block.js';
 import type { OrphanEntry, OrphansRead } from '../ports.js';
 import type { Block } from '../protocol/words.js';
 import { send } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, pttl, text, UnreadableReply, whole } from './replies.js';
+import type { Wire } from './wire.js';
 
 const PIECE = 16;
 /** Time that moving 32 MiB may take beyond the node timeout. */
 export const ORPHAN_MS = 700;
 
 /** Resolves to a reader of the raw answers: what cannot be read is found out by whoever calls it. */
-export async function readOrphans(client: Redis, keys: NodeKeys, limit: number): Promise<() => OrphansRead> {
+export async function readOrphans(client: Wire, keys: NodeKeys, limit: number): Promise<() => OrphansRead> {
   const [total, aside] = await Promise.all([send(client, 'xlen', [keys.orphans]), send(client, 'hget', [keys.admission, 'aside'])]);
   const superseded: OrphanEntry[] = [];
   let before = '+';
@@ -27,7 +27,7 @@ export async function readOrphans(client: Redis, keys: NodeKeys, limit: number):
   return () => ({ superseded, total: whole(total), setAside });
 }
 
-async function asideOf(client: Redis, key: string, nonce: string): Promise<OrphansRead['setAside']> {
+async function asideOf(client: Wire, key: string, nonce: string): Promise<OrphansRead['setAside']> {
   const [length, left, first, last] = await Promise.all([
     send(client, 'xlen', [key]), send(client, 'pttl', [key]), send(client, 'xrange', [key, '-', '+', 'COUNT', 1]), send(client, 'xrevrange', [key, '+', '-', 'COUNT', 1]),
   ]);

@@ -2,7 +2,9 @@
 // so that a silent one does not hide the others; the next attempt starts with the next one, so that one that is wrong does not either.
 // A promoted replica has a run id of its own: to the scripts it is a node that forgot (docs/PROTOCOL.md section 8).
 import type { ConnectionOptions } from 'node:tls';
-import type { Redis, RedisOptions } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
+import { text } from './replies.js';
+import type { Wire } from './wire.js';
 
 export interface SentinelSettings {
   /** The name of the master the sentinels watch. */
@@ -36,7 +38,7 @@ export function parseSentinelUrl(url: string): { url: string; sentinel: Pick<Sen
 }
 
 /** A sentinel that was cut off still names the old master, which may be a replica by now: every write would be refused, and reads are late. */
-export async function assertMaster(client: Redis): Promise<void> {
-  const info = await client.info('replication');
+export async function assertMaster(client: Wire): Promise<void> {
+  const info = text(await client.send('info', ['replication']));
   if (!/^role:master\r?$/m.test(info)) throw new Error('the sentinels name a server that is no master');
 }

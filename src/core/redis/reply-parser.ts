@@ -1,0 +1,142 @@
+// RESP2 from a socket → replies, in order: bulk and simple strings as Buffers (payloads are binary), integers as numbers, errors as ReplyError.
+// It goes on where a chunk ended: every byte is looked at once, and a payload is copied only where it lies across chunks. What is not the
+// protocol throws; nothing after that can be read (docs/PROTOCOL.md section 11).
+
+/** An error that the server itself sent. */
+export class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+const NOTHING = Buffer.alloc(0);
+const [CR, LF] = [13, 10];
+const [SIMPLE, ERROR, INTEGER, BULK, ARRAY] = [43, 45, 58, 36, 42];
+/** Of Redis: proto-max-bulk-len, and more than any answer has. */
+const MOST_BULK = 512 * 1024 * 1024;
+const MOST_ITEMS = 1 << 24;
+const MOST_LINE = 64 * 1024;
+const MOST_DEPTH = 16;
+
+export class ReplyParser {
+  private buffer: Buffer = NOTHING;
+  private at = 0;
+  /** Where the line that was read last ends, its line break included. */
+  private lineEnd = 0;
+  /** What was cut off: pieces of one element, how long they are, and how long it has to be before it is looked at again (0: a line break). */
+  private pieces: Buffer[] = [];
+  private held = 0;
+  private need = 0;
+  private readonly open: { items: unknown[]; left: number }[] = [];
+
+  constructor(private readonly onReply: (reply: unknown) => void) {}
+
+  write(chunk: Buffer): void {
+    let from = 0;
+    while (this.held > 0) {
+      const to = this.need > 0 ? from + this.need - this.held : chunk.indexOf(LF, from) + 1 || chunk.length;
+      const piece = chunk.subarray(from, to);
+      from += piece.length;
+      this.pieces.push(piece);
+      this.held += piece.length;
+      if (this.held < this.need) return;
+      const joined = Buffer.concat(this.pieces, this.held);
+      this.pieces = [];
+      this.held = 0;
+      this.read(joined, 0);
+      if (this.held > 0 && from >= chunk.length) return;
+    }
+    if (from < chunk.length) this.read(chunk, from);
+  }
+
+  private read(buffer: Buffer, from: number): void {
+    this.buffer = buffer;
+    this.at = from;
+    while (this.at < buffer.length) {
+      if (this.element()) continue;
+      const rest = this.at === 0 ? buffer : buffer.subarray(this.at);
+      this.pieces.push(rest);
+      this.held = rest.length;
+      break;
+    }
+    this.buffer = NOTHING;
+  }
+
+  /** Reads one element; false when it is not all there. */
+  private element(): boolean {
+    const { buffer, at } = this;
+    const type = buffer[at];
+    if (type === BULK) {
+      const length = this.number();
+      if (length === null) return false;
+      if (length === -1) return this.value(null, this.lineEnd);
+      if (length < 0 || length > MOST_BULK) throw new Error(`Protocol error: a string of ${length} bytes`);
+      const [start, end] = [this.lineEnd, this.lineEnd + length];
+      if (end + 2 > buffer.length) return this.wants(end + 2 - at);
+      if (buffer[end] !== CR) throw new Error('Protocol error: a string without an end');
+      return this.value(buffer.subarray(start, end), end + 2);
+    }
+    if (type === INTEGER) {
+      const value = this.number();
+      return value === null ? false : this.value(value, this.lineEnd);
+    }
+    if (type === ARRAY) {
+      const length = this.number();
+      if (length === null) return false;
+      if (length === -1) return this.value(null, this.lineEnd);
+      if (length < 0 || length > MOST_ITEMS || this.open.length >= MOST_DEPTH) throw new Error(`Protocol error: a list of ${length}`);
+      if (length === 0) return this.value([], this.lineEnd);
+      this.open.push({ items: [], left: length });
+      this.at = this.lineEnd;
+      return true;
+    }
+    if (type !== SIMPLE && type !== ERROR) throw new Error('Protocol error: no reply starts like this');
+    const end = buffer.indexOf(CR, at);
+    if (end < 0 || end + 2 > buffer.length) return this.wantsLine();
+    return this.value(type === SIMPLE ? buffer.subarray(at + 1, end) : new ReplyError(buffer.toString('utf8', at + 1, end)), end + 2);
+  }
+
+  /** The number behind the type; null when its line is not all there. */
+  private number(): number | null {
+    const { buffer } = this;
+    let at = this.at + 1;
+    const negative = buffer[at] === 45;
+    if (negative) at += 1;
+    const first = at;
+    let value = 0;
+    for (; at < buffer.length; at += 1) {
+      const digit = (buffer[at] as number) - 48;
+      if (digit < 0 || digit > 9) break;
+      value = value * 10 + digit;
+    }
+    if (at + 2 > buffer.length) {
+      this.wantsLine();
+      return null;
+    }
+    if (buffer[at] !== CR || at === first || at - first > 19) throw new Error('Protocol error: a number was expected');
+    this.lineEnd = at + 2;
+    return negative ? -value : value;
+  }
+
+  private wants(bytes: number): false {
+    this.need = bytes;
+    return false;
+  }
+
+  private wantsLine(): false {
+    const held = this.buffer.length - this.at;
+    if (held > MOST_LINE) throw new Error('Protocol error: a line without an end');
+    return this.wants(0);
+  }
+
+  private value(value: unknown, next: number): true {
+    this.at = next;
+    let whole = value;
+    for (let list = this.open.at(-1); list !== undefined; list = this.open.at(-1)) {
+      list.items.push(whole);
+      if (--list.left > 0) return true;
+      this.open.pop();
+      whole = list.items;
+    }
+    this.onReply(whole);
+    return true;
+  }
+}
