@@ -200,17 +200,19 @@ if orphan then
 end
 if appends or replaces then
   local trims = appends and trim_to and trim_to > floor
+  -- From block to block of a tenure these stay as they are, and writing them again costs as much as writing what changes.
+  local same = record[7] == entry_epoch_text and claimant == owner
   if trims then
     must('XADD', stream_key, 'MINID', '=', string.format('%d-0', trim_to + 1), id, 'height', height_text, 'data', data,
       'epoch', entry_epoch_text, 'timestamp', timestamp_text, 'parent', parent, 'hash', hash, 'owner', owner)
-    must('HSET', admission_key, 'head', height_text, 'head_epoch', entry_epoch_text, 'head_hash', hash, 'claimant', owner,
-      'floor', trim_to_text, 'floor_hash', trim_hash)
+    must('HSET', admission_key, 'head', height_text, 'head_hash', hash, 'floor', trim_to_text, 'floor_hash', trim_hash)
   else
     must('XADD', stream_key, id, 'height', height_text, 'data', data, 'epoch', entry_epoch_text, 'timestamp', timestamp_text,
       'parent', parent, 'hash', hash, 'owner', owner)
     if replaces then must('XDEL', stream_key, old_id) end
-    must('HSET', admission_key, 'head', height_text, 'head_epoch', entry_epoch_text, 'head_hash', hash, 'claimant', owner)
+    must('HSET', admission_key, 'head', height_text, 'head_hash', hash)
   end
+  if not same then must('HSET', admission_key, 'head_epoch', entry_epoch_text, 'claimant', owner) end
 end
 if writer_epoch > epoch then
   must('SET', epoch_key, writer_epoch_text)

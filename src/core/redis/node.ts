@@ -60,7 +60,7 @@ export class RedisNode implements NodePort {
   private lines: Lines;
   private readonly listeners = new Map<(hint: Hint) => void, () => void>();
   /** Which script a bulk connection has sent last: loaded once for a whole filling. */
-  private readonly loadedOn = new WeakMap<Redis, ScriptName>();
+  private readonly loadedOn = new WeakMap<Wire, ScriptName>();
   /** Of connections to addresses that it had before. */
   private formerGenerations = 0;
 
@@ -156,7 +156,7 @@ export class RedisNode implements NodePort {
         this.loadedOn.set(client, script);
       }
       at.step = 'call';
-      await Promise.all(calls.map(async (call, index) => {
+      await Promise.all(client.together(() => calls.map(async (call, index) => {
         const { keys, args } = keysAndArguments(call, this.context);
         try {
           answers[index] = { answered: true, value: await evalScript(client, script, keys, args) };
@@ -166,7 +166,7 @@ export class RedisNode implements NodePort {
           if (flushed) this.loadedOn.delete(client); // nothing ran: the next batch loads it again
           answers[index] = { answered: false, reply: flushed ? unknown('load', 'its scripts were flushed') : parseErrorReply(error.message) };
         }
-      }));
+      })));
     });
     const replies: WriteReply[] = [];
     for (let index = 0; index < calls.length; index += 1) {
