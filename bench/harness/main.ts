@@ -11,7 +11,7 @@ import { markdownOf, summaryText } from './report.js';
 import type { Bench, Outcome } from './words.js';
 
 /** Cheap ones first; the order of the report. */
-const ORDER = ['commit', 'scan', 'etcd', 'submit', 'leadership', 'failover', 'half-alive', 'readmission', 'data', 'startup', 'lanes'];
+const ORDER = ['commit', 'scan', 'etcd', 'submit', 'leadership', 'failover', 'half-alive', 'readmission', 'data', 'repair', 'startup', 'lanes'];
 const CHECK_LIMIT_S = 600;
 const BASELINE = 'bench/baseline.json';
 const LATEST = 'bench/latest.json';

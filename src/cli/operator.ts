@@ -1,7 +1,8 @@
-// Who makes a change, for the audit record: user, host, and the command without secrets.
+// Who makes a change, for the audit record: user, host, and the command without secrets; and which secrets those are.
 import { hostname, userInfo } from 'node:os';
 import type { Operator } from '../core/engine/audit-record.js';
 import { commandLine } from './confirm.js';
+import type { Cluster } from './context.js';
 
 export function operatorOf(id: string, argv: readonly string[]): Operator {
   return { by: `${userName()}@${hostname()}`, host: hostname(), command: commandLine(id, argv).slice(0, 500) };
@@ -14,4 +15,9 @@ function userName(): string {
   } catch {
     return process.env['USER'] || String(process.getuid?.() ?? 'unknown');
   }
+}
+
+/** The passwords that this command was configured with. */
+export function secretsOf({ addresses }: Cluster): string[] {
+  return addresses.flatMap(({ password, sentinel }) => [password, sentinel?.password].filter((secret) => secret !== undefined));
 }

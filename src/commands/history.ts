@@ -1,4 +1,5 @@
 import { SeqCommand } from '../cli/base-command.js';
+import { secretsOf } from '../cli/operator.js';
 import { LOOK_FLAGS, positiveFlag } from '../cli/flags.js';
 import { writeErr } from '../cli/output.js';
 import { historyResult } from '../cli/present/history.js';
@@ -6,6 +7,7 @@ import type { Result } from '../cli/present/result.js';
 import { StreamProgress } from '../cli/stream-progress.js';
 import { targetFlags } from '../cli/target.js';
 import { readHistory } from '../core/engine/history.js';
+import { cleaner } from '../core/log/redact.js';
 
 export default class HistoryCommand extends SeqCommand {
   static override summary = 'Show who led when: epoch, heights, duration, gap before it, why it ended; and what operators changed';
@@ -22,7 +24,7 @@ export default class HistoryCommand extends SeqCommand {
     const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
     const history = await readHistory({
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster, limit: flags.limit, progress: progress.at,
+      expectedCluster: cluster.identity.cluster, limit: flags.limit, progress: progress.at, clean: cleaner(secretsOf(cluster)),
     });
     progress.end();
     return historyResult(history);

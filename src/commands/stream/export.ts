@@ -2,6 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
 import { usageError } from '../../cli/failure.js';
 import { heightFlag } from '../../cli/flags.js';
+import { secretsOf } from '../../cli/operator.js';
 import { writeErr } from '../../cli/output.js';
 import { exportResult } from '../../cli/present/bundle.js';
 import type { Result } from '../../cli/present/result.js';
@@ -31,14 +32,15 @@ export default class StreamExport extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(StreamExport);
     if (flags.from !== undefined && flags.to !== undefined && flags.to < flags.from) throw usageError(`--to ${flags.to} is below --from ${flags.from}`, ['give the lower height as --from']);
-    const { settings, identity, nodes, addresses, nodeTimeoutMs, clock } = await this.cluster();
+    const cluster = await this.cluster();
+    const { settings, identity, nodes, nodeTimeoutMs, clock } = cluster;
     const madeAtMs = clock.wall();
     const path = flags.file ?? `seq-${identity.cluster === '' ? 'nodes' : identity.cluster}-${new Date(madeAtMs).toISOString().replace(/[:.]/g, '-')}.bundle`;
     const payloads = !flags['no-payloads'];
     const writer = await BundleWriter.create(path, {
       format: FORMAT, version: VERSION, by: `seqctl/${this.config.version}`, madeAtMs, cluster: identity.cluster, expectedCluster: settings.cluster, lane: settings.lane, context: settings.context,
       nodesFrom: settings.nodesFrom, nodeTimeoutMs: settings.nodeTimeoutMs, nodes: nodes.map(({ id, url }) => ({ id, url })), payloads,
-    }, addresses.flatMap(({ password, sentinel }) => [password, sentinel?.password].filter((secret) => secret !== undefined)));
+    }, secretsOf(cluster));
     let written: { bytes: number; sha256: string } | null = null;
     try {
       this.step(`reading every node into ${path}`);

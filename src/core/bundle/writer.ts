@@ -4,12 +4,10 @@ import { createHash } from 'node:crypto';
 import { access, link, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { EXIT, SeqError } from '../errors.js';
-import { redactor } from '../log/redact.js';
+import { cleaner } from '../log/redact.js';
 import type { BundleEnd, BundleFacts, BundleHead, BundleLine } from './format.js';
 
 const PIECE = 256 * 1024;
-// eslint-disable-next-line no-control-regex
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
 export class BundleWriter {
   private readonly digest = createHash('sha256');
@@ -79,18 +77,6 @@ export class BundleWriter {
     this.bytes += bytes.length;
     for (let at = 0; at < bytes.length;) at += (await this.handle.write(bytes, at)).bytesWritten;
   }
-}
-
-/** Every text in it, however deep. */
-function cleaner(secrets: readonly string[]): <T>(value: T) => T {
-  const redact = redactor(secrets);
-  const any = (value: unknown): unknown => {
-    if (typeof value === 'string') return redact(value).replace(CONTROL, '\ufffd');
-    if (value === null || typeof value !== 'object') return value;
-    if (Array.isArray(value)) return value.map(any);
-    return Object.fromEntries(Object.entries(value).map(([name, each]) => [any(name), any(each)]));
-  };
-  return <T>(value: T): T => any(value) as T;
 }
 
 function exists(path: string): SeqError {

@@ -37,6 +37,8 @@ export interface History {
 
 export interface HistoryOptions extends MatrixOptions {
   limit: number;
+  /** Takes secrets out of what operators' records say. */
+  clean: <T>(value: T) => T;
   progress: (done: number, total: number) => void;
 }
 
@@ -53,7 +55,7 @@ export async function readHistory(options: HistoryOptions): Promise<History> {
     options.signal?.throwIfAborted();
   }
   const answering = observations.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id);
-  const changes = await readChanges(options, answering);
+  const changes = options.clean(await readChanges(options, answering));
   const current = view.leader?.epoch;
   for (const [at, tenure] of tenures.entries()) {
     tenure.current = tenure.epoch === current;

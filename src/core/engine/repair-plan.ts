@@ -233,6 +233,12 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
     return { by: 'nobody', code: 'NO_QUORUM', why: `${admitted} of the ${view.quorum} nodes needed answer and are admitted`, next: [`seq cluster recover --dry-run ${target}`.trim()], retryable: false };
   }
   if (view.hold !== null) return { by: 'nobody', code: 'HELD', why: `promotions are on hold by ${view.hold.by}: ${view.hold.reason}`, next: [`seq resume ${target}`.trim()], retryable: false };
+  // A repair that was ended while it promoted: its node would be left out of this one, and the plan unfinished.
+  const rest = trusted.filter((node) => (node.view as NodeView).lock?.owner.startsWith('repair.'));
+  if (rest.length > 0) {
+    const leftMs = Math.max(...rest.map((node) => (node.view as NodeView).lock?.pttlMs ?? 0));
+    return { by: 'nobody', code: 'LOCKS_HELD', why: `a repair is under way or was broken off: it holds ${rest.map((node) => node.id).join(', ')} for ${leftMs} ms yet`, next: status, retryable: true };
+  }
   const free = trusted.filter((node) => (node.view as NodeView).lock === null);
   if (free.length < view.quorum) {
     const held = trusted.filter((node) => (node.view as NodeView).lock !== null).map((node) => `${node.id} (${(node.view as NodeView).lock?.owner}, ${(node.view as NodeView).lock?.pttlMs} ms left)`);

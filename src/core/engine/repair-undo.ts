@@ -1,15 +1,15 @@
 // Takes back what a repair decided, as far as that can be done (docs/PROTOCOL.md sections 3, 5). Committed blocks that were filled in are never
 // taken from a node again. A head that was settled against another block can give way to it, which the nodes keep in their orphans, only while
-// nothing stands on it: nobody leads, every node answers and ends with it, and no sequencer's store that answers holds it (I4 is set aside by name).
+// nothing stands on it: nobody leads, every node answers and ends with one of the two, and no sequencer's store that answers holds it (I4 is set aside by name).
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Block, NodeReply, NodeView } from '../protocol/words.js';
 import { recordChange } from './audit-record.js';
 import { bounded } from './inspect.js';
 import { gatherEvidence, mark, type RepairEvidence } from './repair-evidence.js';
-import { planRepair, type RepairPlan } from './repair-plan.js';
+import { planRepair, type RepairPlan, type RepairStep } from './repair-plan.js';
 import { repairByTenure } from './repair-tenure.js';
-import { plannedRepair, type RepairOptions } from './repair.js';
+import { nobodyMay, plannedRepair, type RepairOptions } from './repair.js';
 
 export interface LastRepair { by: string; at: string; digest: string; before: string; outcome: string; height: number; hash: string }
 
@@ -34,7 +34,8 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
   const { found, silent } = await supersededBy(last, options);
   if (found === null && silent.length > 0) throw refused(`${silent.join(', ')} did not show what it keeps: the block that gave way may be there`, options.target);
   if (found === null) return { ...none, why: 'it decided against no block that is kept: it filled committed blocks in, and those are never taken from a node again' };
-  refuseBuiltUpon(last, evidence, options);
+  refuseBuiltUpon(last, found.block, evidence, options);
+  if (evidence.nodes.every((node) => node.view?.admission !== 'admitted' || node.view.headHash === found.block.hash) && evidence.contests.length === 0) return { ...none, why: `it is undone: height ${found.block.height} is ${found.block.hash.slice(0, 8)} on every node` };
   await refuseInStore(last, evidence, options);
   const plan = planUndo(evidence, found, options);
   if (options.dryRun) return { ...none, plan, why: '' };
@@ -92,11 +93,16 @@ async function supersededBy(last: LastRepair, { nodes, limitMs, clock }: RepairO
   return { found, silent };
 }
 
-function refuseBuiltUpon(last: LastRepair, { view, nodes, top, chain }: RepairEvidence, { target }: RepairOptions): void {
+/** Nodes that end with the other block are those of an undoing that was broken off: it goes on. */
+function refuseBuiltUpon(last: LastRepair, other: Block, evidence: RepairEvidence, { target }: RepairOptions): void {
+  const { view, nodes, top } = evidence;
+  const { hand } = planRepair({ ...evidence, contests: [] }, { choose: [], target });
+  if (hand.by === 'nobody' && hand.code === 'LOCKS_HELD') throw nobodyMay(hand);
   const silent = nodes.filter((node) => node.view === null).map((node) => node.id);
+  const elsewhere = nodes.filter(({ view: of }) => of?.admission === 'admitted' && !(of.head === last.height && (of.headHash === last.hash || of.headHash === other.hash))).map((node) => node.id);
   const why = view.leader !== null ? `${view.leader.id} leads since: what the repair settled is being built upon`
     : silent.length > 0 ? `${silent.join(', ')} did not answer: something may stand on what the repair settled`
-      : top.height !== last.height || top.hash !== last.hash || chain.get(last.height) !== last.hash ? `the head is height ${top.height} ${top.hash.slice(0, 8)} now, not height ${last.height} ${last.hash.slice(0, 8)}` : '';
+      : elsewhere.length > 0 ? `${elsewhere.join(', ')} ended elsewhere than at height ${last.height} ${last.hash.slice(0, 8)}; the head is height ${top.height} ${top.hash.slice(0, 8)} now` : '';
   if (why !== '') throw refused(why, target);
 }
 
@@ -121,12 +127,18 @@ function refused(why: string, target: string): SeqError {
 
 function planUndo(evidence: RepairEvidence, { block, holders }: { block: Block; holders: string[] }, options: RepairOptions): RepairPlan {
   const { hand, undecidable, cluster } = planRepair({ ...evidence, contests: [] }, { choose: [], target: options.target });
-  if (hand.by !== 'own-tenure') throw refused(hand.by === 'nobody' ? hand.why : 'somebody leads', options.target);
+  if (hand.by === 'nobody') throw nobodyMay(hand);
+  if (hand.by === 'leader') throw refused('somebody leads', options.target);
   const { top } = evidence;
-  const steps = evidence.nodes.filter((node) => node.view?.admission === 'admitted').map((node) => ({
-    node: node.id, kind: 'supersede' as const, class: 'orphaned' as const, from: block.height, to: block.height, blocks: 1, incarnation: (node.view as NodeView).incarnation,
-    writes: `block ${block.height} ${block.hash.slice(0, 8)} under a new epoch`, removes: `block ${top.height} ${top.hash.slice(0, 8)} is kept in its orphans`, why: 'the repair is undone',
-  }));
+  const steps = evidence.nodes.filter((node) => node.view?.admission === 'admitted').map((node): RepairStep => {
+    const { incarnation, headHash } = node.view as NodeView;
+    const there = headHash === block.hash;
+    return {
+      node: node.id, kind: there ? 'settle' : 'supersede', class: there ? 'pending' : 'orphaned', from: block.height, to: block.height, blocks: 1, incarnation,
+      writes: `block ${block.height} ${block.hash.slice(0, 8)} under a new epoch`, removes: there ? '' : `block ${block.height} ${headHash.slice(0, 8)} is kept in its orphans`,
+      why: there ? 'an undoing was broken off after it' : 'the repair is undone',
+    };
+  });
   const digest = createHash('sha256').update(JSON.stringify(['undo', cluster, top, block.hash, evidence.nodes.map((node) => [node.id, node.view === null ? '' : mark(node.view)])])).digest('hex');
   return { digest, cluster, hand, goal: { height: block.height, hash: block.hash }, chosen: [{ height: block.height, hash: block.hash, holders }], steps, undecidable };
 }

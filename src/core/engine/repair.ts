@@ -8,7 +8,7 @@ import type { LeaderRequest, NodeReply, NodeView } from '../protocol/words.js';
 import { recordChange, type Operator } from './audit-record.js';
 import { bounded } from './inspect.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './repair-evidence.js';
-import { planRepair, type RepairPlan, type RepairWish } from './repair-plan.js';
+import { planRepair, type Hand, type RepairPlan, type RepairWish } from './repair-plan.js';
 import { writeOrder } from './repair-request.js';
 import { repairByTenure, type RepairedNode } from './repair-tenure.js';
 
@@ -57,12 +57,7 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
     return { plan, done: null, after: null, warnings: [] };
   }
   const { hand } = plan;
-  if (hand.by === 'nobody') {
-    throw new SeqError({
-      code: hand.code, exit: hand.code === 'NO_QUORUM' || hand.code === 'LEADER_UNKNOWN' ? EXIT.noQuorum : hand.code === 'LOCKS_HELD' ? EXIT.tryAgain : EXIT.precondition,
-      message: `nothing can be repaired now: ${hand.why}`, why: 'only a tenure writes blocks: the leader\'s, or one of this command', changed: 'nothing', next: hand.next, retryable: hand.retryable,
-    });
-  }
+  if (hand.by === 'nobody') throw nobodyMay(hand);
   const askedAt = clock.now();
   await options.confirm(plan);
   // A person took time to answer: what was confirmed must still be what would be done.
@@ -92,6 +87,14 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
     });
   }
   return repaired;
+}
+
+/** Why nobody may write now: what ends by itself is worth another try, the rest is a person's to change. */
+export function nobodyMay(hand: Extract<Hand, { by: 'nobody' }>): SeqError {
+  return new SeqError({
+    code: hand.code, exit: hand.code === 'NO_QUORUM' || hand.code === 'LEADER_UNKNOWN' ? EXIT.noQuorum : hand.code === 'LOCKS_HELD' ? EXIT.tryAgain : EXIT.precondition,
+    message: `nothing can be repaired now: ${hand.why}`, why: 'only a tenure writes blocks: the leader\'s, or one of this command', changed: 'nothing', next: hand.next, retryable: hand.retryable,
+  });
 }
 
 async function reread(plan: RepairPlan, options: RepairOptions): Promise<{ plan: RepairPlan; evidence: RepairEvidence }> {

@@ -5,16 +5,17 @@ import { bounded } from '../engine/inspect.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/words.js';
 import { classify, type ForeignVerdict, type HeightOnNode } from './classify.js';
-import { firstAtLeast, HeightList } from './height-list.js';
+import { firstAtLeast, HeightList, union } from './height-list.js';
 import type { ForeignEntry, ForeignHeight, ForeignLook, ForeignPort, UnreadableEntry } from './words.js';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
-const MOST_ENTRIES = 1024;
+/** Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where garbage stays. */
+const MOST_ENTRIES = 1536;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
 const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
 const INDEX_PIECE = 5000;
 /** Entries kept in the first pass, over all nodes, and of one window in the second. */
-const HELD_ENTRIES = 100_000;
+const HELD_ENTRIES = 20_000;
 /** How often what was written meanwhile is read after the end. */
 const CATCH_UPS = 3;
 const MOST_UNREADABLE = 1000;
@@ -124,7 +125,7 @@ export async function gatherNewest(options: GatherOptions, most: number): Promis
       take(scan, read.value, true, true);
       scan.lastId = read.value.lastId;
       if (read.value.count < asked) break;
-      scan.count = nextCount(scan.count, read.value.largest);
+      scan.count = nextCount(scan.count, read.value.largest, options.nodes.length);
     }
     return scan;
   }));
@@ -134,8 +135,8 @@ export async function gatherNewest(options: GatherOptions, most: number): Promis
   return found;
 }
 
-function nextCount(count: number, largest: number): number {
-  return Math.max(1, Math.min(MOST_ENTRIES, count * 4, Math.floor(PIECE_BYTES / Math.max(1, largest))));
+function nextCount(count: number, largest: number, nodes: number): number {
+  return Math.max(1, Math.min(Math.ceil(MOST_ENTRIES / nodes), count * 4, Math.floor(PIECE_BYTES / Math.max(1, largest))));
 }
 
 async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
@@ -196,7 +197,7 @@ async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late
   take(scan, value, scan.kept !== null, false, inRange);
   if (late) for (const entry of value.entries) scan.late.add(entry.height);
   scan.lastId = value.lastId;
-  scan.count = nextCount(asked, value.largest);
+  scan.count = nextCount(asked, value.largest, options.nodes.length);
   const held = scans.reduce((sum, one) => sum + (one.kept === null ? 0 : one.scanned.entries), 0);
   if (held > (options.heldEntries ?? HELD_ENTRIES)) for (const one of scans) one.kept = null;
   return value.count === asked;
@@ -224,22 +225,20 @@ function put(map: Map<ForeignHeight, ForeignEntry[]>, entry: ForeignEntry, front
   else there.push(entry);
 }
 
-/** Every height that a stream holds, or that an index alone holds although it cannot have been trimmed. Ascending. */
+/** Every height that a stream holds, or that an index alone holds although it cannot have been trimmed. Ascending. One node at a time: all of them
+ *  together would be most of what a long reading needs. */
 function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
-  const all = new Uint32Array(scans.reduce((sum, scan) => sum + (scan.index?.length ?? 0) + scan.pieces.reduce((of, piece) => of + piece.heights.length, 0), 0));
-  let at = 0;
-  for (const scan of scans) {
-    for (const { heights } of scan.pieces) { all.set(heights, at); at += heights.length; }
-    if (!scan.answered) continue;
-    const lowest = Math.max(scan.floor, options.from ?? 0);
-    for (const height of scan.index ?? []) if (height >= lowest && height <= (options.to ?? Infinity)) all[at++] = height;
-  }
   // One height was asked for: what became of it is worth a word even when no stream has it.
-  const asked = options.from !== undefined && options.from === options.to ? [options.from] : [];
-  const sorted = (asked.length === 0 ? all.subarray(0, at) : Uint32Array.from([...all.subarray(0, at), ...asked])).sort();
-  let kept = 0;
-  for (let i = 0; i < sorted.length; i += 1) if (i === 0 || sorted[i] !== sorted[i - 1]) sorted[kept++] = sorted[i] as number;
-  return sorted.subarray(Math.max(0, kept - Math.min(kept, options.limit ?? kept)), kept);
+  let all = Uint32Array.from(options.from !== undefined && options.from === options.to ? [options.from] : []);
+  for (const scan of scans) {
+    const own = new Uint32Array((scan.index?.length ?? 0) + scan.pieces.reduce((of, piece) => of + piece.heights.length, 0));
+    let at = 0;
+    for (const { heights } of scan.pieces) { own.set(heights, at); at += heights.length; }
+    const lowest = Math.max(scan.floor, options.from ?? 0);
+    if (scan.answered) for (const height of scan.index ?? []) if (height >= lowest && height <= (options.to ?? Infinity)) own[at++] = height;
+    all = union(all, own.subarray(0, at).sort());
+  }
+  return all.slice(Math.max(0, all.length - Math.min(all.length, options.limit ?? all.length)));
 }
 
 async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOptions): AsyncGenerator<HeightPicture> {
@@ -247,7 +246,10 @@ async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOpt
   const window = held ? heights.length : Math.max(1, Math.floor((options.heldEntries ?? HELD_ENTRIES) / (2 * Math.max(1, scans.length))));
   for (let end = heights.length; end > 0 && !options.signal?.aborted; end -= window) {
     const part = heights.subarray(Math.max(0, end - window), end);
-    if (!held) await Promise.all(scans.map((scan) => readWindow(scan, part, options)));
+    if (!held) {
+      for (const scan of scans) if (scan.answered) scan.kept = new Map();
+      await Promise.all(scans.map((scan) => readWindow(scan, part, options)));
+    }
     for (let at = part.length - 1; at >= 0; at -= 1) {
       const picture = pictureOf(part[at] as number, scans, options.quorum);
       if (picture !== null) yield picture;

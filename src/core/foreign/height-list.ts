@@ -44,3 +44,14 @@ export function firstAtLeast(sorted: Uint32Array, height: number): number {
   }
   return from;
 }
+
+/** Of two ascending lists, which may repeat themselves: each height once, ascending. */
+export function union(a: Uint32Array, b: Uint32Array): Uint32Array<ArrayBuffer> {
+  const both = new Uint32Array(a.length + b.length);
+  let length = 0;
+  for (let [i, j] = [0, 0]; i < a.length || j < b.length;) {
+    const next = j >= b.length || (i < a.length && (a[i] as number) <= (b[j] as number)) ? a[i++] as number : b[j++] as number;
+    if (length === 0 || both[length - 1] !== next) both[length++] = next;
+  }
+  return both.slice(0, length);
+}

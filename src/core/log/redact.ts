@@ -6,6 +6,8 @@ const BEARER = /\b(bearer\s+)[^\s"',]+/gi;
 const NAMED = /\b((?:password|passwd|token|secret|authorization)["']?\s*[=:]\s*["']?)(?!bearer\b)[^\s"',&]+/gi;
 const SECRET_FIELD = /^(password|passwd|token|secret|authorization|auth|key|cert)$/i;
 const MAX_DEPTH = 4;
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
 export type Redact = <T>(value: T) => T;
 
@@ -26,4 +28,16 @@ export function redactor(secrets: readonly string[]): Redact {
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, SECRET_FIELD.test(name) && typeof each === 'string' ? '***' : any(each, depth + 1)]));
   };
   return <T>(value: T): T => any(value, 0) as T;
+}
+
+/** For what others wrote onto the nodes: every text in it, however deep, names included; nothing that moves a cursor stays. */
+export function cleaner(secrets: readonly string[]): <T>(value: T) => T {
+  const redact = redactor(secrets);
+  const any = (value: unknown): unknown => {
+    if (typeof value === 'string') return redact(value).replace(CONTROL, '\ufffd');
+    if (value === null || typeof value !== 'object') return value;
+    if (Array.isArray(value)) return value.map(any);
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [any(name), any(each)]));
+  };
+  return <T>(value: T): T => any(value) as T;
 }

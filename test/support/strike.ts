@@ -1,0 +1,65 @@
+// Strikes a command in the middle of a change: it talks to the nodes through proxies, and from the call named on the first node runs it while its
+// answer is held, and the others never hear of it. At that moment, really half done, the process is ended.
+import { spawn } from 'node:child_process';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import type { ScriptName } from '../../src/core/protocol/words.js';
+import { scriptText } from '../../src/core/redis/scripts.js';
+import { bin, environment, type Ran } from './spawn-seq.js';
+
+export interface Struck extends Ran {
+  /** The node that ran it; '' when the command ended before it came so far. */
+  at: string;
+}
+
+/** Runs `seq ARGS --node …` and ends it with the signal when the `nth` call of that script has run on one node alone. */
+export async function strike(home: string, args: readonly string[], nodes: readonly { id: string; port: number }[], script: ScriptName, signal: NodeJS.Signals, nth = 1, limitMs = 60_000): Promise<Struck> {
+  const { sha } = scriptText(script);
+  let struck: (id: string) => void = () => undefined;
+  const moment = new Promise<string>((resolve) => { struck = resolve; });
+  let first = '';
+  let calls = 0;
+  const sockets = new Set<Socket>();
+  const servers = await Promise.all(nodes.map(async ({ id, port }) => {
+    const server = createServer((client) => {
+      const upstream = connect(port, '127.0.0.1');
+      let held = false;
+      let asked = false;
+      for (const [from, to] of [[client, upstream], [upstream, client]] as const) {
+        sockets.add(from);
+        from.on('error', () => to.destroy());
+        from.on('close', () => to.destroy());
+      }
+      client.on('data', (chunk) => {
+        if (chunk.includes(sha)) {
+          if (first === '' && (calls += 1) >= nth) first = id;
+          if (first !== '') asked = true;
+        }
+        if (asked && first !== id) held = true;
+        if (!held || first === id) upstream.write(chunk);
+      });
+      upstream.on('data', (chunk) => {
+        // A script that the server does not know yet has not run: it is sent again.
+        if (asked && first === id && !chunk.includes('NOSCRIPT') && !/^\$40\r\n/.test(chunk.toString('latin1'))) { held = true; struck(id); }
+        if (!held) client.write(chunk);
+      });
+    });
+    await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    return { id, server, url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  }));
+  const startedAt = performance.now();
+  const flags = servers.flatMap(({ id, url }) => ['--node', `${id}=${url}`]);
+  const child = spawn(process.execPath, [bin, ...args, ...flags, '--node-timeout', '20s', '-o', 'json'], { env: environment(home), stdio: ['ignore', 'pipe', 'pipe'] });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
+  const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
+  let at = '';
+  void moment.then((id) => { at = id; child.kill(signal); });
+  try {
+    return await new Promise((resolve) => child.on('close', (code, by) => resolve({ code, signal: by, stdout, stderr, ms: performance.now() - startedAt, at })));
+  } finally {
+    clearTimeout(timer);
+    for (const { server } of servers) server.close();
+    for (const socket of sockets) socket.destroy();
+  }
+}
