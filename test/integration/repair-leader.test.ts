@@ -2,6 +2,7 @@
 // through a cut proxy, a stream edited by hand under the leader's eyes, two operators at once; nothing is ever written but by that tenure.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
+import { makeBlock } from '../../src/core/chain/block.js';
 import { clusterOf, look, meddle, untilIdentical } from '../support/node-hands.js';
 import { withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -70,4 +71,47 @@ describe('repair while a leader works', () => {
       expect(await lab.leader()).toBe(leader);
     });
   }, 60_000);
+
+  test('repair: another valid block of the same epoch on one node, under a leader → the leader\'s cannot be chosen against; chosen or not, the leader\'s stays', async () => {
+    await withLab({ sequencers: 1, ttlMs: 3000, blockTimeMs: 200 }, async (lab) => {
+      const leader = await lab.waitForLeader();
+      await lab.waitForHeight(leader, 8);
+      const rival = await forge(lab, 'r2', 4);
+      const plan = await seq(lab, 'repair', 'plan');
+      expect(plan.data.by).toBe('leader');
+      const choice = await seq(lab, 'repair', 'plan', '--choose-block', rival);
+      // The leader's store holds what was committed there: whoever chooses the other one is told so, before anything is asked of anybody.
+      expect([choice.code, choice.error?.code, choice.error?.changed], JSON.stringify([plan, choice])).toEqual(plan.data.undecidable.length > 0 ? [81, 'CHOICE_REFUSED', 'nothing'] : [66, 'CHOICE_NOT_FOUND', 'nothing']);
+      const chosen = plan.data.undecidable.flatMap((one) => one.copies).find((copy) => copy.hash !== rival)?.hash;
+      const args = chosen === undefined ? [] : ['--choose-block', chosen];
+      const right = await seq(lab, 'repair', 'plan', ...args);
+      expect(steps(right)).toEqual(['r2 replace divergent']);
+      expect(await seq(lab, 'repair', 'apply', ...args, '--confirm', right.data.digest)).toMatchObject({ code: 0, error: null });
+      await lab.waitFor('nothing left to repair', 20_000, async () => ((await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined));
+      await untilIdentical(lab);
+      expect(await lab.leader()).toBe(leader);
+    });
+  }, 90_000);
 });
+
+/** Puts another block with a hash of its own in the place of one in the middle, under the same epoch; its hash. */
+async function forge(lab: Lab, name: string, height: number): Promise<string> {
+  return meddle(lab, name, async (redis) => {
+    const [entry] = await redis.xrange('seq:block:stream', String(height), String(height));
+    const of = (field: string): string => entry![1][entry![1].indexOf(field) + 1]!;
+    const block = makeBlock({ height, parent: of('parent'), timestamp: Number(of('timestamp')), data: Buffer.from('another') });
+    await redis.eval(`
+      local all = redis.call('XRANGE', KEYS[1], '-', '+')
+      redis.call('DEL', KEYS[1])
+      for _, entry in ipairs(all) do
+        if string.match(entry[1], '^(%d+)-') == ARGV[1] then
+          for i = 1, #entry[2], 2 do
+            if entry[2][i] == 'data' then entry[2][i + 1] = 'another' end
+            if entry[2][i] == 'hash' then entry[2][i + 1] = ARGV[2] end
+          end
+        end
+        redis.call('XADD', KEYS[1], entry[1], unpack(entry[2]))
+      end`, 1, 'seq:block:stream', String(height), block.hash);
+    return block.hash;
+  });
+}

@@ -1,9 +1,13 @@
 // seq repair on real servers whose streams really differ, while nobody leads: each divergence is seen, explained, repaired by a tenure of the
 // command, and verified; then all nodes are identical (cases 10, 11, 20, 22, 38, 39).
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
 import { RedisNode } from '../../src/core/redis/node.js';
+import { openStore } from '../../src/core/store/lmdb-store.js';
 import type { CommittedBlock } from '../../src/core/ports.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -182,6 +186,32 @@ describe('repair while nobody leads', () => {
     expect(await seq(['repair', 'undo', '--replace-committed', '--confirm', undo.data.digest])).toMatchObject({ code: 0, data: { result: 'undone' } });
     await identical(4, x.hash);
     expect((await orphansOf(3)).at(-1)).toBe(y.hash);
+  });
+
+  test('repair: a store holds one of two blocks of one epoch → the other cannot be chosen (81, named), nor what was settled taken back', async () => {
+    await cluster(3, 3);
+    const x = await writer.write([], on(1));
+    const y = rival(x, 'y');
+    await writer.put(y, on(2));
+    await release();
+    const dir = mkdtempSync(join(tmpdir(), 'seq-store-'));
+    const store = await openStore({ dir, cluster: CLUSTER.split('.')[0]!, lane: '' });
+    for (const block of writer.blocks) await store.append(block);
+    await store.close();
+    try {
+      // One copy each, so that nothing on the nodes decides; a store says which one was acknowledged.
+      const asked = ['--store', dir];
+      const chosen = await seq(['repair', 'plan', ...asked, '--choose-block', y.hash]);
+      expect([chosen.code, chosen.error], JSON.stringify(chosen)).toMatchObject([81, { code: 'CHOICE_REFUSED', changed: 'nothing', message: expect.stringContaining(`${dir} holds ${x.hash.slice(0, 8)}`) as string, next: [expect.stringContaining(x.hash.slice(0, 16)) as string] }]);
+      const plan = await seq(['repair', 'plan', ...asked, '--choose-block', x.hash]);
+      expect(await seq(['repair', 'apply', ...asked, '--choose-block', x.hash, '--confirm', plan.data.digest])).toMatchObject({ code: 0, error: null });
+      await identical(4, x.hash);
+      const undo = await seq(['repair', 'undo', ...asked, '--replace-committed', '--dry-run']);
+      expect([undo.code, undo.error]).toMatchObject([81, { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining(dir) as string }]);
+      await identical(4, x.hash);
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
   });
 
   test('repair: a node wiped, one too far behind for the window → filled anew and admitted, rebased; a silent one is named and left', async () => {

@@ -4,15 +4,17 @@ import { spawn } from 'node:child_process';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { ScriptName } from '../../src/core/protocol/words.js';
 import { scriptText } from '../../src/core/redis/scripts.js';
-import { bin, environment, type Ran } from './spawn-seq.js';
+import { bin, environment, runSeq, type Ran } from './spawn-seq.js';
+
+const LIMIT_MS = 60_000;
 
 export interface Struck extends Ran {
   /** The node that ran it; '' when the command ended before it came so far. */
   at: string;
 }
 
-/** Runs `seq ARGS --node …` and ends it with the signal when the `nth` call of that script has run on one node alone. */
-export async function strike(home: string, args: readonly string[], nodes: readonly { id: string; port: number }[], script: ScriptName, signal: NodeJS.Signals, nth = 1, limitMs = 60_000): Promise<Struck> {
+/** Runs `seq ARGS --node …` (behind a dry run that gives its digest, where there is one) and ends it with the signal when the `nth` call of that script has run on one node alone. */
+export async function strike(home: string, args: readonly string[], nodes: readonly { id: string; port: number }[], script: ScriptName, signal: NodeJS.Signals, nth = 1, dryRun: readonly string[] | null = null): Promise<Struck> {
   const { sha } = scriptText(script);
   let struck: (id: string) => void = () => undefined;
   const moment = new Promise<string>((resolve) => { struck = resolve; });
@@ -48,11 +50,13 @@ export async function strike(home: string, args: readonly string[], nodes: reado
   }));
   const startedAt = performance.now();
   const flags = servers.flatMap(({ id, url }) => ['--node', `${id}=${url}`]);
-  const child = spawn(process.execPath, [bin, ...args, ...flags, '--node-timeout', '20s', '-o', 'json'], { env: environment(home), stdio: ['ignore', 'pipe', 'pipe'] });
+  // A plan may rest on the addresses: it is made through the same ones.
+  const planned = dryRun === null ? [] : ['--confirm', (JSON.parse((await runSeq(home, [...dryRun, ...flags, '--node-timeout', '2s', '-o', 'json'], { limitMs: 60_000 })).stdout) as { data: { digest: string } }).data.digest];
+  const child = spawn(process.execPath, [bin, ...args, ...planned, ...flags, '--node-timeout', '20s', '-o', 'json'], { env: environment(home), stdio: ['ignore', 'pipe', 'pipe'] });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
-  const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
+  const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
   let at = '';
   void moment.then((id) => { at = id; child.kill(signal); });
   try {

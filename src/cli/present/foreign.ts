@@ -112,10 +112,12 @@ export function foreignDiffResult(diff: ForeignDiff, on: readonly string[], opti
   const tail = options.target === '' ? '' : ` ${options.target}`;
   const what = on.length === 1 ? `${on[0]} and what is committed` : `${on[0]} and ${on[1]}`;
   const [first] = differences;
-  const unknown = differences.some((one) => one.kind === 'unknown');
+  const differ = differences.find((one) => one.kind !== 'unknown');
+  const untold = diff.untold === 0 ? '' : `${diff.untold} of ${compared} heights could not be compared`;
   const verdict = total === 0
     ? { verdict: 'OK' as const, reason: compared === 0 ? `${what}: nothing to compare` : `${what} hold the same bytes at ${compared} heights`, reasonCode: 'OK' }
-    : { verdict: unknown ? 'UNKNOWN' as const : 'WARN' as const, reason: `${what} differ at ${total} of ${compared} heights, the highest is ${first?.height}: ${first?.node}: ${KIND[first?.kind ?? '']}`, reasonCode: 'DIFFERENT' };
+    : total === diff.untold ? { verdict: 'UNKNOWN' as const, reason: `${what}: ${untold}, the highest is ${first?.height}: ${first?.node}: ${KIND['unknown']}`, reasonCode: 'NOT_COMPARED' }
+      : { verdict: 'WARN' as const, reason: `${what} differ at ${total - diff.untold} of ${compared} heights${differ === undefined ? '' : `, the highest is ${differ.height}: ${differ.node}: ${KIND[differ.kind]}`}${untold === '' ? '' : `; ${untold}`}`, reasonCode: 'DIFFERENT' };
   const next = first === undefined ? [] : [`seq stream inspect --height ${first.height}${tail}`];
   return {
     data: { dialect: DIALECT, leaseKey: options.leaseKey, on, against: on.length === 1 ? 'committed' : on[1], range: rangeData(range), compared, total, differences, next }, verdict, next, items: differences,

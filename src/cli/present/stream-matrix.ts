@@ -84,10 +84,12 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
   const what = on.length === 1 ? `${on[0]} and the committed chain` : `${on[0]} and ${on[1]}`;
   const tail = target === '' ? '' : ` ${target}`;
   const first = differences[0];
-  const unknown = differences.some((one) => one.kind === 'unknown');
+  const differ = differences.find((one) => one.kind !== 'unknown');
+  const untold = diff.untold === 0 ? '' : `${diff.untold} of ${compared} heights could not be compared, the first is ${differences.find((one) => one.kind === 'unknown')?.height ?? first?.height}`;
   const verdict = total === 0
     ? { verdict: 'OK' as const, reason: range === null ? `${what}: nothing to compare` : `${what} are the same at ${compared} heights (${range.from} to ${range.to})`, reasonCode: 'OK' }
-    : { verdict: unknown ? 'UNKNOWN' as const : 'WARN' as const, reason: `${what} differ at ${total} of ${compared} heights, first at ${first?.height}: ${first?.node} ${sentence(first?.kind ?? '')}`, reasonCode: 'DIFFERENT' };
+    : total === diff.untold ? { verdict: 'UNKNOWN' as const, reason: `${what}: ${untold}: ${first?.node} ${sentence('unknown')}`, reasonCode: 'NOT_COMPARED' }
+      : { verdict: 'WARN' as const, reason: `${what} differ at ${total - diff.untold} of ${compared} heights${differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`}${untold === '' ? '' : `; ${untold}`}`, reasonCode: 'DIFFERENT' };
   const next = first === undefined ? [] : [`seq stream inspect --height ${first.height}${tail}`, ...(view.leader === null ? [`seq status${tail}`] : [`seq status --watch${tail}`])];
   return {
     data: { cluster: view.cluster, on, against: on.length === 1 ? 'committed' : on[1], range: rangeData(range), compared, total, differences, next }, verdict, next, items: differences,

@@ -103,6 +103,9 @@ class Measurement {
     const nodes = servers.map(({ node }) => node);
     this.options.step('making the lane');
     await bootstrap({ nodes, cluster, limitMs, clock, random, changing: () => { this.begun = true; this.options.changing(); } });
+    // A key has a lifetime only once it is there: given after each step that makes some, so that whoever is killed leaves next to nothing for long.
+    const limitLife = (): Promise<boolean[]> => Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
+    await limitLife();
     this.options.step('taking the lead of the lane');
     const ttlMs = durationMs + 60_000;
     const promoted = await Promise.all(nodes.map((node) => node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch: 0, ttlMs }, limitMs)));
@@ -111,9 +114,9 @@ class Measurement {
     const refused = claims.filter(({ outcome }) => outcome !== 'accepted').length;
     if (nodes.length - refused < quorum) throw this.tooFew(`${refused} of ${nodes.length} nodes did not take a leader for the lane`);
     claims.forEach((reply, at) => { if (reply.outcome !== 'accepted') this.giveUp(at, reply); });
-    // A key has a lifetime only once it is there: the stream is, after the first block.
+    await limitLife();
     await this.commit(false);
-    await Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
+    await limitLife();
   }
 
   async run(): Promise<void> {

@@ -3,6 +3,7 @@
 // nothing stands on it: nobody leads, every node answers and ends with one of the two, and no sequencer's store that answers holds it (I4 is set aside by name).
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
+import { quorumOf } from '../protocol/quorum.js';
 import type { Block, NodeReply, NodeView } from '../protocol/words.js';
 import { recordChange } from './audit-record.js';
 import { bounded } from './inspect.js';
@@ -61,6 +62,13 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
 async function lastRepair({ nodes, limitMs, clock, target }: RepairOptions): Promise<LastRepair> {
   const reads = await Promise.all(nodes.map(async (node) => (node.readAudit === undefined ? null : bounded(node.readAudit(AUDIT_LOOK, limitMs), limitMs, clock))));
   const records = reads.flatMap((read) => (read?.outcome === 'accepted' ? read.value.filter((one) => one['what'] === 'repair') : []));
+  const answered = reads.filter((read) => read?.outcome === 'accepted').length;
+  if (nodes.length - answered >= quorumOf(nodes.length)) {
+    throw new SeqError({
+      code: 'NO_QUORUM', exit: EXIT.noQuorum, message: `${answered} of ${nodes.length} nodes showed what operators changed: the last repair may be recorded on the others`, why: 'a record is on a quorum of nodes', changed: 'nothing',
+      next: [`seq status ${target}`.trim()], retryable: true,
+    });
+  }
   const newest = records.sort((a, b) => Number(b['at']) - Number(a['at']))[0];
   const after = /^height (\d+) ([0-9a-f]{64})/.exec(newest?.['after'] ?? '');
   if (newest === undefined || after === null) {

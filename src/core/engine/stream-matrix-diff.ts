@@ -33,6 +33,8 @@ export interface Diff {
   compared: number;
   differences: Difference[];
   total: number;
+  /** Of those: heights at which nobody can tell, because a node did not answer or no block is proven. */
+  untold: number;
 }
 
 const SECOND_LOOK_MS = 200;
@@ -58,10 +60,11 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
   const floors = view.nodes.filter((n) => on.includes(n.id) && n.floor !== null).map((n) => n.floor as number);
   const from = Math.max(held?.from ?? 1, options.from ?? 1, ...(on.length === 2 && floors.length === 2 ? [Math.max(...floors) + 1] : []));
   const to = Math.min(top, options.to ?? top);
-  const empty = { view, range: null, compared: 0, differences: [], total: 0 };
+  const empty = { view, range: null, compared: 0, differences: [], total: 0, untold: 0 };
   if (held === null || from > to) return empty;
   const differences: Difference[] = [];
   let total = 0;
+  let untold = 0;
   let compared = 0;
   for await (const chunk of readChunks({ ...options, observations, from, to, newestFirst: false })) {
     for (const row of rowsOf(chunk, nodes)) {
@@ -69,11 +72,12 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
       const found = on.length === 1 ? againstCommitted(row, on[0] as string) : againstEachOther(row, on[0] as string, on[1] as string);
       if (found === null) continue;
       total += 1;
+      if (found.kind === 'unknown') untold += 1;
       if (differences.length < limit) differences.push(found);
     }
     options.progress(chunk.to - from + 1, to - from + 1);
   }
-  return { view, range: { from, to }, compared, differences, total };
+  return { view, range: { from, to }, compared, differences, total, untold };
 }
 
 function againstCommitted(row: MatrixRow, node: string): Difference | null {

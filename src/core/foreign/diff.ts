@@ -19,6 +19,8 @@ export interface ForeignDiff {
   compared: number;
   differences: ForeignDifference[];
   total: number;
+  /** Of those: heights at which nobody can tell. */
+  untold: number;
 }
 
 const SECOND_LOOK_MS = 200;
@@ -37,6 +39,7 @@ async function diffOnce(options: ForeignOptions, on: readonly string[], listed: 
   const matrix = await openForeignMatrix(options, wish);
   const differences: ForeignDifference[] = [];
   let total = 0;
+  let untold = 0;
   let compared = 0;
   for await (const row of matrix.rows) {
     const found = on.length === 1 ? againstCommitted(row, on[0] as string) : againstEachOther(row, on[0] as string, on[1] as string);
@@ -44,10 +47,11 @@ async function diffOnce(options: ForeignOptions, on: readonly string[], listed: 
     compared += 1;
     if (found === null) continue;
     total += 1;
+    if (found.kind === 'unknown') untold += 1;
     if (differences.length < listed) differences.push(found);
   }
   options.signal?.throwIfAborted();
-  return { looks: matrix.looks, range: matrix.range, compared, differences, total };
+  return { looks: matrix.looks, range: matrix.range, compared, differences, total, untold };
 }
 
 type Found = ForeignDifference | null | 'not compared';

@@ -1,11 +1,11 @@
 // Reads whole streams whose heights come in any order, and gives them back height by height, newest first (docs/FOREIGN.md). A first pass notes
-// which heights stand in which piece (4 bytes an entry) and keeps the entries while they are few; where they are many, a second pass reads
+// every height (4 bytes an entry) and between which each piece lies, and keeps the entries while they are few; where they are many, a second pass reads
 // the pieces of some thousand heights at a time. Payloads are dropped at once. A node that stayed silent is not waited for again.
 import { bounded } from '../engine/inspect.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/words.js';
 import { classify, type ForeignVerdict, type HeightOnNode } from './classify.js';
-import { firstAtLeast, HeightList, union } from './height-list.js';
+import { HeightBag, HeightList, union } from './height-list.js';
 import type { ForeignEntry, ForeignHeight, ForeignLook, ForeignPort, UnreadableEntry } from './words.js';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
@@ -60,12 +60,15 @@ export interface Gathered {
   pictures: AsyncGenerator<HeightPicture>;
 }
 
-interface Piece { after: string; first: string; count: number; heights: Uint32Array }
+/** `low`, `high`: the least and the greatest height in question in it; none: low is above high. */
+interface Piece { after: string; first: string; count: number; low: ForeignHeight; high: ForeignHeight }
 
 /** One node's stream and index as they are being read. */
 class Scan {
   readonly scanned: ScannedNode;
   readonly pieces: Piece[] = [];
+  /** As they stand in the stream. */
+  readonly heights = new HeightBag();
   kept: Map<ForeignHeight, ForeignEntry[]> | null = new Map();
   /** null: the node keeps none. */
   index: HeightList | null = null;
@@ -192,8 +195,14 @@ async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late
   if (value.count === 0) return false;
   if (scan.oldest === null && value.entries[0] !== undefined) scan.oldest = scan.look?.trimmed === false ? 0 : value.entries[0].height;
   const inRange = (height: ForeignHeight): boolean => height >= (options.from ?? 0) && height <= (options.to ?? Infinity);
-  const heights = Uint32Array.from(value.entries.flatMap((entry) => (inRange(entry.height) ? [entry.height] : []))).sort();
-  scan.pieces.push({ after: scan.lastId, first: value.entries[0]?.id ?? '', count: value.count, heights });
+  const piece: Piece = { after: scan.lastId, first: value.entries[0]?.id ?? '', count: value.count, low: Infinity, high: -1 };
+  for (const { height } of value.entries) {
+    if (!inRange(height)) continue;
+    scan.heights.add(height);
+    piece.low = Math.min(piece.low, height);
+    piece.high = Math.max(piece.high, height);
+  }
+  scan.pieces.push(piece);
   take(scan, value, scan.kept !== null, false, inRange);
   if (late) for (const entry of value.entries) scan.late.add(entry.height);
   scan.lastId = value.lastId;
@@ -231,9 +240,9 @@ function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
   // One height was asked for: what became of it is worth a word even when no stream has it.
   let all = Uint32Array.from(options.from !== undefined && options.from === options.to ? [options.from] : []);
   for (const scan of scans) {
-    const own = new Uint32Array((scan.index?.length ?? 0) + scan.pieces.reduce((of, piece) => of + piece.heights.length, 0));
-    let at = 0;
-    for (const { heights } of scan.pieces) { own.set(heights, at); at += heights.length; }
+    const own = new Uint32Array((scan.index?.length ?? 0) + scan.heights.length);
+    own.set(scan.heights.all());
+    let at = scan.heights.length;
     const lowest = Math.max(scan.floor, options.from ?? 0);
     if (scan.answered) for (const height of scan.index ?? []) if (height >= lowest && height <= (options.to ?? Infinity)) own[at++] = height;
     all = union(all, own.subarray(0, at).sort());
@@ -275,7 +284,7 @@ async function readWindow(scan: Scan, heights: Uint32Array, options: GatherOptio
   const limitMs = options.limitMs + PIECE_MS;
   for (const piece of scan.pieces) {
     if (options.signal?.aborted) return;
-    if ((piece.heights[firstAtLeast(piece.heights, low)] ?? Infinity) > high) continue;
+    if (piece.low > high || piece.high < low) continue;
     const read = await bounded(scan.port.entries({ after: piece.after, count: piece.count }, limitMs), limitMs, options.clock);
     if (read.outcome !== 'accepted') return scan.lost();
     const [first] = read.value.entries;

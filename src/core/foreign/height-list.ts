@@ -55,3 +55,22 @@ export function union(a: Uint32Array, b: Uint32Array): Uint32Array<ArrayBuffer> 
   }
   return both.slice(0, length);
 }
+
+/** Heights in any order, in one block of memory: thousands of small ones would leave holes that no collector closes. */
+export class HeightBag {
+  private held = new Uint32Array(1024);
+  length = 0;
+
+  add(height: ForeignHeight): void {
+    if (this.length === this.held.length) {
+      const more = new Uint32Array(this.held.length * 2);
+      more.set(this.held);
+      this.held = more;
+    }
+    this.held[this.length++] = height;
+  }
+
+  all(): Uint32Array {
+    return this.held.subarray(0, this.length);
+  }
+}
