@@ -295,7 +295,7 @@ export class PrivateCluster {
       }
     }
     if (this.options.bootstrap === false) return;
-    await this.ask(['cluster', 'init']);
+    await this.ask(['cluster', 'init', '--node-timeout', '2s']);
     await Promise.all(this.sequencers.map((sequencer) => this.startProcess(sequencer.name)));
   }
 

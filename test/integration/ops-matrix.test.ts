@@ -65,7 +65,7 @@ describe('matrix', () => {
     const behind = await seq('stream', 'diff', '--on', 'r3', '--exit-code');
     expect([behind.code, behind.data]).toMatchObject([1, { total: 2, differences: [{ height: '6', kind: 'lacks', node: 'r3' }, { height: '7', kind: 'lacks' }] }]);
     expect((await seq('stream', 'verify')).data).toMatchObject({ verdict: 'OK', total: 0 });
-    const codes = await Promise.all(['table', 'plain', 'csv', 'ndjson'].map(async (format) => (await runSeq(home, ['stream', 'inspect', ...target(), '-o', format])).code));
+    const codes = await Promise.all(['table', 'plain', 'csv', 'ndjson'].map(async (format) => (await runSeq(home, ['stream', 'inspect', ...target(), '--node-timeout', '1s', '-o', format])).code));
     expect(codes).toEqual([0, 0, 0, 0]);
   });
 
