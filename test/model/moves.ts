@@ -544,17 +544,17 @@ const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_
 
 /** Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from here. */
 export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolean {
-  if (cfg.mutant !== NO_MUTANT && Object.keys(cfg.mutant).length > 0) return true;
+  if (breaksPromises(cfg.mutant)) return true;
   const epoch = s.epoch ?? 0;
   const claimant = s.record!.claimant;
   switch (call.script) {
     case 'promote_leader': return call.expectedEpoch >= epoch;
     case 'claim':
       if (call.epoch !== epoch) return call.epoch > epoch;
-      return claimant === call.owner && call.acquireTtlMs !== undefined;
+      return claimant === call.owner ? call.acquireTtlMs !== undefined : cfg.mutant.noClaimantRule === true;
     case 'write_block': {
       if (call.epoch !== epoch) return call.epoch > epoch;
-      if (claimant !== call.owner) return false;
+      if (claimant !== call.owner) return cfg.mutant.noClaimantRule === true;
       const { head, headHash, headEpoch } = s.record!;
       const { height } = call.block;
       return height > head || (height === head && (headHash !== call.block.hash || headEpoch < call.entryEpoch));
@@ -563,4 +563,7 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
   }
 }
 
-const NO_MUTANT: ModelConfig['mutant'] = {};
+/** Whether a call that is below a node's epoch may come to matter: not where the broken rule leaves I3 alone, or is about the answer only. */
+function breaksPromises({ noEpochCheck, noAdmissionCheck, repeatPromotionAtAnyEpoch, reuseNonces }: ModelConfig['mutant']): boolean {
+  return [noEpochCheck, noAdmissionCheck, repeatPromotionAtAnyEpoch, reuseNonces].includes(true);
+}

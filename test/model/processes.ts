@@ -1,0 +1,306 @@
+// Every interleaving of shipped use cases (`seq cluster init`, `seq cluster recover`) with each other and with calls of an earlier life, on the
+// in-memory twin. A process is the use case itself, run against ports that answer what they answered so far and nothing beyond: what it has
+// asked and not heard yet are its open requests. It waits for all replies of a step together, so that the replies per node, in order, say
+// where it stands. An open request may run and be answered; or be answered `unknown`, and then it may run once at any later time, or never.
+// A process that dies is one that is not scheduled any more. Nothing here decides anything; invariants are the configuration's.
+import type { BackfillBatch, Clock, NodePort, Random } from '../../src/core/ports.js';
+import type { NodeCall, NodeReply } from '../../src/core/protocol/words.js';
+import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
+
+export const NODE_IDS: readonly string[] = ['a', 'b', 'c'];
+
+export type Request = { cluster: string } & (
+  | { kind: 'call'; call: NodeCall }
+  | { kind: 'backfill'; batch: BackfillBatch }
+  | { kind: 'read'; from: number; to: number; limit: number });
+
+export interface Open {
+  /** Ports to all nodes under this identity; '' = whatever they are. */
+  ports(cluster: string): NodePort[];
+  clock: Clock;
+  random: Random;
+}
+
+export interface World {
+  nodes: readonly MemoryNodeState[];
+  /** Per process: what its use case came to; null while it runs. */
+  ended: readonly (string | null)[];
+  wipes: number;
+  restarts: number;
+}
+
+export interface ProcessConfig {
+  genesis: string;
+  nodes: readonly MemoryNodeState[];
+  /** Resolves to a word about the outcome; a rejection is its error's code. */
+  processes: readonly ((open: Open) => Promise<string>)[];
+  /** Calls of an earlier life, by node: each may run at any time, as often as it likes. */
+  old?: readonly { node: number; request: Request }[];
+  /** Answers that stay away, in one path. */
+  unknowns: number;
+  wipes?: number;
+  restarts?: number;
+  /** Something that happens to the nodes at one go, once. */
+  happens?: { name: string; possible(world: World): boolean; act(nodes: MemoryNodeState[]): void };
+  /** A broken rule: what arrives instead of a call. */
+  altered?: (call: NodeCall, s: MemoryNodeState) => NodeCall;
+  /** Whether a node may still be changed by the old life; always, if not given. */
+  mayAct?: (s: MemoryNodeState) => boolean;
+  /** What must be remembered of a path, and what is wrong with a state ('' = nothing): called for every new state, after every move. */
+  observe(world: World, memory: string): { memory: string; why: string };
+}
+
+export interface ProcessExploration { states: number; moves: number; endings: Set<string>; why: string; trace: string[] }
+
+/** Answers, requests and node states are named by numbers: they are long, and few. */
+interface Place { id: number; answers: readonly (readonly number[])[]; open: { node: number; at: number; request: number }[]; ended: string | null }
+interface State { nodes: number[]; places: Place[]; strays: { node: number; request: number }[]; unknowns: number; wipes: number; restarts: number; happened: boolean; memory: string; trace: Trace | null }
+type Move = string | { who: string; node: number; request: number; answer: number };
+interface Trace { move: Move; before: Trace | null }
+
+export async function exploreProcesses(cfg: ProcessConfig, limit = 3_000_000): Promise<ProcessExploration> {
+  return new Processes(cfg, limit).run();
+}
+
+class Processes {
+  private readonly pool: MemoryNodeState[] = [];
+  private readonly ids = new Map<string, number>();
+  private readonly runs = new Map<number, { node: number; answer: number }>();
+  private readonly requests: { request: Request; text: string; harmless: boolean }[] = [];
+  private readonly requestIds = new Map<string, number>();
+  private readonly answers: string[] = [];
+  private readonly answerIds = new Map<string, number>();
+  private readonly unknown = this.answer({ outcome: 'unknown', step: 'reply', cause: 'lost' });
+  private readonly places = new Map<string, Place>();
+  private readonly endings = new Map<string, Place>();
+  private readonly seen = new Set<string>();
+  private readonly stack: State[] = [];
+  private readonly result: ProcessExploration = { states: 0, moves: 0, endings: new Set(), why: '', trace: [] };
+
+  private why = '';
+  private readonly old: { node: number; request: number }[];
+
+  constructor(private readonly cfg: ProcessConfig, private readonly limit: number) {
+    this.old = (cfg.old ?? []).map(({ node, request }) => ({ node, request: this.request(request) }));
+  }
+
+  async run(): Promise<ProcessExploration> {
+    const { cfg, stack, result } = this;
+    const none = cfg.processes.map(() => NODE_IDS.map((): number[] => []));
+    const places = await Promise.all(none.map((answers, p) => this.place(p, answers)));
+    this.offer({ nodes: cfg.nodes.map((s) => this.intern(s)), places, strays: [], unknowns: 0, wipes: 0, restarts: 0, happened: false, memory: '', trace: null }, '');
+    while (stack.length > 0 && result.why === '') {
+      if (this.seen.size > this.limit) throw new Error(`more than ${this.limit} states`);
+      const state = stack.pop()!;
+      for (let p = 0; p < state.places.length && result.why === ''; p++) await this.processMoves(state, p);
+      this.networkMoves(state);
+      this.faults(state);
+    }
+    result.states = this.seen.size;
+    return result;
+  }
+
+  private async processMoves(state: State, p: number): Promise<void> {
+    const place = state.places[p]!;
+    for (const { node, at, request } of place.open) {
+      const answered = async (answer: number): Promise<Place[]> => state.places.with(p, await this.place(p, place.answers.with(node, place.answers[node]!.toSpliced(at, 1, answer))));
+      const run = this.apply(state.nodes[node]!, node, request);
+      this.offer({ ...state, nodes: state.nodes.with(node, run.node), places: await answered(run.answer) }, { who: `${p + 1}`, node, request, answer: run.answer });
+      if (state.unknowns >= this.cfg.unknowns) continue;
+      const strays = this.requests[request]!.harmless ? state.strays : [...state.strays, { node, request }].sort((x, y) => x.node - y.node || x.request - y.request);
+      this.offer({ ...state, places: await answered(this.unknown), strays, unknowns: state.unknowns + 1 }, { who: `${p + 1}`, node, request, answer: this.unknown });
+    }
+  }
+
+  private networkMoves(state: State): void {
+    state.strays.forEach(({ node, request }, i) => {
+      const run = this.apply(state.nodes[node]!, node, request);
+      this.offer({ ...state, nodes: state.nodes.with(node, run.node), strays: state.strays.toSpliced(i, 1) }, { who: 'late', node, request, answer: run.answer });
+    });
+    for (const { node, request } of this.old) {
+      const run = this.apply(state.nodes[node]!, node, request);
+      if (run.node === state.nodes[node]) continue;
+      this.why = this.cfg.mayAct?.(this.pool[state.nodes[node]!]!) === false ? 'a call of the old life changed a node of the new one' : '';
+      this.offer({ ...state, nodes: state.nodes.with(node, run.node) }, { who: 'old life', node, request, answer: run.answer });
+    }
+  }
+
+  private faults(state: State): void {
+    const { cfg } = this;
+    state.nodes.forEach((id, n) => {
+      if (state.wipes < (cfg.wipes ?? 0)) this.offer({ ...state, nodes: state.nodes.with(n, this.intern(emptyNodeState(this.pool[id]!.runId))), wipes: state.wipes + 1 }, `${NODE_IDS[n]} is wiped`);
+      if (state.restarts < (cfg.restarts ?? 0)) {
+        const s = cloneNodeState(this.pool[id]!);
+        s.runId += '+';
+        this.offer({ ...state, nodes: state.nodes.with(n, this.intern(s)), restarts: state.restarts + 1 }, `${NODE_IDS[n]} restarts`);
+      }
+    });
+    if (cfg.happens && !state.happened && cfg.happens.possible(this.world(state))) {
+      const nodes = state.nodes.map((id) => cloneNodeState(this.pool[id]!));
+      cfg.happens.act(nodes);
+      this.offer({ ...state, nodes: nodes.map((s) => this.intern(s)), happened: true }, cfg.happens.name);
+    }
+  }
+
+  private offer(next: State, move: Move): void {
+    const { result } = this;
+    if (result.why !== '') return;
+    result.moves += 1;
+    const { memory, why: seen } = this.cfg.observe(this.world(next), next.memory);
+    const why = this.why || seen;
+    this.why = '';
+    const key = [next.nodes.join(), next.places.map(({ id }) => id).join(), next.strays.map(({ node, request }) => `${node}.${request}`).join(), next.unknowns, next.wipes, next.restarts, next.happened, memory].join(' ');
+    if (why === '' && this.seen.has(key)) return;
+    this.seen.add(key);
+    next.memory = memory;
+    next.trace = { move, before: next.trace };
+    for (const { ended } of next.places) if (ended !== null) result.endings.add(ended);
+    if (why !== '') {
+      result.why = why;
+      for (let at: Trace | null = next.trace; at !== null; at = at.before) if (at.move !== '') result.trace.unshift(this.told(at.move));
+      return;
+    }
+    this.stack.push(next);
+  }
+
+  private world({ nodes, places, wipes, restarts }: State): World {
+    return { nodes: nodes.map((id) => this.pool[id]!), ended: places.map(({ ended }) => ended), wipes, restarts };
+  }
+
+  private intern(s: MemoryNodeState): number {
+    const text = JSON.stringify({ ...s, aside: null, orphans: [], audit: [] });
+    let id = this.ids.get(text);
+    if (id === undefined) {
+      id = this.pool.length;
+      this.pool.push(s);
+      this.ids.set(text, id);
+    }
+    return id;
+  }
+
+  private request(request: Request): number {
+    const text = JSON.stringify(request, plain);
+    let id = this.requestIds.get(text);
+    if (id === undefined) {
+      id = this.requests.length;
+      this.requests.push({ request, text, harmless: request.kind === 'read' || (request.kind === 'call' && request.call.script === 'inspect') });
+      this.requestIds.set(text, id);
+    }
+    return id;
+  }
+
+  private answer(reply: unknown): number {
+    const text = JSON.stringify(reply, plain);
+    let id = this.answerIds.get(text);
+    if (id === undefined) {
+      id = this.answers.length;
+      this.answers.push(text);
+      this.answerIds.set(text, id);
+    }
+    return id;
+  }
+
+  private apply(id: number, node: number, request: number): { node: number; answer: number } {
+    const key = (id * 4096 + request) * 4 + node;
+    let run = this.runs.get(key);
+    if (!run) {
+      const s = cloneNodeState(this.pool[id]!);
+      const answer = this.answer(this.execute(s, NODE_IDS[node]!, this.requests[request]!.request));
+      run = { node: this.intern(s), answer };
+      this.runs.set(key, run);
+    }
+    return run;
+  }
+
+  private execute(s: MemoryNodeState, id: string, request: Request): unknown {
+    const identity = { cluster: request.cluster, genesis: this.cfg.genesis };
+    const { altered } = this.cfg;
+    switch (request.kind) {
+      case 'call': return applyCall(s, altered ? altered(request.call, s) : request.call, identity, id, 0);
+      case 'read': return { outcome: 'accepted', incarnation: '', value: applyRead(s, { ...request, data: true }) };
+      case 'backfill': {
+        const { owner, epoch, ttlMs, mode, nonce, blocks } = request.batch;
+        const replies: NodeReply<unknown>[] = [];
+        for (const { block, entryEpoch } of blocks) {
+          const call: NodeCall = nonce === undefined
+            ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
+            : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
+          const reply: NodeReply<unknown> = applyCall(s, call, identity, id, 0);
+          replies.push(reply);
+          if (reply.outcome !== 'accepted') break;
+        }
+        return replies;
+      }
+    }
+  }
+
+  /** Runs the use case against these answers; where it waits, it stands. */
+  private async place(p: number, answers: readonly (readonly number[])[]): Promise<Place> {
+    const named = `${p} ${answers.map((list) => list.join()).join(' ')}`;
+    const known = this.places.get(named);
+    if (known) return known;
+    const place: Place = { id: this.places.size, answers, open: [], ended: null };
+    this.places.set(named, place);
+    const asked = NODE_IDS.map(() => 0);
+    const ask = <T>(node: number, request: Request): Promise<T> => {
+      const at = asked[node]!++;
+      const answer = answers[node]![at];
+      if (answer !== undefined) {
+        const reply: unknown = JSON.parse(this.answers[answer]!, (_, value: unknown) => (isBytes(value) ? Uint8Array.from(value.bytes) : value));
+        return Promise.resolve((request.kind === 'backfill' && !Array.isArray(reply) ? [reply] : reply) as T);
+      }
+      place.open.push({ node, at, request: this.request(request) });
+      return new Promise<T>(() => undefined);
+    };
+    let drawn = 0;
+    this.cfg.processes[p]!({
+      ports: (cluster) => NODE_IDS.map((id, node) => portOf(id, node, cluster, ask)),
+      clock: { now: () => 0, wall: () => 0, after: () => () => undefined },
+      random: { hex: (bytes) => `${p + 1}${drawn++}`.padEnd(2 * bytes, '0'), unit: () => 0 },
+    }).then((word) => { place.ended = word; }, (error: { code?: string; message: string; stack?: string }) => { place.ended = error.code ?? `${error.message} ${error.stack ?? ''}`; });
+    await new Promise((resolve) => setImmediate(resolve)); // every answer there is has been taken in by then
+    if (place.ended === null) return place;
+    // Nothing it has heard makes a difference any more.
+    const ending = this.endings.get(`${p} ${place.ended}`) ?? { ...place, open: [] };
+    this.endings.set(`${p} ${place.ended}`, ending);
+    this.places.set(named, ending);
+    return ending;
+  }
+
+  private told(move: Exclude<Move, ''>): string {
+    if (typeof move === 'string') return move;
+    const { who, node, request, answer } = move;
+    return `${who} on ${NODE_IDS[node]}: ${short(this.requests[request]!.text)} → ${shortReply(this.answers[answer]!)}`;
+  }
+}
+
+function plain(_: string, value: unknown): unknown {
+  return value instanceof Uint8Array ? { bytes: [...value] } : value === Infinity ? 'Infinity' : value;
+}
+
+function isBytes(value: unknown): value is { bytes: number[] } {
+  return typeof value === 'object' && value !== null && Array.isArray((value as { bytes?: unknown }).bytes);
+}
+
+function portOf(id: string, node: number, cluster: string, ask: <T>(node: number, request: Request) => Promise<T>): NodePort {
+  return {
+    id, url: `memory://${id}`, connectionGeneration: 0,
+    call: (call) => ask(node, { cluster, kind: 'call', call }),
+    backfill: (batch) => ask(node, { cluster, kind: 'backfill', batch }),
+    read: ({ from, to, limit }) => ask(node, { cluster, kind: 'read', from, to, limit }),
+    tail: () => new Promise(() => undefined),
+    onHint: () => () => undefined,
+    close: () => Promise.resolve(),
+  };
+}
+
+function short(text: string): string {
+  const { kind, call, cluster } = JSON.parse(text) as { kind: string; cluster: string; call?: { script: string; nonce?: string; epoch?: number } };
+  return `${call?.script ?? kind}${call?.nonce ? ` ${call.nonce.slice(0, 6)}` : ''}${call?.epoch === undefined ? '' : ` e${call.epoch}`} (${cluster})`;
+}
+
+function shortReply(text: string): string {
+  const reply = JSON.parse(text) as { outcome?: string; reason?: string; value?: { admission?: string; pending?: string } } | { outcome: string; reason?: string }[];
+  const one = Array.isArray(reply) ? reply.at(-1)! : reply;
+  return one.reason ?? `${one.outcome ?? ''}${'value' in one && one.value?.admission ? ` ${one.value.admission}` : ''}`;
+}
