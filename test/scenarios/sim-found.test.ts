@@ -79,4 +79,40 @@ describe('found by simulation', () => {
     });
     expect(check(history)).toEqual([]);
   });
+
+  it('a leader dies while it admits a replacement whose address only it knew → the same command tells the next leader, which goes on', async () => {
+    const { history } = await run({
+      seed: 2118, nodes: 3, retainBlocks: 6, clients: 0, thinkMs: 1000, healAt: 16838,
+      processes: [
+        { id: 'seq-a', ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, eager: false, priority: 0, syncMs: 1, wallOffsetMs: 0 },
+        { id: 'seq-b', ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, eager: false, priority: 0, syncMs: 12, wallOffsetMs: 3405 },
+        { id: 'seq-c', ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, eager: false, priority: 0, syncMs: 0, wallOffsetMs: 2717 },
+      ],
+      faults: [
+        { at: 10128, kind: 'cut', process: '@leader', node: 'r1', direction: 'both', forMs: 6523, late: false, reset: true },
+        { at: 10128, kind: 'cut', process: '@leader', node: 'r2', direction: 'both', forMs: 6523, late: false, reset: true },
+        { at: 12937, kind: 'replace', node: 'r3', gone: true },
+        { at: 15464, kind: 'crash', process: 'seq-a', afterCalls: 10, downMs: 4500, store: 'keep' },
+        { at: 16014, kind: 'crash', process: 'seq-b', afterCalls: 9, downMs: 4500, store: 'keep' },
+        { at: 16370, kind: 'crash', process: 'seq-c', afterCalls: 5, downMs: 4500, store: 'keep' },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+  });
+
+  it('a node is replaced twice under one tenure → the second address holds, too', async () => {
+    const { history } = await run({
+      seed: 3070, nodes: 3, retainBlocks: 40, clients: 0, thinkMs: 500, healAt: 6656,
+      processes: [
+        { id: 'seq-a', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: true, priority: 1, syncMs: 0, wallOffsetMs: 0 },
+        { id: 'seq-b', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: true, priority: 0, syncMs: 1, wallOffsetMs: 0 },
+      ],
+      faults: [
+        { at: 832, kind: 'replace', node: 'r2', gone: false },
+        { at: 6457, kind: 'replace', node: 'r2', gone: false },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+    expect(history.entries.filter((entry) => entry.is === 'errand' && entry.verb === 'replace' && entry.code === 'DONE')).toHaveLength(2);
+  });
 });

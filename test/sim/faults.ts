@@ -1,11 +1,13 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
 import type { NodeCall } from '../../src/core/protocol/words.js';
+import { emptyNodeState, MemoryServer } from '../support/memory-node.js';
 import { Stage } from './acts.js';
+import { Operator } from './operator.js';
 import type { SimProcess } from './process.js';
 import type { Dice } from './random.js';
 import type { Fault } from './scenario.js';
 import type { SimClock } from './sim-clock.js';
-import { QUIET, runOn, type Link, type SimNode, type Wire } from './wire.js';
+import { QUIET, runOn, SimNode, type Link, type Wire } from './wire.js';
 
 export interface Faulty {
   clock: SimClock;
@@ -15,6 +17,10 @@ export interface Faulty {
   dice: Dice;
   note(text: string): void;
   startAgain(who: SimProcess, ms: number): void;
+  trouble(who: string, kind: 'bug' | 'halt', text: string): void;
+  operators: Operator[];
+  /** Every configuration names that server from now on. */
+  replaced(id: string, successor: SimNode): void;
   /** What ends the faults under way. */
   ends: (() => void)[];
 }
@@ -139,6 +145,61 @@ export function startFault(world: Faulty, fault: Fault): void {
         for (const link of node!.links) clock.after(world.dice.between(0, 30), () => { if (link.connectedTo !== node!.server.starts) link.reset(); });
       });
     }
+    case 'repair':
+      new Operator(world, `op${world.operators.length + 1}`, { verb: 'repair' });
+      return;
+    case 'replace': {
+      if (!spared(world, node!) || world.operators.some((one) => !one.done)) return;
+      const server = new MemoryServer(`${node!.id}.${wire.servers.size}`, () => clock.now() + node!.offsetMs, emptyNodeState(`run-${node!.id}-new${wire.servers.size}`));
+      server.starts = node!.server.starts + 1000; // no answer of the one is taken for the other's
+      const successor = new SimNode(node!.id, server, `sim://${node!.id}.${wire.servers.size}`);
+      successor.memory = node!.memory + 1000;
+      wire.servers.set(successor.url, successor);
+      if (fault.gone) {
+        node!.down = true;
+        for (const link of node!.links) link.reset();
+      }
+      new Operator(world, `op${world.operators.length + 1}`, { verb: 'replace', node: node!.id, successor, gone: fault.gone });
+      return;
+    }
+    case 'power': {
+      if (world.operators.some((one) => !one.done)) return; // a node may be on its way to another server
+      const mayLose = world.nodes.length - wire.history.quorum;
+      let forgot = world.nodes.filter((one) => !one.intact).length;
+      if (forgot > mayLose) return;
+      const order = [...world.nodes].sort(() => world.dice.unit() - 0.5);
+      const keeps = new Map(order.map((one) => {
+        const loses = fault.lose > 0 && one.intact && forgot < mayLose;
+        if (loses) forgot++;
+        return [one, loses ? world.dice.pick(['none', 1, 2, 3] as const) : 'all' as const];
+      }));
+      for (const one of world.nodes) {
+        one.down = true;
+        one.waiting.length = 0;
+      }
+      for (const one of world.processes) {
+        if (!one.up || world.dice.chance(0.4)) continue; // it goes on, or wakes up in another age
+        if (world.dice.chance(0.5)) {
+          one.pause();
+          const ms = world.dice.between(fault.downMs, fault.downMs + fault.recoverAfterMs + 12_000);
+          until(world, ms, () => one.resume());
+        } else {
+          one.kill();
+          world.startAgain(one, world.dice.between(0, fault.downMs + 2000));
+        }
+      }
+      return until(world, fault.downMs, () => {
+        for (const one of world.nodes) {
+          if (!one.down) continue;
+          const keep = keeps.get(one)!;
+          if (keep !== 'all') one.memory++;
+          one.server.restart(keep);
+          one.down = false;
+          for (const link of one.links) clock.after(world.dice.between(0, 30), () => { if (link.connectedTo !== one.server.starts) link.reset(); });
+        }
+        clock.after(fault.recoverAfterMs, () => { new Operator(world, `op${world.operators.length + 1}`, { verb: 'recover' }); });
+      });
+    }
     case 'acts': {
       if (wire.stage) return;
       const stage = new Stage(fault.acts, {
@@ -167,15 +228,15 @@ export function startFault(world: Faulty, fault: Fault): void {
 
 /** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone. */
 function spared(world: Faulty, node: SimNode): boolean {
-  const intact = world.nodes.filter((one) => one !== node && !one.down && one.server.state.record?.pending === '' && one.server.state.record.run === one.server.state.runId
-    && one.server.state.entries.every((entry) => entry.damage === ''));
+  const intact = world.nodes.filter((one) => one !== node && one.intact);
   const enough = intact.length >= world.wire.history.quorum;
   if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
   return enough;
 }
 
 function operator(world: Faulty, node: SimNode, call: NodeCall): void {
-  node.run(() => void runOn(world.wire, node, call, false));
+  const cluster = node.server.state.record?.cluster ?? world.wire.identity.cluster;
+  node.run(() => void runOn(world.wire, node, call, false, { ...world.wire.identity, cluster: cluster.startsWith('retired:') ? world.wire.identity.cluster : cluster }));
 }
 
 function linksOf(world: Faulty, process: string, node: string): Link[] {
@@ -223,6 +284,9 @@ export function describeFault(fault: Fault): string {
     case 'revoke': return `the lock on ${fault.node === '*' ? 'every node' : fault.node} is released by an operator`;
     case 'restart': return `${fault.node} restarts (keeps ${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ${fault.downMs} ms`;
     case 'wipe': return `${fault.node} is flushed`;
+    case 'repair': return 'an operator repairs';
+    case 'replace': return `an operator puts another server in the place of ${fault.node}${fault.gone ? ', which is gone' : ''}`;
+    case 'power': return `power is cut for ${fault.downMs} ms${fault.lose > 0 ? ', some forget' : ''}; an operator recovers ${fault.recoverAfterMs} ms later`;
     case 'acts': return `a play in ${fault.acts.length} acts`;
   }
 }

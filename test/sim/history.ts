@@ -11,7 +11,8 @@ export interface NodeOp {
   /** Grows when the node lost its memory or was admitted anew: promises do not reach across. */
   memory: number;
   incarnation: string;
-  script: 'promote_leader' | 'claim' | 'write_block' | 'rebase' | 'raise_epoch' | 'admit' | 'backfill' | 'begin_admission' | 'release_lock';
+  script: 'promote_leader' | 'claim' | 'write_block' | 'rebase' | 'raise_epoch' | 'admit' | 'backfill' | 'begin_admission' | 'release_lock'
+    | 'recover_node' | 'retire_node' | 'bootstrap_prepare' | 'bootstrap_commit';
   owner: Owner;
   epoch: Epoch;
   /** 'accepted' or the reason of the refusal. */
@@ -48,7 +49,10 @@ export interface Confirmed { is: 'confirm'; from: number; t: number; who: string
 /** A process that could not go on: InvariantError, a rejection that nobody took, or a halt of its own. */
 export interface Trouble { is: 'trouble'; t: number; who: string; kind: 'bug' | 'halt'; text: string }
 
-export type Entry = NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Confirmed | Trouble;
+/** One run of an operator's command. `code`: DONE, KILLED, or that of its error. */
+export interface Errand { is: 'errand'; t: number; who: string; verb: string; code: string; text: string }
+
+export type Entry = NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Confirmed | Trouble | Errand;
 
 export interface FinalNode {
   id: string;

@@ -44,11 +44,41 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
   }
   const acts = new Dice(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
   if (acts.chance(0.3)) faults.push({ at: Math.round(ttl * acts.between(0.5, 2)), kind: 'acts', acts: drawActs(acts, nodes), longestMs: 5 * ttl });
+  const operators = new Dice(seed, 'operators'); // likewise
+  if (!options.corrupt && operators.chance(0.35)) {
+    for (let count = operators.int(1, 2); count > 0; count--) {
+      const at = Math.round(ttl / 3 + operators.unit() * (healAt - ttl / 3));
+      for (const { after = 0, ...fault } of drawErrand(operators, nodes, processes, ttl, options)) faults.push({ at: at + after, ...fault } as Fault);
+    }
+  }
+  const bootstrap = operators.chance(0.05);
+  if (bootstrap) faults.push({ at: 0, kind: 'noise', drop: operators.pick([0, 0.1]), lost: operators.pick([0, 0.2]), twice: operators.pick([0, 0.5]), lateMs: 3 * ttl, delayMs: operators.pick([0, 100]), forMs: 2 * ttl });
   faults.sort((a, b) => a.at - b.at);
   return {
     seed, nodes, retainBlocks: dice.pick([6, 12, 40]), processes, clients: dice.int(1, 4), thinkMs: Math.round(ttl / dice.pick([3, 10, 30])), faults, healAt,
-    ...(options.mutant ? { mutant: options.mutant } : {}),
+    ...(options.mutant ? { mutant: options.mutant } : {}), ...(bootstrap ? { bootstrap } : {}),
   };
+}
+
+/** What an operator does in the middle of it all, with what gives it something to do. */
+function drawErrand(dice: Dice, nodes: number, processes: readonly ProcessPlan[], ttl: number, options: PlanOptions): Drawn[] {
+  const node = (): string => `r${dice.int(1, nodes)}`;
+  const cut = (after: number): Drawn => ({ after, kind: 'cut', process: '*', node: node(), direction: 'both', forMs: Math.round(ttl * dice.between(0.5, 2)), late: dice.chance(0.5), reset: true });
+  switch (dice.pick(['leader', 'own', 'own', 'replace', 'power', 'power'] as const)) {
+    // The leader is asked, for a node that fell behind a moment ago.
+    case 'leader': return [cut(0), { after: Math.round(ttl * dice.between(0.3, 3)), kind: 'repair' }];
+    // Nobody leads for a while: a tenure of the command itself, while the others come back at its heels; sometimes two commands at once.
+    case 'own': {
+      const downMs = Math.round(ttl * dice.between(1.5, 4));
+      const begin = Math.round(ttl * dice.between(0.9, 2));
+      return [
+        cut(0), ...processes.map((one): Drawn => ({ after: Math.round(ttl * dice.between(0, 0.4)), kind: 'crash', process: one.id, afterCalls: dice.int(1, 20), downMs, store: 'keep' })),
+        ...Array.from({ length: dice.chance(0.3) ? 2 : 1 }, (): Drawn => ({ after: begin + dice.int(0, 300), kind: 'repair' })),
+      ];
+    }
+    case 'replace': return [{ kind: 'replace', node: node(), gone: dice.chance(0.3) }];
+    case 'power': return [{ kind: 'power', downMs: dice.int(50, 2 * ttl), lose: options.memory && dice.chance(0.5) ? 1 : 0, recoverAfterMs: dice.int(0, 2 * ttl) }];
+  }
 }
 
 /** Tenures one after the other, each with a quorum of its own and fewer nodes written to. */

@@ -18,12 +18,16 @@ export interface ProcessHooks {
   /** It cannot go on by itself. */
   halted(who: SimProcess, why: string): void;
   died(who: SimProcess): void;
+  /** `<id>.<generation>` as the nodes show it to a process that starts. */
+  clusterNow(): string;
+  /** Points its links to where its configuration says the nodes are. */
+  addresses(who: SimProcess): void;
 }
 
 const NEVER = new Promise<never>(() => {});
 const HISTORY_EVENTS = new Set(['role', 'promotion-failed', 'tenure-ended', 'term-renewed', 'committed', 'alarm', 'halted', 'request', 'stopped', 'started']);
 
-class OneLife implements Life {
+export class OneLife implements Life {
   alive = true;
   paused = false;
   private fuse = Infinity;
@@ -62,6 +66,8 @@ class OneLife implements Life {
 export class SimProcess {
   readonly id: string;
   private life: OneLife | null = null;
+  /** Of the life that is going on: the generation that it was started for. */
+  cluster = IDENTITY.cluster;
   private lives = 0;
   sequencer: Sequencer | null = null;
   store: MemoryStore;
@@ -94,6 +100,9 @@ export class SimProcess {
     const { wire, plan, limits } = this;
     const life = new OneLife(wire.clock);
     this.life = life;
+    const identity = { ...IDENTITY, cluster: this.hooks.clusterNow() };
+    this.cluster = identity.cluster;
+    this.hooks.addresses(this);
     this.pauses = 0;
     life.onDeath = () => {
       this.store.crash();
@@ -112,7 +121,7 @@ export class SimProcess {
     };
     const inbox = new Inbox({ store, clock, maxItems: 1000, maxBytes: 1024 * 1024, maxItemBytes: largestItem(limits.maxBlockBytes), retryAfterMs: 100, unknownAfterMs: 2 * plan.ttlMs });
     const sequencer = new Sequencer({
-      id: plan.id, nodes: this.links.map((link) => new SimPort(wire, link, life)), identity: IDENTITY, store, inbox, clock, timing, limits,
+      id: plan.id, nodes: this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster })), identity, store, inbox, clock, timing, limits,
       random: new Dice(this.seed, `${plan.id}/${this.lives++}`), producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
       maxItemsBytes: largestItem(limits.maxBlockBytes), eager: plan.eager, priority: plan.priority, readmit: true, version: 'sim', url: `http://${plan.id}`, pid: 1,
       configDigest: 'd', extra: {}, peers: [], catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),

@@ -58,7 +58,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     covered.set('orphans', (covered.get('orphans') ?? 0) + result.orphans);
     for (const entry of result.history.entries) {
       const what = entry.is === 'op' ? `${entry.script} ${entry.outcome}` : entry.is === 'answer' ? `answer ${entry.outcome}`
-        : entry.is === 'event' ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}` : entry.is;
+        : entry.is === 'errand' ? `seq ${entry.verb} → ${entry.code}` : entry.is === 'event' ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}` : entry.is;
       covered.set(what, (covered.get(what) ?? 0) + 1);
     }
   }

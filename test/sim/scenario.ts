@@ -38,6 +38,12 @@ export type FaultKind =
   /** The server dies and starts again under a new run id, with all, none, or all but the newest `keep` entries. */
   | { kind: 'restart'; node: string; keep: 'all' | 'none' | number; downMs: number }
   | { kind: 'wipe'; node: string }
+  /** An operator runs `seq repair apply` and says yes to its plan; killed at any call, or paused, now and then. */
+  | { kind: 'repair' }
+  /** Another server in a node's place (`seq node replace`); `gone`: the old one has died for good and is not asked. */
+  | { kind: 'replace'; node: string; gone: boolean }
+  /** All nodes lose power and come back, at most `lose` of them without their data; nobody leads until an operator has run `seq cluster recover`. */
+  | { kind: 'power'; downMs: number; lose: number; recoverAfterMs: number }
   /** See acts.ts. */
   | { kind: 'acts'; acts: Act[]; longestMs: number };
 
@@ -55,4 +61,6 @@ export interface Scenario {
   /** Faults end here; everything is healed. */
   healAt: number;
   mutant?: Mutant;
+  /** The servers are empty at first; an operator runs `seq cluster init`. */
+  bootstrap?: boolean;
 }

@@ -20,7 +20,13 @@ export class SimNode {
   readonly waiting: (() => void)[] = [];
   memory = 0;
   readonly links = new Set<Link>();
-  constructor(readonly id: string, readonly server: MemoryServer) {}
+  constructor(readonly id: string, readonly server: MemoryServer, readonly url = `sim://${id}`) {}
+
+  /** Its memory is the one that was admitted, and nobody has retired it. */
+  get intact(): boolean {
+    const { record, runId, entries } = this.server.state;
+    return !this.down && record !== null && record.pending === '' && record.run === runId && !record.cluster.startsWith('retired:') && entries.every((entry) => entry.damage === '');
+  }
 
   run(work: () => void): void {
     if (this.down) return;
@@ -45,9 +51,18 @@ export class Link {
   /** Start of the server that the present connection goes to. */
   connectedTo: number;
   readonly pending = new Set<() => void>();
-  constructor(readonly process: string, readonly node: SimNode) {
+  constructor(readonly process: string, public node: SimNode) {
     this.connectedTo = node.server.starts;
     node.links.add(this);
+  }
+
+  /** From now on it leads to another server. */
+  moveTo(node: SimNode): void {
+    this.node.links.delete(this);
+    this.node = node;
+    node.links.add(this);
+    this.held.length = 0;
+    this.reset();
   }
 
   /** The connection is lost, and seen to be: everything under way on it is unknown. */
@@ -76,6 +91,8 @@ export interface Wire {
   identity: MemoryIdentity;
   /** While a play is on: what arrives where. */
   stage: Stage | null;
+  /** Every server there is or was, by its address. */
+  servers: Map<string, SimNode>;
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -84,39 +101,42 @@ const TAIL_SLACK_MS = 100;
 type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
 
 export class SimPort implements NodePort {
-  constructor(private readonly wire: Wire, private readonly link: Link, private readonly life: Life) {}
+  /** With how each stops listening where it listens now. */
+  private readonly listeners = new Map<(hint: 'released' | 'request') => void, () => void>();
+
+  /** `identity`: the generation that its process was started for, or '' for whatever is there. */
+  constructor(private readonly wire: Wire, private readonly link: Link, private readonly life: Life, private readonly identity = wire.identity) {}
 
   get id() { return this.link.node.id; }
-  get url() { return `sim://${this.link.node.id}`; }
+  get url() { return this.link.node.url; }
   get connectionGeneration() { return this.link.generation; }
 
   call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
-    return this.ask<ReplyTo<C>>(limitMs, (answer) => {
-      answer(runOn(this.wire, this.link.node, call, false) as ReplyTo<C>);
-    }, () => runOn(this.wire, this.link.node, call, true), call.script);
+    return this.ask<ReplyTo<C>>(limitMs, (node, answer) => {
+      answer(runOn(this.wire, node, call, false, this.identity) as ReplyTo<C>);
+    }, (node) => runOn(this.wire, node, call, true, this.identity), call.script);
   }
 
   backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     const { owner, epoch, ttlMs, mode, blocks, nonce } = batch;
     const { clock, dice } = this.wire;
     const replies: WriteReply[] = [];
-    const whole = this.ask<'done'>(limitMs, (answer) => {
+    const callOf = ({ block, entryEpoch }: BackfillBatch['blocks'][number]): NodeCall => (nonce === undefined
+      ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
+      : { script: 'backfill', owner, epoch, nonce, block, entryEpoch });
+    const whole = this.ask<'done'>(limitMs, (node, answer) => {
       // Pipelined: each runs by itself, whatever the one before it got; others' calls may come between.
       let next = 0;
       const go = (): void => {
         while (next < blocks.length) {
-          const { block, entryEpoch } = blocks[next]!;
-          const call: NodeCall = nonce === undefined
-            ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
-            : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
-          replies[next] = runOn(this.wire, this.link.node, call, false) as WriteReply;
+          replies[next] = runOn(this.wire, node, callOf(blocks[next]!), false, this.identity) as WriteReply;
           next++;
-          if (next < blocks.length && dice.chance(0.2)) return void clock.after(dice.between(0, 1), () => this.link.node.run(go), true);
+          if (next < blocks.length && dice.chance(0.2)) return void clock.after(dice.between(0, 1), () => node.run(go), true);
         }
         answer('done');
       };
       go();
-    }, undefined, 'write_block');
+    }, (node) => { for (const one of blocks) runOn(this.wire, node, callOf(one), true, this.identity); }, 'write_block');
     return whole.then((outcome) => {
       const known: WriteReply[] = [];
       if (outcome !== 'done') return [outcome as Unknown];
@@ -129,16 +149,15 @@ export class SimPort implements NodePort {
   }
 
   read(range: Parameters<NodePort['read']>[0], limitMs: number): Promise<NodeReply<EntriesRead>> {
-    return this.ask<NodeReply<EntriesRead>>(limitMs, (answer) => {
-      const read = applyRead(this.link.node.server.state, range);
-      this.withRecord(read, answer);
+    return this.ask<NodeReply<EntriesRead>>(limitMs, (node, answer) => {
+      const read = applyRead(node.server.state, range);
+      this.withRecord(node, read, answer);
     });
   }
 
   tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>> {
     const { clock } = this.wire;
-    const { node } = this.link;
-    return this.ask<NodeReply<EntriesRead>>(waitMs + TAIL_SLACK_MS, (answer) => {
+    return this.ask<NodeReply<EntriesRead>>(waitMs + TAIL_SLACK_MS, (node, answer) => {
       const { starts } = node.server;
       let cancelWake = (): void => undefined;
       let over = false;
@@ -147,7 +166,7 @@ export class SimPort implements NodePort {
         over = true;
         cancelTimer();
         cancelWake();
-        if (node.server.starts === starts) node.run(() => this.withRecord(read, answer));
+        if (node.server.starts === starts) node.run(() => this.withRecord(node, read, answer));
       };
       const look = (): void => {
         if (over || node.server.starts !== starts) return;
@@ -162,23 +181,43 @@ export class SimPort implements NodePort {
 
   onHint(listener: (hint: 'released' | 'request') => void): () => void {
     const { clock } = this.wire;
-    return this.link.node.server.onHint((hint) => {
+    this.listeners.set(listener, this.link.node.server.onHint((hint) => {
       if (!this.life.alive || this.link.repliesCut > 0) return;
       clock.after(this.delay(), () => {
         if (this.link.repliesCut === 0) this.life.deliver(() => listener(hint));
       });
+    }));
+    return () => {
+      this.listeners.get(listener)?.();
+      this.listeners.delete(listener);
+    };
+  }
+
+  moveTo(url: string): void {
+    const node = this.wire.servers.get(url);
+    if (!this.life.alive || !node) return;
+    this.link.moveTo(node);
+    for (const [listener, stop] of [...this.listeners]) {
+      stop();
+      this.onHint(listener);
+    }
+  }
+
+  readAudit(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>> {
+    return this.ask<NodeReply<Record<string, string>[]>>(limitMs, (node, answer) => {
+      answer({ outcome: 'accepted', incarnation: '', value: [...node.server.state.audit].slice(-limit).reverse() });
     });
   }
 
   async close(): Promise<void> {}
 
   /** Entries and, right behind them, whose node this is: two commands, between which others' may run. */
-  private withRecord(read: EntriesRead, answer: (reply: NodeReply<EntriesRead>) => void): void {
-    const { clock, dice, identity } = this.wire;
-    const { node } = this.link;
+  private withRecord(node: SimNode, read: EntriesRead, answer: (reply: NodeReply<EntriesRead>) => void): void {
+    const { clock, dice } = this.wire;
+    const { identity } = this;
     const tell = (): void => {
       const { record, runId } = node.server.state;
-      if (record !== null && record.cluster !== identity.cluster) {
+      if (record !== null && identity.cluster !== '' && record.cluster !== identity.cluster) {
         return answer({ outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: record.cluster } });
       }
       const admitted = record !== null && record.pending === '' && record.run === runId;
@@ -189,7 +228,7 @@ export class SimPort implements NodePort {
   }
 
   /** One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer nobody hears. */
-  private ask<T extends NodeReply<unknown> | 'done'>(limitMs: number, run: (answer: (reply: T) => void) => void, again?: () => void, script = 'read'): Promise<T> {
+  private ask<T extends NodeReply<unknown> | 'done'>(limitMs: number, run: (node: SimNode, answer: (reply: T) => void) => void, again?: (node: SimNode) => void, script = 'read'): Promise<T> {
     const { link, life, wire } = this;
     const { clock, dice, noise } = wire;
     if (!life.touch()) return NEVER;
@@ -206,17 +245,18 @@ export class SimPort implements NodePort {
       const cancelDeadline = clock.after(limitMs, () => life.deliver(() => finish({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs } as T)));
       link.pending.add(lose);
       // Asked when it is sent and when it arrives: what was under way when an act ended belongs to that act.
-      const sent = !wire.stage || wire.stage.lets(link.node.id, script);
+      const { node } = link; // where it goes, wherever the link leads when it arrives
+      const sent = !wire.stage || wire.stage.lets(node.id, script);
       const arrive = (): void => {
-        const { starts } = link.node.server;
+        const { starts } = node.server;
         if (!sent) return;
-        if (wire.stage && !wire.stage.lets(link.node.id, script)) return;
-        link.node.run(() => run((reply) => this.back(starts, () => finish(reply))));
+        if (wire.stage && !wire.stage.lets(node.id, script)) return;
+        node.run(() => run(node, (reply) => this.back(starts, () => finish(reply))));
       };
       if (!dice.chance(noise.drop)) this.there(arrive);
       if (again && noise.twice > 0 && dice.chance(noise.twice)) {
         const copy = again;
-        clock.after(dice.between(0, noise.lateMs), () => this.there(() => link.node.run(copy)), true);
+        clock.after(dice.between(0, noise.lateMs), () => this.there(() => node.run(() => copy(node))), true);
       }
     });
   }
@@ -250,14 +290,14 @@ export class SimPort implements NodePort {
   }
 }
 
-const NOTED = new Set(['promote_leader', 'claim', 'write_block', 'rebase', 'raise_epoch', 'admit', 'backfill', 'begin_admission', 'release_lock']);
+const NOTED = new Set(['promote_leader', 'claim', 'write_block', 'rebase', 'raise_epoch', 'admit', 'backfill', 'begin_admission', 'release_lock', 'recover_node', 'retire_node', 'bootstrap_prepare', 'bootstrap_commit']);
 
 /** Runs one call on a node now, and notes it. */
-export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'stage'>, node: SimNode, call: NodeCall, stray: boolean): NodeReply<unknown> {
+export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'stage'>, node: SimNode, call: NodeCall, stray: boolean, identity = wire.identity): NodeReply<unknown> {
   const { server } = node;
-  const reply = server.apply(call, wire.identity, node.id) as NodeReply<unknown>;
+  const reply = server.apply(call, identity, node.id) as NodeReply<unknown>;
   if (!NOTED.has(call.script)) return reply;
-  if (call.script === 'begin_admission' && reply.outcome === 'accepted') node.memory++;
+  if ((call.script === 'begin_admission' || (call.script === 'recover_node' && !call.keep)) && reply.outcome === 'accepted') node.memory++;
   const { state } = server;
   const { record } = state;
   const block = 'block' in call ? call.block : null;

@@ -4,9 +4,10 @@ import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { quorumOf, type Limits } from '../../src/core/config.js';
 import { invariant } from '../../src/core/errors.js';
+import { commonCluster } from '../../src/core/engine/cluster-name.js';
 import type { CatchUpOptions } from '../../src/core/engine/catch-up.js';
 import type { NodeCall } from '../../src/core/protocol/words.js';
-import { memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
+import { emptyNodeState, memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
 import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
 import { Client, Reader } from './crew.js';
 import { startFault, type Faulty } from './faults.js';
@@ -15,6 +16,7 @@ import { SimProcess } from './process.js';
 import { Dice } from './random.js';
 import { SimClock } from './sim-clock.js';
 import type { Scenario } from './scenario.js';
+import { Operator } from './operator.js';
 import { Link, QUIET, runOn, SimNode, type Wire } from './wire.js';
 
 export interface RunResult {
@@ -34,7 +36,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   const quorum = quorumOf(scenario.nodes);
   const history: History = {
     nodes: scenario.nodes, quorum, genesis: GENESIS, retainBlocks: scenario.retainBlocks,
-    memoryFaults: scenario.faults.some((fault) => fault.kind === 'restart' || fault.kind === 'wipe' || fault.kind === 'corrupt'),
+    memoryFaults: scenario.faults.some((fault) => fault.kind === 'restart' || fault.kind === 'wipe' || fault.kind === 'corrupt' || (fault.kind === 'power' && fault.lose > 0)),
     entries: [], final: { nodes: [], stores: [] }, healedAt: 0, convergedAt: null, boundMs: boundOf(scenario), missing: '',
   };
   const limits: Limits = { maxBlockBytes: 64 * 1024, retainBlocks: scenario.retainBlocks, retainBytes: 1024 * 1024 };
@@ -42,15 +44,16 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   for (let i = 1; i <= scenario.nodes; i++) {
     const id = `r${i}`;
     const nowMs = (): number => clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
-    nodes.push(new SimNode(id, new MemoryServer(id, nowMs, newNodeState(id, IDENTITY.cluster, GENESIS), scenario.mutant)));
+    nodes.push(new SimNode(id, new MemoryServer(id, nowMs, scenario.bootstrap ? emptyNodeState(`run-${id}`) : newNodeState(id, IDENTITY.cluster, GENESIS), scenario.mutant)));
   }
-  const wire: Wire = { clock, dice: new Dice(seed, 'wire'), noise: QUIET, history, identity: memoryIdentity(IDENTITY), stage: null };
+  const wire: Wire = { clock, dice: new Dice(seed, 'wire'), noise: QUIET, history, identity: memoryIdentity(IDENTITY), stage: null, servers: new Map(nodes.map((node) => [node.url, node])) };
   let over = false;
   const trouble = (who: string, kind: 'bug' | 'halt', text: string): void => {
     if (!over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
   };
   const down = new Map<SimProcess, number>();
   const note = (text: string): void => void history.entries.push({ is: 'fault', t: clock.now(), text });
+  const served = (node: SimNode): boolean => !node.down && node.silent === 0;
   const startAgain = (who: SimProcess, ms: number): void => {
     down.set(who, clock.now() + ms);
     clock.after(ms, () => {
@@ -67,6 +70,12 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       who.kill();
       startAgain(who, 1000);
     },
+    clusterNow: () => clusterOf(nodes.filter(served)),
+    addresses: (who) => {
+      who.links.forEach((link, i) => {
+        if (link.node !== nodes[i]) link.moveTo(nodes[i]!);
+      });
+    },
     died: (who) => {
       if (!over) note(`${who.id} is dead`);
     },
@@ -82,7 +91,12 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     const dice = new Dice(seed, 'start');
     for (const one of processes) clock.after(dice.between(0, 300), () => one.start());
     for (const one of [...clients, ...readers]) one.start();
-    const faulty: Faulty = { clock, wire, nodes, processes, note, startAgain, ends: [], dice: new Dice(seed, 'faults') };
+    const faulty: Faulty = { clock, wire, nodes, processes, note, startAgain, trouble, ends: [], dice: new Dice(seed, 'faults'), operators: [],
+      replaced: (id, successor) => {
+        nodes[nodes.findIndex((node) => node.id === id)] = successor;
+      },
+    };
+    if (scenario.bootstrap) clock.after(dice.between(0, 1000), () => { new Operator(faulty, 'op1', { verb: 'init' }); });
     for (const fault of scenario.faults) clock.after(fault.at, () => { if (history.healedAt === 0) startFault(faulty, fault); });
 
     await clock.runUntil(scenario.healAt);
@@ -95,13 +109,13 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       one.wake();
       if (!one.up && !down.has(one)) startAgain(one, 0);
     }
-    for (const node of nodes) runOn(wire, node, { script: 'clear_hold' } as NodeCall, false);
+    for (const node of nodes) runOn(wire, node, { script: 'clear_hold' } as NodeCall, false, { ...wire.identity, cluster: clusterOf(nodes) });
     clock.after(500, () => { for (const client of clients) client.stopped = true; }, true);
     const end = clock.now() + history.boundMs;
     // Judged a while after healing, so that what was healed has had its effects.
     await clock.runUntil(clock.now() + 1500);
     for (;;) {
-      history.missing = missing(nodes, processes, clients, scenario.retainBlocks);
+      history.missing = missing(nodes, processes, clients, scenario.retainBlocks, faulty.operators);
       if (history.missing === '' || clock.now() >= end) break;
       await clock.runUntil(clock.now() + CHECK_MS);
     }
@@ -119,7 +133,8 @@ export async function run(scenario: Scenario): Promise<RunResult> {
 }
 
 /** Leader there, nodes and stores level with it, nothing open: '' then, else what is missing. */
-function missing(nodes: readonly SimNode[], processes: readonly SimProcess[], clients: readonly Client[], retainBlocks: number): string {
+function missing(nodes: readonly SimNode[], processes: readonly SimProcess[], clients: readonly Client[], retainBlocks: number, operators: readonly Operator[]): string {
+  for (const one of operators) if (!one.done) return `${one.id} is not done: ${one.told}`;
   const leaders = processes.filter((one) => one.sequencer?.status().role === 'leader');
   if (leaders.length !== 1) return `${leaders.length} sequencers lead: ${processes.map((one) => `${one.id} ${one.up ? `${one.sequencer!.status().role} (${one.sequencer!.status().why})` : 'down'}`).join(', ')}`;
   const { height, hash } = leaders[0]!.store.head();
@@ -183,12 +198,24 @@ function boundOf(scenario: Scenario): number {
   let back = 0;
   let hold = 0;
   let raised = 0;
+  let errands = scenario.bootstrap ? 10_000 : 0;
   for (const fault of scenario.faults) {
     if (fault.kind === 'jump' && fault.ms < 0) back -= fault.ms;
     if (fault.kind === 'hold') hold = Math.max(hold, fault.ttlMs);
     if (fault.kind === 'raise') raised++;
+    if (fault.kind === 'repair' || fault.kind === 'replace') errands += 10_000;
+    if (fault.kind === 'power') errands += 25_000;
   }
-  return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000;
+  return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000 + errands;
+}
+
+/** What a process that starts finds the cluster to be. */
+function clusterOf(nodes: readonly SimNode[]): string {
+  const shown = nodes.flatMap((node) => {
+    const cluster = node.server.state.record?.cluster ?? '';
+    return cluster === '' || cluster.startsWith('retired:') ? [] : [{ outcome: 'accepted' as const, incarnation: '', value: { cluster } }];
+  });
+  return commonCluster(shown) || IDENTITY.cluster;
 }
 
 function textOf(error: unknown): string {

@@ -28,6 +28,8 @@ export interface GatherOptions {
   peers: readonly string[];
   token?: string;
   signal: AbortSignal;
+  /** Asks a store otherwise than over HTTP. */
+  askStore?: (url: string, lowest: number | null, blocks: Gathered['blocks']) => Promise<StoreEvidence>;
 }
 
 export interface Gathered extends Evidence {
@@ -42,7 +44,8 @@ export async function gather(options: GatherOptions): Promise<Gathered> {
   const tops = nodes.flatMap((node) => (node.chain === null ? [] : [topOf(node.chain).height]));
   const lowest = tops.length === 0 ? null : Math.min(...tops);
   const blocks: Gathered['blocks'] = new Map();
-  const stores = await Promise.all([...urls].map((url) => storeEvidence(url, lowest, blocks, options)));
+  const ask = options.askStore ?? ((url, from, into) => storeEvidence(url, from, into, options));
+  const stores = await Promise.all([...urls].map((url) => ask(url, lowest, blocks)));
   return { nodes, stores: stores.filter((store, at) => stores.findIndex((other) => other.id === store.id) === at), blocks };
 }
 

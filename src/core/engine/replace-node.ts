@@ -142,13 +142,19 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
   const others = nodes.filter((node) => node.id !== id);
   let asked = -Infinity;
   let told = '';
+  let seen = '';
+  let stillSince = clock.now();
   for (;;) {
     const reply = await bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock);
     if (reply.outcome === 'accepted' && reply.value.admission === 'admitted') return reply.value;
     told = reply.outcome === 'accepted' ? `${reply.value.admission}, height ${reply.value.head}` : describeReply(reply);
+    const now = reply.outcome === 'accepted' ? `${reply.value.pending} ${reply.value.head}` : '';
+    if (now !== seen) [seen, stillSince] = [now, clock.now()];
     options.step(`waiting for the leader to fill and admit ${plan.to}: ${told}`);
     if (clock.now() >= until) break;
-    if (reply.outcome === 'accepted' && reply.value.admission !== 'admitting' && clock.now() - asked > ASK_AGAIN_MS) {
+    // Begun and not going on: whoever began it is gone, and who leads now may never have heard of the new address.
+    const idle = reply.outcome === 'accepted' && (reply.value.admission !== 'admitting' || clock.now() - stillSince > ASK_AGAIN_MS);
+    if (idle && clock.now() - asked > ASK_AGAIN_MS) {
       const { view } = await inspectLook({ nodes, limitMs, clock, expectedCluster, target });
       const { leader } = view;
       if (leader !== null) {

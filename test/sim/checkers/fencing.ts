@@ -2,12 +2,14 @@
 // than its claimant. Judged from the calls alone, not from what the node says of itself.
 import type { Anomaly, Checker } from '../history.js';
 
+const NO_PROMISE = new Set<string>(['begin_admission', 'backfill', 'recover_node', 'retire_node', 'bootstrap_prepare', 'bootstrap_commit']);
+
 export const fencing: Checker = (history) => {
   const found: Anomaly[] = [];
   const promised = new Map<string, { epoch: number; owner: string; by: unknown }>();
   for (const entry of history.entries) {
     if (entry.is !== 'op' || entry.outcome !== 'accepted' || entry.script === 'release_lock') continue;
-    if (entry.script === 'begin_admission' || entry.script === 'backfill') continue; // no promise in these
+    if (NO_PROMISE.has(entry.script)) continue;
     const key = `${entry.node}#${entry.memory}`;
     const last = promised.get(key);
     if (entry.script === 'raise_epoch') {

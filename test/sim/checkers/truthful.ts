@@ -9,12 +9,18 @@ const TRUE_OF_LOST_MEMORY = new Set(['DAMAGED_ENTRY', 'STORE_AHEAD']);
 
 export const truthful: Checker = (history) => {
   const found: Anomaly[] = [];
+  /** A recovery marked a node with a new generation: whoever is of the old one says so, and stops. */
+  let recovered = false;
+  let retired = false;
   for (const entry of history.entries) {
+    if (entry.is === 'op' && entry.script === 'recover_node' && entry.outcome === 'accepted') recovered = true;
+    if (entry.is === 'op' && entry.script === 'retire_node' && entry.outcome === 'accepted') retired = true;
+    if (recovered && entry.is === 'trouble' && entry.kind === 'halt' && entry.text.startsWith('CLUSTER_RECOVERED')) continue;
     if (entry.is === 'trouble') found.push({ checker: 'truthful', what: `${entry.who}: ${entry.kind}: ${entry.text}`, witness: [entry] });
     if (entry.is !== 'event') continue;
     const { event } = entry;
     const code = event.type === 'alarm' || event.type === 'tenure-ended' || event.type === 'promotion-failed' ? event.code : '';
-    if (CONTRADICTIONS.has(code) && !(history.memoryFaults && TRUE_OF_LOST_MEMORY.has(code))) {
+    if (CONTRADICTIONS.has(code) && !(history.memoryFaults && TRUE_OF_LOST_MEMORY.has(code)) && !(code === 'WRONG_CLUSTER' && (recovered || retired))) {
       found.push({ checker: 'truthful', what: `${entry.who}: ${event.type} ${code}: ${'reason' in event ? event.reason : ''}`, witness: [entry] });
     }
   }
