@@ -147,7 +147,13 @@ export class Operator {
       const { how } = await bootstrap({ nodes: open(IDENTITY.cluster), cluster: IDENTITY.cluster, limitMs: LIMIT_MS, clock, random: this.dice });
       return how;
     } catch (error) {
-      if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') return 'it was done';
+      if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') {
+        // A leader was there before the last node was admitted: what the error says to do is done.
+        for (const { server, id } of this.world.nodes) {
+          if (server.state.record?.pending.startsWith('bootstrap:') && error.next.some((step) => step.includes('del seq:node:admission') && step.includes(`sim://${id}`))) server.wipe();
+        }
+        return 'it was done';
+      }
       throw error;
     }
   }
