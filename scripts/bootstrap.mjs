@@ -20,9 +20,9 @@ export function bootstrap() {
   return ensureRedis();
 }
 
-function run(command, args, { quiet = false, env } = {}) {
+function run(command, args, { quiet = false, env = {} } = {}) {
   const done = spawnSync(command, args, { cwd: root, stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 2, 2], encoding: 'utf8', env: { ...process.env, ...env } });
-  return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}`, missing: done.error?.code === 'ENOENT' };
+  return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}`, missing: /** @type {NodeJS.ErrnoException | undefined} */ (done.error)?.code === 'ENOENT' };
 }
 
 const digest = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');

@@ -5,8 +5,11 @@ import { bootstrapOrEnd } from './bootstrap.mjs';
 import { root } from './paths.mjs';
 
 bootstrapOrEnd();
+/** @type {[name: string, script: string, args: string[]][]} */
 const steps = [
   ['types', 'node_modules/typescript/bin/tsc', ['--noEmit', '-p', '.']],
+  ['types of tests and benchmarks', 'node_modules/typescript/bin/tsc', ['-p', 'test']],
+  ['types of scripts', 'node_modules/typescript/bin/tsc', ['-p', 'scripts']],
   ['lint', 'node_modules/eslint/bin/eslint.js', ['.']],
   ['manifest', 'scripts/build.mjs', ['--check']],
   ['tests', 'scripts/test.mjs', ['unit', 'property', 'model', 'sim']],

@@ -20,9 +20,9 @@ function end(child, signal) {
   try { process.kill(-child.pid, signal); } catch { /* it is gone */ }
 }
 
-/** One run of vitest over `targets`; what its report says, or null when it never came to its end. */
-async function runTests(name, targets, report, limitMs, since) {
-  const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...targets, '--reporter=json', `--outputFile=${report}`, '--reporter=dot'], {
+/** One run of vitest over `targets`, `workers` files at a time, in processes that are kept from file to file; what its report says, or null when it never came to its end. */
+async function runTests(name, targets, { report, limitMs, since, workers = 1 }) {
+  const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...targets, '--no-isolate', `--maxWorkers=${workers}`, ...(workers > 1 ? ['--fileParallelism'] : []), '--reporter=json', `--outputFile=${report}`, '--reporter=dot'], {
     cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1', ...(long ? { SEQ_TEST_LONG: '1' } : {}) },
   });
   running.add(child);
@@ -56,10 +56,10 @@ async function runTests(name, targets, report, limitMs, since) {
 
 const firstLines = (text) => text.split('\n').slice(0, 12).join('\n');
 
-async function runSuite({ name, paths, budget, processes }, report) {
+async function runSuite({ name, paths, budget, processes, workers }, report) {
   const startedAt = Date.now();
   const leftMs = () => budget * 1000 - (Date.now() - startedAt);
-  const first = await runTests(name, paths.filter(holdsTests).map((path) => `${path}/`), report, leftMs(), startedAt);
+  const first = await runTests(name, paths.filter(holdsTests).map((path) => `${path}/`), { report, limitMs: leftMs(), since: startedAt, workers });
   let { passed, failed, trouble } = first;
   // Real processes on a machine that others use may miss a deadline. Their files get one more run, by themselves, and it is said which.
   if (processes && !first.late && first.files.length > 0 && leftMs() > 10_000) {
@@ -67,7 +67,7 @@ async function runSuite({ name, paths, budget, processes }, report) {
     say(`  ${name}: ${first.files.join(', ')} once more`);
     const before = JSON.parse(readFileSync(report, 'utf8')).testResults.filter((file) => first.files.includes(file.name.replace(`${root}/`, '')));
     const passedBefore = before.flatMap((file) => file.assertionResults).filter((test) => test.status === 'passed').length;
-    const second = await runTests(name, first.files, report, leftMs(), startedAt);
+    const second = await runTests(name, first.files, { report, limitMs: leftMs(), since: startedAt });
     passed = passed - passedBefore + second.passed;
     failed = second.failed;
     trouble = second.trouble;

@@ -39,8 +39,21 @@ export interface EtcdCluster {
   stop(): Promise<void>;
 }
 
+const ATTEMPTS = 3;
+
 /** Three members on loopback, data on the disk of the temporary directory, every write synced (etcd's only way). */
 export async function startEtcd(program: string): Promise<EtcdCluster> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startOnce(program);
+    } catch (error) {
+      // A port that was free a moment ago went to somebody else.
+      if (attempt === ATTEMPTS || !/in use/i.test(String(error))) throw error;
+    }
+  }
+}
+
+async function startOnce(program: string): Promise<EtcdCluster> {
   const directory = mkdtempSync(join(tmpdir(), 'seq-bench-etcd-'));
   const ports = await freePorts(6);
   const members = [0, 1, 2].map((at) => ({ name: `e${at + 1}`, client: `http://127.0.0.1:${ports[at * 2]}`, peer: `http://127.0.0.1:${ports[at * 2 + 1]}` }));
@@ -65,7 +78,7 @@ export async function startEtcd(program: string): Promise<EtcdCluster> {
     if (healthy.every((text) => text.includes('true'))) break;
     if (Date.now() > deadline || children.some((child) => child.exitCode !== null)) {
       await stop();
-      throw new Error(`etcd did not come up: ${log.trim().split('\n').at(-1) ?? ''}`);
+      throw new Error(`etcd did not come up: ${log.trim().split('\n').find((line) => /in use/i.test(line)) ?? log.trim().split('\n').at(-1) ?? ''}`);
     }
     await new Promise((done) => setTimeout(done, 100));
   }

@@ -15,7 +15,7 @@ import type { DemoFile } from './demo-file.js';
 import { readFeed, type Feed, type FeedBlock } from './feed.js';
 import { urlOf } from './plan.js';
 import { waitUntil } from './processes.js';
-import { httpGet } from './start.js';
+import { httpGet } from './http-get.js';
 import { openState, type LabState } from './state.js';
 import { rowsOf } from './status.js';
 

@@ -5,13 +5,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isPortTaken, START_LIMIT_MS, waitUntilAnswering } from './answering.js';
 import { freePorts } from './free-port.js';
+import { httpGet } from './http-get.js';
 import { checkSettings, DEFAULT_SETTINGS, nodeNames, pathsOf, redisSpec, sequencerNames, sequencerSpec, urlOf, type LabSettings, type Place, type ProcessKind } from './plan.js';
 import { lastLines, logEnd, spawnDetached, waitForLog, waitUntil, waitUntilDead } from './processes.js';
 import { signalIfOurs, stateOf, type ProcessIdentity, type ProcessState } from './process-identity.js';
-import { findRedisServer, pingRedis, redisConfig } from './redis-server.js';
+import { findRedisServer, redisConfig } from './redis-server.js';
 import { askSelf } from './self.js';
-import { httpGet, httpStatus } from './start.js';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.js';
 
 export interface PrivateClusterOptions extends Partial<LabSettings> {
@@ -33,7 +35,8 @@ export interface HttpAnswer {
   body: string;
 }
 
-const START_LIMIT_MS = 15_000;
+const PORT_LIMIT_MS = 5000;
+const PORT_ATTEMPTS = 3;
 const open = new Set<PrivateCluster>();
 let watching = false;
 
@@ -143,8 +146,8 @@ export class PrivateCluster {
     signalIfOurs(this.identity(name), 'SIGCONT');
   }
 
-  /** Starts it under its name, port and data; resolves when it answers. */
-  async startProcess(name: string, options: { wait?: boolean } = {}): Promise<void> {
+  /** Starts it under its name, port and data; resolves when it answers. A port that is taken is tried again for `portMs`. */
+  async startProcess(name: string, options: { wait?: boolean; portMs?: number } = {}): Promise<void> {
     const place = this.place(name);
     if (this.state(name) !== 'dead') throw new Error(`${name} is ${this.state(name)}`);
     const paths = pathsOf(this.directory, name);
@@ -159,13 +162,18 @@ export class PrivateCluster {
           directory: this.directory, place, places: this.places, settings: this.settings, extraArgs: this.options.runArgs ?? [],
           nodeUrl: (sequencer, node) => this.proxies.get(`${sequencer}/${node.name}`)?.url ?? urlOf(node),
         });
-    this.identities.set(name, await spawnDetached(spec));
-    if (options.wait === false) return;
-    await this.waitFor(`${name} to answer`, START_LIMIT_MS, async () => {
-      const answers = place.kind === 'redis' ? (await pingRedis(place.port, 500)) === 'up' : (await httpStatus(place.port, '/livez', 500)) === 200;
-      if (this.state(name) === 'dead') throw new Error(`${name} ended while starting: ${this.log(name, 4).join(' | ')}`);
-      return answers ? true : undefined;
-    });
+    for (const startedAt = performance.now(); ; await delay(50)) {
+      const identity = await spawnDetached(spec);
+      this.identities.set(name, identity);
+      if (options.wait === false) return;
+      try {
+        await waitUntilAnswering(this.directory, place, identity);
+        return;
+      } catch (error) {
+        // Whoever looks for a free port holds each for a moment, and one that was ours for long is not given up for that.
+        if (!isPortTaken(error) || performance.now() - startedAt > (options.portMs ?? PORT_LIMIT_MS)) throw error;
+      }
+    }
   }
 
   async restart(name: string, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
@@ -275,20 +283,35 @@ export class PrivateCluster {
   /** Ends every process with SIGKILL, closes the proxies, removes the directory unless it was given. */
   async close(): Promise<void> {
     open.delete(this);
-    this.killAll();
-    await Promise.all([...this.identities.values()].map((identity) => waitUntilDead(identity, 5000)));
-    await Promise.all([...this.proxies.values()].map((proxy) => proxy.close()));
+    await this.endAll();
     if (!this.keepDirectory) rmSync(this.directory, { recursive: true, force: true });
   }
 
+  /** Free ports are a moment's news: when one is lost to somebody else, everything starts over with others. */
   private async begin(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await this.beginOnce();
+        return;
+      } catch (error) {
+        if (attempt === PORT_ATTEMPTS || !isPortTaken(error)) throw error;
+        await this.endAll();
+        for (const { name } of this.places) rmSync(pathsOf(this.directory, name).home, { recursive: true, force: true });
+        this.places.length = 0;
+        this.identities.clear();
+        this.proxies.clear();
+      }
+    }
+  }
+
+  private async beginOnce(): Promise<void> {
     const names: [string, ProcessKind][] = [
       ...nodeNames(this.settings.nodes).map((name): [string, ProcessKind] => [name, 'redis']),
       ...sequencerNames(this.settings.sequencers).map((name): [string, ProcessKind] => [name, 'sequencer']),
     ];
     const ports = await freePorts(names.length);
     this.places.push(...names.map(([name, kind], at) => ({ name, kind, port: ports[at]! })));
-    await Promise.all(this.nodes.map((node) => this.startProcess(node.name)));
+    await this.startAll(this.nodes);
     if (this.options.proxies === true) {
       for (const sequencer of this.sequencers) {
         for (const node of this.nodes) this.proxies.set(`${sequencer.name}/${node.name}`, await startTcpProxy(node.port));
@@ -296,7 +319,20 @@ export class PrivateCluster {
     }
     if (this.options.bootstrap === false) return;
     await this.ask(['cluster', 'init', '--node-timeout', '2s']);
-    await Promise.all(this.sequencers.map((sequencer) => this.startProcess(sequencer.name)));
+    await this.startAll(this.sequencers);
+  }
+
+  /** Returns or throws only when none of them is starting any more. */
+  private async startAll(places: readonly Place[]): Promise<void> {
+    const ended = await Promise.allSettled(places.map(({ name }) => this.startProcess(name, { portMs: 0 })));
+    const failures = ended.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    if (failures.length > 0) throw failures.find(isPortTaken) ?? failures[0];
+  }
+
+  private async endAll(): Promise<void> {
+    this.killAll();
+    await Promise.all([...this.identities.values()].map((identity) => waitUntilDead(identity, 5000)));
+    await Promise.all([...this.proxies.values()].map((proxy) => proxy.close()));
   }
 
   private killAll(): void {

@@ -43,23 +43,25 @@ export function redisConfig(options: { port: number; dataDirectory: string; pers
   ].join('\n');
 }
 
-/** Asks PING over a fresh connection. `loading`: it is there and reads its file; `silent`: nothing within the limit, or no connection. */
-export function pingRedis(port: number, limitMs: number): Promise<'up' | 'loading' | 'silent'> {
+/** PING and, for whose answer it is, INFO over a fresh connection. `up` is false while it reads its file; null: nothing within the limit, or no connection. */
+export function redisAnswer(port: number, limitMs: number): Promise<{ up: boolean; pid: number } | null> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });
-    const end = (result: 'up' | 'loading' | 'silent'): void => {
+    const end = (result: { up: boolean; pid: number } | null): void => {
       clearTimeout(timer);
       socket.destroy();
       resolve(result);
     };
-    const timer = setTimeout(() => end('silent'), limitMs);
-    socket.once('connect', () => socket.write('PING\r\n'));
-    socket.once('data', (bytes) => {
-      const reply = bytes.toString('latin1');
-      end(reply.startsWith('+PONG') ? 'up' : reply.startsWith('-LOADING') ? 'loading' : 'silent');
+    const timer = setTimeout(() => end(null), limitMs);
+    let reply = '';
+    socket.once('connect', () => socket.write('PING\r\nINFO server\r\n'));
+    socket.on('data', (bytes) => {
+      reply += bytes.toString('latin1');
+      const pid = /^process_id:(\d+)\r$/m.exec(reply)?.[1];
+      if (pid !== undefined) end({ up: reply.startsWith('+PONG'), pid: Number(pid) });
     });
-    socket.once('error', () => end('silent'));
-    socket.once('close', () => end('silent'));
+    socket.once('error', () => end(null));
+    socket.once('close', () => end(null));
   });
 }
 

@@ -2,12 +2,14 @@
 // Invariant: it starts only what never started. What was started and is dead now was killed by somebody, and stays dead until `lab start`.
 import { mkdirSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
+import { isPortTaken } from './answering.js';
 import { freePort } from './free-port.js';
 import { checkSettings, DEFAULT_SETTINGS, nodeNames, pathsOf, sequencerNames, urlOf, type LabSettings, type ProcessKind } from './plan.js';
-import { lastLines, waitUntil } from './processes.js';
+import { lastLines, stopProcess, waitUntil } from './processes.js';
 import { stateOf } from './process-identity.js';
 import { findRedisServer } from './redis-server.js';
-import { httpGet, startRecorded } from './start.js';
+import { httpGet } from './http-get.js';
+import { startRecorded } from './start.js';
 import { readState, withLabLock, writeState, type LabState, type ProcessRecord } from './state.js';
 import { rowsOf, type ProcessRow } from './status.js';
 
@@ -101,22 +103,34 @@ function withPlaces(state: LabState): LabState {
 async function startMissing(options: UpOptions, state: LabState, kind: ProcessKind): Promise<string[]> {
   const { directory, report, signal } = options;
   const missing = state.processes.filter((record) => record.kind === kind && record.identity === null);
+  const anotherPort = async (record: ProcessRecord): Promise<void> => { record.port = await freePort(new Set(state.processes.map((other) => other.port))); };
   // Ports first, all of them: a sequencer's command names its peers.
-  for (const record of missing) record.port = await freePort(new Set(state.processes.map((other) => other.port)));
-  for (const record of missing) {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await startRecorded({ directory, state, record, ...(signal === undefined ? {} : { signal }) });
-        break;
-      } catch (error) {
-        // Free ports are a moment's news: with another one it may work.
-        if (attempt === PORT_ATTEMPTS || !(error instanceof SeqError) || error.code !== 'PROCESS_ENDED' || !/in use|EADDRINUSE|IN_USE/i.test(error.why)) throw error;
-        record.port = await freePort(new Set(state.processes.map((other) => other.port)));
-      }
+  for (const record of missing) await anotherPort(record);
+  for (let at = 0, lost = 0; at < missing.length;) {
+    const record = missing[at]!;
+    try {
+      await startRecorded({ directory, state, record, ...(signal === undefined ? {} : { signal }) });
+    } catch (error) {
+      // Free ports are a moment's news: with another one it may work.
+      lost += 1;
+      if (lost === PORT_ATTEMPTS || !isPortTaken(error)) throw error;
+      await anotherPort(record);
+      if (kind === 'redis') continue;
+      for (const started of missing.slice(0, at)) await forget(started, directory, state);
+      at = 0;
+      continue;
     }
     report(`started ${record.name} (pid ${pidOf(record)}, port ${record.port})`);
+    at += 1;
   }
   return missing.map((record) => record.name);
+}
+
+/** Its command names a peer's port that is another one now: it is to be started again. */
+async function forget(record: ProcessRecord, directory: string, state: LabState): Promise<void> {
+  if (record.identity !== null) await stopProcess(record.identity, 2000);
+  record.identity = null;
+  writeState(directory, state);
 }
 
 function pidOf(record: ProcessRecord): number | string {

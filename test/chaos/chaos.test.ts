@@ -35,7 +35,7 @@ test('chaos: Ctrl-C in the middle → 130, every process and file gone', async (
   const temporary = newHome();
   const ran = await runSeq(newHome(), ['chaos', '--duration', '5m', '--nodes', '1', '--sequencers', '1', '--faults', 'none'], {
     env: { TMPDIR: temporary }, limitMs: 60_000,
-    during: (child) => new Promise((resolve) => {
+    during: (child) => new Promise<void>((resolve) => {
       let said = '';
       child.stderr?.on('data', (text: string) => {
         said += text;

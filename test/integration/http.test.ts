@@ -399,7 +399,7 @@ describe('guarding', () => {
     const server = await serve(new FakeSequencer());
     for (const [path, method] of [['/', 'GET'], ['/v1/submit', 'GET'], ['/v1/blocks/1', 'DELETE'], ['/v1/head', 'POST']] as const) {
       const response = await fetch(server.url + path, { method });
-      expect([path, response.status, (await response.json()).error.code]).toEqual([path, 404, 'NO_ROUTE']);
+      expect([path, response.status, (await response.json() as { error: { code: string } }).error.code]).toEqual([path, 404, 'NO_ROUTE']);
     }
     expect(await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(/^HTTP\/1.1 400 [\s\S]*"error"/);
     expect(await exchange(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/);

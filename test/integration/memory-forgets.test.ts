@@ -5,7 +5,7 @@ import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
-import { clusterOf, copyData, look, meddle, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, copyData, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { QUICK, withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -21,7 +21,7 @@ function cutAof(data: string): void {
 async function wiped(lab: Lab): Promise<void> {
   await lab.kill('r2');
   rmSync(lab.dataDirectory('r2'), { recursive: true, force: true });
-  await startAgain(lab, 'r2');
+  await lab.startProcess('r2');
 }
 
 const MISHAPS: [name: string, state: string, admission: string, note: RegExp, act: (lab: Lab, saved: string) => Promise<void>][] = [
@@ -29,17 +29,17 @@ const MISHAPS: [name: string, state: string, admission: string, note: RegExp, ac
   ['killed and started without its data', 'EMPTY', 'pristine', /no key/, wiped],
   ['killed and started with all its data', 'OUT', 'restarted', /restarted/, async (lab) => {
     await lab.kill('r2');
-    await startAgain(lab, 'r2');
+    await lab.startProcess('r2');
   }],
   ['killed, its append-only file lost the end', 'OUT', 'restarted', /restarted/, async (lab) => {
     await lab.kill('r2');
     cutAof(lab.dataDirectory('r2'));
-    await startAgain(lab, 'r2');
+    await lab.startProcess('r2');
   }],
   ['restored from an old copy of its data', 'OUT', 'restarted', /restarted/, async (lab, saved) => {
     await lab.kill('r2');
-    copyData(lab, saved, lab.dataDirectory('r2'));
-    await startAgain(lab, 'r2');
+    copyData(saved, lab.dataDirectory('r2'));
+    await lab.startProcess('r2');
   }],
   ['the epoch key evicted', 'OUT', 'damaged', /epoch key is gone/, (lab) => meddle(lab, 'r2', async (redis) => { await redis.del('seq:epoch:token'); })],
   ['the stream evicted', 'OUT', 'damaged', /holds 0 entries/, (lab) => meddle(lab, 'r2', async (redis) => { await redis.del('seq:block:stream'); })],
@@ -65,7 +65,7 @@ describe('memory: one node of three forgets', () => {
     const leader = await lab.waitForLeader();
     await lab.waitForHeight(leader, 8);
     saved = join(lab.directory, 'saved');
-    copyData(lab, lab.dataDirectory('r2'), saved);
+    copyData(lab.dataDirectory('r2'), saved);
     await lab.waitForHeight(leader, 15);
   }, 30_000);
   afterAll(() => lab.close());
@@ -91,8 +91,8 @@ describe('memory: one node of three forgets', () => {
 
   it('memory: another node\'s server answers at its address → FOREIGN, never taken over; empty there → admitted', async () => {
     await lab.kill('r2');
-    copyData(lab, lab.dataDirectory('r1'), lab.dataDirectory('r2'));
-    await startAgain(lab, 'r2');
+    copyData(lab.dataDirectory('r1'), lab.dataDirectory('r2'));
+    await lab.startProcess('r2');
     const leader = await lab.waitForLeader();
     const { height } = await lab.status(leader) as { height: string };
     await lab.waitForHeight(leader, Number(height) + 5);
@@ -122,8 +122,8 @@ describe('memory: seq node admit', () => {
       lab.unpause(leader);
       expect(await admit()).toMatchObject({ code: 0 });
       await lab.kill('r2');
-      copyData(lab, lab.dataDirectory('r1'), lab.dataDirectory('r2'));
-      await startAgain(lab, 'r2');
+      copyData(lab.dataDirectory('r1'), lab.dataDirectory('r2'));
+      await lab.startProcess('r2');
       expect(await admit()).toMatchObject({ code: 76, why: 'NODE_FOREIGN' });
     });
   }, 40_000);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry, NodeCall } from '../../src/core/protocol/words.js';
 import { RedisNode } from '../../src/core/redis/node.js';
-import { clusterOf, look, meddle, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';
 
 const FORGETS: [how: string, act: (lab: Lab) => Promise<void>][] = [
@@ -15,7 +15,7 @@ const FORGETS: [how: string, act: (lab: Lab) => Promise<void>][] = [
     const dir = join(lab.dataDirectory('r2'), 'appendonlydir');
     const file = join(dir, readdirSync(dir).find((name) => name.endsWith('.incr.aof'))!);
     truncateSync(file, statSync(file).size - 900);
-    await startAgain(lab, 'r2');
+    await lab.startProcess('r2');
   }],
 ];
 
@@ -113,7 +113,7 @@ describe('memory: speed', () => {
       for (let sent = 0; sent < 11; sent++) expect((await lab.submit(leader, items, 30_000)).status).toBe(200);
       const before = await look(lab, 'r2', cluster);
       await lab.kill('r2');
-      await startAgain(lab, 'r2'); // no persistence: empty
+      await lab.startProcess('r2'); // no persistence: empty
       const { ms, view } = await untilAdmitted(lab, 'r2', cluster, before.incarnation);
       const { height: after } = await lab.status(leader) as { height: string };
       await lab.waitForHeight(leader, Number(after) + 2);

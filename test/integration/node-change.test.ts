@@ -1,7 +1,7 @@
 // Nodes changed on purpose, on real servers and processes: one whose entries are damaged is set aside and admitted anew
 // (docs/PROTOCOL.md section 8), found by a follower or asked for with `seq node admit --damaged`.
 import { describe, expect, it } from 'vitest';
-import { clusterOf, look, meddle, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { QUICK, withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -9,7 +9,7 @@ import { checkAll, Traffic } from '../support/traffic.js';
 
 interface Document<T> { data: T; error: { code: string; exit: number } | null; verdict?: string }
 
-async function ask<T>(lab: Lab, args: string[]): Promise<{ code: number; document: Document<T> }> {
+async function ask<T>(lab: Lab, args: string[]): Promise<{ code: number | null; document: Document<T> }> {
   const ran = await runSeq(newHome(), [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--json']);
   const document = JSON.parse(ran.stdout) as Document<T>;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
@@ -82,7 +82,7 @@ describe('rolling restart', () => {
         expect([safe.code, safe.document.data.now]).toEqual([0, 'the next node may be restarted']);
         await lab.kill(name);
         await traffic.more(6);
-        await startAgain(lab, name);
+        await lab.startProcess(name);
         expect((await ask(lab, ['node', 'admit', '--on', name, '--timeout', '30s'])).code).toBe(0);
       }
       await traffic.more(6);

@@ -10,7 +10,7 @@ import { newHome, runSeq } from '../support/spawn-seq.js';
 
 interface Document { data: { digest: string; old: string; margin: { before: number; meanwhile: number; after: number | null } } | null; error: { code: string } | null }
 
-async function replace(lab: Lab, to: string, ...args: string[]): Promise<{ code: number; document: Document; why: string | undefined }> {
+async function replace(lab: Lab, to: string, ...args: string[]): Promise<{ code: number | null; document: Document; why: string | undefined }> {
   const ran = await runSeq(newHome(), ['node', 'replace', '--on', 'r3', '--to', to, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--json', ...args]);
   const document = JSON.parse(ran.stdout) as Document;
   expect(schemaProblems(document), ran.stdout).toEqual([]);

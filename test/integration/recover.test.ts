@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { recoveryExpectation } from '../../src/core/protocol/words.js';
 import { RedisNode } from '../../src/core/redis/node.js';
-import { clusterOf, look, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';
 import { newHome, runSeq, type Ran } from '../support/spawn-seq.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -25,7 +25,7 @@ const POWER = { sequencers: 2, persist: 'always' } as const;
 async function powerCut(lab: Lab, then: (name: string) => void = () => undefined): Promise<void> {
   await Promise.all(lab.nodes.map(({ name }) => lab.kill(name)));
   for (const { name } of lab.nodes) then(name);
-  await Promise.all(lab.nodes.map(({ name }) => startAgain(lab, name)));
+  await Promise.all(lab.nodes.map(({ name }) => lab.startProcess(name)));
 }
 
 async function sequencersBack(lab: Lab): Promise<string> {
@@ -142,15 +142,15 @@ describe('recover', () => {
       await lab.kill(leader);
       await Promise.all(lab.nodes.map(({ name }) => lab.kill(name)));
       rmSync(lab.dataDirectory('r2'), { recursive: true, force: true });
-      await startAgain(lab, 'r1');
-      await startAgain(lab, 'r2');
+      await lab.startProcess('r1');
+      await lab.startProcess('r2');
       const plan = await recover(lab, '--dry-run');
       expect(plan.data.nodes.map(({ action }) => action)).toEqual(['keep', 'refill', 'left-out']);
       expect(plan.data.doubts.join('\n')).toMatch(/r2 holds nothing .*\nr3 did not answer/);
       expect(await recover(lab, '--confirm', plan.data.digest, '--accept-possible-loss')).toMatchObject({ code: 0, data: { result: 'recovered' } });
       const next = await sequencersBack(lab);
       await lab.waitForHeight(next, Number(plan.data.head) + 2);
-      await startAgain(lab, 'r3');
+      await lab.startProcess('r3');
       expect(await recover(lab)).toMatchObject({ code: 0, data: { result: 'not-needed', rejoined: ['r3'] } });
       await untilAdmitted(lab, 'r3', plan.data.cluster, '');
       await untilIdentical(lab);

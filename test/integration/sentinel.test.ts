@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Entry, NodeView } from '../../src/core/protocol/words.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { differences } from '../support/lab.js';
-import { freePort, redisServerPath, startRedis, type RedisServer } from '../support/redis-server.js';
+import { launchServer, onFreePort, startRedis, type RedisServer } from '../support/redis-server.js';
 import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
 
 const home = newHome();
@@ -39,10 +39,12 @@ async function withRedis<T>(port: number, act: (redis: Redis) => Promise<T>): Pr
 }
 
 async function startSentinel(master: number): Promise<number> {
-  const port = await freePort();
   const file = join(home, 'sentinel.conf');
-  writeFileSync(file, `port ${port}\nbind 127.0.0.1\ndir ${home}\nsentinel monitor main 127.0.0.1 ${master} 1\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n`);
-  children.push(spawn(redisServerPath(), [file, '--sentinel'], { stdio: 'ignore' }));
+  const port = await onFreePort(async (free) => {
+    writeFileSync(file, `port ${free}\nbind 127.0.0.1\ndir ${home}\nsentinel monitor main 127.0.0.1 ${master} 1\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n`);
+    children.push(await launchServer([file, '--sentinel'], /\+monitor master/));
+    return free;
+  });
   await until('the sentinel to know the replica', 15_000, () => withRedis(port, async (redis) => {
     const found = await redis.call('SENTINEL', 'replicas', 'main') as string[][];
     return found.some((fields) => fields[fields.indexOf('flags') + 1] === 'slave' && fields[fields.indexOf('master-link-status') + 1] === 'ok') ? true : undefined;

@@ -12,7 +12,7 @@ import { hintChannelOf, keysOf } from '../../src/core/redis/keys.js';
 import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
 import { aclRule, rightsOf } from '../../src/core/redis/rights.js';
 import { luaDirectory } from '../../src/core/redis/scripts.js';
-import { freePort, startRedis, type RedisServer } from '../support/redis-server.js';
+import { onFreePort, startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
 const IDENTITY = { cluster: 'c1.1', lane: '' };
@@ -154,9 +154,8 @@ describe('setups: ways to a server', () => {
       openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=localhost`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
       openssl('x509', '-req', '-in', `${name}.csr`, '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out', `${name}.crt`, '-days', '2', '-copy_extensions', 'copy');
     }
-    const port = await freePort();
     const file = (name: string) => join(dir, name);
-    const server = await startRedis({ args: ['--tls-port', String(port), '--tls-cert-file', file('server.crt'), '--tls-key-file', file('server.key'), '--tls-ca-cert-file', file('ca.crt'), '--tls-auth-clients', 'yes'] });
+    const { server, port } = await onFreePort(async (free) => ({ port: free, server: await startRedis({ args: ['--tls-port', String(free), '--tls-cert-file', file('server.crt'), '--tls-key-file', file('server.key'), '--tls-ca-cert-file', file('ca.crt'), '--tls-auth-clients', 'yes'] }) }));
     const pem = (name: string) => readFileSync(file(name), 'utf8');
     const url = `rediss://127.0.0.1:${port}`;
     try {

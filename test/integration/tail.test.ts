@@ -121,6 +121,16 @@ describe('tail: what is handed out', () => {
 });
 
 describe('tail: below the floor', () => {
+  test('tail: a node lags below what the others have trimmed → from the floor of those, BELOW_FLOOR under it, never unreadable; an archive bridges it', async () => {
+    const { nodes, writer } = await memory();
+    for (let i = 0; i < 5; i++) await writer.write();
+    for (let i = 0; i < 15; i++) await writer.write([], nodes.slice(0, 2));
+    await writer.write([], nodes.slice(0, 2), 10);
+    expect(await heights({ nodes })).toEqual(upTo(21, 11));
+    for (const from of [3, 5, 7, 10]) expect(await failing({ nodes, from }), String(from)).toMatchObject({ code: 'BELOW_FLOOR', exit: 66, message: expect.stringContaining('the nodes keep 11 and above') });
+    for (const from of [3, 7]) expect(await heights({ nodes, from, archives: async () => [archiveOf(writer.blocks)] })).toEqual(upTo(21, from));
+  });
+
   test('tail: trimmed on every node → from an archive whose chain ends in the nodes; forged, short or missing ones are refused by name', async () => {
     const { nodes, writer } = await memory();
     for (let i = 0; i < 20; i++) await writer.write(text(`b${i}`));

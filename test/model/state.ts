@@ -320,7 +320,7 @@ export function printCall(key: number): Hasher {
 
 const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
 const STANDINGS = { promoting: 1, promoted: 2, ours: 3, out: 4, quarantined: 5 } as const;
-const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, backfill: 7, rebase: 8, begin: 9, learn: 10, admit: 11 } as const;
+const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, backfill: 7, rebase: 8, begin: 9, learn: 10, admit: 11, prove: 12 } as const;
 
 /** Fills in the fingerprints of a tenure: only what can still make a difference. */
 export function sealTenure(m: ModelTenure): void {

@@ -154,9 +154,9 @@ describe('reads, retries and late calls', () => {
       const call = port.call;
       port.call = ((one: NodeCall, limitMs: number) => {
         if (one.script !== 'write_block') return call(one, limitMs);
-        held.push({ port: { ...port, call } as NodePort, call: one });
-        return new Promise((resolve) => cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' } as ReplyTo<NodeCall>)));
-      }) as NodePort['call'];
+        held.push({ port: { ...port, call } as unknown as NodePort, call: one });
+        return new Promise<ReplyTo<NodeCall>>((resolve) => cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })));
+      }) as unknown as NodePort['call'];
     }
     await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
     const b = watched(cluster, 'seq-b');

@@ -16,7 +16,7 @@ const claim = (node: string, owner: string, epoch: number, t: number): NodeOp =>
 const promote = (node: string, owner: string, epoch: number, t: number): NodeOp => ({ ...claim(node, owner, epoch, t), script: 'promote_leader' });
 const submit = (call: number, keys: string[]): Submitted => ({ is: 'submit', t: call, call, client: 'c1', who: 'a', keys });
 const answer = (call: number, key: string, outcome: Answered['outcome'], at?: [number, number]): Answered => ({
-  is: 'answer', t: call + 0.5, call, client: 'c1', who: 'a', key, outcome, receipt: at ? { height: at[0], index: at[1], epoch: 1 } : null, why: '',
+  is: 'answer', t: call + 0.5, call, client: 'c1', who: 'a', key, outcome, receipt: at ? { height: at[0], index: at[1], epoch: 1 } : null, why: '', synced: at ? at[0] : 0,
 });
 const store = (...keys: string[][]): FinalStore => ({
   id: 'a', blocks: keys.map((of, i) => ({ height: i + 1, hash: H(`b${i + 1}`), parent: i === 0 ? G : H(`b${i}`), timestamp: i, keys: of })),

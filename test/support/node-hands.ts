@@ -59,20 +59,7 @@ export async function untilIdentical(lab: Lab, limitMs = 10_000): Promise<void> 
 }
 
 /** A node's data directory, put aside or brought back. The server must not run while it is brought back. */
-export function copyData(lab: Lab, from: string, to: string): void {
+export function copyData(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true });
   cpSync(from, to, { recursive: true });
-}
-
-/** Starts it again. A client that kept knocking at the dead port may hold it for a moment (a connection to itself): tried until it is free. */
-export async function startAgain(lab: Lab, name: string): Promise<void> {
-  await lab.waitFor(`${name} to start`, 10_000, async () => {
-    try {
-      await lab.startProcess(name);
-      return true;
-    } catch (error) {
-      if (lab.state(name) === 'dead' && String(error).includes('Address already in use')) return undefined;
-      throw error;
-    }
-  }, 50);
 }

@@ -2,9 +2,9 @@
 // Nothing global is used or left behind; what a test leaves running dies with the test process.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
-import { createServer, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { freePort } from '../../src/lab/free-port.js';
 
 export interface RedisOptions {
   /** none: memory only. everysec / always: append-only file in `dir`, kept across restart(). */
@@ -32,7 +32,7 @@ export interface RedisServer {
   unpause(): void;
 }
 
-const READY_LIMIT_MS = 10_000;
+const READY_LIMIT_MS = 20_000;
 const DEADLY = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGABRT']);
 const running = new Set<ChildProcess>();
 const directories = new Set<string>();
@@ -56,62 +56,58 @@ export function redisServerPath(): string {
   throw new Error('neither redis-server nor valkey-server is on PATH: install the package redis-server');
 }
 
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
-  });
+/** Passes a port that was free a moment ago; with another one, when somebody else was faster (`address already in use`). */
+export async function onFreePort<T>(use: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await use(await freePort());
+    } catch (error) {
+      if (attempt === 3 || !isPortTaken(error)) throw error;
+    }
+  }
 }
 
-/** True when something on the port answers an inline PING in Redis's way (also with NOAUTH or LOADING: it is up). */
-async function answers(port: number, want: RegExp): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1' });
-    const done = (answer: boolean): void => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.setTimeout(500, () => done(false));
-    socket.once('error', () => done(false));
-    socket.once('connect', () => socket.write('PING\r\n'));
-    socket.once('data', (chunk) => done(want.test(chunk.toString('latin1'))));
-  });
-}
+const isPortTaken = (error: unknown): boolean => /in use|EADDRINUSE/i.test(String(error));
 
 async function exited(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   await new Promise((resolve) => child.once('exit', resolve));
 }
 
-async function launch(port: number, dir: string, persist: RedisOptions['persist'], args: string[]): Promise<ChildProcess> {
+/** The program, once it says itself that it is ready: what answers on its port may be somebody else's. */
+export async function launchServer(args: string[], ready: RegExp): Promise<ChildProcess> {
+  const child = spawn(redisServerPath(), args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
+  let log = '';
+  await new Promise<void>((resolve, reject) => {
+    const failed = (): void => {
+      clearTimeout(timer);
+      child.kill('SIGKILL');
+      reject(new Error(`redis-server ${args.slice(0, 2).join(' ')} did not come up:\n${log}`));
+    };
+    const timer = setTimeout(failed, READY_LIMIT_MS);
+    const keep = (chunk: Buffer): void => {
+      log = (log + chunk.toString()).slice(-4000);
+      if (!ready.test(log)) return;
+      clearTimeout(timer);
+      resolve();
+    };
+    child.stdout?.on('data', keep);
+    child.stderr?.on('data', keep);
+    child.once('error', (error) => { log += String(error); failed(); });
+    child.once('close', () => { running.delete(child); failed(); });
+  });
+  return child;
+}
+
+function launch(port: number, dir: string, persist: RedisOptions['persist'], args: string[]): Promise<ChildProcess> {
   const persistence = persist === undefined || persist === 'none'
     ? ['--appendonly', 'no']
     : ['--appendonly', 'yes', '--appendfsync', persist];
-  const child = spawn(redisServerPath(), [
+  return launchServer([
     '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no', '--databases', '16',
     '--maxmemory-policy', 'noeviction', ...persistence, ...args,
-  ], { stdio: ['ignore', 'pipe', 'pipe'] });
-  running.add(child);
-  let log = '';
-  const keep = (chunk: Buffer): void => { log = (log + chunk.toString()).slice(-4000); };
-  child.stdout?.on('data', keep);
-  child.stderr?.on('data', keep);
-  child.once('exit', () => running.delete(child));
-  child.once('error', (error) => { log += String(error); });
-  const deadline = Date.now() + READY_LIMIT_MS;
-  while (!(await answers(port, /^(\+PONG|-NOAUTH|-DENIED)/))) {
-    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
-      child.kill('SIGKILL');
-      throw new Error(`redis-server on port ${port} did not come up:\n${log}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return child;
+  ], /ready to accept connections/i);
 }
 
 /** Starts one server and waits until it answers. */
@@ -121,16 +117,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   if (own) directories.add(dir);
   let persist = options.persist;
   let args = options.args ?? [];
-  let port = options.port ?? await freePort();
-  let child: ChildProcess;
-  try {
-    child = await launch(port, dir, persist, args);
-  } catch (error) {
-    if (options.port !== undefined) throw error;
-    // The free port was taken by somebody else in between: once more.
-    port = await freePort();
-    child = await launch(port, dir, persist, args);
-  }
+  const started = (on: number) => launch(on, dir, persist, args).then((child) => ({ child, port: on }));
+  const first = options.port === undefined ? await onFreePort(started) : await started(options.port);
+  const { port } = first;
+  let { child } = first;
 
   async function kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -142,8 +132,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   }
 
   return {
-    get port() { return port; },
-    get url() { return `redis://127.0.0.1:${port}`; },
+    port,
+    url: `redis://127.0.0.1:${port}`,
     get pid() { return child.pid ?? -1; },
     dir,
     kill,
@@ -161,7 +151,15 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       }
       persist = next.persist ?? persist;
       args = next.args ?? args;
-      child = await launch(port, dir, persist, args);
+      // Whoever looks for a free port holds each for a moment.
+      for (const end = Date.now() + READY_LIMIT_MS; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+        try {
+          child = await launch(port, dir, persist, args);
+          return;
+        } catch (error) {
+          if (!isPortTaken(error) || Date.now() > end) throw error;
+        }
+      }
     },
     pause() { child.kill('SIGSTOP'); },
     unpause() { child.kill('SIGCONT'); },

@@ -95,7 +95,7 @@ describe('tui: what the looks add up to', () => {
 });
 
 describe('tui: entries are read once', () => {
-  const view = (head: number, letter = 'x') => ({ ...(observe(`${letter}${head}@3`, 0).reply as { value: never }).value as object }) as never;
+  const view = (head: number, letter = 'x') => ({ ...(observe(`${letter}${head}@3`, 0).reply as unknown as { value: object }).value }) as never;
   test('entries: unknown window, then only what is new, then nothing; a superseded head again', () => {
     expect(wantedEntries(NO_ENTRIES, view(3))).toEqual({ from: 1, to: 3 });
     const known = addEntries(NO_ENTRIES, { entries: [entry('x', 1), entry('x', 2), entry('x', 3)], damaged: [], lastId: '' }, { from: 1, to: 3 }, 'boot');

@@ -47,22 +47,25 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
   while (next <= end && !signal?.aborted) {
     const { nodes, committed } = look;
     const to = Math.min(end, committed.height);
-    const lowest = nodes.reduce((a, b) => (b.view.floor < a.view.floor ? b : a));
-    if (next <= to && next <= lowest.view.floor) {
+    // Nodes that hold the next block come first, the ones furthest ahead before the others.
+    const holders = nodes.filter((n) => n.view.floor < next && n.view.head >= next).sort((a, b) => b.view.head - a.view.head);
+    // Trimmed: nobody holds it, or who does lags so far behind that the others cannot prove it any more.
+    const trimmed = nodes.filter((n) => n.view.floor >= next).sort((a, b) => a.view.floor - b.view.floor)[0];
+    if (next <= to && trimmed !== undefined && (holders.length === 0 || fruitless > 1)) {
+      const { floor, floorHash } = trimmed.view;
       const archives = (await options.archives?.(look.view)) ?? [];
-      const last = Math.min(to, lowest.view.floor);
-      for await (const block of readArchives(archives, { from: next, to: lowest.view.floor, anchor: lowest.view.floorHash, last }, signal)) {
+      const last = Math.min(to, floor);
+      fruitless = 0;
+      for await (const block of readArchives(archives, { from: next, to: floor, anchor: floorHash, last }, signal)) {
         if (parent !== null && block.parent !== parent) throw broken(block.height);
         yield block;
         parent = block.hash;
         next = block.height + 1;
       }
       if (signal?.aborted) return;
-      if (last === to && to === end) return;
+      continue;
     }
     const before = next;
-    // Nodes that hold the next block come first, the ones furthest ahead before the others.
-    const holders = nodes.filter((n) => n.view.floor < next && n.view.head >= next).sort((a, b) => b.view.head - a.view.head);
     if (holders.length > 0 && next <= to) {
       for await (const block of readWindow(options, holders, { from: next, to, parent, committed })) {
         yield block;
@@ -80,7 +83,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     } else {
       // The window moved on under the reader, or nodes went away: look again; if that brings nothing, say so.
       fruitless = next === before ? fruitless + 1 : 0;
-      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 1)) throw unreadable(next, look.view, options.target);
+      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 2)) throw unreadable(next, look.view, options.target);
       look = options.follow ? await lookPatiently(options) : await lookOrThrow(options);
       if (next === before) await wait(options, RETRY_MS);
     }
@@ -133,7 +136,7 @@ function admittedNodes(observations: readonly NodeObservation[], view: ClusterVi
 function firstHeight(options: TailOptions, look: Look): Height {
   const { committed, nodes } = look;
   if (options.from === 'head') return Math.max(1, committed.height);
-  if (options.from === 'floor') return Math.min(...nodes.map((n) => n.view.floor)) + 1;
+  if (options.from === 'floor') return lowestJoined(nodes, committed.height);
   const from = Math.max(1, options.from);
   if (from > committed.height + 1 && !options.follow) {
     throw new SeqError({
@@ -143,6 +146,15 @@ function firstHeight(options: TailOptions, look: Look): Height {
     });
   }
   return from;
+}
+
+/** The lowest height from which the nodes together hold all up to the committed head: a node that lags below what the others trimmed has no part in it. */
+function lowestJoined(nodes: readonly WindowNode[], committed: Height): Height {
+  let lowest = committed + 1;
+  for (const { view } of [...nodes].sort((a, b) => b.view.floor - a.view.floor)) {
+    if (view.head >= lowest - 1) lowest = Math.min(lowest, view.floor + 1);
+  }
+  return lowest;
 }
 
 function unreadable(height: Height, view: ClusterView, target = ''): SeqError {

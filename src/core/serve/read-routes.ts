@@ -85,7 +85,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
   app.get('/livez', async (_request, reply) => {
     const { loopAgeMs } = api.status();
     const live = loopAgeMs <= options.loopAgeLimitMs;
-    return health(reply, live, { live, loopAgeMs, limitMs: options.loopAgeLimitMs });
+    return health(reply, live, { live, loopAgeMs, limitMs: options.loopAgeLimitMs, pid: process.pid });
   });
   app.get('/readyz', async (_request, reply) => {
     const { ready, why } = api.status();
