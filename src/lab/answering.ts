@@ -18,7 +18,7 @@ export async function waitUntilAnswering(directory: string, place: Place, identi
     if (stateOf(identity) !== 'dead') return undefined;
     throw new SeqError({
       code: 'PROCESS_ENDED', exit: EXIT.noQuorum, message: `${place.name} ended while it was starting`,
-      why: `the end of its log: ${lastLines(pathsOf(directory, place.name).log, 4).join(' | ') || '(empty)'}`, changed: 'nothing',
+      why: `the end of its log: ${lastLines(pathsOf(directory, place.name).log, 10).join(' | ') || '(empty)'}`, changed: 'nothing',
       next: [`seq lab logs ${place.name}`, 'seq lab status'],
     });
   });

@@ -147,7 +147,7 @@ describe('nodes', () => {
       for (const stranger of Object.values(strangers)) stranger.close();
       await cluster.close();
     }
-  });
+  }, 90_000);
 });
 
 describe('proxy', () => {
