@@ -1,7 +1,7 @@
 // All nodes reach maxmemory together, for they hold the same: the leader keeps fewer blocks there, says so, and goes on; what is forgotten there
 // is in the stores (docs/PROTOCOL.md section 6).
 import { describe, expect, it } from 'vitest';
-import { clusterOf, look, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { withLab } from '../support/lab.js';
 
 describe('memory: full', () => {
@@ -31,7 +31,7 @@ describe('memory: full', () => {
         }, 100);
         const before = await look(lab, 'r2', cluster);
         await lab.kill('r2');
-        await startAgain(lab, 'r2');
+        await lab.startProcess('r2');
         await untilAdmitted(lab, 'r2', cluster, before.incarnation);
       } finally {
         loading = false;
