@@ -8,6 +8,7 @@ bootstrapOrEnd();
 /** @type {[name: string, script: string, args: string[]][]} */
 const steps = [
   ['types', 'node_modules/typescript/bin/tsc', ['--noEmit', '-p', '.']],
+  ['types of tests and benchmarks', 'node_modules/typescript/bin/tsc', ['-p', 'test']],
   ['types of scripts', 'node_modules/typescript/bin/tsc', ['-p', 'scripts']],
   ['lint', 'node_modules/eslint/bin/eslint.js', ['.']],
   ['manifest', 'scripts/build.mjs', ['--check']],

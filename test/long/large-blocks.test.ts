@@ -5,7 +5,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { largestItem } from '../../src/core/produce/batch.js';
-import { clusterOf, look, startAgain, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab } from '../support/lab.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
@@ -62,7 +62,7 @@ describe('large blocks', () => {
       const before = await look(lab, 'r3', cluster);
       await lab.kill('r3');
       lab.removeData('r3');
-      await startAgain(lab, 'r3');
+      await lab.startProcess('r3');
       await untilAdmitted(lab, 'r3', cluster, before.incarnation, 60_000);
       await untilIdentical(lab, 30_000);
 

@@ -1,9 +1,5 @@
 // Every command that changes something, ended in the middle (strike.ts) and run again: the table, and what must be true afterwards. A row makes its
 // own servers or processes, leaves a change half done, lets the same command finish it as a person would, and compares with what was to become.
-import { existsSync, mkdirSync, watch, writeFileSync } from 'node:fs';
-import { spawn } from 'node:child_process';
-import { connect, createServer, type AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
@@ -14,7 +10,7 @@ import { withLab, type Lab } from './lab.js';
 import { clusterOf, look, untilIdentical } from './node-hands.js';
 import { startRedis, type RedisServer } from './redis-server.js';
 import { schemaProblems } from './schemas.js';
-import { bin, environment, newHome, runSeq } from './spawn-seq.js';
+import { newHome, runSeq } from './spawn-seq.js';
 import { strike } from './strike.js';
 
 export interface BrokenOff {
