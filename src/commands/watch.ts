@@ -74,6 +74,7 @@ export default class Watch extends SeqCommand {
       return null;
     }
     if (session === null) return null;
+    this.step('showing the screen');
     const end = await session.runSession({
       ...common, lanes: views, intervalMs: interval.value, signal: this.signal, stdin: process.stdin, stdout: process.stdout, count: flags.count,
       snapshot: (data) => this.snapshot(data),

@@ -14,7 +14,7 @@ export interface ProcessRow {
   state: ProcessState;
 }
 
-export function rowsOf(state: LabState): ProcessRow[] {
+export function rowsOf(state: Pick<LabState, 'processes'>): ProcessRow[] {
   return state.processes.map((record) => ({
     name: record.name, kind: record.kind, pid: record.identity?.pid ?? null,
     port: record.port === 0 ? null : record.port, url: record.port === 0 ? null : urlOf(record),

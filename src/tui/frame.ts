@@ -9,19 +9,11 @@ import { agreementRows, eventRows, sequencerRows } from './panels/lists.js';
 import { nodeRows, plainNodeRows } from './panels/nodes.js';
 import { tabsLine } from './panels/tabs.js';
 import type { WatchState } from './model.js';
+import { sizeClass } from './size.js';
 import type { Theme } from './theme.js';
 
 export type BandKind = 'tabs' | 'banner' | 'top' | 'lease' | 'nodes' | 'plain-nodes' | 'bottom' | 'agreement' | 'events' | 'plain-events' | 'detail' | 'help' | 'next';
 export interface Band { kind: BandKind; height: number }
-export type SizeClass = 'full' | 'large' | 'normal' | 'small' | 'tiny' | 'line';
-
-export function sizeClass({ columns, rows }: { columns: number; rows: number }): SizeClass {
-  if (columns >= 140 && rows >= 40) return 'full';
-  if (columns >= 100 && rows >= 30) return 'large';
-  if (columns >= 80 && rows >= 24) return 'normal';
-  if (columns >= 60 && rows >= 16) return 'small';
-  return columns >= 40 && rows >= 8 ? 'tiny' : 'line';
-}
 
 /** Whether the newest entries are worth reading for what is shown. */
 export function wantsEntries(state: WatchState): boolean {
@@ -33,7 +25,7 @@ export function bands(state: WatchState): Band[] {
   const total = Math.max(1, rows - 1);
   const kind = sizeClass(state.size);
   if (kind === 'line') return [{ kind: 'banner', height: 1 }];
-  const bannerHeight = kind === 'tiny' ? 1 : banner(state, { colour: false, unicode: false }, columns, rows >= 20).length;
+  const bannerHeight = kind === 'tiny' ? 1 : banner(state, { colour: false, unicode: false }, columns, rows >= 16).length;
   const head: Band[] = [...(state.tabs.length > 1 ? [{ kind: 'tabs', height: 1 } as const] : []), { kind: 'banner', height: bannerHeight }];
   const next: Band = { kind: 'next', height: 1 };
   const body = total - head.reduce((sum, band) => sum + band.height, 0) - 1;

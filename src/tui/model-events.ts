@@ -150,6 +150,11 @@ function verdict(before: ClusterView, after: ClusterView): Change[] {
   return [{ level, kind: 'verdict', subject: '', text: `verdict ${after.verdict}, was ${before.verdict}: ${after.reason}` }];
 }
 
+/** Said once it is known: a leader that was killed did not step down. */
+export function steppedDown({ id, epoch }: { id: string; epoch: number }): Change {
+  return { level: 'info', kind: 'leader', subject: id, text: `${id} stepped down${epoch === 0 ? '' : ` from epoch ${epoch}`} and goes on as a follower` };
+}
+
 /** Newest first, bounded. The same change within a minute counts up instead of filling the list. */
 export function addEvents(events: readonly WatchEvent[], found: readonly Change[], now: { at: number; wall: number }, facts: string[]): readonly WatchEvent[] {
   let out = events;

@@ -4,7 +4,8 @@ import type { SequencerRow } from '../core/engine/inspect-presence.js';
 import { agreement, type AgreementRow } from './model-agreement.js';
 import type { WatchEvent } from './model-events.js';
 import { shown, type NodeTrack, type WatchState } from './model.js';
-import type { Detail, Panel } from './model-ui.js';
+import type { Detail } from './model-ui.js';
+import type { Panel } from './size.js';
 
 export interface Listed<T> { value: T; detail: Detail | null }
 

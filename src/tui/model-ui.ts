@@ -2,9 +2,7 @@
 // No key changes the cluster: `copy` hands over the command that would.
 import type { Data, WatchState } from './model.js';
 import { listOf } from './model-lists.js';
-
-export const PANELS = ['lease', 'chain', 'nodes', 'sequencers', 'agreement', 'events'] as const;
-export type Panel = (typeof PANELS)[number];
+import { PANELS, panelsAt, roomFor, type Panel } from './size.js';
 
 export type Detail =
   | { of: 'node'; id: string }
@@ -61,9 +59,13 @@ export function press(state: WatchState, key: Key): Pressed {
       if (ui.help) return to({ help: false });
       if (ui.detail !== null) return to({ detail: null, scroll: 0 });
       return to({ filters: { ...ui.filters, [ui.panel]: '' } });
-    case 'tab': return to({ panel: PANELS[(PANELS.indexOf(ui.panel) + 1) % PANELS.length] as Panel, detail: null, scroll: 0 });
-    case 'backtab': return to({ panel: PANELS[(PANELS.indexOf(ui.panel) + PANELS.length - 1) % PANELS.length] as Panel, detail: null, scroll: 0 });
-    case '1': case '2': case '3': case '4': case '5': case '6': return to({ panel: PANELS[Number(key) - 1] as Panel, detail: null, scroll: 0 });
+    case 'tab': return beside(state, 1, to);
+    case 'backtab': return beside(state, -1, to);
+    case '1': case '2': case '3': case '4': case '5': case '6': {
+      const panel = PANELS[Number(key) - 1] as Panel;
+      if (!panelsAt(state.size).includes(panel)) return to({ told: { text: `${panel.toUpperCase()} is shown from ${roomFor(panel)} on`, at: state.now } });
+      return to({ panel, detail: null, scroll: 0 });
+    }
     case '[': case 'left': return lane(state, -1, to);
     case ']': case 'right': return lane(state, 1, to);
     case 'j': case 'down': return moved(state, 1, to);
@@ -95,7 +97,7 @@ function typed({ ui }: WatchState, key: Key, to: To): Pressed {
   const text = ui.typing ?? '';
   const filter = (value: string) => ({ ...ui.filters, [ui.panel]: value });
   if (key === 'enter') return to({ typing: null, filters: filter(text), cursors: { ...ui.cursors, [ui.panel]: 0 } });
-  if (key === 'escape') return to({ typing: null });
+  if (key === 'escape') return to({ typing: null, filters: filter('') });
   if (key === 'backspace') return to({ typing: [...text].slice(0, -1).join('') });
   // A named key is no text; a pasted run of characters is.
   return ['up', 'down', 'left', 'right', 'tab', 'backtab', 'pageup', 'pagedown', 'home', 'end'].includes(key) ? to({}) : to({ typing: (text + key).slice(0, 60) });
@@ -107,6 +109,11 @@ function moved(state: WatchState, by: number, to: To): Pressed {
   const last = Math.max(0, listOf(state, ui.panel).length - 1);
   const cursor = Math.min(last, Math.max(0, Math.min(last, ui.cursors[ui.panel]) + by));
   return to({ cursors: { ...ui.cursors, [ui.panel]: cursor } });
+}
+
+function beside({ size, ui }: WatchState, by: 1 | -1, to: To): Pressed {
+  const panels = panelsAt(size);
+  return to({ panel: panels[(panels.indexOf(ui.panel) + by + panels.length) % panels.length] as Panel, detail: null, scroll: 0 });
 }
 
 function lane({ tabs, tab }: WatchState, by: 1 | -1, to: To): Pressed {

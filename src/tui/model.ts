@@ -2,10 +2,11 @@
 // is what `summarize` says, the same function `seq status` calls. A node that does not answer keeps its last facts, with their age.
 import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from '../core/engine/inspect-model.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/words.js';
-import { addEvents, changes, type WatchEvent } from './model-events.js';
+import { addEvents, changes, steppedDown, type WatchEvent } from './model-events.js';
 import { addEntries, checked, NO_ENTRIES, type KnownEntries } from './model-entries.js';
 import { INITIAL_UI, type UiState } from './model-ui.js';
 import { push, slope, type Sample } from './model-series.js';
+import { panelsAt, type Size } from './size.js';
 
 export interface NodeTrack {
   id: string;
@@ -37,7 +38,11 @@ export interface Data {
   /** `sinceStart`: it led already when the watch began. */
   tenure: { owner: string; at: number; sinceStart: boolean } | null;
   elections: number;
+  /** Leaders that ceased to lead and were heard of afterwards, in the same process; and those that were not: killed, ended, cut off. */
   stepdowns: number;
+  gone: number;
+  /** Leaders that ceased to lead and of which that cannot be said yet. */
+  ceased: readonly Ceased[];
   /** `at`: when the committed height was first seen; `sinceStart`: it may be older. */
   committed: { height: Height; at: number; sinceStart: boolean } | null;
   heights: readonly Sample[];
@@ -48,6 +53,9 @@ export interface Data {
   /** When each of those looks was. */
   lookedAt: readonly number[];
 }
+
+/** A tenure that is over. `at`: when that was seen. */
+export interface Ceased { id: string; epoch: number; pid: number | null; at: number }
 
 /** One of several lanes that are watched at once. */
 export interface Tab { name: string; verdict: string }
@@ -86,7 +94,7 @@ export function initialState(options: {
   return {
     title, tabs: [], tab: 0, still: options.still ?? false, size, now: at, wall, options: options.summarize,
     data: {
-      at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, committed: null, heights: [], rates: [], lags: [], commits: [], lookedAt: [],
+      at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, gone: 0, ceased: [], committed: null, heights: [], rates: [], lags: [], commits: [], lookedAt: [],
       nodes: freshNodes(options.nodes, at),
     },
     ui: { ...INITIAL_UI, intervalMs },
@@ -108,10 +116,15 @@ export function reduce(state: WatchState, input: WatchInput): WatchState {
     case 'entries': return { ...state, data: withEntries(state.data, input) };
     case 'settled': return { ...state, now: input.at, wall: input.wall, data: settled(state.data, state.options, input) };
     case 'clock': return { ...state, now: input.at, wall: input.wall };
-    case 'resized': return { ...state, size: { columns: input.columns, rows: input.rows } };
+    case 'resized': return resized(state, { columns: input.columns, rows: input.rows });
     case 'nodes': return { ...state, data: { ...state.data, nodes: freshNodes(input.nodes, input.at) } };
     case 'told': return { ...state, ui: { ...state.ui, told: { text: input.text, at: input.at } } };
   }
+}
+
+function resized(state: WatchState, size: Size): WatchState {
+  const { ui } = state;
+  return { ...state, size, ui: panelsAt(size).includes(ui.panel) ? ui : { ...ui, panel: 'nodes' } };
 }
 
 function observed(data: Data, { observation, askedAt, at }: Extract<WatchInput, { type: 'observed' }>): Data {
@@ -153,10 +166,10 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   if (looks < 2) return { ...data, ...now, looks, proofs };
 
   const downSince = new Map(data.nodes.flatMap((node) => (node.good === null ? [] : [[node.id, lastAnswer(node, data)] as const])));
-  const found = changes(data.view, view, now.at, downSince);
+  const { stepdowns, gone, ceased } = afterwards(data, view, now.at);
+  const found = [...changes(data.view, view, now.at, downSince), ...stepdowns.map(steppedDown)];
   // A renewed term is the same leader under a new owner token: no election.
   const elected = data.view !== null && view.leader !== null && view.leader.id !== leaderOf(data.tenure);
-  const lost = data.view?.leader != null && view.leaderKnown && view.leader?.id !== data.view.leader.id;
   const tenure = view.leader === null ? (view.leaderKnown ? null : data.tenure)
     : leaderOf(data.tenure) === view.leader.id && data.tenure !== null ? { ...data.tenure, owner: view.leader.owner }
       : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
@@ -167,7 +180,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   return {
     ...now, looks, proofs, view, tenure, heights,
     events: addEvents(data.events, found, now, factsOf(view)),
-    elections: data.elections + (elected ? 1 : 0), stepdowns: data.stepdowns + (lost ? 1 : 0),
+    elections: data.elections + (elected ? 1 : 0), stepdowns: data.stepdowns + stepdowns.length, gone: data.gone + gone.length, ceased,
     committed: provable === null ? data.committed : grown ? { height: provable.height, at: now.at, sinceStart: data.committed === null } : data.committed,
     rates: push(data.rates, provable === null ? null : growth(heights)),
     lags: push(data.lags, view.committed === null ? null : Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
@@ -178,6 +191,27 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
       return lag === null ? node : { ...node, lags: push(node.lags, { at: now.at, value: lag }) };
     }),
   };
+}
+
+/** What became of those who led. That somebody else leads does not tell whether the one before stepped down or died: its presence does, later. */
+function afterwards(data: Data, view: ClusterView, at: number): { stepdowns: Ceased[]; gone: Ceased[]; ceased: Ceased[] } {
+  const was = leaderOf(data.tenure);
+  const over = was !== null && (view.leader !== null || view.leaderKnown) && view.leader?.id !== was;
+  const pidOf = (one: ClusterView | null) => one?.sequencers.find((row) => row.id === was)?.pid;
+  const all = over ? [...data.ceased.filter((one) => one.id !== was), { id: was, epoch: data.view?.leader?.epoch ?? 0, pid: pidOf(data.view) ?? pidOf(view) ?? null, at }] : data.ceased;
+  const said = all.map((one) => ({ one, fate: fateOf(one, view, at) }));
+  const those = (fate: 'stepdown' | 'gone' | null) => said.flatMap((each) => (each.fate === fate ? [each.one] : []));
+  return { stepdowns: those('stepdown'), gone: those('gone'), ceased: those(null) };
+}
+
+function fateOf(one: Ceased, view: ClusterView, at: number): 'stepdown' | 'gone' | null {
+  // Presence is read from the nodes: with too few of them, silence says nothing about sequencers.
+  if (view.answered < view.quorum) return null;
+  const row = view.sequencers.find((other) => other.id === one.id);
+  if (row === undefined || (one.pid !== null && row.pid !== one.pid)) return 'gone';
+  // Its last word from before does not count: it stays readable for a while after a kill.
+  const since = row.seenMs !== null && row.seenMs < at - one.at;
+  return since && (row.role !== 'leader' || view.leader?.id === one.id) ? 'stepdown' : null;
 }
 
 /** Blocks per second; null while the looks are too close together to tell. */

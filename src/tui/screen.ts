@@ -85,7 +85,16 @@ export class Screen {
   leave(): void {
     if (!this.active) return;
     this.active = false;
-    this.write(`${LEAVE}${this.lastWords().map((line) => `${line}\n`).join('')}`);
+    this.write(`${LEAVE}${this.words().map((line) => `${line}\n`).join('')}`);
+  }
+
+  /** None where they throw: they are drawn by what may just have failed, and the terminal is given back all the same. */
+  private words(): string[] {
+    try {
+      return this.lastWords();
+    } catch {
+      return [];
+    }
   }
 
   private write(text: string): void {

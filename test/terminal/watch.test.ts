@@ -88,10 +88,13 @@ describe('watch: a real terminal', () => {
   });
 
   test.each([
-    ['q', 0], ['Ctrl-C', 130], ['SIGTERM', 143], ['SIGHUP', 129], ['a throw', 7],
+    ['q', 0], ['Ctrl-C', 130], ['SIGTERM', 143], ['SIGHUP', 129], ['a throw', 7], ['a throw in a panel', 70],
   ])('watch: %s → terminal restored, three lines, exit %i', async (way, code) => {
-    // A throw outside of everything: on a signal of its own.
-    const t = await open(80, 24, way === 'a throw' ? { NODE_OPTIONS: '--import=data:text/javascript,process.on(`SIGUSR2`,()=>{throw(new(Error)(`boom`))})' } : {});
+    // On a signal of its own: outside of everything, or while a panel is drawn (and the last words, which draw the banner too).
+    const thrown = 'throw new Error(`boom`)';
+    const inPanel = `const own = Date.prototype.toISOString; Date.prototype.toISOString = function () { if (/\\bbanner\\b/.test(new Error().stack)) ${thrown}; return own.call(this); }`;
+    const throws = way.startsWith('a throw');
+    const t = await open(80, 24, throws ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${way === 'a throw' ? thrown : inPanel} })`)}` } : {});
     t.type('echo before; stty -a | grep -o " echo " | head -1');
     await t.until('the prompt after it', (s) => s.some((row) => row.trim() === 'before') && s.filter((row) => row.trim() !== '').at(-1)?.trim() === '$');
     t.type(`sh -c 'echo $$ > pid; exec ${command()}'; echo code=$?`);
@@ -100,13 +103,14 @@ describe('watch: a real terminal', () => {
     const pid = Number(readFileSync(join(home, 'pid'), 'utf8'));
     if (way === 'q') t.keys('q');
     else if (way === 'Ctrl-C') t.keys('C-c');
-    else process.kill(pid, way === 'a throw' ? 'SIGUSR2' : way as NodeJS.Signals);
+    else process.kill(pid, throws ? 'SIGUSR2' : way as NodeJS.Signals);
     const screen = await t.until('code', (s) => s.some((row) => /^code=\d/.test(row)) && s);
     expect([t.fact('alternate_on'), t.fact('cursor_flag'), t.fact('wrap_flag')]).toEqual(['0', '1', '1']);
     const text = screen.join('\n');
     expect(text).toMatch(/before\n[\s\S]*\nOK {2}seq-[ab] leads[\s\S]*\nleader: seq-[ab], epoch \d+\nnext: nothing to do\n/);
     if (way !== 'a throw') expect(text).toContain(`code=${code}`);
     else expect(text).toMatch(/boom/);
+    if (way === 'a throw in a panel') expect(text).toMatch(/BUG: Error: boom[^\n]*\n {2}why: [^\n]*\n {2}changed: +nothing\n {2}next: /);
     t.type('stty -a | grep -c " -echo "');
     await t.until('the shell echoes', (s) => s.some((row) => row.trim() === '0'));
   });

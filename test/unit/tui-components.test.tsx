@@ -118,7 +118,7 @@ describe('tui: lanes', () => {
     store.dispatch({ type: 'settled', at: store.state.now + 1002, wall: store.state.wall }, 1);
     await until('CRIT in its tab', () => /> \(default\) {2}OK +orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  OK '));
     stdin.write(']');
-    await until('the other lane', () => /\(default\) {2}OK +> orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes('[lab:orders]  CRIT'));
+    await until('the other lane', () => /\(default\) {2}OK +> orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  CRIT'));
     expect(lastWords(store.state, store.theme).at(-1)).toBe('lanes: (default) OK, orders CRIT (the one above)');
     stdin.write('\u001b[D');
     await until('and back', () => lastFrame()!.includes(' [lab]  OK '));
@@ -145,6 +145,15 @@ describe('tui: lanes', () => {
 });
 
 describe('tui: screen', () => {
+  test('screen: left although its last words throw', () => {
+    let written = '';
+    const screen = new Screen({ write: (text) => { written += text; return true; } }, () => { throw new Error('boom'); });
+    screen.enter();
+    screen.leave();
+    // eslint-disable-next-line no-control-regex
+    expect(written).toMatch(/\u001b\[\?7h\u001b\[\?25h\u001b\[\?1049l$/);
+  });
+
   const open_ = (clogged = () => false) => {
     const written: string[] = [];
     const screen = new Screen({ write: (text) => { written.push(text); return !clogged(); } }, () => ['last', 'words']);

@@ -1,7 +1,9 @@
 // The watch as a pure function: looks in, screen out. One word per node and look; the drawn screen is held against its size.
 import { describe, expect, test } from 'vitest';
 import { summarize } from '../../src/core/engine/inspect-model.js';
-import { bands, frame, sizeClass } from '../../src/tui/frame.js';
+import type { NodeView, Presence } from '../../src/core/protocol/words.js';
+import { bands, frame } from '../../src/tui/frame.js';
+import { sizeClass } from '../../src/tui/size.js';
 import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';
 import { eventList, nodeList } from '../../src/tui/model-lists.js';
 import { reduce, type WatchState } from '../../src/tui/model.js';
@@ -86,11 +88,62 @@ describe('tui: what the looks add up to', () => {
     expect(screen(look(look(start(3), '? ? ?'), '? ? ?'))).toMatch(/CRIT.*0 of 3 nodes can vote/);
   });
 
-  test('watch: a renewed term is no election, another leader is one election and one stepdown', () => {
+  test.each([
+    ['a word from before only', { role: 'leader', seenAtMs: '900000' }, [1, 0, 0], /seq-b leads under epoch 4/],
+    ['a follower now, same process', { role: 'follower', seenAtMs: '999900' }, [1, 1, 0], /seq-a stepped down from epoch 3 and goes on as a follower/],
+    ['no longer heard of', null, [1, 0, 1], /seq-a is no longer heard of/],
+    ['started again', { role: 'follower', seenAtMs: '999900', pid: 77 }, [1, 0, 1], /seq-a was started again \(pid 77\)/],
+  ] as const)('watch: another leads; the one before: %s → elections, stepdowns, leaders gone', (_, before, counts, event) => {
+    const say = (state: WatchState, words: string) => {
+      const at = state.now + 1000;
+      let next = state;
+      for (const [i, word] of words.split(' ').entries()) {
+        const seen = observe(word, i);
+        const view = (seen.reply as unknown as { value: NodeView }).value;
+        const [a, b] = view.sequencers as [Presence, Presence];
+        const then = before === null ? [] : [{ ...a, role: before.role, pid: 'pid' in before ? before.pid : a.pid, extra: { ...a.extra, seenAtMs: before.seenAtMs } }];
+        view.sequencers = [...then, { ...b, role: 'leader', extra: { ...b.extra, seenAtMs: '999900' } }];
+        next = reduce(next, { type: 'observed', observation: seen, askedAt: at - 2, at: at - 1 });
+      }
+      return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
+    };
     let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    expect([state.data.elections, state.data.stepdowns]).toEqual([0, 0]);
-    state = look(look(state, '-x9@3 -x9@3 -x9@3'), 'b:x9@4 b:x9@4 b:x9@4');
-    expect([state.data.elections, state.data.stepdowns]).toEqual([1, 1]);
+    expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual([0, 0, 0]);
+    state = look(state, '-x9@3 -x9@3 -x9@3');
+    for (let i = 0; i < 2; i += 1) state = say(state, 'b:x9@4 b:x9@4 b:x9@4');
+    expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual(counts);
+    expect(state.data.events.map((one) => one.text).join('\n')).toMatch(event);
+  });
+
+  test('watch: 60x16 → why a node is down, and the reason in whole; with tabs the title does not repeat the lane', () => {
+    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    state = reduce(look(look(state, 'x9@3 x9@3 ?'), 'x9@3 x9@3 ?'), { type: 'resized', columns: 60, rows: 16 });
+    expect(screen(state)).toMatch(/r3 +DOWN .*\d+s call: no reply/);
+    expect(screen(state).split('\n').slice(0, 2).join(' ').replace(/ +/g, ' ')).toContain(state.data.view!.reason.split(' ').at(-1));
+    const tabs = [{ name: '', verdict: 'OK' }, { name: 'orders', verdict: 'OK' }];
+    expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1 })).toMatch(/> orders[\s\S]* \[lab\] +WARN/);
+    expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1, size: { columns: 60, rows: 6 } })).toMatch(/^ \[lab:orders\]/);
+  });
+
+  test('watch: keys go to panels that can be seen; a filter is dropped by Esc; what a key brought about is told in whole', () => {
+    const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((at, key) => press(at, key).state, state);
+    const at80 = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    expect(['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel)).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
+    expect(screen(keys(at80, '5'))).toContain('AGREEMENT is shown from 140x40 on');
+    const at140 = keys(reduce(at80, { type: 'resized', columns: 140, rows: 40 }), '5');
+    expect(at140.ui.panel).toBe('agreement');
+    expect(reduce(at140, { type: 'resized', columns: 80, rows: 24 }).ui.panel).toBe('nodes');
+    const filtered = keys(at80, '/', 'r', '2', 'enter');
+    expect(nodeList(filtered).length).toBe(1);
+    expect([nodeList(keys(filtered, '/', 'escape')).length, nodeList(keys(filtered, 'escape')).length]).toEqual([3, 3]);
+    const told = reduce(at80, { type: 'told', text: `written: seq-watch-${'2'.repeat(40)}.json`, at: at80.now });
+    expect(screen(told)).toContain(`${'2'.repeat(40)}.json`);
+  });
+
+  test('watch: a renewed term is no election', () => {
+    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    state = look(state, 'x9@4 x9@4 x9@4');
+    expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual([0, 0, 0]);
   });
 });
 

@@ -119,7 +119,7 @@ export interface SummarizeOptions {
   /** Flags that name this cluster in a command, e.g. `-c lab`. */
   target?: string;
   /** The command that starts a node's server, when we know one. */
-  startCommand?: (nodeId: string) => string;
+  startCommand?: (nodeId: string) => string | undefined;
 }
 
 export function summarize(observations: readonly NodeObservation[], options: SummarizeOptions = {}): ClusterView {

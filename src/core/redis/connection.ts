@@ -42,7 +42,8 @@ const BACKOFF_MAX_MS = 1000;
 const RESOLVE_ERRORS = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME']);
 
 export function unknown(step: Step, cause: string, limitMs?: number): Unknown {
-  return limitMs === undefined ? { outcome: 'unknown', step, cause } : { outcome: 'unknown', step, cause, limitMs };
+  // What is left of a larger limit is a fraction; people read whole milliseconds.
+  return limitMs === undefined ? { outcome: 'unknown', step, cause } : { outcome: 'unknown', step, cause, limitMs: Math.round(limitMs) };
 }
 
 /** True for an error that the server itself sent. */

@@ -42,7 +42,7 @@ export function banner(state: WatchState, theme: Theme, width: number, mayWrap: 
   const right: Span[] = width >= 76 ? [{ text: ` write ${votes}  ` }, { text: margin, tone }, ...state_, clock]
     : width >= 56 ? [{ text: ` ${votes.split(' ')[0]} ` }, { text: margin, tone }, ...state_, clock]
       : width >= 36 ? [{ text: ` ${votes.split(' ')[0]} ` }, { text: margin.replace('may ', ''), tone }, ...state_] : state_;
-  const title = width >= 56 ? ` [${cut(state.title, Math.max(8, Math.floor(width / 6)))}]` : '';
+  const title = width >= 56 ? ` [${cut(titleOf(state), Math.max(8, Math.floor(width / 6)))}]` : '';
   const left: Span[] = [{ text: `${title} `, tone: 'bold' }, { text: ` ${verdict} `, tone: badgeTone(verdict) }, { text: '  ' }];
   const lead = widthOf(title) + verdict.length + 5;
   const room = width - lead - right.reduce((sum, span) => sum + widthOf(span.text), 0);
@@ -53,6 +53,12 @@ export function banner(state: WatchState, theme: Theme, width: number, mayWrap: 
     ends(theme, [...left, { text: first, tone: verdict === 'CRIT' ? 'crit' : 'plain' }], right, width),
     line(theme, [{ text: ' '.repeat(lead) }, { text: rest.join(' '), tone: verdict === 'CRIT' ? 'crit' : 'plain' }], width),
   ];
+}
+
+/** Where tabs are drawn they name the lane. */
+function titleOf({ title, tabs, tab, size }: WatchState): string {
+  const lane = `:${tabs[tab]?.name ?? ''}`;
+  return tabs.length > 1 && size.rows >= 8 && lane !== ':' && title.endsWith(lane) ? title.slice(0, -lane.length) : title;
 }
 
 /** Good news is short: as many of its clauses as fit. */
@@ -69,7 +75,10 @@ export function nextLine(state: WatchState, theme: Theme, width: number): string
   if (ui.typing !== null) return ends(theme, [{ text: ` filter ${ui.panel}: `, tone: 'accent' }, { text: `${ui.typing}_` }], [{ text: 'Enter keeps  Esc drops ', tone: 'dim' }], width);
   const { view } = shown(state);
   const keys = KEYS.find(([from]) => width >= from)?.[1] ?? '';
-  if (ui.told !== null && state.now - ui.told.at < 4000) return ends(theme, [{ text: ` ${ui.told.text}`, tone: 'accent' }], [{ text: keys, tone: 'dim' }], width);
+  if (ui.told !== null && state.now - ui.told.at < 4000) {
+    const told: Span[] = [{ text: ` ${ui.told.text}`, tone: 'accent' }];
+    return widthOf(ui.told.text) + widthOf(keys) + 2 <= width ? ends(theme, told, [{ text: keys, tone: 'dim' }], width) : line(theme, told, width);
+  }
   const next = view === null ? '' : view.next[0] ?? 'nothing to do';
   const more = view !== null && view.next.length > 1 ? `  (+${view.next.length - 1})` : '';
   const left: Span[] = [{ text: ' next: ', tone: 'bold' }, { text: next, tone: view?.next[0] === undefined ? 'dim' : 'accent' }, { text: more, tone: 'dim' }];

@@ -36,7 +36,8 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
       [{ text: label }, { text: `[${bar(theme, ttlMs === null ? 0 : leader.ttlMs / ttlMs, Math.max(4, Math.min(30, width - label.length - 2)))}]`, tone: ttlMs !== null && leader.ttlMs < ttlMs / 3 ? 'warn' : 'ok' }],
     );
   }
-  rows.push([{ text: `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}`, tone: 'dim' }]);
+  const gone = data.gone === 0 ? '' : `, ${data.gone} ${data.gone === 1 ? 'leader' : 'leaders'} gone`;
+  rows.push([{ text: `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}${gone}`, tone: 'dim' }]);
   const hold = view?.hold ?? null;
   const handover = view?.handover ?? null;
   const marks: Span[][] = [

@@ -9,6 +9,8 @@ import type { Theme, Tone } from '../theme.js';
 import { table, type Column } from './box.js';
 
 const RESTART_RECENT_S = 300;
+/** Cells. */
+const NOTE_LEAST = 12;
 
 export function stateTone(state: string): Tone {
   return state === 'OK' ? 'ok' : state === 'WARN' || state === 'OUT' || state === 'EMPTY' ? 'warn' : 'crit';
@@ -80,8 +82,11 @@ export function nodeColumns(state: WatchState, width: number, lines: readonly No
       { head: 'UP', width: 5, align: 'right', text: (one) => fact(one, (view) => `${shortAge(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000).replace('NaNd', '?')}${restarted(view.info['uptime_in_seconds']) ? '*' : ''}`), tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)) },
     );
   }
-  const used = 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
-  if (width - used >= 4) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at, width >= 130), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
+  const taken = () => 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
+  // Why a node is not well is worth more here than what LEASE says too; half a word of it would mislead.
+  for (const head of ['TTL', 'HOLDER']) if (width - taken() < NOTE_LEAST) columns.splice(columns.findIndex((one) => one.head === head), 1);
+  const used = taken();
+  if (width - used >= NOTE_LEAST) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at, width >= 130), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
   return columns;
 }
 

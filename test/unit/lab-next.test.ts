@@ -1,0 +1,40 @@
+// What `next:` says about a lab's node that does not answer: what makes this very process answer again.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startCommandOf } from '../../src/cli/target.js';
+import type { ClusterSettings } from '../../src/cli/context.js';
+import { startTokenOf, stateOf } from '../../src/lab/process-identity.js';
+
+const base = mkdtempSync(join(tmpdir(), 'seq-lab-next-'));
+const before = process.env['XDG_STATE_HOME'];
+let child: ChildProcess;
+
+beforeAll(() => {
+  process.env['XDG_STATE_HOME'] = base;
+  child = spawn('sleep', ['60'], { stdio: 'ignore' });
+  const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
+  mkdirSync(join(base, 'seq', 'lab'), { recursive: true });
+  const processes = [{ name: 'r1', kind: 'redis', port: 1, identity }, { name: 'r2', kind: 'redis', port: 2, identity: { pid: child.pid!, startToken: 'another' } }];
+  writeFileSync(join(base, 'seq', 'lab', 'lab.json'), JSON.stringify({ version: 1, phase: 'committed', settings: {}, processes }));
+});
+afterAll(() => {
+  child.kill('SIGKILL');
+  rmSync(base, { recursive: true, force: true });
+  if (before === undefined) delete process.env['XDG_STATE_HOME'];
+  else process.env['XDG_STATE_HOME'] = before;
+});
+
+test('next: a lab node that runs, is paused, is dead, is not there → nothing of the lab, unpause, start, nothing', async () => {
+  const command = startCommandOf({ context: 'lab' } as ClusterSettings)!;
+  expect(command('r1')).toBe(undefined);
+  child.kill('SIGSTOP');
+  const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
+  for (let tries = 0; tries < 500 && stateOf(identity) !== 'paused'; tries += 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(command('r1')).toBe('seq lab unpause r1');
+  expect(command('r2')).toBe('seq lab start r2');
+  expect(command('r9')).toBe(undefined);
+  expect(startCommandOf({ context: 'prod' } as ClusterSettings)).toBe(undefined);
+});
