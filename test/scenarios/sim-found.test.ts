@@ -115,4 +115,22 @@ describe('found by simulation', () => {
     expect(check(history)).toEqual([]);
     expect(history.entries.filter((entry) => entry.is === 'errand' && entry.verb === 'replace' && entry.code === 'DONE')).toHaveLength(2);
   });
+
+  it('a sequencer that knows only the old address leads when the new server is admitted → the command goes on until that leader writes to it', async () => {
+    const { history } = await run({
+      seed: 1547362699632649, nodes: 3, retainBlocks: 12, clients: 0, thinkMs: 20, healAt: 4197,
+      processes: [
+        { id: 'seq-a', ttlMs: 600, blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100, eager: false, priority: 0, syncMs: 0, wallOffsetMs: 0 },
+        { id: 'seq-b', ttlMs: 600, blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100, eager: false, priority: 0, syncMs: 0, wallOffsetMs: 0 },
+        { id: 'seq-c', ttlMs: 600, blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100, eager: false, priority: 0, syncMs: 12, wallOffsetMs: 0 },
+      ],
+      faults: [
+        { at: 1561, kind: 'replace', node: 'r2', gone: false },
+        { at: 3039, kind: 'crash', process: 'seq-c', afterCalls: 17, downMs: 2390, store: 'keep' },
+        { at: 3144, kind: 'crash', process: 'seq-b', afterCalls: 6, downMs: 2390, store: 'keep' },
+        { at: 3205, kind: 'crash', process: 'seq-a', afterCalls: 17, downMs: 2390, store: 'keep' },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+  });
 });

@@ -136,6 +136,15 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
   });
 }
 
+/**
+ * An admitted server is a node only once whoever leads *now* writes to it: a sequencer that was started with the old address, and got the lead before
+ * anybody told it, would go on without that node for ever.
+ */
+async function writtenTo({ nodes, limitMs, clock, expectedCluster, target }: ReplaceOptions, { lock, epoch }: NodeView): Promise<boolean> {
+  const { leader } = (await inspectLook({ nodes, limitMs, clock, expectedCluster, target })).view;
+  return leader !== null && lock?.owner === leader.owner && epoch === leader.epoch;
+}
+
 /** Asks whoever leads, again when that changes or when it was too early, until the new server counts. */
 async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
   const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;
@@ -146,8 +155,8 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
   let stillSince = clock.now();
   for (;;) {
     const reply = await bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock);
-    if (reply.outcome === 'accepted' && reply.value.admission === 'admitted') return reply.value;
-    told = reply.outcome === 'accepted' ? `${reply.value.admission}, height ${reply.value.head}` : describeReply(reply);
+    if (reply.outcome === 'accepted' && reply.value.admission === 'admitted' && await writtenTo(options, reply.value)) return reply.value;
+    told = reply.outcome === 'accepted' ? `${reply.value.admission}, height ${reply.value.head}${reply.value.admission === 'admitted' ? ', not written to by who leads now' : ''}` : describeReply(reply);
     const now = reply.outcome === 'accepted' ? `${reply.value.pending} ${reply.value.head}` : '';
     if (now !== seen) [seen, stillSince] = [now, clock.now()];
     options.step(`waiting for the leader to fill and admit ${plan.to}: ${told}`);
