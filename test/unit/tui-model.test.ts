@@ -140,6 +140,21 @@ describe('tui: what the looks add up to', () => {
     expect(screen(told)).toContain(`${'2'.repeat(40)}.json`);
   });
 
+  test('watch: 80x24, long names of sequencers → their numbers are whole', () => {
+    const look_ = (state: WatchState) => {
+      const at = state.now + 1000;
+      let next = state;
+      for (let i = 0; i < 3; i += 1) {
+        const seen = observe('x9@3', i);
+        const view = (seen.reply as unknown as { value: NodeView }).value;
+        view.sequencers = view.sequencers.map((one) => ({ ...one, id: `${one.id}-${'n'.repeat(50)}`, height: 8 }));
+        next = reduce(next, { type: 'observed', observation: seen, askedAt: at - 2, at: at - 1 });
+      }
+      return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
+    };
+    expect(screen(look_(look_(start(3))))).toMatch(/\| {3}seq-b-~ follower {6}8 {3}\d {3}0s \|/);
+  });
+
   test('watch: a renewed term is no election', () => {
     let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
     state = look(state, 'x9@4 x9@4 x9@4');

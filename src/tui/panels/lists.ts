@@ -19,11 +19,14 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
   const usual = [...digests].sort((a, b) => b[1] - a[1])[0]?.[0];
   const leader = data.view?.leader?.id;
   const sinceLook = Math.max(0, state.ui.frozen === null ? state.now - data.at : 0);
+  const digits = Math.max(6, ...list.map((one) => String(one.height).length));
+  // A name is cut before a number is.
+  const most = Math.max(5, Math.min(width >= 60 ? 24 : 10, width - 2 - 9 - (1 + digits) - 4 - 5));
   const columns: Column<SequencerRow>[] = [
-    { head: 'ID', width: Math.min(width >= 60 ? 24 : 10, Math.max(5, ...list.map((one) => widthOf(one.id)))), text: (one) => one.id, tone: () => 'bold' },
+    { head: 'ID', width: Math.min(most, Math.max(5, ...list.map((one) => widthOf(one.id)))), text: (one) => one.id, tone: () => 'bold' },
     // Leadership is what the nodes' locks say; a sequencer's own word about it is shown as its word only.
     { head: 'ROLE', width: 8, text: (one) => (one.id === leader ? 'LEADER' : one.role === 'leader' ? 'leader?' : one.role), tone: (one) => (one.id === leader ? 'ok' : 'plain') },
-    { head: 'HEIGHT', width: Math.max(6, ...list.map((one) => String(one.height).length)), align: 'right', text: (one) => String(one.height) },
+    { head: 'HEIGHT', width: digits, align: 'right', text: (one) => String(one.height) },
     { head: 'LAG', width: 3, align: 'right', text: (one) => (one.lagBlocks === null ? '?' : String(one.lagBlocks)), tone: (one) => ((one.lagBlocks ?? 0) > 5 ? 'warn' : 'plain') },
     { head: 'SEEN', width: 4, align: 'right', text: (one) => shortAge(one.seenMs === null ? null : one.seenMs + sinceLook) },
   ];

@@ -83,8 +83,14 @@ export function nodeColumns(state: WatchState, width: number, lines: readonly No
     );
   }
   const taken = () => 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
-  // Why a node is not well is worth more here than what LEASE says too; half a word of it would mislead.
-  for (const head of ['TTL', 'HOLDER']) if (width - taken() < NOTE_LEAST) columns.splice(columns.findIndex((one) => one.head === head), 1);
+  // Why a node is not well is worth more than a name in whole, and than what LEASE says too; half a word of it would mislead.
+  const lacking = () => Math.max(0, NOTE_LEAST - (width - taken()));
+  const named = (head: string) => columns.findIndex((one) => one.head === head);
+  for (const [head, least] of [['HOLDER', 6], ['NODE', 8]] as const) {
+    const column = columns[named(head)];
+    if (column !== undefined) column.width -= Math.min(lacking(), Math.max(0, column.width - least));
+  }
+  for (const head of ['TTL', 'HOLDER']) if (lacking() > 0) columns.splice(named(head), 1);
   const used = taken();
   if (width - used >= NOTE_LEAST) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at, width >= 130), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
   return columns;
