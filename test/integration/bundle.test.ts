@@ -32,7 +32,7 @@ const live = (...args: string[]) => seq([...args, ...target(), '--node-timeout',
 function timeless(value: unknown): unknown {
   if (Array.isArray(value)) return value.filter((one) => !['uptime', 'latency', 'clock'].includes(String((one as { check?: string } | null)?.check))).map(timeless);
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).filter(([name]) => !/^(ttlMs|rttMs|ageMs|pttlMs|seenMs|leaseMs|expiresMs|uptimeSeconds|metrics)$/.test(name) && !(name === 'verdict' && 'nodesExamined' in value)).map(([name, each]) => [name, timeless(each)]));
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !/^(ttlMs|rttMs|ageMs|pttlMs|seenMs|leaseMs|expiresMs|uptimeSeconds|metrics|roundTripMs|clockMs|usedBytes)$/.test(name) && !(name === 'verdict' && 'nodesExamined' in value)).map(([name, each]) => [name, timeless(each)]));
 }
 
 beforeAll(async () => {

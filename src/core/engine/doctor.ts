@@ -97,7 +97,7 @@ export function factsOf(nodes: readonly Examined[]): ExaminedFacts[] {
   const forecasts = forecastOf(nodes);
   return nodes.map(({ id, checkup }) => {
     if (checkup.outcome !== 'accepted') return { node: id, roundTripMs: null, clockMs: null, uptimeSeconds: null, usedBytes: null, limitBytes: null, fullBytes: null };
-    const trips = [...checkup.value.roundTripsMs].sort((a, b) => a - b);
+    const trips = checkup.value.roundTripsMs.map((ms) => Number(ms.toFixed(3))).sort((a, b) => a - b);
     const forecast = forecasts.find(({ node }) => node === id);
     return {
       node: id, roundTripMs: trips.length === 0 ? null : { p50: share(trips, 0.5), p95: share(trips, 0.95), max: trips.at(-1)! }, clockMs: checkup.value.clockMs,
