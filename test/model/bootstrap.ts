@@ -36,7 +36,7 @@ function observe(world: World, memory: string): { memory: string; why: string } 
   const { nodes, ended } = world;
   let why = '';
   nodes.forEach((s, n) => {
-    const nonce = s.record === null ? '' : s.record.pending.replace('bootstrap:', '') || s.record.incarnation;
+    const nonce = s.record === null ? '' : nonceOf(s.record.pending || s.record.incarnation);
     const shown = known.shown[n]!;
     if (nonce !== '' && !shown.includes(nonce)) shown.push(nonce);
     shown.sort();
@@ -44,7 +44,7 @@ function observe(world: World, memory: string): { memory: string; why: string } 
   });
   nodes.forEach((s, n) => {
     if (!isAdmitted(s)) return;
-    const nonce = s.record!.incarnation;
+    const nonce = nonceOf(s.record!.incarnation);
     if (known.admitting === '') known.admitting = nonce;
     if (known.admitting !== nonce) why ||= `node ${n + 1} is admitted by ${nonce}, another one by ${known.admitting}`;
     if (known.shown.some((one) => !one.includes(nonce))) why ||= `node ${n + 1} is admitted by ${nonce}, which not every node has shown`;
@@ -52,6 +52,10 @@ function observe(world: World, memory: string): { memory: string; why: string } 
   });
   if (ended.includes('made') && world.wipes === 0 && world.restarts === 0 && !nodes.every(isAdmitted)) why ||= 'it is said to be made, and a node is not admitted';
   return { memory: JSON.stringify(known), why };
+}
+
+function nonceOf(mark: string): string {
+  return mark.replace('bootstrap:', '').replace(/\..*$/, '');
 }
 
 function isAdmitted(s: MemoryNodeState): boolean {

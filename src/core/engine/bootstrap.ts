@@ -1,6 +1,8 @@
 // Makes N empty servers one cluster, in two phases under one nonce (docs/PROTOCOL.md section 8): every node shows the nonce and nothing
 // else, and only then is it turned into admission. So no node is admitted unless all N were empty at once, and nothing is ever
 // overwritten. Broken off anywhere, the next run finds the nonce on the nodes and finishes with it; no other nonce can.
+// Every call of phase 1 leaves a mark of its own, `<nonce>.<call>`, and phase 2 admits that very mark: a call that arrives after the node was
+// admitted, used and emptied leaves one that no repeated call of phase 2 can turn into admission.
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
@@ -35,9 +37,10 @@ export interface BootstrapResult {
 
 interface Seen { port: NodePort; view: NodeView }
 
-/** Both scripts do the same again for the same nonce, so a lost reply is simply asked again. */
+/** What is asked again when no answer came. */
 const ATTEMPTS = 3;
 const OLDEST = [6, 2] as const;
+const PHASES = { 1: 'phase 1 (the nonce on every node)', 2: 'phase 2 (admission)' };
 
 export async function bootstrap(options: BootstrapOptions): Promise<BootstrapResult> {
   const { nodes, cluster, random } = options;
@@ -57,11 +60,12 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
   options.changing?.();
   const open = seen.filter(({ view }) => view.admission !== 'admitted').map(({ port }) => port);
   // One node first: of two bootstraps that meet, only the one that gets it goes on, and the other has written nothing.
-  const [gate, ...rest] = [...open].sort((a, b) => (a.id < b.id ? -1 : 1));
-  if (gate) await everywhere(options, [gate], 'bootstrap_prepare', nonce, found === null ? 'gate' : []);
-  await everywhere(options, rest, 'bootstrap_prepare', nonce, gate ? [gate.id] : []);
-  await confirm(options, nonce, 'prepared');
-  await everywhere(options, open, 'bootstrap_commit', nonce, []);
+  const [gate, ...rest] = seen.filter(({ view }) => !isPrepared(view)).sort((a, b) => (a.port.id < b.port.id ? -1 : 1));
+  const prepare = (some: Seen[], before: readonly string[] | 'gate'): Promise<void> => phase(options, 1, some.map(({ port }) => port), before, (port) => prepareOne(options, port, nonce, seen));
+  if (gate) await prepare([gate], found === null ? 'gate' : []);
+  await prepare(rest, gate ? [gate.port.id] : []);
+  const marks = await confirm(options, nonce, 'prepared');
+  await phase(options, 2, open, [], (port) => untilAnswered(options, () => port.call({ script: 'bootstrap_commit', nonce: marks.get(port.id)! }, options.limitMs)));
   await confirm(options, nonce, 'admitted');
   return result;
 }
@@ -176,26 +180,52 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
         : 'a node that lost its data is re-admitted by the leader, never initialised again',
       [...begun.map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`), `seq status${target}`]);
   }
-  const nonces = new Set([...begun.map(({ view }) => nonceOf(view.pending)), ...admitted.map(({ view }) => view.incarnation)]);
+  const nonces = new Set([...begun.map(({ view }) => nonceOf(view.pending)), ...admitted.map(({ view }) => nonceOf(view.incarnation))]);
   if (nonces.size > 1) {
-    throw refuse('BOOTSTRAP_MIXED', `two bootstraps met: ${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => nonceOf(view.pending) === nonce || view.incarnation === nonce))} show ${nonce}`).join('; ')}`,
+    throw refuse('BOOTSTRAP_MIXED', `two bootstraps met: ${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => [view.pending, view.incarnation].some((mark) => nonceOf(mark) === nonce)))} show ${nonce}`).join('; ')}`,
       'neither can be finished, and neither has admitted every node',
       begun.filter(({ view }) => nonceOf(view.pending) !== [...nonces][0]).map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`));
   }
   return [...nonces][0] ?? null;
 }
 
-function nonceOf(pending: string): string {
-  return pending.startsWith('bootstrap:') ? pending.slice('bootstrap:'.length) : pending;
+/** The nonce that a mark (`pending`, or what it became: the incarnation) belongs to. */
+function nonceOf(mark: string): string {
+  return mark.replace(/^bootstrap:/, '').replace(/\..*$/, '');
 }
 
-async function everywhere(options: BootstrapOptions, ports: readonly NodePort[], script: 'bootstrap_prepare' | 'bootstrap_commit', nonce: string, before: readonly string[] | 'gate'): Promise<void> {
-  const replies = await Promise.all(ports.map(async (port) => {
-    for (let attempt = 1; ; attempt += 1) {
-      const reply = await bounded<Record<string, never>>(port.call({ script, nonce }, options.limitMs), options.limitMs, options.clock);
-      if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return { port, reply };
-    }
-  }));
+/** Its mark stands, and the server has not been started again since: phase 1 has nothing left to do there. */
+function isPrepared(view: NodeView): boolean {
+  return view.admission === 'admitted' || (view.admission === 'bootstrap' && view.admittedRunId === view.runId);
+}
+
+/**
+ * Each call with a mark of its own; one that finds an earlier call's there has arrived after that, which a look tells. A node that was started
+ * again keeps its mark, whose run id is noted anew.
+ */
+async function prepareOne(options: BootstrapOptions, port: NodePort, nonce: string, seen: readonly Seen[]): Promise<NodeReply<unknown>> {
+  const { limitMs, clock, random } = options;
+  const shown = seen.find((one) => one.port.id === port.id)!.view.pending.replace(/^bootstrap:/, '');
+  let reply = await bounded<unknown>(port.call({ script: 'bootstrap_prepare', nonce: shown || `${nonce}.${random.hex(4)}` }, limitMs), limitMs, clock);
+  for (let attempt = 2; reply.outcome === 'unknown' && attempt <= ATTEMPTS; attempt += 1) {
+    reply = await bounded<unknown>(port.call({ script: 'bootstrap_prepare', nonce: shown || `${nonce}.${random.hex(4)}` }, limitMs), limitMs, clock);
+    if (reply.outcome !== 'refused') continue;
+    const look = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
+    if (look.outcome === 'accepted' && look.value.admission === 'bootstrap' && nonceOf(look.value.pending) === nonce) return look;
+  }
+  return reply;
+}
+
+async function untilAnswered(options: BootstrapOptions, call: () => Promise<NodeReply<unknown>>): Promise<NodeReply<unknown>> {
+  for (let attempt = 1; ; attempt += 1) {
+    const reply = await bounded<unknown>(call(), options.limitMs, options.clock);
+    if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return reply;
+  }
+}
+
+/** One phase on these nodes; `before` has been through it already. */
+async function phase(options: BootstrapOptions, which: 1 | 2, ports: readonly NodePort[], before: readonly string[] | 'gate', one: (port: NodePort) => Promise<NodeReply<unknown>>): Promise<void> {
+  const replies = await Promise.all(ports.map(async (port) => ({ port, reply: await one(port) })));
   const failed = replies.filter(({ reply }) => reply.outcome !== 'accepted');
   if (failed.length === 0) return;
   if (before === 'gate' && failed.every(({ reply }) => reply.outcome === 'refused')) {
@@ -205,21 +235,20 @@ async function everywhere(options: BootstrapOptions, ports: readonly NodePort[],
     });
   }
   const done = [...(before === 'gate' ? [] : before), ...replies.filter(({ reply }) => reply.outcome === 'accepted').map(({ port }) => port.id)];
-  throw brokenOff(options, script === 'bootstrap_prepare' ? 'phase 1 (the nonce on every node)' : 'phase 2 (admission)',
-    failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`), done);
+  throw brokenOff(options, PHASES[which], failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`), done);
 }
 
-/** All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. */
-async function confirm(options: BootstrapOptions, nonce: string, phase: 'prepared' | 'admitted'): Promise<void> {
+/** All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. The mark each node shows. */
+async function confirm(options: BootstrapOptions, nonce: string, now: 'prepared' | 'admitted'): Promise<Map<string, string>> {
   const replies = await inspectAll(options);
   const lacking = replies.filter(({ reply }) => {
     if (reply.outcome !== 'accepted') return true;
     const { admission, incarnation, pending } = reply.value;
-    if (admission === 'admitted') return incarnation !== nonce;
-    return phase === 'admitted' || admission !== 'bootstrap' || nonceOf(pending) !== nonce;
+    if (admission === 'admitted') return nonceOf(incarnation) !== nonce;
+    return now === 'admitted' || admission !== 'bootstrap' || nonceOf(pending) !== nonce;
   });
-  if (lacking.length === 0) return;
-  throw brokenOff(options, phase === 'prepared' ? 'phase 1 (the nonce on every node)' : 'phase 2 (admission)',
+  if (lacking.length === 0) return new Map(replies.map(({ port, reply }) => [port.id, (reply as { value: NodeView }).value.pending.replace(/^bootstrap:/, '')]));
+  throw brokenOff(options, PHASES[now === 'prepared' ? 1 : 2],
     lacking.map(({ port, reply }) => `${port.id}: ${reply.outcome === 'accepted' ? `it shows ${reply.value.admission}` : whyOf(reply)}`),
     replies.filter((r) => !lacking.includes(r)).map(({ port }) => port.id));
 }
