@@ -189,7 +189,7 @@ export class TenureDriver {
     const node = this.nodes[effect.node]!;
     const blocks: BackfillBatch['blocks'] = [];
     let bytes = 0;
-    const mostBytes = calm(this.state) ? BATCH_BYTES : BUSY_BATCH_BYTES;
+    const mostBytes = calm(this.state, this.clock.now()) ? BATCH_BYTES : BUSY_BATCH_BYTES;
     for (let height = effect.from; height <= effect.to && blocks.length < BATCH_BLOCKS && (bytes < mostBytes || blocks.length === 0); height++) {
       const block = this.store.get(height);
       if (!block) break;

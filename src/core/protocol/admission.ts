@@ -20,8 +20,9 @@ export interface Admission {
   head: number;
   /** How much of the full pause is kept between batches while blocks are being committed, 0 … 1; it shrinks when the node does not come closer. */
   pace: number;
-  /** How far behind it was before its last batch. */
+  /** How far behind it was when the pace was judged last, and when. */
   gap: number;
+  judgedAt: number;
 }
 
 /** A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others can do without it. */
@@ -35,11 +36,15 @@ export interface Damage {
   counts: boolean;
 }
 
-/** While blocks are being committed, the pause after a batch is this many times the batch, and no longer than most: one part in nine for filling. */
-const FULL_PAUSE = 8;
-const MOST_PAUSE_MS = 30;
+/** While blocks are being committed, the pause after a batch is this many times the batch, and no longer than most: one part in thirteen for filling. */
+const FULL_PAUSE = 12;
+const MOST_PAUSE_MS = 40;
+/** A batch of large blocks brings a node fewer heights than are committed meanwhile, and yet it comes closer: judged over this long. */
+const JUDGED_EVERY_MS = 500;
 /** Below this share of the time with a block in flight, filling disturbs nobody. */
 const CALM = 0.05;
+/** How far back the load looks, ms. */
+export const LOAD_OVER_MS = 250;
 
 /** States that a leader may mend by itself. A foreign node never, one in a bootstrap neither. */
 const MENDABLE: readonly AdmissionState[] = ['pristine', 'wiped', 'restarted', 'damaged', 'admitting'];
@@ -62,7 +67,7 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
   const id = state.nextId++;
   // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, pace: 1, gap: Infinity };
+  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, pace: 1, gap: Infinity, judgedAt: now };
   track.busy = { id, kind: 'begin', startedAt: now };
   out.push({
     type: 'call', node, id, bytes: 0,
@@ -175,16 +180,20 @@ export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type:
 }
 
 /** Whether filling may take all it can get, in batches as large as it likes. */
-export function calm(state: Pick<TenureState, 'load'>): boolean {
-  return state.load <= CALM;
+export function calm(state: Pick<TenureState, 'load' | 'committedAt' | 'inflight'>, now: number): boolean {
+  const quietMs = state.inflight === null ? Math.max(0, now - state.committedAt) : 0;
+  return state.load * Math.exp(-quietMs / LOAD_OVER_MS) <= CALM;
 }
 
 /** Filling leaves most of the time to the blocks that are being committed, but never so much that the node falls further behind. */
 function pause(state: TenureState, admission: Admission, track: { retryAt: number }, startedAt: number, now: number): void {
   const gap = state.committed.height - admission.head;
-  admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
-  admission.gap = gap;
-  if (gap > 1 && !calm(state)) track.retryAt = now + Math.min(MOST_PAUSE_MS, (now - startedAt) * FULL_PAUSE) * admission.pace;
+  if (now - admission.judgedAt >= JUDGED_EVERY_MS) {
+    admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
+    admission.gap = gap;
+    admission.judgedAt = now;
+  }
+  if (gap > 1 && !calm(state, now)) track.retryAt = now + Math.min(MOST_PAUSE_MS, (now - startedAt) * FULL_PAUSE) * admission.pace;
 }
 
 export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {

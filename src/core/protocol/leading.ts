@@ -1,7 +1,7 @@
 // Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
 // brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
 // Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
-import { beginAdmission, closeGate, continueAdmission, mayReadmit, proves, replaceable, setAside, wantsProof } from './admission.js';
+import { beginAdmission, closeGate, continueAdmission, LOAD_OVER_MS, mayReadmit, proves, replaceable, setAside, wantsProof } from './admission.js';
 import { backOff, end, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { takeFacts } from './promotion.js';
@@ -151,10 +151,10 @@ export function onWritten(
   else if (!renewIfWanted(state, now, out) && !closeGate(state, now, block.data.byteLength)) out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
 }
 
-/** What the last blocks left of the time: the share that was spent with one in flight. */
+/** The share of time that was spent with a block in flight. Weighted by time, not by blocks: after a busy moment one quiet second is enough. */
 function noteLoad(state: TenureState, tookMs: number, now: number): void {
   const cycle = now - state.committedAt;
-  if (state.committedAt > 0 && cycle > 0) state.load += 0.1 * (Math.min(1, tookMs / cycle) - state.load);
+  if (state.committedAt > 0 && cycle > 0) state.load += (1 - Math.exp(-cycle / LOAD_OVER_MS)) * (Math.min(1, tookMs / cycle) - state.load);
   state.committedAt = now;
 }
 

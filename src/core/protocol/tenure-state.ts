@@ -128,7 +128,7 @@ export interface TenureState {
   adopt: { height: Height; candidates: Candidate[] } | null;
   /** Blocks still to be re-proposed before leading: from the adopted head, or from the store (loaded one by one). */
   settleTo: Height;
-  /** The share of time with a block in flight, smoothed over the last blocks; 0 … 1. Only paces the filling of nodes. */
+  /** The share of time with a block in flight, smoothed over a quarter of a second; 0 … 1. Only paces the filling of nodes. */
   load: number;
   committedAt: number;
   /** The next block waits for an admission until then; null = nothing waits. */
