@@ -20,9 +20,8 @@ export interface Admission {
   head: number;
   /** How much of the full pause is kept between batches while blocks are being committed, 0 … 1; it shrinks when the node does not come closer. */
   pace: number;
-  /** How far behind it was when the pace was judged last, and when. */
+  /** How far behind it was before its last batch. */
   gap: number;
-  judgedAt: number;
 }
 
 /** A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others can do without it. */
@@ -36,11 +35,9 @@ export interface Damage {
   counts: boolean;
 }
 
-/** While blocks are being committed, the pause after a batch is this many times the batch, and no longer than most: one part in thirteen for filling. */
-const FULL_PAUSE = 12;
-const MOST_PAUSE_MS = 40;
-/** A batch of large blocks brings a node fewer heights than are committed meanwhile, and yet it comes closer: judged over this long. */
-const JUDGED_EVERY_MS = 500;
+/** While blocks are being committed, the pause after a batch is this many times the batch, and no longer than most: one part in nine for filling. */
+const FULL_PAUSE = 8;
+const MOST_PAUSE_MS = 30;
 /** Below this share of the time with a block in flight, filling disturbs nobody. */
 const CALM = 0.05;
 /** How far back the load looks, ms. */
@@ -67,7 +64,7 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
   const id = state.nextId++;
   // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, pace: 1, gap: Infinity, judgedAt: now };
+  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, pace: 1, gap: Infinity };
   track.busy = { id, kind: 'begin', startedAt: now };
   out.push({
     type: 'call', node, id, bytes: 0,
@@ -188,11 +185,9 @@ export function calm(state: Pick<TenureState, 'load' | 'committedAt' | 'inflight
 /** Filling leaves most of the time to the blocks that are being committed, but never so much that the node falls further behind. */
 function pause(state: TenureState, admission: Admission, track: { retryAt: number }, startedAt: number, now: number): void {
   const gap = state.committed.height - admission.head;
-  if (now - admission.judgedAt >= JUDGED_EVERY_MS) {
-    admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
-    admission.gap = gap;
-    admission.judgedAt = now;
-  }
+  // After every batch: where the window slides fast, a node that waits a moment too long falls out of it and starts over.
+  admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
+  admission.gap = gap;
   if (gap > 1 && !calm(state, now)) track.retryAt = now + Math.min(MOST_PAUSE_MS, (now - startedAt) * FULL_PAUSE) * admission.pace;
 }
 

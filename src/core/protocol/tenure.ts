@@ -87,7 +87,7 @@ function cloneTrack(t: NodeTrack): NodeTrack {
     standing: t.standing, busy: t.busy, // never changed in place, only replaced
     promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
     floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal,
-    admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head, pace: t.admission.pace, gap: t.admission.gap, judgedAt: t.admission.judgedAt },
+    admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head, pace: t.admission.pace, gap: t.admission.gap },
     damage: t.damage && { incarnation: t.damage.incarnation, why: t.damage.why, provesFrom: t.damage.provesFrom, proof: t.damage.proof, counts: t.damage.counts },
     failures: t.failures, retryAt: t.retryAt, why: t.why,
   };
