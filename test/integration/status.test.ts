@@ -61,6 +61,9 @@ describe('status: real servers', () => {
     expect(table.stdout.split('\n')[0]).toMatch(/^OK {2}seq-a leads under epoch 1, height 3 is committed/);
     const watched = await runSeq(['status', ...flags, '--watch', '--interval', '10ms', '--count', '2', '-o', 'json']);
     expect(watched.stdout.trim().split('\n').map((line) => JSON.parse(line).data.verdict)).toEqual(['OK', 'OK']);
+    // One that was killed as leader has said so last, and leads no more.
+    await nodes[0]!.call({ script: 'announce', ttlMs: 60_000, presence: { id: 'seq-z', role: 'leader', height: 2, version: '0.1.0', url: '', pid: 43, configDigest: 'd', extra: {} } }, 1000);
+    expect((await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table'])).stdout).toMatch(/seq-z\W+leader\?/);
     const list = await json('node', 'list', '--on', 'r2');
     expect(list.document.data.nodes.map((n: { id: string }) => n.id)).toEqual(['r2']);
   });

@@ -25,7 +25,7 @@ export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Res
       ...(pending === null ? [] : [['pending', `${pending.height} on ${pending.nodes.length}/${view.configured}`] as [string, string]]),
       ...(hold === null ? [] : [['hold', `by ${hold.by} for ${seconds(hold.ttlMs)} (${hold.reason})`] as [string, string]]),
     ],
-    tables: [nodeTable(nodes), sequencerTable(view.sequencers)],
+    tables: [nodeTable(nodes), sequencerTable(view.sequencers, view.leader?.id)],
     next: view.next,
     warnings: view.findings.slice(1).map((f) => f.reason),
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
@@ -70,14 +70,15 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
   };
 }
 
-function sequencerTable(sequencers: readonly SequencerRow[]): Table {
+/** A role is what a sequencer said last: one that was killed as leader has said so, and leads no more (as on the live screen). */
+function sequencerTable(sequencers: readonly SequencerRow[], leader: string | undefined): Table {
   return {
     columns: [
       { key: 'sequencer' }, { key: 'role' }, { key: 'height', align: 'right' }, { key: 'lag', align: 'right' }, { key: 'seen', align: 'right' },
       { key: 'version' }, { key: 'url' }, { key: 'pid', wide: true }, { key: 'host', wide: true }, { key: 'config', wide: true }, { key: 'why', wide: true },
     ],
     rows: sequencers.map((s) => ({
-      sequencer: s.id, role: s.role, height: s.height, lag: s.lagBlocks, seen: s.seenMs === null ? null : seconds(s.seenMs), version: s.version,
+      sequencer: s.id, role: s.role === 'leader' && s.id !== leader ? 'leader?' : s.role, height: s.height, lag: s.lagBlocks, seen: s.seenMs === null ? null : seconds(s.seenMs), version: s.version,
       url: s.url, pid: s.pid, host: s.host, config: s.configDigest.slice(0, 8), why: s.ready ? '' : s.why,
     })),
   };
