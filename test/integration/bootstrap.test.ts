@@ -95,6 +95,20 @@ describe('bootstrap', () => {
     expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', 'admitted']);
   });
 
+  test('bootstrap: somebody else who finishes the same one is a step ahead on a node → both are done', async () => {
+    const nodes = memoryNodes(3);
+    for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
+    let looks = 0;
+    const overtaken = Object.assign(Object.create(nodes[0]!) as NodePort, {
+      async call(call: NodeCall, limitMs: number) {
+        if (call.script === 'inspect' && ++looks === 2) await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, limitMs);
+        return nodes[0]!.call(call, limitMs);
+      },
+    });
+    expect(await run([overtaken, nodes[1]!, nodes[2]!])).toMatchObject({ how: 'finished', nonce: 'aa' });
+    expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', 'admitted']);
+  });
+
   test.each([
     ['REDIS_TOO_OLD', { info: { redis_version: '6.0.16' } }],
     ['REDIS_CLUSTER', { info: { cluster_enabled: '1' } }],

@@ -180,18 +180,22 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
         : 'a node that lost its data is re-admitted by the leader, never initialised again',
       [...begun.map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`), `seq status${target}`]);
   }
-  const nonces = new Set([...begun.map(({ view }) => nonceOf(view.pending)), ...admitted.map(({ view }) => nonceOf(view.incarnation))]);
+  const nonces = new Set([...begun, ...admitted].map(({ view }) => nonceOf(markOf(view))));
   if (nonces.size > 1) {
-    throw refuse('BOOTSTRAP_MIXED', `two bootstraps met: ${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => [view.pending, view.incarnation].some((mark) => nonceOf(mark) === nonce)))} show ${nonce}`).join('; ')}`,
+    throw refuse('BOOTSTRAP_MIXED', `two bootstraps met: ${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => nonceOf(markOf(view)) === nonce))} show ${nonce}`).join('; ')}`,
       'neither can be finished, and neither has admitted every node',
-      begun.filter(({ view }) => nonceOf(view.pending) !== [...nonces][0]).map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`));
+      begun.filter(({ view }) => nonceOf(markOf(view)) !== [...nonces][0]).map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`));
   }
   return [...nonces][0] ?? null;
 }
 
-/** The nonce that a mark (`pending`, or what it became: the incarnation) belongs to. */
+/** `<nonce>.<call>` as the node shows it: what it waits with, or what it was admitted by. */
+function markOf({ pending, incarnation }: NodeView): string {
+  return pending.replace(/^bootstrap:/, '') || incarnation;
+}
+
 function nonceOf(mark: string): string {
-  return mark.replace(/^bootstrap:/, '').replace(/\..*$/, '');
+  return mark.replace(/\..*$/, '');
 }
 
 /** Its mark stands, and the server has not been started again since: phase 1 has nothing left to do there. */
@@ -205,15 +209,15 @@ function isPrepared(view: NodeView): boolean {
  */
 async function prepareOne(options: BootstrapOptions, port: NodePort, nonce: string, seen: readonly Seen[]): Promise<NodeReply<unknown>> {
   const { limitMs, clock, random } = options;
-  const shown = seen.find((one) => one.port.id === port.id)!.view.pending.replace(/^bootstrap:/, '');
-  let reply = await bounded<unknown>(port.call({ script: 'bootstrap_prepare', nonce: shown || `${nonce}.${random.hex(4)}` }, limitMs), limitMs, clock);
-  for (let attempt = 2; reply.outcome === 'unknown' && attempt <= ATTEMPTS; attempt += 1) {
-    reply = await bounded<unknown>(port.call({ script: 'bootstrap_prepare', nonce: shown || `${nonce}.${random.hex(4)}` }, limitMs), limitMs, clock);
-    if (reply.outcome !== 'refused') continue;
-    const look = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
-    if (look.outcome === 'accepted' && look.value.admission === 'bootstrap' && nonceOf(look.value.pending) === nonce) return look;
+  const shown = markOf(seen.find((one) => one.port.id === port.id)!.view);
+  for (let attempt = 1; ; attempt += 1) {
+    const reply = await bounded<unknown>(port.call({ script: 'bootstrap_prepare', nonce: shown || `${nonce}.${random.hex(4)}` }, limitMs), limitMs, clock);
+    if (attempt > 1 && reply.outcome === 'refused') {
+      const look = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      if (look.outcome === 'accepted' && look.value.admission === 'bootstrap' && nonceOf(markOf(look.value)) === nonce) return look;
+    }
+    if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return reply;
   }
-  return reply;
 }
 
 async function untilAnswered(options: BootstrapOptions, call: () => Promise<NodeReply<unknown>>): Promise<NodeReply<unknown>> {
@@ -243,11 +247,10 @@ async function confirm(options: BootstrapOptions, nonce: string, now: 'prepared'
   const replies = await inspectAll(options);
   const lacking = replies.filter(({ reply }) => {
     if (reply.outcome !== 'accepted') return true;
-    const { admission, incarnation, pending } = reply.value;
-    if (admission === 'admitted') return nonceOf(incarnation) !== nonce;
-    return now === 'admitted' || admission !== 'bootstrap' || nonceOf(pending) !== nonce;
+    const { admission } = reply.value;
+    return nonceOf(markOf(reply.value)) !== nonce || (admission !== 'admitted' && (now === 'admitted' || admission !== 'bootstrap'));
   });
-  if (lacking.length === 0) return new Map(replies.map(({ port, reply }) => [port.id, (reply as { value: NodeView }).value.pending.replace(/^bootstrap:/, '')]));
+  if (lacking.length === 0) return new Map(replies.map(({ port, reply }) => [port.id, markOf((reply as { value: NodeView }).value)]));
   throw brokenOff(options, PHASES[now === 'prepared' ? 1 : 2],
     lacking.map(({ port, reply }) => `${port.id}: ${reply.outcome === 'accepted' ? `it shows ${reply.value.admission}` : whyOf(reply)}`),
     replies.filter((r) => !lacking.includes(r)).map(({ port }) => port.id));
