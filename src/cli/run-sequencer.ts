@@ -95,7 +95,12 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     sequencer.start();
     closers.push(keepRehearsed({
       nodes: cluster.nodes.length, producer: () => batchProducer({ maxBlockBytes: limits.maxBlockBytes }), clock: systemClock, random: systemRandom,
-      real: cluster.nodes, busy: () => !['follower', 'leader'].includes(sequencer.status().role),
+      real: cluster.nodes,
+      // Not while nobody leads either: a takeover may be a moment away.
+      busy: () => {
+        const { role, leader } = sequencer.status();
+        return leader === null || !['follower', 'leader'].includes(role);
+      },
     }));
     const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
     await sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);

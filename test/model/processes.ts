@@ -62,14 +62,28 @@ export async function exploreProcesses(cfg: ProcessConfig, limit = 3_000_000): P
   return new Processes(cfg, limit).run();
 }
 
-class Processes {
-  private readonly pool: MemoryNodeState[] = [];
+/** Each thing once, by a number. */
+class Numbered<T> {
+  private readonly all: T[] = [];
   private readonly ids = new Map<string, number>();
+
+  of(text: string, make: () => T): number {
+    const known = this.ids.get(text);
+    if (known !== undefined) return known;
+    this.ids.set(text, this.all.length);
+    return this.all.push(make()) - 1;
+  }
+
+  at(id: number): T {
+    return this.all[id]!;
+  }
+}
+
+class Processes {
+  private readonly pool = new Numbered<MemoryNodeState>();
   private readonly runs = new Map<number, { node: number; answer: number }>();
-  private readonly requests: { request: Request; text: string; harmless: boolean }[] = [];
-  private readonly requestIds = new Map<string, number>();
-  private readonly answers: string[] = [];
-  private readonly answerIds = new Map<string, number>();
+  private readonly requests = new Numbered<{ request: Request; text: string; harmless: boolean }>();
+  private readonly answers = new Numbered<string>();
   private readonly unknown = this.answer({ outcome: 'unknown', step: 'reply', cause: 'lost' });
   private readonly places = new Map<string, Place>();
   private readonly endings = new Map<string, Place>();
@@ -107,7 +121,7 @@ class Processes {
       const run = this.apply(state.nodes[node]!, node, request);
       this.offer({ ...state, nodes: state.nodes.with(node, run.node), places: await answered(run.answer) }, { who: `${p + 1}`, node, request, answer: run.answer });
       if (state.unknowns >= this.cfg.unknowns) continue;
-      const strays = this.requests[request]!.harmless ? state.strays : [...state.strays, { node, request }].sort((x, y) => x.node - y.node || x.request - y.request);
+      const strays = this.requests.at(request).harmless ? state.strays : [...state.strays, { node, request }].sort((x, y) => x.node - y.node || x.request - y.request);
       this.offer({ ...state, places: await answered(this.unknown), strays, unknowns: state.unknowns + 1 }, { who: `${p + 1}`, node, request, answer: this.unknown });
     }
   }
@@ -120,7 +134,7 @@ class Processes {
     for (const { node, request } of this.old) {
       const run = this.apply(state.nodes[node]!, node, request);
       if (run.node === state.nodes[node]) continue;
-      this.why = this.cfg.mayAct?.(this.pool[state.nodes[node]!]!) === false ? 'a call of the old life changed a node of the new one' : '';
+      this.why = this.cfg.mayAct?.(this.pool.at(state.nodes[node]!)) === false ? 'a call of the old life changed a node of the new one' : '';
       this.offer({ ...state, nodes: state.nodes.with(node, run.node) }, { who: 'old life', node, request, answer: run.answer });
     }
   }
@@ -128,15 +142,15 @@ class Processes {
   private faults(state: State): void {
     const { cfg } = this;
     state.nodes.forEach((id, n) => {
-      if (state.wipes < (cfg.wipes ?? 0)) this.offer({ ...state, nodes: state.nodes.with(n, this.intern(emptyNodeState(this.pool[id]!.runId))), wipes: state.wipes + 1 }, `${NODE_IDS[n]} is wiped`);
+      if (state.wipes < (cfg.wipes ?? 0)) this.offer({ ...state, nodes: state.nodes.with(n, this.intern(emptyNodeState(this.pool.at(id).runId))), wipes: state.wipes + 1 }, `${NODE_IDS[n]} is wiped`);
       if (state.restarts < (cfg.restarts ?? 0)) {
-        const s = cloneNodeState(this.pool[id]!);
+        const s = cloneNodeState(this.pool.at(id));
         s.runId += '+';
         this.offer({ ...state, nodes: state.nodes.with(n, this.intern(s)), restarts: state.restarts + 1 }, `${NODE_IDS[n]} restarts`);
       }
     });
     if (cfg.happens && !state.happened && cfg.happens.possible(this.world(state))) {
-      const nodes = state.nodes.map((id) => cloneNodeState(this.pool[id]!));
+      const nodes = state.nodes.map((id) => cloneNodeState(this.pool.at(id)));
       cfg.happens.act(nodes);
       this.offer({ ...state, nodes: nodes.map((s) => this.intern(s)), happened: true }, cfg.happens.name);
     }
@@ -164,48 +178,29 @@ class Processes {
   }
 
   private world({ nodes, places, wipes, restarts }: State): World {
-    return { nodes: nodes.map((id) => this.pool[id]!), ended: places.map(({ ended }) => ended), wipes, restarts };
+    return { nodes: nodes.map((id) => this.pool.at(id)), ended: places.map(({ ended }) => ended), wipes, restarts };
   }
 
   private intern(s: MemoryNodeState): number {
-    const text = JSON.stringify({ ...s, aside: null, orphans: [], audit: [] });
-    let id = this.ids.get(text);
-    if (id === undefined) {
-      id = this.pool.length;
-      this.pool.push(s);
-      this.ids.set(text, id);
-    }
-    return id;
+    return this.pool.of(JSON.stringify({ ...s, aside: null, orphans: [], audit: [] }), () => s);
   }
 
   private request(request: Request): number {
     const text = JSON.stringify(request, plain);
-    let id = this.requestIds.get(text);
-    if (id === undefined) {
-      id = this.requests.length;
-      this.requests.push({ request, text, harmless: request.kind === 'read' || (request.kind === 'call' && request.call.script === 'inspect') });
-      this.requestIds.set(text, id);
-    }
-    return id;
+    return this.requests.of(text, () => ({ request, text, harmless: request.kind === 'read' || (request.kind === 'call' && request.call.script === 'inspect') }));
   }
 
   private answer(reply: unknown): number {
     const text = JSON.stringify(reply, plain);
-    let id = this.answerIds.get(text);
-    if (id === undefined) {
-      id = this.answers.length;
-      this.answers.push(text);
-      this.answerIds.set(text, id);
-    }
-    return id;
+    return this.answers.of(text, () => text);
   }
 
   private apply(id: number, node: number, request: number): { node: number; answer: number } {
     const key = (id * 4096 + request) * 4 + node;
     let run = this.runs.get(key);
     if (!run) {
-      const s = cloneNodeState(this.pool[id]!);
-      const answer = this.answer(this.execute(s, NODE_IDS[node]!, this.requests[request]!.request));
+      const s = cloneNodeState(this.pool.at(id));
+      const answer = this.answer(this.execute(s, NODE_IDS[node]!, this.requests.at(request).request));
       run = { node: this.intern(s), answer };
       this.runs.set(key, run);
     }
@@ -246,7 +241,7 @@ class Processes {
       const at = asked[node]!++;
       const answer = answers[node]![at];
       if (answer !== undefined) {
-        const reply: unknown = JSON.parse(this.answers[answer]!, (_, value: unknown) => (isBytes(value) ? Uint8Array.from(value.bytes) : value));
+        const reply: unknown = JSON.parse(this.answers.at(answer), (_, value: unknown) => (isBytes(value) ? Uint8Array.from(value.bytes) : value));
         return Promise.resolve((request.kind === 'backfill' && !Array.isArray(reply) ? [reply] : reply) as T);
       }
       place.open.push({ node, at, request: this.request(request) });
@@ -270,7 +265,7 @@ class Processes {
   private told(move: Exclude<Move, ''>): string {
     if (typeof move === 'string') return move;
     const { who, node, request, answer } = move;
-    return `${who} on ${NODE_IDS[node]}: ${short(this.requests[request]!.text)} → ${shortReply(this.answers[answer]!)}`;
+    return `${who} on ${NODE_IDS[node]}: ${short(this.requests.at(request).text)} → ${shortReply(this.answers.at(answer))}`;
   }
 }
 

@@ -67,7 +67,7 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
   }
 }
 
-/** Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way). Returns how to stop. */
+/** Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way, or may be in a moment). Returns how to stop. */
 export function keepRehearsed(options: RehearsalOptions & { real: readonly NodePort[]; busy: () => boolean }): () => void {
   const { clock, real, busy } = options;
   let stopped = false;

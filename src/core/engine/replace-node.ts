@@ -137,15 +137,9 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
 }
 
 /**
- * An admitted server is a node only once whoever leads *now* writes to it: a sequencer that was started with the old address, and got the lead before
- * anybody told it, would go on without that node for ever.
+ * Asks whoever leads, again when that changes or when it was too early, until the new server counts: it is admitted, and whoever leads *now* writes to
+ * it. A sequencer that was started with the old address, and got the lead before anybody told it, would go on without that node for ever.
  */
-async function writtenTo({ nodes, limitMs, clock, expectedCluster, target }: ReplaceOptions, { lock, epoch }: NodeView): Promise<boolean> {
-  const { leader } = (await inspectLook({ nodes, limitMs, clock, expectedCluster, target })).view;
-  return leader !== null && lock?.owner === leader.owner && epoch === leader.epoch;
-}
-
-/** Asks whoever leads, again when that changes or when it was too early, until the new server counts. */
 async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
   const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;
   const others = nodes.filter((node) => node.id !== id);
@@ -155,22 +149,21 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
   let stillSince = clock.now();
   for (;;) {
     const reply = await bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock);
-    if (reply.outcome === 'accepted' && reply.value.admission === 'admitted' && await writtenTo(options, reply.value)) return reply.value;
-    told = reply.outcome === 'accepted' ? `${reply.value.admission}, height ${reply.value.head}${reply.value.admission === 'admitted' ? ', not written to by who leads now' : ''}` : describeReply(reply);
-    const now = reply.outcome === 'accepted' ? `${reply.value.pending} ${reply.value.head}` : '';
+    const view = reply.outcome === 'accepted' ? reply.value : null;
+    const admitted = view?.admission === 'admitted';
+    const now = view === null ? '' : `${view.pending} ${view.head}`;
     if (now !== seen) [seen, stillSince] = [now, clock.now()];
+    // Not begun, or begun and not going on: whoever began it is gone, and who leads now may never have heard of the new address.
+    const ask = view !== null && clock.now() - asked > ASK_AGAIN_MS && (view.admission !== 'admitting' || clock.now() - stillSince > ASK_AGAIN_MS);
+    const leader = admitted || ask ? (await inspectLook({ nodes, limitMs, clock, expectedCluster, target })).view.leader : null;
+    if (admitted && leader !== null && view.lock?.owner === leader.owner && view.epoch === leader.epoch) return view;
+    told = view === null ? describeReply(reply) : `${view.admission}, height ${view.head}${admitted ? ', not written to by who leads now' : ''}`;
     options.step(`waiting for the leader to fill and admit ${plan.to}: ${told}`);
     if (clock.now() >= until) break;
-    // Begun and not going on: whoever began it is gone, and who leads now may never have heard of the new address.
-    const idle = reply.outcome === 'accepted' && (reply.value.admission !== 'admitting' || clock.now() - stillSince > ASK_AGAIN_MS);
-    if (idle && clock.now() - asked > ASK_AGAIN_MS) {
-      const { view } = await inspectLook({ nodes, limitMs, clock, expectedCluster, target });
-      const { leader } = view;
-      if (leader !== null) {
-        const request = { id: random.hex(8), kind: 'replace' as const, to: id, plan: JSON.stringify({ url: plan.to }), by: operator.by, reason, epoch: leader.epoch };
-        await changeNodes(others, (node) => node.call({ script: 'request_leader', request, ttlMs: ASK_AGAIN_MS, expect: { leader: leader.id, epoch: leader.epoch } }, limitMs), limitMs, clock);
-        asked = clock.now();
-      }
+    if (ask && leader !== null) {
+      const request = { id: random.hex(8), kind: 'replace' as const, to: id, plan: JSON.stringify({ url: plan.to }), by: operator.by, reason, epoch: leader.epoch };
+      await changeNodes(others, (node) => node.call({ script: 'request_leader', request, ttlMs: ASK_AGAIN_MS, expect: { leader: leader.id, epoch: leader.epoch } }, limitMs), limitMs, clock);
+      asked = clock.now();
     }
     await new Promise<void>((resolve) => clock.after(EVERY_MS, resolve));
     signal.throwIfAborted();
