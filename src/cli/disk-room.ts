@@ -4,7 +4,7 @@ import { statfs } from 'node:fs/promises';
 const EVERY_MS = 10_000;
 
 /** null where it cannot be told. */
-export async function freeBytes(dir: string): Promise<number | null> {
+async function freeBytes(dir: string): Promise<number | null> {
   try {
     const { bavail, bsize } = await statfs(dir);
     return bavail * bsize;

@@ -27,11 +27,6 @@ export class Wire {
 
   /** Sends one command now; rejects at once when the connection is not there. */
   send(name: string, args: readonly Part[]): Promise<unknown> {
-    return this.sendBehind(1 + args.length, bulk(name), args);
-  }
-
-  /** The same with its beginning in the form of the protocol: `count` parts in all. */
-  sendBehind(count: number, beginning: string, args: readonly Part[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const socket = this.socket ?? this.takeOver();
       if (this.lost !== null || !socket.writable) {
@@ -39,7 +34,7 @@ export class Wire {
         return;
       }
       this.waiting.push({ resolve, reject });
-      write(socket, `*${count}\r\n${beginning}`, args);
+      write(socket, `*${1 + args.length}\r\n${bulk(name)}`, args);
     });
   }
 
@@ -103,7 +98,7 @@ export class Wire {
 }
 
 /** One part of a command, in the form of the protocol. */
-export function bulk(text: string): string {
+function bulk(text: string): string {
   return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 }
 
