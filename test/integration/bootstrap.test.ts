@@ -95,6 +95,15 @@ describe('bootstrap', () => {
     expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', 'admitted']);
   });
 
+  test('bootstrap: broken off with fewer than a quorum admitted, one of them used since → left to a recovery: no leader could admit the others', async () => {
+    const nodes = memoryNodes(3);
+    for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
+    await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
+    await nodes[0]!.call({ script: 'raise_epoch', value: 1, highestSeen: 0, mayDepose: true }, 100);
+    const { code, exit, changed, next } = await failure(nodes);
+    expect([code, exit, changed, next]).toEqual(['ALREADY_INITIALISED', 76, 'nothing', ['seq cluster recover --dry-run', 'seq status']]);
+  });
+
   test('bootstrap: somebody else who finishes the same one is a step ahead on a node → both are done', async () => {
     const nodes = memoryNodes(3);
     for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);

@@ -68,7 +68,8 @@ describe('stepdown', () => {
       expect(Number(data['epochTo'])).toBeGreaterThan(Number(data['epochFrom']));
       expect(data['gapMs']).toBeLessThan(1000);
       expect(await lab.waitForLeader()).toBe(to);
-      expect(Number((await lab.status(to))?.['height'])).toBeGreaterThanOrEqual(Number(data['height']));
+      // Seen on the nodes a moment before its own store has it.
+      await lab.waitForHeight(to, Number(data['height']));
     }
   });
 

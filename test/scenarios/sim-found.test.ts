@@ -133,4 +133,20 @@ describe('found by simulation', () => {
     });
     expect(check(history)).toEqual([]);
   });
+
+  it('an init is killed when one node of five is admitted, whose epoch is raised then → the next init sends the operator to a recovery, which ends it', async () => {
+    const { history } = await run({
+      seed: 2587341164483679, nodes: 5, retainBlocks: 40, clients: 0, thinkMs: 500, healAt: 6229, bootstrap: true,
+      processes: [
+        { id: 'seq-a', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: false, priority: 0, syncMs: 12, wallOffsetMs: 0 },
+        { id: 'seq-b', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: false, priority: 1, syncMs: 4, wallOffsetMs: 0 },
+        { id: 'seq-c', ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: false, priority: 0, syncMs: 0, wallOffsetMs: 0 },
+      ],
+      faults: [
+        { at: 0, kind: 'noise', drop: 0.1, lost: 0, twice: 0.5, lateMs: 4500, delayMs: 0, forMs: 3000 },
+        { at: 5229, kind: 'raise', node: 'r1', by: 1, ofHolder: true },
+      ],
+    });
+    expect(check(history)).toEqual([]);
+  });
 });

@@ -148,7 +148,8 @@ export class Operator {
       return how;
     } catch (error) {
       if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') {
-        // A leader was there before the last node was admitted: what the error says to do is done.
+        // A leader was there before the last node was admitted, or too few ever were: what the error says to do is done.
+        if (error.next.some((step) => step.includes('cluster recover'))) return this.recover(open, clock);
         for (const { server, id } of this.world.nodes) {
           if (server.state.record?.pending.startsWith('bootstrap:') && error.next.some((step) => step.includes('del seq:node:admission') && step.includes(`sim://${id}`))) server.wipe();
         }

@@ -175,10 +175,13 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   const begun = of('bootstrap');
   const used = admitted.filter(({ view }) => view.epoch > 0 || view.head > 0);
   if (admitted.length > 0 && (used.length > 0 || begun.length + admitted.length < seen.length)) {
+    const quorum = quorumOf(seen.length);
+    const few = admitted.length < quorum;
     throw refuse('ALREADY_INITIALISED', `cluster ${admitted[0]?.view.cluster} exists: ${names(admitted)} ${admitted.length === 1 ? 'is' : 'are'} admitted, ${names(seen.filter((s) => !admitted.includes(s)))} not`,
-      begun.length > 0 ? `the cluster is in use, so ${names(begun)} cannot be initialised any more; without the mark of the bootstrap that was broken off there the leader admits it like any empty node`
-        : 'a node that lost its data is re-admitted by the leader, never initialised again',
-      [...begun.map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`), `seq status${target}`]);
+      few ? `${admitted.length} of the ${quorum} nodes needed count, so no leader can admit the others; whether one ever did, and what they forgot since, a recovery judges`
+        : begun.length > 0 ? `the cluster is in use, so ${names(begun)} cannot be initialised any more; without the mark of the bootstrap that was broken off there the leader admits it like any empty node`
+          : 'a node that lost its data is re-admitted by the leader, never initialised again',
+      few ? [`seq cluster recover --dry-run${target}`, `seq status${target}`] : [...begun.map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`), `seq status${target}`]);
   }
   const nonces = new Set([...begun, ...admitted].map(({ view }) => nonceOf(markOf(view))));
   if (nonces.size > 1) {
