@@ -24,6 +24,8 @@ export function replaceResult({ plan, admitted, warnings }: ReplaceDone, command
     data: { node: id, from, to, old, successor, version, leader, digest, margin: { before: margin, meanwhile: marginMeanwhile, after: admitted?.margin ?? null }, waitedMs: admitted?.waitedMs ?? null, head: admitted?.head ?? null, dryRun: admitted === null },
     warnings, facts,
     next: admitted === null ? [`${command} --confirm ${digest.slice(0, 8)}`] : [
+      // Its own memory is all that keeps it out.
+      ...(old === 'gone' ? [] : [`stop ${from} at once and for good: come back empty, it would not know that it is retired`]),
       context === null ? `use --node ${id}=${to} from now on` : `write ${to} as the address of ${id} into context ${context}`,
       `give every sequencer --node ${id}=${to} before its next start`,
     ],
