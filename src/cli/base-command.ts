@@ -29,6 +29,9 @@ import { envelope } from './present/envelope.js';
 import { renderError } from './present/error-text.js';
 import { pickFields } from './present/fields.js';
 import type { Meta, Result } from './present/result.js';
+import { prose, whole } from './present/text.js';
+import { StreamProgress } from './stream-progress.js';
+import { terminalWrap } from './terminal-wrap.js';
 import { askedFormat } from './asked-format.js';
 import { asChoice, asDuration, asList, asSwitch, setting, type Setting } from './settings.js';
 
@@ -66,6 +69,8 @@ export abstract class SeqCommand extends Command {
   private opened: Promise<Surroundings> | undefined;
   private asked: () => Partial<Pick<Meta, 'nodesAsked' | 'nodesAnswered' | 'quorum'>> = () => ({});
   private contextName: string | null = null;
+  /** What is read on a terminal is broken at words. */
+  private wraps = { stdout: whole, stderr: whole };
 
   /** Aborted by Ctrl-C, SIGTERM, --timeout, or a reader that went away. Pass it on. */
   protected get signal(): AbortSignal {
@@ -150,6 +155,13 @@ export abstract class SeqCommand extends Command {
     return cluster;
   }
 
+  /** How far a long reading is, on stderr; gone at the end whatever the end is. */
+  protected longReading(what: string): StreamProgress {
+    const progress = new StreamProgress(what, Boolean(this.given['quiet']), writeErr);
+    this.onClose(() => progress.end());
+    return progress;
+  }
+
   /** A setting that a flag of this command shares with SEQ_*, context and config file, e.g. `await this.setting('block-time', asDuration, 1000)`. */
   protected async setting<T>(flag: string, parse: (text: string, what: string) => T, fallback: T): Promise<Setting<T>> {
     return setting((await this.surroundings()).sources, flag, parse, fallback);
@@ -162,7 +174,7 @@ export abstract class SeqCommand extends Command {
 
   /** Progress, hints, questions: stderr. Silent with -q. */
   protected note(text: string): void {
-    if (!this.given['quiet']) writeErr(`${text}\n`);
+    if (!this.given['quiet']) writeErr(`${prose(text, this.wraps.stderr).join('\n')}\n`);
   }
 
   /** True when a question may be asked: a terminal on stdin and stderr, and no --no-input. */
@@ -200,6 +212,7 @@ export abstract class SeqCommand extends Command {
     interrupted.addEventListener('abort', onSignal, { once: true });
     stops.push(() => interrupted.removeEventListener('abort', onSignal));
     try {
+      this.wraps = { stdout: await terminalWrap(process.stdout), stderr: await terminalWrap(process.stderr) };
       await this.parse();
       if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsForeign) throw (await import('./foreign.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
       const timeoutMs = await this.timeoutMs();
@@ -228,10 +241,10 @@ export abstract class SeqCommand extends Command {
       const { renderText, textFields } = await import('./present/text.js');
       const unknown = fields.filter((field) => !textFields(result).includes(field));
       this.refuseFields(unknown, textFields(result));
-      for (const warning of [...this.warnings, ...(result.warnings ?? [])]) writeErr(`warning: ${warning}\n`);
+      for (const warning of [...this.warnings, ...(result.warnings ?? [])]) writeErr(`${this.wraps.stderr('warning: ', warning).join('\n')}\n`);
       await writeOut(renderText(result, {
         format: format as 'table' | 'wide' | 'plain' | 'csv', fields, colour: this.colour, quiet: Boolean(this.given['quiet']),
-        width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80),
+        width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80), wrap: this.wraps.stdout,
         ...(format === 'table' || format === 'wide' ? { drawTable: (await import('./present/draw-table.js')).drawTable } : {}),
       }));
     }
@@ -248,12 +261,12 @@ export abstract class SeqCommand extends Command {
     const format = await this.failureFormat();
     if (format === null) {
       const colour = Boolean(process.stderr.isTTY) && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb' && !this.argv.includes('--no-color');
-      writeErr(renderError(error, colour));
+      writeErr(renderError(error, colour, this.wraps.stderr));
     } else {
       try {
         await this.writeEnvelope(this.failureEnvelope(error), this.looksAgain && format === 'json' ? 'ndjson' : format);
       } catch (failure) {
-        if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false));
+        if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false, this.wraps.stderr));
       }
     }
     if (this.argv.includes('--trace')) writeErr(`${(error.cause instanceof Error ? error.cause : thrown).stack ?? ''}\n`);

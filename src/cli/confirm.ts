@@ -4,6 +4,7 @@
 import { createInterface } from 'node:readline';
 import { EXIT, SeqError } from '../core/errors.js';
 import { withoutSecrets } from './node-url.js';
+import { terminalWrap } from './terminal-wrap.js';
 
 /** The digits of a digest that a person types. */
 const TYPED = 8;
@@ -81,7 +82,8 @@ function quoted(arg: string): string {
   return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`;
 }
 
-function askTerminal(question: string, signal: AbortSignal): Promise<string | null> {
+async function askTerminal(text: string, signal: AbortSignal): Promise<string | null> {
+  const question = `${(await terminalWrap(process.stderr))('', text.trimEnd()).join('\n')} `;
   return new Promise((resolve, reject) => {
     const reader = createInterface({ input: process.stdin, output: process.stderr });
     const onAbort = (): void => { reader.close(); reject(signal.reason as Error); };

@@ -8,6 +8,7 @@ import { listenForSignals } from './interrupt.js';
 import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from './output.js';
 import { envelope } from './present/envelope.js';
 import { renderError } from './present/error-text.js';
+import { terminalWrap } from './terminal-wrap.js';
 import { suggest } from './suggest.js';
 
 export interface Launch {
@@ -99,7 +100,7 @@ async function report(thrown: unknown, argv: string[]): Promise<void> {
   const format = askedFormat(argv, process.env);
   if (format === null) {
     const colour = Boolean(process.stderr.isTTY) && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb' && !argv.includes('--no-color');
-    writeErr(renderError(error, colour));
+    writeErr(renderError(error, colour, await terminalWrap(process.stderr)));
   } else {
     const document = envelope('error', { context: null, at: new Date().toISOString(), durationMs: Math.round(performance.now()), nodesAsked: 0, nodesAnswered: 0, quorum: 0 }, { error });
     const text = format === 'yaml' ? (await import('./yaml.js')).stringify(document) : JSON.stringify(document, null, format === 'json' ? 2 : 0);

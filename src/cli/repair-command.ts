@@ -11,11 +11,9 @@ import { commandLine, confirmChange, type Change } from './confirm.js';
 import type { Cluster } from './context.js';
 import { expectationOf } from './expectation.js';
 import { operatorOf } from './operator.js';
-import { writeErr } from './output.js';
 import { planLines, repairedResult } from './present/repair.js';
 import type { Result } from './present/result.js';
 import { asDuration } from './settings.js';
-import { StreamProgress } from './stream-progress.js';
 import { targetFlags } from './target.js';
 
 const HASH = /^[0-9a-fA-F]{8,64}$/;
@@ -61,7 +59,7 @@ export abstract class RepairCommand extends SeqCommand {
   static override deadline = false;
 
   protected evidenceOptions(cluster: Cluster, flags: RepairFlags): EvidenceOptions & RepairWish & { endProgress: () => void } {
-    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const progress = this.longReading('read');
     return {
       nodes: cluster.nodes, lane: cluster.identity.lane, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
       expectedCluster: cluster.identity.cluster, choose: flags['choose-block'] ?? [], progress: progress.at, endProgress: () => progress.end(),

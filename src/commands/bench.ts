@@ -8,7 +8,8 @@ import { benchEffect, benchPlan, benchResult } from '../cli/present/bench.js';
 import type { Result } from '../cli/present/result.js';
 import { MAX_BLOCK_BYTES } from '../core/config.js';
 import { recordChange } from '../core/engine/audit-record.js';
-import { measureLane } from '../core/engine/bench.js';
+import { LIFE_MS, measureLane } from '../core/engine/bench.js';
+import { limitLeftLanes } from '../core/engine/bench-left.js';
 import { systemClock, systemRandom } from '../core/engine/system.js';
 
 const RETAIN_BLOCKS = 100;
@@ -53,9 +54,18 @@ export default class Bench extends SeqCommand {
         await node.close();
       }
     });
+    const limitMs = cluster.nodeTimeoutMs;
+    const record = async (outcome: string): Promise<void> => {
+      const warning = await recordChange(cluster.nodes, { what: 'bench', reason: flags.reason ?? '', before: '', after: '', outcome }, operatorOf(this.id ?? '', this.argv), systemClock, limitMs);
+      if (warning !== '') this.warning(warning);
+    };
+    const announce = async (): Promise<void> => {
+      await limitLeftLanes({ nodes: cluster.nodes, servers, lifeMs: LIFE_MS, limitMs, clock: systemClock });
+      await record(`lane ${lane} begun`);
+    };
     let saidAt = systemClock.now();
     const report = await measureLane({
-      servers, cluster: cluster.identity.cluster, lane, quorum: cluster.quorum, limitMs: cluster.nodeTimeoutMs, clock: systemClock, random: systemRandom, signal: this.signal, ...asked,
+      servers, cluster: cluster.identity.cluster, lane, quorum: cluster.quorum, limitMs, clock: systemClock, random: systemRandom, signal: this.signal, announce, ...asked,
       step: (doing) => this.step(doing), changing: () => this.changing(), cleaned: (left) => { if (left.length === 0) this.unchanged(); else this.changing('some', left); },
       progress: (part) => {
         if (systemClock.now() - saidAt < (process.stderr.isTTY ? 1000 : 10_000)) return;
@@ -63,10 +73,7 @@ export default class Bench extends SeqCommand {
         this.note(`measured ${Math.min(100, Math.round(part * 100))} %`);
       },
     });
-    const warning = await recordChange(cluster.nodes, {
-      what: 'bench', reason: flags.reason ?? '', before: '', after: '', outcome: `lane ${lane}, ${report.commit.n} commits in ${report.seconds.toFixed(1)} s${report.left.length === 0 ? ', deleted' : `, left on ${report.left.join(' ')}`}`,
-    }, operatorOf(this.id ?? '', this.argv), systemClock, cluster.nodeTimeoutMs);
-    if (warning !== '') this.warning(warning);
+    await record(`lane ${lane}, ${report.commit.n} commits in ${report.seconds.toFixed(1)} s${report.left.length === 0 ? ', deleted' : `, left on ${report.left.join(' ')}`}`);
     return { ...benchResult(report, asked), meta: { nodesAnswered: cluster.nodes.length } };
   }
 }

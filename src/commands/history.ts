@@ -1,10 +1,8 @@
 import { SeqCommand } from '../cli/base-command.js';
 import { secretsOf } from '../cli/operator.js';
 import { LOOK_FLAGS, positiveFlag } from '../cli/flags.js';
-import { writeErr } from '../cli/output.js';
 import { historyResult } from '../cli/present/history.js';
 import type { Result } from '../cli/present/result.js';
-import { StreamProgress } from '../cli/stream-progress.js';
 import { targetFlags } from '../cli/target.js';
 import { readHistory } from '../core/engine/history.js';
 import { cleaner } from '../core/log/redact.js';
@@ -21,7 +19,7 @@ export default class HistoryCommand extends SeqCommand {
     const { flags } = await this.parse(HistoryCommand);
     const cluster = await this.cluster();
     this.step('reading the retained blocks and the audit records');
-    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const progress = this.longReading('read');
     const history = await readHistory({
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
       expectedCluster: cluster.identity.cluster, limit: flags.limit, progress: progress.at, clean: cleaner(secretsOf(cluster)),

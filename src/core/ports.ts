@@ -230,8 +230,8 @@ export interface NodeCheckup {
 export interface BenchServer {
   /** A plain SET of the same bytes, under a key of the measuring lane. */
   set(data: Uint8Array, lifeMs: number, limitMs: number): Promise<boolean>;
-  /** From now on the lane's keys vanish by themselves. */
-  limitLife(lifeMs: number, limitMs: number): Promise<boolean>;
+  /** From now on the lane's keys vanish by themselves (or those of another measurement's lane). */
+  limitLife(lifeMs: number, limitMs: number, lane?: string): Promise<boolean>;
   /** Deletes the lane, and looks that it is gone. */
   remove(limitMs: number): Promise<boolean>;
   close(): void;

@@ -30,6 +30,8 @@ export interface Result {
   tables?: Table[];
   /** Free text after the tables (help-like output, explanations). */
   text?: string;
+  /** The text is no prose: its lines are never broken (a script, a log, a screen). */
+  asIs?: boolean;
   /** Exact commands, last. */
   next?: string[];
   /** Go to stderr for people, into the envelope for machines. */

@@ -2,6 +2,7 @@
 // A table fits the terminal; plain is tab-separated, untruncated and has no colour.
 import type { table as DrawTable } from 'table';
 import type { Cell, Column, Result, Table } from './result.js';
+import type { Wrap } from './wrap.js';
 
 export interface TextStyle {
   format: 'table' | 'wide' | 'plain' | 'csv';
@@ -13,6 +14,18 @@ export interface TextStyle {
   fields: string[];
   /** What draws tables; loading it costs a pipe more than all the rest, so it is only brought for table and wide. */
   drawTable?: typeof DrawTable;
+  /** What breaks prose at words, where a person reads it; without it lines stay whole. */
+  wrap?: Wrap;
+}
+
+export const whole: Wrap = (prefix, text) => [prefix + text];
+
+/** Every line of a text, its own indentation kept. */
+export function prose(text: string, wrap: Wrap): string[] {
+  return text.split('\n').flatMap((line) => {
+    const indent = /^ *(?:- )?/.exec(line)?.[0] ?? '';
+    return wrap(indent, line.slice(indent.length));
+  });
 }
 
 /** A table of more rows than this is cut in `table` and `wide` (plain and json have all of them). */
@@ -48,6 +61,7 @@ function chosen(table: Table, style: TextStyle): Column[] {
 }
 
 function drawn(table: Table, style: TextStyle): string[] {
+  const { wrap = whole } = style;
   const columns = chosen(table, style);
   const rows = table.rows.slice(0, MOST_ROWS);
   const cells = [columns.map(heading), ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' ')))];
@@ -57,7 +71,7 @@ function drawn(table: Table, style: TextStyle): string[] {
   if (total > style.width + 2 && style.format === 'table') {
     const widest = Math.max(...columns.map((column) => heading(column).length));
     for (const row of cells.slice(1)) {
-      lines.push(...columns.map((column, at) => `${heading(column).padEnd(widest)}  ${row[at]}`), '');
+      lines.push(...columns.flatMap((column, at) => wrap(`${heading(column).padEnd(widest)}  `, row[at] ?? '')), '');
     }
     if (lines.at(-1) === '') lines.pop();
   } else {
@@ -74,26 +88,27 @@ function drawn(table: Table, style: TextStyle): string[] {
 }
 
 function people(result: Result, style: TextStyle): string[] {
+  const { wrap = whole } = style;
   const lines: string[] = [];
   const only = style.fields.length > 0 || style.quiet;
   if (result.verdict && !only) {
-    lines.push(`${paint(result.verdict.verdict, COLOURS[result.verdict.verdict], style.colour)}  ${result.verdict.reason}`);
+    lines.push(...wrap(`${paint(result.verdict.verdict, COLOURS[result.verdict.verdict], style.colour)}  `, result.verdict.reason));
   }
   const main = result.tables?.[0];
   const facts = (result.facts ?? []).filter(([name]) => style.fields.length === 0 || (!main && style.fields.includes(name)));
   if (facts.length > 0 && !(only && main)) {
     const widest = Math.max(...facts.map(([name]) => name.length));
-    lines.push(...facts.map(([name, value]) => `${`${name}:`.padEnd(widest + 1)} ${show(value)}`));
+    lines.push(...facts.flatMap(([name, value]) => wrap(`${`${name}:`.padEnd(widest + 1)} `, show(value))));
   }
   for (const table of only ? (result.tables ?? []).slice(0, 1) : result.tables ?? []) {
     if (table.rows.length === 0 && table !== main) continue;
     if (lines.length > 0) lines.push('');
     lines.push(...drawn(table, style));
   }
-  if (result.text) lines.push(...(lines.length > 0 ? [''] : []), result.text.trimEnd());
+  if (result.text) lines.push(...(lines.length > 0 ? [''] : []), ...prose(result.text.trimEnd(), result.asIs ? whole : wrap));
   if (result.next && result.next.length > 0 && !only) {
     if (lines.length > 0) lines.push('');
-    lines.push(...result.next.map((command) => `next: ${command}`));
+    lines.push(...result.next.flatMap((command) => wrap('next: ', command)));
   }
   return lines;
 }

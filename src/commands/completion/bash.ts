@@ -9,6 +9,6 @@ export default class CompletionBash extends SeqCommand {
   protected async perform(): Promise<Result> {
     await this.parse(CompletionBash);
     const script = completionScript('bash', commandTree(this.config.commands));
-    return { data: { shell: 'bash', script }, text: script };
+    return { data: { shell: 'bash', script }, text: script, asIs: true };
   }
 }

@@ -9,6 +9,6 @@ export default class CompletionFish extends SeqCommand {
   protected async perform(): Promise<Result> {
     await this.parse(CompletionFish);
     const script = completionScript('fish', commandTree(this.config.commands));
-    return { data: { shell: 'fish', script }, text: script };
+    return { data: { shell: 'fish', script }, text: script, asIs: true };
   }
 }

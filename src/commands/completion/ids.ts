@@ -13,6 +13,6 @@ export default class CompletionIds extends SeqCommand {
     const { args } = await this.parse(CompletionIds);
     // A shell that completes must never see an error: nothing known is no suggestion.
     const ids = await idsFor(args.kind as 'contexts' | 'nodes' | 'sequencers', await this.surroundings(), () => this.cluster()).catch(() => []);
-    return { data: { ids }, items: ids, text: ids.join('\n') };
+    return { data: { ids }, items: ids, text: ids.join('\n'), asIs: true };
   }
 }

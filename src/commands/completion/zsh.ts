@@ -9,6 +9,6 @@ export default class CompletionZsh extends SeqCommand {
   protected async perform(): Promise<Result> {
     await this.parse(CompletionZsh);
     const script = completionScript('zsh', commandTree(this.config.commands));
-    return { data: { shell: 'zsh', script }, text: script };
+    return { data: { shell: 'zsh', script }, text: script, asIs: true };
   }
 }

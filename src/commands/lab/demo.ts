@@ -34,7 +34,7 @@ export default class LabDemo extends SeqCommand {
     const holds = demoHolds(report);
     const machine = !['table', 'wide', 'plain', 'csv'].includes(await this.format());
     const status = ['status', ...cluster.nodes.flatMap((node) => ['--node', `${node.id}=${node.url}`])];
-    const run = { env: plainEnvironment(directory), limitMs: STATUS_LIMIT_MS, signal: this.signal };
+    const run = { env: { ...plainEnvironment(directory), ...(process.stdout.columns ? { COLUMNS: String(process.stdout.columns) } : {}) }, limitMs: STATUS_LIMIT_MS, signal: this.signal };
     return {
       data: { ...report, blocks: { ...report.blocks, from: String(report.blocks.from), to: String(report.blocks.to) }, holds, status: machine ? await askSelf(status, run) : undefined },
       text: `${demoText(report, holds)}${machine ? '' : `\n\n$ seq status -c lab\n${(await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd()}`}`,

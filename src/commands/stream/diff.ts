@@ -4,8 +4,6 @@ import { usageError } from '../../cli/failure.js';
 import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
 import { diffResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { writeErr } from '../../cli/output.js';
-import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
 import { diffStreams } from '../../core/engine/stream-matrix-diff.js';
 import { EXIT } from '../../core/errors.js';
@@ -36,7 +34,7 @@ export default class StreamDiff extends SeqCommand {
       this.kind = 'foreign.diff';
       const [{ diffForeign }, { foreignDiffResult }] = await Promise.all([import('../../core/foreign/diff.js'), import('../../cli/present/foreign.js')]);
       this.step(`comparing ${on.join(' and ')}`);
-      const reading = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+      const reading = this.longReading('read');
       const found = await diffForeign({ ...foreign, signal: this.signal }, on, flags.limit, { from: flags.from, to: flags.to, progress: reading.at });
       reading.end();
       const told = foreignDiffResult(found, on, foreign);
@@ -45,7 +43,7 @@ export default class StreamDiff extends SeqCommand {
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     this.step(`comparing ${on.join(' and ')}`);
-    const progress = new StreamProgress('compared', Boolean(flags.quiet), writeErr);
+    const progress = this.longReading('compared');
     const diff = await diffStreams({
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
       on, limit: flags.limit, ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),

@@ -3,10 +3,8 @@ import { SeqCommand } from '../../cli/base-command.js';
 import { usageError } from '../../cli/failure.js';
 import { heightFlag } from '../../cli/flags.js';
 import { secretsOf } from '../../cli/operator.js';
-import { writeErr } from '../../cli/output.js';
 import { exportResult } from '../../cli/present/bundle.js';
 import type { Result } from '../../cli/present/result.js';
-import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
 import { exportBundle } from '../../core/bundle/export.js';
 import { FORMAT, VERSION } from '../../core/bundle/format.js';
@@ -44,7 +42,7 @@ export default class StreamExport extends SeqCommand {
     let written: { bytes: number; sha256: string } | null = null;
     try {
       this.step(`reading every node into ${path}`);
-      const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+      const progress = this.longReading('read');
       const exported = await exportBundle({
         nodes, limitMs: nodeTimeoutMs, clock, signal: this.signal, target: targetFlags(settings, nodes), expectedCluster: identity.cluster, payloads, progress: progress.at,
         write: (line) => writer.write(line), ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),

@@ -7,8 +7,6 @@ import type { ForeignCluster } from '../../cli/foreign.js';
 import { MatrixWriter } from '../../cli/matrix-writer.js';
 import { matrixCells, matrixColumns, matrixResult, rowData } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { writeErr } from '../../cli/output.js';
-import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/engine/stream-matrix.js';
 
@@ -59,7 +57,7 @@ export default class StreamInspect extends SeqCommand {
       columns: matrixColumns([...only], Boolean(flags.data)).map((column) => column.key), cells: (row) => matrixCells(row, now), data: (row) => rowData(row, now),
       heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
     });
-    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const progress = this.longReading('read');
     const rows: MatrixRow[] = [];
     for await (const row of matrix.rows) {
       summary.add(row);
@@ -79,7 +77,7 @@ export default class StreamInspect extends SeqCommand {
     const [{ ForeignSummary, openForeignMatrix }, { foreignCells, foreignColumns, foreignMatrixResult, foreignRowData }] = await Promise.all([import('../../core/foreign/matrix.js'), import('../../cli/present/foreign.js')]);
     const { flags } = await this.parse(StreamInspect);
     this.step('reading the streams of every node');
-    const reading = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const reading = this.longReading('read');
     const matrix = await openForeignMatrix({ ...cluster, signal: this.signal }, { ...wish, progress: reading.at });
     reading.end();
     const summary = new ForeignSummary();

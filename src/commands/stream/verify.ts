@@ -4,8 +4,6 @@ import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS } from '../../cli/flags.js';
 import type { ForeignCluster } from '../../cli/foreign.js';
 import { verifyResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { writeErr } from '../../cli/output.js';
-import { StreamProgress } from '../../cli/stream-progress.js';
 import { targetFlags } from '../../cli/target.js';
 import { verifyStreams } from '../../core/engine/verify.js';
 import { EXIT } from '../../core/errors.js';
@@ -33,7 +31,7 @@ export default class StreamVerify extends SeqCommand {
     const target = targetFlags(cluster.settings, cluster.nodes);
     const only = cluster.settings.on === null ? {} : { only: new Set(cluster.asked.map((node) => node.id)) };
     this.step('reading and proving the streams of every node');
-    const progress = new StreamProgress('verified', Boolean(flags.quiet), writeErr);
+    const progress = this.longReading('verified');
     const verified = await verifyStreams({
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at, ...only,
       ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
@@ -49,7 +47,7 @@ export default class StreamVerify extends SeqCommand {
     const [{ verifyForeign }, { foreignVerifyResult }] = await Promise.all([import('../../core/foreign/verify.js'), import('../../cli/present/foreign.js')]);
     const { flags } = await this.parse(StreamVerify);
     this.step('reading the streams of every node');
-    const progress = new StreamProgress('read', Boolean(flags.quiet), writeErr);
+    const progress = this.longReading('read');
     const verified = await verifyForeign({ ...cluster, signal: this.signal }, { from: flags.from, to: flags.to, progress: progress.at });
     progress.end();
     const result = foreignVerifyResult(verified, cluster);

@@ -24,6 +24,8 @@ export interface BenchOptions {
   step: (doing: string) => void;
   /** Right before the first write. */
   changing: () => void;
+  /** Puts the lane on record before it is made. */
+  announce: () => Promise<void>;
   /** After the lane was removed: ids of nodes on which it could not be seen to be gone. */
   cleaned: (left: string[]) => void;
   progress: (part: number) => void;
@@ -49,7 +51,8 @@ export interface BenchReport {
 
 const PER_ROUND = 10;
 const WARM_ROUNDS = 2;
-const LIFE_MS = 3_600_000;
+/** How long a key of the lane may outlive a measurement that was killed. */
+export const LIFE_MS = 3_600_000;
 const CLEAN_LIMIT_MS = 2000;
 
 export function timingOf(values: readonly number[]): Timing {
@@ -102,7 +105,11 @@ class Measurement {
     const { servers, cluster, limitMs, clock, random, durationMs, quorum } = this.options;
     const nodes = servers.map(({ node }) => node);
     this.options.step('making the lane');
-    await bootstrap({ nodes, cluster, limitMs, clock, random, changing: () => { this.begun = true; this.options.changing(); } });
+    await bootstrap({ nodes, cluster, limitMs, clock, random, dryRun: true });
+    this.begun = true;
+    this.options.changing();
+    await this.options.announce();
+    await bootstrap({ nodes, cluster, limitMs, clock, random });
     // A key has a lifetime only once it is there: given after each step that makes some, so that whoever is killed leaves next to nothing for long.
     const limitLife = (): Promise<boolean[]> => Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
     await limitLife();

@@ -18,7 +18,7 @@ export class BenchLane implements BenchServer {
     const { url, ...rest } = settings;
     this.connection = new Connection({ ...rest, address: parseNodeUrl(url) });
     this.keys = keysOf(lane);
-    this.bare = `${this.keys.lock.slice(0, -'leader:lock'.length)}bare`;
+    this.bare = bareOf(this.keys.lock);
   }
 
   async set(data: Uint8Array, lifeMs: number, limitMs: number): Promise<boolean> {
@@ -26,8 +26,13 @@ export class BenchLane implements BenchServer {
     return (await this.connection.run(limitMs, (client) => send(client, 'set', [this.bare, bytes, 'PX', lifeMs]))).answered;
   }
 
-  async limitLife(lifeMs: number, limitMs: number): Promise<boolean> {
-    return (await this.connection.run(limitMs, (client) => Promise.all(this.all().map((key) => send(client, 'pexpire', [key, lifeMs]))))).answered;
+  async limitLife(lifeMs: number, limitMs: number, lane?: string): Promise<boolean> {
+    const keys = lane === undefined ? this.all() : OWN.test(lane) ? allOf(keysOf(lane)) : [];
+    return (await this.connection.run(limitMs, async (client) => {
+      const lives = await Promise.all(keys.map((key) => send(client, 'pttl', [key])));
+      // What has a lifetime keeps it: a lane that was left behind does not live on because others measure.
+      await Promise.all(keys.filter((_, at) => Number(lives[at]) === -1).map((key) => send(client, 'pexpire', [key, lifeMs])));
+    })).answered;
   }
 
   async remove(limitMs: number): Promise<boolean> {
@@ -43,7 +48,14 @@ export class BenchLane implements BenchServer {
   }
 
   private all(): string[] {
-    const { lock, epoch, stream, admission, orphans, hold, handover, request, sequencers, audit } = this.keys;
-    return [stream, lock, epoch, admission, orphans, hold, handover, request, sequencers, audit, this.bare];
+    return allOf(this.keys);
   }
+}
+
+function allOf({ lock, epoch, stream, admission, orphans, hold, handover, request, sequencers, audit }: NodeKeys): string[] {
+  return [stream, lock, epoch, admission, orphans, hold, handover, request, sequencers, audit, bareOf(lock)];
+}
+
+function bareOf(lock: string): string {
+  return `${lock.slice(0, -'leader:lock'.length)}bare`;
 }
