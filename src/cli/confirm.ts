@@ -39,7 +39,10 @@ export interface Asking {
 /** Returns when the change may be made; throws SeqError otherwise. */
 export async function confirmChange(change: Change, asking: Asking): Promise<void> {
   const { against, level, digest = '', what } = change;
-  if (against && !against.given) throw needed(`${what} goes against a safety rule: ${against.rule}`, `${asking.command} --${against.flag}`, `--${against.flag}`);
+  if (against && !against.given) {
+    const also = level === 'decides-data' && asking.confirm === undefined ? ` --confirm ${digest.slice(0, TYPED)}` : '';
+    throw needed(`${what} goes against a safety rule: ${against.rule}`, `${asking.command} --${against.flag}${also}`, `--${against.flag}`);
+  }
   if (level === 'undoable') return;
   if (level === 'disruptive' && asking.yes) return;
   if (level === 'decides-data' && asking.confirm !== undefined) {

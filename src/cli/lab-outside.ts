@@ -1,5 +1,6 @@
 // What the lab needs from the rest of the program: bootstrap, a context of its own, and who leads. The lab itself knows no Redis client.
 // Its nodes are named by hand here, so that no context, lane or secret of the person's own configuration can reach them.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bootstrap } from '../core/engine/bootstrap.js';
 import { inspectCluster } from '../core/engine/inspect.js';
@@ -9,14 +10,19 @@ import { EXIT, SeqError } from '../core/errors.js';
 import { find } from '../lab/act.js';
 import { urlOf } from '../lab/plan.js';
 import { openState, type LabState } from '../lab/state.js';
-import type { LabOutside } from '../lab/up.js';
+import type { LabOutside, Recovered } from '../lab/up.js';
 import { configPath, readConfig, updateConfig } from './config-file.js';
 import { openCluster, openNode, surroundings, type Cluster } from './context.js';
+import { lookForRecovery, recoverAsPlanned, rejoin, type Confirming } from './recovery.js';
 
 export const LAB_CONTEXT = 'lab';
 
-export function labOutside(directory: string): LabOutside {
+/** How the recovery of a kept lab is confirmed. */
+export type LabConfirming = Omit<Confirming, 'signal'> & { step(doing: string): void; changed(nodes: string[]): void };
+
+export function labOutside(directory: string, confirming: LabConfirming): LabOutside {
   return {
+    recover: (nodes, stores, signal = new AbortController().signal) => recoverLab(directory, nodes, stores, { ...confirming, signal }),
     bootstrap: async (nodes, signal) => {
       const node = nodes.map(({ id, url }) => `${id}=${url}`);
       const found = await openCluster(await surroundings({ node }, plainEnvironment(directory)), signal === undefined ? {} : { signal });
@@ -36,6 +42,29 @@ export function labOutside(directory: string): LabOutside {
       }));
     },
   };
+}
+
+async function recoverLab(directory: string, nodes: { id: string; url: string }[], stores: { id: string; dir: string }[], confirming: LabConfirming & { signal: AbortSignal }): Promise<Recovered> {
+  const { signal } = confirming;
+  const closers: (() => Promise<void>)[] = [];
+  try {
+    const found = await openCluster(await surroundings({ node: nodes.map(({ id, url }) => `${id}=${url}`) }, plainEnvironment(directory)), { signal });
+    closers.push(() => found.close());
+    const looked = await lookForRecovery({
+      // A sequencer that never came to a store of its own has nothing to say.
+      found, peers: [], stores: stores.filter(({ dir }) => existsSync(join(dir, 'chain.mdb'))), command: confirming.command, target: `-c ${LAB_CONTEXT}`, signal,
+      onClose: (close) => { closers.push(close); }, step: confirming.step, changed: confirming.changed,
+    });
+    const { decision, evidence } = looked;
+    if (decision.outcome === 'plan') {
+      const warning = await recoverAsPlanned(decision.plan, looked, confirming);
+      return { cluster: decision.plan.cluster, head: decision.plan.top.height, warnings: warning === '' ? [] : [warning] };
+    }
+    await rejoin(looked);
+    return { cluster: decision.cluster, head: Math.max(0, ...evidence.nodes.map(({ view }) => view?.head ?? 0)), warnings: [] };
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
 }
 
 /** Takes the context away again, if it still is this lab's: another lab may have written it since. */

@@ -59,7 +59,8 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     const { cluster: name, lane } = cluster.identity;
     const clusterId = name.slice(0, name.lastIndexOf('.'));
     const storeDir = settings.storeDir(clusterId, lane);
-    const store = await openStore({ dir: storeDir, cluster: clusterId, lane, keepItems: settings.keepItems, keepMs: settings.keepMs });
+    const generation = Number(name.slice(clusterId.length + 1)) || 0;
+    const store = await openStore({ dir: storeDir, cluster: clusterId, lane, generation, keepItems: settings.keepItems, keepMs: settings.keepMs });
     closers.push(() => store.close());
     const producer = await makeProducer(settings, store, log);
     closers.push(() => producer.close());
@@ -169,7 +170,7 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
       throw new SeqError({
         code: 'NOT_INITIALISED', exit: EXIT.precondition, message: 'the nodes are empty: no cluster has been made of them yet',
         why: 'a sequencer never admits nodes by itself: an empty node may be one that lost its memory', changed: 'nothing',
-        next: ['seq cluster init', 'or seq run --bootstrap, when all of this is new'],
+        next: ['seq cluster init', 'or seq run --bootstrap, when all of this is new', 'or, when the nodes lost what sequencers\' stores still hold: seq cluster recover --store DIR --dry-run'],
       });
     }
     await firstBootstrap(cluster, settings, log);

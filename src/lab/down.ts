@@ -1,12 +1,12 @@
-// `seq lab down`: stops what is left of the lab and removes it. Sequencers first, so that they release the lease on living nodes.
+// `seq lab down`: stops what is left of the lab and removes it, or keeps it for the next `up`. Sequencers first, so that they release the lease on living nodes.
 // Invariant: the directory goes only after every process is gone, or a later `up` could not know of them.
-import { renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { stopProcess } from './processes.js';
-import { openState, withLabLock } from './state.js';
+import { openState, withLabLock, writeState } from './state.js';
 
 export interface DownResult {
   stopped: { name: string; pid: number; how: 'term' | 'kill' }[];
-  /** Where data and logs are now, null when they were removed. */
+  /** Where data and logs are, null when they were removed. */
   kept: string | null;
   nodes: { id: string; url: string }[];
 }
@@ -31,9 +31,8 @@ export async function labDown(directory: string, options: { keep: boolean; repor
       rmSync(directory, { recursive: true, force: true });
       return { stopped, kept: null, nodes };
     }
-    // Moved away rather than left in place: the next `up` starts from nothing.
-    const kept = `${directory}-${new Date().toISOString().replace(/[:.]/g, '-')}`;
-    renameSync(directory, kept);
-    return { stopped, kept, nodes };
+    // Without a cluster there is nothing to recover: the next `up` goes on as after one that was broken off.
+    writeState(directory, state.phase === 'starting' ? { ...state, processes: state.processes.map((record) => ({ ...record, identity: null })) } : { ...state, kept: true });
+    return { stopped, kept: directory, nodes };
   });
 }

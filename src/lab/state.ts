@@ -18,6 +18,8 @@ export interface LabState {
   settings: LabSettings;
   /** How far `up` came; it goes on from there. */
   phase: 'starting' | 'bootstrapped' | 'committed';
+  /** Taken down with everything it had; the next `up` goes on with it. */
+  kept?: true;
   processes: ProcessRecord[];
 }
 

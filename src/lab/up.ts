@@ -1,5 +1,6 @@
-// `seq lab up`: from nothing, or from wherever an earlier `up` was broken off, to a cluster with its first commit.
+// `seq lab up`: from nothing, or from wherever an earlier `up` was broken off, to a cluster with its first commit; or from what `down --keep` left.
 // Invariant: it starts only what never started. What was started and is dead now was killed by somebody, and stays dead until `lab start`.
+// A lab that was kept is like one after a power cut: all of it is started, and a recovery gives it a new generation before anybody writes.
 import { mkdirSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 import { isPortTaken } from './answering.js';
@@ -19,6 +20,15 @@ export interface LabOutside {
   bootstrap(nodes: { id: string; url: string }[], signal?: AbortSignal): Promise<void>;
   /** Makes `seq … -c lab` find these nodes and sequencers. */
   writeContext(nodes: { id: string; url: string }[], sequencerUrls: string[]): Promise<void>;
+  /** The same recovery as `seq cluster recover`, confirmed, on all nodes of a lab that was kept. Throws when it is not confirmed. */
+  recover(nodes: { id: string; url: string }[], stores: { id: string; dir: string }[], signal?: AbortSignal): Promise<Recovered>;
+}
+
+/** What a kept lab goes on with. */
+export interface Recovered {
+  cluster: string;
+  head: number;
+  warnings: string[];
 }
 
 export interface UpOptions {
@@ -34,6 +44,8 @@ export interface UpResult {
   processes: ProcessRow[];
   started: string[];
   settings: LabSettings;
+  /** Null when there was nothing to recover from. */
+  recovered: Recovered | null;
 }
 
 const PORT_ATTEMPTS = 3;
@@ -45,7 +57,7 @@ export async function labUp(options: UpOptions): Promise<UpResult> {
 async function up(options: UpOptions): Promise<UpResult> {
   const { directory, report } = options;
   const state = agree(readState(directory), options.wanted);
-  const missing = state.processes.some((record) => record.identity === null);
+  const missing = state.processes.some((record) => isToStart(state, record));
   if (missing) {
     // Before anything is written: without a Redis server there is no lab.
     findRedisServer();
@@ -61,15 +73,30 @@ async function up(options: UpOptions): Promise<UpResult> {
     writeState(directory, state);
     report(`bootstrap: ${nodes.length} nodes admitted`);
   }
+  let recovered: Recovered | null = null;
+  if (state.kept) {
+    // Before the recovery: whoever does not confirm it at once wants to look at what there is.
+    await options.outside.writeContext(nodes, []);
+    const stores = state.processes.filter((record) => record.kind === 'sequencer').map((record) => ({ id: record.name, dir: pathsOf(directory, record.name).data }));
+    if (state.settings.persist === 'none') report('with --persist none the servers wrote nothing to disk: the stores of the sequencers are the last copy, and the nodes are filled from them');
+    recovered = await options.outside.recover(nodes, stores, options.signal);
+    report(`recovered: ${recovered.cluster} goes on above height ${recovered.head}`);
+  }
   started.push(...(await startMissing(options, state, 'sequencer')));
   await options.outside.writeContext(nodes, state.processes.filter((record) => record.kind === 'sequencer').map(urlOf));
+  if (recovered !== null) {
+    report(`next commit: height ${await commitAbove(recovered.head, directory, state, options.signal)}`);
+    const { kept: _over, ...rest } = state;
+    writeState(directory, { ...rest, phase: 'committed' });
+    return { processes: rowsOf(state), started, settings: state.settings, recovered };
+  }
   if (state.phase === 'bootstrapped') {
-    const height = await firstCommit(directory, state, options.signal);
+    const height = await commitAbove(0, directory, state, options.signal);
     state.phase = 'committed';
     writeState(directory, state);
     report(`first commit: height ${height}`);
   }
-  return { processes: rowsOf(state), started, settings: state.settings };
+  return { processes: rowsOf(state), started, settings: state.settings, recovered };
 }
 
 /** The lab as it shall be: a new one, or the one there is with sequencers added. Throws SeqError (76) when it is there and differs otherwise. */
@@ -85,9 +112,9 @@ function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
   if (refused.length > 0) {
     throw new SeqError({
       code: 'LAB_DIFFERS', exit: EXIT.precondition,
-      message: `the lab that is up has other settings: ${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
+      message: `the lab that is ${there.kept ? 'kept' : 'up'} has other settings: ${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
       why: 'a lab keeps its settings until it is taken down; only sequencers can be added', changed: 'nothing',
-      next: ['seq lab down', 'then lab up again, with the flags you want'],
+      next: there.kept ? ['seq lab up', 'or seq lab down, which removes what was kept'] : ['seq lab down', 'then lab up again, with the flags you want'],
     });
   }
   checkSettings(settings);
@@ -102,10 +129,10 @@ function withPlaces(state: LabState): LabState {
 
 async function startMissing(options: UpOptions, state: LabState, kind: ProcessKind): Promise<string[]> {
   const { directory, report, signal } = options;
-  const missing = state.processes.filter((record) => record.kind === kind && record.identity === null);
+  const missing = state.processes.filter((record) => record.kind === kind && isToStart(state, record));
   const anotherPort = async (record: ProcessRecord): Promise<void> => { record.port = await freePort(new Set(state.processes.map((other) => other.port))); };
   // Ports first, all of them: a sequencer's command names its peers.
-  for (const record of missing) await anotherPort(record);
+  for (const record of missing) if (record.port === 0) await anotherPort(record);
   for (let at = 0, lost = 0; at < missing.length;) {
     const record = missing[at]!;
     try {
@@ -126,6 +153,11 @@ async function startMissing(options: UpOptions, state: LabState, kind: ProcessKi
   return missing.map((record) => record.name);
 }
 
+/** Never started; or of a lab that was kept, where nobody killed what does not run. */
+function isToStart(state: LabState, { identity }: ProcessRecord): boolean {
+  return identity === null || (state.kept === true && stateOf(identity) === 'dead');
+}
+
 /** Its command names a peer's port that is another one now: it is to be started again. */
 async function forget(record: ProcessRecord, directory: string, state: LabState): Promise<void> {
   if (record.identity !== null) await stopProcess(record.identity, 2000);
@@ -138,19 +170,19 @@ function pidOf(record: ProcessRecord): number | string {
 }
 
 /** Waits until a sequencer has a committed block in its store: it was on a quorum of nodes before it came there (I10). */
-async function firstCommit(directory: string, state: LabState, signal?: AbortSignal): Promise<number> {
+async function commitAbove(head: number, directory: string, state: LabState, signal?: AbortSignal): Promise<number> {
   const sequencers = state.processes.filter((record) => record.kind === 'sequencer');
   const timeoutMs = 3 * state.settings.ttlMs + 20_000;
-  return waitUntil({ what: 'the first committed block', timeoutMs, everyMs: 25, ...(signal === undefined ? {} : { signal }) }, async () => {
+  return waitUntil({ what: head === 0 ? 'the first committed block' : `a committed block above height ${head}`, timeoutMs, everyMs: 25, ...(signal === undefined ? {} : { signal }) }, async () => {
     for (const record of sequencers) {
       const height = await storedHeight(record.port);
-      if (height !== null && height >= 1) return height;
+      if (height !== null && height > head) return height;
     }
     const dead = sequencers.filter((record) => record.identity === null || stateOf(record.identity) === 'dead');
     if (dead.length < sequencers.length) return undefined;
     const first = dead[0]!;
     throw new SeqError({
-      code: 'LAB_NO_SEQUENCER', exit: EXIT.noQuorum, message: 'no sequencer is left that could commit a first block',
+      code: 'LAB_NO_SEQUENCER', exit: EXIT.noQuorum, message: `no sequencer is left that could commit a ${head === 0 ? 'first' : 'next'} block`,
       why: `${first.name} ended: ${lastLines(pathsOf(directory, first.name).log, 3).join(' | ')}`, changed: 'some',
       changedNodes: state.processes.filter((record) => record.kind === 'redis').map((record) => record.name),
       next: [`seq lab logs ${first.name}`, 'seq lab down'],

@@ -196,3 +196,36 @@ describe('lab: up', () => {
     expect((await seq('lab', 'down')).code).toBe(66);
   }, 60_000);
 });
+
+describe('lab: down --keep, then up', () => {
+  it.each([
+    { persist: 'everysec', last: 'lost', refused: /needs --confirm [0-9a-f]{8}/, confirmed: () => ['--yes'] },
+    { persist: 'none', last: 'the stores of the sequencers are the last copy', refused: /needs --accept-possible-loss/, confirmed: (next: string) => next.split(' ').slice(5) },
+  ])('persist $persist → nothing without a confirmation; then the same servers go on, every item where it was', async ({ persist, last, refused, confirmed }) => {
+    const { seq, directory } = home();
+    const file = join(HOMES.at(-1)!, 'items.txt');
+    writeFileSync(file, Array.from({ length: 200 }, (_, at) => `item ${at}\n`).join(''));
+    await data(seq, 'lab', 'up', '--persist', persist, '--sequencers', '1', '--ttl', '500ms', '--block-time', '100ms', '--eager');
+    await data(seq, 'submit', '-c', 'lab', file);
+    const before = (await rows(seq))['r1']!;
+    expect((await data(seq, 'lab', 'down', '--keep')).kept).toBe(directory);
+    expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, kept: true });
+
+    const first = await seq('lab', 'up', '-o', 'json');
+    const { error } = JSON.parse(first.stdout) as { error: { code: string; why: string; next: string[] } };
+    expect({ code: first.code, error: error.code }).toEqual({ code: 81, error: 'CONFIRMATION_NEEDED' });
+    expect(`it ${error.why.replace(/^it /, '')}`).toMatch(refused);
+    expect(first.stderr).toContain(last);
+    expect((await data(seq, 'status', '-c', 'lab')).reasonCode).toMatch(/NO_QUORUM|NOT_INITIALISED/);
+
+    const up = await data(seq, 'lab', 'up', ...confirmed(error.next[0]!));
+    expect(up.recovered.cluster).toMatch(/\.2$/);
+    expect(up.started).toEqual(['seq-a']);
+    expect((await rows(seq))['r1']).toMatchObject({ state: 'running', port: before.port });
+    expect(await data(seq, 'submit', '-c', 'lab', file)).toMatchObject({ sequenced: 0 });
+    expect((await seq('stream', 'tail', '-c', 'lab', '--items', '--raw', '--from', '1', '--store', join(directory, 'seq-a', 'data'))).stdout).toBe(readFileSync(file, 'utf8'));
+    expect((await data(seq, 'lab', 'up')).recovered).toBeNull();
+    expect((await data(seq, 'lab', 'down')).kept).toBeNull();
+    expect(existsSync(directory)).toBe(false);
+  }, 90_000);
+});

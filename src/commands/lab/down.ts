@@ -6,9 +6,9 @@ import { labDown } from '../../lab/down.js';
 import { labDirectory } from '../../lab/state.js';
 
 export default class LabDown extends SeqCommand {
-  static override summary = 'Stop the lab and remove it';
+  static override summary = 'Stop the lab and remove it, or keep it for the next lab up';
   static override examples = ['<%= config.bin %> lab down', '<%= config.bin %> lab down --keep'];
-  static override flags = { keep: Flags.boolean({ description: 'keep data and logs, in a directory beside it' }) };
+  static override flags = { keep: Flags.boolean({ description: 'keep data and logs: the next seq lab up goes on with them' }) };
   static override deadline = false;
   static override graceMs = 12_000;
   protected readonly kind = 'lab.down';
@@ -21,8 +21,8 @@ export default class LabDown extends SeqCommand {
     const contextRemoved = await removeLabContext(nodes);
     return {
       data: { stopped, kept, contextRemoved },
-      text: `the lab is down: ${stopped.length} processes stopped, ${kept === null ? 'everything removed' : `data and logs are in ${kept}`}`,
-      next: ['seq lab up'],
+      text: `the lab is down: ${stopped.length} processes stopped, ${kept === null ? 'everything removed' : `data and logs are kept in ${kept}`}`,
+      next: kept === null ? ['seq lab up'] : ['seq lab up', 'seq lab down (removes what was kept)'],
     };
   }
 }

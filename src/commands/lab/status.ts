@@ -15,13 +15,16 @@ export default class LabStatus extends SeqCommand {
   protected async perform(): Promise<Result> {
     const directory = labDirectory();
     const state = readState(directory);
-    if (state === null) return { data: { up: false, directory, settings: null, processes: [] }, text: `there is no lab in ${directory}`, next: ['seq lab up'] };
+    if (state === null) return { data: { up: false, kept: false, directory, settings: null, processes: [] }, text: `there is no lab in ${directory}`, next: ['seq lab up'] };
     const processes = rowsOf(state);
+    const kept = state.kept === true;
+    const up = state.phase === 'committed' && !kept;
     return {
-      data: { up: state.phase === 'committed', directory, settings: state.settings, processes },
+      ...(kept ? { text: 'this lab was taken down and kept; seq lab up goes on with it' } : {}),
+      data: { up, kept, directory, settings: state.settings, processes },
       tables: [processTable(processes)],
       items: processes,
-      next: state.phase === 'committed' ? [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`] : ['seq lab up', 'seq lab down'],
+      next: up ? [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`] : ['seq lab up', 'seq lab down'],
     };
   }
 }

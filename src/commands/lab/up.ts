@@ -1,7 +1,9 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/base-command.js';
+import { commandLine } from '../../cli/confirm.js';
 import { durationFlag, positiveFlag } from '../../cli/flags.js';
 import { LAB_CONTEXT, labOutside } from '../../cli/lab-outside.js';
+import { operatorOf } from '../../cli/operator.js';
 import { nextForProcesses, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { EXIT } from '../../core/errors.js';
@@ -12,8 +14,11 @@ import { labUp } from '../../lab/up.js';
 
 export default class LabUp extends SeqCommand {
   static override summary = 'Start a real cluster on this machine: Redis servers, sequencers, a context named lab';
-  static override description = 'Returns after the first commit. Run again, it starts only what never started: what was killed stays dead.';
-  static override examples = ['<%= config.bin %> lab up', '<%= config.bin %> lab up --nodes 5 --sequencers 3 --ttl 1s --block-time 200ms --eager'];
+  static override description = [
+    'Returns after the first commit. Run again, it starts only what never started: what was killed stays dead.',
+    'A lab that was taken down with --keep comes back with its data as after a power cut: its servers are started, what nodes and stores hold is shown, and one confirmed recovery goes on with it. In a script --yes is enough where nothing can be lost; otherwise --confirm and --accept-possible-loss are needed. Not confirmed, its Redis servers stay up to be looked at.',
+  ].join('\n');
+  static override examples = ['<%= config.bin %> lab up', '<%= config.bin %> lab up --yes', '<%= config.bin %> lab up --nodes 5 --sequencers 3 --ttl 1s --block-time 200ms --eager'];
   static override flags = {
     nodes: positiveFlag({ description: 'Redis servers r1 … rN (3)' }),
     sequencers: positiveFlag({ description: 'sequencers seq-a, seq-b, … (2)' }),
@@ -23,6 +28,10 @@ export default class LabUp extends SeqCommand {
     eager: Flags.boolean({ allowNo: true, description: 'blocks at once when there is work' }),
     watch: Flags.boolean({ description: 'watch the cluster afterwards (seq watch)' }),
     tui: Flags.boolean({ description: 'same as --watch' }),
+    yes: Flags.boolean({ char: 'y', helpGroup: 'KEPT LAB', description: 'recover without asking, if nothing can be lost' }),
+    confirm: Flags.string({ helpGroup: 'KEPT LAB', helpValue: 'DIGEST', description: 'recover by the plan of this digest' }),
+    'accept-possible-loss': Flags.boolean({ helpGroup: 'KEPT LAB', description: 'recover although the evidence does not rule out that an acknowledged block is lost' }),
+    reason: Flags.string({ helpGroup: 'KEPT LAB', helpValue: 'TEXT', description: 'why, for the audit record' }),
   };
   static override deadline = false;
   static override graceMs = 3000;
@@ -33,12 +42,15 @@ export default class LabUp extends SeqCommand {
     const directory = labDirectory();
     this.step('bringing the lab up');
     this.changing('some');
-    const { processes, started, settings } = await labUp({
-      directory, wanted: wantedOf(flags), outside: labOutside(directory), report: (line) => this.note(line), signal: this.signal,
+    const outside = labOutside(directory, {
+      yes: Boolean(flags.yes), confirm: flags.confirm, acceptLoss: Boolean(flags['accept-possible-loss']), reason: flags.reason ?? 'seq lab up', mayAsk: this.mayAsk, command: commandLine(this.id ?? '', this.argv.filter((arg) => !/^(-y|--yes)$/.test(arg))),
+      say: (text) => this.note(text), operator: operatorOf(this.id ?? '', this.argv), changing: () => this.changing(), step: (doing) => this.step(doing), changed: (nodes) => this.changing('some', nodes),
     });
+    const { processes, started, settings, recovered } = await labUp({ directory, wanted: wantedOf(flags), outside, report: (line) => this.note(line), signal: this.signal });
     const result = {
-      data: { directory, context: LAB_CONTEXT, settings, started, processes },
-      text: started.length > 0 ? `the lab is up, in ${directory}` : `the lab is there already, in ${directory}; nothing was started`,
+      data: { directory, context: LAB_CONTEXT, settings, started, recovered, processes },
+      warnings: recovered?.warnings ?? [],
+      text: recovered !== null ? `the lab is up again, in ${directory}: cluster ${recovered.cluster} goes on above height ${recovered.head}` : started.length > 0 ? `the lab is up, in ${directory}` : `the lab is there already, in ${directory}; nothing was started`,
       tables: [processTable(processes)],
       next: [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`, 'seq lab demo', 'seq lab kill leader', 'seq lab down'],
     };

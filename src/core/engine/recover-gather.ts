@@ -30,6 +30,18 @@ export interface GatherOptions {
   signal: AbortSignal;
   /** Asks a store otherwise than over HTTP. */
   askStore?: (url: string, lowest: number | null, blocks: Gathered['blocks']) => Promise<StoreEvidence>;
+  /** Stores that lie here on disk; their sequencers need not run. */
+  stores?: readonly StoreAtHand[];
+}
+
+/** A store that can be read without its sequencer. */
+export interface StoreAtHand {
+  id: string;
+  /** Where it is. */
+  url: string;
+  cluster: string;
+  head(): { height: number; hash: Hash };
+  range(from: number): Iterable<CommittedBlock>;
 }
 
 export interface Gathered extends Evidence {
@@ -40,12 +52,13 @@ export interface Gathered extends Evidence {
 export async function gather(options: GatherOptions): Promise<Gathered> {
   const nodes = await Promise.all(options.nodes.map((node) => nodeEvidence(node, options)));
   const urls = new Set(options.peers);
-  for (const { view } of nodes) for (const { url } of view?.sequencers ?? []) if (url !== '') urls.add(url);
+  const atHand = new Set(options.stores?.map((store) => store.id));
+  for (const { view } of nodes) for (const { id, url } of view?.sequencers ?? []) if (url !== '' && !atHand.has(id)) urls.add(url);
   const tops = nodes.flatMap((node) => (node.chain === null ? [] : [topOf(node.chain).height]));
   const lowest = tops.length === 0 ? null : Math.min(...tops);
   const blocks: Gathered['blocks'] = new Map();
   const ask = options.askStore ?? ((url, from, into) => storeEvidence(url, from, into, options));
-  const stores = await Promise.all([...urls].map((url) => ask(url, lowest, blocks)));
+  const stores = [...(options.stores ?? []).map((store) => evidenceAtHand(store, lowest, blocks)), ...await Promise.all([...urls].map((url) => ask(url, lowest, blocks)))];
   return { nodes, stores: stores.filter((store, at) => stores.findIndex((other) => other.id === store.id) === at), blocks };
 }
 
@@ -109,6 +122,30 @@ async function storeEvidence(url: string, lowest: number | null, blocks: Gathere
     return { id, url, cluster, chain: { floor: first.height - 1, floorHash: first.parent, links }, why: '' };
   } catch (error) {
     return { id, url, cluster, chain: null, why: `its blocks could not be read: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+function evidenceAtHand(store: StoreAtHand, lowest: number | null, blocks: Gathered['blocks']): StoreEvidence {
+  const { id, url, cluster } = store;
+  const none = { id, url, cluster, chain: null };
+  try {
+    const { height, hash } = store.head();
+    if (height === 0) return { ...none, chain: { floor: 0, floorHash: hash, links: [] }, why: '' };
+    const from = Math.max(1, Math.min(lowest ?? height, height) - STORE_DEPTH);
+    const own = new Map<number, CommittedBlock>();
+    const links: Link[] = [];
+    for (const block of store.range(from)) {
+      const last = links.at(-1);
+      if (blockHash(block) !== block.hash || block.height !== from + links.length || (last !== undefined && block.parent !== last.hash)) return { ...none, why: `block ${block.height} of it is damaged` };
+      own.set(block.height, block);
+      links.push(linkOf(block));
+    }
+    const first = links[0];
+    if (first === undefined || links.length < height - from + 1) return { ...none, why: 'blocks are missing in it' };
+    blocks.set(id, own);
+    return { ...none, chain: { floor: first.height - 1, floorHash: first.parent, links }, why: '' };
+  } catch (error) {
+    return { ...none, why: `its blocks could not be read: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 

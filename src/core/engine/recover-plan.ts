@@ -73,6 +73,8 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
   const ours = seen.filter((node) => node.view.cluster === '' || (familyOf(node.view.cluster) === familyOf(cluster) && node.view.node === node.id));
   const newest = Math.max(0, ...ours.map((node) => generationOf(node.view.cluster)));
   const current = `${familyOf(cluster)}.${newest}`;
+  // Nodes that lost everything cannot say which generation they were of: stores and configuration can.
+  const kin = [cluster, ...stores.map((store) => store.cluster)].filter((name) => familyOf(name) === familyOf(cluster));
 
   const admitted = ours.filter((node) => node.view.admission === 'admitted' && node.view.cluster === current);
   if (admitted.length >= quorum) {
@@ -122,7 +124,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
   });
   const epochs = [...ours.map((node) => node.view.epoch), ...[...ours, ...stores].flatMap((one) => one.chain?.links.map((link) => link.epoch) ?? [])];
   const plan = {
-    cluster: `${familyOf(cluster)}.${newest + 1}`, epoch: epochs.reduce((a, b) => Math.max(a, b), 0) + 1, top: { height: top.height, hash: top.hash },
+    cluster: `${familyOf(cluster)}.${Math.max(newest, ...kin.map(generationOf)) + 1}`, epoch: epochs.reduce((a, b) => Math.max(a, b), 0) + 1, top: { height: top.height, hash: top.hash },
     chain, source, nodes: planned, stores: foundStores, doubts,
   };
   return { outcome: 'plan', plan: { ...plan, digest: digestOf(plan) } };

@@ -16,7 +16,7 @@ type Table = Database<Buffer, Buffer>;
 
 export interface ChainFile {
   root: RootDatabase<Buffer, Buffer>;
-  /** Text keys: `about` (JSON: format, cluster, lane), `head` (height), `window` (JSON: KeyWindow). */
+  /** Text keys: `about` (JSON: format, cluster, lane, generation), `head` (height), `window` (JSON: KeyWindow). */
   meta: Table;
   /** Height → header record. Apart from the payloads, so that reading one never touches the other. */
   headers: Table;
@@ -30,6 +30,8 @@ export interface About {
   format: number;
   cluster: string;
   lane: string;
+  /** The newest generation of the cluster that this store was opened for; 0 where nobody said. */
+  generation: number;
 }
 
 export const META = { about: Buffer.from('about'), head: Buffer.from('head'), window: Buffer.from('window') };
@@ -58,15 +60,19 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
   }
 }
 
-/** Writes who this store belongs to, once; throws STORE_FOREIGN or STORE_UNREADABLE when it says otherwise. */
-export async function claimFor(file: ChainFile, dir: string, cluster: string, lane: string): Promise<void> {
+/**
+ * Writes who this store belongs to, once, and the generation whenever it is a newer one: when every node has lost its record, only the stores
+ * still tell which generation was the last. Throws STORE_FOREIGN or STORE_UNREADABLE when it says otherwise.
+ */
+export async function claimFor(file: ChainFile, dir: string, { cluster, lane, generation }: Omit<About, 'format'>): Promise<void> {
   const about = readAbout(file, dir);
   if (about !== undefined) {
     if (about.cluster !== cluster) throw foreign(dir, 'cluster', about.cluster, cluster);
     if (about.lane !== lane) throw foreign(dir, 'lane', about.lane, lane);
+    if (generation > about.generation) await file.meta.put(META.about, Buffer.from(JSON.stringify({ ...about, generation })));
     return;
   }
-  const fresh: About = { format: FORMAT_VERSION, cluster, lane };
+  const fresh: About = { format: FORMAT_VERSION, cluster, lane, generation };
   await file.root.batch(() => {
     void file.meta.put(META.about, Buffer.from(JSON.stringify(fresh)));
     void file.meta.put(META.head, Buffer.from('0'));
@@ -94,7 +100,7 @@ export function readAbout(file: ChainFile, dir: string): About | undefined {
   }
   if (about.format! > FORMAT_VERSION) throw newerFormat(dir, about.format!, FORMAT_VERSION);
   if (about.format! < 1) throw unreadable(dir, `format ${about.format} was never written by any version`);
-  return about as About;
+  return { generation: 0, ...about } as About;
 }
 
 /** The head, after checking that the chain below it is contiguous and that its top hangs together. */

@@ -9,6 +9,8 @@ import { absent, unreadable } from './store-errors.js';
 export interface StoreReader {
   readonly cluster: string;
   readonly lane: string;
+  /** The newest generation of the cluster that its sequencer served; 0: not noted. */
+  readonly generation: number;
   /** Highest synced block; height 0 and the genesis hash when empty. */
   head(): { height: Height; hash: Hash };
   get(height: Height): CommittedBlock | undefined;
@@ -53,6 +55,7 @@ function reader(file: ChainFile, dir: string, about: About): StoreReader {
   return {
     cluster: about.cluster,
     lane: about.lane,
+    generation: about.generation,
     head,
     get,
     *range(from, to = head().height) {

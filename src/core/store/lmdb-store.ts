@@ -18,6 +18,8 @@ export interface StoreOptions {
   /** The cluster's id without its generation: a recovered cluster goes on with the same chain. */
   cluster: string;
   lane: string;
+  /** Of the cluster, as far as it is known. */
+  generation?: number;
   /** De-duplication window: whichever is reached first. Whole blocks; time is that of the blocks. */
   keepItems?: number;
   keepMs?: number;
@@ -34,7 +36,7 @@ const PRUNE_BLOCKS = 10_000;
 
 /** Opens or creates the store in `dir`; throws SeqError STORE_FOREIGN (76), STORE_UNREADABLE or STORE_LOCKED (78). */
 export async function openStore(options: StoreOptions): Promise<LmdbStore> {
-  const { dir, cluster, lane } = options;
+  const { dir, cluster, lane, generation = 0 } = options;
   try {
     mkdirSync(dir, { recursive: true });
   } catch (error) {
@@ -44,7 +46,7 @@ export async function openStore(options: StoreOptions): Promise<LmdbStore> {
   let file: ChainFile | undefined;
   try {
     file = openChainFile(dir, false);
-    await claimFor(file, dir, cluster, lane);
+    await claimFor(file, dir, { cluster, lane, generation });
     const head = verifiedHead(file, dir, { cluster, lane });
     return new LmdbStore(file, unlock, options, head, readWindow(file));
   } catch (error) {
