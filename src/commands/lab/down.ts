@@ -22,7 +22,7 @@ export default class LabDown extends SeqCommand {
     return {
       data: { stopped, kept, contextRemoved },
       text: `the lab is down: ${stopped.length} processes stopped, ${kept === null ? 'everything removed' : `data and logs are kept in ${kept}`}`,
-      next: kept === null ? ['seq lab up'] : ['seq lab up', 'seq lab down (removes what was kept)'],
+      next: kept === null ? ['seq lab up'] : ['seq lab up', 'seq lab down'],
     };
   }
 }
