@@ -3,12 +3,12 @@
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { Exploration, Limits } from './explore.js';
 import { Liveness } from './liveness.js';
-import { highestEpoch, type Move, type MoveKind } from './moves.js';
+import { highestEpoch, mayRepair, QUIET, type Move, type MoveKind } from './moves.js';
 import { Pools, type Net, type Node, type Outcome, type Tenure } from './pools.js';
-import { hashOf, type ModelConfig, type State } from './state.js';
+import { code, hashOf, RIVALS, type ModelConfig, type State } from './state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 
-const KINDS: readonly MoveKind[] = ['start', 'renew', 'run', 'give up', 'late run', 'grace over', 'produce', 'gate over', 'expire', 'raise', 'wipe', 'damage'];
+const KINDS: readonly MoveKind[] = ['start', 'renew', 'run', 'give up', 'late run', 'grace over', 'produce', 'gate over', 'expire', 'raise', 'wipe', 'damage', 'mend', 'snapshot', 'roll back'];
 const KIND = Object.fromEntries(KINDS.map((kind, i) => [kind, i])) as Record<MoveKind, number>;
 
 /** Odd factors for what is added up in a fingerprint, two lanes. */
@@ -26,6 +26,11 @@ interface Row {
   damages: number;
   expiries: number;
   raises: number;
+  mends: number;
+  rollbacks: number;
+  /** The node that a snapshot was taken of, −1 = none, and what it held. */
+  savedAt: number;
+  saved: Node;
   strays: number;
   giveUps: number;
 }
@@ -58,7 +63,7 @@ class Exhaustion {
   constructor(private readonly cfg: ModelConfig, private readonly limits: Limits) {
     this.pools = new Pools(cfg);
     this.liveness = new Liveness(cfg);
-    this.width = 2 * cfg.nodes + cfg.tenures + 6;
+    this.width = 2 * cfg.nodes + cfg.tenures + 8;
     this.stack = new Int32Array(this.width * 1024);
     this.row = this.blank();
     this.next = this.blank();
@@ -69,7 +74,7 @@ class Exhaustion {
 
   private blank(): Row {
     const { cfg, pools } = this;
-    return { nodes: new Array<Node>(cfg.nodes).fill(pools.fresh), nets: new Array<Net>(cfg.nodes).fill(pools.noCalls), tenures: [], agreed: 0, wipes: 0, damages: 0, expiries: 0, raises: 0, strays: 0, giveUps: 0 };
+    return { nodes: [...pools.first], nets: new Array<Net>(cfg.nodes).fill(pools.noCalls), tenures: [], agreed: 0, wipes: 0, damages: 0, expiries: 0, raises: 0, mends: 0, rollbacks: 0, savedAt: -1, saved: pools.wiped, strays: 0, giveUps: 0 };
   }
 
   run(): Exploration {
@@ -113,6 +118,11 @@ class Exhaustion {
     row.giveUps = (faults >> 16) & 255;
     row.raises = (faults >> 24) & 15;
     row.damages = (faults >> 28) & 7;
+    const more = stack[at++]!;
+    row.mends = more & 15;
+    row.rollbacks = (more >> 4) & 15;
+    row.savedAt = (more >> 8) - 1;
+    row.saved = pools.nodes[stack[at++]!]!;
     this.depth = stack[at++]!;
     this.path[this.depth] = stack.slice(at, at + 2);
     this.result.deepest = Math.max(this.result.deepest, this.depth);
@@ -132,6 +142,8 @@ class Exhaustion {
     for (let p = 0; p < cfg.tenures; p++) stack[at++] = next.tenures[p]?.id ?? -1;
     stack[at++] = next.agreed;
     stack[at++] = next.wipes | (next.expiries << 4) | (next.strays << 8) | (next.giveUps << 16) | (next.raises << 24) | (next.damages << 28);
+    stack[at++] = next.mends | (next.rollbacks << 4) | ((next.savedAt + 1) << 8);
+    stack[at++] = next.saved.id;
     stack[at++] = this.depth + 1;
     stack[at++] = code;
     stack[at] = arg;
@@ -150,6 +162,10 @@ class Exhaustion {
     next.expiries = row.expiries;
     next.raises = row.raises;
     next.damages = row.damages;
+    next.mends = row.mends;
+    next.rollbacks = row.rollbacks;
+    next.savedAt = row.savedAt;
+    next.saved = row.saved;
     next.strays = row.strays;
     next.giveUps = row.giveUps;
     this.violation = '';
@@ -173,6 +189,10 @@ class Exhaustion {
       for (let n = 0; n < cfg.nodes && row.damages < cfg.damages; n++) {
         const damaged = pools.damaged(tenure, n);
         if (damaged) this.local(KIND.damage, p, n, damaged);
+      }
+      for (let n = 0; n < cfg.nodes && row.mends < cfg.mends; n++) {
+        const mended = pools.mended(tenure, n);
+        if (mended) this.local(KIND.mend, p, n, mended);
       }
       for (let n = 0; n < cfg.nodes; n++) {
         const out = tenure.m.out[n];
@@ -231,6 +251,19 @@ class Exhaustion {
         next.nodes[n] = pools.wiped;
         this.offer(KIND.wipe, -1, n, 0);
       }
+      if (row.rollbacks >= cfg.rollbacks) continue;
+      if (row.savedAt < 0) {
+        const next = this.copy();
+        next.savedAt = n;
+        next.saved = node;
+        this.offer(KIND.snapshot, -1, n, 0);
+      } else if (row.savedAt === n) {
+        const next = this.copy();
+        next.rollbacks += 1;
+        next.nodes[n] = pools.rolledBack(row.saved);
+        next.savedAt = -1;
+        this.offer(KIND['roll back'], -1, n, 0);
+      }
     }
   }
 
@@ -243,16 +276,19 @@ class Exhaustion {
     let known = 0;
     while (agreed[known]) known++;
     for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
-      const outcome = pools.begin(p, row.nodes, agreed, height, mustExceed, undefined);
-      if (!outcome) continue;
-      this.copy();
-      this.take(p, outcome, '');
-      this.offer(KIND.start, p, -1, height);
+      for (let arg = height; arg <= height + QUIET; arg += QUIET) {
+        if (arg >= QUIET && !mayRepair(cfg, row.tenures.map(({ m }) => m))) continue;
+        const outcome = pools.begin(p, row.nodes, agreed, height, mustExceed, undefined, arg >= QUIET);
+        if (!outcome) continue;
+        this.copy();
+        this.take(p, outcome, '');
+        this.offer(KIND.start, p, -1, arg);
+      }
     }
     for (let continued = 0; continued < p; continued++) {
       const before = row.tenures[continued]!;
       if (!before.m.renewable) continue;
-      const outcome = pools.begin(p, row.nodes, agreed, 0, mustExceed, before);
+      const outcome = pools.begin(p, row.nodes, agreed, 0, mustExceed, before, before.m.t.settings.quiet === true);
       if (!outcome) continue;
       const next = this.copy();
       next.tenures[continued] = pools.followed(before);
@@ -265,6 +301,7 @@ class Exhaustion {
   private local(kind: number, p: number, n: number, outcome: Outcome): void {
     const next = this.copy();
     if (kind === KIND.damage) next.damages += 1;
+    if (kind === KIND.mend) next.mends += 1;
     if (kind === KIND['give up'] && this.cfg.giveUps !== Infinity) next.giveUps += 1;
     this.take(p, outcome, '');
     this.offer(kind, p, n, 0);
@@ -289,7 +326,7 @@ class Exhaustion {
 
   /** A node may still lose its memory, or has lost it: then any call may come to matter again. */
   private fallible(row = this.next): boolean {
-    if (row.wipes < this.cfg.wipes || this.cfg.damages > 0) return true;
+    if (row.wipes < this.cfg.wipes || row.rollbacks < this.cfg.rollbacks || this.cfg.damages > 0) return true;
     for (const node of row.nodes) if (!node.admitted) return true;
     return false;
   }
@@ -305,7 +342,7 @@ class Exhaustion {
   private offer(kind: number, p: number, n: number, arg: number): void {
     const { cfg, row, next, pools, result } = this;
     result.moves += 1;
-    const touched = kind === KIND.run || kind === KIND['late run'] || kind === KIND.wipe;
+    const touched = kind === KIND.run || kind === KIND['late run'] || kind === KIND.wipe || kind === KIND['roll back'];
     const fallible = this.fallible();
     if (!fallible) {
       for (let i = 0; i < cfg.nodes; i++) {
@@ -349,6 +386,10 @@ class Exhaustion {
     const { nodes, nets, tenures } = next;
     let sumA = next.wipes | (next.expiries << 4) | (next.strays << 8) | (next.giveUps << 16) | (next.raises << 24) | (next.damages << 28);
     let sumB = Math.imul(sumA, 0x27d4eb2f);
+    if (next.mends + next.rollbacks > 0) {
+      sumA = (sumA + Math.imul(next.mends + next.rollbacks * 16, 0x165667b1)) | 0;
+      sumB = (sumB + Math.imul(next.mends + next.rollbacks * 16, 0x2545f491)) | 0;
+    }
     for (let rest = next.agreed, k = 0; rest !== 0; rest >>>= 8, k++) {
       const hash = (rest & 255) === 0 ? 0 : names[(rest & 255) >> 3]! * 8 + (rest & 7) + 1;
       sumA = (sumA + Math.imul(hash, A[k]!)) | 0;
@@ -370,6 +411,10 @@ class Exhaustion {
         a = (a + Math.imul(tenure.columnA[at]!, A[slot + 2]!)) | 0;
         b = (b + Math.imul(tenure.columnB[at]!, B[slot + 2]!)) | 0;
       }
+      if (next.savedAt === n) {
+        a = (a + Math.imul(next.saved.a[naming]! + 1, A[15]!)) | 0;
+        b = (b + Math.imul(next.saved.b[naming]! + 1, B[15]!)) | 0;
+      }
       a ^= a >>> 16;
       b ^= b >>> 15;
       const mixedA = Math.imul(a, 0x85ebca6b) ^ Math.imul(b, 0x68e31da5);
@@ -388,20 +433,21 @@ class Exhaustion {
     const quorum = quorumOf(cfg.nodes);
     for (let height = 1; height <= cfg.heights + 1; height++) {
       for (let n = 0; n < nodes.length; n++) {
-        const { admitted, hashes, epochs } = nodes[n]!;
-        const hash = hashes[height - 1];
+        const { admitted, hashes, epochs, floor, s } = nodes[n]!;
+        if (admitted && floor === height) this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
+        const hash = hashes[height - floor - 1];
         if (hash === undefined) continue;
         let copies = 0;
         for (let k = 0; k < nodes.length; k++) {
           const other = nodes[k]!;
-          const copy = other.hashes[height - 1];
+          const copy = other.hashes[height - other.floor - 1];
           if (copy === undefined) continue;
-          const same = other.epochs[height - 1] === epochs[height - 1];
-          if (same && copy !== hash) this.violation ||= `I2: epoch ${epochs[height - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
+          const same = other.epochs[height - other.floor - 1] === epochs[height - floor - 1];
+          if (same && copy !== hash && !(cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(copy)))) this.violation ||= `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
           if (other.admitted && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
         }
         if (!admitted) continue;
-        if (hashes.length > height) this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
+        if (floor + hashes.length > height) this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
         else if (copies >= quorum) this.agree(height, hash, named(hash), 'a reader, by a quorum of copies,');
       }
     }
@@ -434,10 +480,11 @@ class Exhaustion {
   }
 
   private stateOf(row: Row): State {
-    const { agreed, wipes, damages, expiries, raises, strays, giveUps } = row;
+    const { agreed, wipes, damages, expiries, raises, mends, rollbacks, savedAt, saved, strays, giveUps } = row;
     return {
       nodes: row.nodes.map(({ model }) => model), nets: row.nets.map(({ model }) => model), tenures: row.tenures.map(({ m }) => m),
-      agreed: agreedHashes(agreed, this.cfg), wipes, damages, expiries, raises, strays, giveUps, violation: '',
+      agreed: agreedHashes(agreed, this.cfg), wipes, damages, expiries, raises, mends, rollbacks,
+      saved: savedAt < 0 ? null : { n: savedAt, node: saved.model }, strays, giveUps, violation: '',
     };
   }
 

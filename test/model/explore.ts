@@ -40,10 +40,10 @@ export const print = { a: 0, b: 0 };
 export function fingerprint(cfg: ModelConfig, state: State): void {
   const { nodes, nets, tenures } = state;
   for (let n = 0; n < nodes.length; n++) {
-    hasher.reset(5).add(nodes[n]!.a).add(nets[n]!.a);
+    hasher.reset(5).add(nodes[n]!.a).add(nets[n]!.a).add(state.saved?.n === n ? state.saved.node.a : 0);
     for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnA[n]!);
     columnA[n] = hasher.finish().a;
-    hasher.reset(6).add(nodes[n]!.b).add(nets[n]!.b);
+    hasher.reset(6).add(nodes[n]!.b).add(nets[n]!.b).add(state.saved?.n === n ? state.saved.node.b : 0);
     for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnB[n]!);
     columnB[n] = hasher.finish().b;
     order[n] = n;
@@ -57,7 +57,7 @@ export function fingerprint(cfg: ModelConfig, state: State): void {
   for (let n = 0; n < nodes.length; n++) hasher.add(columnA[order[n]!]!).add(columnB[order[n]!]!);
   for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.a).add(tenures[p]!.b);
   for (const hash of state.agreed) hasher.add(hash === '' ? 0 : hash.charCodeAt(0) * 64 + hash.charCodeAt(2));
-  hasher.add(state.wipes).add(state.expiries).add(state.damages).add(state.raises);
+  hasher.add(state.wipes).add(state.expiries).add(state.damages).add(state.raises).add(state.mends).add(state.rollbacks);
   if (cfg.strays !== Infinity) hasher.add(state.strays);
   if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
   hasher.finish();
@@ -174,7 +174,7 @@ function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect:
     const goOn = live < 0 || spent > stay || phase === 'ended';
     const eligible = (kind: Move['kind'], tenure: number, node: number): boolean => {
       if (kind === 'start' || kind === 'renew') return goOn;
-      if (kind === 'expire' || kind === 'raise' || kind === 'wipe' || kind === 'damage') return rare < 0.15;
+      if (kind === 'expire' || kind === 'raise' || kind === 'wipe' || kind === 'damage' || kind === 'mend' || kind === 'snapshot' || kind === 'roll back') return rare < 0.15;
       if (kind === 'late run') return rare > 0.85;
       if (tenure !== who) return false;
       if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;

@@ -16,7 +16,7 @@ export class Liveness {
   private readonly calm: ModelConfig;
 
   constructor(cfg: ModelConfig) {
-    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.wipes + cfg.damages > 0 ? 5 : 1), heldReplies: false, lazyProposals: false };
+    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages > 0 ? 5 : 1), heldReplies: false, lazyProposals: false };
   }
 
   /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
@@ -60,7 +60,8 @@ export class Liveness {
     const { calm } = this;
     const expired = expireLocks(calm, state, '');
     const tops = agreedHeight(state);
-    for (let height = calm.staleStores ? 0 : tops; height <= tops; height++) {
+    const floor = Math.max(...state.nodes.map(({ s }) => s.record?.floor ?? 0)); // a store below the window catches up from a peer first
+    for (let height = calm.staleStores ? floor : tops; height <= tops; height++) {
       const started = startTenure(calm, { ...expired, agreed: [...expired.agreed, ''] }, height);
       if (!started) return 'STALL: a fresh tenure could not start';
       const stuck = this.through(started, started.tenures.length - 1, true);
@@ -73,7 +74,7 @@ export class Liveness {
     const expired = expireLocks(this.calm, state, state.tenures[p]!.t.settings.owner);
     let from: State = { ...expired, agreed: [...expired.agreed, ''] };
     const { t } = from.tenures[p]!;
-    if (t.phase === 'leading' && !t.inflight) { // a leader at rest writes another block, which shows it what has become of its nodes
+    if (t.phase === 'leading' && !t.inflight && !t.settings.quiet) { // a leader at rest writes another block, which shows it what has become of its nodes
       const next = new Next(this.calm, from);
       next.tenure(p).ready = t.committed.height + 1;
       next.produce(p);
@@ -145,6 +146,7 @@ export class Liveness {
 function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean): string {
   const { t } = state.tenures[p]!;
   if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
+  if (t.settings.quiet) return repairedOf(state, p);
   const cutOff = (n: number): boolean => t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
   if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
   const allUp = state.nodes.every(({ s }) => isAdmitted(s));
@@ -163,8 +165,25 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   return '';
 }
 
+/**
+ * A repair that is at rest has written all it can. What somebody else has done to a node since it does not notice (no block tells it), so only
+ * what is still its own is looked at: such nodes are identical, and no re-admission of its own is left undone that a quorum of them vouch for.
+ */
+function repairedOf(state: State, p: number): string {
+  const { t } = state.tenures[p]!;
+  const { owner, quorum } = t.settings;
+  if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
+  const own = state.nodes.flatMap(({ s }, n) => (isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'ours' ? [n] : []));
+  const settled = (n: number): string => headers(state, n).slice(0, t.committed.height).join(' '); // what is pending above is no repair's business
+  for (const n of own) if (settled(n) !== settled(own[0]!)) return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
+  const undone = state.nodes.findIndex(({ s }) => s.record?.pendingOwner === owner && s.record.pendingEpoch === t.epoch);
+  return undone >= 0 && own.length >= quorum && t.nodes[undone]!.admission?.begun ? `node ${undone + 1} is not admitted` : '';
+}
+
+/** Of the heights that all nodes retain. */
 function headers(state: State, n: number): string[] {
-  return state.nodes[n]!.s.entries.map((entry) => `${entry.height}:${entry.hash}<${entry.parent}`);
+  const floor = Math.max(...state.nodes.map(({ s }) => (isAdmitted(s) ? s.record!.floor : 0)));
+  return state.nodes[n]!.s.entries.filter(({ height }) => height > floor).map((entry) => `${entry.height}:${entry.hash}<${entry.parent}`);
 }
 
 function expireLocks(cfg: ModelConfig, state: State, but: string): State {

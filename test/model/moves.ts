@@ -6,19 +6,19 @@ import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
 import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/tenure-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import {
-  blockOf, chainOf, IDENTITY, isAdmitted, keyOf, NODE_ID, raiseOf, MAX_ADMISSIONS, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
+  blockOf, chainOf, IDENTITY, isAdmitted, keyOf, NODE_ID, raiseOf, RIVALS, rolledBack, MAX_ADMISSIONS, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
   type ModelConfig, type ModelTenure, type NetCall, type Outstanding, type State, type StoredBlock,
 } from './state.js';
 
 export type MoveKind =
   | 'start' | 'renew' | 'run' | 'hold' | 'deliver' | 'give up' | 'late run' | 'grace over' | 'produce'
-  | 'gate over' | 'expire' | 'raise' | 'wipe' | 'damage';
+  | 'gate over' | 'expire' | 'raise' | 'wipe' | 'damage' | 'mend' | 'snapshot' | 'roll back';
 
 export interface Move {
   kind: MoveKind;
   tenure: number;
   node: number;
-  /** A late call's key; a start's store height; the tenure that a renewal continues. */
+  /** A late call's key; a start's store height, and QUIET more for a repair's; the tenure that a renewal continues. */
   arg: number;
 }
 
@@ -56,6 +56,19 @@ export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted
       next.replaceNode(node, emptyNodeState('run'));
       visit({ kind: 'wipe', tenure: -1, node, arg: 0 }, next.seal());
     }
+    if (state.rollbacks >= cfg.rollbacks) continue;
+    if (state.saved === null && wanted('snapshot', -1, node, 0)) {
+      const next = new Next(cfg, state);
+      next.saved = { n: node, node: state.nodes[node]! };
+      visit({ kind: 'snapshot', tenure: -1, node, arg: 0 }, next.seal());
+    }
+    if (state.saved?.n === node && wanted('roll back', -1, node, 0)) {
+      const next = new Next(cfg, state);
+      next.rollbacks += 1;
+      next.replaceNode(node, rolledBack(state.saved.node.s));
+      next.saved = null;
+      visit({ kind: 'roll back', tenure: -1, node, arg: 0 }, next.seal());
+    }
   }
 }
 
@@ -63,13 +76,22 @@ export function highestEpoch(nodes: readonly { s: MemoryNodeState }[]): number {
   return nodes.reduce((most, { s }) => Math.max(most, s.epoch ?? 0), 0);
 }
 
+/** Added to the argument of a `start` that begins a repair. */
+export const QUIET = 16;
+
+export function mayRepair(cfg: ModelConfig, tenures: readonly { t: { settings: { quiet?: boolean } } }[]): boolean {
+  return tenures.filter(({ t }) => t.settings.quiet).length < cfg.repairs;
+}
+
 function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): void {
   if (state.tenures.length >= cfg.tenures) return;
   const known = agreedHeight(state);
   for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
-    if (!wanted('start', state.tenures.length, -1, height)) continue;
-    const next = startTenure(cfg, state, height);
-    if (next) visit({ kind: 'start', tenure: state.tenures.length, node: -1, arg: height }, next);
+    for (let arg = height; arg <= height + QUIET; arg += QUIET) {
+      if ((arg >= QUIET && !mayRepair(cfg, state.tenures)) || !wanted('start', state.tenures.length, -1, arg)) continue;
+      const next = startTenure(cfg, state, height, arg >= QUIET);
+      if (next) visit({ kind: 'start', tenure: state.tenures.length, node: -1, arg }, next);
+    }
   }
   state.tenures.forEach((m, continued) => {
     if (!m.renewable || !wanted('renew', state.tenures.length, -1, continued)) return;
@@ -79,15 +101,16 @@ function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): v
 }
 
 /** A follower whose store holds everything that is known to be committed up to `height` begins a promotion. */
-export function startTenure(cfg: ModelConfig, state: State, height: number): State | null {
-  return begin(cfg, state, storeUpTo(state, height), undefined);
+export function startTenure(cfg: ModelConfig, state: State, height: number, quiet = false): State | null {
+  return begin(cfg, state, storeUpTo(state, height), undefined, quiet);
 }
 
 export function renewTenure(cfg: ModelConfig, state: State, continued: number): State | null {
-  return begin(cfg, state, state.tenures[continued]!.store, continued);
+  const { store, t } = state.tenures[continued]!;
+  return begin(cfg, state, store, continued, t.settings.quiet === true);
 }
 
-function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], continued: number | undefined): State | null {
+function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], continued: number | undefined, quiet: boolean): State | null {
   const votes: { node: number; epoch: number }[] = [];
   state.nodes.forEach(({ s }, node) => {
     if (isAdmitted(s) || cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
@@ -95,7 +118,7 @@ function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], co
   if (votes.length < quorumOf(cfg.nodes)) return null;
   const next = new Next(cfg, state);
   if (continued !== undefined) next.tenure(continued).renewable = false;
-  next.begin({ votes, store, continued, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0) });
+  next.begin({ votes, store, continued, quiet, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0) });
   return next.seal();
 }
 
@@ -139,6 +162,13 @@ function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visi
     next.damages += 1;
     next.step(tenure, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
     visit({ kind: 'damage', tenure, node, arg: 0 }, next.seal());
+  }
+  for (let node = 0; node < cfg.nodes && state.mends < cfg.mends; node++) {
+    if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('mend', tenure, node, 0)) continue;
+    const next = new Next(cfg, state);
+    next.mends += 1;
+    next.step(tenure, { type: 'mend', now: 0, node });
+    visit({ kind: 'mend', tenure, node, arg: 0 }, next.seal());
   }
   if (m.ready > 0 && wanted('produce', tenure, -1, m.ready)) {
     const next = new Next(cfg, state);
@@ -230,6 +260,8 @@ export interface Beginning {
   /** The tenure whose term this one renews. */
   continued: number | undefined;
   mustExceed: number;
+  /** A repair's. */
+  quiet: boolean;
 }
 
 export class Next {
@@ -237,6 +269,9 @@ export class Next {
   damages: number;
   expiries: number;
   raises: number;
+  mends: number;
+  rollbacks: number;
+  saved: State['saved'];
   giveUps: number;
   protected violation = '';
   private readonly nodes: State['nodes'];
@@ -253,6 +288,9 @@ export class Next {
     this.damages = from.damages;
     this.expiries = from.expiries;
     this.raises = from.raises;
+    this.mends = from.mends;
+    this.rollbacks = from.rollbacks;
+    this.saved = from.saved;
     this.giveUps = from.giveUps;
     this.nodes = from.nodes.slice();
     this.nets = from.nets.slice();
@@ -294,12 +332,12 @@ export class Next {
   }
 
   /** A tenure begins with these answers to its pre-vote. */
-  begin({ votes, store, continued, mustExceed }: Beginning): void {
+  begin({ votes, store, continued, mustExceed, quiet }: Beginning): void {
     const { cfg } = this;
     const tenure = this.tenures.length;
-    const settings = settingsOf(cfg, tenure, continued === undefined ? undefined : ownerOf(continued));
+    const settings = settingsOf(cfg, tenure, quiet, continued === undefined ? undefined : ownerOf(continued));
     this.addTenure({
-      t: newTenure(settings, chainOf(store)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed, ready: 0,
+      t: newTenure(settings, chainOf(store, cfg.window)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed, ready: 0,
       renewable: false, admissions: 0, a: 0, b: 0, columnA: [], columnB: [],
     });
     this.step(tenure, { type: 'start', now: 0, votes });
@@ -357,7 +395,7 @@ export class Next {
     const m = this.tenure(p);
     const events = [event];
     for (let i = 0; i < events.length; i++) {
-      const effects = step(m.t, events[i]!, chainOf(m.store));
+      const effects = step(m.t, events[i]!, chainOf(m.store, this.cfg.window));
       if (this.cfg.twist === 'unconfirmed-admission') {
         for (const track of m.t.nodes) if (track.admission?.begun) track.admission.proof = 2 ** this.cfg.nodes - 1;
       }
@@ -410,7 +448,7 @@ export class Next {
         }
         return;
       case 'ready':
-        if (effect.height > this.cfg.heights) return;
+        if (effect.height > this.cfg.heights || m.t.settings.quiet) return;
         if (this.cfg.lazyProposals) m.ready = effect.height;
         else events.push({ type: 'proposal', now: 0, block: blockOf(p, effect.height, effect.parent) });
         return;
@@ -425,7 +463,7 @@ export class Next {
         m.ready = 0;
         m.mustExceed = 0;
         m.renewable = effect.end.code === 'RENEW';
-        if (!ORDINARY_ENDS.has(effect.end.code)) this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
+        if (!ORDINARY_ENDS.has(effect.end.code) && !(effect.end.code === 'BEHIND' && this.cfg.window > 0) && !(effect.end.code === 'CHOICE_OVERTAKEN' && this.cfg.conflict)) this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
         return;
       case 'leading':
       case 'request':
@@ -463,7 +501,7 @@ export class Next {
       nodes[n] = sealNode(s);
       this.checkNode(n, before, s);
     }
-    const fallible = this.wipes < cfg.wipes || cfg.damages > 0 || nodes.some(({ s }) => !isAdmitted(s));
+    const fallible = this.wipes < cfg.wipes || this.rollbacks < cfg.rollbacks || cfg.damages > 0 || nodes.some(({ s }) => !isAdmitted(s));
     for (let n = 0; n < cfg.nodes; n++) {
       const added = this.sent[n];
       if (!this.fresh[n] && !added && fallible) continue;
@@ -484,7 +522,7 @@ export class Next {
     if (touched) this.look();
     return {
       nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, damages: this.damages, expiries: this.expiries, raises: this.raises,
-      strays: this.from.strays, giveUps: this.giveUps, violation: this.violation,
+      mends: this.mends, rollbacks: this.rollbacks, saved: this.saved, strays: this.from.strays, giveUps: this.giveUps, violation: this.violation,
     };
   }
 
@@ -494,11 +532,12 @@ export class Next {
     for (let k = 0; k < this.nodes.length; k++) {
       if (k === n) continue;
       const other = this.nodes[k]!.s.entries;
-      s.entries.forEach((entry, i) => {
-        if (other[i] && other[i]!.epoch === entry.epoch && other[i]!.hash !== entry.hash) {
-          this.violate(`I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${other[i]!.hash}`);
+      for (const entry of s.entries) {
+        const there = other.find(({ height }) => height === entry.height);
+        if (there && there.epoch === entry.epoch && there.hash !== entry.hash && !(this.cfg.conflict && RIVALS.includes(entry.hash) && RIVALS.includes(there.hash))) {
+          this.violate(`I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${there.hash}`);
         }
-      });
+      }
     }
   }
 
@@ -509,15 +548,17 @@ export class Next {
       for (let n = 0; n < nodes.length; n++) {
         const { s } = nodes[n]!;
         if (!isAdmitted(s)) continue;
-        const entry = s.entries[height - 1];
+        const { floor, floorHash } = s.record!;
+        if (floor === height) this.agree(height, floorHash, 'a reader, by the floor of a node,');
+        const entry = s.entries[height - floor - 1];
         if (!entry) continue;
-        if (s.entries[height]) {
+        if (s.entries[height - floor]) {
           this.agree(height, entry.hash, 'a reader, by the entry above it,');
           continue;
         }
         let copies = 0;
         for (const other of nodes) {
-          const copy = isAdmitted(other.s) ? other.s.entries[height - 1] : undefined;
+          const copy = isAdmitted(other.s) ? other.s.entries.find((one) => one.height === height) : undefined;
           if (copy && copy.hash === entry.hash && (cfg.twist === 'mixed-epochs' || copy.epoch === entry.epoch)) copies++;
         }
         if (copies >= quorumOf(nodes.length)) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
@@ -559,6 +600,9 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
       const { height } = call.block;
       return height > head || (height === head && (headHash !== call.block.hash || headEpoch < call.entryEpoch));
     }
+    case 'rebase':
+      if (call.epoch < epoch || (call.epoch === epoch && claimant !== call.owner && !cfg.mutant.noClaimantRule)) return false;
+      return call.epoch > epoch || s.record!.head < call.floor;
     default: return false; // an admission's calls: nothing to admitted nodes
   }
 }

@@ -141,6 +141,83 @@ const TWO_AT_ONE_EPOCH = `
 2 run 2
 1 run 3`;
 
+// Tenure 1 repairs. It looks at node 3 only when a successor has committed there and the node was wiped.
+const UNPROVEN_REPAIR = traceOf(`
+1 start @16
+1 run 1
+1 run 2
+1 give up 3
+1 run 1
+1 run 2
+2 start
+2 run 2
+2 run 3
+2 grace over
+2 run 2
+2 run 3
+2 run 2
+2 run 3
+0 wipe 3
+1 run 3
+1 run 3
+1 run 1
+1 run 3
+3 start
+3 run 3
+3 run 1
+3 grace over
+3 run 3
+3 run 1
+3 run 3
+3 run 1`);
+
+// Node 3 is wiped and re-admitted by tenure 1, then part of tenure 2's quorum; late: begin_admission, three backfills, admit.
+const ADMITTED_TWICE = `
+1 start
+1 run 1
+1 run 2
+1 run 3
+1 run 1
+1 run 2
+1 run 3
+1 run 1
+1 run 2
+0 wipe 3
+1 run 3
+1 run 3
+1 run 3
+1 run 3
+1 run 1
+1 run 2
+1 run 3
+1 run 1
+1 run 2
+1 run 3
+1 run 3
+0 snapshot 3
+2 start @3
+2 run 2
+2 run 3
+2 grace over
+2 run 2
+2 run 3
+2 run 2
+2 run 3
+LOSS
+1 late run 3 @6291456
+1 late run 3 @7376900
+1 late run 3 @7381572
+1 late run 3 @7385732
+1 late run 3 @5242968
+3 start @3
+3 run 1
+3 run 3
+3 grace over
+3 run 1
+3 run 3
+3 run 1
+3 run 3`;
+
 /** No call is lost and none arrives late: small enough to be explored to the end. An operator raises one epoch, or a third tenure stirs. */
 const RAISED: Partial<ModelConfig> = { raises: 1, strays: 0, giveUps: 0, staleStores: false };
 const THREE: Partial<ModelConfig> = { tenures: 3, strays: 0, giveUps: 0, staleStores: false };
@@ -203,6 +280,32 @@ describe('mutants', () => {
     const config: ModelConfig = { ...BASE, name: rule, tenures: 3, heights: 3, wipes: 1, ...cfg };
     expect(replay(config, trace, /^I4/).why).toMatch(/^I4: FORK/);
     expect(replay({ ...config, mutant: {}, twist: '' }, trace).why).toBe('');
+  });
+
+  it('model: a repair re-admits without repeating its claim, one wipe → fork; with the proof, the same path forks nothing', () => {
+    const config: ModelConfig = { ...BASE, name: 'unproven repair', tenures: 3, repairs: 1, wipes: 1, twist: 'unconfirmed-admission' };
+    expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
+    expect(replay({ ...config, twist: '' }, UNPROVEN_REPAIR).why).toBe('');
+  });
+
+  it('model: a choice between two blocks stands against a later epoch too → fork, explored; what the person was shown is its limit → explored whole, none', () => {
+    const config: ModelConfig = { ...BASE, name: 'choice', repairs: 1, conflict: true, strays: 0, giveUps: 0, staleStores: false };
+    expect(explore({ ...config, twist: 'choice-stands' }, { expect: /^I4/ }).finding?.why).toMatch(/^I4: FORK/);
+    const { complete, finding } = explore(config);
+    expect({ complete, why: finding?.why ?? '' }).toEqual({ complete: true, why: '' });
+  }, 120_000);
+
+  // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the tenure it followed since.
+  it.each([
+    { what: 'rolled back to a moment after it, nonces taken twice → fork', loss: '0 roll back 3', mutant: { reuseNonces: true }, finds: /^I4: FORK/ },
+    { what: 'rolled back to a moment after it → the nonce is refused, no fork', loss: '0 roll back 3', mutant: {}, finds: null },
+    // Known, and outside of what is promised (docs/PROOF.md): no rule on the node can remember a nonce that it forgot as well.
+    { what: 'wiped a second time → fork', loss: '0 wipe 3', mutant: {}, finds: /^I4: FORK/ },
+  ])('model: a second copy of a whole admission, the node $what', ({ loss, mutant, finds }) => {
+    const config: ModelConfig = { ...BASE, name: 'nonces', tenures: 3, heights: 4, wipes: 2, rollbacks: 1, mutant };
+    const { why } = replay(config, traceOf(ADMITTED_TWICE.replace('LOSS', loss)), finds ?? /^I[14]/);
+    if (finds) expect(why).toMatch(finds);
+    else expect(why).toBe('');
   });
 
   // A rule that another one stands behind: alone it is not needed for safety, which whole spaces show; together they are, in the same space.

@@ -1,12 +1,12 @@
 // The model in pieces: every distinct node, network, tenure, call and reply exists once and bears a number, and what one piece makes of another
 // is worked out once. A state is then a row of numbers, and a move looks up two or three of them: the reducer and the twin of the scripts
 // run only when two pieces meet for the first time. Nothing is decided here; what a move means is said in moves.ts.
-import { applyCall, applyRead, cloneNodeState, emptyNodeState, newNodeState, type MemoryNodeState } from '../support/memory-node.js';
+import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import type { NodeReply } from '../../src/core/protocol/words.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { brokenIn, mayMatter, mayPromote, Next, storeUpTo, type Beginning } from './moves.js';
 import {
-  CLUSTER, code, GENESIS, IDENTITY, isAdmitted, keyOf, named, NODE_ID, printCall, printNode, raiseOf, sealNode, sealTenure,
+  code, firstNode, IDENTITY, isAdmitted, keyOf, named, NODE_ID, printCall, printNode, raiseOf, rolledBack, sealNode, sealTenure,
   type ModelConfig, type ModelNode, type ModelTenure, type NetCall, type Network, type State, type StoredBlock,
 } from './state.js';
 
@@ -22,11 +22,14 @@ export interface Node extends Prints {
   s: MemoryNodeState;
   admitted: boolean;
   locked: boolean;
+  /** Of the entries, from floor + 1 on. */
   hashes: number[];
   epochs: number[];
+  floor: number;
   runs: Map<number, Run>;
   reads: Map<number, Reply>;
   expired: Node | null;
+  rolledBack: Node | null;
   raised: Map<number, Node>;
 }
 
@@ -57,6 +60,7 @@ export interface Tenure extends Prints {
   steps: Map<number, Outcome>;
   gaveUp: (Outcome | null | undefined)[];
   damaged: (Outcome | null)[];
+  mended: (Outcome | null)[];
   grace: Outcome | null | undefined;
   gate: Outcome | null | undefined;
   produced: Outcome | null | undefined;
@@ -108,14 +112,15 @@ class Alone extends Next {
   }
 }
 
-const NOTHING: State = { nodes: [], nets: [], tenures: [], agreed: [], wipes: 0, damages: 0, expiries: 0, raises: 0, strays: 0, giveUps: 0, violation: '' };
+const NOTHING: State = { nodes: [], nets: [], tenures: [], agreed: [], wipes: 0, damages: 0, expiries: 0, raises: 0, mends: 0, rollbacks: 0, saved: null, strays: 0, giveUps: 0, violation: '' };
 
 export class Pools {
   readonly nodes: Node[] = [];
   readonly nets: Net[] = [];
   readonly tenures: Tenure[] = [];
   readonly calls: Call[] = [];
-  readonly fresh: Node;
+  /** Node n before anything has happened. */
+  readonly first: readonly Node[];
   readonly wiped: Node;
   readonly noCalls: Net;
   /** naming[i][k]: the name of tenure k (from 1) under the i-th naming; the first one leaves all names as they are. */
@@ -129,7 +134,7 @@ export class Pools {
 
   constructor(private readonly cfg: ModelConfig) {
     this.namings = cfg.sameTenures ? permutations(cfg.tenures) : [permutations(1)[0]!];
-    this.fresh = this.node(newNodeState('n', CLUSTER, GENESIS, 'run', 'boot'));
+    this.first = Array.from({ length: cfg.nodes }, (_, n) => this.node(firstNode(cfg, n)));
     this.wiped = this.node(emptyNodeState('run'));
     this.noCalls = this.net([]);
   }
@@ -142,8 +147,8 @@ export class Pools {
     if (!node) {
       node = {
         id: this.nodes.length, model, s: model.s, admitted: isAdmitted(model.s), locked: model.s.lock !== null,
-        hashes: model.s.entries.map((entry) => code(entry.hash)), epochs: model.s.entries.map((entry) => entry.epoch),
-        runs: new Map(), reads: new Map(), expired: null, raised: new Map(), ...this.prints(() => printNode(model.s)),
+        hashes: model.s.entries.map((entry) => code(entry.hash)), epochs: model.s.entries.map((entry) => entry.epoch), floor: model.s.record?.floor ?? 0,
+        runs: new Map(), reads: new Map(), expired: null, rolledBack: null, raised: new Map(), ...this.prints(() => printNode(model.s)),
       };
       this.nodes.push(node);
       this.nodesByModel.set(model, node);
@@ -152,8 +157,10 @@ export class Pools {
   }
 
   call(sent: NetCall): Call {
-    // Within one history a tenure has one epoch; here its like from another history may come along.
-    const text = `${sent.key} ${'epoch' in sent.call ? sent.call.epoch : ''}`;
+    // Within one history a tenure has one epoch and one chain; here its like from another history may come along.
+    const { call: what } = sent;
+    const floor = what.script === 'write_block' ? what.trim?.hash : what.script === 'begin_admission' ? what.floorHash : '';
+    const text = `${sent.key} ${'epoch' in what ? what.epoch : ''} ${floor ?? ''}`;
     let call = this.callsByText.get(text);
     if (!call) {
       call = { id: this.calls.length, sent, ...this.prints(() => printCall(keyOf(sent.tenure, sent.call))) };
@@ -200,7 +207,7 @@ export class Pools {
       id: this.tenures.length, p, m: { ...m, columnA: m.columnA.slice(), columnB: m.columnB.slice() }, a: new Int32Array(length), b: new Int32Array(length),
       columnA: new Int32Array(length * nodes), columnB: new Int32Array(length * nodes), rank: this.rankOf(p, m), ended: m.t.phase === 'ended',
       calls: m.out.map((out) => (out?.call ? this.call({ tenure: p, key: out.key, call: out.call }) : null)),
-      steps: new Map(), gaveUp: [], damaged: [], grace: undefined, gate: undefined, produced: undefined, followed: undefined,
+      steps: new Map(), gaveUp: [], damaged: [], mended: [], grace: undefined, gate: undefined, produced: undefined, followed: undefined,
     };
     for (let i = 0; i < length; i++) {
       named(this.namings[i]!, () => sealTenure(m));
@@ -284,6 +291,10 @@ export class Pools {
     return node.expired;
   }
 
+  rolledBack(node: Node): Node {
+    return (node.rolledBack ??= this.node(rolledBack(node.s)));
+  }
+
   raised(node: Node, form: number, highestSeen: number): Node | null {
     const call = raiseOf(form, node.s, highestSeen);
     if (!call) return null;
@@ -365,6 +376,13 @@ export class Pools {
       : this.alone(tenure, (next) => next.step(tenure.p, { type: 'damaged', now: 0, node: n, incarnation: track.incarnation, why: 'said so' })));
   }
 
+  /** An operator asks the leader to look again at a node that it has given up. */
+  mended(tenure: Tenure, n: number): Outcome | null {
+    const { t } = tenure.m;
+    return (tenure.mended[n] ??= t.phase !== 'leading' || t.nodes[n]!.standing !== 'quarantined' ? null
+      : this.alone(tenure, (next) => next.step(tenure.p, { type: 'mend', now: 0, node: n })));
+  }
+
   gateOver(tenure: Tenure): Outcome | null {
     const { gateUntil } = tenure.m.t;
     return (tenure.gate ??= gateUntil === null ? null : this.alone(tenure, (next) => next.step(tenure.p, { type: 'tick', now: gateUntil })));
@@ -397,18 +415,18 @@ export class Pools {
   }
 
   /** The p-th tenure begins, its store holding what is agreed up to `height`, or what that of the tenure it continues holds. */
-  begin(p: number, nodes: readonly Node[], agreed: readonly string[], height: number, mustExceed: number, continued: Tenure | undefined): Outcome | null {
+  begin(p: number, nodes: readonly Node[], agreed: readonly string[], height: number, mustExceed: number, continued: Tenure | undefined, quiet: boolean): Outcome | null {
     const votes: Beginning['votes'] = [];
     nodes.forEach(({ s }, node) => {
       if (isAdmitted(s) || this.cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
     });
     if (votes.length < quorumOf(nodes.length)) return null;
     const store: readonly StoredBlock[] = continued ? continued.m.store : height === 0 ? [] : storeUpTo({ ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, height);
-    const key = `${p} ${mustExceed} ${continued ? continued.id : ''} ${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
+    const key = `${p} ${quiet} ${mustExceed} ${continued ? continued.id : ''} ${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
     let outcome = this.starts.get(key);
     if (!outcome) {
       const next = new Alone(this.cfg, { ...NOTHING, tenures: new Array<ModelTenure>(p) });
-      next.begin({ votes, store, continued: continued?.p, mustExceed });
+      next.begin({ votes, store, continued: continued?.p, mustExceed, quiet });
       outcome = this.outcome(next, p);
       this.starts.set(key, outcome);
     }

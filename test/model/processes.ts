@@ -6,6 +6,7 @@
 import type { BackfillBatch, Clock, NodePort, Random } from '../../src/core/ports.js';
 import type { NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
+import { FingerprintSet, Hasher } from './fingerprints.js';
 
 export const NODE_IDS: readonly string[] = ['a', 'b', 'c'];
 
@@ -58,8 +59,10 @@ interface State { nodes: number[]; places: Place[]; strays: { node: number; requ
 type Move = string | { who: string; node: number; request: number; answer: number };
 interface Trace { move: Move; before: Trace | null }
 
-export async function exploreProcesses(cfg: ProcessConfig, limit = 3_000_000): Promise<ProcessExploration> {
-  return new Processes(cfg, limit).run();
+export interface ProcessLimits { states?: number; progress?: (states: number, moves: number, stack: number) => void }
+
+export async function exploreProcesses(cfg: ProcessConfig, limits: ProcessLimits = {}): Promise<ProcessExploration> {
+  return new Processes(cfg, limits).run();
 }
 
 /** Each thing once, by a number. */
@@ -87,14 +90,16 @@ class Processes {
   private readonly unknown = this.answer({ outcome: 'unknown', step: 'reply', cause: 'lost' });
   private readonly places = new Map<string, Place>();
   private readonly endings = new Map<string, Place>();
-  private readonly seen = new Set<string>();
+  private readonly memories = new Numbered<string>();
+  private readonly seen = new FingerprintSet(16);
+  private readonly hasher = new Hasher();
   private readonly stack: State[] = [];
   private readonly result: ProcessExploration = { states: 0, moves: 0, endings: new Set(), why: '', trace: [] };
 
   private why = '';
   private readonly old: { node: number; request: number }[];
 
-  constructor(private readonly cfg: ProcessConfig, private readonly limit: number) {
+  constructor(private readonly cfg: ProcessConfig, private readonly limits: ProcessLimits) {
     this.old = (cfg.old ?? []).map(({ node, request }) => ({ node, request: this.request(request) }));
   }
 
@@ -103,8 +108,10 @@ class Processes {
     const none = cfg.processes.map(() => NODE_IDS.map((): number[] => []));
     const places = await Promise.all(none.map((answers, p) => this.place(p, answers)));
     this.offer({ nodes: cfg.nodes.map((s) => this.intern(s)), places, strays: [], unknowns: 0, wipes: 0, restarts: 0, happened: false, memory: '', trace: null }, '');
+    let popped = 0;
     while (stack.length > 0 && result.why === '') {
-      if (this.seen.size > this.limit) throw new Error(`more than ${this.limit} states`);
+      if (this.seen.size > (this.limits.states ?? Infinity)) throw new Error(`more than ${this.limits.states} states`);
+      if ((++popped & 0xfffff) === 0) this.limits.progress?.(this.seen.size, result.moves, stack.length);
       const state = stack.pop()!;
       for (let p = 0; p < state.places.length && result.why === ''; p++) await this.processMoves(state, p);
       this.networkMoves(state);
@@ -163,9 +170,13 @@ class Processes {
     const { memory, why: seen } = this.cfg.observe(this.world(next), next.memory);
     const why = this.why || seen;
     this.why = '';
-    const key = [next.nodes.join(), next.places.map(({ id }) => id).join(), next.strays.map(({ node, request }) => `${node}.${request}`).join(), next.unknowns, next.wipes, next.restarts, next.happened, memory].join(' ');
-    if (why === '' && this.seen.has(key)) return;
-    this.seen.add(key);
+    const { hasher } = this;
+    hasher.reset(next.strays.length).add(next.unknowns).add(next.wipes).add(next.restarts).add(next.happened ? 1 : 0).add(this.memories.of(memory, () => memory));
+    for (const id of next.nodes) hasher.add(id);
+    for (const { id } of next.places) hasher.add(id);
+    for (const { node, request } of next.strays) hasher.add(request * NODE_IDS.length + node);
+    hasher.finish();
+    if (!this.seen.add(hasher.a, hasher.b) && why === '') return;
     next.memory = memory;
     next.trace = { move, before: next.trace };
     for (const { ended } of next.places) if (ended !== null) result.endings.add(ended);

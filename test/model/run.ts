@@ -21,7 +21,7 @@ for (const { cfg, limits, bounded } of chosen) {
   process.stdout.write(
     `${cfg.name}: ${result.states} states ${result.complete ? '(all)' : '(not all)'}, ${result.moves} moves, deepest ${result.deepest}, `
     + `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} tenures=${cfg.tenures} heights=${cfg.heights} wipes=${cfg.wipes} damages=${cfg.damages} `
-    + `expiries=${cfg.expiries} raises=${cfg.raises} strays=${cfg.strays} giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
+    + `repairs=${cfg.repairs} mends=${cfg.mends} window=${cfg.window} rollbacks=${cfg.rollbacks} expiries=${cfg.expiries} raises=${cfg.raises} strays=${cfg.strays} giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
   );
   if (result.finding) {
     const shortest = minimised(cfg, result.finding);

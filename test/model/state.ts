@@ -23,7 +23,8 @@
 // 12. A tenure that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a quorum has answered. To
 //     have given up earlier comes to the same: either the quorum answers, and the two meet, or the tenure ends, which to all others is
 //     the same as one that pauses for ever.
-import { newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
+// 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks expire.
+import { cloneNodeState, newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/tenure-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
@@ -43,7 +44,9 @@ export type Twist =
   /** A reader adds up copies of a head whatever epochs they bear. */
   | 'mixed-epochs'
   /** A node is re-admitted without asking q others whether this tenure still leads. */
-  | 'unconfirmed-admission';
+  | 'unconfirmed-admission'
+  /** What a person chose is adopted also against a block of an epoch that the person never saw. */
+  | 'choice-stands';
 
 export interface ModelConfig {
   name: string;
@@ -56,6 +59,16 @@ export interface ModelConfig {
   damages: number;
   /** Locks that expire on their own, see reduction 4. */
   expiries: number;
+  /** Tenures that may be a repair's: quiet ones, which propose nothing of their own. */
+  repairs: number;
+  /** Times that an operator asks a leader to look at a node again that it has given up. */
+  mends: number;
+  /** Blocks that the nodes retain; 0 = all. */
+  window: number;
+  /** Times that a node restarts with what it held at some earlier moment: one snapshot of one node is taken in a path. */
+  rollbacks: number;
+  /** Before the first tenure, node 1 holds one block at height 1 and node 2 another one of the same epoch (I2 is broken): a repair has chosen the first. */
+  conflict: boolean;
   /** Epochs raised by an operator: to one above the node's, or above the highest anywhere; for the lock's holder, or for nobody. */
   raises: number;
   /** Runs on the network's account that a path may contain; Infinity = no bound. */
@@ -75,7 +88,7 @@ export interface ModelConfig {
 }
 
 export const BASE: ModelConfig = {
-  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, damages: 0, expiries: 0, raises: 0, strays: Infinity, giveUps: Infinity,
+  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, damages: 0, expiries: 0, repairs: 0, mends: 0, window: 0, rollbacks: 0, conflict: false, raises: 0, strays: Infinity, giveUps: Infinity,
   staleStores: true, lazyProposals: false, heldReplies: false, sameTenures: true, patient: true, mutant: {}, twist: '',
 };
 
@@ -148,6 +161,10 @@ export interface State {
   damages: number;
   expiries: number;
   raises: number;
+  mends: number;
+  rollbacks: number;
+  /** What one node held at an earlier moment. */
+  saved: { n: number; node: ModelNode } | null;
   strays: number;
   giveUps: number;
   violation: string;
@@ -175,32 +192,67 @@ export function blockOf(tenure: number, height: number, parent: string): Block {
   return block;
 }
 
-export function settingsOf(cfg: ModelConfig, tenure: number, previousOwner?: string): TenureSettings {
+export function settingsOf(cfg: ModelConfig, tenure: number, quiet: boolean, previousOwner?: string): TenureSettings {
   return {
+    ...(quiet ? { quiet, ...(cfg.conflict ? { chosen: { block: blockOf(CHOSEN, 1, GENESIS), over: cfg.twist === 'choice-stands' ? Infinity : 1 } } : {}) } : {}),
     owner: ownerOf(tenure), ...(previousOwner ? { previousOwner } : {}), nodes: cfg.nodes, quorum: quorumOf(cfg.nodes),
     ttlMs: Infinity, usableLeaseMs: 1e12, nodeTimeoutMs: 1, graceMs: 1, retryMs: 0, regainMs: 0, renewNotBefore: [], maxAdopt: 1000,
-    readmit: cfg.wipes > 0 || cfg.damages > 0,
+    readmit: cfg.wipes > 0 || cfg.damages > 0 || cfg.rollbacks > 0,
   };
 }
 
-export function chainOf(store: readonly StoredBlock[]): LocalChain {
+/** The window as production keeps it: exactly the newest blocks, and never past last committed − 1 (`local-chain.ts`). */
+export function chainOf(store: readonly StoredBlock[], window: number): LocalChain {
+  const hashAt = (height: number): string | undefined => (height === 0 ? GENESIS : store[height - 1]?.hash);
   return {
     head: () => {
       const last = store.at(-1);
       return last ? { height: last.height, hash: last.hash, timestamp: 0 } : { height: 0, hash: GENESIS, timestamp: 0 };
     },
-    hashAt: (height) => (height === 0 ? GENESIS : store[height - 1]?.hash),
-    trimFor: () => undefined,
-    windowFloor: () => ({ height: 0, hash: GENESIS }),
+    hashAt,
+    trimFor: (next) => {
+      const to = window === 0 ? 0 : Math.min(store.length - (window - 1), next.height - 2);
+      const hash = to > 0 ? hashAt(to) : undefined;
+      return hash === undefined ? undefined : { to, hash };
+    },
+    windowFloor: () => {
+      const height = window === 0 ? 0 : Math.max(0, Math.min(store.length - window, store.length - 1));
+      return { height, hash: hashAt(height) ?? GENESIS };
+    },
   };
 }
 
 export function initialState(cfg: ModelConfig): State {
   return {
-    nodes: Array.from({ length: cfg.nodes }, () => sealNode(newNodeState('n', CLUSTER, GENESIS, 'run', 'boot'))),
+    nodes: Array.from({ length: cfg.nodes }, (_, n) => sealNode(firstNode(cfg, n))),
     nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
-    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, damages: 0, expiries: 0, raises: 0, strays: 0, giveUps: 0, violation: '',
+    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, damages: 0, expiries: 0, raises: 0, mends: 0, rollbacks: 0, saved: null, strays: 0, giveUps: 0, violation: '',
   };
+}
+
+/** Tenures of an earlier life (`conflict`), whose blocks bear one epoch. */
+const CHOSEN = 7;
+const OTHER = 8;
+export const RIVALS: readonly string[] = [hashOf(CHOSEN, 1), hashOf(OTHER, 1)];
+
+/** Node n before anything has happened. */
+export function firstNode(cfg: ModelConfig, n: number): MemoryNodeState {
+  const s = newNodeState('n', CLUSTER, GENESIS, 'run', 'boot');
+  if (!cfg.conflict) return s;
+  s.epoch = 1;
+  s.record!.claimant = ownerOf(n === 0 ? CHOSEN : OTHER);
+  if (n > 1) return s;
+  const block = blockOf(n === 0 ? CHOSEN : OTHER, 1, GENESIS);
+  s.entries = [{ ...block, epoch: 1, owner: s.record!.claimant, damage: '' }];
+  Object.assign(s.record!, { head: 1, headEpoch: 1, headHash: block.hash });
+  return s;
+}
+
+/** A node that restarts with an earlier state: everything as it was, under a new run id. */
+export function rolledBack(earlier: MemoryNodeState): MemoryNodeState {
+  const s = cloneNodeState(earlier);
+  s.runId = 'run2';
+  return s;
 }
 
 export const MAX_ADMISSIONS = 2;
@@ -218,7 +270,7 @@ export function raiseOf(form: number, s: MemoryNodeState, highestSeen: number): 
 export const NODE_ID = 'n';
 
 export function isAdmitted(s: MemoryNodeState): boolean {
-  return s.record !== null && s.record.pending === '';
+  return s.record !== null && s.record.pending === '' && s.record.run === s.runId;
 }
 
 // --- identity -----------------------------------------------------------------------------------------------------------------
@@ -253,7 +305,7 @@ function nonceCode(nonce: string): number {
   return nonce === 'boot' ? 1 : names[nonce.charCodeAt(1) - 48]! * 8 + nonce.charCodeAt(3) - 48 + 2;
 }
 
-const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5, begin_admission: 6, backfill: 7 };
+const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { rebase: 0, promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5, begin_admission: 6, backfill: 7 };
 
 /** One number for each call that a tenure can send. */
 export function keyOf(tenure: number, call: NodeCall): number {
@@ -261,8 +313,9 @@ export function keyOf(tenure: number, call: NodeCall): number {
   switch (call.script) {
     case 'promote_leader': rest = call.expectedEpoch; break;
     case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
-    case 'write_block': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
-    case 'begin_admission': rest = attemptOf(call.nonce) + (call.replaces === undefined ? 0 : 8) + (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0); break;
+    case 'write_block': rest = (call.trim?.to ?? 0) * 2 ** 26 + (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
+    case 'rebase': rest = call.floor * 256 + code(call.floorHash); break;
+    case 'begin_admission': rest = call.floor * 2 ** 17 + attemptOf(call.nonce) + (call.replaces === undefined ? 0 : 8) + (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0); break;
     case 'backfill': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce); break;
     case 'admit': rest = code(call.headHash) * 8 + attemptOf(call.nonce); break;
     default: break;
@@ -290,11 +343,13 @@ export function sealNode(s: MemoryNodeState): ModelNode {
 
 /** The fingerprint of a node, in the hasher that it returns. */
 export function printNode(s: MemoryNodeState): Hasher {
-  const h = hasher.reset(1);
+  const h = hasher.reset(s.runId === 'run' ? 1 : 11);
   const r = s.record;
   h.add(ownerCode(s.lock?.owner)).add(s.epoch ?? 255);
   if (r === null) h.add(99);
   else {
+    if (r.run !== s.runId) h.add(98);
+    if (r.floor > 0) h.add(r.floor + 2000).add(code(r.floorHash));
     h.add(ownerCode(r.claimant)).add(nonceCode(r.incarnation)).add(nonceCode(r.pending));
     if (r.pending !== '') h.add(ownerCode(r.pendingOwner)).add(r.pendingEpoch);
     for (const nonce of r.usedNonces) h.add(nonceCode(nonce) + 100);
@@ -326,7 +381,7 @@ const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, 
 export function sealTenure(m: ModelTenure): void {
   const { t } = m;
   const h = hasher.reset(3);
-  h.add(PHASES[t.phase]).add(m.claimedEpoch).add(m.mustExceed).add(m.renewable ? 1 : 0);
+  h.add(PHASES[t.phase]).add(m.claimedEpoch).add(m.mustExceed).add((m.renewable ? 1 : 0) + (t.settings.quiet ? 2 : 0));
   if (t.phase === 'ended') {
     if (m.renewable) for (const block of m.store) h.add(code(block.hash)).add(block.epoch);
     h.finish();
@@ -357,7 +412,7 @@ export function sealTenure(m: ModelTenure): void {
     if (out?.held) c.add(replyCode(out.held));
     if (track.standing === 'ours' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
     if (track.standing === 'ours') {
-      c.add(track.head).add(code(track.headHash)).add(track.stampOwnEpoch ? 1 : 0);
+      c.add(track.head).add(code(track.headHash)).add((track.stampOwnEpoch ? 1 : 0) + track.floor * 2);
       if (t.phase === 'claiming' || t.phase === 'adopting') c.add(track.headEpoch + 20);
     }
     if (t.phase === 'adopting') {

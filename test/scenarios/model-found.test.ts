@@ -5,6 +5,25 @@ import { BASE, type ModelConfig, type State } from '../model/state.js';
 
 const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
   {
+    was: 'a repair adopted what a person had chosen over what a paused leader committed between the plan and the repair', cfg: { conflict: true, repairs: 1 },
+    trace: `
+1 start
+1 run 2
+1 run 3
+1 grace over
+1 run 2
+1 run 3
+2 start @16
+2 run 1
+1 run 2
+1 run 2
+1 run 3
+2 run 2
+2 grace over
+2 run 1
+2 run 2`,
+  },
+  {
     was: 'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block was being settled', cfg: { heights: 2 },
     trace: `
 1 start

@@ -61,6 +61,8 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
     sources: sourcesOf(nodes, evidence, doubtful),
   });
   const block = chosen === undefined ? undefined : options.block ?? await fetchChosen(chosen, options);
+  // A paused leader of before may have gone on since the plan was made: what it proposed under a later epoch is not overwritten.
+  const over = Math.max(0, ...evidence.nodes.map(({ view }) => (view?.head === chosen?.height ? view?.headEpoch ?? 0 : 0)));
   const bytes = Math.max(0, ...evidence.nodes.map((node) => Number(node.view?.info['used_memory'] ?? 0)));
   const most = Math.max(0, ...plan.steps.map((step) => step.blocks));
   const ttlMs = Math.round(Math.min(LONGEST_LEASE_MS, LEASE_MS + most / SLOW_BLOCKS_PER_MS + (most > 100 ? bytes / SLOW_BYTES_PER_MS : 0)));
@@ -78,7 +80,7 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
     const settings: TenureSettings = {
       owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: evidence.view.quorum, ttlMs, usableLeaseMs: usableLeaseMs(ttlMs),
       nodeTimeoutMs: options.limitMs, graceMs: options.limitMs, retryMs: 5, regainMs: 50, renewNotBefore: nodes.map(() => 0), readmit: true, maxAdopt: 8, quiet: true,
-      ...(block === undefined ? {} : { chosen: block }),
+      ...(block === undefined ? {} : { chosen: { block, over } }),
     };
     let failed: (() => void) | null = null;
     const held: TenureDriver = new TenureDriver(nodes, clock, store, store.localChain(), settings, {
@@ -128,7 +130,7 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
   options.signal?.throwIfAborted();
   const { state } = driver;
   const changed = [...progress.keys()];
-  if (end.code === 'PROMOTION_LOST' || end.code === 'CLAIM_LOST') {
+  if (end.code === 'PROMOTION_LOST' || end.code === 'CLAIM_LOST' || end.code === 'CHOICE_OVERTAKEN') {
     throw new SeqError({
       code: 'REPAIR_LOST', exit: EXIT.tryAgain, message: `the repair was not promoted: ${end.reason}`, why: 'somebody else leads or repairs now, or a node moved since the plan was made; no block was written', changed: 'nothing',
       next: [`seq repair plan ${options.target}`.trim(), `seq status ${options.target}`.trim()], retryable: true,

@@ -18,13 +18,14 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   const { height, candidates } = (state.adopt ??= candidatesOf(state));
   const best = candidates[0]!;
   const { chosen } = state.settings;
-  if (chosen && height === chosen.height && chosen.parent === local.hash) {
+  if (chosen && height === chosen.block.height && chosen.block.parent === local.hash && best.hash !== chosen.block.hash) {
+    if (best.epoch > chosen.over) return end(state, 'CHOICE_OVERTAKEN', `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the choice was made, and may be committed`, out);
     // Two blocks of one epoch break I2: no rule of the protocol tells which was acknowledged, a person did.
     state.committed = { height: local.height, hash: local.hash };
     state.phase = 'settling';
     state.settleTo = height;
     state.adopt = null;
-    return startBlock(state, chosen, true, now, undefined);
+    return startBlock(state, chosen.block, true, now, undefined);
   }
 
   if (height < local.height) {

@@ -34,8 +34,11 @@ export interface TenureSettings {
   maxAdopt: number;
   /** A repair's tenure: it proposes nothing of its own, and where it must prove that it leads it repeats its claim (section 8). */
   quiet?: boolean;
-  /** What a person chose where blocks of one epoch stand against each other at the head: adopted there, whatever the candidates are. */
-  chosen?: Block;
+  /**
+   * What a person chose where blocks of one epoch stand against each other at the head: adopted there against candidates of epochs up to `over`,
+   * which are those that the person was shown. One of a higher epoch was proposed since, and may be committed.
+   */
+  chosen?: { block: Block; over: Epoch };
 }
 
 /** The local chain as the protocol needs it: committed blocks only. */
@@ -139,7 +142,7 @@ export interface TenureState {
 }
 
 export interface TenureEnd {
-  /** Stable: PROMOTION_LOST, CLAIM_LOST, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW, or the stepdown's own code. */
+  /** Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW, or the stepdown's own code. */
   code: string;
   reason: string;
 }
