@@ -47,6 +47,11 @@ export class Delivery {
     return this.behind < MAX_BEHIND ? undefined : new Promise((resolve) => this.waiting.push(resolve));
   }
 
+  /** Undefined when everything taken is synced and delivered; else resolves when what is on its way now has been. */
+  syncing(): Promise<void> | undefined {
+    return this.behind === 0 ? undefined : this.last;
+  }
+
   /** Everything taken so far has been delivered (or failed). */
   drained(): Promise<void> {
     return this.last;

@@ -48,6 +48,7 @@ export class Inbox {
   private settledHeight: Height;
   private count = 0;
   private bytes = 0;
+  private queueBytes = 0;
   private closed: Closed | null = { reason: 'not-leader', why: 'this sequencer has not led yet' };
   /** How many of the queue's front the block in the making may hold; 0 once the tenure that asked is gone. */
   private peeked = 0;
@@ -65,6 +66,11 @@ export class Inbox {
   /** Items that no block holds yet. */
   get queued(): number {
     return this.queue.length;
+  }
+
+  /** Bytes of those, as encoded. */
+  get queuedBytes(): number {
+    return this.queueBytes;
   }
 
   status(): { items: number; bytes: number; limitBytes: number } {
@@ -104,6 +110,7 @@ export class Inbox {
       if (bytes + size > maxBytes) {
         if (count > 0) break;
         // One that fits into no block would hold up all behind it.
+        this.queueBytes -= size;
         this.finish(this.queue.shift()!, { outcome: 'refused', reason: 'too-large', why: `the item takes ${size} bytes of a block that holds ${maxBytes}` });
         continue;
       }
@@ -125,6 +132,7 @@ export class Inbox {
     if (taken > 0) {
       const entries = this.queue.slice(0, taken);
       this.queue = this.queue.slice(taken);
+      for (const { size } of entries) this.queueBytes -= size;
       this.proposals.push({ height: block.height, hash: block.hash, entries, cancelTimer: () => {} });
     }
     return true;
@@ -171,6 +179,7 @@ export class Inbox {
     this.peeked = 0;
     const queue = this.queue;
     this.queue = [];
+    this.queueBytes = 0;
     for (const entry of queue) this.finish(entry, { outcome: 'refused', ...this.closed! });
     for (const proposal of this.proposals) {
       proposal.cancelTimer();
@@ -210,6 +219,7 @@ export class Inbox {
       this.count++;
       this.bytes += size;
       this.queue.push(entry);
+      this.queueBytes += size;
       if (item.key !== undefined) this.byKey.set(item.key, entry);
     });
   }

@@ -22,12 +22,15 @@ export interface ProductionOptions {
   parentTimestamp(): number;
   /** Resolves when the pipeline behind commits has room (and, for a producer that needs the chain, has told it everything). */
   caughtUp(): Promise<void> | undefined;
+  /** Undefined when no block is on its way to the disk; else resolves when those that are have been synced and told. */
+  syncing(): Promise<void> | undefined;
   onProposed(block: Block, items: number): void;
 }
 
 export class Production {
   private wanted: { driver: TenureDriver; height: Height; parent: Hash } | null = null;
   private making = false;
+  private gathering = false;
   private lastAt = -Infinity;
   private cancelTimer: () => void = () => {};
 
@@ -61,10 +64,23 @@ export class Production {
   private schedule(): void {
     this.cancelTimer();
     if (!this.wanted || this.making) return;
-    const { clock, blockTimeMs, eager, inbox } = this.options;
-    const dueInMs = eager && inbox.queued > 0 ? 0 : this.lastAt + blockTimeMs - clock.now();
-    if (dueInMs <= 0) void this.make();
+    const { clock, blockTimeMs, eager, inbox, syncing } = this.options;
+    const dueInMs = this.lastAt + blockTimeMs - clock.now();
+    const hurries = eager && inbox.queued > 0;
+    const unsynced = hurries && dueInMs > 0 && inbox.queuedBytes < this.options.maxItemsBytes ? syncing() : undefined;
+    if (unsynced) this.gather(unsynced);
+    if (dueInMs <= 0 || (hurries && !unsynced)) void this.make();
     else this.cancelTimer = clock.after(dueInMs, () => void this.make());
+  }
+
+  /** Receipts wait for the sync: what would be proposed during it is told no sooner than what is proposed, in one block with more, right after it. */
+  private gather(unsynced: Promise<void>): void {
+    if (this.gathering) return;
+    this.gathering = true;
+    void unsynced.then(() => {
+      this.gathering = false;
+      if (this.wanted && !this.making) this.schedule();
+    });
   }
 
   private async make(): Promise<void> {

@@ -139,6 +139,7 @@ export class Sequencer implements SequencerApi {
       maxBlockBytes: limits.maxBlockBytes, maxItemsBytes: options.maxItemsBytes,
       parentTimestamp: () => store.head().timestamp,
       caughtUp: () => (producer.needsChain ? this.delivery.drained() : this.delivery.room()),
+      syncing: () => this.delivery.syncing(),
       onProposed: (block, items) => options.emit({ type: 'proposed', height: block.height, hash: block.hash, epoch: this.driver?.state.epoch ?? 0, items }),
     });
     this.window = new RetainedWindow({

@@ -1,0 +1,95 @@
+// When a leader makes a block of what waits: alone, while one before it is on its way to the disk, and at its block time.
+import { beforeEach, expect, test } from 'vitest';
+import { Inbox } from '../../src/core/engine/inbox.js';
+import { Production } from '../../src/core/engine/production.js';
+import type { TenureDriver } from '../../src/core/engine/tenure-driver.js';
+import { batchProducer } from '../../src/core/produce/batch.js';
+import { keyed } from '../support/blocks.js';
+import { ManualClock } from '../support/manual-clock.js';
+import { MemoryStore } from '../support/memory-store.js';
+
+const BLOCK_TIME_MS = 1000;
+const ITEMS_BYTES = 200;
+
+let clock: ManualClock;
+let inbox: Inbox;
+let production: Production;
+/** Items of each proposed block, by the time it was proposed at. */
+let proposed: string[];
+let synced: (() => void) | null;
+let driver: TenureDriver;
+let startedAt: number;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  const store = new MemoryStore({ cluster: 'c1', lane: '', clock });
+  inbox = new Inbox({ store, clock, maxItems: 100, maxBytes: 10_000, maxItemBytes: 500, retryAfterMs: 250, unknownAfterMs: 2000 });
+  inbox.open();
+  proposed = [];
+  synced = null;
+  let disk: Promise<void> | undefined;
+  driver = { state: { epoch: 1 }, leaseMs: () => 3000, propose: () => {}, stepdown: (code: string) => proposed.push(code) } as unknown as TenureDriver;
+  production = new Production({
+    producer: batchProducer({ maxBlockBytes: 1000 }), inbox, clock, blockTimeMs: BLOCK_TIME_MS, nodeTimeoutMs: 100, eager: true, maxBlockBytes: 1000, maxItemsBytes: ITEMS_BYTES,
+    parentTimestamp: () => 0, caughtUp: () => undefined, syncing: () => (synced === null ? undefined : disk),
+    onProposed: (_, items) => {
+      proposed.push(`${items} at ${clock.now() - startedAt}`);
+      disk = new Promise((resolve) => (synced = () => { synced = null; resolve(); }));
+    },
+  });
+  startedAt = clock.now();
+});
+
+const ready = (height: number): void => production.ready(driver, height, ''.padStart(64, '0'));
+const offer = (...keys: string[]): void => void inbox.offer(keyed(...keys));
+async function firstBlock(): Promise<void> {
+  ready(1);
+  await clock.advance(0);
+  expect(proposed.splice(0)).toEqual(['0 at 0']);
+  ready(2);
+}
+
+test('production: eager, work comes, nothing on its way to the disk → a block at once', async () => {
+  await firstBlock();
+  synced!();
+  await clock.advance(10);
+  offer('a');
+  await clock.advance(0);
+  expect(proposed).toEqual(['1 at 10']);
+});
+
+test('production: eager, work comes while a block is being synced → all of it in one block, right after the sync', async () => {
+  await firstBlock();
+  offer('a');
+  await clock.advance(5);
+  offer('b', 'c');
+  await clock.advance(5);
+  expect(proposed).toEqual([]);
+  synced!();
+  await clock.advance(0);
+  expect(proposed).toEqual(['3 at 10']);
+});
+
+test('production: what waits fills a block → it is made while the one before it is being synced', async () => {
+  await firstBlock();
+  offer(...Array.from({ length: ITEMS_BYTES / 10 }, (_, at) => `key-${at}`));
+  await clock.advance(0);
+  expect(proposed).toHaveLength(1);
+});
+
+test('production: a sync that takes longer than the block time → the block is made at its time', async () => {
+  await firstBlock();
+  offer('a');
+  await clock.advance(BLOCK_TIME_MS);
+  expect(proposed).toEqual([`1 at ${BLOCK_TIME_MS}`]);
+});
+
+test('production: the tenure ends while work is gathered → no block', async () => {
+  await firstBlock();
+  offer('a');
+  await clock.advance(1);
+  production.stop();
+  synced!();
+  await clock.advance(BLOCK_TIME_MS);
+  expect(proposed).toEqual([]);
+});
