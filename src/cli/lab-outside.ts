@@ -17,6 +17,9 @@ import { lookForRecovery, recoverAsPlanned, rejoin, type Confirming } from './re
 
 export const LAB_CONTEXT = 'lab';
 
+/** Servers that were started a moment ago, on a machine that may be busy: no leader waits for them yet. */
+const BEGIN_LIMIT_MS = 2000;
+
 /** How the recovery of a kept lab is confirmed. */
 export type LabConfirming = Omit<Confirming, 'signal'> & { step(doing: string): void; changed(nodes: string[]): void };
 
@@ -31,7 +34,7 @@ export function labOutside(directory: string, confirming: LabConfirming): LabOut
       try {
         // Broken off between the last node's admission and our own note of it: there is nothing left to do.
         if ((await inspectLab({ ...found, nodes: opened })).nodes.every((row) => row.admitted)) return;
-        await bootstrap({ nodes: opened, cluster, limitMs: found.nodeTimeoutMs, clock: systemClock, random: systemRandom, target: `-c ${LAB_CONTEXT}`, dryRun: false });
+        await bootstrap({ nodes: opened, cluster, limitMs: Math.max(BEGIN_LIMIT_MS, found.nodeTimeoutMs), clock: systemClock, random: systemRandom, target: `-c ${LAB_CONTEXT}`, dryRun: false });
       } finally {
         await Promise.all([found.close(), ...opened.map((each) => each.close())]);
       }

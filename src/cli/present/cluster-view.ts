@@ -1,4 +1,5 @@
 // ClusterView → Result: verdict, facts, nodes, sequencers, next. Pure. The names in `data` are a contract (schemas/status.json).
+import { serverName } from '../../core/server-name.js';
 import type { ClusterView, NodeRow } from '../../core/engine/inspect-model.js';
 import { restartSafety } from '../../core/engine/restart-safety.js';
 import type { SequencerRow } from '../../core/engine/inspect-presence.js';
@@ -65,7 +66,7 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
     rows: nodes.map((n) => ({
       node: n.id, state: n.state, admitted: answered(n) ? (n.admitted ? 'yes' : `no (${n.admission})`) : '?',
       holder: answered(n) ? n.holder : '?', ttl: n.ttlMs === null ? null : seconds(n.ttlMs), epoch: answered(n) ? n.epoch : '?', floor: answered(n) ? n.floor : '?',
-      head: answered(n) ? n.head : '?', lag: answered(n) ? n.lag : '?', rtt: n.rttMs === null ? '?' : `${n.rttMs}ms`, url: n.url, version: n.info['redis_version'], headHash: n.headHash, note: n.note,
+      head: answered(n) ? n.head : '?', lag: answered(n) ? n.lag : '?', rtt: n.rttMs === null ? '?' : `${n.rttMs}ms`, url: n.url, version: answered(n) ? serverName(n.info) : '?', headHash: n.headHash, note: n.note,
     })),
   };
 }

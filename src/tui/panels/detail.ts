@@ -1,4 +1,5 @@
 // Everything known about one node, height, sequencer or event. Enter opens it, Esc closes it.
+import { serverName } from '../../core/server-name.js';
 import type { NodeView } from '../../core/protocol/words.js';
 import { describeVerdict, shortHash } from '../../core/protocol/describe.js';
 import { agreementOf, entryAt } from '../model-agreement.js';
@@ -66,7 +67,7 @@ function nodeLines(data: Data, id: string, theme: Theme, width: number): Line[] 
     ['hold', view.hold === null ? 'none' : `by ${view.hold.by}, ${age(view.hold.pttlMs)} (${view.hold.reason})`],
     ['handover', view.handover === null ? 'none' : `to ${view.handover.to}, ${age(view.handover.pttlMs)}`],
     ['request', view.request === null ? 'none' : `${view.request.kind} ${view.request.to} by ${view.request.by} (${view.request.reason})`],
-    ['server', `Redis ${view.info['redis_version'] ?? '?'}, ${view.info['role'] ?? '?'}, up ${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`.replace('NaNd', '?')],
+    ['server', `${serverName(view.info)}, ${view.info['role'] ?? '?'}, up ${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`.replace('NaNd', '?')],
     ['memory', `${bytes(view.info['used_memory'])} of ${view.info['maxmemory'] === '0' ? 'no limit' : bytes(view.info['maxmemory'])}, ${view.info['maxmemory_policy'] ?? '?'}`],
     ...persistenceFacts(view),
     ['clock', `${clockOf(view.timeMs)} there`],
