@@ -55,7 +55,7 @@ async function recoverLab(directory: string, nodes: { id: string; url: string }[
     closers.push(() => found.close());
     const looked = await lookForRecovery({
       // A sequencer that never came to a store of its own has nothing to say.
-      found, peers: [], stores: stores.filter(({ dir }) => existsSync(join(dir, 'chain.mdb'))), command: confirming.command, target: `-c ${LAB_CONTEXT}`, signal,
+      found, peers: [], stores: stores.filter(({ dir }) => existsSync(join(dir, 'chain.mdb'))), command: confirming.command, insteadOf: () => [`seq status -c ${LAB_CONTEXT}`, 'seq lab down'], signal,
       onClose: (close) => { closers.push(close); }, step: confirming.step, changed: confirming.changed,
     });
     const { decision, evidence } = looked;

@@ -18,9 +18,10 @@ export interface RecoveryRequest {
   peers: readonly string[];
   /** Directories of stores. */
   stores: readonly { id: string; dir: string }[];
-  /** As it can be repeated, and the flags that name the cluster. */
+  /** As it can be repeated. */
   command: string;
-  target: string;
+  /** What to do where no recovery is possible. */
+  insteadOf(why: 'NO_QUORUM' | 'NOT_INITIALISED' | 'NOTHING_TO_RECOVER_FROM'): string[];
   signal: AbortSignal;
   onClose(close: () => Promise<void>): void;
   step(doing: string): void;
@@ -38,7 +39,7 @@ export interface Looked {
 
 /** Reads only. Throws SeqError when there is nothing that a recovery could rest on. */
 export async function lookForRecovery(request: RecoveryRequest): Promise<Looked> {
-  const { found, command, target } = request;
+  const { found, command } = request;
   const open = async (cluster: string) => {
     const nodes = await found.reopen(cluster);
     request.onClose(async () => { await Promise.all(nodes.map((node) => node.close())); });
@@ -54,10 +55,9 @@ export async function lookForRecovery(request: RecoveryRequest): Promise<Looked>
   const evidence = await gather({ nodes: await open(now), readers, limitMs, clock: systemClock, peers: request.peers, stores, signal: request.signal });
   const decision = decideRecovery(evidence, now);
   if (decision.outcome === 'impossible') {
-    const next = { NO_QUORUM: `seq status ${target}`, NOT_INITIALISED: `seq cluster init ${target}`, NOTHING_TO_RECOVER_FROM: `seq status ${target}` }[decision.code].trim();
     throw new SeqError({
       code: decision.code, exit: decision.code === 'NO_QUORUM' ? EXIT.noQuorum : EXIT.precondition, message: decision.why, why: 'a recovery rests on what a quorum of nodes shows, and on the stores that can be read', changed: 'nothing',
-      next: decision.code === 'NO_QUORUM' ? [next] : [`${command} --store DIR (the store of a sequencer that does not run), if there is one`, next], retryable: decision.code === 'NO_QUORUM',
+      next: request.insteadOf(decision.code), retryable: decision.code === 'NO_QUORUM',
     });
   }
   const cluster = decision.outcome === 'plan' ? decision.plan.cluster : decision.cluster;

@@ -132,10 +132,12 @@ async function usable(cluster: Cluster, replies: { node: Cluster['nodes'][number
   const seen = replies.flatMap(({ node, reply }) => (reply.outcome === 'accepted' ? [{ port: node, view: reply.value }] : []));
   const denied = replies.find(({ reply }) => reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM'));
   if (denied && denied.reply.outcome === 'refused') {
+    // Inside a script the server does not say which command it was; tried one by one, it does.
+    if (denied.reply.reason === 'NOPERM') await refuseMissingRights(cluster);
     throw new SeqError({
       code: 'NODE_DENIED', exit: EXIT.denied, message: `${denied.node.id} (${denied.node.url}) refused: ${refusalText(denied.reply)}`,
       why: 'the server wants a user, a password or more rights than this one has', changed: 'nothing',
-      next: ['give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, passwordCommand, passwordEnv)'],
+      next: ['give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, passwordCommand, passwordEnv)', 'seq doctor --acl'],
     });
   }
   const clustered = replies.find(({ reply }) => reply.outcome === 'unknown' && reply.step === 'reply' && CLUSTER_MODE.test(reply.cause));

@@ -1,7 +1,7 @@
 // A node behind Sentinel, on a real sentinel, master and replica: the sequencer finds the master, and a replica that lagged when it was promoted
 // is a node that forgot: left out by name, re-admitted by the leader, identical to its peers (docs/PROTOCOL.md section 8).
-import { spawn, type ChildProcess } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -134,6 +134,45 @@ it('sentinel: a node that is moved to an address of sentinels → found through 
     await node.close();
   }
 }, 40_000);
+
+it('sentinel: sentinel and master speak TLS alone, with client certificates → found and asked; plainly, or without the certificate → no answer', async () => {
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: home, stdio: 'pipe' });
+  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-days', '2', '-subj', '/CN=seq test CA');
+  openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'one.key', '-out', 'one.csr', '-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
+  openssl('x509', '-req', '-in', 'one.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out', 'one.crt', '-days', '2', '-copy_extensions', 'copy');
+  const [ca, cert, key] = ['ca.crt', 'one.crt', 'one.key'].map((name) => join(home, name)) as [string, string, string];
+  const secured = (port: number): [string, string][] => [['port', '0'], ['tls-port', String(port)], ['tls-cert-file', cert], ['tls-key-file', key], ['tls-ca-cert-file', ca], ['tls-auth-clients', 'yes'], ['tls-replication', 'yes']];
+  const { port: masterPort } = await onFreePort(async (port) => {
+    children.push(await launchServer([...secured(port).flatMap(([name, value]) => [`--${name}`, value]), '--dir', home, '--save', ''], /ready to accept connections/i));
+    return { port };
+  });
+  const port = await onFreePort(async (free) => {
+    const file = join(home, 'tls-sentinel.conf');
+    writeFileSync(file, [...secured(free).map((line) => line.join(' ')), 'bind 127.0.0.1', `dir ${home}`, `sentinel monitor main 127.0.0.1 ${masterPort} 1`, ''].join('\n'));
+    children.push(await launchServer([file, '--sentinel'], /\+monitor master/));
+    return free;
+  });
+  const pem = (file: string) => readFileSync(file, 'utf8');
+  const probe = async (tls?: { ca: string; cert?: string; key?: string }) => {
+    const node = new RedisNode({ id: 'r3', url: `sentinel://127.0.0.1:${port}/main`, identity: { cluster: '', lane: '' }, sentinel: { name: 'main', nodes: [`127.0.0.1:${port}`] }, ...(tls === undefined ? {} : { tls }) });
+    try {
+      return await node.probe(10_000);
+    } finally {
+      await node.close();
+    }
+  };
+  const reply = await probe({ ca: pem(ca), cert: pem(cert), key: pem(key) });
+  expect(reply).toMatchObject({ outcome: 'accepted', value: { role: 'master', info: { tcp_port: String(masterPort) } } });
+  expect(await probe()).toMatchObject({ outcome: 'unknown' });
+  expect(await probe({ ca: pem(ca) })).toMatchObject({ outcome: 'unknown' });
+
+  // As an operator names it: the whole way from the command line.
+  const flags = ['--node', `r3=sentinel://127.0.0.1:${port}/main`, '--node-timeout', '5s'];
+  const env = { SEQ_TLS_CA: ca, SEQ_TLS_CERT: cert, SEQ_TLS_KEY: key };
+  expect((await runSeq(home, ['cluster', 'init', ...flags], { env })).code).toBe(0);
+  const listed = await runSeq(home, ['node', 'list', ...flags, '--json'], { env });
+  expect(JSON.parse(listed.stdout)).toMatchObject({ data: { nodes: [{ id: 'r3', admission: 'admitted' }] } });
+}, 60_000);
 
 it('sentinel: a failover to a replica that lagged → named as restarted, re-admitted, identical; a sentinel that did not hear of it is passed over', async () => {
   const { r1, r2, master, replica } = cluster;

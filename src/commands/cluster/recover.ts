@@ -30,7 +30,8 @@ export default class ClusterRecover extends SeqCommand {
     const target = targetFlags(found.settings, found.nodes);
     const command = commandLine(this.id ?? '', this.argv);
     const looked = await lookForRecovery({
-      found, peers: [...new Set([...(flags.peer ?? []), ...found.settings.sequencers])], stores: (flags.store ?? []).map((dir) => ({ id: dir, dir })), command, target, signal: this.signal,
+      found, peers: [...new Set([...(flags.peer ?? []), ...found.settings.sequencers])], stores: (flags.store ?? []).map((dir) => ({ id: dir, dir })), command, signal: this.signal,
+      insteadOf: (why) => (why === 'NO_QUORUM' ? [] : [`${command} --store DIR`]).concat(`seq ${why === 'NOT_INITIALISED' ? 'cluster init' : 'status'} ${target}`.trim()),
       onClose: (close) => this.onClose(close), step: (doing) => this.step(doing), changed: (nodes) => this.changing('some', nodes),
     });
     const { decision } = looked;
