@@ -24,6 +24,9 @@ import { examineNode, openCluster, type Cluster, type Surroundings } from './con
 const MIB = 1024 * 1024;
 const RETRY_MS = 1000;
 const RIGHTS_LIMIT_MS = 2000;
+/** What nobody takes in is kept for as long as a dead leader's lease and a takeover last. */
+const HOLD_BEYOND_LEASE_MS = 1000;
+const HOLD_LIMIT_MS = 10_000;
 const BOOTSTRAP_AGAIN = ['BOOTSTRAP_BROKEN_OFF', 'ALREADY_INITIALISED', 'WRONG_CLUSTER', 'NODE_UNREACHABLE'];
 /** Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in vain. */
 const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
@@ -88,7 +91,7 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
     closers.push(await watchDisk(storeDir, options.extra));
     const sequencer = new Sequencer(options);
     if (settings.listen) {
-      http = await startHttpServer({ api: sequencer, listen: settings.listen, maxBlockBytes: limits.maxBlockBytes, ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.tls ? { tls: settings.tls } : {}), ...(settings.ca === undefined ? {} : { ca: settings.ca }) });
+      http = await startHttpServer({ api: sequencer, listen: settings.listen, maxBlockBytes: limits.maxBlockBytes, bounds: { holdMs: Math.min(timing.ttlMs + HOLD_BEYOND_LEASE_MS, HOLD_LIMIT_MS) }, ...(settings.token === undefined ? {} : { token: settings.token }), ...(settings.tls ? { tls: settings.tls } : {}), ...(settings.ca === undefined ? {} : { ca: settings.ca }) });
       options.url = http.url;
       closers.push(() => http?.close());
       log.line('info', `listening on ${http.url}`, { url: http.url });

@@ -172,6 +172,8 @@ export interface SequencerApi {
   status(): SequencerStatus;
   /** Resolves when every item's fate is settled; outcomes in order. */
   submit(items: Item[]): Promise<SubmitOutcome[]>;
+  /** Calls back when this one begins to lead (before its first block is made) or ceases to, and when it sees another leader. Returns how to stop. */
+  onLeadership(listener: (status: SequencerStatus) => void): () => void;
   /** The committed head, confirmed on q nodes under this tenure's epoch after the call; or why that could not be confirmed. */
   confirmHead(): Promise<{ confirmed: true; height: Height; hash: Hash; epoch: Epoch } | { confirmed: false; why: string }>;
   /** From the local store. */

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 async function serve(api: FakeSequencer, options: Partial<HttpServerOptions> = {}): Promise<HttpServer> {
-  const server = await startHttpServer({ api, listen: { host: '127.0.0.1', port: 0 }, maxBlockBytes: 1024, ...options, bounds: { closeMs: 300, ...options.bounds } });
+  const server = await startHttpServer({ api, listen: { host: '127.0.0.1', port: 0 }, maxBlockBytes: 1024, ...options, bounds: { closeMs: 300, holdMs: 50, ...options.bounds } });
   running.push(server);
   return server;
 }
@@ -53,7 +53,7 @@ describe('submit', () => {
 
   test.each(['content-length: 3000000', 'transfer-encoding: chunked'])('http: no leader and a large body (%s) → 503 before a byte of it was read; a small malformed one → 400', async (header) => {
     const api = new FakeSequencer('seq-b');
-    api.state = { role: 'follower', leader: null };
+    api.state = { role: 'follower', leader: null, ready: false };
     const server = await serve(api);
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
     socket.write(`POST /v1/submit HTTP/1.1\r\nhost: x\r\n${header}\r\n\r\n`);
@@ -205,7 +205,7 @@ describe('forwarding', () => {
   test.each([
     ['no leader', { leader: null, why: 'the lease ended' }, 'NO_LEADER'],
     ['promoting', { role: 'promoting', leader: null }, 'NO_LEADER'],
-    ['stopping', { role: 'stopping' }, 'STOPPING'],
+    ['stopping', { role: 'stopping', leader: null }, 'STOPPING'],
     ['leader without url', { leader: { id: 'seq-a', epoch: 7, url: '' } }, 'NO_LEADER'],
     ['leader with a bad url', { leader: { id: 'seq-a', epoch: 7, url: 'file:///etc/passwd' } }, 'NO_LEADER'],
     ['leader gone', { leader: { id: 'seq-a', epoch: 7, url: 'http://127.0.0.1:1' } }, 'NO_LEADER'],
@@ -228,10 +228,87 @@ describe('forwarding', () => {
     expect(follower.items).toHaveLength(1);
   });
 
+  test('http: nobody leads → kept; then this one leads → taken in, in the order of arrival; another one leads → passed on', async () => {
+    const { follower, following, leading, leader } = await pair({ bounds: { holdMs: 20_000 } });
+    const passing = follower.state;
+    follower.state = { ...passing, leader: null };
+    const kept = [];
+    for (const text of ['a', 'b', 'c']) {
+      kept.push(post(following, text));
+      await until(() => follower.heirs === kept.length, 'the submission is kept');
+    }
+    follower.become({});
+    expect((await Promise.all(kept)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(follower.items.map(({ text }) => text)).toEqual(['a', 'b', 'c']);
+    follower.become({ ...passing, leader: null });
+    const other = post(following, 'd');
+    await until(() => follower.heirs === 1, 'the submission is kept');
+    follower.become({ ...passing, leader: { id: 'seq-a', epoch: 8, url: leading.url } });
+    expect([(await other).status, leader.items.map(({ text }) => text)]).toEqual([200, ['d']]);
+  });
+
+  test('http: kept, and then it cannot lead after all → 503 with the reason; the caller goes away → not taken in later', async () => {
+    const { follower, following } = await pair({ bounds: { holdMs: 20_000 } });
+    const nobody = { ...follower.state, leader: null };
+    follower.state = nobody;
+    const kept = post(following, 'x');
+    await until(() => follower.heirs === 1, 'the submission is kept');
+    follower.become({ ...nobody, ready: false, why: 'too few nodes answer' });
+    expect((await kept).lines[0].error).toMatchObject({ code: 'NO_LEADER', why: 'too few nodes answer' });
+    follower.state = nobody;
+    const leaving = new AbortController();
+    const left = fetch(`${following.url}/v1/submit`, { method: 'POST', body: 'x', signal: leaving.signal }).catch(() => 'left');
+    await until(() => follower.heirs === 1, 'the submission is kept');
+    leaving.abort();
+    expect(await left).toBe('left');
+    await until(() => follower.heirs === 0, 'it is given up');
+    follower.become({});
+    expect(follower.calls).toHaveLength(0);
+  });
+
+  test.each([['with keys', '{"key":"k1","data":"1"}\n{"key":"k2","data":"2"}', 200, 2], ['without', '{"key":"k1","data":"1"}\n{"data":"2"}', 504, 0]] as const)('http: the leader is cut off under a submission %s → sent again only where it is recognised', async (_name, body, status, taken) => {
+    const { follower, following } = await pair({ bounds: { holdMs: 20_000 } });
+    const dying = createServer((socket) => socket.once('data', () => socket.destroy()));
+    sockets.push(dying);
+    dying.listen(0, '127.0.0.1');
+    await once(dying, 'listening');
+    follower.state = { ...follower.state, leader: { id: 'seq-a', epoch: 7, url: `http://127.0.0.1:${(dying.address() as { port: number }).port}` } };
+    const sent = post(following, body, NDJSON);
+    if (taken > 0) {
+      await until(() => follower.heirs === 1 && follower.calls.length === 0, 'it is kept');
+      follower.become({});
+    }
+    expect([(await sent).status, follower.items.length]).toEqual([status, taken]);
+  });
+
+  test('http: more than may be kept → 503 BUSY, and what is kept stays', async () => {
+    const { follower, following } = await pair({ bounds: { holdMs: 20_000 }, limits: { maxHeldBytes: 1000 } });
+    follower.state = { ...follower.state, leader: null };
+    const kept = post(following, 'x'.repeat(600));
+    await until(() => follower.heirs === 1, 'the submission is kept');
+    const over = await post(following, 'y'.repeat(600));
+    expect([over.status, over.lines[0].error.code, Number(over.headers.get('retry-after')) > 0]).toEqual([503, 'BUSY', true]);
+    follower.become({});
+    expect((await kept).status).toBe(200);
+  });
+
+  test('http: a leader that stops → what it did not take goes to its successor', async () => {
+    const { leader, leading, follower, following } = await pair({ bounds: { holdMs: 20_000 } });
+    leader.intercept = () => {
+      leader.become({ role: 'stopping', leader: null });
+      return [{ outcome: 'refused', reason: 'stopping', why: 'SIGTERM' }];
+    };
+    const sent = post(leading, 'x');
+    await until(() => leader.heirs === 1, 'it waits for a successor');
+    follower.state = {};
+    leader.become({ role: 'stopping', leader: { id: 'seq-b', epoch: 8, url: following.url } });
+    expect([(await sent).status, follower.items.length]).toEqual([200, 1]);
+  });
+
   test('http: the leader hangs and another one is seen → 504 at once; a reply cut short → 504', async () => {
     const { follower, following } = await pair();
     const mute = createServer((socket) => { socket.on('error', () => {}); mode(socket); });
-    let mode: (socket: import('node:net').Socket) => void = () => { follower.state = { ...follower.state, leader: { id: 'seq-c', epoch: 9, url: '' } }; };
+    let mode: (socket: import('node:net').Socket) => void = () => follower.become({ ...follower.state, leader: { id: 'seq-c', epoch: 9, url: '' } });
     sockets.push(mute);
     mute.listen(0, '127.0.0.1');
     await once(mute, 'listening');

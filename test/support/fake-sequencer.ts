@@ -17,6 +17,7 @@ export class FakeSequencer implements SequencerApi {
   /** Decides instead of committing when it returns something. */
   intercept: (items: Item[]) => SubmitOutcome[] | Promise<SubmitOutcome[]> | undefined = () => undefined;
   head: () => ReturnType<SequencerApi['confirmHead']> = async () => ({ confirmed: true, height: this.height, hash: this.hash, epoch: 7 });
+  readonly #heirs = new Set<(status: SequencerStatus) => void>();
   #wake = new Set<() => void>();
 
   constructor(readonly id = 'seq-a') {}
@@ -61,6 +62,20 @@ export class FakeSequencer implements SequencerApi {
     });
     if (index > 0) this.push(Buffer.from(`${index} items`));
     return outcomes;
+  }
+
+  /** How many wait to hear who leads. */
+  get heirs(): number { return this.#heirs.size; }
+
+  /** From now on it says this of itself, and tells those who wait for it. */
+  become(state: Partial<SequencerStatus>): void {
+    this.state = state;
+    for (const listener of [...this.#heirs]) listener(this.status());
+  }
+
+  onLeadership(listener: (status: SequencerStatus) => void): () => void {
+    this.#heirs.add(listener);
+    return () => void this.#heirs.delete(listener);
   }
 
   confirmHead() { return this.head(); }

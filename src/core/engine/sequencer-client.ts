@@ -49,7 +49,8 @@ export interface Choice {
 }
 
 /** Asks all at once. A leader with lease left is taken the moment it answers (a hung sequencer delays nobody); else, once all have
- *  answered or run out of time, a follower that sees a leader with an address. */
+ *  answered or run out of time, one that is about to lead, a follower that sees a leader with an address, or one that could lead: it keeps what
+ *  it is given until somebody does. */
 export async function chooseSequencer(urls: readonly string[], access: SequencerAccess, limitMs: number, signal: AbortSignal): Promise<Choice> {
   const answers: StatusAnswer[] = [];
   const leading = (answer: StatusAnswer) => answer.answered && answer.status.role === 'leader' && answer.status.leaseMs > 0;
@@ -64,6 +65,8 @@ export async function chooseSequencer(urls: readonly string[], access: Sequencer
   });
   const up = answers.filter((answer) => answer.answered);
   const best = up.filter(leading).sort((a, b) => b.status.epoch - a.status.epoch)[0]
-    ?? up.filter(({ status }) => status.role === 'follower' && status.leader !== null && status.leader.id !== status.id && status.leader.url !== '').sort((a, b) => (b.status.leader?.epoch ?? 0) - (a.status.leader?.epoch ?? 0))[0];
+    ?? up.find(({ status }) => status.role === 'promoting')
+    ?? up.filter(({ status }) => status.role === 'follower' && status.leader !== null && status.leader.id !== status.id && status.leader.url !== '').sort((a, b) => (b.status.leader?.epoch ?? 0) - (a.status.leader?.epoch ?? 0))[0]
+    ?? up.find(({ status }) => status.role === 'follower' && status.leader === null && status.ready);
   return { answers: [...answers], ...(best ? { target: { url: best.url, status: best.status } } : {}) };
 }

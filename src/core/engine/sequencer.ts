@@ -35,6 +35,9 @@ const BLOCKS_TOLD = 32;
 const STAGGER_MS = 15;
 /** Longer than a report stands on the nodes. */
 const REPORT_EVERY_MS = 12_000;
+/** How long, and how often, a sequencer that stops looks for its successor while submissions wait for one. */
+const SUCCESSOR_LIMIT_MS = 400;
+const SUCCESSOR_LOOK_MS = 5;
 /** Payload that a follower holds of one node at most, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
 
@@ -107,6 +110,8 @@ export class Sequencer implements SequencerApi {
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   private watchers: (() => void)[] = [];
+  /** Submissions that wait for somebody to lead, in the order they came. */
+  private readonly heirs = new Set<(status: SequencerStatus) => void>();
   private turnedAt: number;
   private readonly startedAtMs: number;
   private stopHints: (() => void)[] = [];
@@ -175,6 +180,7 @@ export class Sequencer implements SequencerApi {
       this.driver?.stepdown(code, reason);
       this.follower.stop();
       await this.tenure;
+      await this.seeSuccessor();
       await this.delivery.drained();
       for (const stop of this.stopHints) stop();
       await this.presences.stop();
@@ -182,6 +188,16 @@ export class Sequencer implements SequencerApi {
       emit({ type: 'stopped', code, reason });
     })();
     return this.stopping;
+  }
+
+  /** What waits here for the next leader goes there as soon as one is seen; the way out is not held up for longer than that may take. */
+  private async seeSuccessor(): Promise<void> {
+    const { nodes, clock, timing, id } = this.options;
+    for (const until = clock.now() + Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS); this.heirs.size > 0 && clock.now() < until;) {
+      this.notice(await look(nodes, this.quorum, timing.nodeTimeoutMs, clock));
+      if (this.leader && this.leader.id !== id) return;
+      await new Promise<void>((resolve) => clock.after(SUCCESSOR_LOOK_MS, resolve));
+    }
   }
 
   // --- what others see -----------------------------------------------------------------------------------------------------------
@@ -204,6 +220,17 @@ export class Sequencer implements SequencerApi {
 
   submit(items: Item[]): Promise<SubmitOutcome[]> {
     return this.options.inbox.offer(items);
+  }
+
+  onLeadership(listener: (status: SequencerStatus) => void): () => void {
+    this.heirs.add(listener);
+    return () => void this.heirs.delete(listener);
+  }
+
+  private tellLeadership(): void {
+    if (this.heirs.size === 0) return;
+    const status = this.status();
+    for (const listener of [...this.heirs]) listener(status);
   }
 
   async confirmHead(): ReturnType<SequencerApi['confirmHead']> {
@@ -270,6 +297,8 @@ export class Sequencer implements SequencerApi {
     const { nodes, id, clock, producer, random } = this.options;
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
+    // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for its first block.
+    this.options.store.windowFloor({ blocks: this.options.limits.retainBlocks, bytes: this.options.limits.retainBytes });
     this.repeatReports(seen);
     const moved = this.moves.learn(seen);
     for (const node of moved) this.options.emit({ type: 'node', node, state: 'moved', why: `its server is ${nodes.find((one) => one.id === node)!.url} now` });
@@ -317,6 +346,7 @@ export class Sequencer implements SequencerApi {
   }
 
   private notice(seen: Look): void {
+    const known = this.leader;
     const leader = leaderOf(seen, this.quorum);
     this.leader = leader ? { id: leader.id, epoch: leader.epoch, url: leader.url } : null;
     this.seenHeight = Math.max(this.seenHeight, seenHeads(seen, 0).head);
@@ -328,6 +358,7 @@ export class Sequencer implements SequencerApi {
       return { id, state: reply.value.admission, why: reply.value.admissionWhy };
     });
     for (const state of this.nodeStates) this.sayNode(state.id, state.state, state.why);
+    if (known?.id !== this.leader?.id || known?.epoch !== this.leader?.epoch || known?.url !== this.leader?.url) this.tellLeadership();
   }
 
   private readonly saidNode = new Map<string, string>();
@@ -421,7 +452,9 @@ export class Sequencer implements SequencerApi {
         if (everLed) emit({ type: 'term-renewed', from: lastEpoch, to: this.driver!.state.epoch, reason: renewedFor });
         else this.setRole('leader', 'claimed a quorum');
         everLed = true;
+        this.leader = null; // whoever was seen last leads no more
         inbox.open();
+        this.tellLeadership();
       }));
       const running = this.driver.run(votes);
       // The nodes have the question; what follows is said while they answer.
@@ -653,6 +686,8 @@ export class Sequencer implements SequencerApi {
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
     this.options.emit({ type: 'role', from, to, epoch: this.driver?.state.epoch ?? 0, reason });
     if (to !== 'stopping') this.presences.announceSoon();
+    // A leader takes items in a moment later, and says so itself.
+    if (to !== 'leader') this.tellLeadership();
   }
 
   /** Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there are none. */

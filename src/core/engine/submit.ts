@@ -69,6 +69,7 @@ export interface SubmitTiming {
   attemptMs: number;
   /** How often the target is looked at while a batch is under way. */
   watchMs: number;
+  /** The first retry comes at once, the next ones further and further apart, up to this. */
   retryMs: number;
 }
 
@@ -88,6 +89,7 @@ export interface SubmitSummary {
 }
 
 const TIMING: SubmitTiming = { statusMs: 1000, connectMs: 1000, attemptMs: 30_000, watchMs: 500, retryMs: 100 };
+const FIRST_PAUSE_MS = 5;
 const FIRST_BATCH = { items: 4000, bytes: 768 * 1024 };
 const LARGEST_BATCH = { items: 16_000, bytes: 3 * 1024 * 1024 };
 const READ_AHEAD_BYTES = 4 * 1024 * 1024;
@@ -219,7 +221,7 @@ class Submission {
     for (let attempt = 0; rest.length > 0; attempt += 1) {
       if (attempt > 0) {
         this.#retries += 1;
-        await this.#pause(Math.max(this.#timing.retryMs, waitMs), '');
+        await this.#pause(Math.max(this.#backOff(attempt - 1), waitMs), '');
       }
       const target = this.#target ?? await this.#find();
       const part = this.#cut(rest);
@@ -234,6 +236,11 @@ class Submission {
       this.#report(problem);
       this.#checkPatience(problem);
     }
+  }
+
+  /** Jittered, so that many who were refused together do not come back together. */
+  #backOff(failures: number): number {
+    return failures === 0 ? 0 : Math.min(this.#timing.retryMs, FIRST_PAUSE_MS * 2 ** (failures - 1)) * (0.5 + Math.random());
   }
 
   /** Retries after a "too large" or "busy" send less at once; keeps to one body's limit. */
@@ -265,18 +272,18 @@ class Submission {
     if (!this.#sending) this.options.onSending?.();
     this.#sending = true;
     const lost = new AbortController();
-    const leaderId = target.status.role === 'leader' ? target.status.id : target.status.leader?.id;
     const settled = new AbortController();
     const call = httpCall({
       url: target.url, path: '/v1/submit', method: 'POST', body: this.#encode(items), headers: { 'content-type': 'application/x-ndjson' },
       ...(this.options.token === undefined ? {} : { token: this.options.token }), agents: this.#agents, ...(this.options.ca === undefined ? {} : { ca: this.options.ca }),
       limitMs: this.#timing.attemptMs, connectMs: this.#timing.connectMs, maxReplyBytes: MAX_REPLY_BYTES, signal: AbortSignal.any([lost.signal, this.options.signal]),
     }).finally(() => settled.abort());
-    void this.#watch(target.url, leaderId, settled.signal, (why) => lost.abort(why));
+    void this.#watch(target, settled.signal, (why) => lost.abort(why));
     return call;
   }
 
-  async #watch(url: string, leaderId: string | undefined, settled: AbortSignal, lost: (why: string) => void): Promise<void> {
+  /** A follower sends on by itself what a leader did not take; a leader that ceased to be one may keep it for long. */
+  async #watch({ url, status }: { url: string; status: RemoteStatus }, settled: AbortSignal, lost: (why: string) => void): Promise<void> {
     for (let silent = 0; !settled.aborted;) {
       await sleep(this.#timing.watchMs, settled);
       if (settled.aborted) return;
@@ -285,8 +292,7 @@ class Submission {
       silent = answer.answered ? 0 : silent + 1;
       if (!answer.answered && silent >= 2) return lost(`${url} does not answer any more: ${answer.why}`);
       if (!answer.answered) continue;
-      const now = answer.status.role === 'leader' ? answer.status.id : answer.status.leader?.id;
-      if (now !== leaderId) return lost(`${leaderId ?? 'the leader'} no longer leads`);
+      if (status.role === 'leader' && answer.status.role !== 'leader') return lost(`${status.id} no longer leads`);
     }
   }
 
@@ -385,7 +391,7 @@ class Submission {
 
   /** A sequencer to send to; waits for one within the bound. */
   async #find(): Promise<{ url: string; status: RemoteStatus }> {
-    for (;;) {
+    for (let failures = 1; ; failures += 1) {
       this.#checkCancelled();
       const urls = [...new Set(await this.options.urls())];
       const { target, answers } = await chooseSequencer(urls, this.#access(), this.#timing.statusMs, this.options.signal);
@@ -406,7 +412,7 @@ class Submission {
         throw new SeqError({ code: 'TOKEN_NEEDED', exit: EXIT.denied, message: `${urls.join(', ')} asked for a token`, why: 'the sequencers run with --http-token-file', changed: 'nothing', next: ['--http-token-file FILE'] });
       }
       this.#checkPatience(problem, !answers.some((answer) => answer.answered));
-      await this.#pause(this.#timing.retryMs, problem);
+      await this.#pause(this.#backOff(failures), problem);
     }
   }
 

@@ -31,6 +31,8 @@ export interface Bounds {
   /** A submission that is not settled by then is answered as unknown. */
   submitMs: number;
   connectMs: number;
+  /** How long a submission that nobody takes in is kept for whoever leads next. */
+  holdMs: number;
   headMs: number;
   /** A request (headers and body) that has not arrived whole by then is cut. */
   requestMs: number;
@@ -41,7 +43,7 @@ export interface Bounds {
   closeMs: number;
 }
 
-export const DEFAULT_BOUNDS: Bounds = { submitMs: 30_000, connectMs: 1000, headMs: 5000, requestMs: 30_000, stallMs: 120_000, loopAgeLimitMs: 10_000, closeMs: 2000 };
+export const DEFAULT_BOUNDS: Bounds = { submitMs: 30_000, connectMs: 1000, holdMs: 4000, headMs: 5000, requestMs: 30_000, stallMs: 120_000, loopAgeLimitMs: 10_000, closeMs: 2000 };
 
 export interface HttpServer {
   /** `http://127.0.0.1:7070`, with the port really bound. */
@@ -63,7 +65,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const app = createApp(options, bounds);
   const shared = { api: options.api, limits, metrics };
   readRoutes(app, { ...shared, loopAgeLimitMs: bounds.loopAgeLimitMs, headMs: bounds.headMs, stallMs: bounds.stallMs, closing: closing.signal });
-  submitRoute(app, { ...shared, submitMs: bounds.submitMs, connectMs: bounds.connectMs, ...(options.token === undefined ? {} : { token: options.token }), ...caOf(options) });
+  submitRoute(app, { ...shared, submitMs: bounds.submitMs, connectMs: bounds.connectMs, holdMs: bounds.holdMs, ...(options.token === undefined ? {} : { token: options.token }), ...caOf(options) });
   try {
     await app.listen(options.listen);
   } catch (error) {

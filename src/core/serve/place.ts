@@ -1,0 +1,203 @@
+// Who takes a submission in: this sequencer while it leads, else the leader it sees; while nobody does, whoever leads next, for as long as a
+// lease and a takeover last. What was certainly not taken is offered again, with or without a key. What may have been taken is offered again
+// only when all of it bears keys, which the next leader recognises; when that comes to nothing it is said to be unknown (I10).
+import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
+import type { HttpAnswer } from '../http-call.js';
+import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
+import { forward } from './forward.js';
+
+export interface PlaceOptions {
+  api: SequencerApi;
+  token?: string;
+  ca?: string | Buffer;
+  /** After this a submission that is not settled is answered as unknown. */
+  submitMs: number;
+  connectMs: number;
+  /** How long one that nobody takes in is kept for whoever leads next. */
+  holdMs: number;
+}
+
+export interface Submission {
+  items: Item[];
+  body: Buffer;
+  /** What travels with it to another sequencer. */
+  headers: Record<string, string>;
+  /** It came from a sequencer that took this one for the leader: it is told at once when that is wrong, and keeps the submission itself. */
+  hopped: boolean;
+  /** Aborted when the caller went away. */
+  gone: AbortSignal;
+}
+
+export type Placed =
+  | { by: 'self'; outcomes: SubmitOutcome[] }
+  /** `repeated`: an earlier offer may have been taken in, so that what its receipts call duplicates may be this very submission. */
+  | { by: 'leader'; id: string; answer: Extract<HttpAnswer, { outcome: 'answered' }>; repeated: boolean };
+
+type Taker = { name: string; leader: { id: string; url: string } | null };
+
+/** A 503 with one of these says that not one item was taken in. */
+const NOT_TAKEN = ['NOT_LEADER', 'NO_LEADER', 'STOPPING'];
+/** One that did not take it is asked again, as long as it is seen to lead. */
+const SAME_AGAIN_MS = 500;
+/** A process that stops has this long to see who leads next. */
+const STOPPING_HOLD_MS = 500;
+/** What a leader that was just succeeded has committed it also answers. */
+const LAST_ANSWER_MS = 100;
+
+/** Null while nobody is known who would take it in. */
+function takerOf(status: SequencerStatus): Taker | null {
+  const { id, role, epoch, leader } = status;
+  if (role === 'leader') return { name: `${id}/${epoch}`, leader: null };
+  if (role === 'promoting' || leader === null || leader.id === id || leader.url === '') return null;
+  return { name: `${leader.id}/${leader.epoch}`, leader };
+}
+
+/** Somebody leads, or is about to as far as can be told from here. */
+function worthKeeping(status: SequencerStatus): boolean {
+  const { id, role, leader, ready } = status;
+  if (leader !== null && leader.id !== id && role === 'follower') return leader.url !== '';
+  return role !== 'follower' || ready;
+}
+
+/** Throws what is to be answered where reading the submission, or keeping it, is in vain. */
+export function refuseInVain(status: SequencerStatus, hopped: boolean): void {
+  if (status.role === 'leader') return;
+  if (hopped) throw unavailable('NOT_LEADER', `${status.id} does not lead`, 'another sequencer took it for the leader; the lead has just changed', 200);
+  if (!worthKeeping(status)) throw nobody(status);
+}
+
+function nobody(status: SequencerStatus): HttpError {
+  const { id, role, leader, why } = status;
+  if (role === 'stopping') return unavailable('STOPPING', `${id} is stopping`, 'send it to another sequencer');
+  if (role === 'follower' && leader !== null && leader.id !== id && leader.url === '') return unavailable('NO_LEADER', `the leader ${leader.id} has no address to forward to`, 'it runs without --http, or its presence record has not been seen yet');
+  return unavailable('NO_LEADER', 'no sequencer leads right now', role === 'promoting' ? `${id} is being promoted` : why || 'the last lease ended or was released; a successor is about to be promoted', 500);
+}
+
+export async function place(submission: Submission, options: PlaceOptions): Promise<Placed> {
+  const { api, holdMs, submitMs } = options;
+  const { items, hopped, gone } = submission;
+  const keyed = items.every((item) => item.key !== undefined);
+  const endAt = performance.now() + submitMs;
+  let keepUntil = Infinity;
+  let passed = { name: '', until: 0 };
+  let mayBeIn = '';
+  let refusal: HttpError | undefined;
+  let submitted: Promise<SubmitOutcome[]> | undefined;
+  for (;;) {
+    const status = api.status();
+    const taker = takerOf(status);
+    if (submitted === undefined) {
+      refuseHop(status, hopped);
+      if (taker?.leader === null && !skips(passed, taker)) submitted = api.submit(items);
+    }
+    if (submitted) {
+      const outcomes = await settle(submitted, items.length, endAt - performance.now());
+      submitted = undefined;
+      const first = outcomes[0];
+      // Not one was taken in and the tenure is gone: the next leader may have it, as if it had just arrived.
+      if (first?.outcome !== 'refused' || !outcomes.every((one) => one.outcome === 'refused' && (one.reason === 'not-leader' || one.reason === 'stopping'))) return { by: 'self', outcomes };
+      refusal = new HttpError(failureOf(first, keyed));
+      passed = { name: taker?.name ?? '', until: performance.now() + SAME_AGAIN_MS };
+      continue;
+    }
+    if (taker?.leader && !skips(passed, taker)) {
+      const answer = await passOn(submission, taker.leader, options, endAt - performance.now());
+      if (answer.outcome === 'answered') {
+        const refused = notTaken(answer);
+        if (!refused) return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
+        refusal = refused;
+      } else if (answer.outcome === 'unknown') {
+        if (!keyed || gone.aborted) throw new HttpError(outcomeUnknown(answer.why, keyed));
+        mayBeIn = answer.why;
+      } else {
+        refusal = unavailable('NO_LEADER', `the leader ${taker.leader.id} could not be reached`, answer.why, 500);
+      }
+      passed = { name: taker.name, until: performance.now() + SAME_AGAIN_MS };
+      continue;
+    }
+    const now = performance.now();
+    keepUntil = Math.min(keepUntil, endAt, now + (status.role === 'stopping' ? Math.min(holdMs, STOPPING_HOLD_MS) : holdMs));
+    if (now >= keepUntil || !worthKeeping(status) || gone.aborted) throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : refusal ?? nobody(status);
+    ({ submitted } = await nextTaker(api, items, passed, Math.min(keepUntil, taker ? passed.until : Infinity) - now, gone));
+  }
+}
+
+function refuseHop(status: SequencerStatus, hopped: boolean): void {
+  if (hopped) refuseInVain(status, hopped);
+}
+
+function skips(passed: { name: string; until: number }, taker: Taker): boolean {
+  return taker.name === passed.name && performance.now() < passed.until;
+}
+
+/**
+ * Resolves when somebody else is seen to lead, when waiting is in vain, or after `ms`. When this sequencer itself begins to lead, the items are
+ * handed in within that very call, in the order in which submissions came: they are in its first block.
+ */
+function nextTaker(api: SequencerApi, items: Item[], passed: { name: string }, ms: number, gone: AbortSignal): Promise<{ submitted?: Promise<SubmitOutcome[]> }> {
+  return new Promise((resolve) => {
+    const finish = (found: { submitted?: Promise<SubmitOutcome[]> }): void => {
+      stop();
+      clearTimeout(timer);
+      gone.removeEventListener('abort', none);
+      resolve(found);
+    };
+    const none = (): void => finish({});
+    const stop = api.onLeadership((status) => {
+      const taker = takerOf(status);
+      if (taker && taker.name !== passed.name) finish(taker.leader === null ? { submitted: api.submit(items) } : {});
+      else if (!worthKeeping(status)) finish({});
+    });
+    const timer = setTimeout(none, Math.max(0, ms));
+    gone.addEventListener('abort', none, { once: true });
+  });
+}
+
+/** The outcomes, or unknown for all when they do not come in time. */
+async function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: number): Promise<SubmitOutcome[]> {
+  const late = new Array<SubmitOutcome>(count).fill({ outcome: 'unknown', why: `its commit was not established within ${Math.round(limitMs)} ms` });
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<SubmitOutcome[]>((resolve) => { timer = setTimeout(resolve, Math.max(0, limitMs), late); });
+  try {
+    return await Promise.race([submitted, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** One offer to the leader. Broken off when the caller goes away, and soon after another one is seen to lead. */
+async function passOn(submission: Submission, leader: { id: string; url: string }, options: PlaceOptions, limitMs: number): Promise<HttpAnswer> {
+  const { api, token, ca, connectMs } = options;
+  const { body, headers, gone } = submission;
+  const broken = new AbortController();
+  let succeeded: NodeJS.Timeout | undefined;
+  const stop = api.onLeadership((status) => {
+    // By id, not by epoch: a leader that renewed its term still answers for what it took in.
+    const leads = status.role !== 'promoting' && status.leader?.id === leader.id;
+    if (leads) clearTimeout(succeeded);
+    succeeded = leads ? undefined : succeeded ?? setTimeout(() => broken.abort(`${leader.id} no longer leads`), LAST_ANSWER_MS);
+  });
+  const left = (): void => broken.abort('the caller went away');
+  gone.addEventListener('abort', left, { once: true });
+  try {
+    if (gone.aborted) left();
+    return await forward({ url: leader.url, body, headers, limitMs, connectMs, signal: broken.signal, ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) });
+  } finally {
+    stop();
+    clearTimeout(succeeded);
+    gone.removeEventListener('abort', left);
+  }
+}
+
+/** The leader's own words when it took nothing in. */
+function notTaken(answer: Extract<HttpAnswer, { outcome: 'answered' }>): HttpError | undefined {
+  if (answer.status !== 503 || !(answer.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
+  let said: Partial<HttpFailure> | undefined;
+  try {
+    said = (JSON.parse(answer.body.toString()) as { error?: Partial<HttpFailure> } | null)?.error;
+  } catch {
+    return undefined;
+  }
+  if (typeof said?.code !== 'string' || !NOT_TAKEN.includes(said.code)) return undefined;
+  return unavailable(said.code, String(said.message), String(said.why), 500);
+}
