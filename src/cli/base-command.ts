@@ -29,6 +29,7 @@ import { envelope } from './present/envelope.js';
 import { renderError } from './present/error-text.js';
 import { pickFields } from './present/fields.js';
 import type { Meta, Result } from './present/result.js';
+import { keepHeapLean } from './lean-heap.js';
 import { prose, whole } from './present/text.js';
 import { StreamProgress } from './stream-progress.js';
 import { terminalWrap } from './terminal-wrap.js';
@@ -157,6 +158,7 @@ export abstract class SeqCommand extends Command {
 
   /** How far a long reading is, on stderr; gone at the end whatever the end is. */
   protected longReading(what: string): StreamProgress {
+    keepHeapLean();
     const progress = new StreamProgress(what, Boolean(this.given['quiet']), writeErr);
     this.onClose(() => progress.end());
     return progress;

@@ -234,20 +234,23 @@ function put(map: Map<ForeignHeight, ForeignEntry[]>, entry: ForeignEntry, front
   else there.push(entry);
 }
 
-/** Every height that a stream holds, or that an index alone holds although it cannot have been trimmed. Ascending. One node at a time: all of them
- *  together would be most of what a long reading needs. */
+/** Every height that a stream holds, or that an index alone holds although it cannot have been trimmed. Ascending. */
 function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
+  const { from, to } = options;
+  const lists = scans.flatMap((scan) => {
+    const own = scan.heights.sorted();
+    const lowest = Math.max(scan.floor, from ?? 0);
+    return [() => own.values(), ...(scan.answered && scan.index !== null ? [() => within(scan.index as HeightList, lowest, to ?? Infinity)] : [])];
+  });
   // One height was asked for: what became of it is worth a word even when no stream has it.
-  let all = Uint32Array.from(options.from !== undefined && options.from === options.to ? [options.from] : []);
-  for (const scan of scans) {
-    const own = new Uint32Array((scan.index?.length ?? 0) + scan.heights.length);
-    own.set(scan.heights.all());
-    let at = scan.heights.length;
-    const lowest = Math.max(scan.floor, options.from ?? 0);
-    if (scan.answered) for (const height of scan.index ?? []) if (height >= lowest && height <= (options.to ?? Infinity)) own[at++] = height;
-    all = union(all, own.subarray(0, at).sort());
-  }
-  return all.slice(Math.max(0, all.length - Math.min(all.length, options.limit ?? all.length)));
+  if (from !== undefined && from === to) lists.push(() => [from].values());
+  const all = union(lists);
+  for (const scan of scans) scan.heights.drop();
+  return all.subarray(Math.max(0, all.length - Math.min(all.length, options.limit ?? all.length)));
+}
+
+function* within(list: HeightList, lowest: ForeignHeight, highest: ForeignHeight): Generator<ForeignHeight> {
+  for (const height of list) if (height >= lowest && height <= highest) yield height;
 }
 
 async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOptions): AsyncGenerator<HeightPicture> {

@@ -45,15 +45,31 @@ export function firstAtLeast(sorted: Uint32Array, height: number): number {
   return from;
 }
 
-/** Of two ascending lists, which may repeat themselves: each height once, ascending. */
-export function union(a: Uint32Array, b: Uint32Array): Uint32Array<ArrayBuffer> {
-  const both = new Uint32Array(a.length + b.length);
+/** Of several ascending lists, which may repeat themselves: each height once, ascending. Read twice, so that nothing but the answer is allocated. */
+export function union(lists: readonly (() => Iterator<ForeignHeight>)[]): Uint32Array<ArrayBuffer> {
   let length = 0;
-  for (let [i, j] = [0, 0]; i < a.length || j < b.length;) {
-    const next = j >= b.length || (i < a.length && (a[i] as number) <= (b[j] as number)) ? a[i++] as number : b[j++] as number;
-    if (length === 0 || both[length - 1] !== next) both[length++] = next;
+  for (const _ of merged(lists)) length += 1;
+  const all = new Uint32Array(length);
+  let at = 0;
+  for (const height of merged(lists)) all[at++] = height;
+  return all;
+}
+
+function* merged(lists: readonly (() => Iterator<ForeignHeight>)[]): Generator<ForeignHeight> {
+  const iterators = lists.map((list) => list());
+  const heads = Float64Array.from(iterators, next);
+  for (;;) {
+    let least = Infinity;
+    for (const head of heads) if (head < least) least = head;
+    if (least === Infinity) return;
+    yield least;
+    for (let at = 0; at < heads.length; at += 1) while (heads[at] === least) heads[at] = next(iterators[at] as Iterator<ForeignHeight>);
   }
-  return both.slice(0, length);
+}
+
+function next(iterator: Iterator<ForeignHeight>): number {
+  const { done, value } = iterator.next() as IteratorResult<ForeignHeight, undefined>;
+  return done === true ? Infinity : value;
 }
 
 /** Heights in any order, in one block of memory: thousands of small ones would leave holes that no collector closes. */
@@ -70,7 +86,13 @@ export class HeightBag {
     this.held[this.length++] = height;
   }
 
-  all(): Uint32Array {
-    return this.held.subarray(0, this.length);
+  /** Ascending; no more are taken. */
+  sorted(): Uint32Array {
+    return this.held.subarray(0, this.length).sort();
+  }
+
+  drop(): void {
+    this.held = new Uint32Array(1);
+    this.length = 0;
   }
 }
