@@ -1,4 +1,5 @@
 // How a command names the cluster it was run against, so that every `next:` can be pasted as it is. Never a secret: urls are redacted.
+import type { SummarizeOptions } from '../core/engine/inspect-model.js';
 import type { NodePort } from '../core/ports.js';
 import { labDirectory, readState } from '../lab/state.js';
 import { rowsOf, type ProcessRow } from '../lab/status.js';
@@ -12,19 +13,20 @@ export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<Node
   return [...nodes.map((node) => `--node ${node.id}=${node.url}`), ...lane].join(' ');
 }
 
-/** In the lab we know how a node's server is made to answer again: started if it is dead, continued if it is paused. Neither: undefined. */
-export function startCommandOf(settings: ClusterSettings): ((nodeId: string) => string | undefined) | undefined {
-  return settings.context === 'lab' ? labCommand : undefined;
+/** In the lab we know how a process is made to answer again: started if it is dead, continued if it is paused. Neither: nothing. */
+export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions, 'startCommand' | 'startSequencers'> {
+  if (settings.context !== 'lab') return {};
+  return {
+    startCommand: (nodeId) => nextForProcesses(labRows().filter((row) => row.name === nodeId))[0],
+    startSequencers: () => nextForProcesses(labRows().filter((row) => row.kind === 'sequencer')),
+  };
 }
 
-function labCommand(nodeId: string): string | undefined {
-  const rows = (): ProcessRow[] => {
-    try {
-      return rowsOf(readState(labDirectory()) ?? { processes: [] });
-    } catch {
-      // A record that cannot be read says nothing about the node; `seq lab status` tells of it.
-      return [];
-    }
-  };
-  return nextForProcesses(rows().filter((row) => row.name === nodeId))[0];
+function labRows(): ProcessRow[] {
+  try {
+    return rowsOf(readState(labDirectory()) ?? { processes: [] });
+  } catch {
+    // A record that cannot be read says nothing about the process; `seq lab status` tells of it.
+    return [];
+  }
 }

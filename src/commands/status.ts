@@ -3,7 +3,7 @@ import type { ForeignCluster } from '../cli/foreign.js';
 import { FOREIGN_FLAGS, LOOK_FLAGS } from '../cli/flags.js';
 import { statusResult } from '../cli/present/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommandOf, targetFlags } from '../cli/target.js';
+import { startCommands, targetFlags } from '../cli/target.js';
 import { inspectCluster } from '../core/engine/inspect.js';
 import { refuseNoAnswer } from '../core/engine/inspect-errors.js';
 
@@ -27,7 +27,7 @@ export default class Status extends SeqCommand {
     this.step('asking every node');
     const view = await inspectCluster({
       nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
-      target: targetFlags(cluster.settings, cluster.nodes), startCommand: startCommandOf(cluster.settings),
+      target: targetFlags(cluster.settings, cluster.nodes), ...startCommands(cluster.settings),
     });
     const result = statusResult(view, new Set(cluster.asked.map((node) => node.id)));
     // Nobody answered: the rows still say why, but there is nothing to report.

@@ -6,7 +6,7 @@ import { operatorOf } from '../cli/operator.js';
 import { stepdownResult, stepdownEffect } from '../cli/present/stepdown.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/settings.js';
-import { targetFlags } from '../cli/target.js';
+import { startCommands, targetFlags } from '../cli/target.js';
 import { stepDown } from '../core/engine/stepdown.js';
 import { systemClock, systemRandom } from '../core/engine/system.js';
 
@@ -33,7 +33,7 @@ export default class Stepdown extends SeqCommand {
     const target = targetFlags(cluster.settings, cluster.nodes);
     const command = commandLine(this.id ?? '', this.argv);
     const outcome = await stepDown({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, timeoutMs, clock: systemClock, random: systemRandom, signal: this.signal, target,
+      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, timeoutMs, clock: systemClock, random: systemRandom, signal: this.signal, target, startSequencers: startCommands(cluster.settings).startSequencers,
       expectedCluster: cluster.identity.cluster, reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv), revoke: Boolean(flags.revoke), dryRun: Boolean(flags['dry-run']),
       ...(flags.to === undefined ? {} : { to: flags.to }), ...(flags['expect-leader'] === undefined ? {} : { expectLeader: flags['expect-leader'] }),
       ...(flags['expect-epoch'] === undefined ? {} : { expectEpoch: flags['expect-epoch'] }),

@@ -5,7 +5,7 @@ import { usageError } from '../cli/failure.js';
 import { asDuration, asLane } from '../cli/settings.js';
 import { Interrupted } from '../cli/interrupt.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommandOf, targetFlags } from '../cli/target.js';
+import { startCommands, targetFlags } from '../cli/target.js';
 import { EXIT } from '../core/errors.js';
 import { systemClock } from '../core/engine/system.js';
 
@@ -55,7 +55,7 @@ export default class Watch extends SeqCommand {
     const views = clusters.map(({ settings, identity, nodes }) => ({
       name: settings.lane, title: [settings.context ?? (identity.cluster || 'nodes'), ...(settings.lane === '' ? [] : [settings.lane])].join(':'), nodes,
       rediscover: identity.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
-      summarize: { expectedCluster: settings.cluster, target: targetFlags(settings, nodes), startCommand: startCommandOf(settings) },
+      summarize: { expectedCluster: settings.cluster, target: targetFlags(settings, nodes), ...startCommands(settings) },
     }));
     const common = { limitMs: cluster.nodeTimeoutMs, clock, still, theme: themeOf(process.env, this.colour) };
     if (flags.once) {

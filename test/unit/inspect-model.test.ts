@@ -110,6 +110,8 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       expect(view.reason).toMatch(/\w/);
     }
     expect(show('. . .', { target: '-c lab' }).view.next).toEqual(['seq cluster init -c lab']);
+    expect(show('-x9@3 -x9@3 -x9@3', { target: '-c lab' }).view.next).toEqual(['seq run --id seq-a -c lab']);
+    expect(show('-x9@3 -x9@3 -x9@3', { startSequencers: () => ['seq lab start seq-a'] }).view.next).toEqual(['seq lab start seq-a']);
     expect(show('x9@3 x9@3 ?', { startCommand: (id: string) => `seq lab start ${id}` }).view.next).toEqual(['seq lab start r3']);
   });
 

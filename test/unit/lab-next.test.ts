@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startCommandOf } from '../../src/cli/target.js';
+import { startCommands } from '../../src/cli/target.js';
 import type { ClusterSettings } from '../../src/cli/context.js';
 import { startTokenOf, stateOf } from '../../src/lab/process-identity.js';
 
@@ -17,7 +17,7 @@ beforeAll(() => {
   child = spawn('sleep', ['60'], { stdio: 'ignore' });
   const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
   mkdirSync(join(base, 'seq', 'lab'), { recursive: true });
-  const processes = [{ name: 'r1', kind: 'redis', port: 1, identity }, { name: 'r2', kind: 'redis', port: 2, identity: { pid: child.pid!, startToken: 'another' } }];
+  const processes = [{ name: 'r1', kind: 'redis', port: 1, identity }, { name: 'r2', kind: 'redis', port: 2, identity: { pid: child.pid!, startToken: 'another' } }, { name: 'seq-a', kind: 'sequencer', port: 3, identity: { pid: child.pid!, startToken: 'another' } }];
   writeFileSync(join(base, 'seq', 'lab', 'lab.json'), JSON.stringify({ version: 1, phase: 'committed', settings: {}, processes }));
 });
 afterAll(() => {
@@ -28,7 +28,8 @@ afterAll(() => {
 });
 
 test('next: a lab node that runs, is paused, is dead, is not there → nothing of the lab, unpause, start, nothing', async () => {
-  const command = startCommandOf({ context: 'lab' } as ClusterSettings)!;
+  const { startCommand, startSequencers } = startCommands({ context: 'lab' } as ClusterSettings);
+  const command = startCommand!;
   expect(command('r1')).toBe(undefined);
   child.kill('SIGSTOP');
   const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
@@ -36,5 +37,6 @@ test('next: a lab node that runs, is paused, is dead, is not there → nothing o
   expect(command('r1')).toBe('seq lab unpause r1');
   expect(command('r2')).toBe('seq lab start r2');
   expect(command('r9')).toBe(undefined);
-  expect(startCommandOf({ context: 'prod' } as ClusterSettings)).toBe(undefined);
+  expect(startSequencers!()).toEqual(['seq lab start seq-a']);
+  expect(startCommands({ context: 'prod' } as ClusterSettings)).toEqual({});
 });

@@ -120,6 +120,8 @@ export interface SummarizeOptions {
   target?: string;
   /** The command that starts a node's server, when we know one. */
   startCommand?: (nodeId: string) => string | undefined;
+  /** The commands that make its sequencers run again, when we know them. */
+  startSequencers?: () => string[];
 }
 
 export function summarize(observations: readonly NodeObservation[], options: SummarizeOptions = {}): ClusterView {

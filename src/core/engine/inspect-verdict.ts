@@ -96,7 +96,7 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
     const seen = facts.sequencers.length;
     if (facts.hold !== null) crit('NO_LEADER', `nobody leads: ${facts.hold.by} holds promotion (${facts.hold.reason})`, [], [`seq resume${target}`]);
     else if (holders.length > 0) crit('NO_LEADER', `nobody leads: ${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} locks (a promotion under way, or a lease running out)`, [], [`seq status --watch${target}`]);
-    else if (seen === 0) crit('NO_LEADER', 'nobody leads: no sequencer is running', [], [`seq run --id seq-a${target}`]);
+    else if (seen === 0) crit('NO_LEADER', 'nobody leads: no sequencer is running', [], known(options.startSequencers?.(), `seq run --id seq-a${target}`));
     else {
       const reasons = facts.sequencers.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
       crit('NO_LEADER', `nobody leads: every lock is free, ${list(facts.sequencers.map((s) => s.id))} ${seen === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
@@ -177,6 +177,10 @@ function sameServer(nodes: readonly NodeRow[]): string[][] {
 
 function reach(node: NodeRow, options: SummarizeOptions): string {
   return options.startCommand?.(node.id) ?? `redis-cli -u ${node.url} ping`;
+}
+
+function known(commands: readonly string[] | undefined, otherwise: string): string[] {
+  return commands === undefined || commands.length === 0 ? [otherwise] : [...commands];
 }
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -39,6 +39,8 @@ export interface StepdownWish {
   expectEpoch?: Epoch;
   /** Flags that name this cluster in a command. */
   target?: string;
+  /** The commands that make sequencers run again, when we know them. */
+  startSequencers?: () => string[];
 }
 
 export function planStepdown(view: ClusterView, observations: readonly NodeObservation[], wish: StepdownWish): StepdownPlan {
@@ -77,8 +79,9 @@ export function planStepdown(view: ClusterView, observations: readonly NodeObser
     if (!chosen.ready) throw refuse('CANDIDATE_NOT_READY', `${to} cannot take over: ${chosen.why}`, 'a target must be ready before anything is released', [`seq status -o wide${target}`]);
   } else if (!candidates.some((one) => one.ready)) {
     const reasons = candidates.map((one) => `${one.id}: ${one.why}`).join('; ');
+    const starts = wish.startSequencers?.() ?? [];
     throw refuse('NO_SUCCESSOR', `nobody could take over from ${leader.id}${reasons === '' ? ': no other sequencer shows itself' : ` (${reasons})`}`,
-      'stepping down now would only stop the chain', [`seq status -o wide${target}`, `seq run --id ID --store DIR${target}`]);
+      'stepping down now would only stop the chain', [`seq status -o wide${target}`, ...(starts.length === 0 ? [`seq run --id ID --store DIR${target}`] : starts)]);
   }
   const readiest = candidates.filter((one) => one.ready).sort((a, b) => b.height - a.height || (a.id < b.id ? -1 : 1))[0];
   return { leader, to: to === '' ? (readiest?.id ?? '') : to, named: to !== '', candidates, height: view.committed?.height ?? 0, blockTimeMs: blockTimeOf(observations, leader.id), margin: view.margin };
