@@ -9,6 +9,8 @@ export interface PlanOptions {
   memory: boolean;
   /** Entries are damaged too. A leader leaves such a node out for as long as it leads: the run need not come together again. */
   corrupt?: boolean;
+  /** Only faults of these kinds, neither plays nor operators. */
+  only?: readonly FaultKind['kind'][];
   mutant?: Mutant;
 }
 
@@ -43,15 +45,15 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
     for (const { after = 0, ...fault } of draw()) faults.push({ at: at + after, ...fault } as Fault);
   }
   const acts = new Dice(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
-  if (acts.chance(0.3)) faults.push({ at: Math.round(ttl * acts.between(0.5, 2)), kind: 'acts', acts: drawActs(acts, nodes), longestMs: 5 * ttl });
+  if (acts.chance(0.3) && !options.only) faults.push({ at: Math.round(ttl * acts.between(0.5, 2)), kind: 'acts', acts: drawActs(acts, nodes), longestMs: 5 * ttl });
   const operators = new Dice(seed, 'operators'); // likewise
-  if (!options.corrupt && operators.chance(0.35)) {
+  if (!options.corrupt && !options.only && operators.chance(0.35)) {
     for (let count = operators.int(1, 2); count > 0; count--) {
       const at = Math.round(ttl / 3 + operators.unit() * (healAt - ttl / 3));
       for (const { after = 0, ...fault } of drawErrand(operators, nodes, processes, ttl, options)) faults.push({ at: at + after, ...fault } as Fault);
     }
   }
-  const bootstrap = operators.chance(0.05);
+  const bootstrap = !options.only && operators.chance(0.05);
   if (bootstrap) faults.push({ at: 0, kind: 'noise', drop: operators.pick([0, 0.1]), lost: operators.pick([0, 0.2]), twice: operators.pick([0, 0.5]), lateMs: 3 * ttl, delayMs: operators.pick([0, 100]), forMs: 2 * ttl });
   faults.sort((a, b) => a.at - b.at);
   return {
@@ -167,9 +169,28 @@ function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[
     if (options.corrupt) kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
   }
   const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
-  return () => {
+  const any = (): Drawn[] => {
     let at = dice.unit() * total;
     for (const [weight, make] of kinds) if ((at -= weight) < 0) return make();
     return kinds[0]![1]();
   };
+  const { only } = options;
+  return !only ? any : () => {
+    for (let tries = 0; tries < 10_000; tries++) {
+      const drawn = any();
+      if (drawn.every(({ kind }) => only.includes(kind))) return drawn;
+    }
+    throw new RangeError(`no fault is ever drawn that is only ${only.join(', ')}`);
+  };
+}
+
+/** Faults by the names that people use for them, and by their kinds. */
+const GROUPS: Record<string, readonly FaultKind['kind'][]> = { partition: ['cut'], kill: ['crash', 'restart'], wipe: ['wipe', 'restart'] };
+const DRAWN: readonly FaultKind['kind'][] = ['cut', 'silent', 'slow', 'noise', 'pause', 'crash', 'stop', 'disk', 'jump', 'wall', 'hold', 'stepdown', 'raise', 'revoke', 'restart', 'wipe', 'corrupt'];
+export const FAULT_NAMES: readonly string[] = [...Object.keys(GROUPS), ...DRAWN.filter((kind) => !(kind in GROUPS))];
+
+/** `wipe,partition,pause,kill` → kinds; null where a name is none. */
+export function kindsNamed(text: string): FaultKind['kind'][] | null {
+  const kinds = text.split(',').flatMap((name) => GROUPS[name] ?? DRAWN.filter((kind) => kind === name));
+  return text.split(',').every((name) => FAULT_NAMES.includes(name)) ? [...new Set(kinds)] : null;
 }

@@ -1,10 +1,10 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--faults A,B] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
 // Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
 import { anomalyLines, asTest, narrate } from './narrate.js';
 import { PLAYS } from './acts.js';
-import { drawScenario, playScenario } from './plan.js';
+import { drawScenario, FAULT_NAMES, kindsNamed, playScenario } from './plan.js';
 import { run } from './world.js';
 import type { Mutant } from '../support/memory-node.js';
 
@@ -21,11 +21,14 @@ const first = Number(args.get('seed') ?? 1);
 const seconds = Number(args.get('seconds') ?? Infinity);
 const seeds = Number(args.get('seeds') ?? (seconds === Infinity ? 1 : Infinity));
 /** mixed: every other seed. */
-const memoryOf = (seed: number): boolean => (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
+const only = args.has('faults') ? kindsNamed(args.get('faults')!) : undefined;
+const forgets = only?.some((kind) => kind === 'wipe' || kind === 'restart') === true;
+const memoryOf = (seed: number): boolean => forgets || (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
 const narrated = args.get('narrate');
 const mutant: Mutant | undefined = args.has('mutant') ? Object.fromEntries(args.get('mutant')!.split(',').map((name) => [name, true])) : undefined;
-if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0)) {
-  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]');
+if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0) || only === null) {
+  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--faults A,B] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]');
+  say(`faults: ${FAULT_NAMES.join(', ')}`);
   process.exit(64);
 }
 
@@ -49,7 +52,7 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     say(`  ${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies`);
   }
   const play = args.get('play');
-  const scenario = play !== undefined ? { ...playScenario(PLAYS[play] ?? [], seed), ...(mutant ? { mutant } : {}) } : drawScenario(seed, { memory: memoryOf(seed), corrupt: args.has('corrupt'), ...(mutant ? { mutant } : {}) });
+  const scenario = play !== undefined ? { ...playScenario(PLAYS[play] ?? [], seed), ...(mutant ? { mutant } : {}) } : drawScenario(seed, { memory: memoryOf(seed), corrupt: args.has('corrupt'), ...(only ? { only } : {}), ...(mutant ? { mutant } : {}) });
   const result = await run(scenario);
   ran++;
   simulatedMs += result.simulatedMs;
