@@ -1,5 +1,6 @@
 // Whatever was thrown → one SeqError with one exit code. Parse errors are usage (64); what nobody foresaw is a bug (70) and says so.
 import { EXIT, InvariantError, SeqError } from '../core/errors.js';
+import { redactor } from '../core/log/redact.js';
 import { DeadlinePassed, Interrupted } from './interrupt.js';
 
 /** How far the command had come when it ended: nothing was sent, or a change was under way. */
@@ -21,6 +22,11 @@ function isParseError(error: unknown): error is Error {
 
 function sentence(message: string): string {
   return message.replace(/\n?See more help with --help/g, '').replace(/^The following errors? occurred:\s*/, '').split('\n').map((line) => line.trim()).filter(Boolean).join('; ');
+}
+
+/** The parser quotes what was typed: an address that stands in the wrong place still has its password. */
+function masked(message: string): string {
+  return redactor([])(message).replace(/:\S*@/g, ':***@');
 }
 
 /** Errors that carry parts of a SeqError but were made by another copy of the class. */
@@ -59,7 +65,7 @@ export function toSeqError(thrown: unknown, progress: Progress): SeqError {
     });
   }
   if (isParseError(thrown)) {
-    return usageError(sentence(thrown.message), [`seq ${progress.command} --help`]);
+    return usageError(masked(sentence(thrown.message)), [`seq ${progress.command} --help`]);
   }
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const { code: reason } = error as NodeJS.ErrnoException;

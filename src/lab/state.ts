@@ -40,7 +40,7 @@ export function readState(directory: string): LabState | null {
   }
   try {
     const state = JSON.parse(text) as LabState;
-    if (state.version === 1 && Array.isArray(state.processes)) return state;
+    if (state.version === 1 && typeof state.settings === 'object' && state.settings !== null && Array.isArray(state.processes) && state.processes.every(isRecord)) return state;
   } catch {
     // Falls through to the error below.
   }
@@ -132,9 +132,19 @@ function readOrEmpty(file: string): string {
   }
 }
 
+function isRecord(one: Partial<ProcessRecord> | null): boolean {
+  return typeof one === 'object' && one !== null && typeof one.name === 'string' && (one.kind === 'redis' || one.kind === 'sequencer')
+    && typeof one.port === 'number' && (one.identity === null || isIdentity(one.identity));
+}
+
+function isIdentity(one: Partial<ProcessIdentity> | null | undefined): boolean {
+  return typeof one === 'object' && one !== null && Number.isSafeInteger(one.pid) && one.pid! > 0 && typeof one.startToken === 'string';
+}
+
 function parseHolder(text: string): ProcessIdentity | null {
   try {
-    return JSON.parse(text) as ProcessIdentity;
+    const holder = JSON.parse(text) as ProcessIdentity;
+    return isIdentity(holder) ? holder : null;
   } catch {
     return null;
   }

@@ -2,19 +2,22 @@
 // exactly what was sent; memory within its bounds whatever comes.
 import '../support/fuzz-seed.js';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decodeBlockData, encodeItems, itemCountOf, keyNamesOf, keyProblem, keysOf } from '../../src/core/chain/items.js';
 import { fetchFromPeer } from '../../src/core/engine/peer.js';
+import { chooseSequencer } from '../../src/core/engine/sequencer-client.js';
 import { SeqError } from '../../src/core/errors.js';
 import { BodyReader } from '../../src/core/serve/body.js';
 import { HttpError } from '../../src/core/serve/envelope.js';
 import { blockLine } from '../../src/core/serve/feed.js';
 import { httpLimits } from '../../src/core/serve/limits.js';
+import { startHttpServer, type HttpServer } from '../../src/core/serve/server.js';
 import { parseLines, parseSingle } from '../../src/core/serve/submission.js';
 import { ChainMaker, keyed } from '../support/blocks.js';
+import { FakeSequencer } from '../support/fake-sequencer.js';
 
 const limits = httpLimits(4096);
 function refusedOr<T>(read: () => T): T | undefined {
@@ -139,5 +142,73 @@ describe('fuzz: a peer’s feed', () => {
       }
       expect(got).toEqual(blocks.slice(0, got.length).map(({ hash }) => hash));
     }), { numRuns: 120 });
+  });
+});
+
+describe('fuzz: the HTTP server', () => {
+  let server: HttpServer;
+  beforeAll(async () => {
+    server = await startHttpServer({ api: new FakeSequencer(), listen: { host: '127.0.0.1', port: 0 }, maxBlockBytes: 1024, bounds: { closeMs: 300 } });
+  });
+  afterAll(() => server.close());
+
+  test('fuzz: any bytes, any request line, path, query and headers → an answer below 500 but for what it cannot do now, or a closed connection; it serves on', async () => {
+    const path = fc.oneof(fc.constantFrom('/v1/submit', '/v1/blocks', '/v1/blocks/1', '/v1/head', '/v1/status', '/livez', '/metrics', '/'), fc.string({ maxLength: 20, unit: fc.constantFrom('/', 'v', '1', '%', 'z', '.', '?', '=', '&', ';', '\\') }).map((text) => `/${text}`));
+    const query = fc.oneof(fc.constant(''), fc.tuple(fc.constantFrom('from', 'to', '__proto__', 'from[]'), fc.constantFrom('0', '1', '-1', '1e3', '99999999999999999999', '%00', '', 'x')).map(([name, value]) => `?${name}=${value}&to=1`));
+    const header = fc.tuple(
+      fc.constantFrom('content-length', 'transfer-encoding', 'content-type', 'idempotency-key', 'expect', 'authorization', 'connection', 'accept', 'x'),
+      fc.oneof(fc.constantFrom('0', '5', '-1', '1e3', 'chunked', 'gzip', 'application/x-ndjson', '100-continue', 'Bearer x', 'close', 'k'), fc.string({ maxLength: 30, unit: fc.constantFrom('a', ' ', ',', ';', '"', '\t', 'é', '\0') })),
+    ).map((parts) => parts.join(': '));
+    const request = fc.tuple(fc.constantFrom('GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'TRACE', 'G ET'), path, query, fc.constantFrom('HTTP/1.1', 'HTTP/1.0', 'HTTP/9', ''), fc.array(header, { maxLength: 5 }), fc.string({ maxLength: 40, unit: 'binary' }))
+      .map(([method, where, asked, version, headers, body]) => Buffer.from(`${method} ${where}${asked} ${version}\r\nhost: x\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`));
+    await fc.assert(fc.asyncProperty(fc.oneof({ arbitrary: request, weight: 6 }, { arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)), weight: 1 }), async (bytes) => {
+      const text = await new Promise<string>((resolve) => {
+        const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+        let said = '';
+        const quiet = setTimeout(() => socket.destroy(), 40); // it waits for the rest of a body or of a request
+        socket.on('data', (chunk: Buffer) => {
+          said += chunk.toString('latin1');
+          if (said.length > 1_000_000) socket.destroy();
+        });
+        socket.on('error', () => undefined);
+        socket.on('close', () => {
+          clearTimeout(quiet);
+          resolve(said);
+        });
+        socket.end(bytes);
+      });
+      for (const [, status] of text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)) expect(status, text.slice(0, 400)).toMatch(/^([1-4]\d\d|503|504|501|505)$/);
+    }), { numRuns: 200 });
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+  }, 60_000);
+});
+
+describe('fuzz: what a sequencer answers', () => {
+  let server: Server;
+  let body: Buffer = Buffer.alloc(0);
+  let status = 200;
+  let url = '';
+  beforeAll(async () => {
+    server = createServer((_, response) => { response.writeHead(status).end(body); });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => { server.closeAllConnections(); server.close(); });
+
+  test('fuzz: any status, any JSON in any place of it → a sequencer to send to, or a bounded sentence', async () => {
+    const good = { id: 's', cluster: 'c', role: 'leader', height: 1, leaseMs: 1, epoch: 1, leader: { id: 's', url: '', epoch: 1 }, limits: { maxItemBytes: 1, maxBlockBytes: 1, maxKeyBytes: 1, maxBatchItems: 1, maxBodyBytes: 1 } };
+    const bent = fc.tuple(fc.constantFrom(...Object.keys(good)), fc.jsonValue()).map(([name, value]) => JSON.stringify({ ...good, [name]: value }));
+    await fc.assert(fc.asyncProperty(fc.oneof(bent, fc.json(), fc.string({ maxLength: 60, unit: 'binary' })), fc.constantFrom(200, 200, 200, 404, 500, 503), async (text, code) => {
+      body = Buffer.from(text);
+      status = code;
+      const { answers } = await chooseSequencer([url], {}, 2000, AbortSignal.timeout(4000));
+      for (const answer of answers) if (!answer.answered) expect(answer.why.length).toBeLessThan(300);
+    }), { numRuns: 200 });
+  });
+  test('an answer without end → given up, and said', async () => {
+    body = Buffer.alloc(2 ** 20, 0x20);
+    status = 200;
+    const { answers } = await chooseSequencer([url], {}, 4000, AbortSignal.timeout(8000));
+    expect(answers).toEqual([{ url, answered: false, why: expect.any(String) as string }]);
   });
 });

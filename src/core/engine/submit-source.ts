@@ -78,7 +78,7 @@ export function statePath(stateHome: string, run: { cluster: string; lane: strin
 export async function readState(path: string): Promise<ResumeState | undefined> {
   try {
     const state = JSON.parse(await readFile(path, 'utf8')) as ResumeState;
-    const sound = state.version === 1 && Number.isSafeInteger(state.items) && Number.isSafeInteger(state.bytes) && typeof state.keyPrefix === 'string' && /^[0-9a-f]{64}$/.test(state.sha256);
+    const sound = state.version === 1 && Number.isSafeInteger(state.items) && state.items >= 0 && Number.isSafeInteger(state.bytes) && state.bytes >= 0 && typeof state.keyPrefix === 'string' && /^[0-9a-f]{64}$/.test(state.sha256);
     return sound ? state : undefined;
   } catch {
     return undefined;

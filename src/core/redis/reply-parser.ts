@@ -15,6 +15,8 @@ const MOST_BULK = 512 * 1024 * 1024;
 const MOST_ITEMS = 1 << 24;
 const MOST_LINE = 64 * 1024;
 const MOST_DEPTH = 16;
+/** Of one reply, however it is nested: far above a whole window of blocks. */
+const MOST_REPLY = { items: MOST_ITEMS, bytes: 2 ** 30 };
 
 export class ReplyParser {
   private buffer: Buffer = NOTHING;
@@ -26,8 +28,11 @@ export class ReplyParser {
   private held = 0;
   private need = 0;
   private readonly open: { items: unknown[]; left: number }[] = [];
+  /** Of the reply that is being read. */
+  private items = 0;
+  private bytes = 0;
 
-  constructor(private readonly onReply: (reply: unknown) => void) {}
+  constructor(private readonly onReply: (reply: unknown) => void, private readonly most = MOST_REPLY) {}
 
   write(chunk: Buffer): void {
     let from = 0;
@@ -70,8 +75,10 @@ export class ReplyParser {
       if (length === -1) return this.value(null, this.lineEnd);
       if (length < 0 || length > MOST_BULK) throw new Error(`Protocol error: a string of ${length} bytes`);
       const [start, end] = [this.lineEnd, this.lineEnd + length];
+      if (this.bytes + length > this.most.bytes) throw new Error(`Protocol error: more than ${this.most.bytes} bytes in one reply`);
       if (end + 2 > buffer.length) return this.wants(end + 2 - at);
       if (buffer[end] !== CR) throw new Error('Protocol error: a string without an end');
+      this.bytes += length;
       return this.value(buffer.subarray(start, end), end + 2);
     }
     if (type === INTEGER) {
@@ -132,10 +139,13 @@ export class ReplyParser {
     let whole = value;
     for (let list = this.open.at(-1); list !== undefined; list = this.open.at(-1)) {
       list.items.push(whole);
+      if (++this.items > this.most.items) throw new Error(`Protocol error: more than ${this.most.items} values in one reply`);
       if (--list.left > 0) return true;
       this.open.pop();
       whole = list.items;
     }
+    this.items = 0;
+    this.bytes = 0;
     this.onReply(whole);
     return true;
   }
