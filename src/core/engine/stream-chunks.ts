@@ -1,6 +1,8 @@
 // Every node's entries over a range of heights, a bounded piece at a time, merged by height (docs/PROTOCOL.md section 9). Reading only.
 // Payloads are read to check hashes and dropped at once unless wanted, so memory depends neither on the length of the streams nor, beyond
-// one piece, on the size of blocks. A node that stayed silent once is not waited for again.
+// one piece, on the size of blocks. A piece that does not come in time may only be too large: it is asked for in smaller ones, and a node that
+// cannot give one height in the time that the largest block takes is not waited for again.
+import { MAX_BLOCK_BYTES } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeLedger } from '../protocol/ledger.js';
 import type { Entry, Height, NodeView } from '../protocol/words.js';
@@ -16,6 +18,10 @@ const MOST_ENTRIES = 1536;
 const MOST_HELD = 50_000_000;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
 const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
+/** A single height comes with its neighbours, each of which may be as large as a block can be. */
+const ONE_HEIGHT_MS = (2 * 3 * MAX_BLOCK_BYTES) / 50_000;
+/** How much smaller the next try is. */
+const SHRINK = 8;
 
 export interface ChunkOptions {
   nodes: readonly NodePort[];
@@ -45,26 +51,41 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
   let count = FIRST_PIECE;
   let low = newestFirst ? to + 1 : from;
   let high = newestFirst ? to : from - 1;
-  while ((newestFirst ? low > from : high < to) && !signal?.aborted) {
-    if (newestFirst) [low, high] = [Math.max(from, low - count), low - 1];
-    else [low, high] = [high + 1, Math.min(to, high + count)];
-    const [first, last] = [Math.max(1, low - 1), high + 1];
+  const readPiece = async (asked: ReadonlySet<NodePort>, from: Height, to: Height) => {
+    const range = { from: Math.max(1, from - 1), to: to + 1 };
+    const limitMs = options.limitMs + (from === to ? ONE_HEIGHT_MS : PIECE_MS);
     const entries = new Map<string, Entry[]>();
+    const late: string[] = [];
+    const refused: string[] = [];
     const ledgers = await Promise.all(nodes.map(async (node): Promise<NodeLedger> => {
       const view = views.get(node.id);
-      if (view === undefined || silent.has(node.id)) return { id: node.id, answered: false };
-      const limitMs = options.limitMs + PIECE_MS;
-      const read = await bounded(node.read({ from: first, to: last, limit: 2 * (last - first + 1) + 4, data: true }, limitMs), limitMs, options.clock);
+      if (view === undefined || !asked.has(node)) return { id: node.id, answered: false };
+      const read = await bounded(node.read({ ...range, limit: 2 * (range.to - range.from + 1) + 4, data: true }, limitMs), limitMs, options.clock);
       if (read.outcome !== 'accepted') {
-        silent.add(node.id);
+        (read.outcome === 'unknown' ? late : refused).push(node.id);
         return { id: node.id, answered: false };
       }
       entries.set(node.id, read.value.entries);
       return {
         id: node.id, answered: true, admitted: view.admission === 'admitted' && read.incarnation === view.incarnation, facts: view,
-        entries: read.value.entries, damaged: read.value.damaged, covers: { from: first, to: last },
+        entries: read.value.entries, damaged: read.value.damaged, covers: range,
       };
     }));
+    return { ledgers, entries, late, refused };
+  };
+  while ((newestFirst ? low > from : high < to) && !signal?.aborted) {
+    if (newestFirst) [low, high] = [Math.max(from, low - count), low - 1];
+    else [low, high] = [high + 1, Math.min(to, high + count)];
+    const asked = new Set(nodes.filter((node) => views.has(node.id) && !silent.has(node.id)));
+    let piece = await readPiece(asked, low, high);
+    while (piece.late.length > 0 && high > low && !signal?.aborted) {
+      count = Math.max(1, Math.floor((high - low + 1) / SHRINK));
+      if (newestFirst) low = high - count + 1;
+      else high = low + count - 1;
+      piece = await readPiece(asked, low, high);
+    }
+    for (const id of [...piece.late, ...piece.refused]) silent.add(id);
+    const { entries, ledgers } = piece;
     const largest = Math.max(1, ...[...entries.values()].flatMap((of) => of.map((entry) => entry.size)));
     if (!options.keepData) for (const of of entries.values()) for (const entry of of) delete entry.data;
     yield { from: low, to: high, ledgers, entries };
