@@ -61,6 +61,27 @@ const BAD: [string, string, History][] = [
   ['reads', 'a confirmed head below what was acknowledged', history([
     submit(1, ['k']), answer(1, 'k', 'committed', [2, 0]), { is: 'confirm', from: 5, t: 6, who: 'b', height: 1, hash: H('b1'), epoch: 1 },
   ], end(store([], ['k'])))],
+  ['reads', 'a tail leaves a height out', history([{ is: 'tail', t: 1, session: 1, height: 3, hash: H('b3') }, { is: 'tail', t: 2, session: 1, height: 5, hash: H('b5') }], end(store([], [], [], [], [])))],
+  ['one-block-per-height', 'a tail of the nodes shows another block', history([{ is: 'tail', t: 1, session: 1, height: 1, hash: H('x1') }], end(store([])))],
+  ['one-block-per-height', 'a status shows another block', history([{ is: 'status', t: 1, who: 'a', height: 1, hash: H('x1') }], end(store([])))],
+  ['linearizable', 'a status shows a height before an item in it was sent', history([
+    { is: 'status', t: 0.5, who: 'a', height: 1, hash: H('b1') }, submit(1, ['k']), answer(1, 'k', 'committed', [1, 0]),
+  ], end(store(['k'])))],
+  ['linearizable', 'a tail shows a block before an item in it was sent', history([
+    { is: 'tail', t: 0.5, session: 1, height: 1, hash: H('b1') }, submit(1, ['k']), answer(1, 'k', 'committed', [1, 0]),
+  ], end(store(['k'])))],
+  ['linearizable', 'a reader shows a block before an item in it was sent', history([
+    { is: 'read', t: 0.5, who: 'a', reader: 't1', height: 1, hash: H('b1') }, submit(1, ['k']), answer(1, 'k', 'committed', [1, 0]),
+  ], end(store(['k'])))],
+  ['linearizable', 'an item is appended before one that had its answer', history([
+    submit(1, ['k']), answer(1, 'k', 'committed', [2, 0]), { ...submit(3, ['l']), client: 'c2' },
+  ], end(store(['l'], ['k'])))],
+  ['linearizable', 'an item is appended below a head confirmed before it was sent', history([
+    { is: 'confirm', from: 1, t: 2, who: 'a', height: 2, hash: H('b2'), epoch: 1 }, submit(3, ['k']),
+  ], end(store(['k'], [])))],
+  ['linearizable', 'a confirmed head is older than what a tail had shown', history([
+    { is: 'tail', t: 1, session: 1, height: 2, hash: H('b2') }, { is: 'confirm', from: 2, t: 3, who: 'a', height: 1, hash: H('b1'), epoch: 1 },
+  ], end(store([], [])))],
   ['links', 'a store whose links break', history([], { final: { nodes: [], stores: [{ id: 'a', blocks: [{ height: 1, hash: H('b1'), parent: H('no'), timestamp: 0, keys: [] }] }] } })],
   ['links', 'a node with a hole', history([], { final: { nodes: [node('r1', [1, 'b1', G], [3, 'b3', 'b1'])], stores: [] } })],
   ['links', 'a node beyond its window', history([], { retainBlocks: 1, final: { nodes: [node('r1', [1, 'b1', G], [2, 'b2', 'b1'])], stores: [] } })],

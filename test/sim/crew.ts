@@ -1,10 +1,14 @@
-// Clients that submit keyed items and send them again until they are acknowledged, and readers that follow one sequencer after another.
+// Clients that submit keyed items and send them again until they are acknowledged; readers that follow one sequencer after another and look at its
+// status; a tail that reads the nodes by quorum, past every sequencer.
 // A client keeps its items in order: nothing new is sent while an earlier one is open.
+import { tailBlocks } from '../../src/core/engine/tail.js';
+import { SeqError } from '../../src/core/errors.js';
 import type { SequencerApi } from '../../src/core/ports.js';
 import type { History } from './history.js';
-import type { SimProcess } from './process.js';
+import { OneLife, type SimProcess } from './process.js';
 import type { Dice } from './random.js';
 import type { SimClock } from './sim-clock.js';
+import { Link, SimPort, type SimNode, type Wire } from './wire.js';
 
 export interface Crew {
   clock: SimClock;
@@ -114,7 +118,9 @@ export class Reader {
       this.turn();
     });
     if (!sequencer) return;
-    if (sequencer.status().role === 'leader') void this.confirm(process.id, sequencer);
+    const { height, hash, role } = sequencer.status();
+    if (process.pauses === 0) this.crew.history.entries.push({ is: 'status', t: clock.now(), who: process.id, height, hash });
+    if (role === 'leader') void this.confirm(process.id, sequencer);
     void this.follow(process, sequencer, stop.signal);
   }
 
@@ -130,5 +136,55 @@ export class Reader {
     const from = this.crew.clock.now();
     const head = await sequencer.confirmHead();
     if (head.confirmed) this.crew.history.entries.push({ is: 'confirm', from, t: this.crew.clock.now(), who, height: head.height, hash: head.hash, epoch: head.epoch });
+  }
+}
+
+/** `seq stream tail --follow`, one session after another, each over connections of its own to whoever serves the nodes' names then. */
+export class Tail {
+  private next = 1;
+  private session = 0;
+  stopped = false;
+  private readonly wire: Wire;
+
+  /** Its own dice: nobody else's luck depends on whether it is there. */
+  constructor(wire: Wire, private readonly dice: Dice, private readonly nodes: () => { nodes: readonly SimNode[]; cluster: string }) {
+    this.wire = Object.create(wire, { dice: { value: dice } }) as Wire;
+  }
+
+  start(): void {
+    this.wire.clock.after(this.dice.between(0, 500), () => this.turn());
+  }
+
+  private turn(): void {
+    if (this.stopped) return;
+    const { clock } = this.wire;
+    const { nodes, cluster } = this.nodes();
+    const life = new OneLife(clock);
+    const stop = new AbortController();
+    const links = nodes.map((node) => new Link('tail', node));
+    for (const link of links) link.node.links.delete(link); // faults that befall links do not draw for these
+    clock.after(this.dice.between(500, 4000), () => {
+      life.die();
+      stop.abort('another session');
+      this.turn();
+    });
+    this.session++;
+    void this.follow(links.map((link) => new SimPort(this.wire, link, life, { ...this.wire.identity, cluster })), this.session, stop.signal);
+  }
+
+  private async follow(nodes: readonly SimPort[], session: number, signal: AbortSignal): Promise<void> {
+    const { clock, history } = this.wire;
+    try {
+      for await (const { height, hash } of tailBlocks({ nodes, limitMs: 100, clock, signal, from: this.next, follow: true })) {
+        if (signal.aborted) return;
+        history.entries.push({ is: 'tail', t: clock.now(), session, height, hash });
+        this.next = height + 1;
+      }
+    } catch (error) {
+      if (!(error instanceof SeqError)) throw error;
+      // Trimmed away while it did not look: it goes on with what there is.
+      const floor = Math.min(...this.nodes().nodes.map(({ server }) => server.state.record?.floor ?? 0));
+      if (error.code === 'BELOW_FLOOR') this.next = Math.max(this.next, floor + 1);
+    }
   }
 }

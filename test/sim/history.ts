@@ -45,6 +45,10 @@ export interface Answered {
   why: string;
 }
 export interface ReadBlock { is: 'read'; t: number; who: string; reader: string; height: Height; hash: Hash }
+/** What `stream tail` showed from the nodes by quorum; a session follows on without a gap. */
+export interface Tailed { is: 'tail'; t: number; session: number; height: Height; hash: Hash }
+/** What a sequencer's status says of its chain: it may be behind, never ahead. */
+export interface Status { is: 'status'; t: number; who: string; height: Height; hash: Hash }
 export interface Confirmed { is: 'confirm'; from: number; t: number; who: string; height: Height; hash: Hash; epoch: Epoch }
 /** A process that could not go on: InvariantError, a rejection that nobody took, or a halt of its own. */
 export interface Trouble { is: 'trouble'; t: number; who: string; kind: 'bug' | 'halt'; text: string }
@@ -52,7 +56,7 @@ export interface Trouble { is: 'trouble'; t: number; who: string; kind: 'bug' | 
 /** One run of an operator's command. `code`: DONE, KILLED, or that of its error. */
 export interface Errand { is: 'errand'; t: number; who: string; verb: string; code: string; text: string }
 
-export type Entry = NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Confirmed | Trouble | Errand;
+export type Entry = NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Tailed | Status | Confirmed | Trouble | Errand;
 
 export interface FinalNode {
   id: string;

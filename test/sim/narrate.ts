@@ -29,7 +29,7 @@ function lineOf(entry: Entry, all: boolean): string {
     case 'answer': return all ? `   ${entry.client} ${entry.key} at ${entry.who}: ${entry.outcome} ${entry.receipt ? JSON.stringify(entry.receipt) : entry.why}` : '';
     case 'confirm': return all ? `   ${entry.who} confirms head ${entry.height} in epoch ${entry.epoch}` : '';
     case 'errand': return `${entry.who} seq ${entry.verb} → ${entry.code}${entry.text ? `: ${entry.text}` : ''}`;
-    case 'read': return '';
+    case 'read': case 'tail': case 'status': return '';
   }
 }
 

@@ -9,7 +9,7 @@ import type { CatchUpOptions } from '../../src/core/engine/catch-up.js';
 import type { NodeCall } from '../../src/core/protocol/words.js';
 import { emptyNodeState, memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
 import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
-import { Client, Reader } from './crew.js';
+import { Client, Reader, Tail } from './crew.js';
 import { startFault, type Faulty } from './faults.js';
 import type { History } from './history.js';
 import { SimProcess } from './process.js';
@@ -29,6 +29,8 @@ export interface RunResult {
 
 const GENESIS = genesisHash(CLUSTER, IDENTITY.lane);
 const CHECK_MS = 50;
+/** One seed in so many also has a tail of the nodes. */
+const TAILED = 3;
 
 export async function run(scenario: Scenario): Promise<RunResult> {
   const { seed } = scenario;
@@ -88,9 +90,11 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     const crew = { clock, history, processes, nextCall: () => ++calls };
     const clients = Array.from({ length: scenario.clients }, (_, i) => new Client(`c${i + 1}`, crew, new Dice(seed, `client ${i}`), scenario.thinkMs));
     const readers = Array.from({ length: 2 }, (_, i) => new Reader(`t${i + 1}`, crew, new Dice(seed, `reader ${i}`)));
+    const tail = seed % TAILED === 0 ? new Tail(wire, new Dice(seed, 'tail'), () => ({ nodes, cluster: clusterOf(nodes.filter(served)) })) : null;
     const dice = new Dice(seed, 'start');
     for (const one of processes) clock.after(dice.between(0, 300), () => one.start());
     for (const one of [...clients, ...readers]) one.start();
+    tail?.start();
     const faulty: Faulty = { clock, wire, nodes, processes, note, startAgain, trouble, ends: [], dice: new Dice(seed, 'faults'), operators: [],
       replaced: (id, successor) => {
         nodes[nodes.findIndex((node) => node.id === id)] = successor;
@@ -121,6 +125,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     }
     if (history.missing === '') history.convergedAt = clock.now();
     for (const reader of readers) reader.stopped = true;
+    if (tail) tail.stopped = true;
     finalState(history, nodes, processes);
     over = true;
     for (const one of processes) one.kill();

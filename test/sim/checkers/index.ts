@@ -4,11 +4,12 @@ import { acknowledged } from './acknowledged.js';
 import { identicalNodes, links, liveness } from './converged.js';
 import { epochs } from './epochs.js';
 import { fencing } from './fencing.js';
+import { linearizable } from './linearizable.js';
 import { oneBlockPerHeight } from './one-block-per-height.js';
 import { reads } from './reads.js';
 import { truthful } from './truthful.js';
 
-export const CHECKERS: readonly Checker[] = [oneBlockPerHeight, fencing, epochs, acknowledged, reads, links, identicalNodes, truthful, liveness];
+export const CHECKERS: readonly Checker[] = [oneBlockPerHeight, fencing, epochs, acknowledged, reads, linearizable, links, identicalNodes, truthful, liveness];
 
 export function check(history: History): Anomaly[] {
   return CHECKERS.flatMap((checker) => checker(history));

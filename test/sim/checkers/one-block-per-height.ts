@@ -32,6 +32,10 @@ export const oneBlockPerHeight: Checker = (history) => {
       see(entry.event.height, entry.event.hash, `${entry.who} (${entry.event.by})`, entry);
     } else if (entry.is === 'read') {
       see(entry.height, entry.hash, `${entry.reader} reading from ${entry.who}`, entry);
+    } else if (entry.is === 'tail') {
+      see(entry.height, entry.hash, 'the tail of the nodes', entry);
+    } else if (entry.is === 'status' && entry.height > 0) {
+      see(entry.height, entry.hash, `the status of ${entry.who}`, entry);
     } else if (entry.is === 'confirm' && entry.height > 0) {
       see(entry.height, entry.hash, `${entry.who} confirming its head`, entry);
     }

@@ -1,10 +1,11 @@
-// Reads: each reader gets every height once, in order; a confirmed head is at least as high as everything that was acknowledged before it was
+// Reads: each reader, and each session of a tail from where it begins, gets every height once, in order; a confirmed head is at least as high as everything that was acknowledged before it was
 // asked for (by anybody), and heads confirmed one after the other never fall.
 import type { Anomaly, Checker, Confirmed } from '../history.js';
 
 export const reads: Checker = (history) => {
   const found: Anomaly[] = [];
   const next = new Map<string, number>();
+  const tails = new Map<number, number>();
   const acknowledged: { t: number; height: number; by: unknown }[] = [];
   const confirmed: Confirmed[] = [];
   for (const entry of history.entries) {
@@ -12,6 +13,10 @@ export const reads: Checker = (history) => {
       const expected = next.get(entry.reader) ?? 1;
       if (entry.height !== expected) found.push({ checker: 'reads', what: `${entry.reader} got height ${entry.height} instead of ${expected}`, witness: [entry] });
       next.set(entry.reader, entry.height + 1);
+    } else if (entry.is === 'tail') {
+      const expected = tails.get(entry.session) ?? entry.height;
+      if (entry.height !== expected) found.push({ checker: 'reads', what: `a tail got height ${entry.height} instead of ${expected}`, witness: [entry] });
+      tails.set(entry.session, entry.height + 1);
     } else if (entry.is === 'answer' && entry.receipt) {
       acknowledged.push({ t: entry.t, height: entry.receipt.height, by: entry });
     } else if (entry.is === 'confirm') {

@@ -6,7 +6,7 @@ import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 import { placesOf } from './items.js';
 
-interface Operation {
+export interface Operation {
   what: string;
   /** Between these two it took effect. `end` is Infinity for an item without an answer; `begin` too for a read that may be stale. */
   begin: number;
@@ -36,10 +36,14 @@ export function operationsOf(history: History): Operation[] {
 }
 
 export function linearizable(history: History): Anomaly[] {
-  const operations = operationsOf(history);
+  return outOfOrder(operationsOf(history)).map(({ what, witness }) => ({ checker: 'linearizable', what, witness }));
+}
+
+/** Pairs of which one had ended before the other began, and stands behind it in the log. */
+export function outOfOrder(operations: readonly Operation[]): { what: string; witness: unknown[] }[] {
   const byEnd = [...operations].sort((a, b) => a.end - b.end);
   const byBegin = operations.filter(({ begin }) => begin !== Infinity).sort((a, b) => a.begin - b.begin);
-  const anomalies: Anomaly[] = [];
+  const found: { what: string; witness: unknown[] }[] = [];
   let furthest: Operation | null = null;
   let at = 0;
   for (const next of byBegin) {
@@ -47,10 +51,10 @@ export function linearizable(history: History): Anomaly[] {
       if (furthest === null || behind(byEnd[at]!, furthest) > 0) furthest = byEnd[at]!;
     }
     if (furthest !== null && behind(furthest, next) > 0) {
-      anomalies.push({ checker: 'linearizable', what: `${furthest.what}, and afterwards ${next.what}`, witness: [furthest.entry, next.entry] });
+      found.push({ what: `${furthest.what}, and afterwards ${next.what}`, witness: [furthest.entry, next.entry] });
     }
   }
-  return anomalies;
+  return found;
 }
 
 /** > 0 when `a` stands behind `b` in the log. */
