@@ -1,8 +1,14 @@
-// The ids worth offering while somebody types: contexts and nodes from the configuration, sequencers from what the nodes show.
+// The ids worth offering while somebody types: contexts and nodes from the configuration, sequencers from what the nodes show, a lab's processes
+// from its record, codes from what `explain` knows.
 import { sequencerOf } from '../core/protocol/words.js';
 import type { Cluster, Surroundings } from './context.js';
+import { labRows } from './target.js';
 
-export async function idsFor(kind: 'contexts' | 'nodes' | 'sequencers', around: Surroundings, open: () => Promise<Cluster>): Promise<string[]> {
+export const ID_KINDS = ['contexts', 'nodes', 'sequencers', 'processes', 'codes'] as const;
+
+export async function idsFor(kind: (typeof ID_KINDS)[number], around: Surroundings, open: () => Promise<Cluster>): Promise<string[]> {
+  if (kind === 'codes') return [...(await import('./codes.js')).allCodes().keys()].sort();
+  if (kind === 'processes') return ['leader', ...labRows().map((row) => row.name)];
   if (kind === 'contexts') return Object.keys(around.sources.config?.contexts ?? {}).sort();
   if (kind === 'nodes') {
     const { nodes } = around.clusterSettings();

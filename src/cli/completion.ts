@@ -25,8 +25,17 @@ export function commandTree(commands: readonly ManifestCommand[]): CommandWords[
   })).sort((a, b) => a.words.localeCompare(b.words));
 }
 
-/** Flags whose values are ids that only the running system knows. */
+/** Flags whose values only the running system knows; of some, several may be named with commas between. */
 const IDS: Record<string, string> = { '--context': 'contexts', '--on': 'nodes', '--to': 'sequencers', '--expect-leader': 'sequencers' };
+const LISTS = ['--on'];
+/** Commands whose argument is one of a kind. */
+const ARGUMENTS: Record<string, string> = {
+  'context use': 'contexts', 'context rm': 'contexts', 'context set': 'contexts', explain: 'codes',
+  ...Object.fromEntries(['kill', 'start', 'pause', 'unpause', 'wipe', 'logs'].map((act) => [`lab ${act}`, 'processes'])),
+};
+const CONDITIONS = ['leader', 'healthy', 'restart-safe', 'height=', 'follower=', 'epoch>'];
+/** What names the cluster: ids are asked of the one that is being typed. */
+const TARGET = ['--context', '-c', '--node'];
 
 /** word lists by prefix: '' → first words, 'stream' → its commands. */
 function nextWords(tree: CommandWords[]): Map<string, Set<string>> {
@@ -38,8 +47,23 @@ function nextWords(tree: CommandWords[]): Map<string, Set<string>> {
       next.set(prefix, (next.get(prefix) ?? new Set()).add(part));
     });
   }
-  for (const command of ['use', 'rm', 'set']) next.delete(`context ${command}`);
   return next;
+}
+
+type Flag = CommandWords['flags'][number];
+const namesOf = (flag: Flag): string[] => (flag.short ? [flag.name, flag.short] : [flag.name]);
+
+function valuedFlags(tree: CommandWords[]): string[] {
+  return [...new Set(tree.flatMap((command) => command.flags).filter((flag) => flag.takesValue).flatMap(namesOf))];
+}
+
+/** `command flag` → choices. `*` is what most commands offer. */
+function choicesOf(tree: CommandWords[]): { id: string; flag: Flag; options: string[] }[] {
+  const usual = new Map<string, string>();
+  for (const flag of tree.flatMap((command) => command.flags)) if (flag.options.length > 0 && !usual.has(flag.name)) usual.set(flag.name, flag.options.join(' '));
+  const own = tree.flatMap(({ words, flags }) => flags.filter((flag) => flag.options.length > 0 && usual.get(flag.name) !== flag.options.join(' ')).map((flag) => ({ id: words, flag, options: flag.options })));
+  const all = [...usual].map(([name, options]) => ({ id: '*', flag: tree.flatMap((command) => command.flags).find((flag) => flag.name === name) as Flag, options: options.split(' ') }));
+  return [...own, ...all, { id: 'wait', flag: { name: '--for', short: null, takesValue: true, options: CONDITIONS, description: '' }, options: CONDITIONS }];
 }
 
 export function completionScript(shell: 'bash' | 'zsh' | 'fish', tree: CommandWords[]): string {
@@ -48,38 +72,62 @@ export function completionScript(shell: 'bash' | 'zsh' | 'fish', tree: CommandWo
   return shell === 'bash' ? `# seq completion for bash: eval "$(seq completion bash)"\n${body}` : `#compdef seq seqctl\n# seq completion for zsh: eval "$(seq completion zsh)"\nautoload -Uz bashcompinit compinit && compinit -u && bashcompinit\n${body}`;
 }
 
+/** bash takes `=` and `:` for ends of words, zsh does not: the words are split anew, and a reply is what stands behind the last of these. */
 function bash(tree: CommandWords[]): string {
   const words = [...nextWords(tree)].map(([prefix, next]) => `    '${prefix}') words='${[...next].sort().join(' ')}' ;;`);
-  const flags = tree.map(({ words: id, flags: own }) => `    '${id}') flags='${own.flatMap((flag) => flag.short ? [flag.name, flag.short] : [flag.name]).join(' ')}' ;;`);
-  const values = new Map<string, string>();
-  for (const flag of tree.flatMap((command) => command.flags)) if (flag.options.length > 0) values.set([flag.name, flag.short].filter(Boolean).join('|'), flag.options.join(' '));
-  const choices = [...values].map(([names, options]) => `    ${names}) COMPREPLY=($(compgen -W '${options}' -- "$cur")); return ;;`);
-  const ids = Object.entries(IDS).map(([name, kind]) => `    ${name === '--context' ? '--context|-c' : name}) COMPREPLY=($(compgen -W "$("\${COMP_WORDS[0]}" completion ids ${kind} -o plain -q 2>/dev/null)" -- "$cur")); return ;;`);
-  const valued = [...new Set(tree.flatMap((command) => command.flags).filter((flag) => flag.takesValue).flatMap((flag) => flag.short ? [flag.name, flag.short] : [flag.name]))].join('|');
-  return `_seq_complete() {
-  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" id='' words='' flags='' word i skip=0
+  const args = Object.entries(ARGUMENTS).map(([id, kind]) => `    '${id}') words="$(_seq_ids ${kind})" ;;`);
+  const flags = tree.map(({ words: id, flags: own }) => `    '${id}') flags='${own.flatMap(namesOf).join(' ')}' ;;`);
+  const choices = choicesOf(tree).map(({ id, flag, options }) => `    ${namesOf(flag).map((name) => (id === '*' ? `*' ${name}'` : `'${id} ${name}'`)).join('|')}) _seq_offer '${options.join(' ')}'; return ;;`);
+  const ids = Object.entries(IDS).map(([name, kind]) => `    ${name === '--context' ? "*' --context'|*' -c'" : `*' ${name}'`}) ${LISTS.includes(name) ? 'if [[ "$cur" == *,* ]]; then lead="$lead${cur%,*},"; cur="${cur##*,}"; fi; ' : ''}_seq_offer "$(_seq_ids ${kind})"; return ;;`);
+  return `_seq_ids() { "\${w[0]}" completion ids "$1" "\${given[@]}" -o plain -q 2>/dev/null; }
+_seq_offer() { COMPREPLY=($(compgen -P "$lead" -W "$1" -- "$cur")); }
+_seq_complete() {
+  local cur='' id='' words='' flags='' word last='' lead='' line=''
+  local -a w given
   COMPREPLY=()
-  case "$prev" in
-${ids.join('\n')}
-${choices.join('\n')}
-  esac
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    word="\${COMP_WORDS[i]}"
-    if ((skip)); then skip=0; continue; fi
+  if [[ -n "$ZSH_VERSION" ]]; then
+    cur="\${COMP_WORDS[COMP_CWORD]}"
+    w=("\${COMP_WORDS[@]:0:$COMP_CWORD}")
+  else
+    line="\${COMP_LINE:0:COMP_POINT}"
+    read -ra w <<<"$line"
+    if [[ "$line" != *[[:space:]] ]]; then cur="\${w[\${#w[@]}-1]}"; unset "w[\${#w[@]}-1]"; fi
+  fi
+  for word in "\${w[@]:1}"; do
+    if [[ -n "$last" ]]; then
+      case "$last" in ${TARGET.join('|')}) given+=("$last" "$word") ;; esac
+      last=''
+      continue
+    fi
     case "$word" in
-      ${valued}) skip=1 ;;
+      ${TARGET.filter((name) => name.startsWith('--')).map((name) => `${name}=*`).join('|')}) given+=("$word") ;;
+      ${valuedFlags(tree).join('|')}) last="$word" ;;
       -*) ;;
       *) id="\${id:+$id }$word" ;;
     esac
   done
-  case "$id" in 'context use'|'context rm'|'context set') words="$("\${COMP_WORDS[0]}" completion ids contexts -o plain -q 2>/dev/null)" ;; esac
-  case "$id" in
-${words.join('\n')}
-  esac
-  case "$id" in
+  if [[ -z "$last" && "$cur" == --*=* ]]; then
+    last="\${cur%%=*}"
+    [[ -n "$ZSH_VERSION" ]] && lead="$last="
+    cur="\${cur#*=}"
+  fi
+  if [[ -n "$last" ]]; then
+    case "$id $last" in
+${[...ids, ...choices].join('\n')}
+    esac
+    return
+  fi
+  if [[ "$cur" == -* ]]; then
+    case "$id" in
 ${flags.join('\n')}
+    esac
+    _seq_offer "$flags --help"
+    return
+  fi
+  case "$id" in
+${[...args, ...words].join('\n')}
   esac
-  if [[ "$cur" == -* ]]; then COMPREPLY=($(compgen -W "$flags --help" -- "$cur")); else COMPREPLY=($(compgen -W "$words" -- "$cur")); fi
+  _seq_offer "$words"
 }
 complete -o default -F _seq_complete seq seqctl
 `;
@@ -87,7 +135,19 @@ complete -o default -F _seq_complete seq seqctl
 
 function fish(tree: CommandWords[]): string {
   const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-  const lines = ['# seq completion for fish: seq completion fish | source', 'function __seq_at', '  set -l words (commandline -opc)[2..-1]', "  test (string join ' ' -- (string match -v -- '-*' $words)) = \"$argv\"", 'end', 'function __seq_in', '  set -l words (commandline -opc)[2..-1]', "  string match -q -- \"$argv*\" (string join ' ' -- (string match -v -- '-*' $words))", 'end'];
+  const lines = [
+    '# seq completion for fish: seq completion fish | source',
+    '# The words of the command: without flags and their values.',
+    'function __seq_words', '  set -l skip 0', '  for word in (commandline -opc)[2..-1]', '    if test $skip = 1', '      set skip 0', '      continue', '    end', '    switch $word',
+    `      case ${valuedFlags(tree).map((name) => quote(name)).join(' ')}`, '        set skip 1', "      case '-*'", "      case '*'", '        echo $word', '    end', '  end', 'end',
+    'function __seq_at', '  set -l words (__seq_words)', '  test "$words" = "$argv"', 'end',
+    'function __seq_in', '  set -l words (__seq_words)', '  string match -q -- "$argv*" "$words"', 'end',
+    '# Ids of the cluster that is being typed.',
+    'function __seq_ids', '  set -l words (commandline -opc)', '  set -l given', '  set -l at 1', '  while test $at -lt (count $words)', '    set at (math $at + 1)', '    switch $words[$at]', `      case ${TARGET.map((name) => quote(name)).join(' ')}`,
+    '        test $at -lt (count $words); and set -a given $words[$at] $words[(math $at + 1)]', `      case ${TARGET.filter((name) => name.startsWith('--')).map((name) => quote(`${name}=*`)).join(' ')}`, '        set -a given $words[$at]', '    end', '  end',
+    '  $words[1] completion ids $argv $given -o plain -q 2>/dev/null', 'end',
+  ];
+  const choices = choicesOf(tree);
   for (const program of ['seq', 'seqctl']) {
     lines.push(`complete -c ${program} -f`);
     for (const [prefix, next] of nextWords(tree)) {
@@ -96,11 +156,13 @@ function fish(tree: CommandWords[]): string {
         lines.push(`complete -c ${program} -n ${quote(`__seq_at ${prefix}`.trim())} -a ${word}${summary ? ` -d ${quote(summary)}` : ''}`);
       }
     }
-    for (const command of ['use', 'rm', 'set']) lines.push(`complete -c ${program} -n '__seq_at context ${command}' -a '(${program} completion ids contexts -o plain -q 2>/dev/null)'`);
+    for (const [id, kind] of Object.entries(ARGUMENTS)) lines.push(`complete -c ${program} -n ${quote(`__seq_at ${id}`)} -a '(__seq_ids ${kind})'`);
     for (const { words, flags } of tree) {
       for (const flag of flags) {
         const kind = IDS[flag.name];
-        const value = kind ? ` -x -a '(${program} completion ids ${kind} -o plain -q 2>/dev/null)'` : flag.options.length > 0 ? ` -x -a ${quote(flag.options.join(' '))}` : flag.takesValue ? ' -r' : '';
+        const options = choices.find((choice) => choice.id === words && choice.flag.name === flag.name)?.options ?? flag.options;
+        const offered = LISTS.includes(flag.name) ? `(__fish_append , (__seq_ids ${kind}))` : `(__seq_ids ${kind})`;
+        const value = kind ? ` -x -a ${quote(offered)}` : options.length > 0 ? ` -x -a ${quote(options.map((option) => option.replaceAll('>', '\\>')).join(' '))}` : flag.takesValue ? ' -r' : '';
         lines.push(`complete -c ${program} -n ${quote(`__seq_in ${words}`)} -l ${flag.name.slice(2)}${flag.short ? ` -s ${flag.short.slice(1)}` : ''}${value}${flag.description ? ` -d ${quote(flag.description)}` : ''}`);
       }
     }

@@ -22,7 +22,8 @@ export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions,
   };
 }
 
-function labRows(): ProcessRow[] {
+/** [] where there is no lab. */
+export function labRows(): ProcessRow[] {
   try {
     return rowsOf(readState(labDirectory()) ?? { processes: [] });
   } catch {

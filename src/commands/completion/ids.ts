@@ -1,18 +1,18 @@
 import { Args } from '@oclif/core';
 import { SeqCommand, type Result } from '../../cli/base-command.js';
-import { idsFor } from '../../cli/completion-ids.js';
+import { ID_KINDS, idsFor } from '../../cli/completion-ids.js';
 
 export default class CompletionIds extends SeqCommand {
   static override summary = 'Print the ids that completion scripts offer';
   static override hidden = true;
   static override needsConfig = false;
-  static override args = { kind: Args.string({ required: true, options: ['contexts', 'nodes', 'sequencers'] }) };
+  static override args = { kind: Args.string({ required: true, options: [...ID_KINDS] }) };
   protected readonly kind = 'completion.ids';
 
   protected async perform(): Promise<Result> {
     const { args } = await this.parse(CompletionIds);
     // A shell that completes must never see an error: nothing known is no suggestion.
-    const ids = await idsFor(args.kind as 'contexts' | 'nodes' | 'sequencers', await this.surroundings(), () => this.cluster()).catch(() => []);
+    const ids = await idsFor(args.kind as (typeof ID_KINDS)[number], await this.surroundings(), () => this.cluster()).catch(() => []);
     return { data: { ids }, items: ids, text: ids.join('\n'), asIs: true };
   }
 }
