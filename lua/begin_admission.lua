@@ -1,19 +1,21 @@
 -- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
 -- An intact node is taken only under its own owner and epoch, and only when its incarnation is the one to be replaced: a copy that was
 -- delayed would otherwise set aside what the same tenure has admitted since. Another's unfinished admission only with a higher epoch.
+-- A node with the mark of a bootstrap is taken like an empty one: no late phase 2 finds its mark there afterwards.
 -- Keeps the last 16 nonces (record field used). What an unfinished admission filled in (every block of it is committed) is kept and gone on
 -- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped (with keep_ms 1: what was set aside before
 -- as well); the reply says where filling goes on.
+-- Where replaced nodes are (moves) is carried over to the new memory.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash · 12 moves
 -- accepted: incarnation · head
--- refused: STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NOT_ADMITTED (why: bootstrap) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I3, I7, I11: the epoch key stays as it is. docs/PROTOCOL.md section 8.
+-- refused: STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I3, I7, I11, I13: the epoch key stays as it is. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local floor_text, new_floor_hash, keep_ms, replaces = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local resume_head_text, resume_hash = ARGV[10], ARGV[11]
+local resume_head_text, resume_hash, moves = ARGV[10], ARGV[11], ARGV[12]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
@@ -72,6 +74,7 @@ if not is_hash(new_floor_hash) then return bad('floor_hash') end
 if not keep or keep == 0 then return bad('keep_ms') end
 if not replaces then return bad('replaces') end
 if resume_head_text ~= '' and (not whole(resume_head_text) or not is_hash(resume_hash or '')) then return bad('resume') end
+if not moves or #moves > 65536 then return bad('moves') end
 
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
   'head_hash', 'floor', 'floor_hash', 'pending', 'pending_owner', 'pending_epoch', 'used', 'aside')
@@ -101,7 +104,6 @@ if record[1] then
     return { 'refused', 'STALE_NONCE', 'actual', pending or '' }
   end
   if pending then
-    if string.sub(pending, 1, 10) == 'bootstrap:' then return { 'refused', 'NOT_ADMITTED', 'why', 'bootstrap' } end
     local pending_epoch = whole(record[13]) or 0
     if writer_epoch < pending_epoch or (writer_epoch == pending_epoch and record[12] ~= owner) then
       return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', pending_epoch) }
@@ -148,7 +150,7 @@ if type(first) == 'table' then return first end
 local head_epoch_text = '0'
 if keeps then
   head_epoch_text, floor_text, new_floor_hash = record[7], record[9], record[10]
-elseif pending then
+elseif pending and string.sub(pending, 1, 10) ~= 'bootstrap:' then
   must('DEL', stream_key)
   if aside and keep_ms == '1' then
     must('DEL', orphans_key .. ':' .. aside)
@@ -164,4 +166,5 @@ must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'cl
   'head', keeps and record[6] or floor_text, 'head_epoch', head_epoch_text, 'head_hash', keeps and record[8] or new_floor_hash, 'floor', floor_text, 'floor_hash', new_floor_hash,
   'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
 if aside then must('HSET', admission_key, 'aside', aside) end
+if moves ~= '' then must('HSET', admission_key, 'moves', moves) end
 return { 'accepted', '', keeps and record[6] or floor_text }

@@ -1,11 +1,13 @@
--- claim: raise this node to the tenure's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock.
+-- claim: raise this node to the tenure's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock. What the tenure knows of
+-- replaced nodes (moves: `r3@<epoch>.<turn>=<url> …`) is noted here; who knows less than this node does, or takes it for another server, is refused.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 moves
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
--- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I1, I3: after it nothing older can change the head that is returned. May be repeated. docs/PROTOCOL.md sections 4, 5.
+-- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NODE_MOVED (actual: the moves it knows) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- Keeps I1, I3, I13: after it nothing older can change the head that is returned. May be repeated. docs/PROTOCOL.md sections 4, 5.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local cluster, node_id, owner, writer_epoch_text, acquire_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local moves = ARGV[6]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
@@ -44,6 +46,7 @@ local writer_epoch, acquire_ttl = whole(writer_epoch_text), whole(acquire_ttl_ms
 if not is_owner(owner) then return bad('owner') end
 if not writer_epoch then return bad('epoch') end
 if acquire_ttl_ms ~= '' and (not acquire_ttl or acquire_ttl == 0) then return bad('acquire_ttl_ms') end
+if not moves or #moves > 65536 then return bad('moves') end
 
 -- common: run id
 -- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
@@ -101,11 +104,32 @@ if writer_epoch < epoch or (writer_epoch == epoch and claimant ~= owner) then
 end
 -- end common
 
-if acquiring or writer_epoch > epoch then
+local known = redis.pcall('HGET', admission_key, 'moves')
+if type(known) == 'table' then return known end
+known = known or ''
+if known ~= moves then
+  local function lines(text)
+    local found = {}
+    for node, at, turn in string.gmatch(text, '([^@%s]+)@(%d+)%.(%d+)=%S+') do found[node] = { tonumber(at), tonumber(turn) } end
+    return found
+  end
+  local theirs, mine = lines(moves), lines(known)
+  local here, there = mine[node_id] or { -1, 0 }, theirs[node_id] or { -1, 0 }
+  -- The server that a node was moved to has that line from its admission, and no other server has it.
+  local stale = here[1] ~= there[1] or here[2] ~= there[2]
+  for node, line in pairs(mine) do
+    local other = theirs[node]
+    stale = stale or not other or other[1] < line[1] or (other[1] == line[1] and other[2] < line[2])
+  end
+  if stale then return { 'refused', 'NODE_MOVED', 'actual', known } end
+end
+
+if acquiring or writer_epoch > epoch or known ~= moves then
   local first = redis.pcall('HDEL', admission_key, 'claimant')
   if type(first) == 'table' then return first end
   if acquiring then must('SET', lock_key, owner, 'PX', acquire_ttl_ms) end
   must('SET', epoch_key, string.format('%d', writer_epoch))
   must('HSET', admission_key, 'claimant', owner)
+  if known ~= moves then must('HSET', admission_key, 'moves', moves) end
 end
 return { 'accepted', incarnation, record[6], record[7], head_hash, record[9], floor_hash }

@@ -105,9 +105,13 @@ describe.each(kinds)('contract on %s', (kind) => {
       [{ script: 'bootstrap_prepare', nonce: 'n1' }, 'accepted'],
       [{ script: 'bootstrap_prepare', nonce: 'n2' }, 'NOT_PRISTINE {"why":"bootstrap"}'],
       [promote(A, 0), 'NOT_ADMITTED {"why":"bootstrap"}'],
-      [begin(A, 1, 'x'), 'NOT_ADMITTED {"why":"bootstrap"}'],
     ]);
     expect(await view()).toMatchObject({ admission: 'bootstrap', pending: 'bootstrap:n1' });
+    await play([
+      [begin(A, 1, 'x'), 'accepted {"head":0}'],
+      [{ script: 'bootstrap_commit', nonce: 'n1' }, 'STALE_NONCE {"actual":"x"}'],
+    ]);
+    expect(await view()).toMatchObject({ admission: 'admitting', pending: 'x' });
   });
 
   test('promotion: once, against the epoch it was aimed at (I12)', async () => {
@@ -122,6 +126,33 @@ describe.each(kinds)('contract on %s', (kind) => {
       [promote(A, 0), 'EPOCH_MOVED {"epoch":1}'],
       [promote(B, 1), 'accepted {"epoch":2}'],
       [promote(A2, 2, A), `LOCK_HELD {"holder":"${B}","pttlMs":"runs"}`],
+    ]);
+  });
+
+  test('moves: noted by claims and carried over by an admission; who knows less, or another server in this node\'s place, is refused (I13)', async () => {
+    const knowing = (moves: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), moves } as NodeCall);
+    const [first, later] = ['r9@1.0=redis://x:1', 'r8@2.0=redis://y:1 r9@1.1=redis://x:2'];
+    const own = `${NODE_ID}@3.0=redis://z:1`;
+    const moved = (actual: string): string => `NODE_MOVED ${JSON.stringify({ actual })}`;
+    await play([
+      [promote(A, 0), 'accepted {"epoch":1}'],
+      [knowing(first), facts(null, 0)],
+      [claim(A, 1), moved(first)],
+      [knowing('r9@0.7=redis://x:0', 2), moved(first)],
+      [knowing(later), facts(null, 0)],
+      [knowing(first), moved(later)],
+      [knowing('r9@1.1=redis://x:2'), moved(later)],
+      [claim(B, 1), fencedLock(A)],
+      [knowing(`${own} ${later}`), moved(later)],
+      [write(A, 1, one), wrote(1)],
+    ]);
+    expect(await view()).toMatchObject({ moves: later, epoch: 1, head: 1 });
+    await subject.befall('restart');
+    await play([
+      [{ ...begin(A, 1, 'm1', 1, one.hash), moves: `${own} ${later}` } as NodeCall, 'accepted {"head":1}'],
+      [admit(A, 1, 'm1', 1, one.hash), facts(one, 0, 1, one.hash)],
+      [knowing(later), moved(`${own} ${later}`)],
+      [knowing(`${own} ${later}`), facts(one, 0, 1, one.hash)],
     ]);
   });
 

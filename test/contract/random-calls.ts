@@ -24,6 +24,8 @@ const TREE: Block[][] = (() => {
   return tree;
 })();
 
+const MOVES = ['', 'r9@1.0=a:1', 'r9@1.1=a:2', 'r9@2.0=a:1', 'r8@3.0=b:1 r9@1.0=a:1', 'r8@3.0=b:1', `${NODE_ID}@1.0=c:1`, `r9@1.0=a:1 ${NODE_ID}@1.2=c:1`];
+
 export function mulberry32(seed: number): () => number {
   let a = seed >>> 0;
   return () => {
@@ -58,6 +60,7 @@ export function randomActs(seed: number, length: number): Act[] {
   const someOwner = (): string => (chance(0.75) ? owner : pick(OWNERS));
   const blockAt = (h: number): Block => (TREE[Math.min(HEIGHTS, Math.max(1, h)) - 1] as Block[])[chance(0.65) ? 0 : below(3)] as Block;
   const nearBlock = (): Block => blockAt(height + pick([1, 1, 1, 1, 0, 0, -1, 2, below(HEIGHTS)]));
+  const someMoves = (): string => (chance(0.8) ? shadow.record?.moves ?? '' : pick(MOVES));
   const expect = (): { leader?: string; epoch?: number } | undefined =>
     (chance(0.6) ? undefined : { ...(chance(0.5) ? { leader: pick(['seq-a', 'seq-b', '']) } : {}), ...(chance(0.4) ? { epoch: nearEpoch() } : {}) });
 
@@ -70,6 +73,8 @@ export function randomActs(seed: number, length: number): Act[] {
     [8, () => {
       const call: NodeCall = { script: 'claim', owner: someOwner(), epoch: nearEpoch() };
       if (chance(0.4)) call.acquireTtlMs = TTL;
+      const moves = someMoves();
+      if (moves !== '') call.moves = moves;
       return { call };
     }],
     [34, () => {
@@ -103,6 +108,7 @@ export function randomActs(seed: number, length: number): Act[] {
         script: 'begin_admission', owner: someOwner(), epoch: nearEpoch(), nonce: fresh, floor, floorHash: floor === 0 ? GENESIS : blockAt(floor).hash, keepMs: TTL,
         ...(chance(0.7) && shadow.record !== null ? { replaces: shadow.record.incarnation } : {}),
         ...(chance(0.5) && shadow.record !== null && shadow.record.headHash !== '' ? { resume: { head: shadow.record.head, hash: chance(0.9) ? shadow.record.headHash : GENESIS } } : {}),
+        ...(chance(0.3) ? { moves: someMoves() } : {}),
       };
       return { call };
     }],

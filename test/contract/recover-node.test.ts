@@ -44,8 +44,8 @@ describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
 
   test('recover_node: as seen → the new generation, being admitted with its stream; filled and admitted by the same nonce; the old life is shut out', async () => {
     const seen = recoveryExpectation(await view());
-    expect(await ask(recover(seen), NEXT)).toBe('accepted');
-    expect(await view()).toMatchObject({ admission: 'admitting', cluster: 'c1.2', pending: 'rec-1', incarnation: '', ...HEAD, length: 2, epoch: 1 });
+    expect(await ask(recover(seen, { moves: 'r9@1.0=redis://x:1' }), NEXT)).toBe('accepted');
+    expect(await view()).toMatchObject({ admission: 'admitting', cluster: 'c1.2', moves: 'r9@1.0=redis://x:1', pending: 'rec-1', incarnation: '', ...HEAD, length: 2, epoch: 1 });
     expect(await ask({ script: 'write_block', owner: A, epoch: 1, ttlMs: TTL, mode: 'append', block: three, entryEpoch: 1 })).toMatch(/^WRONG_CLUSTER/);
     expect(await ask(recover(seen), NEXT), 'a late copy').toMatch(/^STALE_NONCE/);
     expect(await ask(recover(seen, { nonce: 'rec-2' }), NEXT), 'another recovery, from the same plan').toMatch(/^EXPECTATION/);

@@ -119,6 +119,43 @@ describe('bootstrap', () => {
   });
 
   test.each([
+    ['begun with it', false], ['admitted it', true],
+  ])('bootstrap: a leader was elected by the first two before the last node had its phase 2, and has %s → done', async (_, finishes) => {
+    const nodes = memoryNodes(3);
+    const owner = 'seq-a/1';
+    const genesis = '0'.repeat(64);
+    const overtaken = Object.assign(Object.create(nodes[2]!) as NodePort, {
+      async call(call: NodeCall, limitMs: number) {
+        if (call.script === 'bootstrap_commit') {
+          for (const node of nodes.slice(0, 2)) {
+            await node.call({ ...call, nonce: node.server.state.record!.pending.replace('bootstrap:', '') || call.nonce }, limitMs);
+            await node.call({ script: 'promote_leader', owner, expectedEpoch: 0, ttlMs: 1000 }, limitMs);
+          }
+          await nodes[2]!.call({ script: 'begin_admission', owner, epoch: 1, nonce: '1-1', floor: 0, floorHash: genesis, keepMs: 1 }, limitMs);
+          if (finishes) await nodes[2]!.call({ script: 'admit', owner, epoch: 1, nonce: '1-1', ttlMs: 1000, head: 0, headHash: genesis }, limitMs);
+        }
+        return nodes[2]!.call(call, limitMs);
+      },
+    });
+    expect(await run([nodes[0]!, nodes[1]!, overtaken])).toMatchObject({ how: 'new' });
+    expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', finishes ? 'admitted' : 'admitting']);
+  });
+
+  test('bootstrap: two of three admitted and used, the last one marked → the leader takes it; no key is to be removed', async () => {
+    const nodes = memoryNodes(3);
+    for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
+    for (const node of nodes.slice(0, 2)) {
+      await node.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
+      await node.call({ script: 'promote_leader', owner: 'seq-a/1', expectedEpoch: 0, ttlMs: 1000 }, 100);
+    }
+    for (const begun of [false, true]) {
+      if (begun) await nodes[2]!.call({ script: 'begin_admission', owner: 'seq-a/1', epoch: 1, nonce: '1-1', floor: 0, floorHash: '0'.repeat(64), keepMs: 1 }, 100);
+      const { code, exit, changed, next } = await failure(nodes);
+      expect([code, exit, changed, next]).toEqual(['ALREADY_INITIALISED', 76, 'nothing', ['seq status']]);
+    }
+  });
+
+  test.each([
     ['REDIS_TOO_OLD', { info: { redis_version: '6.0.16' } }],
     ['REDIS_CLUSTER', { info: { cluster_enabled: '1' } }],
     ['EVICTION', { info: { maxmemory_policy: 'allkeys-lru' } }],

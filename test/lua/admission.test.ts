@@ -282,9 +282,10 @@ describe('re-admission', () => {
     await redis.set('seq:epoch:token', '9');
     await refusedUnchanged(node, redis, admit(), 'FENCING_ERROR', { check: 'epoch', epoch: 9 });
   });
-  test('a bootstrap under way → NOT_ADMITTED bootstrap', async () => {
+  test('the mark of a bootstrap → taken like an empty node; no phase 2 finds its mark afterwards', async () => {
     await must(node, { script: 'bootstrap_prepare', nonce: 'x' });
-    await refusedUnchanged(node, redis, begin(), 'NOT_ADMITTED', { why: 'bootstrap' });
+    await must(node, begin());
+    await refusedUnchanged(node, redis, { script: 'bootstrap_commit', nonce: 'x' }, 'STALE_NONCE', { actual: 'n1' });
   });
   test('a stream key of another type is set aside like any damage', async () => {
     await lead(node, blocks.slice(0, 2));

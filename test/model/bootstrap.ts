@@ -1,27 +1,53 @@
 // `seq cluster init` by several people at once, cut off anywhere, on nodes that may forget (docs/PROTOCOL.md section 8, bootstrap).
+// A leader may be there from a quorum of admitted nodes on, and takes the others as it takes empty ones, whatever mark they bear.
 // Kept in every state: only one nonce ever admits a node, and none before every node showed it; whoever says that the cluster is made is
 // right; what a leader has begun to use is never touched again.
 import { bootstrap } from '../../src/core/engine/bootstrap.js';
+import type { NodeCall } from '../../src/core/protocol/words.js';
 import { applyCall, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { NODE_IDS, type ProcessConfig, type World } from './processes.js';
 
 const CLUSTER = 'model.1';
 const GENESIS = '0'.repeat(64);
 
-/** All nodes admitted and one promotion on a quorum: from here on a node has something to remember. */
-const USED: NonNullable<ProcessConfig['happens']> = {
-  name: 'a leader uses it',
-  possible: ({ nodes }) => nodes.every(isAdmitted),
-  act: (nodes) => nodes.slice(0, 2).forEach((s, n) => {
-    const at = { cluster: CLUSTER, genesis: GENESIS };
-    applyCall(s, { script: 'promote_leader', owner: 'seq/1', expectedEpoch: 0, ttlMs: Infinity }, at, NODE_IDS[n]!, 0);
-    s.lock = null; // it expires sooner or later: nothing may rest on it
-  }),
-};
+const LEADER = 'lead/1';
+const AT = { cluster: CLUSTER, genesis: GENESIS };
+const EMPTY_CHAIN = { floor: 0, floorHash: GENESIS };
 
-export function bootstrapConfig(by: number, faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>): ProcessConfig {
+function run(s: MemoryNodeState, n: number, call: NodeCall): void {
+  applyCall(s, call, AT, NODE_IDS[n]!, 0);
+}
+
+/** From here on a node has something to remember. One promotion on all that are admitted; whatever is not, the leader may take. */
+const happenings = (taken: readonly string[]): NonNullable<ProcessConfig['happens']> => [
+  {
+    name: 'a leader uses it',
+    possible: ({ nodes }) => nodes.filter(isAdmitted).length >= 2,
+    act: (nodes) => nodes.forEach((s, n) => { if (isAdmitted(s)) run(s, n, { script: 'promote_leader', owner: LEADER, expectedEpoch: 0, ttlMs: Infinity }); }),
+  },
+  ...NODE_IDS.flatMap((id, n): NonNullable<ProcessConfig['happens']>[number][] => (taken.includes(id) ? [
+    {
+      name: `the leader begins with ${id}`,
+      possible: ({ nodes }) => leads(nodes, n) && !isAdmitted(nodes[n]!),
+      act: (nodes) => run(nodes[n]!, n, { script: 'begin_admission', owner: LEADER, epoch: 1, nonce: `1-${id}`, ...EMPTY_CHAIN, keepMs: 1 }),
+    },
+    {
+      name: `the leader admits ${id}`,
+      possible: ({ nodes }) => leads(nodes, n) && nodes[n]!.record?.pending === `1-${id}`,
+      act: (nodes) => run(nodes[n]!, n, { script: 'admit', owner: LEADER, epoch: 1, nonce: `1-${id}`, ttlMs: Infinity, head: 0, headHash: GENESIS }),
+    },
+  ] : [])),
+];
+
+/** It has proven itself on a quorum of others. */
+function leads(nodes: readonly MemoryNodeState[], n: number): boolean {
+  return nodes.filter((s, i) => i !== n && isAdmitted(s) && s.epoch === 1).length >= 2;
+}
+
+/** `taken`: the nodes that the leader may take. */
+export function bootstrapConfig(by: number, faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>, taken: readonly string[] = ['c']): ProcessConfig {
   return {
-    genesis: GENESIS, nodes: NODE_IDS.map((id) => emptyNodeState(`run-${id}`)), ...faults, happens: USED,
+    genesis: GENESIS, nodes: NODE_IDS.map((id) => emptyNodeState(`run-${id}`)), ...faults, happens: happenings(taken),
     processes: Array.from({ length: by }, () => async ({ ports, clock, random }) => {
       await bootstrap({ nodes: ports(CLUSTER), cluster: CLUSTER, limitMs: 1, clock, random });
       return 'made';
@@ -38,24 +64,29 @@ function observe(world: World, memory: string): { memory: string; why: string } 
   nodes.forEach((s, n) => {
     const nonce = s.record === null ? '' : nonceOf(s.record.pending || s.record.incarnation);
     const shown = known.shown[n]!;
-    if (nonce !== '' && !shown.includes(nonce)) shown.push(nonce);
+    if (nonce !== '' && !ofLeader(nonce) && !shown.includes(nonce)) shown.push(nonce);
     shown.sort();
     if ((s.epoch ?? 0) > 0) known.used[n] = true;
   });
   nodes.forEach((s, n) => {
     if (!isAdmitted(s)) return;
     const nonce = nonceOf(s.record!.incarnation);
+    if (known.used[n] && s.epoch === 0) why ||= `I7: node ${n + 1} was used, forgot, and takes part again without a leader`;
+    if (ofLeader(nonce)) return;
     if (known.admitting === '') known.admitting = nonce;
     if (known.admitting !== nonce) why ||= `node ${n + 1} is admitted by ${nonce}, another one by ${known.admitting}`;
     if (known.shown.some((one) => !one.includes(nonce))) why ||= `node ${n + 1} is admitted by ${nonce}, which not every node has shown`;
-    if (known.used[n] && s.epoch === 0) why ||= `I7: node ${n + 1} was used, forgot, and takes part again without a leader`;
   });
-  if (ended.includes('made') && world.wipes === 0 && world.restarts === 0 && !nodes.every(isAdmitted)) why ||= 'it is said to be made, and a node is not admitted';
+  if (ended.includes('made') && world.wipes === 0 && world.restarts === 0 && !nodes.every((s) => isAdmitted(s) || ofLeader(s.record?.pending ?? ''))) why ||= 'it is said to be made, and a node is neither admitted nor taken by the leader';
   return { memory: JSON.stringify(known), why };
 }
 
 function nonceOf(mark: string): string {
   return mark.replace('bootstrap:', '').replace(/\..*$/, '');
+}
+
+function ofLeader(nonce: string): boolean {
+  return nonce.startsWith('1-');
 }
 
 function isAdmitted(s: MemoryNodeState): boolean {

@@ -41,8 +41,8 @@ export interface ProcessConfig {
   unknowns: number;
   wipes?: number;
   restarts?: number;
-  /** Something that happens to the nodes at one go, once. */
-  happens?: { name: string; possible(world: World): boolean; act(nodes: MemoryNodeState[]): void };
+  /** What may happen to the nodes at one go, each once. */
+  happens?: readonly { name: string; possible(world: World): boolean; act(nodes: MemoryNodeState[]): void }[];
   /** A broken rule: what arrives instead of a call. */
   altered?: (call: NodeCall, s: MemoryNodeState) => NodeCall;
   /** Whether a node may still be changed by the old life; always, if not given. */
@@ -55,7 +55,7 @@ export interface ProcessExploration { states: number; moves: number; endings: Se
 
 /** Answers, requests and node states are named by numbers: they are long, and few. */
 interface Place { id: number; answers: readonly (readonly number[])[]; open: { node: number; at: number; request: number }[]; ended: string | null }
-interface State { nodes: number[]; places: Place[]; strays: { node: number; request: number }[]; unknowns: number; wipes: number; restarts: number; happened: boolean; memory: string; trace: Trace | null }
+interface State { nodes: number[]; places: Place[]; strays: { node: number; request: number }[]; unknowns: number; wipes: number; restarts: number; happened: number; memory: string; trace: Trace | null }
 type Move = string | { who: string; node: number; request: number; answer: number };
 interface Trace { move: Move; before: Trace | null }
 
@@ -107,7 +107,7 @@ class Processes {
     const { cfg, stack, result } = this;
     const none = cfg.processes.map(() => NODE_IDS.map((): number[] => []));
     const places = await Promise.all(none.map((answers, p) => this.place(p, answers)));
-    this.offer({ nodes: cfg.nodes.map((s) => this.intern(s)), places, strays: [], unknowns: 0, wipes: 0, restarts: 0, happened: false, memory: '', trace: null }, '');
+    this.offer({ nodes: cfg.nodes.map((s) => this.intern(s)), places, strays: [], unknowns: 0, wipes: 0, restarts: 0, happened: 0, memory: '', trace: null }, '');
     let popped = 0;
     while (stack.length > 0 && result.why === '') {
       if (this.seen.size > (this.limits.states ?? Infinity)) throw new Error(`more than ${this.limits.states} states`);
@@ -156,11 +156,12 @@ class Processes {
         this.offer({ ...state, nodes: state.nodes.with(n, this.intern(s)), restarts: state.restarts + 1 }, `${NODE_IDS[n]} restarts`);
       }
     });
-    if (cfg.happens && !state.happened && cfg.happens.possible(this.world(state))) {
+    cfg.happens?.forEach(({ name, possible, act }, i) => {
+      if ((state.happened & (1 << i)) !== 0 || !possible(this.world(state))) return;
       const nodes = state.nodes.map((id) => cloneNodeState(this.pool.at(id)));
-      cfg.happens.act(nodes);
-      this.offer({ ...state, nodes: nodes.map((s) => this.intern(s)), happened: true }, cfg.happens.name);
-    }
+      act(nodes);
+      this.offer({ ...state, nodes: nodes.map((s) => this.intern(s)), happened: state.happened | (1 << i) }, name);
+    });
   }
 
   private offer(next: State, move: Move): void {

@@ -1,6 +1,7 @@
 // Nodes that forget, in virtual time: the leader brings them back by itself, and nothing is lost on the way (docs/PROTOCOL.md section 8).
 import { describe, expect, it } from 'vitest';
-import { VirtualCluster } from '../support/virtual-cluster.js';
+import { memoryIdentity } from '../support/memory-node.js';
+import { IDENTITY, VirtualCluster } from '../support/virtual-cluster.js';
 
 const MISHAPS = [
   ['restarted with all its data', 'all'],
@@ -28,6 +29,17 @@ describe('re-admission', () => {
     const healed = cluster.chainOf(node);
     for (const [height, hash] of healed) if (other.has(height)) expect(hash).toBe(other.get(height));
     expect(Math.max(...healed.keys())).toBeGreaterThanOrEqual(Math.max(...other.keys()) - 1);
+  });
+
+  it('a node bears the mark of a bootstrap that was broken off → the leader takes it as it takes an empty one', async () => {
+    const cluster = new VirtualCluster();
+    const node = cluster.servers[2]!;
+    node.wipe();
+    node.apply({ script: 'bootstrap_prepare', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id);
+    expect(node.state.record?.pending).toBe('bootstrap:aa.1');
+    cluster.start('seq-a');
+    await cluster.until(() => node.state.record?.pending === '', 3000, 'admission');
+    expect(node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id)).toMatchObject({ outcome: 'refused', reason: 'STALE_NONCE' });
   });
 
   it('under continuous load → admitted all the same', async () => {

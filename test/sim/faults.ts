@@ -226,15 +226,8 @@ export function startFault(world: Faulty, fault: Fault): void {
   }
 }
 
-/**
- * Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone. So is a retired server, which is to be
- * stopped: its own memory is all that keeps it out (docs/PROOF.md, not covered).
- */
+/** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone. */
 function spared(world: Faulty, node: SimNode): boolean {
-  if (node.server.state.record?.cluster.startsWith('retired:')) {
-    world.note(`${node.id} is spared: it is retired`);
-    return false;
-  }
   const intact = world.nodes.filter((one) => one !== node && one.intact);
   const enough = intact.length >= world.wire.history.quorum;
   if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);

@@ -40,11 +40,12 @@ export class Operator {
     this.go();
   }
 
-  /** What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired. */
+  /** What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired, or that any node knows elsewhere. */
   private get mustFinish(): boolean {
     const { errand, world } = this;
     if (errand.verb === 'repair') return false;
     if (errand.verb !== 'replace') return true;
+    if (world.nodes.some(({ server }) => server.state.record?.moves.includes(`=${errand.successor.url}`))) return true;
     return errand.gone || world.nodes.find((node) => node.id === errand.node)!.server.state.record?.cluster.startsWith('retired:') === true;
   }
 
@@ -150,9 +151,6 @@ export class Operator {
       if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') {
         // A leader was there before the last node was admitted, or too few ever were: what the error says to do is done.
         if (error.next.some((step) => step.includes('cluster recover'))) return this.recover(open, clock);
-        for (const { server, id } of this.world.nodes) {
-          if (server.state.record?.pending.startsWith('bootstrap:') && error.next.some((step) => step.includes('del seq:node:admission') && step.includes(`sim://${id}`))) server.wipe();
-        }
         return 'it was done';
       }
       throw error;

@@ -254,8 +254,7 @@ export class SimPort implements NodePort {
         node.run(() => run(node, (reply) => this.back(starts, () => finish(reply))));
       };
       if (!dice.chance(noise.drop)) this.there(arrive);
-      // A second copy of phase 1 on a node that was emptied meanwhile marks it until an operator frees it (docs/PROOF.md): known, and nobody here frees it.
-      if (again && script !== 'bootstrap_prepare' && noise.twice > 0 && dice.chance(noise.twice)) {
+      if (again && noise.twice > 0 && dice.chance(noise.twice)) {
         const copy = again;
         clock.after(dice.between(0, noise.lateMs), () => this.there(() => node.run(() => copy(node))), true);
       }

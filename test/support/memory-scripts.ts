@@ -6,6 +6,7 @@ import {
   type AdmissionState, type Block, type CallResult, type EntriesRead, type Epoch, type Expectation, type Hash, type HeadFacts, type Height,
   type NodeCall, type NodeReply, type NodeView, type Owner, type RefusalDetail, type RefusalReason, type Refused, type ReplyTo,
 } from '../../src/core/protocol/words.js';
+import { knowsMore, parseMoves, type Move } from '../../src/core/protocol/moves.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {
@@ -31,6 +32,8 @@ export interface Mutant {
   noSupersede?: boolean;
   /** promote_leader does not compare the epoch it was aimed at. */
   repeatPromotionAtAnyEpoch?: boolean;
+  /** claim lets in who has not heard of a move. */
+  noMoves?: boolean;
   /** begin_admission takes nonces that were used. */
   reuseNonces?: boolean;
 }
@@ -239,6 +242,13 @@ function promoteLeader(s: MemoryNodeState, record: MemoryRecord, call: Call<'pro
 function claim(s: MemoryNodeState, record: MemoryRecord, call: Call<'claim'>, now: number, mutant: Mutant): Reply<'claim'> {
   const fenced = fencing(s, record, call.owner, call.epoch, mutant, call.acquireTtlMs !== undefined);
   if (fenced !== null) return fenced;
+  const moves = call.moves ?? '';
+  if (record.moves !== moves) {
+    const stamp = ({ epoch, turn }: Partial<Move> = {}): string => `${epoch}.${turn}`;
+    const elsewhere = stamp(parseMoves(record.moves).get(record.node)) !== stamp(parseMoves(moves).get(record.node));
+    if (!mutant.noMoves && (elsewhere || knowsMore(record.moves, moves))) return refused('NODE_MOVED', { actual: record.moves });
+    record.moves = moves;
+  }
   if (s.lock === null && call.acquireTtlMs !== undefined) lockUntil(s, call.owner, call.acquireTtlMs, now);
   promise(s, record, call.owner, call.epoch);
   return accepted(s, headFacts(record));
@@ -367,7 +377,6 @@ function beginAdmission(
     const used = record.incarnation === call.nonce || record.usedNonces.includes(call.nonce);
     if (used && !mutant.reuseNonces) return refused('STALE_NONCE', { actual: record.pending });
     const memory = memoryOf(s);
-    if (memory === 'bootstrap') return NOT_ADMITTED.bootstrap as Refused;
     if (memory === 'admitted') {
       const fenced = fencing(s, record, call.owner, call.epoch, mutant);
       if (fenced !== null) return fenced;
@@ -383,7 +392,7 @@ function beginAdmission(
     && record.head === call.resume.head && record.headHash === call.resume.hash && streamAgrees(s, record);
   if (keeps) {
     // goes on from what is there
-  } else if (record !== null && record.pending !== '') s.entries = [];
+  } else if (record !== null && record.pending !== '' && !record.pending.startsWith('bootstrap:')) s.entries = [];
   else setAside(s, call.nonce);
   const used = record?.usedNonces ?? [];
   const facts = keeps ? headFacts(record) : { head: call.floor, headEpoch: 0, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash };
@@ -391,7 +400,7 @@ function beginAdmission(
     ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis),
     claimant: record?.claimant ?? '',
     ...facts,
-    pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
+    pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce].slice(-NONCES_KEPT), moves: call.moves ?? '',
   };
   return accepted(s, { head: facts.head });
 }
@@ -420,7 +429,7 @@ function recoverNode(s: MemoryNodeState, call: Call<'recover_node'>, identity: M
   }
   s.record = {
     ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis), claimant: record?.claimant ?? '', ...facts,
-    pending: nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT),
+    pending: nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT), moves: call.moves ?? '',
   };
   return accepted(s, {});
 }
@@ -551,6 +560,7 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     node: record?.node ?? '',
     incarnation: record?.incarnation ?? '',
     pending: record?.pending ?? '',
+    moves: record?.moves ?? '',
     admittedRunId: record?.run ?? '',
     runId: s.runId,
     lock: s.lock === null ? null : { owner: s.lock.owner, pttlMs: pttl(s.lock.expiresAtMs, now) },

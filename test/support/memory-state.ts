@@ -38,6 +38,8 @@ export interface MemoryRecord {
   pendingEpoch: Epoch;
   /** Nonces of admissions begun here. */
   usedNonces: readonly string[];
+  /** Where replaced nodes are. */
+  moves: string;
 }
 
 export interface MemoryNodeState {
@@ -76,7 +78,7 @@ export function newNodeState(id: string, cluster: string, genesis: Hash, runId =
 export function freshRecord(cluster: string, node: string, run: string, genesis: Hash): MemoryRecord {
   return {
     cluster, node, run, incarnation: '', claimant: '', head: 0, headEpoch: 0, headHash: genesis, floor: 0, floorHash: genesis,
-    pending: '', pendingOwner: '', pendingEpoch: 0, usedNonces: [],
+    pending: '', pendingOwner: '', pendingEpoch: 0, usedNonces: [], moves: '',
   };
 }
 
@@ -89,7 +91,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
     record: r === null ? null : {
       cluster: r.cluster, node: r.node, run: r.run, incarnation: r.incarnation, claimant: r.claimant,
       head: r.head, headEpoch: r.headEpoch, headHash: r.headHash, floor: r.floor, floorHash: r.floorHash,
-      pending: r.pending, pendingOwner: r.pendingOwner, pendingEpoch: r.pendingEpoch, usedNonces: r.usedNonces,
+      pending: r.pending, pendingOwner: r.pendingOwner, pendingEpoch: r.pendingEpoch, usedNonces: r.usedNonces, moves: r.moves,
     },
     entries: s.entries.slice(),
     orphans: s.orphans,

@@ -33,7 +33,7 @@ export interface VirtualOptions {
 export class SwitchablePort implements NodePort {
   cut = false;
   private cuts = 0;
-  constructor(private readonly port: MemoryNode, private readonly clock: ManualClock) {}
+  constructor(private port: MemoryNode, private readonly clock: ManualClock, private readonly at: (url: string) => MemoryNode | undefined) {}
   get id() { return this.port.id; }
   get url() { return this.port.url; }
   get connectionGeneration() { return this.port.connectionGeneration + this.cuts; }
@@ -46,6 +46,12 @@ export class SwitchablePort implements NodePort {
   };
   onHint: NodePort['onHint'] = (listener) => this.port.onHint((hint) => { if (!this.cut) listener(hint); });
   close = () => this.port.close();
+  moveTo(url: string): void {
+    const port = this.at(url);
+    if (!port) return;
+    this.cuts++;
+    this.port = port;
+  }
   setCut(cut: boolean): void {
     if (cut && !this.cut) this.cuts++;
     this.cut = cut;
@@ -71,6 +77,8 @@ export class VirtualCluster {
   readonly clock = new ManualClock();
   readonly servers: MemoryServer[];
   readonly sequencers: VirtualSequencer[] = [];
+  /** Servers that nodes can be moved to, by address. */
+  readonly elsewhere = new Map<string, MemoryServer>();
   readonly timing: Timing;
   readonly limits: Limits;
 
@@ -91,7 +99,10 @@ export class VirtualCluster {
   /** Starts a sequencer on a store of its own (or a kept one). */
   start(id: string, store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }), overrides: Partial<{ eager: boolean; priority: number }> = {}): VirtualSequencer {
     const { clock, timing, limits } = this;
-    const nodes = this.servers.map((server) => new SwitchablePort(new MemoryNode(server, IDENTITY, clock), clock));
+    const nodes = this.servers.map((server) => new SwitchablePort(new MemoryNode(server, IDENTITY, clock), clock, (url) => {
+      const there = this.elsewhere.get(url);
+      return there && new MemoryNode(there, IDENTITY, clock, server.id);
+    }));
     const inbox = new Inbox({ store, clock, maxItems: 10_000, maxBytes: 1024 * 1024, maxItemBytes: largestItem(limits.maxBlockBytes), retryAfterMs: 100, unknownAfterMs: 2000 });
     const events: SeqEvent[] = [];
     const sequencer = new Sequencer({

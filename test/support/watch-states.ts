@@ -21,7 +21,7 @@ export function observe(word: string, index: number, name = `r${index + 1}`, seq
   }));
   const view: NodeView = {
     head: Number(height), headEpoch: Number(epoch), headHash: hash(letter, Number(height)), floor: 0, floorHash: hash('g', 0), admission: restarted ? 'restarted' : 'admitted', admissionWhy: '', cluster: 'c.1', node: name,
-    incarnation: 'boot', pending: '', admittedRunId: `run${index}`, runId: `run${index}`, lock: free || restarted ? null : { owner, pttlMs: 2600 }, epoch: Number(nodeEpoch ?? epoch), claimant: owner,
+    incarnation: 'boot', pending: '', moves: '', admittedRunId: `run${index}`, runId: `run${index}`, lock: free || restarted ? null : { owner, pttlMs: 2600 }, epoch: Number(nodeEpoch ?? epoch), claimant: owner,
     length: Number(height), hold: null, handover: null, request: null, sequencers: presences, timeMs: 1_000_000, info: { redis_version: '7.0.15', uptime_in_seconds: '4000', used_memory: '2000000', aof_enabled: '0', rdb_last_bgsave_status: 'ok' },
   };
   const known = entry(letter, Number(height));

@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const chain = new ChainMaker('c1');
 const blocks = [1, 2, 3].map(() => chain.block([{ data: Buffer.from('an item') }]));
 const view: NodeView = {
-  admission: 'admitted', admissionWhy: '', cluster: 'c1.1', node: 'r1', incarnation: 'i', pending: '', admittedRunId: 'x', runId: 'x', head: 3, headEpoch: 1, headHash: blocks[2]!.hash, floor: 0, floorHash: blocks[0]!.parent,
+  admission: 'admitted', admissionWhy: '', cluster: 'c1.1', node: 'r1', incarnation: 'i', pending: '', moves: '', admittedRunId: 'x', runId: 'x', head: 3, headEpoch: 1, headHash: blocks[2]!.hash, floor: 0, floorHash: blocks[0]!.parent,
   lock: null, epoch: 1, claimant: 'seq-a/1', length: 3, hold: null, handover: null, request: null, sequencers: [], timeMs: 1, info: {},
 };
 const head = { format: 'seq/bundle', version: 1, by: 'test', madeAtMs: 1, cluster: 'c1.1', expectedCluster: '', lane: '', context: null, nodesFrom: '--node', nodeTimeoutMs: 100, nodes: [{ id: 'r1', url: 'redis://h' }], payloads: true };

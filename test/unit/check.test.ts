@@ -19,7 +19,7 @@ function node(word: string, index: number): NodeObservation {
   const head = Number(height);
   const view: NodeView = {
     head, headEpoch: Number(epoch), headHash: hash(letter, head), floor: 0, floorHash: hash('g', 0), admission: 'admitted', admissionWhy: '', cluster: 'c.1', node: id,
-    incarnation: 'boot', pending: '', admittedRunId: `run${index}`, runId: `run${index}`, lock: free ? null : { owner, pttlMs: 1000 }, epoch: Number(own ?? epoch), claimant: own ? '' : owner, length: head,
+    incarnation: 'boot', pending: '', moves: '', admittedRunId: `run${index}`, runId: `run${index}`, lock: free ? null : { owner, pttlMs: 1000 }, epoch: Number(own ?? epoch), claimant: own ? '' : owner, length: head,
     hold: null, handover: null, request: null, timeMs: 1_000_000, info: {},
     sequencers: [{ id: 'seq-b', role: 'follower', height: 9, version: '1', url: '', pid: 1, configDigest: 'd', pttlMs: 2000, extra: { ready: 'yes' } }],
   };

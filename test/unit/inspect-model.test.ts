@@ -14,7 +14,7 @@ function node(word: string, index: number): NodeObservation {
   if (word === '!') return { ...base, reply: { outcome: 'refused', reason: 'NOAUTH', detail: { message: 'Authentication required.' } } };
   const blank: NodeView = {
     head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '', admission: 'pristine', admissionWhy: '', cluster: '', node: '',
-    incarnation: '', pending: '', admittedRunId: '', runId: `run${index}`, lock: null, epoch: 0, claimant: '', length: 0, hold: null,
+    incarnation: '', pending: '', moves: '', admittedRunId: '', runId: `run${index}`, lock: null, epoch: 0, claimant: '', length: 0, hold: null,
     handover: null, request: null, sequencers: [], timeMs: 1_000_000, info: {},
   };
   const answer = (view: NodeView): NodeObservation => ({ ...base, reply: { outcome: 'accepted', incarnation: view.incarnation, value: view } });

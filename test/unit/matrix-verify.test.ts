@@ -9,7 +9,7 @@ const hash = (height: number, letter = 'x') => `${letter}${height}`.padEnd(64, '
 const entry = (height: number, more: Partial<Entry> = {}): Entry => ({ height, hash: hash(height), parent: hash(height - 1), timestamp: 1000 + height, epoch: 1, owner: 'a/1', size: 0, ...more });
 const whole = [1, 2, 3, 4].map((height) => entry(height));
 const view = (more: Partial<NodeView> = {}): NodeView => ({
-  head: 4, headEpoch: 1, headHash: hash(4), floor: 0, floorHash: hash(0), admission: 'admitted', admissionWhy: '', cluster: 'c.1', node: 'r1', incarnation: 'i', pending: '', admittedRunId: 'x', runId: 'x',
+  head: 4, headEpoch: 1, headHash: hash(4), floor: 0, floorHash: hash(0), admission: 'admitted', admissionWhy: '', cluster: 'c.1', node: 'r1', incarnation: 'i', pending: '', moves: '', admittedRunId: 'x', runId: 'x',
   lock: null, epoch: 1, claimant: '', length: 4, hold: null, handover: null, request: null, sequencers: [], timeMs: 0, info: {}, ...more,
 });
 

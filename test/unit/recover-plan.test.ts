@@ -23,7 +23,7 @@ function node(id: string, text: string): NodeEvidence {
   const admission = { r: 'restarted', a: 'admitted', w: 'pristine', d: 'damaged', m: 'foreign', f: 'foreign', p: 'admitting' }[state!] as NodeView['admission'];
   const cluster = state === 'w' ? '' : state === 'm' ? 'c.2' : state === 'f' ? 'x.1' : 'c.1';
   const view = {
-    admission, admissionWhy: '', cluster, node: state === 'w' ? '' : id, incarnation: 'n0', pending: state === 'm' ? 'rec-1' : state === 'p' ? 'aa-1' : '', runId: `run-${id}`, epoch: 9, head: 0, headEpoch: 0, headHash: '', length: 0,
+    admission, admissionWhy: '', cluster, node: state === 'w' ? '' : id, incarnation: 'n0', moves: '', pending: state === 'm' ? 'rec-1' : state === 'p' ? 'aa-1' : '', runId: `run-${id}`, epoch: 9, head: 0, headEpoch: 0, headHash: '', length: 0,
   } as unknown as NodeView;
   const parts = /^(\d+)(?:\.\.(\d+))?([a-z]?)(?:@(\d+))?(?:from(\d+))?$/.exec(what);
   if (!parts) return { ...base, view: { ...view, epoch: state === 'w' ? 0 : 9 }, why: 'it holds no key of ours' };

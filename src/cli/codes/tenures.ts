@@ -3,6 +3,7 @@ import type { Code } from './code.js';
 
 export const TENURES: Record<string, Code> = {
   PROMOTION_LOST: { meaning: 'Fewer than a quorum of nodes accepted the promotion.', causes: ['another sequencer was faster', 'nodes silent'], todo: ['nothing: it tries again'] },
+  MOVED: { meaning: 'A node told of a replaced node that this sequencer knew at its old address; it looks again, follows, and goes on.', causes: ['seq node replace, by another leader'], todo: ['nothing: give it the new address before its next start'] },
   CLAIM_LOST: { meaning: 'Promoted, but fewer than a quorum accepted the claim of the new epoch.', causes: ['another sequencer claimed a higher epoch', 'a damaged head on too many nodes'], todo: ['nothing if it happens once', 'seq stream verify'] },
   FENCED: { meaning: 'More nodes refused as fenced than may be missing: another tenure has taken over.', causes: ['a pause longer than the lease', 'an operator raised the epoch'], todo: ['nothing: it is a follower again', 'seq history'] },
   LEASE_EXPIRED: { meaning: 'No quorum accepted a write before the lease deadline, so it stepped down by itself.', causes: ['slow or silent nodes', 'a pause of the process', 'a slow producer'], todo: ['seq check nodes', 'raise --ttl if this repeats'] },

@@ -25,7 +25,7 @@ export function replaceResult({ plan, admitted, warnings }: ReplaceDone, command
     warnings, facts,
     next: admitted === null ? [`${command} --confirm ${digest.slice(0, 8)}`] : [
       // Its own memory is all that keeps it out.
-      ...(old === 'gone' ? [] : [`stop ${from} at once and for good: come back empty, it would not know that it is retired`]),
+      ...(old === 'gone' ? [] : [`stop ${from}: nobody asks it any more`]),
       context === null ? `use --node ${id}=${to} from now on` : `write ${to} as the address of ${id} into context ${context}`,
       `give every sequencer --node ${id}=${to} before its next start`,
     ],

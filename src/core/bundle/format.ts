@@ -81,7 +81,7 @@ const replyOf = <T extends z.ZodType>(value: T) => z.discriminatedUnion('outcome
 
 const view = z.object({
   admission: z.enum(['admitted', 'pristine', 'bootstrap', 'admitting', 'wiped', 'restarted', 'damaged', 'foreign']), admissionWhy: text,
-  cluster: short, node: short, incarnation: short, pending: short, admittedRunId: short, runId: short,
+  cluster: short, node: short, incarnation: short, pending: short, moves: text.default(''), admittedRunId: short, runId: short,
   head: whole, headEpoch: whole, headHash: short, floor: whole, floorHash: short,
   lock: z.object({ owner: short, pttlMs: signed }).nullable(), epoch: whole, claimant: short, length: whole,
   hold: z.object({ by: short, reason: text, pttlMs: signed }).nullable(), handover: z.object({ to: short, pttlMs: signed }).nullable(),

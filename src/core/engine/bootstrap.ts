@@ -3,6 +3,7 @@
 // overwritten. Broken off anywhere, the next run finds the nonce on the nodes and finishes with it; no other nonce can.
 // Every call of phase 1 leaves a mark of its own, `<nonce>.<call>`, and phase 2 admits that very mark: a call that arrives after the node was
 // admitted, used and emptied leaves one that no repeated call of phase 2 can turn into admission.
+// From a quorum of admitted nodes on a leader may be there, and takes the others itself: what it has begun with is not this bootstrap's any more.
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
@@ -65,7 +66,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
   if (gate) await prepare([gate], found === null ? 'gate' : []);
   await prepare(rest, gate ? [gate.port.id] : []);
   const marks = await confirm(options, nonce, 'prepared');
-  await phase(options, 2, open, [], (port) => untilAnswered(options, () => port.call({ script: 'bootstrap_commit', nonce: marks.get(port.id)! }, options.limitMs)));
+  await phase(options, 2, open, [], (port) => commitOne(options, port, marks.get(port.id)!));
   await confirm(options, nonce, 'admitted');
   return result;
 }
@@ -167,7 +168,8 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   if (admitted.length === seen.length && admitted.length > 0) {
     throw refuse('ALREADY_INITIALISED', `all ${seen.length} nodes are admitted to cluster ${admitted[0]?.view.cluster}`, 'there is nothing left to initialise', [`seq status${target}`]);
   }
-  const other = seen.filter(({ view }) => !['admitted', 'pristine', 'bootstrap'].includes(view.admission));
+  const quorum = quorumOf(seen.length);
+  const other = seen.filter(({ view }) => !['admitted', 'pristine', 'bootstrap'].includes(view.admission) && !(view.admission === 'admitting' && admitted.length >= quorum));
   if (other.length > 0) {
     throw refuse('NOT_PRISTINE', `${names(other)} ${other.length === 1 ? 'is' : 'are'} not empty: ${other.map(({ port, view }) => `${port.id} is ${view.admission}${view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`}`).join('; ')}`,
       'a node that held data may have promised something; only a leader or a recovery may judge that', [`seq status${target}`, `seq cluster recover --dry-run${target}`]);
@@ -175,13 +177,12 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   const begun = of('bootstrap');
   const used = admitted.filter(({ view }) => view.epoch > 0 || view.head > 0);
   if (admitted.length > 0 && (used.length > 0 || begun.length + admitted.length < seen.length)) {
-    const quorum = quorumOf(seen.length);
     const few = admitted.length < quorum;
     throw refuse('ALREADY_INITIALISED', `cluster ${admitted[0]?.view.cluster} exists: ${names(admitted)} ${admitted.length === 1 ? 'is' : 'are'} admitted, ${names(seen.filter((s) => !admitted.includes(s)))} not`,
       few ? `${admitted.length} of the ${quorum} nodes needed count, so no leader can admit the others; whether one ever did, and what they forgot since, a recovery judges`
-        : begun.length > 0 ? `the cluster is in use, so ${names(begun)} cannot be initialised any more; without the mark of the bootstrap that was broken off there the leader admits it like any empty node`
+        : begun.length > 0 ? `the cluster is in use, so ${names(begun)} cannot be initialised any more: whoever leads admits it, as it admits any empty node`
           : 'a node that lost its data is re-admitted by the leader, never initialised again',
-      few ? [`seq cluster recover --dry-run${target}`, `seq status${target}`] : [...begun.map(({ port }) => `redis-cli -u ${port.url} del seq:node:admission`), `seq status${target}`]);
+      few ? [`seq cluster recover --dry-run${target}`, `seq status${target}`] : [`seq status${target}`]);
   }
   const nonces = new Set([...begun, ...admitted].map(({ view }) => nonceOf(markOf(view))));
   if (nonces.size > 1) {
@@ -223,11 +224,20 @@ async function prepareOne(options: BootstrapOptions, port: NodePort, nonce: stri
   }
 }
 
-async function untilAnswered(options: BootstrapOptions, call: () => Promise<NodeReply<unknown>>): Promise<NodeReply<unknown>> {
+/** A leader may have been elected by the others already, and have taken the node. */
+async function commitOne({ limitMs, clock }: BootstrapOptions, port: NodePort, nonce: string): Promise<NodeReply<unknown>> {
   for (let attempt = 1; ; attempt += 1) {
-    const reply = await bounded<unknown>(call(), options.limitMs, options.clock);
+    const reply = await bounded<unknown>(port.call({ script: 'bootstrap_commit', nonce }, limitMs), limitMs, clock);
+    if (reply.outcome === 'refused') {
+      const look = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      if (look.outcome === 'accepted' && isTaken(look.value)) return look;
+    }
     if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return reply;
   }
+}
+
+function isTaken({ admission }: NodeView): boolean {
+  return admission === 'admitting' || admission === 'admitted';
 }
 
 /** One phase on these nodes; `before` has been through it already. */
@@ -248,8 +258,10 @@ async function phase(options: BootstrapOptions, which: 1 | 2, ports: readonly No
 /** All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. The mark each node shows. */
 async function confirm(options: BootstrapOptions, nonce: string, now: 'prepared' | 'admitted'): Promise<Map<string, string>> {
   const replies = await inspectAll(options);
+  const led = replies.filter(({ reply }) => reply.outcome === 'accepted' && reply.value.admission === 'admitted').length >= quorumOf(replies.length);
   const lacking = replies.filter(({ reply }) => {
     if (reply.outcome !== 'accepted') return true;
+    if (led && isTaken(reply.value)) return false;
     const { admission } = reply.value;
     return nonceOf(markOf(reply.value)) !== nonce || (admission !== 'admitted' && (now === 'admitted' || admission !== 'bootstrap'));
   });

@@ -1,42 +1,42 @@
-// Nodes that were replaced by servers at other addresses while sequencers run (`seq node replace`, docs/PROTOCOL.md section 8). The leader hears of
-// it by a request; it tells the others in its presence record, and each tells what it knows, so that one started with the old address learns it.
+// Nodes that were replaced by servers at other addresses (`seq node replace`, docs/PROTOCOL.md section 8, I13), as one sequencer knows them. It learns
+// from the records of nodes, whatever address it was started with, and every claim of its tenures carries what it knows.
 import type { NodePort } from '../ports.js';
+import { isNewer, movesText, parseMoves, type Move } from '../protocol/moves.js';
 import type { Epoch } from '../protocol/words.js';
 import type { Look } from './look.js';
 
 export class Moves {
-  /** `turn`: a tenure may move a node more than once; what it said last holds. */
-  private readonly known = new Map<string, { epoch: Epoch; turn: number; url: string }>();
+  private readonly known = new Map<string, Move>();
 
-  constructor(private readonly nodes: readonly NodePort[]) {}
+  constructor(private readonly nodes: readonly NodePort[], private readonly cluster: string) {}
 
-  /** For the presence record: `r3@17=redis://…` each, `r3@17.1=…` for the second one of a tenure; addresses hold no blanks. */
   get text(): string {
-    return [...this.known].map(([node, { epoch, turn, url }]) => `${node}@${epoch}${turn === 0 ? '' : `.${turn}`}=${url}`).join(' ');
+    return movesText(this.known);
   }
 
-  /** Ids of nodes that were moved by what others tell: what was said later (under a higher epoch, or later in that tenure) holds. */
+  /** Where the node was moved to, '' if it never was. */
+  urlOf(node: string): string {
+    return this.known.get(node)?.url ?? '';
+  }
+
+  /** Ids of nodes that turn out to be somewhere else. */
   learn(seen: Look): string[] {
-    const told = seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' ? reply.value.sequencers.map((one) => one.extra['moved'] ?? '') : []));
-    return [...new Set(told)].flatMap((text) => text.split(' ')).flatMap((one) => {
-      const [, node, epoch, turn = '0', url] = /^([^@= ]+)@(\d{1,15})(?:\.(\d{1,9}))?=(\S+)$/.exec(one) ?? [];
-      return node !== undefined && this.take(node, url!, Number(epoch), Number(turn)) ? [node] : [];
-    });
+    const told = new Set(seen.replies.map((reply) => (reply?.outcome === 'accepted' && reply.value.cluster === this.cluster ? reply.value.moves : '')));
+    return [...told].flatMap((text) => [...parseMoves(text)]).flatMap(([node, move]) => (this.take(node, move) ? [node] : []));
   }
 
-  /** By the leader of that epoch itself. True when the node is somewhere else now. */
-  move(node: string, url: string, epoch: Epoch): boolean {
-    const known = this.known.get(node);
-    return this.take(node, url, epoch, known?.epoch === epoch ? known.turn + 1 : 0);
+  /** By the leader of that epoch itself; a tenure may move a node more than once. */
+  move(node: string, url: string, epoch: Epoch): void {
+    const last = this.known.get(node);
+    this.take(node, last && last.epoch >= epoch ? { epoch: last.epoch, turn: last.turn + 1, url } : { epoch, turn: 0, url });
   }
 
-  private take(node: string, url: string, epoch: Epoch, turn: number): boolean {
+  private take(node: string, move: Move): boolean {
+    if (!isNewer(move, this.known.get(node))) return false;
+    this.known.set(node, move);
     const port = this.nodes.find((one) => one.id === node);
-    const known = this.known.get(node) ?? { epoch: -1, turn: 0 };
-    if (!port?.moveTo || epoch < known.epoch || (epoch === known.epoch && turn <= known.turn)) return false;
-    this.known.set(node, { epoch, turn, url });
-    if (port.url === url) return false;
-    port.moveTo(url);
+    if (!port?.moveTo || port.url === move.url) return false;
+    port.moveTo(move.url);
     return true;
   }
 }

@@ -23,6 +23,14 @@ export async function changeNodes(nodes: readonly NodePort[], call: (node: NodeP
   return Promise.all(nodes.map(async (node) => changeOf(node.id, await bounded(call(node), limitMs, clock))));
 }
 
+/** A node that was replaced is named by the address that it had before. */
+export function nodeMoved({ id, url, to }: { id: string; url: string; to: string }, target: string): SeqError {
+  return new SeqError({
+    code: 'NODE_MOVED', exit: EXIT.precondition, message: `${id} was moved to ${to}: what is at ${url} is not that node any more`, why: 'a node must never be two servers', changed: 'nothing',
+    next: [`name ${id} by its new address (in the context, or --node ${id}=${to})`, `seq history ${target}`.trim()],
+  });
+}
+
 /** Throws when the operator expected another leader or epoch than is there; the scripts that follow compare once more. */
 export function requireExpected(leader: { id: string; epoch: number } | null, expect: { leader?: string; epoch?: number }, next: string[]): void {
   const is = leader?.id ?? '';

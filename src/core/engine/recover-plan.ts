@@ -3,6 +3,7 @@
 // Invariant: no block that any node or store showed is dropped without being named; without doubts, everything shown explains itself.
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../protocol/quorum.js';
+import { displaced, mergeMoves } from '../protocol/moves.js';
 import { recoveryExpectation, type Epoch, type Hash, type HeadFacts, type Height, type NodeView } from '../protocol/words.js';
 
 /** A verified block without its payload. */
@@ -51,13 +52,15 @@ export interface RecoveryPlan {
   stores: { id: string; url: string; finding: string }[];
   /** Why this is not simply a restart of everything. Empty: one confirmation is enough. */
   doubts: string[];
+  /** Where replaced nodes are: carried over. */
+  moves: string;
   digest: string;
 }
 
 export type RecoveryDecision =
   /** A quorum is admitted; nodes of an older generation are handed to the leader. */
   | { outcome: 'not-needed'; cluster: string; admitted: string[]; rejoin: { id: string; url: string; expect: string; epoch: Epoch }[] }
-  | { outcome: 'impossible'; code: 'NO_QUORUM' | 'NOT_INITIALISED' | 'NOTHING_TO_RECOVER_FROM'; why: string }
+  | { outcome: 'impossible'; code: 'NO_QUORUM' | 'NOT_INITIALISED' | 'NODE_MOVED' | 'NOTHING_TO_RECOVER_FROM'; why: string }
   | { outcome: 'plan'; plan: RecoveryPlan };
 
 /** Marks of recoveries that were broken off. */
@@ -76,6 +79,8 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
   // Nodes that lost everything cannot say which generation they were of: stores and configuration can.
   const kin = [cluster, ...stores.map((store) => store.cluster)].filter((name) => familyOf(name) === familyOf(cluster));
 
+  const [elsewhere] = displaced(nodes.map((node) => ({ ...node, view: node.view && { moves: ours.some(({ id }) => id === node.id) ? node.view.moves : '' } })));
+  if (elsewhere) return { outcome: 'impossible', code: 'NODE_MOVED', why: `${elsewhere.id} was moved to ${elsewhere.to}: what is at ${elsewhere.url} is not that node; name it by its new address` };
   const admitted = ours.filter((node) => node.view.admission === 'admitted' && node.view.cluster === current);
   if (admitted.length >= quorum) {
     const behind = ours.filter((node) => node.view.cluster !== '' && node.view.cluster !== current);
@@ -125,7 +130,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
   const epochs = [...ours.map((node) => node.view.epoch), ...[...ours, ...stores].flatMap((one) => one.chain?.links.map((link) => link.epoch) ?? [])];
   const plan = {
     cluster: `${familyOf(cluster)}.${Math.max(newest, ...kin.map(generationOf)) + 1}`, epoch: epochs.reduce((a, b) => Math.max(a, b), 0) + 1, top: { height: top.height, hash: top.hash },
-    chain, source, nodes: planned, stores: foundStores, doubts,
+    chain, source, nodes: planned, stores: foundStores, doubts, moves: mergeMoves(...ours.map((node) => node.view.moves)),
   };
   return { outcome: 'plan', plan: { ...plan, digest: digestOf(plan) } };
 }

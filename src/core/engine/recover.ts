@@ -38,7 +38,7 @@ export async function carryOut(plan: RecoveryPlan, gathered: Gathered, options: 
   const by = { owner, epoch: plan.epoch, nonce };
 
   step('marking every node with the new generation');
-  await everywhere(work, options, 'marked', ({ one, node }) => once(node, { script: 'recover_node', ...by, expect: one.expect, keep: one.action !== 'refill', facts: one.facts, keepMs: KEEP_MS }, options));
+  await everywhere(work, options, 'marked', ({ one, node }) => once(node, { script: 'recover_node', ...by, expect: one.expect, keep: one.action !== 'refill', facts: one.facts, keepMs: KEEP_MS, ...(plan.moves === '' ? {} : { moves: plan.moves }) }, options));
 
   for (const { one, node } of work) {
     if (one.action === 'keep') continue;

@@ -43,7 +43,7 @@ export interface RepairStep {
 export interface Undecidable {
   node: string;
   height: Height | null;
-  class: 'silent' | 'foreign' | 'conflict' | 'missing' | 'bootstrap' | 'outnumbered';
+  class: 'silent' | 'foreign' | 'conflict' | 'missing' | 'outnumbered';
   why: string;
   copies: Copy[];
   stores: { store: string; hash: Hash | null; why: string }[];
@@ -184,7 +184,6 @@ function openQuestion(node: EvidenceNode, { target }: RepairWish): Undecidable |
   const none = { node: node.id, height: null, copies: [], stores: [] };
   if (node.view === null) return { ...none, class: 'silent', why: `${node.id} did not answer (${node.why}): what it holds is not known, it is left as it is`, next: [`seq doctor --on ${node.id} ${target}`.trim()] };
   if (node.view.admission === 'foreign') return { ...none, class: 'foreign', why: `${node.id} belongs to something else: ${node.view.admissionWhy || node.view.cluster}`, next: [`seq node list ${target}`.trim()] };
-  if (node.view.admission === 'bootstrap') return { ...none, class: 'bootstrap', why: `${node.id} is in the middle of its first start`, next: [`seq cluster init ${target}`.trim()] };
   return null;
 }
 

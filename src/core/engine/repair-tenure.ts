@@ -4,6 +4,7 @@
 import { usableLeaseMs } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
+import { mergeMoves, parseMoves } from '../protocol/moves.js';
 import type { NodeTrack, TenureEnd, TenureSettings } from '../protocol/tenure-state.js';
 import type { Block, Epoch, NodeView } from '../protocol/words.js';
 import type { RepairEvidence } from './repair-evidence.js';
@@ -70,6 +71,12 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
   const progress = new Map<string, number>();
   const total = plan.steps.reduce((sum, step) => sum + step.blocks, 0);
 
+  // A silent node may turn out to be a server that was replaced: it is looked for where it is.
+  const moves = mergeMoves(...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.moves)));
+  for (const [id, { url }] of parseMoves(moves)) {
+    const node = nodes.find((one) => one.id === id);
+    if (node && node.url !== url && evidence.nodes.find((one) => one.id === id)?.view === null) node.moveTo?.(url);
+  }
   let owner = `repair.${options.host}/${random.hex(8)}`;
   let previousOwner: string | undefined;
   let votes = plan.hand.nodes.map(({ id, epoch }) => ({ node: nodes.findIndex((node) => node.id === id), epoch }));
@@ -79,7 +86,7 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
   for (let term = 1; ; term++) {
     const settings: TenureSettings = {
       owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: evidence.view.quorum, ttlMs, usableLeaseMs: usableLeaseMs(ttlMs),
-      nodeTimeoutMs: options.limitMs, graceMs: options.limitMs, retryMs: 5, regainMs: 50, renewNotBefore: nodes.map(() => 0), readmit: true, maxAdopt: 8, quiet: true,
+      nodeTimeoutMs: options.limitMs, graceMs: options.limitMs, retryMs: 5, regainMs: 50, renewNotBefore: nodes.map(() => 0), readmit: true, maxAdopt: 8, quiet: true, moves,
       ...(block === undefined ? {} : { chosen: { block, over } }),
     };
     let failed: (() => void) | null = null;

@@ -7,6 +7,8 @@ import { quorumOf } from '../protocol/quorum.js';
 import type { LeaderRequest, NodeReply, NodeView } from '../protocol/words.js';
 import { recordChange, type Operator } from './audit-record.js';
 import { bounded } from './inspect.js';
+import { displaced } from '../protocol/moves.js';
+import { nodeMoved } from './node-changes.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './repair-evidence.js';
 import { planRepair, type Hand, type RepairPlan, type RepairWish } from './repair-plan.js';
 import { writeOrder } from './repair-request.js';
@@ -44,6 +46,8 @@ const AUDIT_LOOK = 50;
 
 export async function plannedRepair(options: EvidenceOptions & RepairWish): Promise<{ plan: RepairPlan; evidence: RepairEvidence }> {
   const evidence = await gatherEvidence(options);
+  const [elsewhere] = displaced(evidence.nodes.map(({ id, view }) => ({ id, view: view && { moves: view.admission === 'foreign' ? '' : view.moves }, url: options.nodes.find((node) => node.id === id)!.url })));
+  if (elsewhere) throw nodeMoved(elsewhere, options.target);
   return { plan: planRepair(evidence, options), evidence };
 }
 

@@ -1,14 +1,16 @@
-// Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one so that two servers never count as one node, tell
-// the leader the new address, and wait until the leader has filled and admitted it. One node at a time, and never below a quorum of others.
+// Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader the new address, and wait until the
+// leader has noted the move on a quorum of others (I13: two servers never count as one node), has filled the new server and admitted it. One node at a
+// time, and never below a quorum of others.
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
+import { displaced } from '../protocol/moves.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
 import { refuseUnfit } from './bootstrap.js';
 import { recordChange, type Operator } from './audit-record.js';
-import { changeNodes, requireExpected } from './node-changes.js';
+import { changeNodes, nodeMoved, requireExpected } from './node-changes.js';
 import { bounded, inspectCluster, inspectLook } from './inspect.js';
 
 const EVERY_MS = 100;
@@ -85,6 +87,9 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
     inspectLook({ nodes, limitMs, clock, expectedCluster, target }), bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock),
   ]);
   requireExpected(view.leader, options.expect, [status]);
+  const elsewhere = displaced(observations.map(({ id: node, url, reply: seen }) => ({ id: node, url, view: seen.outcome === 'accepted' ? { moves: seen.value.admission === 'foreign' ? '' : seen.value.moves } : null })))
+    .find((one) => one.id !== id || one.to !== successor.url);
+  if (elsewhere) throw nodeMoved(elsewhere, target);
   const quorum = quorumOf(nodes.length);
   const others = view.nodes.filter((row) => row.admitted && row.id !== id);
   if (others.length < quorum) throw refused('QUORUM_AT_RISK', `without ${id} only ${others.length} of the ${quorum} nodes needed count: ${view.reason}`, 'a leader must prove itself on a quorum of others before it admits a node', EXIT.safety, [status]);

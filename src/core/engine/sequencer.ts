@@ -127,7 +127,7 @@ export class Sequencer implements SequencerApi {
     this.nodeStates = nodes.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
     this.damaged = nodes.map(() => null);
     this.reported = nodes.map(() => -Infinity);
-    this.moves = new Moves(nodes);
+    this.moves = new Moves(nodes, options.identity.cluster);
     this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.renewals = nodes.map(() => ({ count: 0, at: -Infinity }));
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
@@ -546,7 +546,7 @@ export class Sequencer implements SequencerApi {
     return {
       owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: this.quorum, ttlMs: timing.ttlMs,
       usableLeaseMs: usableLeaseMs(timing.ttlMs), nodeTimeoutMs: timing.nodeTimeoutMs, graceMs: 3, retryMs: 5,
-      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT, readmit: this.options.readmit,
+      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT, readmit: this.options.readmit, moves: this.moves.text,
       damaged: this.damaged,
       renewNotBefore: this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000))),
     };
@@ -637,12 +637,18 @@ export class Sequencer implements SequencerApi {
     const url = urlOfPlan(request.plan);
     if (node < 0 || url === null) return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request names no address'}`;
     if (!readmit) return 'refused: this leader was started with --no-readmit';
-    if (nodes[node]!.url === url) return 'taken';
-    const { standing, failures } = this.driver!.state.nodes[node]!;
-    if (standing === 'ours' && failures === 0) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
-    if (!this.moves.move(request.to, url, request.epoch)) return `refused: ${request.to} cannot be moved`;
+    const { state } = this.driver!;
+    const { standing, failures } = state.nodes[node]!;
+    const counts = standing === 'ours' && failures === 0;
+    if (this.moves.urlOf(request.to) === url || (counts && nodes[node]!.url === url)) return 'taken';
+    if (counts) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
+    const busy = nodes.find((_, i) => i !== node && state.nodes[i]!.admission !== null);
+    if (busy) return `refused: ${busy.id} is being admitted, and nodes are changed one at a time`;
+    const others = state.nodes.filter((track, i) => i !== node && track.standing === 'ours' && !track.unnoted).length;
+    if (others < this.quorum) return `refused: ${others} of the ${this.quorum} other nodes needed count`;
+    this.moves.move(request.to, url, request.epoch);
     emit({ type: 'node', node: request.to, state: 'moved', why: `its server is ${url} now` });
-    this.presences.announceNow();
+    this.driver!.moved(node, this.moves.text);
     return 'taken';
   }
 
@@ -702,7 +708,7 @@ export class Sequencer implements SequencerApi {
     const { ready, why, epoch } = this.status();
     return {
       id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
-      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()), ...this.retention(), ...(this.moves.text === '' ? {} : { moved: this.moves.text }) },
+      extra: { ...extra, ...this.commitLatency(), ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()), ...this.retention() },
     };
   }
 

@@ -110,7 +110,7 @@ export class StageNode implements NodePort {
 
   private view(): NodeView {
     return {
-      ...this.facts(), admission: 'admitted', admissionWhy: '', cluster: STAGE.cluster, node: this.id, incarnation: INCARNATION, pending: '', admittedRunId: INCARNATION, runId: INCARNATION,
+      ...this.facts(), admission: 'admitted', admissionWhy: '', cluster: STAGE.cluster, node: this.id, incarnation: INCARNATION, pending: '', moves: '', admittedRunId: INCARNATION, runId: INCARNATION,
       lock: this.lock === '' ? null : { owner: this.lock, pttlMs: 1000 }, epoch: this.epoch, claimant: this.lock, length: this.entries.length, hold: null, handover: null,
       request: this.request, sequencers: [...this.presences.values()], timeMs: this.clock.wall(), info: {},
     };

@@ -2,6 +2,7 @@
 // Decides nothing itself. Releases the locks when the tenure has ended, unless the term is being renewed (docs/PROTOCOL.md section 6.7).
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../ports.js';
 import { calm } from '../protocol/admission.js';
+import { movesOf } from '../protocol/ending.js';
 import { nextWake, step } from '../protocol/tenure.js';
 import { newTenure, type Effect, type LocalChain, type TenureEnd, type TenureEvent, type TenureSettings, type TenureState } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../protocol/words.js';
@@ -89,6 +90,11 @@ export class TenureDriver {
     this.feed({ type: 'mend', now: this.clock.now(), node });
   }
 
+  /** An operator put another server in this node's place; `moves` says where every replaced node is. */
+  moved(node: number, moves: string): void {
+    this.feed({ type: 'moved', now: this.clock.now(), node, moves });
+  }
+
   /** ms of the lease left that may be relied on; 0 when it has ended or leads not. */
   leaseMs(): number {
     const { phase, leaseDeadline } = this.state;
@@ -117,7 +123,7 @@ export class TenureDriver {
       this.nodes.forEach((node, i) => {
         if (this.state.nodes[i]!.standing !== 'ours') return settled(null);
         const { incarnation } = this.state.nodes[i]!;
-        void node.call({ script: 'claim', owner, epoch }, nodeTimeoutMs).then((reply) => settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null));
+        void node.call({ script: 'claim', owner, epoch, ...movesOf(this.state) }, nodeTimeoutMs).then((reply) => settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null));
       });
     });
     if (accepted < quorum) return null;

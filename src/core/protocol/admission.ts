@@ -1,7 +1,7 @@
 // Re-admission of a node that may have forgotten something, by the leader (docs/PROTOCOL.md section 8): begin, backfill, prove that this
 // tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory takes part in nothing) and I11 (quiet admission).
 // The proof is what makes it safe: a leader that has been succeeded would otherwise vouch for a promise that nobody on the node remembers.
-import { backOff, setStanding } from './ending.js';
+import { backOff, movesOf, setStanding } from './ending.js';
 import { bitsOf } from './quorum.js';
 import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
@@ -43,12 +43,12 @@ const CALM = 0.05;
 /** How far back the load looks, ms. */
 export const LOAD_OVER_MS = 250;
 
-/** States that a leader may mend by itself. A foreign node never, one in a bootstrap neither. */
-const MENDABLE: readonly AdmissionState[] = ['pristine', 'wiped', 'restarted', 'damaged', 'admitting'];
+/** States that a leader may mend by itself; a foreign node never. The mark of a bootstrap, where a leader is, is one that was broken off. */
+const MENDABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
 
-/** Only while q others still look like ours: what is set aside could not be given back by a leader that cannot prove itself (a power cut). */
+/** Only while q others still look like ours, and have noted where every node is: what is set aside could not be given back by a leader that cannot prove itself (a power cut). */
 export function mayReadmit(state: TenureState, admission: AdmissionState): boolean {
-  const others = state.nodes.filter((track) => track.standing === 'ours').length;
+  const others = state.nodes.filter((track) => track.standing === 'ours' && !track.unnoted).length;
   return others >= state.settings.quorum && state.settings.readmit && state.phase === 'leading' && MENDABLE.includes(admission);
 }
 
@@ -70,7 +70,7 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
     type: 'call', node, id, bytes: 0,
     call: {
       script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: short ? 1 : 86_400_000,
-      ...(replaces === undefined ? {} : { replaces }), ...(resume ? { resume } : {}),
+      ...(replaces === undefined ? {} : { replaces }), ...(resume ? { resume } : {}), ...movesOf(state),
     },
   });
 }
@@ -105,7 +105,7 @@ export function replaceable(state: TenureState, node: NodeIndex): boolean {
   let others = 0;
   state.nodes.forEach((track, i) => {
     const holds = track.head > state.committed.height || (track.head === state.committed.height && track.headHash === state.committed.hash);
-    if (i !== node && track.standing === 'ours' && holds && (damage.proof >> i) & 1) others++;
+    if (i !== node && track.standing === 'ours' && !track.unnoted && holds && (damage.proof >> i) & 1) others++;
   });
   return others >= quorum;
 }
@@ -200,6 +200,7 @@ export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply
     return;
   }
   track.admission = null;
+  track.unnoted = false; // its new memory began with it
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;
   setStanding(track, node, 'ours', '', out);

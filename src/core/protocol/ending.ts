@@ -1,4 +1,6 @@
 // How a tenure ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to outlive the state).
+import { knowsMore } from './moves.js';
+import type { Refused } from './words.js';
 import type { Effect, NodeIndex, NodeTrack, Standing, TenureState } from './tenure-state.js';
 
 export function end(state: TenureState, code: string, reason: string, out: Effect[]): void {
@@ -6,6 +8,16 @@ export function end(state: TenureState, code: string, reason: string, out: Effec
   state.phase = 'ended';
   state.ended = { code, reason };
   out.push({ type: 'ended', end: state.ended });
+}
+
+/** What a claim says of replaced nodes. */
+export function movesOf(state: TenureState): { moves?: string } {
+  return state.moves === '' ? {} : { moves: state.moves };
+}
+
+/** Somebody has moved a node since this tenure began, or in a tenure that it knows nothing of: it counts servers that may not be counted (I13). */
+export function endIfMoved(state: TenureState, node: NodeIndex, reply: Refused, out: Effect[]): void {
+  if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves)) end(state, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`, out);
 }
 
 /** Nodes that this tenure holds. */

@@ -2,7 +2,7 @@
 // brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
 // Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
 import { beginAdmission, closeGate, continueAdmission, LOAD_OVER_MS, mayReadmit, proves, replaceable, setAside, wantsProof } from './admission.js';
-import { backOff, end, setStanding } from './ending.js';
+import { backOff, end, endIfMoved, movesOf, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { takeFacts } from './promotion.js';
 import { fencedOut } from './quorum.js';
@@ -34,6 +34,7 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   if (track.standing === 'quarantined') return;
   if (track.standing !== 'ours') return track.admission ? continueAdmission(state, node, now, out) : lookAgain(state, node, now, out);
 
+  if (track.unnoted) return claimAgain(state, node, now, out);
   const { inflight, committed } = state;
   // What is being settled may have been committed, so that one more height may be pending on a node outside the claimed quorum.
   const highest = Math.max(committed.height, state.settleTo) + 1;
@@ -44,10 +45,12 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   const next = nextFor(state, node, chain);
   if (next <= committed.height) return catchUp(state, node, next, now, chain, out);
   if (inflight && next === inflight.block.height) return write(state, node, inflight, now, out);
-  if (state.settings.quiet && wantsProof(state, node)) {
-    track.busy = { id: state.nextId, kind: 'prove', startedAt: now };
-    out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch } });
-  }
+  if (state.settings.quiet && wantsProof(state, node)) claimAgain(state, node, now, out);
+}
+
+function claimAgain(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+  state.nodes[node]!.busy = { id: state.nextId, kind: 'prove', startedAt: now };
+  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) } });
 }
 
 /** A tenure that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews nothing (I8). */
@@ -227,6 +230,9 @@ function refused(state: TenureState, node: NodeIndex, reply: Refused, height: nu
       // Another server answers there now. Looked at from time to time, never touched: the right one may come back, or an empty one.
       out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return lost(state, node, refusalText(reply), now, out);
+    case 'NODE_MOVED':
+      lost(state, node, refusalText(reply), now, out);
+      return endIfMoved(state, node, reply, out);
     case 'WRONG_TYPE': // somebody meddled with its keys: the next look says whether that is damage, which is mended, or passing
     case 'NOT_ADMITTED':
       return lost(state, node, refusalText(reply), now, out);
@@ -297,7 +303,7 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
   }
   if (view.epoch < state.epoch || (view.epoch === state.epoch && view.claimant === owner)) {
     track.busy = { id: state.nextId, kind: 'regain', startedAt: now };
-    out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs } });
+    out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs, ...movesOf(state) } });
     return;
   }
   track.wantsRenewal = true;
@@ -310,7 +316,10 @@ export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-  if (reply.outcome === 'refused') return setStanding(track, node, 'out', refusalText(reply), out);
+  if (reply.outcome === 'refused') {
+    setStanding(track, node, 'out', refusalText(reply), out);
+    return endIfMoved(state, node, reply, out);
+  }
   const { damage } = track;
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;

@@ -1,7 +1,7 @@
 // Promotion and claim (docs/PROTOCOL.md section 5, steps 1–3). Keeps I1 (unique epochs) and I12 (a promotion is sent once per node).
 // The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose promotion was acknowledged before the first
 // claim is sent, and to no others; a wiped node that "joined late" would otherwise carry a promise that nobody made.
-import { end, oursCount, setStanding } from './ending.js';
+import { end, endIfMoved, movesOf, oursCount, setStanding } from './ending.js';
 import type { Effect, NodeIndex, TenureState } from './tenure-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './words.js';
 import { refusalText } from './refusals.js';
@@ -59,7 +59,7 @@ function startClaims(state: TenureState, now: number, out: Effect[]): void {
 function sendClaim(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'claim', startedAt: now };
-  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch } });
+  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) } });
 }
 
 export function onClaimed(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
@@ -76,6 +76,7 @@ export function onClaimed(state: TenureState, node: NodeIndex, reply: NodeReply<
   } else {
     track.fenced = reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR';
     setStanding(track, node, 'out', reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`, out);
+    if (reply.outcome === 'refused') endIfMoved(state, node, reply, out);
   }
   if (state.phase !== 'claiming') return;
   const waiting = count(state, 'promoted');

@@ -15,6 +15,7 @@ export function refusalText(reply: Refused): string {
     case 'TRIMMED': return `TRIMMED: its floor is ${d.floor ?? '?'}`;
     case 'NOT_ADMITTED': return `NOT_ADMITTED: ${d.why ?? '?'}`;
     case 'WRONG_CLUSTER': return `WRONG_CLUSTER: it is ${d.actual ?? '?'}`;
+    case 'NODE_MOVED': return `NODE_MOVED: replaced nodes, as it knows them: ${d.actual || 'none'}`;
     default: return d.message ? `${reply.reason}: ${d.message}` : reply.reason;
   }
 }

@@ -30,6 +30,8 @@ export interface TenureSettings {
   readmit: boolean;
   /** Per node, what an earlier tenure or somebody else found damaged there, under which incarnation. */
   damaged?: ({ incarnation: string; why: string } | null)[];
+  /** Where replaced nodes are, as this sequencer knows it (moves.ts). */
+  moves?: string;
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
   /** A repair's tenure: it proposes nothing of its own, and where it must prove that it leads it repeats its claim (section 8). */
@@ -89,6 +91,8 @@ export interface NodeTrack {
   /** Send committed blocks with our own epoch there: its head bears a higher one than the committed epoch. */
   stampOwnEpoch: boolean;
   wantsRenewal: boolean;
+  /** It has not noted yet what this tenure says of replaced nodes: until q have, no node is begun with (I13). */
+  unnoted: boolean;
   /** Its re-admission, while one is under way. */
   admission: Admission | null;
   /** Known damage that the node itself cannot see. */
@@ -137,6 +141,9 @@ export interface TenureState {
   /** The next block waits for an admission until then; null = nothing waits. */
   gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
+  /** Where replaced nodes are; told to a node with every claim, those with this id or a later one say it as it is now. */
+  moves: string;
+  movesFrom: number;
   nextId: number;
   ended: TenureEnd | null;
 }
@@ -160,6 +167,8 @@ export type TenureEvent =
   | { type: 'stepdown'; now: number; code: string; reason: string }
   /** An operator asked for it: look at this node at once, also when it was given up for this tenure. */
   | { type: 'mend'; now: number; node: NodeIndex }
+  /** An operator put another server in the node's place: it is out, and stays out until q others have noted where it is now. */
+  | { type: 'moved'; now: number; node: NodeIndex; moves: string }
   | { type: 'tick'; now: number };
 
 export type Effect =
@@ -188,8 +197,8 @@ export function newTenure(settings: TenureSettings, chain: LocalChain): TenureSt
     settings, phase: 'promoting', epoch: 0, startedAt: 0, leaseDeadline: Infinity, graceUntil: Infinity,
     nodes: Array.from({ length: settings.nodes }, () => ({
       standing: 'out', busy: null, promotedEpoch: 0, incarnation: '', head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '',
-      fenced: false, stampOwnEpoch: false, wantsRenewal: false, admission: null, damage: null, failures: 0, retryAt: 0, why: 'not asked yet',
+      fenced: false, stampOwnEpoch: false, wantsRenewal: false, unnoted: false, admission: null, damage: null, failures: 0, retryAt: 0, why: 'not asked yet',
     })),
-    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, load: 0, committedAt: 0, gateUntil: null, stopping: null, nextId: 1, ended: null,
+    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, load: 0, committedAt: 0, gateUntil: null, stopping: null, moves: settings.moves ?? '', movesFrom: 0, nextId: 1, ended: null,
   };
 }

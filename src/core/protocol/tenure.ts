@@ -5,8 +5,8 @@ import { markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admissio
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import { mend, onBackfilled, onInspected, onProven, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
-import { end } from './ending.js';
-import type { Effect, LocalChain, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
+import { end, setStanding } from './ending.js';
+import type { Effect, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './words.js';
 
 export function step(state: TenureState, event: TenureEvent, chain: LocalChain): Effect[] {
@@ -43,6 +43,9 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
     case 'mend':
       mend(state, event.node, event.now, out);
       break;
+    case 'moved':
+      moveNode(state, event.node, event.moves, event.now, out);
+      break;
     case 'tick':
       break;
   }
@@ -77,7 +80,7 @@ export function cloneTenure(s: TenureState): TenureState {
     adopt: adopt && { height: adopt.height, candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })) },
     settleTo: s.settleTo, load: s.load, committedAt: s.committedAt, gateUntil: s.gateUntil,
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
-    nextId: s.nextId,
+    moves: s.moves, movesFrom: s.movesFrom, nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
   };
 }
@@ -86,7 +89,7 @@ function cloneTrack(t: NodeTrack): NodeTrack {
   return {
     standing: t.standing, busy: t.busy, // never changed in place, only replaced
     promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
-    floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal,
+    floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal, unnoted: t.unnoted,
     admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head, pace: t.admission.pace, gap: t.admission.gap },
     damage: t.damage && { incarnation: t.damage.incarnation, why: t.damage.why, provesFrom: t.damage.provesFrom, proof: t.damage.proof, counts: t.damage.counts },
     failures: t.failures, retryAt: t.retryAt, why: t.why,
@@ -98,6 +101,8 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
   const busy = track.busy;
   if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
   track.busy = null;
+  // A claim that was accepted said where replaced nodes are.
+  if (event.reply.outcome === 'accepted' && busy.id >= state.movesFrom && (busy.kind === 'claim' || busy.kind === 'regain' || busy.kind === 'prove')) track.unnoted = false;
   switch (busy.kind) {
     case 'promote':
       return onPromoted(state, event.node, event.reply as NodeReply<{ epoch: number }>, event.now, out);
@@ -130,6 +135,24 @@ function onLearntReply(state: TenureState, event: Extract<TenureEvent, { type: '
   const { startedAt } = track.busy;
   track.busy = null;
   onLearnt(state, event, startedAt, out);
+}
+
+/** As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor is admitted like any empty node. */
+function moveNode(state: TenureState, node: NodeIndex, moves: string, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  state.moves = moves;
+  state.movesFrom = state.nextId;
+  for (const other of state.nodes) other.unnoted = true;
+  track.busy = null;
+  track.admission = null;
+  track.damage = null;
+  track.wantsRenewal = false;
+  track.fenced = false;
+  track.failures = 0;
+  track.retryAt = now;
+  if (state.inflight) state.inflight.ackedAt[node] = -1;
+  setStanding(track, node, 'out', 'it is at another address now', out);
+  openGate(state, out);
 }
 
 function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {

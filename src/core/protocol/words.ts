@@ -81,7 +81,11 @@ export interface Presence {
 /** Everything that one script run on one node can be asked to do. Section 4 of docs/PROTOCOL.md; one file in lua/ each. */
 export type NodeCall =
   | { script: 'promote_leader'; owner: Owner; expectedEpoch: Epoch; ttlMs: number; previousOwner?: Owner }
-  | { script: 'claim'; owner: Owner; epoch: Epoch; acquireTtlMs?: number }
+  | {
+      script: 'claim'; owner: Owner; epoch: Epoch; acquireTtlMs?: number;
+      /** Where replaced nodes are, as this tenure knows it (moves.ts): noted on the node, which refuses who knows less than it does (I13). */
+      moves?: string;
+    }
   | {
       script: 'write_block';
       owner: Owner;
@@ -108,6 +112,8 @@ export type NodeCall =
       replaces?: string;
       /** What an unfinished admission filled in, if it ends with this (committed) block: it is kept, and filling goes on from there. */
       resume?: { head: Height; hash: Hash };
+      /** Where replaced nodes are: carried over to the new memory. */
+      moves?: string;
     }
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
@@ -116,6 +122,7 @@ export type NodeCall =
       script: 'recover_node'; owner: Owner; epoch: Epoch; nonce: string; expect: string;
       /** true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name where filling begins. */
       keep: boolean; facts: HeadFacts; keepMs: number;
+      moves?: string;
     }
   /** Never again this node: a successor takes its place. `expect` is its incarnation, or the nonce that is pending. */
   | { script: 'retire_node'; expect: string; movedTo: string }
@@ -164,7 +171,7 @@ export interface CallResult {
 export type RefusalReason =
   | 'LOCK_HELD' | 'HELD' | 'HANDOVER' | 'EPOCH_MOVED' | 'FENCING_ERROR' | 'HEIGHT_EXISTS' | 'GAP' | 'PARENT_MISMATCH' | 'TRIMMED'
   | 'CONFLICT' | 'NOT_BEHIND' | 'WOULD_DEPOSE' | 'NOT_ADMITTED' | 'WRONG_CLUSTER' | 'NOT_READY' | 'STALE_NONCE' | 'EXPECTATION'
-  | 'NOT_PRISTINE' | 'BAD_ARGUMENT' | 'WRONG_TYPE'
+  | 'NOT_PRISTINE' | 'NODE_MOVED' | 'BAD_ARGUMENT' | 'WRONG_TYPE'
   | 'LOADING' | 'BUSY' | 'READONLY' | 'NOREPLICAS' | 'MISCONF' | 'OOM' | 'NOPERM' | 'NOAUTH';
 
 /** What comes with a refusal; which fields are set depends on the reason (lua/ file headers say which). */
@@ -183,7 +190,7 @@ export interface RefusalDetail {
   by?: string;
   /** NOT_ADMITTED: wiped | restarted | damaged | bootstrap | admitting. WRONG_CLUSTER: cluster | node. Otherwise a sentence. */
   why?: string;
-  /** What is there instead (EXPECTATION, WRONG_CLUSTER). */
+  /** What is there instead (EXPECTATION, WRONG_CLUSTER); where replaced nodes are, as the node knows it (NODE_MOVED). */
   actual?: string;
   message?: string;
 }
@@ -223,6 +230,8 @@ export interface NodeView extends HeadFacts {
   incarnation: string;
   /** `bootstrap:<nonce>` of a bootstrap under way, the bare nonce of a re-admission, '' when there is none. */
   pending: string;
+  /** Where replaced nodes are, as this node knows it (moves.ts); '' when none ever was. */
+  moves: string;
   /** run id noted at admission, and the server's now. */
   admittedRunId: string;
   runId: string;

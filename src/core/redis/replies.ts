@@ -7,7 +7,7 @@ import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '
 const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([
   'LOCK_HELD', 'HELD', 'HANDOVER', 'EPOCH_MOVED', 'FENCING_ERROR', 'HEIGHT_EXISTS', 'GAP', 'PARENT_MISMATCH', 'TRIMMED', 'CONFLICT',
   'NOT_BEHIND', 'WOULD_DEPOSE', 'NOT_ADMITTED', 'WRONG_CLUSTER', 'NOT_READY', 'STALE_NONCE', 'EXPECTATION', 'NOT_PRISTINE',
-  'BAD_ARGUMENT', 'WRONG_TYPE',
+  'NODE_MOVED', 'BAD_ARGUMENT', 'WRONG_TYPE',
 ]);
 /** Redis' own errors that prove that nothing was executed. NOSCRIPT is handled where calls are sent. */
 const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([

@@ -128,7 +128,7 @@ function parseView(values: unknown[]): NodeView {
     admission: admission as AdmissionState,
     admissionWhy: text(view.get('why')),
     cluster: of('cluster'), node: of('node'), incarnation: of('incarnation'), pending: of('pending'),
-    admittedRunId: of('run'), runId: text(view.get('run')),
+    moves: of('moves'), admittedRunId: of('run'), runId: text(view.get('run')),
     head: lenient(of('head')), headEpoch: lenient(of('head_epoch')), headHash: of('head_hash'),
     floor: lenient(of('floor')), floorHash: of('floor_hash'),
     lock: lock === '' ? null : { owner: lock, pttlMs: pttl(view.get('lock_pttl')) },
@@ -164,8 +164,8 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   claim: {
     keys: BASE,
-    args: [...OWNED, 'acquire_ttl_ms'],
-    build: (call) => [call.owner, String(call.epoch), optional(call.acquireTtlMs)],
+    args: [...OWNED, 'acquire_ttl_ms', 'moves'],
+    build: (call) => [call.owner, String(call.epoch), optional(call.acquireTtlMs), call.moves ?? ''],
     parse: parseHead,
   },
   write_block: {
@@ -217,10 +217,10 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   begin_admission: {
     keys: [...BASE, 'orphans'],
-    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms', 'replaces', 'resume_head_text', 'resume_hash'],
+    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms', 'replaces', 'resume_head_text', 'resume_hash', 'moves'],
     build: (call) => [
       call.owner, String(call.epoch), call.nonce, String(call.floor), call.floorHash, String(call.keepMs), call.replaces ?? '',
-      optional(call.resume?.head), call.resume?.hash ?? '',
+      optional(call.resume?.head), call.resume?.hash ?? '', call.moves ?? '',
     ],
     parse: ([head]) => ({ head: whole(head) }),
   },
@@ -238,10 +238,10 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   recover_node: {
     keys: [...BASE, 'orphans'],
-    args: [...OWNED, 'nonce', 'expect', 'keep', 'head_text', 'head_epoch_text', 'head_hash', 'floor_text', 'floor_hash', 'keep_ms'],
-    build: ({ owner, epoch, nonce, expect, keep, facts, keepMs }) => [
+    args: [...OWNED, 'nonce', 'expect', 'keep', 'head_text', 'head_epoch_text', 'head_hash', 'floor_text', 'floor_hash', 'keep_ms', 'moves'],
+    build: ({ owner, epoch, nonce, expect, keep, facts, keepMs, moves }) => [
       owner, String(epoch), nonce, expect, keep ? '1' : '0', String(facts.head), String(facts.headEpoch), facts.headHash, String(facts.floor), facts.floorHash,
-      String(keepMs),
+      String(keepMs), moves ?? '',
     ],
     parse: nothing,
   },
