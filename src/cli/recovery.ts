@@ -21,7 +21,7 @@ export interface RecoveryRequest {
   /** As it can be repeated. */
   command: string;
   /** What to do where no recovery is possible. */
-  insteadOf(why: 'NO_QUORUM' | 'NOT_INITIALISED' | 'NOTHING_TO_RECOVER_FROM'): string[];
+  insteadOf(why: Extract<RecoveryDecision, { outcome: 'impossible' }>['code']): string[];
   signal: AbortSignal;
   onClose(close: () => Promise<void>): void;
   step(doing: string): void;

@@ -31,7 +31,7 @@ export default class ClusterRecover extends SeqCommand {
     const command = commandLine(this.id ?? '', this.argv);
     const looked = await lookForRecovery({
       found, peers: [...new Set([...(flags.peer ?? []), ...found.settings.sequencers])], stores: (flags.store ?? []).map((dir) => ({ id: dir, dir })), command, signal: this.signal,
-      insteadOf: (why) => (why === 'NO_QUORUM' ? [] : [`${command} --store DIR`]).concat(`seq ${why === 'NOT_INITIALISED' ? 'cluster init' : 'status'} ${target}`.trim()),
+      insteadOf: (why) => (why === 'NO_QUORUM' || why === 'NODE_MOVED' ? [] : [`${command} --store DIR`]).concat(`seq ${why === 'NOT_INITIALISED' ? 'cluster init' : 'status'} ${target}`.trim()),
       onClose: (close) => this.onClose(close), step: (doing) => this.step(doing), changed: (nodes) => this.changing('some', nodes),
     });
     const { decision } = looked;
