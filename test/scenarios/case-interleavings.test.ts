@@ -6,6 +6,8 @@ import { encodeItems } from '../../src/core/chain/items.js';
 import type { Item, NodePort, Producer } from '../../src/core/ports.js';
 import type { Block, NodeCall, ReplyTo } from '../../src/core/protocol/words.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
+import { check } from '../sim/checkers/index.js';
+import { run } from '../sim/world.js';
 import { MemoryStore } from '../support/memory-store.js';
 import { CLUSTER, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
@@ -214,7 +216,7 @@ describe('tenures', () => {
     await a.sequencer.stop('SIGTERM', 'gone').catch(() => undefined);
     const { height } = a.store.head();
     // Slow to import: every block takes a while to reach the disk.
-    const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: cluster.clock });
+    const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: cluster.clock, syncMs: 200 });
     const b = watched(cluster, 'seq-b', store);
     await cluster.until(() => b.store.head().height > height + 3, 10_000, 'the newcomer');
     const promotions = b.events.filter((event) => event.type === 'role' && event.to === 'promoting');
@@ -234,5 +236,89 @@ describe('tenures', () => {
     a.nodes[0]!.setCut(false);
     await cluster.until(() => a.store.head().height >= 2, 4000, 'further blocks');
     expect(a.store.get(1)!.hash).toBe(X.hash);
+  });
+});
+
+describe('refusals, splits and clocks', () => {
+  it('case 22: one node refuses as fenced while others are brought up → they are brought up, and it is taken back afterwards', async () => {
+    const cluster = new VirtualCluster({ nodes: 5 });
+    const a = watched(cluster, 'seq-a');
+    await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
+    for (const node of [3, 4]) a.nodes[node]!.setCut(true); // fall behind
+    await cluster.until(() => a.store.head().height >= 8, 2000, 'blocks that two nodes lack');
+    Object.assign(cluster.servers[3]!.state, { epoch: a.sequencer.status().epoch! + 1000 });
+    cluster.servers[3]!.state.record!.claimant = '';
+    for (const node of [3, 4]) a.nodes[node]!.setCut(false);
+    const head = (node: number) => cluster.servers[node]!.state.record!.head;
+    await cluster.until(() => head(4) >= a.store.head().height - 1, 1000, 'the other node to be level');
+    await cluster.until(() => head(3) >= a.store.head().height - 1, 3000, 'the one that refused to be level');
+    expect(cluster.leader()).toBe(a);
+    identical(cluster);
+  });
+
+  it('case 43: two of four nodes each → nobody leads on half, and one of the two does as soon as a third answers', async () => {
+    const cluster = new VirtualCluster({ nodes: 4 });
+    const a = watched(cluster, 'seq-a');
+    const b = watched(cluster, 'seq-b');
+    for (const node of [2, 3]) a.nodes[node]!.setCut(true);
+    for (const node of [0, 1]) b.nodes[node]!.setCut(true);
+    await cluster.clock.advance(3000);
+    expect([a.store.head().height, b.store.head().height, cluster.leader()]).toEqual([0, 0, undefined]);
+    for (const one of [a, b]) for (const port of one.nodes) port.setCut(false);
+    await cluster.until(() => a.store.head().height >= 3 && b.store.head().height >= 3, 4000, 'one of them to lead and the other to follow');
+    const [led] = [a, b].filter((one) => one.events.some((event) => event.type === 'role' && event.to === 'leader'));
+    expect([a, b].filter((one) => one !== led).every((one) => one.sequencer.status().role === 'follower')).toBe(true);
+  });
+
+  it('case 43: a grant of an earlier life is still there → not taken for its own, refused until it expires, then it leads', async () => {
+    const cluster = new VirtualCluster();
+    for (const { state } of cluster.servers) {
+      state.lock = { owner: 'seq-a/00000000000000aa', expiresAtMs: 1500 };
+      state.epoch = 4;
+    }
+    const a = watched(cluster, 'seq-a');
+    await cluster.clock.advance(1400);
+    expect([a.sequencer.status().role, a.store.head().height]).toEqual(['follower', 0]);
+    expect(new Set(cluster.servers.map(({ state }) => state.epoch))).toEqual(new Set([4]));
+    await cluster.until(() => a.store.head().height >= 2, 1500, 'blocks once it has expired');
+    expect(a.sequencer.status().epoch).toBeGreaterThan(4);
+  });
+
+  it('case 43: grants that arrive when the lease is as good as over → it does not lead on them', async () => {
+    const cluster = new VirtualCluster({ timing: { ttlMs: 400, nodeTimeoutMs: 1000, blockTimeMs: 50 } });
+    const a = watched(cluster, 'seq-a');
+    let slow = true;
+    for (const port of a.nodes) {
+      const call = port.call;
+      port.call = (async (one: NodeCall, limitMs: number) => {
+        const reply = await call(one, limitMs);
+        if (slow && one.script === 'promote_leader') await new Promise<void>((resolve) => cluster.clock.after(450, resolve));
+        return reply;
+      }) as unknown as NodePort['call'];
+    }
+    await cluster.clock.advance(5000);
+    expect(a.store.head().height).toBe(0);
+    expect(a.events.some((event) => event.type === 'role' && event.to === 'leader')).toBe(false);
+    slow = false;
+    await cluster.until(() => a.store.head().height >= 2, 3000, 'blocks');
+  });
+
+  it.each([
+    ['forward, on a quorum: its locks are free early', ['r1', 'r2'], 10_000, 2],
+    ['forward, on one node', ['r3'], 10_000, 1],
+    ['back, on every node: its locks outlive the leader', ['r1', 'r2', 'r3'], -4000, 1],
+    ['apart, on two nodes', ['r1', 'r2'], -3000, 1],
+  ])('case 25: a clock jumps %s → nothing forks, the old leader writes nothing more, all come together', async (_, nodes, ms, tenures) => {
+    const plan = (id: string) => ({ id, ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: true, priority: 0, syncMs: 1, wallOffsetMs: 0 });
+    const { history } = await run({
+      seed: 25, nodes: 3, retainBlocks: 40, clients: 2, thinkMs: 200, healAt: 12_000, processes: ['seq-a', 'seq-b', 'seq-c'].map(plan),
+      faults: [
+        ...nodes.map((node) => ({ at: 4000, kind: 'jump' as const, node, ms })), { at: 4010, kind: 'pause' as const, process: '@leader', forMs: 300 },
+        ...(ms < 0 ? [{ at: 5000, kind: 'crash' as const, process: '@leader', afterCalls: 1, downMs: 3000, store: 'keep' as const }] : []),
+      ],
+    });
+    expect(check(history)).toEqual([]);
+    const epochs = new Set(history.entries.flatMap((entry) => (entry.is === 'event' && entry.event.type === 'committed' && entry.event.by === 'leader' ? [entry.event.epoch] : [])));
+    expect(epochs.size).toBeGreaterThanOrEqual(ms < 0 ? 2 : tenures);
   });
 });

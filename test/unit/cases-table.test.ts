@@ -15,8 +15,8 @@ function sourceOf(file: string): string {
   return sources.get(file)!;
 }
 
-test('cases: every case from the field has a row', () => {
-  const numbers = new Set(rows.map(({ number }) => number));
+test('cases: every case from the field has a row with a test', () => {
+  const numbers = new Set(rows.filter(({ file }) => !file.startsWith('not yet: ')).map(({ number }) => number));
   expect(Array.from({ length: CASES }, (_, at) => at + 1).filter((number) => !numbers.has(number))).toEqual([]);
   expect([...numbers].filter((number) => number < 1 || number > CASES)).toEqual([]);
 });

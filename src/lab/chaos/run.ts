@@ -131,6 +131,7 @@ class Run {
   private readonly readersEnd = new AbortController();
   /** Processes that we ended, or whose end a fault explains, and until when (ms since the start). */
   private readonly expected = new Map<string, number>();
+  private readonly grace = new Map<string, number>();
   private readonly boundMs: number;
   private readonly pulse: Pulse;
   private roundsDone = 0;
@@ -250,7 +251,11 @@ class Run {
     const free = (afterMs = 0): void => {
       for (const lock of aimed.locks) {
         this.locks.delete(lock);
-        if (processes.has(lock)) this.expected.set(lock, this.record.now() + afterMs);
+        if (!processes.has(lock)) continue;
+        // What an earlier fault may still cause is not forgotten because another one came in between.
+        const until = Math.max(this.record.now() + afterMs, this.grace.get(lock) ?? 0);
+        this.grace.set(lock, until);
+        this.expected.set(lock, until);
       }
     };
     try {
