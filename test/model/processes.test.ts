@@ -17,7 +17,7 @@ describe('model', () => {
   }, 120_000);
 
   it('bootstrap: a late first try of phase 1 and a repeated phase 2, the node used and flushed in between → it stays out', async () => {
-    const { why } = await exploreProcesses(bootstrapConfig(1, { unknowns: 2, wipes: 1 }));
+    const { why } = await exploreProcesses(bootstrapConfig(1, { unknowns: 2, wipes: 1 }, []));
     expect(why).toBe('');
   }, 120_000);
 

@@ -226,9 +226,9 @@ export function startFault(world: Faulty, fault: Fault): void {
   }
 }
 
-/** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone. */
+/** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone; one that is about to be retired is none of them. */
 function spared(world: Faulty, node: SimNode): boolean {
-  const intact = world.nodes.filter((one) => one !== node && one.intact);
+  const intact = world.nodes.filter((one) => one !== node && one.intact && !world.operators.some((operator) => operator.replaces(one.id)));
   const enough = intact.length >= world.wire.history.quorum;
   if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
   return enough;

@@ -49,6 +49,10 @@ export class Operator {
     return errand.gone || world.nodes.find((node) => node.id === errand.node)!.server.state.record?.cluster.startsWith('retired:') === true;
   }
 
+  replaces(node: string): boolean {
+    return !this.done && this.errand.verb === 'replace' && this.errand.node === node;
+  }
+
   private go(): void {
     const { world, dice, errand } = this;
     const { clock } = world;
