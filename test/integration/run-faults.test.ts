@@ -2,6 +2,7 @@
 // acknowledged is there once and in order, stores are equal and nodes identical. Servers themselves fail in run-nodes.test.ts.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
+import { meddle } from '../support/node-hands.js';
 import { checkAll, itemsOf, logLines, Traffic } from '../support/traffic.js';
 
 const TTL_MS = 500;
@@ -86,6 +87,74 @@ test('run: case 26: a pause longer than the lease → the old leader writes noth
   const epochs = chain.map((block) => block.epoch).filter((one) => one > 0);
   expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
 });
+
+test('run: case 25: the clocks of two servers jump forward under a leader, then back before it dies → locks end early, or stay long; nobody forks, nothing is lost', async () => {
+  const client = traffic('clock');
+  await client.more(3);
+  // All that a server makes of its clock is when a key with an expiry goes.
+  const jump = async (ms: number) => Promise.all(['r1', 'r2'].map((name) => meddle(lab, name, (redis) => redis.pexpire('seq:leader:lock', ms))));
+  for (let round = 0; round < 3; round++) {
+    await jump(1);
+    await client.more(3);
+  }
+  const leader = await lab.waitForLeader();
+  const at = Date.now();
+  await lab.pause(leader);
+  expect(await jump(6 * TTL_MS), 'its locks stand').toEqual([1, 1]);
+  await lab.kill(leader);
+  await client.more(3);
+  const took = since(other(leader), at).find(({ event, to }) => event === 'role' && to === 'leader');
+  expect(Date.parse(String(took!['time'])) - at, 'nobody led while q locks stood').toBeGreaterThanOrEqual(6 * TTL_MS - 200);
+  await lab.startProcess(leader);
+  await warm(leader, 10_000);
+  await client.stop();
+  await checkAll(lab, clients);
+}, 60_000);
+
+test('run: case 6: the successor cannot read the only block that its claim shows → it proposes nothing, and is held to that block once it can', async () => {
+  const client = traffic('read');
+  await client.more(3);
+  const leader = await lab.waitForLeader();
+  const next = other(leader);
+  // What follows is on r1 and r2 alone, and the successor has not seen it.
+  for (const { name } of lab.sequencers) {
+    lab.proxy(name, 'r3').blackHole();
+    lab.proxy(name, 'r3').onConnect('silent');
+  }
+  await lab.pause(next);
+  const heads = async (...names: string[]) => Promise.all(names.map((name) => meddle(lab, name, async (redis) => Number(await redis.hget('seq:node:admission', 'head')))));
+  // More than what lies in the sockets of the one that is paused.
+  const [behind] = await heads('r3') as [number];
+  await lab.waitFor('blocks on two nodes alone', 10_000, async () => ((await heads('r2'))[0]! > behind + 3 ? true : undefined), 10);
+  await lab.pause(leader);
+  const [there] = await heads('r2') as [number];
+  const hashOf = (name: string, height: number) => meddle(lab, name, async (redis) => {
+    const [found] = await redis.xrange('seq:block:stream', `${height}-0`, `${height}-18446744073709551615`);
+    return found?.[1][found[1].indexOf('hash') + 1];
+  });
+  const committed = await hashOf('r1', there - 1);
+  await lab.kill(leader);
+  await lab.pause('r1');
+  await meddle(lab, 'r2', (redis) => redis.call('ACL', 'SETUSER', 'default', '-xrange', '-xread'));
+  for (const { name } of lab.sequencers) {
+    lab.proxy(name, 'r3').cut();
+    lab.proxy(name, 'r3').heal();
+  }
+  const at = Date.now();
+  lab.unpause(next);
+  await lab.waitFor('four leases to pass', 15_000, async () => {
+    expect(await heads('r2', 'r3'), 'nothing new anywhere').toEqual([there, behind]);
+    return Date.now() - at > 4 * TTL_MS ? true : undefined;
+  }, 50);
+  await meddle(lab, 'r2', (redis) => redis.call('ACL', 'SETUSER', 'default', '+xrange', '+xread'));
+  lab.unpause('r1');
+  await client.more(3);
+  expect(await hashOf('r3', there - 1)).toBe(committed);
+  await lab.startProcess(leader);
+  await warm(leader, 10_000);
+  await client.stop();
+  await checkAll(lab, clients);
+}, 60_000);
 
 test('run: open connections of everybody are reset, again and again → nothing is lost', async () => {
   const client = traffic('cut');
