@@ -25,7 +25,7 @@ function sentence(message: string): string {
 }
 
 /** The parser quotes what was typed: an address that stands in the wrong place still has its password. */
-function masked(message: string): string {
+export function masked(message: string): string {
   return redactor([])(message).replace(/:\S*@/g, ':***@');
 }
 

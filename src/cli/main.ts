@@ -3,7 +3,7 @@
 import { Config, Help } from '@oclif/core';
 import { EXIT, type SeqError } from '../core/errors.js';
 import { askedFormat } from './asked-format.js';
-import { toSeqError, usageError } from './failure.js';
+import { masked, toSeqError, usageError } from './failure.js';
 import { listenForSignals } from './interrupt.js';
 import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from './output.js';
 import { envelope } from './present/envelope.js';
@@ -67,20 +67,21 @@ function identify(words: string[], config: Config): { id: string; rest: string[]
   return { id: words.slice(0, taken).join(':'), rest: words.slice(taken) };
 }
 
-function unknownCommand(id: string, rest: string[], config: Config, topic: boolean): SeqError {
+/** Quotes what was typed, but for passwords: an address may stand where a command belongs. */
+export function unknownCommand(id: string, rest: string[], config: Pick<Config, 'commands'>, topic: boolean): SeqError {
   const prefix = id === '' ? '' : `${id.replaceAll(':', ' ')} `;
   const known = config.commands.filter((command) => !command.hidden).map((command) => command.id.replaceAll(':', ' '));
   const word = rest.find((each) => !each.startsWith('-'));
   if (word === undefined) {
     if (topic) return usageError(`'${prefix.trim()}' needs a command after it`, [`seq ${prefix}--help`], 'UNKNOWN_COMMAND');
-    return usageError(`flags come after the command: seq COMMAND ${rest.join(' ')}`, ['seq --help'], 'UNKNOWN_COMMAND');
+    return usageError(masked(`flags come after the command: seq COMMAND ${rest.join(' ')}`), ['seq --help'], 'UNKNOWN_COMMAND');
   }
   const words = rest.slice(0, rest.findIndex((each) => each.startsWith('-')) >>> 0);
   const asked = `${prefix}${word}`;
   const whole = suggest(`${prefix}${words.join(' ')}`, known);
   const [first, ...others] = [...whole, ...suggest(asked, [...known, ...topics(known)]).filter((each) => !whole.includes(each))];
   return usageError(
-    `there is no command '${asked}'${first ? `; did you mean '${first}'?` : ''}`,
+    `there is no command '${masked(asked)}'${first ? `; did you mean '${first}'?` : ''}`,
     first ? [`seq ${first}`, ...others.map((other) => `seq ${other}`), 'seq --help'] : [`seq ${id === '' ? '' : prefix}--help`],
     'UNKNOWN_COMMAND',
   );

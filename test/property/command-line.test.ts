@@ -10,6 +10,7 @@ import { expect, test } from 'vitest';
 import { askedFormat } from '../../src/cli/asked-format.js';
 import { toSeqError } from '../../src/cli/failure.js';
 import { GLOBAL_FLAGS } from '../../src/cli/flags.js';
+import { unknownCommand } from '../../src/cli/main.js';
 import { renderError } from '../../src/cli/present/error-text.js';
 import { EXIT } from '../../src/core/errors.js';
 import { commands, type ManifestCommand } from '../support/command-lines.js';
@@ -39,6 +40,17 @@ async function refusal(command: Command.Class, argv: string[]): Promise<string> 
     return `${renderError(error, false)} ${JSON.stringify([error.message, error.why, error.next])}`;
   }
 }
+
+test('fuzz: no command at all, any words → refused as usage with a next step, no secret shown', () => {
+  const config = { commands: commands.map(({ id }) => ({ id, hidden: false })) } as unknown as Parameters<typeof unknownCommand>[2];
+  const word = fc.oneof(fc.constantFrom(...HOSTILE, '--node', 'statsu', 'stream'), fc.constantFrom(...SECRETS));
+  fc.assert(fc.property(fc.constantFrom('', 'stream', 'lab'), fc.array(word, { minLength: 1, maxLength: 4 }), fc.boolean(), (id, words, topic) => {
+    const error = unknownCommand(id, words, config, topic);
+    expect([error.exit, error.code]).toEqual([EXIT.usage, 'UNKNOWN_COMMAND']);
+    expect(error.next.length).toBeGreaterThan(0);
+    expect(JSON.stringify([error.message, error.why, error.next])).not.toContain(SECRET);
+  }), { numRuns: 300 });
+});
 
 test('fuzz: every command, any words behind it → taken or refused as usage, bounded in length, no secret shown', async () => {
   expect(commands.length).toBeGreaterThan(40);
