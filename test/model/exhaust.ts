@@ -431,10 +431,12 @@ class Exhaustion {
     const { cfg, next } = this;
     const { nodes } = next;
     const quorum = quorumOf(cfg.nodes);
+    const any = cfg.twist === 'unadmitted-copies';
     for (let height = 1; height <= cfg.heights + 1; height++) {
       for (let n = 0; n < nodes.length; n++) {
-        const { admitted, hashes, epochs, floor, s } = nodes[n]!;
-        if (admitted && floor === height) this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
+        const { hashes, epochs, floor, s } = nodes[n]!;
+        const admitted = nodes[n]!.admitted || any;
+        if (nodes[n]!.admitted && floor === height) this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
         const hash = hashes[height - floor - 1];
         if (hash === undefined) continue;
         let copies = 0;
@@ -444,7 +446,7 @@ class Exhaustion {
           if (copy === undefined) continue;
           const same = other.epochs[height - other.floor - 1] === epochs[height - floor - 1];
           if (same && copy !== hash && !(cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(copy)))) this.violation ||= `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
-          if (other.admitted && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
+          if ((other.admitted || any) && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
         }
         if (!admitted) continue;
         if (floor + hashes.length > height) this.agree(height, hash, named(hash), 'a reader, by the entry above it,');

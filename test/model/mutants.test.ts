@@ -219,8 +219,9 @@ LOSS
 3 run 3`;
 
 /** No call is lost and none arrives late: small enough to be explored to the end. An operator raises one epoch, or a third tenure stirs. */
-const RAISED: Partial<ModelConfig> = { raises: 1, strays: 0, giveUps: 0, staleStores: false };
-const THREE: Partial<ModelConfig> = { tenures: 3, strays: 0, giveUps: 0, staleStores: false };
+const QUIET: Partial<ModelConfig> = { strays: 0, giveUps: 0, staleStores: false };
+const RAISED: Partial<ModelConfig> = { ...QUIET, raises: 1 };
+const THREE: Partial<ModelConfig> = { ...QUIET, tenures: 3 };
 
 const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: number }[] }[] = [
   {
@@ -232,6 +233,14 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     // More states, no harm: whoever comes by a lock without a promotion of its own is a leader, and two leaders have no epoch in common.
     rule: 'the claimant rule dropped',
     spaces: [{ cfg: { mutant: { noClaimantRule: true } }, states: 41_695 }, { cfg: { ...RAISED, mutant: { noClaimantRule: true } }, states: 51_164 }],
+  },
+  {
+    // A copy under one epoch was a vote when it was written: q of them were a quorum then, whatever a node remembers now.
+    rule: 'copies on nodes that are not admitted counted by readers',
+    spaces: [
+      { cfg: { ...QUIET, wipes: 1, twist: 'unadmitted-copies' }, states: 66_937 }, { cfg: { ...QUIET, rollbacks: 1, twist: 'unadmitted-copies' }, states: 236_921 },
+      { cfg: { ...QUIET, repairs: 1, damages: 1, mends: 1, twist: 'unadmitted-copies' }, states: 77_348 },
+    ],
   },
   {
     rule: 'the owner check dropped, no wipes',

@@ -45,6 +45,8 @@ export type Twist =
   | 'mixed-epochs'
   /** A node is re-admitted without asking q others whether this tenure still leads. */
   | 'unconfirmed-admission'
+  /** A reader counts copies on nodes that are not admitted as well. */
+  | 'unadmitted-copies'
   /** What a person chose is adopted also against a block of an epoch that the person never saw. */
   | 'choice-stands';
 
