@@ -1,5 +1,6 @@
 // How long nobody writes: from the end of a killed leader's lease to its successor's first commit (kill -9), and from the last commit of one
-// leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes, three nodes, two sequencers, items waiting all the while.
+// leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes, three nodes, two sequencers, four submitters that behave as
+// `seq submit` does, with items waiting all the while.
 // Where a kill's time went is read from the successor's log: noticed and voted, promoted and claimed, first block.
 // Commits are seen where they happen: a tail on every node; a block counts once two nodes have shown it.
 import { readFileSync } from 'node:fs';
@@ -7,13 +8,15 @@ import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { rowOf, quantile, spread } from './harness/statistics.js';
 import { atMost, type Bench, type Measuring } from './harness/words.js';
+import { startSubmitters } from './support/submitters.js';
 
 const BLOCK_MS = 100;
 /** The published estimate: 100 ms until the expiry is noticed, 10 ms to take over. */
 const PUBLISHED_MS = 110;
 const LIMIT_MS = 20_000;
+const SUBMITTERS = 4;
 
-interface Commit { height: number; epoch: number; at: number }
+interface Commit { height: number; epoch: number; at: number; items: boolean }
 
 /** Watches the streams of all nodes; `commits` grows with every block that two nodes have shown under one epoch. */
 class Watch {
@@ -32,9 +35,9 @@ class Watch {
     return this.commits.filter((one) => epoch === undefined || one.epoch === epoch).reduce<Commit | undefined>((best, one) => (best === undefined || one.height >= best.height ? one : best), undefined);
   }
 
-  /** The first block above `height` under a later epoch. */
-  firstAfter(epoch: number, height: number): Commit | undefined {
-    return this.commits.filter((one) => one.epoch > epoch && one.height > height).sort((a, b) => a.at - b.at)[0];
+  /** The first block above `height` under a later epoch; with items, if that is asked for. */
+  firstAfter(epoch: number, height: number, items = false): Commit | undefined {
+    return this.commits.filter((one) => one.epoch > epoch && one.height > height && (one.items || !items)).sort((a, b) => a.at - b.at)[0];
   }
 
   private async follow(client: Redis): Promise<void> {
@@ -42,13 +45,13 @@ class Watch {
     while (!this.stopped) {
       const answer = await client.xread('COUNT', 100, 'BLOCK', 200, 'STREAMS', 'seq:block:stream', after).catch(() => null);
       const at = Date.now();
-      for (const [id] of answer?.[0]?.[1] ?? []) {
+      for (const [id, fields] of answer?.[0]?.[1] ?? []) {
         after = id;
         const count = (this.seen.get(id) ?? 0) + 1;
         this.seen.set(id, count);
         if (count !== 2) continue;
         const [height, epoch] = id.split('-').map(Number);
-        this.commits.push({ height: height!, epoch: epoch!, at });
+        this.commits.push({ height: height!, epoch: epoch!, at, items: fields[fields.indexOf('data') + 1] !== '' });
       }
     }
   }
@@ -74,8 +77,9 @@ function tookRole(logFile: string, from: number, role: string): number {
 }
 
 /** One leader after the other is ended; ms per round. */
-async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, clients: Redis[], signal: 'SIGKILL' | 'SIGTERM', count: number): Promise<{ gaps: number[]; beyondLease: number[]; steps: Steps }> {
+async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, clients: Redis[], signal: 'SIGKILL' | 'SIGTERM', count: number): Promise<{ gaps: number[]; beyondLease: number[]; toItems: number[]; steps: Steps }> {
   const beyondLease: number[] = [];
+  const toItems: number[] = [];
   const gaps: number[] = [];
   const steps: Steps = { noticed: [], promoted: [], wrote: [] };
   for (let round = 1; round <= count; round += 1) {
@@ -94,6 +98,8 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
     const end = signal === 'SIGKILL' ? await leaseEnd(clients) : 0;
     const next = await cluster.waitFor('the successor\'s first commit', LIMIT_MS, () => watch.firstAfter(epoch, watch.last(epoch)!.height), 2);
     gaps.push(next.at - watch.last(epoch)!.at);
+    const work = await cluster.waitFor('the successor\'s first commit of items', LIMIT_MS, () => watch.firstAfter(epoch, watch.last(epoch)!.height, true), 2);
+    toItems.push(work.at - (signal === 'SIGKILL' ? end : watch.last(epoch)!.at));
     if (signal === 'SIGKILL') {
       beyondLease.push(next.at - end);
       const promoting = tookRole(cluster.logFile(successor), logged, 'promoting');
@@ -105,7 +111,7 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
     await cluster.startProcess(leader);
     if (round % 10 === 0) on.say(`${signal}: ${round} of ${count}`);
   }
-  return { gaps, beyondLease, steps };
+  return { gaps, beyondLease, toItems, steps };
 }
 
 /** `seq stepdown`, as an operator gives it; the gap as it reports it, ms. The one that stepped down is the next one's successor. */
@@ -134,19 +140,13 @@ export const bench: Bench = {
     const ports = cluster.nodes.map((node) => node.port);
     const clients = ports.map((port) => new Redis(port, '127.0.0.1', { protocol: 2 }));
     const watch = new Watch(ports);
-    let sending = true;
-    const load = (async () => {
-      for (let i = 0; sending; i += 1) {
-        for (const { name } of cluster.sequencers) void cluster.submit(name, [{ key: `k${i}`, data: 'x'.repeat(200) }], 2000).catch(() => undefined);
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-    })();
+    const stopSubmitters = startSubmitters(SUBMITTERS, () => cluster.sequencers.map(({ name }) => `http://127.0.0.1:${cluster.port(name)}`));
     const tenth = (values: number[]): number[][] => Array.from({ length: 10 }, (_, at) => values.filter((__, index) => index % 10 === at)).filter((list) => list.length > 0);
     const ratio = (values: number[], q: number) => ({ ...spread(tenth(values).map((part) => quantile(part, q) / PUBLISHED_MS)), value: quantile(values, q) / PUBLISHED_MS });
     try {
       if (on.wants('kill')) {
-        const { gaps, beyondLease, steps } = await runs(on, cluster, watch, clients, 'SIGKILL', count);
-        on.table({ title: `kill -9, ttl ${ttlMs} ms, block time ${BLOCK_MS} ms`, unit: 'ms', rows: [rowOf('end of the lease → next commit', tenth(beyondLease), 0), rowOf('last commit → next commit', tenth(gaps), 0)] });
+        const { gaps, beyondLease, toItems, steps } = await runs(on, cluster, watch, clients, 'SIGKILL', count);
+        on.table({ title: `kill -9, ttl ${ttlMs} ms, block time ${BLOCK_MS} ms`, unit: 'ms', rows: [rowOf('end of the lease → next commit', tenth(beyondLease), 0), rowOf('end of the lease → next commit of items', tenth(toItems), 0), rowOf('last commit → next commit', tenth(gaps), 0)] });
         on.table({ title: 'of which, by the successor\'s log', unit: 'ms', rows: [
           rowOf('end of the lease → noticed, votes counted', tenth(steps.noticed), 0), rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0), rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
         ] });
@@ -155,8 +155,8 @@ export const bench: Bench = {
         on.ratio({ id: 'failover.kill.p50', what: `kill -9: expiry → next commit, over the published ${PUBLISHED_MS} ms`, ...ratio(beyondLease, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
       }
       if (on.wants('hand-over')) {
-        const { gaps } = await runs(on, cluster, watch, clients, 'SIGTERM', count);
-        on.table({ title: 'planned hand-over (SIGTERM), --eager, items waiting', unit: 'ms', rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0)] });
+        const { gaps, toItems } = await runs(on, cluster, watch, clients, 'SIGTERM', count);
+        on.table({ title: 'planned hand-over (SIGTERM), --eager, items waiting', unit: 'ms', rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0), rowOf('last commit of one → first of items of the other', tenth(toItems), 0)] });
         on.figure({ what: 'hand-over: last commit → first commit, p50', value: quantile(gaps, 0.5), unit: 'ms', goal: atMost(10) });
         on.figure({ what: 'hand-over: last commit → first commit, p99', value: quantile(gaps, 0.99), unit: 'ms', goal: atMost(40) });
         on.ratio({ id: 'failover.handover.p50', what: `hand-over: last → first commit, over the published ${PUBLISHED_MS} ms`, ...ratio(gaps, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
@@ -169,11 +169,11 @@ export const bench: Bench = {
       }
       on.note('p99 of fewer than 100 runs is the worst run, or near it.');
     } finally {
-      sending = false;
-      await load;
-      watch.stop();
-      for (const client of clients) client.disconnect();
-      await cluster.close();
+      await stopSubmitters().finally(async () => {
+        watch.stop();
+        for (const client of clients) client.disconnect();
+        await cluster.close();
+      });
     }
   },
 };

@@ -206,6 +206,7 @@ describe('forwarding', () => {
     ['no leader', { leader: null, why: 'the lease ended' }, 'NO_LEADER'],
     ['promoting', { role: 'promoting', leader: null }, 'NO_LEADER'],
     ['stopping', { role: 'stopping', leader: null }, 'STOPPING'],
+    ['stopping, and nobody was seen to follow', { role: 'stopping', leader: null, ready: false }, 'STOPPING'],
     ['leader without url', { leader: { id: 'seq-a', epoch: 7, url: '' } }, 'NO_LEADER'],
     ['leader with a bad url', { leader: { id: 'seq-a', epoch: 7, url: 'file:///etc/passwd' } }, 'NO_LEADER'],
     ['leader gone', { leader: { id: 'seq-a', epoch: 7, url: 'http://127.0.0.1:1' } }, 'NO_LEADER'],

@@ -1,10 +1,14 @@
 // Following (docs/PROTOCOL.md section 7): tails every node, applies what is proven committed, in order, and says when the lease has ended.
 // Arrivals are the heartbeat; the failure detector only decides who tries when (I9). Never counts a node that has not shown, on the very
 // connection its entries came over, that it is admitted (I7).
+import { usableLeaseMs } from '../config.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../protocol/ledger.js';
 import type { Block, Entry, Epoch, Hash, Height } from '../protocol/words.js';
 import { admittedViews, look, untilFreeMs, type Look } from './look.js';
+
+/** How long before the end of a lease the nodes are asked once more, at most; never earlier than its holder's own deadline. */
+const EVE_MS = 5;
 
 export interface FollowerOptions {
   nodes: readonly NodePort[];
@@ -21,8 +25,8 @@ export interface FollowerOptions {
   head(): { height: Height; hash: Hash };
   /** Takes the next committed block; resolves when more may come (back-pressure). */
   apply(block: Block, epoch: Epoch): Promise<void> | undefined;
-  /** After every look: the orchestrator decides whether to promote. */
-  onLook(seen: Look): void;
+  /** After every look: the orchestrator decides whether to promote. `at`: the look was this long before, and its locks have run on since. */
+  onLook(seen: Look, at: number): void;
   onAnomaly(anomaly: LedgerAnomaly): void;
   /** Entries that are not what their hashes say, on a node that counts. */
   onDamaged(node: number, incarnation: string, why: string): void;
@@ -91,7 +95,7 @@ export class Follower {
 
   /** Looks again after `ms`, unless something else makes it look earlier. */
   lookAfter(ms: number): void {
-    this.armLease(this.options.clock.now() + ms);
+    this.arm(ms, () => void this.lookNow());
   }
 
   private async lookOnce(): Promise<void> {
@@ -107,9 +111,9 @@ export class Follower {
       if (reply) this.noteAdmission(i, reply.outcome === 'accepted' ? reply.value : null, generations[i]!);
     });
     const freeMs = untilFreeMs(seen, quorum, ttlMs);
-    if (freeMs > 0) this.armLease(clock.now() + freeMs + 1);
+    if (freeMs > 0) this.armLease(clock.now() + freeMs + 1, freeMs <= this.eveMs ? seen : undefined);
     this.advance();
-    this.options.onLook(seen);
+    this.options.onLook(seen, seen.at);
   }
 
   private noteAdmission(i: number, view: { admission: string; incarnation: string; head: number; headEpoch: number; headHash: string; floor: number } | null, generation: number): void {
@@ -231,11 +235,30 @@ export class Follower {
     });
   }
 
-  private armLease(at: number): void {
+  /**
+   * Looks just before the lease can end, when its holder has given up by its own clock: what the nodes say then still holds at the end of it, unless
+   * somebody writes, which is seen here. So the promotion need not wait for one more look.
+   */
+  private armLease(at: number, eve?: Look): void {
+    const now = this.options.clock.now();
+    if (!eve && at - this.eveMs > now) this.arm(at - this.eveMs - now, () => void this.lookNow());
+    else this.arm(at - now, () => (eve ? this.leaseOver(at, eve) : void this.lookNow()));
+  }
+
+  private leaseOver(at: number, eve: Look): void {
+    const now = this.options.clock.now();
+    if (now < at) return this.arm(at - now, () => this.leaseOver(at, eve)); // a timer may be early by a fraction
+    this.options.onLook(eve, now);
+    void this.lookNow();
+  }
+
+  private arm(ms: number, run: () => void): void {
     this.cancelLease();
-    this.cancelLease = this.options.clock.after(Math.max(0, at - this.options.clock.now()), () => {
-        void this.lookNow();
-    });
+    this.cancelLease = this.options.clock.after(Math.max(0, ms), run);
+  }
+
+  private get eveMs(): number {
+    return Math.min(EVE_MS, this.options.ttlMs - usableLeaseMs(this.options.ttlMs));
   }
 }
 

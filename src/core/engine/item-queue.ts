@@ -49,10 +49,9 @@ export class ItemQueue {
   async next(maxItems: number, maxBytes: number): Promise<RawItem[]> {
     while (this.#items.length === 0 && !this.#ended && !this.signal.aborted) await this.#change();
     if (this.signal.aborted) return [];
-    for (let size = -1; !this.#ended && this.#items.length < maxItems && this.#bytes < maxBytes && this.#items.length !== size;) {
-      size = this.#items.length;
-      await this.#change(LINGER_MS);
-    }
+    // No longer than that in all: a source that never pauses would be waited for until the batch is full.
+    const until = performance.now() + LINGER_MS;
+    for (let left = LINGER_MS; left > 0 && !this.#ended && this.#items.length < maxItems && this.#bytes < maxBytes; left = until - performance.now()) await this.#change(left);
     let count = 0;
     let bytes = 0;
     for (const item of this.#items) {

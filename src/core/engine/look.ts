@@ -39,8 +39,11 @@ export interface Votes {
   why: string;
 }
 
-/** The nodes that would let `id` promote now. `own` is the token of a term being renewed: its lock counts as free, hold and handover do not stop it. */
-export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?: string): Votes {
+/**
+ * The nodes that would let `id` promote at `at` (same clock as the look's): a lock that has run out since then is free. `own` is the token of a term
+ * being renewed: its lock counts as free, hold and handover do not stop it.
+ */
+export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?: string, at = seen.at): Votes {
   const votes: Votes['votes'] = [];
   const reasons: string[] = [];
   seen.replies.forEach((reply, node) => {
@@ -52,7 +55,7 @@ export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?
       const view = reply.value;
       const mine = own !== undefined && view.lock?.owner === own;
       if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
-      else if (view.lock && !mine) reasons.push(`${name} is held by ${view.lock.owner}`);
+      else if (view.lock && !mine && !(view.lock.pttlMs >= 0 && at - seen.at > view.lock.pttlMs)) reasons.push(`${name} is held by ${view.lock.owner}`);
       else if (!mine && view.hold) reasons.push(`${name} is on hold by ${view.hold.by}: ${view.hold.reason}`);
       else if (!mine && view.handover && view.handover.to !== id) reasons.push(`${name} is handed over to ${view.handover.to}`);
       else votes.push({ node, epoch: view.epoch });
@@ -75,9 +78,13 @@ export function stateOf(seen: Look): string {
   }).join(' | ');
 }
 
-/** ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. */
+/** ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A lock in its last millisecond is held still. */
 export function untilFreeMs(seen: Look, quorum: number, unknownMs: number): number {
-  const left = seen.replies.map((reply) => (reply?.outcome === 'accepted' ? (reply.value.lock?.pttlMs ?? 0) : unknownMs));
+  const left = seen.replies.map((reply) => {
+    if (reply?.outcome !== 'accepted') return unknownMs;
+    const { lock } = reply.value;
+    return lock === null ? 0 : lock.pttlMs < 0 ? unknownMs : Math.max(1, lock.pttlMs);
+  });
   left.sort((a, b) => a - b);
   return Math.max(0, left[quorum - 1] ?? unknownMs);
 }

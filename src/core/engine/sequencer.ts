@@ -35,8 +35,9 @@ const BLOCKS_TOLD = 32;
 const STAGGER_MS = 15;
 /** Longer than a report stands on the nodes. */
 const REPORT_EVERY_MS = 12_000;
-/** How long, and how often, a sequencer that stops looks for its successor while submissions wait for one. */
+/** How long a leader that stops looks for its successor: while submissions wait for one, and anyway; and how often. */
 const SUCCESSOR_LIMIT_MS = 400;
+const SUCCESSOR_LEAST_MS = 50;
 const SUCCESSOR_LOOK_MS = 5;
 /** Payload that a follower holds of one node at most, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
@@ -136,7 +137,7 @@ export class Sequencer implements SequencerApi {
       nodes, quorum: this.quorum, ttlMs: timing.ttlMs, nodeTimeoutMs: timing.nodeTimeoutMs, pollMs: timing.pollMs, pollJitterMs: timing.pollJitterMs,
       readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))), clock, random: options.random,
       head: () => store.head(), apply: (block, epoch) => this.followed(block, epoch),
-      onLook: (seen) => this.looked(seen), onAnomaly: (anomaly) => this.anomaly(anomaly),
+      onLook: (seen, at) => this.looked(seen, at), onAnomaly: (anomaly) => this.anomaly(anomaly),
       onDamaged: (node, incarnation, why) => this.foundDamage(node, incarnation, why), onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
     this.production = new Production({
@@ -179,8 +180,11 @@ export class Sequencer implements SequencerApi {
       this.ended.abort();
       this.driver?.stepdown(code, reason);
       this.follower.stop();
+      const led = this.tenure !== null;
       await this.tenure;
-      await this.seeSuccessor();
+      if (led) await this.seeSuccessor();
+      this.ready = false;
+      this.tellLeadership();
       await this.delivery.drained();
       for (const stop of this.stopHints) stop();
       await this.presences.stop();
@@ -190,10 +194,11 @@ export class Sequencer implements SequencerApi {
     return this.stopping;
   }
 
-  /** What waits here for the next leader goes there as soon as one is seen; the way out is not held up for longer than that may take. */
+  /** What waits here for the next leader, or comes in a moment, goes there as soon as one is seen; the way out is not held up for longer than that takes. */
   private async seeSuccessor(): Promise<void> {
     const { nodes, clock, timing, id } = this.options;
-    for (const until = clock.now() + Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS); this.heirs.size > 0 && clock.now() < until;) {
+    const startedAt = clock.now();
+    while (clock.now() - startedAt < Math.min(timing.ttlMs, this.heirs.size > 0 ? SUCCESSOR_LIMIT_MS : SUCCESSOR_LEAST_MS)) {
       this.notice(await look(nodes, this.quorum, timing.nodeTimeoutMs, clock));
       if (this.leader && this.leader.id !== id) return;
       await new Promise<void>((resolve) => clock.after(SUCCESSOR_LOOK_MS, resolve));
@@ -293,7 +298,7 @@ export class Sequencer implements SequencerApi {
     await this.options.producer.committed(block);
   }
 
-  private looked(seen: Look): void {
+  private looked(seen: Look, at: number): void {
     const { nodes, id, clock, producer, random } = this.options;
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
@@ -306,7 +311,7 @@ export class Sequencer implements SequencerApi {
     if (moved.length > 0) return this.follower.lookAfter(0);
     const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
     if (next !== null) return this.fail('CLUSTER_RECOVERED', `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`);
-    const { votes, why } = votesOf(seen, nodes, id);
+    const { votes, why } = votesOf(seen, nodes, id, undefined, at);
     const head = this.options.store.head().height;
     const heads = seenHeads(seen, head);
     this.heedMargin(head, heads);

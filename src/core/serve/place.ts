@@ -56,7 +56,7 @@ function takerOf(status: SequencerStatus): Taker | null {
 function worthKeeping(status: SequencerStatus): boolean {
   const { id, role, leader, ready } = status;
   if (leader !== null && leader.id !== id && role === 'follower') return leader.url !== '';
-  return role !== 'follower' || ready;
+  return role === 'leader' || role === 'promoting' || ready;
 }
 
 /** Throws what is to be answered where reading the submission, or keeping it, is in vain. */

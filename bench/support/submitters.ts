@@ -1,0 +1,29 @@
+// Submitters as `seq submit` is one: the same client, one batch under way each, the next line read meanwhile, failures retried under the same keys
+// at whichever sequencer takes it. Each has a line of 200 bytes ready every few milliseconds, so that there is work waiting whoever leads.
+import { submitItems } from '../../src/core/engine/submit.js';
+
+const EVERY_MS = 4;
+const GIVE_UP_MS = 60_000;
+const LINE = `${'x'.repeat(199)}\n`;
+
+async function* lines(signal: AbortSignal): AsyncGenerator<Buffer> {
+  const line = Buffer.from(LINE);
+  while (!signal.aborted) {
+    yield line;
+    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+  }
+}
+
+/** Starts them; returns how to stop. A submitter that ends by itself has lost its bearings: that breaks the bench. */
+export function startSubmitters(count: number, urls: () => string[]): () => Promise<void> {
+  const over = new AbortController();
+  const ended = Array.from({ length: count }, (_, at) => submitItems({
+    urls: async () => urls(), giveUpMs: GIVE_UP_MS, signal: over.signal,
+    plan: async () => ({ input: lines(over.signal), binary: false, keyPrefix: `bench-${at}` }),
+  }).then(() => undefined, (error: unknown) => (over.signal.aborted ? undefined : error)));
+  return async () => {
+    over.abort();
+    const failure = (await Promise.all(ended)).find((error) => error !== undefined);
+    if (failure !== undefined) throw failure;
+  };
+}

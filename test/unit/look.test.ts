@@ -1,0 +1,47 @@
+// What one look at the nodes lets a follower conclude: who would vote for it, and when the lease is over.
+import { describe, expect, test } from 'vitest';
+import { untilFreeMs, votesOf, type Look } from '../../src/core/engine/look.js';
+import type { NodePort } from '../../src/core/ports.js';
+import type { NodeView } from '../../src/core/protocol/words.js';
+
+const NODES = ['r1', 'r2', 'r3'].map((id) => ({ id }) as NodePort);
+const AT = 1000;
+
+/** A lock's ms left; null: free; undefined: no answer. */
+function seen(...locks: (number | null | undefined)[]): Look {
+  return {
+    at: AT,
+    replies: locks.map((left) => (left === undefined ? { outcome: 'unknown', step: 'call', cause: 'no answer' } : {
+      outcome: 'accepted', incarnation: 'i',
+      value: { admission: 'admitted', epoch: 4, lock: left === null ? null : { owner: 'seq-a/1', pttlMs: left }, hold: null, handover: null } as NodeView,
+    })),
+  };
+}
+
+describe('votes', () => {
+  test.each([
+    ['all free', seen(null, null, null), 0, [0, 1, 2]],
+    ['held, at once', seen(3, 3, 3), 0, []],
+    ['held, in the last of the ms that it named', seen(3, 3, 3), 3, []],
+    ['held, once they are over', seen(3, 3, 3), 3.5, [0, 1, 2]],
+    ['some for longer', seen(3, 900, 2), 4, [0, 2]],
+    ['in its last millisecond', seen(0, 0, null), 0, [2]],
+    ['a lock that does not run out', seen(-1, -1, null), 5, [2]],
+    ['silent is not free', seen(undefined, 2, 2), 5, [1, 2]],
+  ] as const)('look: %s → who would vote', (_name, look, afterMs, nodes) => {
+    expect(votesOf(look, NODES, 'seq-b', undefined, AT + afterMs).votes.map(({ node }) => node)).toEqual(nodes);
+  });
+});
+
+describe('the end of the lease', () => {
+  test.each([
+    ['all free', seen(null, null, null), 0],
+    ['the second to run out counts', seen(10, 400, 90), 90],
+    ['a lock in its last millisecond is held still', seen(0, 0, 0), 1],
+    ['one free, one silent', seen(null, undefined, 40), 40],
+    ['two silent', seen(null, undefined, undefined), 500],
+    ['a lock that does not run out', seen(-1, -1, 5), 500],
+  ] as const)('look: %s → so many ms', (_name, look, ms) => {
+    expect(untilFreeMs(look, 2, 500)).toBe(ms);
+  });
+});
