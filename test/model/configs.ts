@@ -1,4 +1,7 @@
 // What is explored: the full configurations (`npm run model`) and their short forms (`npm run model -- --short`, part of npm test).
+import { bootstrapConfig } from './bootstrap.js';
+import type { ProcessConfig } from './processes.js';
+import { recoveryConfig } from './recovery.js';
 import { BASE, type ModelConfig } from './state.js';
 import type { Limits } from './explore.js';
 
@@ -26,6 +29,12 @@ export const EXHAUSTIVE: Task[] = [
   { cfg: { ...BASE, name: 'one-wipe', wipes: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'one-damage', damages: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'three', tenures: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
+];
+
+/** Two people at once, with the shipped use cases of `seq cluster init` and `seq cluster recover`; one at a time is in every npm test (processes.test.ts). */
+export const PROCESSES: { name: string; cfg: ProcessConfig; bounded: string }[] = [
+  { name: 'two-bootstraps', cfg: bootstrapConfig(2, { unknowns: 1 }), bounded: 'one answer lost in each path' },
+  { name: 'two-recoveries', cfg: recoveryConfig(2, { unknowns: 0 }), bounded: 'no answer lost' },
 ];
 
 /** Small enough for every npm test; `bounded` is printed with each. */

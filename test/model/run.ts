@@ -1,6 +1,7 @@
 // npm run model [-- --short] [-- <config name>…]: explores the configurations one after the other; the last line is `<n> states`.
-import { EXHAUSTIVE, SHORT } from './configs.js';
+import { EXHAUSTIVE, PROCESSES, SHORT } from './configs.js';
 import { explore, minimised, narrate, textOf } from './explore.js';
+import { exploreProcesses } from './processes.js';
 
 const args = process.argv.slice(2);
 const short = args.includes('--short');
@@ -26,6 +27,16 @@ for (const { cfg, limits, bounded } of chosen) {
   if (result.finding) {
     const shortest = minimised(cfg, result.finding);
     process.stdout.write(`VIOLATION in ${cfg.name}\n${narrate(cfg, shortest)}\n\n${textOf(shortest.trace)}\n${total} states\n`);
+    process.exit(1);
+  }
+}
+for (const { name, cfg, bounded } of short ? [] : PROCESSES.filter((one) => wanted.length === 0 || wanted.includes(one.name))) {
+  const started = Date.now();
+  const { states, moves, why, trace } = await exploreProcesses(cfg, { progress: (seen, made) => process.stdout.write(`  ${name}: ${seen} states, ${made} moves\n`) });
+  total += states;
+  process.stdout.write(`${name}: ${states} states (all), ${moves} moves, ${((Date.now() - started) / 1000).toFixed(1)} s; bounded: ${bounded}\n`);
+  if (why !== '') {
+    process.stdout.write(`VIOLATION in ${name}: ${why}\n${trace.join('\n')}\n${total} states\n`);
     process.exit(1);
   }
 }
