@@ -160,6 +160,7 @@ export function startFault(world: Faulty, fault: Fault): void {
         for (const link of node!.links) link.reset();
       }
       new Operator(world, `op${world.operators.length + 1}`, { verb: 'replace', node: node!.id, successor, gone: fault.gone });
+      haunt(world, node!, fault.gone);
       return;
     }
     case 'power': {
@@ -224,6 +225,24 @@ export function startFault(world: Faulty, fault: Fault): void {
       node!.server.wipe();
       return;
   }
+}
+
+/** The old server is not stopped: one that was said to be gone may come back as it was, and a retired one may forget everything, that it is retired too. */
+function haunt(world: Faulty, old: SimNode, gone: boolean): void {
+  const { clock, dice, note } = world;
+  if (!dice.chance(0.7)) return;
+  clock.after(dice.between(0, 10_000), () => {
+    const retired = old.server.state.record?.cluster.startsWith('retired:') === true;
+    if (gone) {
+      old.down = false;
+      const kept = dice.pick(['everything', 'all', 'none'] as const);
+      if (kept !== 'everything') old.server.restart(kept);
+      note(`${old.url}, said to be gone, is back`);
+    } else if (retired) {
+      old.server.wipe();
+      note(`${old.url} forgets that it is retired`);
+    }
+  });
 }
 
 /** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone; one that is about to be retired is none of them. */
