@@ -17,6 +17,8 @@ const PAGE_MS = 10_000;
 /** How far below the lowest node's head a store is asked for its blocks. */
 const STORE_DEPTH = 100;
 const HTTP_MS = 2000;
+/** Of a store on disk, so that one that lies far ahead of another still fits into memory. */
+const MOST_AT_HAND = 10_000;
 
 export interface GatherOptions {
   nodes: readonly NodePort[];
@@ -58,7 +60,8 @@ export async function gather(options: GatherOptions): Promise<Gathered> {
   const lowest = tops.length === 0 ? null : Math.min(...tops);
   const blocks: Gathered['blocks'] = new Map();
   const ask = options.askStore ?? ((url, from, into) => storeEvidence(url, from, into, options));
-  const stores = [...(options.stores ?? []).map((store) => evidenceAtHand(store, lowest, blocks)), ...await Promise.all([...urls].map((url) => ask(url, lowest, blocks)))];
+  const atHandFrom = Math.min(lowest ?? Infinity, ...(options.stores ?? []).map(headOf).filter((height) => height > 0));
+  const stores = [...(options.stores ?? []).map((store) => evidenceAtHand(store, atHandFrom, blocks)), ...await Promise.all([...urls].map((url) => ask(url, lowest, blocks)))];
   return { nodes, stores: stores.filter((store, at) => stores.findIndex((other) => other.id === store.id) === at), blocks };
 }
 
@@ -125,13 +128,21 @@ async function storeEvidence(url: string, lowest: number | null, blocks: Gathere
   }
 }
 
-function evidenceAtHand(store: StoreAtHand, lowest: number | null, blocks: Gathered['blocks']): StoreEvidence {
+function headOf(store: StoreAtHand): number {
+  try {
+    return store.head().height;
+  } catch {
+    return 0; // what is wrong with it is said when it is read
+  }
+}
+
+function evidenceAtHand(store: StoreAtHand, lowest: number, blocks: Gathered['blocks']): StoreEvidence {
   const { id, url, cluster } = store;
   const none = { id, url, cluster, chain: null };
   try {
     const { height, hash } = store.head();
     if (height === 0) return { ...none, chain: { floor: 0, floorHash: hash, links: [] }, why: '' };
-    const from = Math.max(1, Math.min(lowest ?? height, height) - STORE_DEPTH);
+    const from = Math.max(1, height - MOST_AT_HAND, Math.min(lowest, height) - STORE_DEPTH);
     const own = new Map<number, CommittedBlock>();
     const links: Link[] = [];
     for (const block of store.range(from)) {

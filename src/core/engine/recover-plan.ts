@@ -181,7 +181,7 @@ function judge(node: NodeEvidence & { view?: NodeView | null }, chain: Chain): {
     };
   }
   if (there === undefined) return { action: 'refill', finding: `${says}, below what the chain shows`, doubt: `${says}, below what the chain shows: whether it is the same chain cannot be told` };
-  return { action: 'refill', finding: `${says}, which is not on the chain`, doubt: `CONTRADICTS the chain: it ${says}, the chain has ${there.slice(0, 8)} there` };
+  return { action: 'refill', finding: `${says}, which is not on the chain`, doubt: `CONTRADICTS the chain: it ${says}, the chain has ${there.slice(0, 8)} there${parting(node.chain, chain)}` };
 }
 
 /** A leader had begun to re-admit it. */
@@ -198,7 +198,15 @@ function judgeStore(store: StoreEvidence, chain: Chain, highest: Height): { find
     return { finding: `ends in ${name(own)}, on the chain`, doubt: '' };
   }
   if (there === undefined) return { finding: `ends in ${name(own)}, below what the chain shows`, doubt: own.height === 0 ? '' : `ends in ${name(own)}, below what the nodes show: whether it is the same chain cannot be told` };
-  return { finding: `ends in ${name(own)}, which is NOT on the chain`, doubt: `CONTRADICTS the chain: it ends in ${name(own)}, the chain has ${there.slice(0, 8)} there` };
+  return { finding: `ends in ${name(own)}, which is NOT on the chain`, doubt: `CONTRADICTS the chain: it ends in ${name(own)}, the chain has ${there.slice(0, 8)} there${parting(store.chain, chain)}` };
+}
+
+/** The first height at which two chains differ, of those that both show. */
+function parting(own: Chain, chain: Chain): string {
+  const first = [{ height: own.floor, hash: own.floorHash }, ...own.links].find(({ height, hash }) => height > 0 && (hashAt(chain, height) ?? hash) !== hash);
+  if (first === undefined) return '';
+  const lowest = first.height === Math.max(1, own.floor, chain.floor) && first.height > 1;
+  return `; the first height at which they differ is ${first.height}${lowest ? ' or lower (nothing below is shown)' : ''}: ${first.hash.slice(0, 8)} there, ${hashAt(chain, first.height)?.slice(0, 8)} in the chain`;
 }
 
 export function topOf(chain: Chain): Pick<Link, 'height' | 'hash' | 'epoch'> {

@@ -9,6 +9,7 @@ import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, Item, NodePort
 import type { LedgerAnomaly } from '../protocol/ledger.js';
 import type { TenureEnd, TenureSettings } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Height, LeaderRequest } from '../protocol/words.js';
+import { whereTheyPart } from './chain-difference.js';
 import { catchUpFromPeers, type CatchUpOptions } from './catch-up.js';
 import { Delivery } from './delivery.js';
 import { Follower, seenHeads } from './follower.js';
@@ -433,7 +434,14 @@ export class Sequencer implements SequencerApi {
     if (++this.anomalies < 20) return;
     this.anomalies = 0;
     this.options.emit({ type: 'alarm', code: anomaly.kind === 'conflict' ? 'CONFLICT' : 'CHAIN_MISMATCH', reason: anomaly.why, height: anomaly.height });
-    if (anomaly.kind === 'chain-mismatch') this.fail('CHAIN_MISMATCH', `at height ${anomaly.height}: ${anomaly.why} (${anomaly.nodes.join(', ')})`);
+    if (anomaly.kind === 'chain-mismatch') void this.contradicted(`at height ${anomaly.height}: ${anomaly.why} (${anomaly.nodes.join(', ')})`);
+  }
+
+  /** Ends with the first height at which this store and the nodes differ, as far as they say. */
+  private async contradicted(reason: string): Promise<void> {
+    const { nodes, store, timing, clock } = this.options;
+    const where = await whereTheyPart(nodes, store, timing.nodeTimeoutMs, clock);
+    this.fail('CHAIN_MISMATCH', where === '' ? reason : `${reason}; ${where}`);
   }
 
   // --- a tenure ------------------------------------------------------------------------------------------------------------------
@@ -493,7 +501,7 @@ export class Sequencer implements SequencerApi {
     if (!this.stopping) this.setRole('follower', end.reason);
     this.why = end.reason;
     await released;
-    if (end.code === 'CHAIN_MISMATCH') return this.fail('CHAIN_MISMATCH', end.reason);
+    if (end.code === 'CHAIN_MISMATCH') return this.contradicted(end.reason);
     if (this.stopping) return;
     // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on it).
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
