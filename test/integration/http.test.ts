@@ -293,6 +293,16 @@ describe('forwarding', () => {
     expect((await kept).status).toBe(200);
   });
 
+  test.each([['leads', {}, 200], ['fails', { role: 'follower', leader: null }, 503]] as const)('http: passed on to one that is being promoted, which then %s → %j', async (_name, then, status) => {
+    const api = new FakeSequencer('seq-b');
+    const server = await serve(api, { bounds: { holdMs: 20_000 } });
+    api.state = { role: 'promoting', leader: null };
+    const sent = post(server, 'x', { 'seq-hop': '1' });
+    await until(() => api.heirs === 1, 'it is kept');
+    api.become(then);
+    expect([(await sent).status, api.items.length]).toEqual([status, status === 200 ? 1 : 0]);
+  });
+
   test('http: a leader that stops → what it did not take goes to its successor', async () => {
     const { leader, leading, follower, following } = await pair({ bounds: { holdMs: 20_000 } });
     leader.intercept = () => {

@@ -22,7 +22,7 @@ export interface Submission {
   body: Buffer;
   /** What travels with it to another sequencer. */
   headers: Record<string, string>;
-  /** It came from a sequencer that took this one for the leader: it is told at once when that is wrong, and keeps the submission itself. */
+  /** It came from a sequencer that took this one for the leader: unless that is about to be true, it is told at once, and keeps the submission itself. */
   hopped: boolean;
   /** Aborted when the caller went away. */
   gone: AbortSignal;
@@ -62,7 +62,7 @@ function worthKeeping(status: SequencerStatus): boolean {
 /** Throws what is to be answered where reading the submission, or keeping it, is in vain. */
 export function refuseInVain(status: SequencerStatus, hopped: boolean): void {
   if (status.role === 'leader') return;
-  if (hopped) throw unavailable('NOT_LEADER', `${status.id} does not lead`, 'another sequencer took it for the leader; the lead has just changed', 200);
+  if (hopped && status.role !== 'promoting') throw unavailable('NOT_LEADER', `${status.id} does not lead`, 'another sequencer took it for the leader; the lead has just changed', 200);
   if (!worthKeeping(status)) throw nobody(status);
 }
 
@@ -118,7 +118,7 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
     const now = performance.now();
     keepUntil = Math.min(keepUntil, endAt, now + (status.role === 'stopping' ? Math.min(holdMs, STOPPING_HOLD_MS) : holdMs));
     if (now >= keepUntil || !worthKeeping(status) || gone.aborted) throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : refusal ?? nobody(status);
-    ({ submitted } = await nextTaker(api, items, passed, Math.min(keepUntil, taker ? passed.until : Infinity) - now, gone));
+    ({ submitted } = await nextTaker(api, submission, passed, Math.min(keepUntil, taker ? passed.until : Infinity) - now));
   }
 }
 
@@ -134,7 +134,7 @@ function skips(passed: { name: string; until: number }, taker: Taker): boolean {
  * Resolves when somebody else is seen to lead, when waiting is in vain, or after `ms`. When this sequencer itself begins to lead, the items are
  * handed in within that very call, in the order in which submissions came: they are in its first block.
  */
-function nextTaker(api: SequencerApi, items: Item[], passed: { name: string }, ms: number, gone: AbortSignal): Promise<{ submitted?: Promise<SubmitOutcome[]> }> {
+function nextTaker(api: SequencerApi, { items, hopped, gone }: Submission, passed: { name: string }, ms: number): Promise<{ submitted?: Promise<SubmitOutcome[]> }> {
   return new Promise((resolve) => {
     const finish = (found: { submitted?: Promise<SubmitOutcome[]> }): void => {
       stop();
@@ -146,7 +146,7 @@ function nextTaker(api: SequencerApi, items: Item[], passed: { name: string }, m
     const stop = api.onLeadership((status) => {
       const taker = takerOf(status);
       if (taker && taker.name !== passed.name) finish(taker.leader === null ? { submitted: api.submit(items) } : {});
-      else if (!worthKeeping(status)) finish({});
+      else if (!worthKeeping(status) || (hopped && status.role !== 'promoting')) finish({});
     });
     const timer = setTimeout(none, Math.max(0, ms));
     gone.addEventListener('abort', none, { once: true });
