@@ -22,8 +22,9 @@ async function readyOnNodes(id: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 5000, blockTimeMs: 150 });
-  await lab.waitForLeader();
+  // A lease that outlasts a command on a busy machine: a hanging leader's lock ends because it is revoked, and never by itself.
+  lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 10_000, blockTimeMs: 150 });
+  await lab.waitForLeader(40_000);
   await lab.waitForHeight('seq-a', 3);
   await lab.waitForHeight('seq-b', 3);
   await readyOnNodes(await lab.waitForLeader() === 'seq-a' ? 'seq-b' : 'seq-a');

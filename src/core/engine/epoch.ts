@@ -134,6 +134,7 @@ export async function healEpochs(options: HealOptions): Promise<HealDone> {
   const outcome = changes.map((change) => `${change.id}: ${change.outcome === 'accepted' ? 'raised' : change.why}`).join('; ');
   const warning = await recordChange(options.nodes, {
     what: 'epoch heal', reason: options.reason, plan: plan.digest, outcome, before: plan.steps.map((s) => `${s.node}: ${s.from}`).join(', '), after: `epoch ${plan.value}`,
+    ...(plan.deposes && plan.leader !== null ? { epoch: String(plan.leader.epoch) } : {}),
   }, options.operator, options.clock, options.limitMs);
   failUnlessAll(changes, plan, options.target);
   return { plan, nodes: changes, warnings: warning === '' ? [] : [warning] };

@@ -80,7 +80,7 @@ export function addBlock(tenures: Tenure[], row: MatrixRow): void {
 }
 
 function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly AuditRecord[]): string {
-  const asked = changes.find((record) => record['epoch'] === String(tenure.epoch) && ((record['what'] === 'request' && record['kind'] === 'stepdown' && record['outcome'] === 'done') || record['what']?.startsWith('stepdown')));
+  const asked = changes.find((record) => record['epoch'] === String(tenure.epoch) && ((record['what'] === 'request' && record['kind'] === 'stepdown' && record['outcome'] === 'done') || record['what']?.startsWith('stepdown') || record['what'] === 'epoch heal'));
   if (asked !== undefined) return `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`;
   if (next !== undefined && next.holder === tenure.holder) return `${next.holder} went on under epoch ${next.epoch}`;
   return '';
