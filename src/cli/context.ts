@@ -160,9 +160,10 @@ function clusterSettings(sources: Sources): ClusterSettings {
     : sources.flags['context'] === undefined && byEnv.length > 0 ? [nodesByHand(byEnv, sources), 'SEQ_NODE']
       : entry ? [nodesOfContext(entry, sources.env), `context ${sources.context?.name}`] : [[], ''];
   if (nodes.length === 0) {
+    const known = Object.keys(sources.config?.contexts ?? {}).slice(0, 3);
     throw new SeqError({
       code: 'NO_CLUSTER', exit: EXIT.config, message: 'no cluster is named', why: 'there is neither --node, nor SEQ_NODE, nor a context in use',
-      changed: 'nothing', next: ['seq lab up', 'seq context ls', 'add --node redis://HOST:PORT for each node, or -c CONTEXT'],
+      changed: 'nothing', next: [...(known.length > 0 ? known.map((name) => `seq context use ${name}`) : ['seq lab up']), 'seq context ls', 'add --node redis://HOST:PORT for each node, or -c CONTEXT'],
     });
   }
   refuseDuplicates(nodes);

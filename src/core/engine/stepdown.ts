@@ -176,7 +176,8 @@ async function explainSilence(options: StepdownOptions, plan: StepdownPlan, id: 
   await audit(options, plan, view.leader?.epoch ?? leader.epoch, `unknown: ${moved}`);
   return new SeqError({
     code: 'HANDOVER_UNKNOWN', exit: EXIT.outcomeUnknown, message: `no successor of ${leader.id} was seen to commit ${limit}: ${moved}, height ${view.committed?.height ?? 'unknown'} is committed`,
-    why: 'the request was sent, and its effect could not be established', changed: 'unknown', next: [commandIn(options, 'seq status'), commandIn(options, 'seq history')], retryable: true,
+    why: view.hold === null ? 'the request was sent, and its effect could not be established' : `the request was sent; meanwhile ${view.hold.by} holds promotion (${view.hold.reason}), and nobody takes over before that ends`,
+    changed: 'unknown', next: [...(view.hold === null ? [] : [commandIn(options, 'seq resume')]), commandIn(options, 'seq status'), commandIn(options, 'seq history')], retryable: true,
   });
 }
 
