@@ -18,12 +18,12 @@ function run(s: MemoryNodeState, n: number, call: NodeCall): void {
   applyCall(s, call, AT, NODE_IDS[n]!, 0);
 }
 
-/** From here on a node has something to remember. One promotion on all that are admitted; whatever is not, the leader may take. */
+/** From here on a node has something to remember. One promotion on those that are admitted; whatever is not, the leader may take. */
 const happenings = (taken: readonly string[]): NonNullable<ProcessConfig['happens']> => [
   {
     name: 'a leader uses it',
-    possible: ({ nodes }) => nodes.filter(isAdmitted).length >= 2,
-    act: (nodes) => nodes.forEach((s, n) => { if (isAdmitted(s)) run(s, n, { script: 'promote_leader', owner: LEADER, expectedEpoch: 0, ttlMs: Infinity }); }),
+    possible: ({ nodes }) => nodes.filter(isAdmitted).length >= (taken.length > 0 ? 2 : nodes.length),
+    act: (nodes) => nodes.forEach((s, n) => { if (isAdmitted(s) && (taken.length > 0 || n < 2)) run(s, n, { script: 'promote_leader', owner: LEADER, expectedEpoch: 0, ttlMs: Infinity }); }),
   },
   ...NODE_IDS.flatMap((id, n): NonNullable<ProcessConfig['happens']>[number][] => (taken.includes(id) ? [
     {
@@ -44,8 +44,8 @@ function leads(nodes: readonly MemoryNodeState[], n: number): boolean {
   return nodes.filter((s, i) => i !== n && isAdmitted(s) && s.epoch === 1).length >= 2;
 }
 
-/** `taken`: the nodes that the leader may take. */
-export function bootstrapConfig(by: number, faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>, taken: readonly string[] = ['c']): ProcessConfig {
+/** `taken`: the nodes that the leader may take, which is there then from a quorum on; if none, when all are admitted. */
+export function bootstrapConfig(by: number, faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>, taken: readonly string[] = []): ProcessConfig {
   return {
     genesis: GENESIS, nodes: NODE_IDS.map((id) => emptyNodeState(`run-${id}`)), ...faults, happens: happenings(taken),
     processes: Array.from({ length: by }, () => async ({ ports, clock, random }) => {
