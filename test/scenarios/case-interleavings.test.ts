@@ -213,7 +213,9 @@ describe('tenures', () => {
     const cluster = new VirtualCluster({ limits: { retainBlocks: 400 } });
     const a = watched(cluster, 'seq-a');
     await cluster.until(() => a.store.head().height >= 200, 40_000, 'a long chain');
-    await a.sequencer.stop('SIGTERM', 'gone').catch(() => undefined);
+    const stopping = a.sequencer.stop('SIGTERM', 'gone').catch(() => undefined);
+    await cluster.clock.advance(1500); // it may wait for whoever takes over
+    await stopping;
     const { height } = a.store.head();
     // Slow to import: every block takes a while to reach the disk.
     const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: cluster.clock, syncMs: 200 });
