@@ -54,7 +54,9 @@ describe('damaged entry', () => {
     cutOff(b, true);
     await cluster.clock.advance(320);
     const [former] = spoilHead(cluster, 0);
-    await a.sequencer.stop('STOPPED', 'test');
+    const stopping = a.sequencer.stop('STOPPED', 'test');
+    await cluster.clock.advance(100); // it looks for whoever takes over
+    await stopping;
     cutOff(b, false);
     await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
     await cluster.until(() => anew(cluster, 0, former!), 5000, 'r1 admitted anew');
@@ -97,7 +99,9 @@ describe('damaged entry', () => {
     await cluster.clock.advance(320);
     spoilHead(cluster, 0, 1);
     const epoch = cluster.servers[0]!.state.epoch!;
-    await a.sequencer.stop('STOPPED', 'test');
+    const stopping = a.sequencer.stop('STOPPED', 'test');
+    await cluster.clock.advance(100); // it looks for whoever takes over
+    await stopping;
     cutOff(b, false);
     await cluster.clock.advance(30_000);
     expect(b.events).toContainEqual(expect.objectContaining({ type: 'alarm', code: 'HELD_BACK', reason: expect.stringContaining('DAMAGED_HEADS') as string }));
