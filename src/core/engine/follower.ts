@@ -247,7 +247,7 @@ export class Follower {
 
   private leaseOver(at: number, eve: Look): void {
     const now = this.options.clock.now();
-    if (now < at) return this.arm(at - now, () => this.leaseOver(at, eve)); // a timer may be early by a fraction
+    if (at - now > 0.1) return this.arm(Math.max(1, at - now), () => this.leaseOver(at, eve)); // a timer may be early by a fraction
     this.options.onLook(eve, now);
     void this.lookNow();
   }

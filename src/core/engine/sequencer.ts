@@ -36,9 +36,8 @@ const BLOCKS_TOLD = 32;
 const STAGGER_MS = 15;
 /** Longer than a report stands on the nodes. */
 const REPORT_EVERY_MS = 12_000;
-/** How long a leader that stops looks for its successor: while submissions wait for one, and anyway; and how often. */
+/** How long a leader that stops looks for its successor, and how often. */
 const SUCCESSOR_LIMIT_MS = 400;
-const SUCCESSOR_LEAST_MS = 50;
 const SUCCESSOR_LOOK_MS = 5;
 /** Payload that a follower holds of one node at most, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
@@ -101,6 +100,8 @@ export class Sequencer implements SequencerApi {
   /** Who asked for the repair that is under way; '' when none is. */
   private repairing = '';
   private reading = false;
+  /** It stops, and looks for its successor. */
+  private seeking = false;
   private readonly setbacks: Setbacks;
   private readonly moves: Moves;
   private readonly window: RetainedWindow;
@@ -183,24 +184,29 @@ export class Sequencer implements SequencerApi {
       this.follower.stop();
       const led = this.tenure !== null;
       await this.tenure;
-      if (led) await this.seeSuccessor();
-      this.ready = false;
-      this.tellLeadership();
+      this.seeking = led;
+      const seen = this.seeSuccessor();
       await this.delivery.drained();
       for (const stop of this.stopHints) stop();
       await this.presences.stop();
+      if (this.heirs.size > 0) await seen;
+      this.seeking = false;
+      this.ready = false;
+      this.tellLeadership();
       this.wakeWatchers();
       emit({ type: 'stopped', code, reason });
     })();
     return this.stopping;
   }
 
-  /** What waits here for the next leader, or comes in a moment, goes there as soon as one is seen; the way out is not held up for longer than that takes. */
+  /** What waits here for the next leader goes there as soon as one is seen; nothing else holds up the way out. */
   private async seeSuccessor(): Promise<void> {
     const { nodes, clock, timing, id } = this.options;
     const startedAt = clock.now();
-    while (clock.now() - startedAt < Math.min(timing.ttlMs, this.heirs.size > 0 ? SUCCESSOR_LIMIT_MS : SUCCESSOR_LEAST_MS)) {
-      this.notice(await look(nodes, this.quorum, timing.nodeTimeoutMs, clock));
+    while (this.seeking && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
+      const looked = await look(nodes, this.quorum, timing.nodeTimeoutMs, clock);
+      if (!this.seeking) return;
+      this.notice(looked);
       if (this.leader && this.leader.id !== id) return;
       await new Promise<void>((resolve) => clock.after(SUCCESSOR_LOOK_MS, resolve));
     }
