@@ -1,6 +1,6 @@
 // Whatever was thrown → one SeqError with one exit code. Parse errors are usage (64); what nobody foresaw is a bug (70) and says so.
 import { EXIT, InvariantError, SeqError } from '../core/errors.js';
-import { redactor } from '../core/log/redact.js';
+import { masked } from '../core/log/redact.js';
 import { DeadlinePassed, Interrupted } from './interrupt.js';
 
 /** How far the command had come when it ended: nothing was sent, or a change was under way. */
@@ -22,11 +22,6 @@ function isParseError(error: unknown): error is Error {
 
 function sentence(message: string): string {
   return message.replace(/\n?See more help with --help/g, '').replace(/^The following errors? occurred:\s*/, '').split('\n').map((line) => line.trim()).filter(Boolean).join('; ');
-}
-
-/** The parser quotes what was typed: an address that stands in the wrong place still has its password. */
-export function masked(message: string): string {
-  return redactor([])(message).replace(/:\S*@/g, ':***@');
 }
 
 /** Errors that carry parts of a SeqError but were made by another copy of the class. */

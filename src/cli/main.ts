@@ -3,7 +3,8 @@
 import { Config, Help } from '@oclif/core';
 import { EXIT, type SeqError } from '../core/errors.js';
 import { askedFormat } from './asked-format.js';
-import { masked, toSeqError, usageError } from './failure.js';
+import { masked } from '../core/log/redact.js';
+import { toSeqError, usageError } from './failure.js';
 import { listenForSignals } from './interrupt.js';
 import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from './output.js';
 import { envelope } from './present/envelope.js';

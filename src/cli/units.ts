@@ -1,5 +1,6 @@
 // Durations, sizes and counts as people write them. A bare number is never a duration: nobody should have to guess its unit.
 import { EXIT, SeqError } from '../core/errors.js';
+import { masked } from '../core/log/redact.js';
 
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SIZE_UNITS: Record<string, number> = {
@@ -10,7 +11,7 @@ const SIZE_UNITS: Record<string, number> = {
 export function badValue(what: string, text: string, wanted: string, exit: 64 | 78 = EXIT.usage): SeqError {
   return new SeqError({
     code: 'BAD_VALUE', exit,
-    message: `${what}: '${text}' is not ${wanted}`,
+    message: `${what}: '${masked(text)}' is not ${wanted}`,
     why: 'the value cannot be read',
     changed: 'nothing',
     next: [`give ${what} as ${wanted}`],

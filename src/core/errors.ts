@@ -1,4 +1,5 @@
 // Expected failures (SeqError, five parts, one exit code) and bugs (InvariantError). Node outcomes are data, never exceptions (protocol/words.ts).
+import { withoutPasswords } from './url-password.js';
 
 export const EXIT = {
   ok: 0, no: 1, critical: 2, unknown: 3, usage: 64, data: 65, notFound: 66, noQuorum: 69, bug: 70, output: 74, tryAgain: 75,
@@ -33,15 +34,16 @@ export class SeqError extends Error {
   readonly next: string[];
   readonly retryable: boolean;
 
+  /** What is quoted of what somebody typed, wrote into a file or onto a node may be an address: its password is not shown. */
   constructor(parts: SeqErrorParts) {
-    super(parts.message, parts.cause === undefined ? undefined : { cause: parts.cause });
+    super(withoutPasswords(parts.message), parts.cause === undefined ? undefined : { cause: parts.cause });
     this.name = 'SeqError';
     this.code = parts.code;
     this.exit = parts.exit;
-    this.why = parts.why;
+    this.why = withoutPasswords(parts.why);
     this.changed = parts.changed;
     this.changedNodes = parts.changedNodes ?? [];
-    this.next = parts.next;
+    this.next = parts.next.map(withoutPasswords);
     this.retryable = parts.retryable ?? false;
   }
 }

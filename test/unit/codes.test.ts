@@ -1,8 +1,9 @@
-// `seq explain` must know every code that the sources can show.
+// `seq explain` must know every code that the sources can show; no error shows a password.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { allCodes, explain } from '../../src/cli/codes.js';
+import { EXIT, SeqError } from '../../src/core/errors.js';
 
 const src = resolve(import.meta.dirname, '../../src');
 const sources = readdirSync(src, { recursive: true }).map(String).filter((file) => /\.tsx?$/.test(file) && !file.startsWith('cli/codes')).map((file) => ({ file, text: readFileSync(join(src, file), 'utf8') }));
@@ -49,4 +50,10 @@ describe('explain', () => {
     expect(explain('zzzz')).toEqual([]);
     expect(explain('')).toEqual([]);
   });
+});
+
+test('errors: an address with a password stands in the wrong place and is quoted → the password is not shown', () => {
+  const typed = 'redis://u:sesame42@h:1';
+  const error = new SeqError({ code: 'CONTEXT_NOT_FOUND', exit: EXIT.notFound, message: `there is no context '${typed}'`, why: `${typed} is none`, changed: 'nothing', next: [`seq context set ${typed}`] });
+  expect([error.message, error.why, ...error.next]).toEqual(["there is no context 'redis://u:***@h:1'", 'redis://u:***@h:1 is none', 'seq context set redis://u:***@h:1']);
 });

@@ -1,7 +1,7 @@
 // Keeps secrets out of every log line: passwords inside URLs, bearer tokens, and the very values that were configured, wherever they turn up
 // (an error message of a library quotes what it was given).
+import { withoutPasswords } from '../url-password.js';
 
-const URL_PASSWORD = /([a-z][a-z0-9+.-]*:\/\/[^\s/:@]*):[^\s/@]+@/gi;
 const BEARER = /\b(bearer\s+)[^\s"',]+/gi;
 const NAMED = /\b((?:password|passwd|token|secret|authorization)["']?\s*[=:]\s*["']?)(?!bearer\b)[^\s"',&]+/gi;
 const SECRET_FIELD = /^(password|passwd|token|secret|authorization|auth|key|cert)$/i;
@@ -17,7 +17,7 @@ export function redactor(secrets: readonly string[]): Redact {
   const text = (value: string): string => {
     let clean = value;
     for (const secret of known) if (clean.includes(secret)) clean = clean.replaceAll(secret, '***');
-    return clean.replace(URL_PASSWORD, '$1:***@').replace(BEARER, '$1***').replace(NAMED, '$1***');
+    return withoutPasswords(clean).replace(BEARER, '$1***').replace(NAMED, '$1***');
   };
   const any = (value: unknown, depth: number): unknown => {
     if (typeof value === 'string') return text(value);
@@ -28,6 +28,11 @@ export function redactor(secrets: readonly string[]): Redact {
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, SECRET_FIELD.test(name) && typeof each === 'string' ? '***' : any(each, depth + 1)]));
   };
   return <T>(value: T): T => any(value, 0) as T;
+}
+
+/** For what was typed and is quoted back: an address that stands in the wrong place still has its password, however it is written. */
+export function masked(typed: string): string {
+  return redactor([])(typed).replace(/:\S*@/g, ':***@');
 }
 
 /** For what others wrote onto the nodes: every text in it, however deep, names included; nothing that moves a cursor stays. */
