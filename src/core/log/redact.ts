@@ -32,7 +32,10 @@ export function redactor(secrets: readonly string[]): Redact {
 
 /** For what was typed and is quoted back: an address that stands in the wrong place still has its password, however it is written. */
 export function masked(typed: string): string {
-  return redactor([])(typed).replace(/:\S*@/g, ':***@');
+  return redactor([])(typed).replace(/\S+/g, (word) => {
+    const [colon, at] = [word.indexOf(':'), word.lastIndexOf('@')];
+    return colon >= 0 && at > colon ? `${word.slice(0, colon)}:***${word.slice(at)}` : word;
+  });
 }
 
 /** For what others wrote onto the nodes: every text in it, however deep, names included; nothing that moves a cursor stays. */
