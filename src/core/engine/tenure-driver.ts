@@ -6,13 +6,14 @@ import { movesOf } from '../protocol/ending.js';
 import { nextWake, step } from '../protocol/tenure.js';
 import { newTenure, type Effect, type LocalChain, type TenureEnd, type TenureEvent, type TenureSettings, type TenureState } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../protocol/words.js';
-import { CALM_BATCH, FillPace, HURRIED_BATCH, type BatchSize, type Sent } from './fill-pace.js';
 
 /** Bytes per ms that a healthy node is expected to take at least: 50 MB/s. */
 const BYTES_PER_MS = 50_000;
+const BATCH_BLOCKS = 128;
+const BATCH_BYTES = 1024 * 1024;
+/** While blocks are being committed: what is handed to the socket at once holds up the next block. */
+const BUSY_BATCH_BYTES = 256 * 1024;
 const RELEASE_LIMIT_MS = 100;
-/** So near its goal a node that is being filled is not kept waiting. */
-const FEW_LEFT = 4;
 
 /** What the rest of the engine does for a tenure; all synchronous, called in protocol order. */
 export interface TenureHooks {
@@ -34,9 +35,6 @@ export class TenureDriver {
   private draining = false;
   private wakeAt = Infinity;
   private cancelWake: () => void = () => {};
-  private readonly pace = new FillPace();
-  /** By node: the last batch of its filling, and when it was answered. */
-  private readonly filled = new Map<number, Sent & { nonce: string; at: number; hurried: boolean }>();
   private awaited: { height: Height; resolve: () => void }[] = [];
   private settle!: (end: TenureEnd) => void;
   private readonly done: Promise<TenureEnd>;
@@ -154,8 +152,8 @@ export class TenureDriver {
       }
       case 'backfill':
         // A store that reads its blocks from elsewhere gets them first; one that has them is not waited for.
-        if (this.store.prefetch) void this.store.prefetch(effect.from, effect.to).then(() => { if (this.state.phase !== 'ended') this.paced(effect); });
-        else this.paced(effect);
+        if (this.store.prefetch) void this.store.prefetch(effect.from, effect.to).then(() => { if (this.state.phase !== 'ended') this.backfill(effect); });
+        else this.backfill(effect);
         return;
       case 'read': {
         const count = effect.to - effect.from + 1;
@@ -178,7 +176,6 @@ export class TenureDriver {
       case 'ready':
         return this.hooks.ready(effect.height, effect.parent);
       case 'committed':
-        this.pace.committed(effect.block.data.byteLength);
         return this.hooks.committed(effect.block, effect.epoch, this.clock.now() - effect.startedAt, effect.copies);
       case 'request':
         return this.hooks.request(effect.request);
@@ -193,35 +190,13 @@ export class TenureDriver {
     }
   }
 
-  /** A node that takes part again is brought up at once; one that is filled anew waits its turn, but not with the last blocks: the gate may be closed for it. */
-  private paced(effect: Extract<Effect, { type: 'backfill' }>): void {
-    const now = this.clock.now();
-    const quiet = calm(this.state, now);
-    const { nonce, node } = effect;
-    if (nonce === undefined) return this.backfill(effect, quiet ? CALM_BATCH : HURRIED_BATCH);
-    const before = this.filled.get(node);
-    const last = before?.nonce === nonce ? before : null;
-    const head = effect.from - 1;
-    const { pauseMs, batch, hurried } = this.pace.next(now, quiet, head, this.chain.windowFloor().height, last);
-    if (hurried && !last?.hurried) this.hooks.node(this.nodes[node]!.id, 'out', 'filled at full speed, whatever that costs the commits: it would not arrive otherwise, or fall out of the window');
-    const send = (): void => {
-      const startedAt = this.clock.now();
-      this.backfill({ ...effect, to: this.state.committed.height }, batch, (blocks, bytes) => {
-        const at = this.clock.now();
-        this.filled.set(node, { nonce, blocks, bytes, tookMs: at - startedAt, at, hurried: hurried || (last?.hurried ?? false) });
-      });
-    };
-    const waitMs = last === null || effect.to - head <= FEW_LEFT || this.state.gateUntil !== null ? 0 : last.at + pauseMs - now;
-    if (waitMs <= 0) return send();
-    this.clock.after(waitMs, () => { if (this.state.phase !== 'ended') send(); });
-  }
-
-  private backfill(effect: Extract<Effect, { type: 'backfill' }>, most: BatchSize, answeredWith: (blocks: number, bytes: number) => void = () => {}): void {
+  private backfill(effect: Extract<Effect, { type: 'backfill' }>): void {
     const { owner, ttlMs, nodeTimeoutMs } = this.state.settings;
     const node = this.nodes[effect.node]!;
     const blocks: BackfillBatch['blocks'] = [];
     let bytes = 0;
-    for (let height = effect.from; height <= effect.to && blocks.length < most.blocks && (bytes < most.bytes || blocks.length === 0); height++) {
+    const mostBytes = calm(this.state, this.clock.now()) ? BATCH_BYTES : BUSY_BATCH_BYTES;
+    for (let height = effect.from; height <= effect.to && blocks.length < BATCH_BLOCKS && (bytes < mostBytes || blocks.length === 0); height++) {
       const block = this.store.get(height);
       if (!block) break;
       const known = block.epoch > 0 && block.epoch < this.state.epoch && !effect.stampOwnEpoch;
@@ -233,7 +208,6 @@ export class TenureDriver {
     const limitMs = nodeTimeoutMs + (2 * bytes) / BYTES_PER_MS + blocks.length / 10;
     const answered = blocks.length === 0 ? Promise.resolve([]) : node.backfill(batch, limitMs);
     void answered.then((replies) => {
-      answeredWith(blocks.length, bytes);
       this.feed({ type: 'backfilled', now: this.clock.now(), node: effect.node, id: effect.id, replies, from: sent });
       if (replies.at(-1)?.outcome === 'accepted') this.hooks.backfilled(node.id, effect.from, sent[replies.length - 1]!.height);
     });
