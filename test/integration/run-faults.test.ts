@@ -149,7 +149,7 @@ test('run: case 6: the successor cannot read the only block that its claim shows
   await meddle(lab, 'r2', (redis) => redis.call('ACL', 'SETUSER', 'default', '+xrange', '+xread'));
   lab.unpause('r1');
   await client.more(3);
-  expect(await hashOf('r3', there - 1)).toBe(committed);
+  expect(await lab.waitFor('r3 to be brought up', 10_000, () => hashOf('r3', there - 1), 20)).toBe(committed);
   await lab.startProcess(leader);
   await warm(leader, 10_000);
   await client.stop();
