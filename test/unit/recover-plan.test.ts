@@ -42,6 +42,8 @@ const ROWS: Row[] = [
   ['power cut, all alike', ['r 5', 'r 5', 'r 5'], [], 'c.2 e10 5:keep,keep,keep', []],
   ['power cut, one block was under way on one node', ['r 6', 'r 5', 'r 5'], [], 'c.2 e10 6:keep,fill,fill', []],
   ['power cut, one block was under way on two', ['r 6', 'r 6', 'r 5'], ['5'], 'c.2 e10 6:keep,keep,fill', []],
+  ['an orphan at the lowest height that the others show, a store knows its parent', ['r 5..9', 'r 5..9', 'r 5b'], ['9'], 'c.2 e10 9:keep,keep,refill', []],
+  ['the same, and no store reaches below', ['r 5..9', 'r 5..9', 'r 5b'], ['5..9'], 'c.2 e10 9:keep,keep,refill', [/r3 CONTRADICTS/]],
   ['a later tenure replaced the block under way', ['r 6b@2', 'r 6', 'r 5'], [], 'c.2 e10 6:keep,refill,fill', []],
   ['an orphan below what the others prove', ['r 7', 'r 7', 'r 6b@3'], [], 'c.2 e10 7:keep,keep,refill', []],
   ['hasty rolling restart, one still admitted', ['a 5', 'r 5', 'r 5'], ['5'], 'c.2 e10 5:keep,keep,keep', []],

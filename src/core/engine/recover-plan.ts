@@ -98,6 +98,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
 
   const { chain, source } = chosen;
   const top = topOf(chain);
+  const below = stores.find((store) => store.chain !== null && store.chain.floor < chain.floor && hashAt(store.chain, chain.floor) === chain.floorHash)?.chain ?? chain;
   const doubts: string[] = [];
   const forgetful = ours.filter((node) => beingFilled(node.view));
   const planned = nodes.map((node): NodePlan => {
@@ -110,7 +111,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
       doubts.push(`${node.id} belongs to something else: ${node.view.admissionWhy || node.view.cluster}`);
       return { ...left, finding: 'belongs to something else' };
     }
-    const { action, finding, doubt } = judge(node, chain);
+    const { action, finding, doubt } = judge(node, chain, below);
     // A committed block is on q nodes: as long as fewer forgot, one that did not still shows it.
     const harmless = beingFilled(node.view) && forgetful.length <= n - quorum && !doubt.startsWith('CONTRADICTS');
     if (doubt !== '' && !harmless) doubts.push(`${node.id} ${doubt}`);
@@ -156,7 +157,8 @@ function chooseChain(nodes: readonly NodeEvidence[], stores: readonly StoreEvide
   return { chain, source: { node: below?.id ?? '', store: best.id, storeFrom: floor + 1 } };
 }
 
-function judge(node: NodeEvidence & { view?: NodeView | null }, chain: Chain): { action: 'keep' | 'fill' | 'refill'; finding: string; doubt: string } {
+/** `below`: what a store shows of the same chain below the nodes' window. */
+function judge(node: NodeEvidence & { view?: NodeView | null }, chain: Chain, below: Chain): { action: 'keep' | 'fill' | 'refill'; finding: string; doubt: string } {
   const { view } = node as { view: NodeView };
   if (node.chain === null) return { action: 'refill', finding: `holds nothing to go on with: ${node.why}`, doubt: `holds nothing to go on with (${node.why}): what only it and a lost copy held is gone` };
   const [own, top] = [topOf(node.chain), topOf(chain)];
@@ -172,7 +174,7 @@ function judge(node: NodeEvidence & { view?: NodeView | null }, chain: Chain): {
     return { action: 'fill', finding: `${says}, ${behind} ${behind === 1 ? 'block' : 'blocks'} behind`, doubt: behind > 1 ? `is ${behind} blocks behind: more than the block that may be under way` : state };
   }
   const parent = node.chain.links.at(-1)?.parent;
-  if (there !== undefined && parent !== undefined && hashAt(chain, own.height - 1) === parent) {
+  if (there !== undefined && parent !== undefined && (hashAt(chain, own.height - 1) ?? hashAt(below, own.height - 1)) === parent) {
     // Only the head may differ: a pending block that lost against a later tenure's, or against what the next block proves.
     const rival = own.height === top.height && own.epoch >= top.epoch;
     return {
