@@ -87,7 +87,7 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
     const status = api.status();
     const taker = takerOf(status);
     if (submitted === undefined) {
-      refuseHop(status, hopped);
+      if (hopped) refuseInVain(status, hopped);
       if (taker?.leader === null && !skips(passed, taker)) submitted = api.submit(items);
     }
     if (submitted) {
@@ -120,10 +120,6 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
     if (now >= keepUntil || !worthKeeping(status) || gone.aborted) throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : refusal ?? nobody(status);
     ({ submitted } = await nextTaker(api, submission, passed, Math.min(keepUntil, taker ? passed.until : Infinity) - now));
   }
-}
-
-function refuseHop(status: SequencerStatus, hopped: boolean): void {
-  if (hopped) refuseInVain(status, hopped);
 }
 
 function skips(passed: { name: string; until: number }, taker: Taker): boolean {
