@@ -4,7 +4,7 @@ import { isAbsolute, join } from 'node:path';
 import { homedir } from 'node:os';
 import { keyProblem } from '../core/chain/items.js';
 import type { RemoteStatus } from '../core/engine/sequencer-client.js';
-import type { Checkpoint, SubmitPlan } from '../core/engine/submit.js';
+import { NOTHING_DONE, inputChanged, type Checkpoint, type SubmitPlan } from '../core/engine/submit.js';
 import { identifySource, keyPrefixOf, prepareState, readSource, readState, statePath, writeState, type ResumeState, type SourceIdentity } from '../core/engine/submit-source.js';
 import { usageError } from './failure.js';
 
@@ -44,13 +44,17 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
     source, keyPrefix: '',
     async plan({ cluster, lane }) {
       path = statePath(stateHome(input.env), { cluster, lane, path: source.path, keyPrefix, binary: input.binary });
-      const found = input.resume ? await readState(path) : undefined;
+      const known = await readState(path);
+      const found = input.resume ? known : undefined;
       if (input.resume && !found) input.warning('there is no state of an earlier run: everything is sent, and what the sequencers know already is recognised by its key');
+      if (found && found.items === 0 && keyPrefix === undefined) await checkBegun(source, found, input.signal);
       job.keyPrefix = found?.keyPrefix ?? keyPrefix ?? await keyPrefixOf(source, input.signal);
-      state = { version: 1, cluster, lane, path: source.path, keyPrefix: job.keyPrefix, binary: input.binary };
+      state = { version: 1, cluster, lane, path: source.path, keyPrefix: job.keyPrefix, binary: input.binary, size: found?.size ?? source.size };
       // A pipe without a name can never be resumed: there is nothing to find its state by.
       if (source.size === null && keyPrefix === undefined) state = undefined;
       else await prepareState(path).catch((error: Error) => { state = undefined; input.warning(`no state is kept for --resume: ${error.message}`); });
+      // Before anything goes out: the keys of a first batch whose answer is never heard must outlive this process, and the file may grow meanwhile.
+      if (known?.keyPrefix !== job.keyPrefix) job.checkpoint(NOTHING_DONE);
       const chunks = source.path === '' ? process.stdin as AsyncIterable<Buffer> : readSource(source);
       return { input: chunks, binary: input.binary, keyPrefix: job.keyPrefix, ...(found ? { from: found } : {}) };
     },
@@ -65,6 +69,14 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
     },
   };
   return job;
+}
+
+/** A run that ended before its first receipt: nothing of the input is proven by it but what its keys were made from. */
+async function checkBegun(source: SourceIdentity, begun: ResumeState, signal: AbortSignal): Promise<void> {
+  const { size } = begun;
+  if (size === null || size === undefined) return;
+  if (source.size !== null && source.size < size) throw inputChanged(size, `it is shorter now: ${source.size} bytes`);
+  if (await keyPrefixOf({ ...source, size }, signal) !== begun.keyPrefix) throw inputChanged(size, 'their SHA-256 differs');
 }
 
 /** $XDG_STATE_HOME, by default ~/.local/state. A relative one is ignored, as its specification asks. */

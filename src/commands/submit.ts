@@ -57,6 +57,8 @@ export default class Submit extends SeqCommand {
           answering = seen.nodesAnswered;
           return seen.urls;
         },
+        wanted: cluster ? { lane: cluster.settings.lane, ...(cluster.identity.cluster === '' ? {} : { cluster: cluster.identity.cluster }) } : flags.lane === undefined ? {} : { lane: flags.lane },
+        onlyThese: cluster === undefined,
         giveUpMs: flags['give-up'] ?? 60_000, signal: this.signal, plan: (status) => job.plan(status),
         onCheckpoint: (checkpoint) => job.checkpoint(checkpoint), onProgress: (progress) => { void meter.show(progress); }, onSending: () => this.changing(),
         ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }),

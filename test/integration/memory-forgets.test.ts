@@ -78,7 +78,7 @@ describe('memory: one node of three forgets', () => {
     const before = await look(lab, 'r2', cluster);
     for (const { name } of lab.sequencers) await lab.pause(name);
     await act(lab, saved);
-    const { nodes } = await lab.ask(['status']) as { nodes: Row[] };
+    const { nodes } = await lab.ask(['status', '--node-timeout', '5s']) as { nodes: Row[] };
     const row = nodes.find(({ id }) => id === 'r2');
     for (const { name } of lab.sequencers) lab.unpause(name);
     expect({ state: row?.state, admission: row?.admission }).toEqual({ state, admission });

@@ -45,6 +45,7 @@ describe('seq submit', () => {
     expect(texts()).toEqual(['\xff\n', '']);
     appendFileSync(path, Buffer.from([0, 0]));
     expect((await submit(['--binary', path])).stderr).toContain('FRAME_TRUNCATED: frame 3');
+    expect(JSON.parse((await submit(['--binary', path, '--resume', '-o', 'json'])).stdout).error).toMatchObject({ code: 'FRAME_TRUNCATED', changed: 'nothing' });
   });
 
   test('submit: Ctrl-C in the middle → 130 within 100 ms with what is known; --resume → the rest alone, no duplicates even after growth', async () => {
@@ -68,6 +69,26 @@ describe('seq submit', () => {
     expect(texts()).toEqual([...lines, 'one more']);
     expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({ items: 9001, resumed: 9001, sequenced: 0 });
     expect(readdirSync(join(home, 'state', 'seq', 'submit')).every((name) => name.endsWith('.json'))).toBe(true);
+  });
+
+  test('submit: killed before its first receipt, the file grows → --resume keeps to the keys of the first run; a file replaced meanwhile → 65, nothing sent', async () => {
+    const path = file('in.txt', 'a\nb\n');
+    let taken = false;
+    api.intercept = (items) => { api.commit(items); taken = true; return new Promise<SubmitOutcome[]>(() => {}); };
+    await submit([path], { during: async (child) => { await until(() => taken, 'the batch'); child.kill('SIGKILL'); } });
+    api.intercept = () => undefined;
+    appendFileSync(path, 'c\n');
+    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({ items: 3, sequenced: 1, duplicates: 2 });
+    expect(texts()).toEqual(['a', 'b', 'c']);
+
+    const other = file('other.txt', 'd\n');
+    api.intercept = () => new Promise<SubmitOutcome[]>(() => {});
+    const calls = api.calls.length;
+    await submit([other], { during: async (child) => { await until(() => api.calls.length > calls, 'the batch'); child.kill('SIGKILL'); } });
+    api.intercept = () => undefined;
+    file('other.txt', 'D\ne\n');
+    const changed = await submit([other, '--resume']);
+    expect([changed.code, changed.stderr.includes('INPUT_CHANGED'), api.calls.length]).toEqual([65, true, calls + 1]);
   });
 
   test('submit: --resume on another cluster → from the start; without state → a warning, the keys do the rest; a changed file → 65', async () => {

@@ -223,6 +223,23 @@ describe('submitting', () => {
     expect(b.calls).toEqual([]);
   });
 
+  test.each([
+    ['a lane', { lane: 'other' }, { lane: 'wanted', cluster: 'test.1' }],
+    ['a cluster', { cluster: 'other.1' }, { lane: '', cluster: 'test.1' }],
+  ] as const)('submit: an address leads to %s that is not meant, its leader answers first → nothing is sent to it', async (_name, state, wanted) => {
+    const [stranger, ours] = [new FakeSequencer('seq-x'), new FakeSequencer('seq-a')];
+    stranger.state = state;
+    ours.state = { lane: wanted.lane };
+    const urls = [(await serve(stranger)).url];
+    const running = submit(urls, chunks('a\n'), { urls: async () => urls, wanted });
+    urls.push((await serve(ours)).url);
+    expect(await running).toMatchObject({ items: 1 });
+    expect([stranger.calls.length, ours.calls.length]).toEqual([0, 1]);
+    await expect(submit([], chunks('a\n'), { urls: async () => urls.slice(0, 1), wanted, onlyThese: true })).rejects.toMatchObject({ code: 'WRONG_CLUSTER', exit: 76, changed: 'nothing' });
+    await expect(submit([], chunks('a\n'), { urls: async () => urls.slice(0, 1), wanted, giveUpMs: 100 })).rejects.toMatchObject({ code: 'NO_SEQUENCER', exit: 69, why: expect.stringContaining('seq-x is of') });
+    expect(stranger.calls.length).toBe(0);
+  });
+
   test('submit: interrupted while a batch is under way → ends at once and says what is known', async () => {
     const api = new FakeSequencer();
     api.intercept = () => new Promise(() => {});

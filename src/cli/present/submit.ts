@@ -9,8 +9,8 @@ export function submitResult(summary: SubmitSummary, keyPrefix: string, warnings
   const at = (receipt: typeof first) => (receipt ? `(${receipt.height}, ${receipt.index}) in epoch ${receipt.epoch}` : null);
   const before = resumed + duplicates;
   const reason = items === 0 ? 'the input is empty: there was nothing to submit'
-    : before === items ? `all ${items} items had been sequenced before; none was sequenced again`
-      : `${items} items are sequenced${before > 0 ? `, ${before} of them before this run` : ''}`;
+    : before === items ? items === 1 ? 'the one item had been sequenced before; it was not sequenced again' : `all ${items} items had been sequenced before; none was sequenced again`
+      : `${items} ${items === 1 ? 'item is' : 'items are'} sequenced${before > 0 ? `, ${before} of them before this run` : ''}`;
   return {
     data: { items, sequenced: fresh, resumed, duplicates, resent, bytes, first, last, retries, elapsedMs: Math.round(elapsedMs), itemsPerSecond: perSecond, keyPrefix },
     verdict: { verdict: 'OK', reason, reasonCode: items === 0 ? 'EMPTY' : fresh === 0 ? 'KNOWN' : 'SEQUENCED' },

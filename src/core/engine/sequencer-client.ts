@@ -13,7 +13,8 @@ export type RemoteStatus = SequencerStatus & {
   limits: { maxBlockBytes: number; maxItemBytes: number; maxKeyBytes: number; maxBatchItems: number; maxBodyBytes: number };
 };
 
-export type StatusAnswer = { url: string; answered: true; status: RemoteStatus } | { url: string; answered: false; why: string; httpStatus?: number };
+/** A stranger answered, but is of another cluster or lane than is meant: nothing may be sent to it. */
+export type StatusAnswer = { url: string; answered: true; status: RemoteStatus } | { url: string; answered: false; why: string; httpStatus?: number; stranger?: true };
 
 const MAX_STATUS_BYTES = 256 * 1024;
 
@@ -50,14 +51,17 @@ export interface Choice {
 
 /** Asks all at once. A leader with lease left is taken the moment it answers (a hung sequencer delays nobody); else, once all have
  *  answered or run out of time, one that is about to lead, a follower that sees a leader with an address, or one that could lead: it keeps what
- *  it is given until somebody does. */
-export async function chooseSequencer(urls: readonly string[], access: SequencerAccess, limitMs: number, signal: AbortSignal): Promise<Choice> {
+ *  it is given until somebody does.
+ *  `refusal` says why a sequencer is none to send to, '' for one that is. */
+export async function chooseSequencer(urls: readonly string[], access: SequencerAccess, limitMs: number, signal: AbortSignal, refusal: (status: RemoteStatus) => string = () => ''): Promise<Choice> {
   const answers: StatusAnswer[] = [];
   const leading = (answer: StatusAnswer) => answer.answered && answer.status.role === 'leader' && answer.status.leaseMs > 0;
   await new Promise<void>((resolve) => {
     if (urls.length === 0) resolve();
     for (const url of urls) {
-      void askStatus(url, access, limitMs, signal).then((answer) => {
+      void askStatus(url, access, limitMs, signal).then((given) => {
+        const why = given.answered ? refusal(given.status) : '';
+        const answer: StatusAnswer = why === '' ? given : { url, answered: false, why, stranger: true };
         answers.push(answer);
         if (leading(answer) || answers.length === urls.length) resolve();
       });

@@ -25,6 +25,8 @@ export interface ResumeState extends Checkpoint {
   path: string;
   keyPrefix: string;
   binary: boolean;
+  /** Bytes that the key prefix was made from: those of the file when the first run began. Older states do not say. */
+  size?: number | null;
 }
 
 function unreadable(path: string, error: unknown): SeqError {

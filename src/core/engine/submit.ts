@@ -48,6 +48,10 @@ export interface SubmitPlan {
 export interface SubmitOptions {
   /** Addresses of sequencers; asked again after each failure. */
   urls(): Promise<string[]>;
+  /** Whose sequencers are meant, as far as is known: addresses may be stale, or lead to another lane on the same nodes. */
+  wanted?: { cluster?: string; lane?: string };
+  /** The addresses were named by hand: no others will come. */
+  onlyThese?: boolean;
   token?: string;
   ca?: string | Buffer;
   giveUpMs: number;
@@ -176,10 +180,7 @@ class Submission {
   async *#skip(input: AsyncIterable<Buffer>, from: Checkpoint): AsyncGenerator<Buffer> {
     let left = from.bytes;
     let checked = false;
-    const changed = (why: string) => new SeqError({
-      code: 'INPUT_CHANGED', exit: EXIT.data, message: `the first ${from.bytes} bytes of the input are not those that were submitted`, why, changed: 'nothing',
-      next: ['submit it without --resume, or with a --key-prefix of its own, if it is meant to be sequenced anew'],
-    });
+    const changed = (why: string) => inputChanged(from.bytes, why);
     for await (const chunk of input) {
       let rest = chunk;
       if (left > 0) {
@@ -394,7 +395,7 @@ class Submission {
     for (let failures = 1; ; failures += 1) {
       this.#checkCancelled();
       const urls = [...new Set(await this.options.urls())];
-      const { target, answers } = await chooseSequencer(urls, this.#access(), this.#timing.statusMs, this.options.signal);
+      const { target, answers } = await chooseSequencer(urls, this.#access(), this.#timing.statusMs, this.options.signal, (status) => this.#stranger(status));
       this.#checkCancelled();
       if (target) {
         const { cluster, lane } = target.status;
@@ -408,12 +409,27 @@ class Submission {
         return this.#target = target;
       }
       const problem = noTarget(urls, answers);
+      const strangers = answers.filter((answer) => !answer.answered && answer.stranger);
+      if (this.options.onlyThese && strangers.length > 0 && strangers.length === urls.length) {
+        throw new SeqError({
+          code: 'WRONG_CLUSTER', exit: EXIT.precondition, message: `no sequencer of lane ${JSON.stringify(this.options.wanted?.lane ?? '')} is behind the addresses`, why: problem,
+          changed: 'nothing', next: ['seq status, for what sequencers of this lane announce', 'name one of them with --http, or leave out --lane'],
+        });
+      }
       if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.httpStatus === 401)) {
         throw new SeqError({ code: 'TOKEN_NEEDED', exit: EXIT.denied, message: `${urls.join(', ')} asked for a token`, why: 'the sequencers run with --http-token-file', changed: 'nothing', next: ['--http-token-file FILE'] });
       }
       this.#checkPatience(problem, !answers.some((answer) => answer.answered));
       await this.#pause(this.#backOff(failures), problem);
     }
+  }
+
+  /** Why nothing may be sent to it, '' for one of ours. */
+  #stranger({ id, cluster, lane }: RemoteStatus): string {
+    const wanted = this.options.wanted ?? {};
+    if (wanted.lane !== undefined && lane !== wanted.lane) return `${id} is of lane ${JSON.stringify(lane)}, not ${JSON.stringify(wanted.lane)}`;
+    // Once one is found, another cluster or generation ends the run (below).
+    return this.#cluster || wanted.cluster === undefined || wanted.cluster === cluster ? '' : `${id} is of cluster ${cluster}, not ${wanted.cluster}`;
   }
 
   #checkPatience(problem: string, nobody = false): void {
@@ -449,6 +465,14 @@ class Submission {
   #report(waiting: string): void {
     this.options.onProgress?.({ items: this.#done.items, bytes: this.#done.bytes, sent: this.#done.items - this.#resumed, duplicates: this.#duplicates, last: this.#done.last, waiting });
   }
+}
+
+/** What --resume answers when the first `bytes` of the input are others now. */
+export function inputChanged(bytes: number, why: string): SeqError {
+  return new SeqError({
+    code: 'INPUT_CHANGED', exit: EXIT.data, message: `the first ${bytes} bytes of the input are not those that were submitted`, why, changed: 'nothing',
+    next: ['submit it without --resume, or with a --key-prefix of its own, if it is meant to be sequenced anew'],
+  });
 }
 
 function noTarget(urls: readonly string[], answers: readonly StatusAnswer[]): string {
