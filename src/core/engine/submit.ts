@@ -413,7 +413,7 @@ class Submission {
       if (this.options.onlyThese && strangers.length > 0 && strangers.length === urls.length) {
         throw new SeqError({
           code: 'WRONG_CLUSTER', exit: EXIT.precondition, message: `no sequencer of lane ${JSON.stringify(this.options.wanted?.lane ?? '')} is behind the addresses`, why: problem,
-          changed: 'nothing', next: ['seq status, for what sequencers of this lane announce', 'name one of them with --http, or leave out --lane'],
+          changed: 'nothing', next: ['seq status', 'name a sequencer of that lane with --http, or leave out --lane'],
         });
       }
       if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.httpStatus === 401)) {
