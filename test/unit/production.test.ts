@@ -19,18 +19,22 @@ let proposed: string[];
 let synced: (() => void) | null;
 let driver: TenureDriver;
 let startedAt: number;
+/** The producer takes none of what it is offered, as an exec child may. */
+let declines: boolean;
 
 beforeEach(() => {
   clock = new ManualClock();
   const store = new MemoryStore({ cluster: 'c1', lane: '', clock });
   inbox = new Inbox({ store, clock, maxItems: 100, maxBytes: 10_000, maxItemBytes: 500, retryAfterMs: 250, unknownAfterMs: 2000 });
   inbox.open();
+  declines = false;
+  const batch = batchProducer({ maxBlockBytes: 1000 });
   proposed = [];
   synced = null;
   let disk: Promise<void> | undefined;
   driver = { state: { epoch: 1 }, leaseMs: () => 3000, propose: () => {}, stepdown: (code: string) => proposed.push(code) } as unknown as TenureDriver;
   production = new Production({
-    producer: batchProducer({ maxBlockBytes: 1000 }), inbox, clock, blockTimeMs: BLOCK_TIME_MS, nodeTimeoutMs: 100, eager: true, maxBlockBytes: 1000, maxItemsBytes: ITEMS_BYTES,
+    producer: { ...batch, name: 'test', needsChain: false, ready: () => batch.ready(), produce: (request) => batch.produce(declines ? { ...request, items: [] } : request) }, inbox, clock, blockTimeMs: BLOCK_TIME_MS, nodeTimeoutMs: 100, eager: true, maxBlockBytes: 1000, maxItemsBytes: ITEMS_BYTES,
     parentTimestamp: () => 0, caughtUp: () => undefined, syncing: () => (synced === null ? undefined : disk),
     onProposed: (_, items) => {
       proposed.push(`${items} at ${clock.now() - startedAt}`);
@@ -82,6 +86,27 @@ test('production: a sync that takes longer than the block time → the block is 
   offer('a');
   await clock.advance(BLOCK_TIME_MS);
   expect(proposed).toEqual([`1 at ${BLOCK_TIME_MS}`]);
+});
+
+test('production: eager, the producer takes none of what waits → asked again at its block time, not at once; afterwards eager again', async () => {
+  declines = true;
+  offer('a');
+  ready(1);
+  await clock.advance(0);
+  synced!();
+  ready(2);
+  offer('b');
+  await clock.advance(BLOCK_TIME_MS - 1);
+  expect(proposed.splice(0)).toEqual(['0 at 0']);
+  declines = false;
+  await clock.advance(1);
+  synced!();
+  ready(3);
+  await clock.advance(0);
+  offer('c');
+  await clock.advance(0);
+  expect(proposed.length).toBe(2);
+  expect(proposed[0]).toBe(`2 at ${BLOCK_TIME_MS}`);
 });
 
 test('production: the tenure ends while work is gathered → no block', async () => {

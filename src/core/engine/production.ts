@@ -1,5 +1,5 @@
 // When a leader asks its producer for a block, and what becomes of the answer (docs/PROTOCOL.md section 6.1 and 6.8): one block each blockTime,
-// empty ones too, because work is the heartbeat (I8); at once when there is work and `eager`. One block is in the making at a time.
+// empty ones too, because work is the heartbeat (I8); at once when there is work that the producer takes and `eager`. One block is in the making at a time.
 import { makeBlock } from '../chain/block.js';
 import { SeqError } from '../errors.js';
 import type { Clock, Producer } from '../ports.js';
@@ -31,6 +31,8 @@ export class Production {
   private wanted: { driver: TenureDriver; height: Height; parent: Hash } | null = null;
   private making = false;
   private gathering = false;
+  /** The producer took none of what it was offered: asking again at once would make empty blocks as fast as nodes and disk allow. */
+  private declined = false;
   private lastAt = -Infinity;
   private cancelTimer: () => void = () => {};
 
@@ -58,6 +60,7 @@ export class Production {
   /** The tenure is gone: a block in the making is dropped when it comes. */
   stop(): void {
     this.wanted = null;
+    this.declined = false;
     this.cancelTimer();
   }
 
@@ -66,7 +69,7 @@ export class Production {
     if (!this.wanted || this.making) return;
     const { clock, blockTimeMs, eager, inbox, syncing } = this.options;
     const dueInMs = this.lastAt + blockTimeMs - clock.now();
-    const hurries = eager && inbox.queued > 0;
+    const hurries = eager && inbox.queued > 0 && !this.declined;
     const unsynced = hurries && dueInMs > 0 && inbox.queuedBytes < this.options.maxItemsBytes ? syncing() : undefined;
     if (unsynced) this.gather(unsynced);
     if (dueInMs <= 0 || (hurries && !unsynced)) void this.make();
@@ -98,6 +101,7 @@ export class Production {
       const deadlineMs = Math.max(1, driver.leaseMs() - nodeTimeoutMs);
       const { data, taken } = await this.within(deadlineMs, producer.produce({ height, parent, epoch: driver.state.epoch, deadlineMs, items }));
       if (this.wanted !== wanted) return;
+      this.declined = items.length > 0 && taken === 0;
       this.propose(wanted, data, taken);
     } catch (error) {
       if (this.wanted === wanted) {
