@@ -379,7 +379,7 @@ export class Next {
     if (out.kind === 'read') this.step(p, { type: 'read', now: 0, node: n, id: out.id, reply: reply as never });
     else if (out.kind === 'backfill') {
       const { block } = out.call as Extract<NodeCall, { script: 'write_block' | 'backfill' }>;
-      this.step(p, { type: 'backfilled', now: 0, node: n, id: out.id, replies: [reply as never], from: [block as Header] });
+      this.step(p, { type: 'backfilled', now: 0, node: n, id: out.id, replies: [reply as never], from: [block as Header], bytes: 0 });
     } else this.step(p, { type: 'reply', now: 0, node: n, id: out.id, reply });
   }
 

@@ -32,13 +32,16 @@ export interface VirtualOptions {
 /** A port whose sequencer can be cut off from the node: calls go out and are never heard of again. */
 export class SwitchablePort implements NodePort {
   cut = false;
+  /** How many ms a call takes that carries so many blocks and bytes; nothing takes time without it. */
+  takes: ((blocks: number, bytes: number) => number) | null = null;
   private cuts = 0;
   constructor(private port: MemoryNode, private readonly clock: ManualClock, private readonly at: (url: string) => MemoryNode | undefined) {}
   get id() { return this.port.id; }
   get url() { return this.port.url; }
   get connectionGeneration() { return this.port.connectionGeneration + this.cuts; }
-  call: NodePort['call'] = (call, limitMs) => this.guard(() => this.port.call(call, limitMs), limitMs);
-  backfill: NodePort['backfill'] = (batch, limitMs) => this.cut ? this.silent(limitMs).then((reply) => [reply]) : this.port.backfill(batch, limitMs);
+  call: NodePort['call'] = (call, limitMs) => this.guard(() => this.inTime(call.script === 'write_block' ? [call.block] : [], () => this.port.call(call, limitMs)), limitMs);
+  backfill: NodePort['backfill'] = (batch, limitMs) => this.cut ? this.silent(limitMs).then((reply) => [reply])
+    : this.inTime(batch.blocks.map(({ block }) => block), () => this.port.backfill(batch, limitMs));
   read: NodePort['read'] = (range, limitMs) => this.guard(() => this.port.read(range, limitMs), limitMs);
   tail: NodePort['tail'] = async (afterId, waitMs, limit) => {
     const reply = await this.guard(() => this.port.tail(afterId, waitMs, limit), waitMs);
@@ -55,6 +58,11 @@ export class SwitchablePort implements NodePort {
   setCut(cut: boolean): void {
     if (cut && !this.cut) this.cuts++;
     this.cut = cut;
+  }
+  private async inTime<T>(blocks: { data: Uint8Array }[], run: () => Promise<T>): Promise<T> {
+    const { takes } = this;
+    if (takes !== null) await new Promise<void>((resolve) => this.clock.after(takes(blocks.length, blocks.reduce((sum, { data }) => sum + data.length, 0)), resolve));
+    return run();
   }
   private guard<T extends { outcome: string }>(run: () => Promise<T>, limitMs: number): Promise<T> {
     return this.cut ? this.silent(limitMs) as unknown as Promise<T> : run();

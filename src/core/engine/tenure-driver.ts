@@ -3,16 +3,13 @@
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../ports.js';
 import { calm } from '../protocol/admission.js';
 import { movesOf } from '../protocol/ending.js';
+import { batchSize } from '../protocol/fill-pace.js';
 import { nextWake, step } from '../protocol/tenure.js';
 import { newTenure, type Effect, type LocalChain, type TenureEnd, type TenureEvent, type TenureSettings, type TenureState } from '../protocol/tenure-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../protocol/words.js';
 
 /** Bytes per ms that a healthy node is expected to take at least: 50 MB/s. */
 const BYTES_PER_MS = 50_000;
-const BATCH_BLOCKS = 128;
-const BATCH_BYTES = 1024 * 1024;
-/** While blocks are being committed: what is handed to the socket at once holds up the next block. */
-const BUSY_BATCH_BYTES = 256 * 1024;
 const RELEASE_LIMIT_MS = 100;
 
 /** What the rest of the engine does for a tenure; all synchronous, called in protocol order. */
@@ -195,8 +192,8 @@ export class TenureDriver {
     const node = this.nodes[effect.node]!;
     const blocks: BackfillBatch['blocks'] = [];
     let bytes = 0;
-    const mostBytes = calm(this.state, this.clock.now()) ? BATCH_BYTES : BUSY_BATCH_BYTES;
-    for (let height = effect.from; height <= effect.to && blocks.length < BATCH_BLOCKS && (bytes < mostBytes || blocks.length === 0); height++) {
+    const most = batchSize(calm(this.state, this.clock.now()), this.state.nodes[effect.node]!.admission?.pace);
+    for (let height = effect.from; height <= effect.to && blocks.length < most.blocks && (bytes < most.bytes || blocks.length === 0); height++) {
       const block = this.store.get(height);
       if (!block) break;
       const known = block.epoch > 0 && block.epoch < this.state.epoch && !effect.stampOwnEpoch;
@@ -208,7 +205,7 @@ export class TenureDriver {
     const limitMs = nodeTimeoutMs + (2 * bytes) / BYTES_PER_MS + blocks.length / 10;
     const answered = blocks.length === 0 ? Promise.resolve([]) : node.backfill(batch, limitMs);
     void answered.then((replies) => {
-      this.feed({ type: 'backfilled', now: this.clock.now(), node: effect.node, id: effect.id, replies, from: sent });
+      this.feed({ type: 'backfilled', now: this.clock.now(), node: effect.node, id: effect.id, replies, from: sent, bytes });
       if (replies.at(-1)?.outcome === 'accepted') this.hooks.backfilled(node.id, effect.from, sent[replies.length - 1]!.height);
     });
   }

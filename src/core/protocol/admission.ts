@@ -2,6 +2,7 @@
 // tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory takes part in nothing) and I11 (quiet admission).
 // The proof is what makes it safe: a leader that has been succeeded would otherwise vouch for a promise that nobody on the node remembers.
 import { backOff, movesOf, setStanding } from './ending.js';
+import { abreast, gateMissed, newPace, pauseAfter, weightOf, type FillPace } from './fill-pace.js';
 import { bitsOf } from './quorum.js';
 import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
@@ -18,10 +19,9 @@ export interface Admission {
   /** Bit i: node i accepted such a call. */
   proof: number;
   head: number;
-  /** How much of the full pause is kept between batches while blocks are being committed, 0 … 1; it shrinks when the node does not come closer. */
-  pace: number;
-  /** How far behind it was before its last batch. */
-  gap: number;
+  /** Where it was begun. */
+  floor: number;
+  pace: FillPace;
 }
 
 /** A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others can do without it. */
@@ -35,11 +35,8 @@ export interface Damage {
   counts: boolean;
 }
 
-/** While blocks are being committed, the pause after a batch is this many times the batch, and no longer than most: one part in nine for filling. */
-const FULL_PAUSE = 8;
-const MOST_PAUSE_MS = 30;
 /** Below this share of the time with a block in flight, filling disturbs nobody. */
-const CALM = 0.05;
+const CALM = 0.1;
 /** How far back the load looks, ms. */
 export const LOAD_OVER_MS = 250;
 
@@ -64,7 +61,7 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
   const id = state.nextId++;
   // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, pace: 1, gap: Infinity };
+  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, floor: window.height, pace: newPace(now, state.fresh) };
   track.busy = { id, kind: 'begin', startedAt: now };
   out.push({
     type: 'call', node, id, bytes: 0,
@@ -142,7 +139,7 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
   const { admission } = track;
   if (!admission?.begun) return;
   if (admission.head < state.committed.height) {
-    track.busy = { id: state.nextId, kind: 'learn', startedAt: now };
+    track.busy = { id: state.nextId, kind: 'learn', height: state.committed.height, startedAt: now };
     // Committed blocks only: the block in flight would make the node a voter before it is one.
     out.push({ type: 'backfill', node, id: state.nextId++, from: admission.head + 1, to: state.committed.height, stampOwnEpoch: false, nonce: admission.nonce });
     return;
@@ -161,7 +158,7 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
   });
 }
 
-export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, startedAt: number, out: Effect[]): void {
+export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, sent: { height: number; startedAt: number }, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
@@ -173,22 +170,21 @@ export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type:
     if (track.admission) track.admission.head = Math.max(track.admission.head, reply.value.head);
   }
   if (event.replies.length === 0) backOff(state, track, event.now);
-  else if (track.admission) pause(state, track.admission, track, startedAt, event.now);
+  else if (track.admission) {
+    const { admission } = track;
+    const { height: floor } = chain.windowFloor();
+    const slid = (floor - admission.floor) / Math.max(1, state.committed.height - floor);
+    const batch = { weight: weightOf(event.replies.length, event.bytes), tookMs: event.now - sent.startedAt, all: admission.head >= sent.height };
+    const pauseMs = pauseAfter(admission.pace, batch, state.fresh, slid, event.now);
+    // The last block is not kept waiting: the gate may be closed for it.
+    if (state.committed.height - admission.head > 1 && !calm(state, event.now)) track.retryAt = event.now + pauseMs;
+  }
 }
 
 /** Whether filling may take all it can get, in batches as large as it likes. */
 export function calm(state: Pick<TenureState, 'load' | 'committedAt' | 'inflight'>, now: number): boolean {
   const quietMs = state.inflight === null ? Math.max(0, now - state.committedAt) : 0;
   return state.load * Math.exp(-quietMs / LOAD_OVER_MS) <= CALM;
-}
-
-/** Filling leaves most of the time to the blocks that are being committed, but never so much that the node falls further behind. */
-function pause(state: TenureState, admission: Admission, track: { retryAt: number }, startedAt: number, now: number): void {
-  const gap = state.committed.height - admission.head;
-  // After every batch: where the window slides fast, a node that waits a moment too long falls out of it and starts over.
-  admission.pace = gap >= admission.gap ? admission.pace / 2 : Math.min(1, admission.pace * 1.1);
-  admission.gap = gap;
-  if (gap > 1 && !calm(state, now)) track.retryAt = now + Math.min(MOST_PAUSE_MS, (now - startedAt) * FULL_PAUSE) * admission.pace;
 }
 
 export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
@@ -224,12 +220,26 @@ export function wantsProof(state: TenureState, node: NodeIndex): boolean {
   });
 }
 
-/** After a commit: holds the next block back for a moment when a node needs no more than the newest block and the admission itself. */
+/**
+ * After a commit: holds the next block back for a moment when a node needs no more than the newest block and the admission itself, or what was
+ * committed while its last batch was under way, and would never need less.
+ */
 export function closeGate(state: TenureState, now: number, bytes: number): boolean {
-  const due = state.nodes.some((track) => track.admission?.begun && now >= track.retryAt && track.admission.head >= state.committed.height - 1 && proven(state, track.admission));
-  if (!due) return false;
-  state.gateUntil = now + 2 * state.settings.nodeTimeoutMs + bytes / 25_000;
+  let most = 0;
+  for (const { admission, retryAt } of state.nodes) {
+    if (!admission?.begun || now < retryAt || !proven(state, admission)) continue;
+    const gap = Math.max(1, state.committed.height - admission.head);
+    if (gap === 1 || abreast(admission.pace, now)) most = Math.max(most, gap);
+  }
+  if (most === 0) return false;
+  state.gateUntil = now + 2 * state.settings.nodeTimeoutMs + (most * bytes) / 25_000;
   return true;
+}
+
+/** The gate's time is over, and nothing is under way that it would be kept closed for. */
+export function gateIsOver(state: TenureState, out: Effect[]): void {
+  for (const { admission } of state.nodes) if (admission?.begun) gateMissed(admission.pace);
+  openGate(state, out);
 }
 
 /** Lets the next block come. */

@@ -4,6 +4,7 @@
 import { beginAdmission, closeGate, continueAdmission, LOAD_OVER_MS, mayReadmit, proves, replaceable, setAside, wantsProof } from './admission.js';
 import { backOff, end, endIfMoved, movesOf, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
+import { weightOf } from './fill-pace.js';
 import { takeFacts } from './promotion.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
@@ -146,6 +147,7 @@ export function onWritten(
   state.leaseDeadline = acks[state.settings.quorum - 1]! + state.settings.usableLeaseMs;
   const { block } = inflight;
   noteLoad(state, now - inflight.startedAt, now);
+  state.fresh += weightOf(1, block.data.byteLength);
   state.inflight = null;
   state.committed = { height: block.height, hash: block.hash };
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });

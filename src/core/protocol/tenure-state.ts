@@ -70,9 +70,9 @@ export type Standing =
   | 'quarantined';
 
 export type Busy =
-  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'learn' | 'admit' | 'prove'; startedAt: number }
+  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'admit' | 'prove'; startedAt: number }
   | { id: number; kind: 'write'; height: Height; hash: Hash; startedAt: number }
-  | { id: number; kind: 'backfill' | 'rebase'; height: Height; startedAt: number };
+  | { id: number; kind: 'backfill' | 'learn' | 'rebase'; height: Height; startedAt: number };
 
 export interface NodeTrack {
   standing: Standing;
@@ -138,6 +138,8 @@ export interface TenureState {
   /** The share of time with a block in flight, smoothed over a quarter of a second; 0 … 1. Only paces the filling of nodes. */
   load: number;
   committedAt: number;
+  /** Everything committed by this tenure, as what it costs to copy it (fill-pace.ts). Only paces the filling of nodes. */
+  fresh: number;
   /** The next block waits for an admission until then; null = nothing waits. */
   gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
@@ -158,7 +160,7 @@ export type TenureEvent =
   /** The pre-vote: nodes that said in time that they are admitted and free (or held by previousOwner), with the epoch each showed. */
   | { type: 'start'; now: number; votes: { node: NodeIndex; epoch: Epoch }[] }
   | { type: 'reply'; now: number; node: NodeIndex; id: number; reply: NodeReply<unknown> }
-  | { type: 'backfilled'; now: number; node: NodeIndex; id: number; replies: NodeReply<{ head: Height; request?: LeaderRequest }>[]; from: Header[] }
+  | { type: 'backfilled'; now: number; node: NodeIndex; id: number; replies: NodeReply<{ head: Height; request?: LeaderRequest }>[]; from: Header[]; bytes: number }
   | { type: 'read'; now: number; node: NodeIndex; id: number; reply: NodeReply<EntriesRead> }
   /** The producer's block for committed+1, or a committed block of the store asked for with `load`. */
   | { type: 'proposal'; now: number; block: Block }
@@ -199,6 +201,6 @@ export function newTenure(settings: TenureSettings, chain: LocalChain): TenureSt
       standing: 'out', busy: null, promotedEpoch: 0, incarnation: '', head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '',
       fenced: false, stampOwnEpoch: false, wantsRenewal: false, unnoted: false, admission: null, damage: null, failures: 0, retryAt: 0, why: 'not asked yet',
     })),
-    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, load: 0, committedAt: 0, gateUntil: null, stopping: null, moves: settings.moves ?? '', movesFrom: 0, nextId: 1, ended: null,
+    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, load: 0, committedAt: 0, fresh: 0, gateUntil: null, stopping: null, moves: settings.moves ?? '', movesFrom: 0, nextId: 1, ended: null,
   };
 }

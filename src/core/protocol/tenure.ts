@@ -1,7 +1,7 @@
 // One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading, ending
 // (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits, reads a clock or draws a number.
 // `step` changes the state it is given (the model copies before it steps).
-import { markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
+import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate, type Admission } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import { mend, onBackfilled, onInspected, onProven, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
@@ -25,7 +25,7 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
       onReply(state, event, chain, out);
       break;
     case 'backfilled':
-      if (state.nodes[event.node]!.busy?.kind === 'learn') onLearntReply(state, event, out);
+      if (state.nodes[event.node]!.busy?.kind === 'learn') onLearntReply(state, event, chain, out);
       else onBackfilled(state, event, out);
       break;
     case 'read':
@@ -78,7 +78,7 @@ export function cloneTenure(s: TenureState): TenureState {
       block: inflight.block, trim: inflight.trim, repair: inflight.repair, startedAt: inflight.startedAt, ackedAt: inflight.ackedAt.slice(),
     },
     adopt: adopt && { height: adopt.height, candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })) },
-    settleTo: s.settleTo, load: s.load, committedAt: s.committedAt, gateUntil: s.gateUntil,
+    settleTo: s.settleTo, load: s.load, committedAt: s.committedAt, fresh: s.fresh, gateUntil: s.gateUntil,
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
     moves: s.moves, movesFrom: s.movesFrom, nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
@@ -90,10 +90,14 @@ function cloneTrack(t: NodeTrack): NodeTrack {
     standing: t.standing, busy: t.busy, // never changed in place, only replaced
     promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
     floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal, unnoted: t.unnoted,
-    admission: t.admission && { nonce: t.admission.nonce, begun: t.admission.begun, provesFrom: t.admission.provesFrom, proof: t.admission.proof, head: t.admission.head, pace: t.admission.pace, gap: t.admission.gap },
+    admission: t.admission && cloneAdmission(t.admission),
     damage: t.damage && { incarnation: t.damage.incarnation, why: t.damage.why, provesFrom: t.damage.provesFrom, proof: t.damage.proof, counts: t.damage.counts },
     failures: t.failures, retryAt: t.retryAt, why: t.why,
   };
+}
+
+function cloneAdmission(a: Admission): Admission {
+  return { nonce: a.nonce, begun: a.begun, provesFrom: a.provesFrom, proof: a.proof, head: a.head, floor: a.floor, pace: { ...a.pace } };
 }
 
 function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply' }>, chain: LocalChain, out: Effect[]): void {
@@ -129,12 +133,12 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
   }
 }
 
-function onLearntReply(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
+function onLearntReply(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[event.node]!;
-  if (track.busy?.id !== event.id) return;
-  const { startedAt } = track.busy;
+  const { busy } = track;
+  if (busy?.id !== event.id || busy.kind !== 'learn') return;
   track.busy = null;
-  onLearnt(state, event, startedAt, out);
+  onLearnt(state, event, busy, chain, out);
 }
 
 /** As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor is admitted like any empty node. */
@@ -168,7 +172,7 @@ function onTime(state: TenureState, now: number, chain: LocalChain, out: Effect[
   if (state.stopping && (!state.inflight || now >= state.stopping.by)) return end(state, state.stopping.code, state.stopping.reason, out);
   if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(state, now, out);
   if (state.phase === 'adopting') adoptAfterClaims(state, now, chain, out);
-  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit')) openGate(state, out);
+  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit')) gateIsOver(state, out);
   if (state.phase === 'settling' || state.phase === 'leading') {
     for (let node = 0; node < state.nodes.length; node++) pump(state, node, now, chain, out);
   }
