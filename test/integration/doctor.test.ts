@@ -44,10 +44,12 @@ describe('doctor: what was read → findings', () => {
     ['a clock ahead', { checkup: { clockMs: 900 } }, ['WARN clock']],
     ['just started', { info: { uptime_in_seconds: '5' } }, ['INFO uptime']],
     ['not admitted', { view: { admission: 'restarted' } }, ['WARN admission']],
+    ['another node\'s data, which no admission takes over', { view: { admission: 'foreign' } }, ['WARN admission']],
     ['two node lists, two timings', { view: { sequencers: [sequencer('a', 'x', '3000'), sequencer('b', 'y', '500')] } }, ['CRIT sequencers', 'WARN sequencers']],
   ])('doctor: %s → %j', (_, over, expected) => {
     const found = diagnose([examined('r1', over), examined('r2'), examined('r3')], OPTIONS);
     expect(found.map((one) => `${one.severity} ${one.check}`)).toEqual(expected);
+    for (const one of found) if (one.what.includes('foreign')) expect(one.mend).toMatch(/^seq config show/);
     for (const one of found) expect(one.mend.length > 0 || one.check === 'uptime', one.what).toBe(true);
   });
 

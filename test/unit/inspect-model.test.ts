@@ -115,6 +115,14 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
     expect(show('x9@3 x9@3 ?', { startCommand: (id: string) => `seq lab start ${id}` }).view.next).toEqual(['seq lab start r3']);
   });
 
+  test.each(['x9@3', 'x7@3', 'x9@3r', 'x9@3f', '.'])('inspect: the third node shows %s and its server is a replica → that is said', (word) => {
+    const observations = `x9@3 x9@3 ${word}`.split(' ').map(node);
+    if (observations[2]!.reply.outcome === 'accepted') observations[2]!.reply.value.info = { role: 'slave' };
+    const view = summarize(observations);
+    expect(view.verdict).toBe('WARN');
+    expect(view.reason).toContain('its server is a replica and takes no writes');
+  });
+
   test('inspect: two addresses of one server → SAME_SERVER', () => {
     const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
     for (const o of observations.slice(0, 2)) if (o.reply.outcome === 'accepted') o.reply.value.runId = 'same';

@@ -43,7 +43,7 @@ function ofNode(node: Examined, options: DoctorOptions): DoctorFinding[] {
   const add = (severity: Severity, check: string, what: string, mend: string): void => void found.push({ severity, check, node: id, what, mend });
   const set = (setting: string, value: string): string => `redis-cli -u ${url} config set ${setting} ${value}`;
   if (view.outcome === 'accepted' && view.value.admission !== 'admitted') {
-    add('WARN', 'admission', `not admitted: ${view.value.admission}${view.value.admissionWhy === '' ? '' : ` (${view.value.admissionWhy})`}`, `seq node admit --on ${id} ${options.target}`.trim());
+    add('WARN', 'admission', `not admitted: ${view.value.admission}${view.value.admissionWhy === '' ? '' : ` (${view.value.admissionWhy})`}`, (view.value.admission === 'foreign' ? `seq config show ${options.target}` : `seq node admit --on ${id} ${options.target}`).trim());
   } else if (view.outcome === 'refused') {
     add('CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, 'seq doctor --acl');
   }

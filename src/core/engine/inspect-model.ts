@@ -223,11 +223,14 @@ function nodeRow(
     owner: view.lock?.owner ?? null, ttlMs: view.lock?.pttlMs ?? null, epoch: view.epoch, floor: view.floor, head: view.head,
     headEpoch: view.headEpoch, headHash: view.headHash, lag, error: null, cluster: view.cluster, runId: view.runId, info: view.info,
   };
-  if (foreign) return { ...row, state: 'FOREIGN', note: view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}` };
-  if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: 'it holds no key of a cluster' };
-  if (!admitted) return { ...row, state: 'OUT', note: notAdmitted(view) };
+  // Somebody made it one by hand, or a failover did: everything else about it follows from that.
+  const replica = view.info['role'] === 'slave' ? 'its server is a replica and takes no writes' : '';
+  const said = (note: string): string => [note, replica].filter(Boolean).join('; ');
+  if (foreign) return { ...row, state: 'FOREIGN', note: said(view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}`) };
+  if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of a cluster') };
+  if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view)) };
   const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
-  const note = admittedNote(view, lag ?? 0, committed, disputed, leader);
+  const note = said(admittedNote(view, lag ?? 0, committed, disputed, leader));
   return { ...row, state: note === '' ? 'OK' : 'WARN', note };
 }
 
