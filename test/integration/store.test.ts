@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { open } from 'lmdb';
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { encodeExec, encodeItems, itemDigest } from '../../src/core/chain/items.js';
-import { InvariantError } from '../../src/core/errors.js';
+import { InvariantError, type SeqError } from '../../src/core/errors.js';
 import type { ChainStore } from '../../src/core/ports.js';
 import { openStoreReader } from '../../src/core/store/lmdb-reader.js';
 import { openStore, type LmdbStore } from '../../src/core/store/lmdb-store.js';
@@ -39,6 +39,15 @@ async function store(options: Partial<Parameters<typeof openStore>[0]> = {}): Pr
   opened.push(one);
   return one;
 }
+const readHead = async (at: string): Promise<number> => {
+  const reader = openStoreReader(at);
+  try {
+    reader.get(50);
+    return reader.head().height;
+  } finally {
+    await reader.close();
+  }
+};
 const refused = async (attempt: Promise<unknown> | (() => unknown)): Promise<{ code: string; exit: number; message: string }> => {
   try {
     await (typeof attempt === 'function' ? attempt() : attempt);
@@ -232,6 +241,25 @@ describe('store: on disk', () => {
     expect(error).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
     expect(error.message).toMatch(/format 2/);
     expect(existsSync(join(dir, 'writer.lock'))).toBe(false);
+  });
+
+  test('store: a copy cut short anywhere → opens with its head, or STORE_UNREADABLE (78), for writing and for reading alike', async () => {
+    const maker = new ChainMaker();
+    const chain = await store();
+    await Promise.all(Array.from({ length: 50 }, () => chain.append(maker.block(Buffer.alloc(3000, 'payload!')))));
+    await chain.close();
+    const good = readFileSync(join(dir, 'chain.mdb'));
+    // LMDB itself says "index points to a 00 page" on stderr where it comes upon a page that was cut off.
+    for (const pages of [1, 2, 3, 4, 5, 8, 16, 32, 60]) {
+      for (const [how, open] of [['read', readHead], ['written', async (at: string) => (await store({ dir: at })).head().height]] as const) {
+        // A folder of its own each: a file that is mapped must not be replaced.
+        const at = join(base, `${how}-${pages}`);
+        mkdirSync(at);
+        writeFileSync(join(at, 'chain.mdb'), good.subarray(0, Math.max(2, good.length / 4096 - pages) * 4096));
+        const outcome = await open(at).catch((error: SeqError) => [error.code, error.exit]);
+        expect([50, ['STORE_UNREADABLE', 78]], `cut by ${pages} pages, ${how}`).toContainEqual(outcome);
+      }
+    }
   });
 
   test('store: a payload changed on disk, or a copy cut short → STORE_UNREADABLE (78), and no crash', async () => {

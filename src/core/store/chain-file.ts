@@ -10,7 +10,7 @@ import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/words.js';
 import { MAP_BYTES, checkMetaPages } from './meta-pages.js';
 import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
-import { foreign, newerFormat, unreadable } from './store-errors.js';
+import { foreign, newerFormat, unreadable, writeFailed } from './store-errors.js';
 
 type Table = Database<Buffer, Buffer>;
 
@@ -69,17 +69,31 @@ export async function claimFor(file: ChainFile, dir: string, { cluster, lane, ge
   if (about !== undefined) {
     if (about.cluster !== cluster) throw foreign(dir, 'cluster', about.cluster, cluster);
     if (about.lane !== lane) throw foreign(dir, 'lane', about.lane, lane);
-    if (generation > about.generation) await file.meta.put(META.about, Buffer.from(JSON.stringify({ ...about, generation })));
+    if (generation > about.generation) await written(dir, file.meta.put(META.about, Buffer.from(JSON.stringify({ ...about, generation }))));
     return;
   }
   const fresh: About = { format: FORMAT_VERSION, cluster, lane, generation };
-  await file.root.batch(() => {
+  await written(dir, file.root.batch(() => {
     void file.meta.put(META.about, Buffer.from(JSON.stringify(fresh)));
     void file.meta.put(META.head, Buffer.from('0'));
-  });
+  }));
   // The names of new files are safe only once their directories are.
   syncDirectory(dir);
   syncDirectory(dirname(dir));
+}
+
+async function written(dir: string, write: Promise<unknown>): Promise<void> {
+  try {
+    await write;
+  } catch (error) {
+    throw writeFailed(dir, await commitReason(error));
+  }
+}
+
+/** lmdb tells the reason of a failed commit in a second, rejected promise; left alone it would end the process. */
+export async function commitReason(error: unknown): Promise<unknown> {
+  const reason = (error as { commitError?: Promise<never> }).commitError;
+  return reason === undefined ? error : reason.catch((cause: unknown) => cause);
 }
 
 /** undefined for a store that was just created. */

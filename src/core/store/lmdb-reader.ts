@@ -1,10 +1,11 @@
-// Reads a store from another process while its sequencer writes. Every call sees the newest synced state; nothing is ever changed.
+// Reads a store from another process while its sequencer writes. Every call sees the newest synced state; nothing is ever changed but a file's
+// length where its end was left off (meta-pages).
 import { existsSync } from 'node:fs';
 import { genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/words.js';
 import { chainPath, lastHeight, openChainFile, readAbout, readBlock, readHeader, type About, type ChainFile } from './chain-file.js';
-import { absent, unreadable } from './store-errors.js';
+import { absent, readFailed, unreadable } from './store-errors.js';
 
 export interface StoreReader {
   readonly cluster: string;
@@ -28,7 +29,7 @@ export function openStoreReader(dir: string): StoreReader {
     about = readAbout(file, dir);
   } catch (error) {
     void file.root.close();
-    throw error;
+    throw readFailed(dir, error);
   }
   if (about === undefined) {
     void file.root.close();
@@ -39,19 +40,22 @@ export function openStoreReader(dir: string): StoreReader {
 
 function reader(file: ChainFile, dir: string, about: About): StoreReader {
   /** Without this a read would see the state of the first one. */
-  const refresh = (): void => file.root.resetReadTxn();
-  const get = (height: Height): CommittedBlock | undefined => {
-    refresh();
-    return Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined;
+  const fresh = <T>(read: () => T): T => {
+    file.root.resetReadTxn();
+    try {
+      return read();
+    } catch (error) {
+      throw readFailed(dir, error);
+    }
   };
-  const head = (): { height: Height; hash: Hash } => {
-    refresh();
+  const get = (height: Height): CommittedBlock | undefined => fresh(() => (Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined));
+  const head = (): { height: Height; hash: Hash } => fresh(() => {
     const height = lastHeight(file);
     if (height === 0) return { height, hash: genesisHash(about.cluster, about.lane) };
     const header = readHeader(file, height);
     if (header === undefined) throw unreadable(dir, `the header at height ${height} is damaged`);
     return { height, hash: header.hash };
-  };
+  });
   return {
     cluster: about.cluster,
     lane: about.lane,

@@ -7,9 +7,9 @@ import { keyNamesOf, keysOf } from '../chain/items.js';
 import { invariant } from '../errors.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/words.js';
-import { META, claimFor, openChainFile, readBlock, readHeader, readWindow, verifiedHead, type ChainFile } from './chain-file.js';
+import { META, claimFor, commitReason, openChainFile, readBlock, readHeader, readWindow, verifiedHead, type ChainFile } from './chain-file.js';
 import { decodeReceipt, encodeHeader, encodeReceipt, heightKey, type KeyWindow, type StoredHeader, type StoredReceipt } from './records.js';
-import { closed, unreadable, writeFailed } from './store-errors.js';
+import { closed, readFailed, unreadable, writeFailed } from './store-errors.js';
 import { WindowFloor } from './window-floor.js';
 import { takeWriterLock } from './writer-lock.js';
 
@@ -52,7 +52,7 @@ export async function openStore(options: StoreOptions): Promise<LmdbStore> {
   } catch (error) {
     await file?.root.close();
     unlock();
-    throw error;
+    throw readFailed(dir, error);
   }
 }
 
@@ -252,9 +252,7 @@ export class LmdbStore implements ChainStore {
         void meta.put(META.head, Buffer.from(String(last.block.height)));
       });
     } catch (error) {
-      // lmdb tells the reason in a second, rejected promise; left alone it would end the process.
-      const reason = (error as { commitError?: Promise<never> }).commitError;
-      throw reason === undefined ? error : await reason.catch((cause: unknown) => cause);
+      throw await commitReason(error);
     }
     this.prunedTo = gone.to;
   }

@@ -1,7 +1,9 @@
 // Looks at the first pages of an LMDB file before LMDB does. LMDB trusts them: a file that is no database, or one that was cut
 // short, ends the whole process (segmentation fault, bus error) where an operator needs a sentence.
-import { accessSync, closeSync, constants, existsSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, fstatSync, ftruncateSync, openSync, readSync, statSync, truncateSync } from 'node:fs';
+import { SeqError } from '../errors.js';
 import { unreadable } from './store-errors.js';
+import { takeWriterLock } from './writer-lock.js';
 
 /** Address space, not disk: large enough that a running reader never has to map again. */
 export const MAP_BYTES = 64 * 1024 ** 3;
@@ -12,7 +14,7 @@ const AT = { flags: 18, magic: 24, version: 28, pageSize: 48, freeRoot: 88, main
 const IS_META = 0x08;
 const MAGIC = 0xbeefc0de;
 const VERSION = 2;
-/** A reader may not mend the length; it lets pass what LMDB may rightly have left off. */
+/** What LMDB may rightly have left off, of pages that are free. A reader mends no more than that. */
 const FREE_TAIL_BYTES = 1024 * 1024;
 const NO_ROOT = 0xffff_ffff_ffff_ffffn;
 
@@ -46,8 +48,27 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
     // those off) and an error that LMDB reports where they are not.
     if (needed > size && !readOnly) ftruncateSync(fd, needed);
     if (needed > size + FREE_TAIL_BYTES && readOnly) throw unreadable(dir, `${path} has ${size} bytes of ${needed}`);
+    if (needed > size && readOnly) lengthenForReader(dir, path, needed);
   } finally {
     closeSync(fd);
+  }
+}
+
+/** As a writer would when it opens the file, in its place: never beside one, whose own growth this could cut off. One that is at work has done it. */
+function lengthenForReader(dir: string, path: string, needed: number): void {
+  let unlock: () => void;
+  try {
+    unlock = takeWriterLock(dir);
+  } catch (error) {
+    if (error instanceof SeqError && error.code === 'STORE_LOCKED') return;
+    throw error;
+  }
+  try {
+    if (statSync(path).size < needed) truncateSync(path, needed);
+  } catch (error) {
+    throw unreadable(dir, (error as Error).message, error);
+  } finally {
+    unlock();
   }
 }
 

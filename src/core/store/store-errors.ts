@@ -13,6 +13,11 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
   });
 }
 
+/** What LMDB throws while reading, in an operator's words; what has words already is passed on. */
+export function readFailed(dir: string, error: unknown): SeqError {
+  return error instanceof SeqError ? error : unreadable(dir, `LMDB says: ${error instanceof Error ? error.message : String(error)}`, error);
+}
+
 export function newerFormat(dir: string, format: number, known: number): SeqError {
   return new SeqError({
     code: 'STORE_UNREADABLE', exit: EXIT.config,
