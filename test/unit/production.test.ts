@@ -118,3 +118,46 @@ test('production: the tenure ends while work is gathered → no block', async ()
   await clock.advance(BLOCK_TIME_MS);
   expect(proposed).toEqual([]);
 });
+
+/** A block of these items, synced: those who sent them have been answered. */
+async function answered(...keys: string[]): Promise<void> {
+  await firstBlock();
+  offer(...keys);
+  synced!();
+  await clock.advance(0);
+  expect(proposed.splice(0)).toEqual([`${keys.length} at 0`]);
+  ready(3);
+  synced!();
+  await clock.advance(0);
+}
+
+test('production: those who were just answered come back one after the other → one block for all, as soon as all are there', async () => {
+  await answered('a', 'b', 'c');
+  offer('d');
+  await clock.advance(1);
+  offer('e');
+  expect(proposed).toEqual([]);
+  offer('f');
+  await clock.advance(0);
+  expect(proposed).toEqual(['3 at 1']);
+});
+
+test('production: some of them do not come back → those who did wait 2 ms, and the next that comes does not', async () => {
+  await answered('a', 'b', 'c', 'd');
+  offer('e');
+  await clock.advance(2);
+  expect(proposed.splice(0)).toEqual(['1 at 2']);
+  ready(4);
+  synced!();
+  await clock.advance(1);
+  offer('f');
+  await clock.advance(0);
+  expect(proposed).toEqual(['1 at 3']);
+});
+
+test('production: who was answered alone comes back → a block at once', async () => {
+  await answered('a');
+  offer('b');
+  await clock.advance(0);
+  expect(proposed).toEqual(['1 at 0']);
+});

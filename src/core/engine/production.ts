@@ -8,6 +8,10 @@ import type { Inbox } from './inbox.js';
 import type { TenureDriver } from './tenure-driver.js';
 
 const MAX_ITEMS = 16_384;
+/** How long what comes after a sync waits for the others who have just been answered: half of what the last block took, this at least. */
+const COMPANY_MS = 2;
+/** After a wait in vain so many chances more are let pass each time, up to this many. */
+const MOST_PASSED = 64;
 
 export interface ProductionOptions {
   producer: Producer;
@@ -33,6 +37,12 @@ export class Production {
   private gathering = false;
   /** The producer took none of what it was offered: asking again at once would make empty blocks as fast as nodes and disk allow. */
   private declined = false;
+  /** Items of the last block: so many submitters were answered when it was synced. */
+  private lastTaken = 0;
+  /** Until when, and up to how many items, the next block waits for company. */
+  private company = { until: -Infinity, items: 0 };
+  private inVain = 0;
+  private pass = 0;
   private lastAt = -Infinity;
   private cancelTimer: () => void = () => {};
 
@@ -70,8 +80,13 @@ export class Production {
     const { clock, blockTimeMs, eager, inbox, syncing } = this.options;
     const dueInMs = this.lastAt + blockTimeMs - clock.now();
     const hurries = eager && inbox.queued > 0 && !this.declined;
-    const unsynced = hurries && dueInMs > 0 && inbox.queuedBytes < this.options.maxItemsBytes ? syncing() : undefined;
+    const mayWait = eager && dueInMs > 0 && inbox.queuedBytes < this.options.maxItemsBytes;
+    const unsynced = mayWait ? syncing() : undefined;
     if (unsynced) this.gather(unsynced);
+    else if (mayWait && hurries && inbox.queued < this.company.items && clock.now() < this.company.until) {
+      this.cancelTimer = clock.after(Math.min(dueInMs, this.company.until - clock.now()), () => this.alone());
+      return;
+    }
     if (dueInMs <= 0 || (hurries && !unsynced)) void this.make();
     else this.cancelTimer = clock.after(dueInMs, () => void this.make());
   }
@@ -82,8 +97,32 @@ export class Production {
     this.gathering = true;
     void unsynced.then(() => {
       this.gathering = false;
-      if (this.wanted && !this.making) this.schedule();
+      if (!this.wanted || this.making) return;
+      this.awaitCompany();
+      this.schedule();
     });
+  }
+
+  /**
+   * Submitters that send one item after the other fall apart: the first that is back after its answer gets a block of its own, and the others wait for
+   * that one. Who was just answered is back in a moment: a block that waits for them holds all, and costs as much as one that holds half.
+   */
+  private awaitCompany(): void {
+    const { inbox, clock, blockTimeMs } = this.options;
+    if (this.pass > 0) {
+      this.pass--;
+    } else if (this.lastTaken > 0) {
+      const forMs = Math.min(Math.max(COMPANY_MS, (clock.now() - this.lastAt) / 2), blockTimeMs / 10);
+      this.company = { until: clock.now() + forMs, items: inbox.queued + this.lastTaken };
+    }
+  }
+
+  /** They did not come, or not all. */
+  private alone(): void {
+    this.inVain = this.options.inbox.queued < this.company.items - this.lastTaken / 2 ? Math.min(MOST_PASSED, 2 * this.inVain + 1) : 0;
+    this.pass = this.inVain;
+    this.company.until = -Infinity;
+    this.schedule();
   }
 
   private async make(): Promise<void> {
@@ -123,6 +162,8 @@ export class Production {
     }
     const block = makeBlock({ height, parent, timestamp: Math.max(clock.wall(), this.options.parentTimestamp()), data });
     this.wanted = null;
+    this.company.until = -Infinity;
+    this.lastTaken = taken;
     if (!inbox.propose(block, taken)) return;
     this.options.onProposed(block, taken);
     driver.propose(block);

@@ -3,6 +3,8 @@
 import type { IncomingMessage } from 'node:http';
 import { HttpError, malformed, unavailable } from './envelope.js';
 
+const SMALL_BYTES = 64 * 1024;
+
 export class BodyReader {
   #held = 0;
 
@@ -28,6 +30,7 @@ export class BodyReader {
     };
     try {
       take(declared ?? 0);
+      if (declared !== undefined && declared <= SMALL_BYTES) return await use(exactly(await arrived(request), declared));
       const chunks: Buffer[] = [];
       let size = 0;
       // Not destroyed when we stop early: the refusal still has to reach the caller over this socket.
@@ -37,12 +40,31 @@ export class BodyReader {
         if (size > mine) take(size - mine);
         chunks.push(chunk);
       }
-      if (declared !== undefined && size !== declared) throw malformed('the body ended early', `${size} of ${declared} bytes arrived`);
-      return await use(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+      return await use(exactly(joined(chunks), declared ?? size));
     } finally {
       this.#held -= mine;
     }
   }
+}
+
+/** Of a length that was declared and is small: nothing of it is refused half-way, and a stream's iterator would cost more than all the rest of it. */
+function arrived(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.once('end', () => resolve(joined(chunks)));
+    request.once('error', reject);
+    request.once('close', () => { if (!request.readableEnded) reject(new Error('the connection was closed')); });
+  });
+}
+
+function joined(chunks: Buffer[]): Buffer {
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+function exactly(body: Buffer, declared: number): Buffer {
+  if (body.length !== declared) throw malformed('the body ended early', `${body.length} of ${declared} bytes arrived`);
+  return body;
 }
 
 function tooLarge(limit: number): HttpError {

@@ -24,8 +24,8 @@ export interface Submission {
   headers: Record<string, string>;
   /** It came from a sequencer that took this one for the leader: unless that is about to be true, it is told at once, and keeps the submission itself. */
   hopped: boolean;
-  /** Aborted when the caller went away. */
-  gone: AbortSignal;
+  /** Aborted when the caller went away. Made when first asked for: most submissions are taken in here, and never ask. */
+  readonly gone: AbortSignal;
 }
 
 export type Placed =
@@ -75,7 +75,7 @@ function nobody(status: SequencerStatus): HttpError {
 
 export async function place(submission: Submission, options: PlaceOptions): Promise<Placed> {
   const { api, holdMs, submitMs } = options;
-  const { items, hopped, gone } = submission;
+  const { items, hopped } = submission;
   const keyed = items.every((item) => item.key !== undefined);
   const endAt = performance.now() + submitMs;
   let keepUntil = Infinity;
@@ -107,7 +107,7 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
         if (!refused) return { by: 'leader', id: taker.leader.id, answer, repeated: mayBeIn !== '' };
         refusal = refused;
       } else if (answer.outcome === 'unknown') {
-        if (!keyed || gone.aborted) throw new HttpError(outcomeUnknown(answer.why, keyed));
+        if (!keyed || submission.gone.aborted) throw new HttpError(outcomeUnknown(answer.why, keyed));
         mayBeIn = answer.why;
       } else {
         refusal = unavailable('NO_LEADER', `the leader ${taker.leader.id} could not be reached`, answer.why, 500);
@@ -117,7 +117,7 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
     }
     const now = performance.now();
     keepUntil = Math.min(keepUntil, endAt, now + (status.role === 'stopping' ? Math.min(holdMs, STOPPING_HOLD_MS) : holdMs));
-    if (now >= keepUntil || !worthKeeping(status) || gone.aborted) throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : refusal ?? nobody(status);
+    if (now >= keepUntil || !worthKeeping(status) || submission.gone.aborted) throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : refusal ?? nobody(status);
     ({ submitted } = await nextTaker(api, submission, passed, Math.min(keepUntil, taker ? passed.until : Infinity) - now));
   }
 }
@@ -150,15 +150,13 @@ function nextTaker(api: SequencerApi, { items, hopped, gone }: Submission, passe
 }
 
 /** The outcomes, or unknown for all when they do not come in time. */
-async function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: number): Promise<SubmitOutcome[]> {
-  const late = new Array<SubmitOutcome>(count).fill({ outcome: 'unknown', why: `its commit was not established within ${Math.round(limitMs)} ms` });
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<SubmitOutcome[]>((resolve) => { timer = setTimeout(resolve, Math.max(0, limitMs), late); });
-  try {
-    return await Promise.race([submitted, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
+function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: number): Promise<SubmitOutcome[]> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      resolve(new Array<SubmitOutcome>(count).fill({ outcome: 'unknown', why: `its commit was not established within ${Math.round(limitMs)} ms` }));
+    }, Math.max(0, limitMs));
+    submitted.finally(() => clearTimeout(timer)).then(resolve, reject);
+  });
 }
 
 /** One offer to the leader. Broken off when the caller goes away, and soon after another one is seen to lead. */

@@ -39,7 +39,7 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
       const gone = () => { if (!reply.raw.writableFinished) caller.abort(); };
       reply.raw.once('close', gone);
       try {
-        const placed = await place({ items, body, headers: passedHeaders(request), hopped, gone: caller.signal }, options);
+        const placed = await place({ items, body, headers: passedHeaders(request), hopped, get gone() { return caller.signal; } }, options);
         return placed.by === 'self' ? answer(reply, items, placed.outcomes, batch, metrics) : await handBack(reply, placed, api.status().id);
       } finally {
         reply.raw.off('close', gone);

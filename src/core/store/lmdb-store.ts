@@ -74,6 +74,8 @@ export class LmdbStore implements ChainStore {
   /** Appended, not yet synced: by height in order, and by item key. */
   private readonly pending = new Map<Height, Pending>();
   private readonly pendingKeys = new Map<string, StoredReceipt>();
+  /** The header where the window began when it was last looked at. */
+  private oldest: StoredHeader | undefined;
   private unsent: Pending[] = [];
   private writing: Promise<void> | null = null;
   private prunedTo: Height;
@@ -194,7 +196,8 @@ export class LmdbStore implements ChainStore {
     let { from, keyed } = this.window;
     keyed += head.keyed;
     while (from < head.height) {
-      const oldest = this.storedHeader(from);
+      if (this.oldest?.height !== from) this.oldest = this.storedHeader(from);
+      const { oldest } = this;
       if (oldest.timestamp >= head.timestamp - this.keepMs && keyed - oldest.keyed < this.keepItems) break;
       keyed -= oldest.keyed;
       from++;
