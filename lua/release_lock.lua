@@ -3,7 +3,7 @@
 -- ARGV 1 cluster · 2 node · 3 owner · 4 handover_to · 5 handover_ttl_ms · 6 channel
 -- accepted: incarnation
 -- refused: FENCING_ERROR (check: lock, holder) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Never takes, never raises anything. Publishes `released`. docs/PROTOCOL.md sections 4, 6.
+-- Never takes, never raises anything. Publishes `released`, or `handed-over` where it names somebody. docs/PROTOCOL.md sections 4, 6.
 local lock_key, admission_key, handover_key = KEYS[1], KEYS[2], KEYS[3]
 local cluster, node_id, owner, handover_to, handover_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local channel = ARGV[6]
@@ -65,5 +65,5 @@ if lock ~= owner then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'hol
 local first = redis.pcall('DEL', lock_key)
 if type(first) == 'table' then return first end
 if handover_to ~= '' then must('SET', handover_key, handover_to, 'PX', handover_ttl_ms) end
-redis.pcall('PUBLISH', channel, 'released')
+redis.pcall('PUBLISH', channel, handover_to == '' and 'released' or 'handed-over')
 return { 'accepted', incarnation }

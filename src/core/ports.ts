@@ -44,14 +44,20 @@ export interface NodePort {
   checkup?(limitMs: number): Promise<NodeReply<NodeCheckup>>;
   /** Of a node that is only remembered (a bundle): how long its last answer took when it was given; null: it gave none. */
   readonly recordedRttMs?: number | null;
-  /** Hints only: the lock went (release, expiry), or a request came. Returns how to stop. */
-  onHint(listener: (hint: 'released' | 'request') => void): () => void;
+  /** Hints only. Returns how to stop. */
+  onHint(listener: (hint: NodeHint) => void): () => void;
   /** From now on this node is the server at another address (`seq node replace`); credentials stay. Where a port cannot, it stays where it is. */
   moveTo?(url: string): void;
   /** Grows whenever the connection was lost: what was read before may be stale. */
   readonly connectionGeneration: number;
   close(): Promise<void>;
 }
+
+/**
+ * `released`: whoever held the lock gave it back, for anybody to take; `gone`: it is not there any more (expired, or given to somebody), which is
+ * worth a look; `request`: a request came.
+ */
+export type NodeHint = 'released' | 'gone' | 'request';
 
 export interface Clock {
   /** Monotonic, ms, fractional. For leases and durations. */

@@ -105,6 +105,16 @@ describe('release_lock', () => {
     stop();
     await refusedUnchanged(node, redis, { script: 'release_lock', owner: A }, 'FENCING_ERROR', { check: 'lock' });
   });
+  test('mine, for somebody → whoever hears of it has to look whose it is', async () => {
+    await lead(node);
+    const heard: string[] = [];
+    const stop = node.onHint((hint) => heard.push(hint));
+    await expect.poll(async () => (await redis.call('PUBSUB', 'NUMSUB', 'seq:hints') as [string, number])[1]).toBe(1);
+    await must(node, { script: 'release_lock', owner: A, handover: { to: 'x', ttlMs: TTL } });
+    await expect.poll(() => heard).toContain('gone');
+    stop();
+    expect(heard).not.toContain('released');
+  });
   test('of another → FENCING_ERROR with holder', async () => {
     await lead(node);
     await refusedUnchanged(node, redis, { script: 'release_lock', owner: B, handover: { to: 'x', ttlMs: TTL } }, 'FENCING_ERROR', { check: 'lock', holder: A });
@@ -151,7 +161,7 @@ test('hints: keyspace events of the lock are heard where they are switched on (c
   const stop = node.onHint((hint) => heard.push(hint));
   await expect.poll(async () => (await redis.call('PUBSUB', 'NUMSUB', '__keyevent@0__:expired') as [string, number])[1]).toBe(1);
   await must(node, { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: 30 });
-  await expect.poll(async () => { await node.call({ script: 'inspect' }, LIMIT); return heard; }).toContain('released');
+  await expect.poll(async () => { await node.call({ script: 'inspect' }, LIMIT); return heard; }).toContain('gone');
   stop();
   await redis.config('SET', 'notify-keyspace-events', '');
 });

@@ -93,11 +93,27 @@ describe('damaged entry', () => {
     expect(a.events.filter((event) => event.type === 'request')).toHaveLength(1);
   });
 
-  it('flapping: two of three heads are damaged → attempts hold back and say why; whoever has the block leads at once', async () => {
+  it('damage: two of three heads are damaged → whoever read the third leads with what it read; the two are admitted anew', async () => {
     const { cluster, a, b } = await led();
     cutOff(b, true);
     await cluster.clock.advance(320);
-    spoilHead(cluster, 0, 1);
+    const former = spoilHead(cluster, 0, 1);
+    const { height, hash } = a.store.head();
+    const stopping = a.sequencer.stop('STOPPED', 'test');
+    await cluster.clock.advance(100); // it looks for whoever takes over
+    await stopping;
+    cutOff(b, false);
+    await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
+    expect(b.store.get(height)?.hash).toBe(hash);
+    await cluster.until(() => anew(cluster, 0, former[0]!) && anew(cluster, 1, former[1]!), 10_000, 'r1 and r2 admitted anew');
+    expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
+  });
+
+  it('flapping: all heads are damaged → attempts hold back and say why; whoever has the block leads at once', async () => {
+    const { cluster, a, b } = await led();
+    cutOff(b, true);
+    await cluster.clock.advance(320);
+    spoilHead(cluster, 0, 1, 2);
     const epoch = cluster.servers[0]!.state.epoch!;
     const stopping = a.sequencer.stop('STOPPED', 'test');
     await cluster.clock.advance(100); // it looks for whoever takes over

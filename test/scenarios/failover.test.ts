@@ -1,6 +1,29 @@
 // The life of a cluster in virtual time: lead, lose, follow, lead again; the shipped engine on in-memory nodes.
 import { describe, expect, it } from 'vitest';
-import { VirtualCluster } from '../support/virtual-cluster.js';
+import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
+
+/** Two sequencers, one of which leads; `asked` is what the other asks of the nodes from now on, presence records left out. */
+async function ledWithSpy(): Promise<{ cluster: VirtualCluster; old: VirtualSequencer; other: VirtualSequencer; asked: string[] }> {
+  const cluster = new VirtualCluster();
+  const old = cluster.start('seq-a');
+  await cluster.until(() => cluster.leader() === old, 2000, 'a leader');
+  const other = cluster.start('seq-b');
+  await cluster.until(() => other.sequencer.status().ready, 1000, 'the follower is ready');
+  await cluster.clock.advance(300);
+  const asked: string[] = [];
+  for (const node of other.nodes) {
+    const { call, read } = node;
+    node.call = ((one, limitMs) => {
+      if (one.script !== 'announce') asked.push(one.script);
+      return call(one, limitMs);
+    }) as typeof call;
+    node.read = (range, limitMs) => {
+      asked.push('read');
+      return read(range, limitMs);
+    };
+  }
+  return { cluster, old, other, asked };
+}
 
 const text = (s: string) => new TextEncoder().encode(s);
 
@@ -56,6 +79,41 @@ describe('a cluster under virtual time', () => {
     const other = cluster.sequencers.find((one) => one !== old)!;
     const ms = await cluster.until(() => other.store.head().height > height, 1000, 'the next block');
     expect(ms).toBeLessThanOrEqual(2 * cluster.timing.blockTimeMs);
+    await cluster.clock.advance(100); // its last record on the nodes waits until others have had their turn
     await stopped;
+  });
+
+  it('SIGTERM, every node says that its lock was given back → the follower promotes at its word, without another look', async () => {
+    const { cluster, old, other, asked } = await ledWithSpy();
+    const stopped = old.sequencer.stop('SIGTERM', 'asked to stop');
+    await cluster.until(() => cluster.leader() === other, 100, 'the successor');
+    expect(asked.slice(0, asked.indexOf('promote_leader'))).toEqual([]);
+    await cluster.clock.advance(100);
+    await stopped;
+  });
+
+  it('a stepdown in favour of somebody else → the follower that is not meant looks, and does not try', async () => {
+    const { cluster, old, other } = await ledWithSpy();
+    const third = cluster.start('seq-c');
+    await cluster.clock.advance(500);
+    const request = { id: 'q1', kind: 'stepdown' as const, to: 'seq-c', plan: '', by: 'op', reason: '', epoch: old.sequencer.status().epoch };
+    for (const node of old.nodes) await Promise.all([node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50), cluster.clock.advance(1)]);
+    await cluster.until(() => cluster.leader() === third, 1000, 'seq-c leads');
+    expect(other.events.filter((event) => event.type === 'promotion-failed')).toEqual([]);
+  });
+
+  it('the leader dies between its writes → what a follower has read of the block is not read again, and is proposed again', async () => {
+    const { cluster, old, other, asked } = await ledWithSpy();
+    const { height } = old.store.head();
+    // The next block gets to r1 alone.
+    old.nodes[1]!.setCut(true);
+    old.nodes[2]!.setCut(true);
+    await cluster.until(() => cluster.servers[0]!.state.entries.at(-1)!.height === height + 1, 500, 'a block on one node');
+    const pending = cluster.servers[0]!.state.entries.at(-1)!.hash;
+    old.nodes[0]!.setCut(true);
+    cluster.servers[0]!.state.lock = null; // it was written last and would be free last: all three are to be claimed
+    await cluster.until(() => cluster.leader() === other, 2000, 'the successor');
+    expect(other.store.get(height + 1)?.hash).toBe(pending);
+    expect(asked).not.toContain('read');
   });
 });

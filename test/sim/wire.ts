@@ -1,6 +1,6 @@
 // The network between sequencers and nodes, and the NodePort that lives on it: every call takes its time, may be lost either way, may arrive
 // twice or late, and is given up at its deadline. A node runs each call at one moment; what it ran is written into the history.
-import type { BackfillBatch, NodePort } from '../../src/core/ports.js';
+import type { BackfillBatch, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/words.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
 import type { Stage } from './acts.js';
@@ -102,7 +102,7 @@ type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
 
 export class SimPort implements NodePort {
   /** With how each stops listening where it listens now. */
-  private readonly listeners = new Map<(hint: 'released' | 'request') => void, () => void>();
+  private readonly listeners = new Map<(hint: NodeHint) => void, () => void>();
 
   /** `identity`: the generation that its process was started for, or '' for whatever is there. */
   constructor(private readonly wire: Wire, private readonly link: Link, private readonly life: Life, private readonly identity = wire.identity) {}
@@ -179,7 +179,7 @@ export class SimPort implements NodePort {
     });
   }
 
-  onHint(listener: (hint: 'released' | 'request') => void): () => void {
+  onHint(listener: (hint: NodeHint) => void): () => void {
     const { clock } = this.wire;
     this.listeners.set(listener, this.link.node.server.onHint((hint) => {
       if (!this.life.alive || this.link.repliesCut > 0) return;

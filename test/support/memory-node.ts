@@ -1,7 +1,7 @@
 // A Redis server of the imagination and the NodePort onto it: the state of memory-state.ts, the scripts of memory-scripts.ts, a clock that
 // is handed in. Delays, losses and partitions are the business of whoever wraps the port; here every call runs at once and answers.
 import { genesisHash } from '../../src/core/chain/block.js';
-import type { BackfillBatch, Clock, ClusterIdentity, NodePort } from '../../src/core/ports.js';
+import type { BackfillBatch, Clock, ClusterIdentity, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';
 import { applyCall, applyRead, entriesAfter, type MemoryIdentity, type Mutant } from './memory-scripts.js';
 import { emptyNodeState, restart, wipe, type MemoryNodeState } from './memory-state.js';
@@ -9,7 +9,7 @@ import { emptyNodeState, restart, wipe, type MemoryNodeState } from './memory-st
 export * from './memory-scripts.js';
 export * from './memory-state.js';
 
-type Hint = 'released' | 'request';
+type Hint = NodeHint;
 
 /** One server that any number of ports share. */
 export class MemoryServer {
@@ -27,7 +27,7 @@ export class MemoryServer {
     const reply = applyCall(this.state, call, identity, nodeId, this.nowMs(), this.mutant);
     if (reply.outcome === 'accepted') {
       if (call.script === 'write_block' || call.script === 'backfill') this.wake();
-      else if (call.script === 'release_lock') this.hint('released');
+      else if (call.script === 'release_lock') this.hint(call.handover ? 'gone' : 'released');
       else if (call.script === 'request_leader') this.hint('request');
     }
     return reply;

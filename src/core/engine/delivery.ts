@@ -1,7 +1,7 @@
 // What follows a commit (I10): the synced store first, then receipts, subscribers and the producer, strictly in order of height.
 // The next block may be proposed while this one is being synced; how far commits may run ahead is bounded here.
 import type { ChainStore, CommittedBlock } from '../ports.js';
-import type { Height } from '../protocol/words.js';
+import type { Hash, Height } from '../protocol/words.js';
 
 const MAX_BEHIND = 64;
 
@@ -17,11 +17,12 @@ export class Delivery {
   private behind = 0;
   private waiting: (() => void)[] = [];
   private failed = false;
-  /** Highest height that is synced and delivered. */
+  /** Highest block that is synced and delivered. */
   height: Height;
+  hash: Hash;
 
   constructor(private readonly options: DeliveryOptions) {
-    this.height = options.store.head().height;
+    ({ height: this.height, hash: this.hash } = options.store.head());
   }
 
   /** Appends to the store (visible at once) and delivers once it is synced. */
@@ -31,7 +32,7 @@ export class Delivery {
     this.behind++;
     this.last = this.last.then(() => synced).then(async () => {
       await this.options.deliver(block);
-      this.height = block.height;
+      this.reached(block);
       this.behind--;
       if (this.behind <= MAX_BEHIND / 2) for (const go of this.waiting.splice(0)) go();
     }).catch((error: unknown) => {
@@ -40,6 +41,12 @@ export class Delivery {
       this.options.onFailure(error);
     });
     synced.catch(() => {}); // seen above, in order
+  }
+
+  /** Told of by whoever tells others, as soon as it is synced. */
+  reached({ height, hash }: { height: Height; hash: Hash }): void {
+    this.height = height;
+    this.hash = hash;
   }
 
   /** Undefined while there is room; else resolves when there is again. */

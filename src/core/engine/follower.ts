@@ -5,8 +5,10 @@ import { usableLeaseMs } from '../config.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../protocol/ledger.js';
 import type { Block, Entry, Epoch, Hash, Height } from '../protocol/words.js';
-import { admittedViews, look, untilFreeMs, type Look } from './look.js';
+import { admittedViews, leaderOf, look, untilFreeMs, type Look } from './look.js';
 
+/** How long the other nodes have to say that the lock went, once one has said so. */
+const TOLD_MS = 2;
 /** How long before the end of a lease the nodes are asked once more, at most; never earlier than its holder's own deadline. */
 const EVE_MS = 5;
 
@@ -40,6 +42,8 @@ interface View {
   generation: number;
   entries: Map<string, Entry>;
   lastId: string;
+  /** Of the entries read here. */
+  highestEpoch: Epoch;
   /** Wakes the tail loop when the view changed. */
   changed: () => void;
 }
@@ -54,6 +58,11 @@ export class Follower {
   private looking: Promise<void> | null = null;
   private lookAgain = false;
   private applying = false;
+  private lastLook: Look | null = null;
+  /** Nodes that have said since that the lock went; those where it was given back. */
+  private readonly gone = new Set<number>();
+  private readonly released = new Set<number>();
+  private cancelTold: () => void = () => {};
 
   constructor(private readonly options: FollowerOptions) {}
 
@@ -61,9 +70,10 @@ export class Follower {
     if (this.active) return;
     this.active = true;
     this.life++;
-    this.views = this.options.nodes.map(() => ({ admitted: false, incarnation: '', generation: -1, entries: new Map(), lastId: '', changed: () => {} }));
-    this.stopHints = this.options.nodes.map((node) => node.onHint((hint) => {
-      if (hint === 'released') void this.lookNow();
+    this.views = this.options.nodes.map(() => ({ admitted: false, incarnation: '', generation: -1, entries: new Map(), lastId: '', highestEpoch: 0, changed: () => {} }));
+    this.lastLook = null;
+    this.stopHints = this.options.nodes.map((node, i) => node.onHint((hint) => {
+      if (hint !== 'request') this.lockWent(i, hint === 'released');
     }));
     this.options.nodes.forEach((_, i) => void this.tail(i, this.life));
     void this.lookNow();
@@ -73,6 +83,7 @@ export class Follower {
     this.active = false;
     this.cancelPoll();
     this.cancelLease();
+    this.forgetTold();
     for (const stop of this.stopHints) stop();
     for (const view of this.views) view.changed();
   }
@@ -98,6 +109,16 @@ export class Follower {
     this.arm(ms, () => void this.lookNow());
   }
 
+  /** A block as a node showed it, its hash checked; kept until the store has what is there, also while somebody else leads or this sequencer does. */
+  seen(height: Height, hash: Hash): Block | undefined {
+    for (const view of this.views) {
+      for (const entry of view.entries.values()) {
+        if (entry.height === height && entry.hash === hash && entry.data) return { height, hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data };
+      }
+    }
+    return undefined;
+  }
+
   private async lookOnce(): Promise<void> {
     if (!this.active) return;
     const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
@@ -113,6 +134,7 @@ export class Follower {
     const freeMs = untilFreeMs(seen, quorum, ttlMs);
     if (freeMs > 0) this.armLease(clock.now() + freeMs + 1, freeMs <= this.eveMs ? seen : undefined);
     this.advance();
+    this.lastLook = seen;
     this.options.onLook(seen, seen.at);
   }
 
@@ -167,7 +189,10 @@ export class Follower {
       if (view.lastId === after) view.lastId = reply.value.lastId; // otherwise it was sent back to the start meanwhile
       const bad = reply.value.damaged[0];
       if (bad && reply.incarnation !== '') this.options.onDamaged(i, reply.incarnation, `${bad.id}: ${bad.why}`);
-      for (const entry of reply.value.entries) view.entries.set(`${entry.height}-${entry.epoch}`, entry);
+      for (const entry of reply.value.entries) {
+        view.entries.set(`${entry.height}-${entry.epoch}`, entry);
+        view.highestEpoch = Math.max(view.highestEpoch, entry.epoch);
+      }
       if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1); // only an accepted write renews the lease (I8)
       this.advance();
     }
@@ -250,6 +275,44 @@ export class Follower {
     if (at - now > 0.1) return this.arm(Math.max(1, at - now), () => this.leaseOver(at, eve)); // a timer may be early by a fraction
     this.options.onLook(eve, now);
     void this.lookNow();
+  }
+
+  /**
+   * A leader that gives its lock back says so on every node. Once all have told it nothing that another look could show is missing: they are taken at
+   * their word, and the promotion need not wait for one more round trip. What has changed otherwise, `promote_leader` refuses.
+   */
+  private lockWent(i: number, released: boolean): void {
+    const first = this.gone.size === 0;
+    this.gone.add(i);
+    if (released) this.released.add(i);
+    if (first) this.cancelTold = this.options.clock.after(TOLD_MS, () => this.allTold());
+    // A node says it twice when its events are switched on: the second time comes along with the first.
+    if (this.views.every((view, at) => !view.admitted || this.gone.has(at))) void Promise.resolve().then(() => this.allTold());
+  }
+
+  private allTold(): void {
+    if (this.gone.size === 0) return;
+    const freed = this.freedLook();
+    this.forgetTold();
+    if (freed) this.options.onLook(freed, freed.at);
+    void this.lookNow();
+  }
+
+  /** The last look, with the lock of the tenure that it showed leading gone where that was told; null when that may not be all that has changed. */
+  private freedLook(): Look | null {
+    const { lastLook, released } = this;
+    const { quorum, clock } = this.options;
+    const leader = lastLook && leaderOf(lastLook, quorum);
+    if (!leader || released.size < quorum || this.views.some((view) => view.highestEpoch > leader.epoch)) return null;
+    const replies = lastLook.replies.map((reply, i) => (reply?.outcome === 'accepted' && released.has(i) && reply.value.lock?.owner === leader.owner
+      ? { ...reply, value: { ...reply.value, lock: null } } : reply));
+    return { at: clock.now(), replies };
+  }
+
+  private forgetTold(): void {
+    this.cancelTold();
+    this.gone.clear();
+    this.released.clear();
   }
 
   private arm(ms: number, run: () => void): void {

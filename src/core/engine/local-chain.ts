@@ -4,12 +4,16 @@
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { LocalChain } from '../protocol/tenure-state.js';
+import type { Block } from '../protocol/words.js';
 
-export function localChain(store: ChainStore, genesis: string, limits: () => Pick<Limits, 'retainBlocks' | 'retainBytes'>, synced: () => number): LocalChain {
+export function localChain(
+  store: ChainStore, genesis: string, limits: () => Pick<Limits, 'retainBlocks' | 'retainBytes'>, synced: () => number, seen?: (height: number, hash: string) => Block | undefined,
+): LocalChain {
   const hashAt = (height: number) => (height === 0 ? genesis : store.header(height)?.hash);
   return {
     head: () => store.head(),
     hashAt,
+    ...(seen ? { seen } : {}),
     trimFor(next) {
       const { retainBlocks, retainBytes } = limits();
       const floor = store.windowFloor({ blocks: retainBlocks - 1, bytes: Math.max(0, retainBytes - next.size) });

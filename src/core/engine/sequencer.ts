@@ -39,6 +39,10 @@ const REPORT_EVERY_MS = 12_000;
 /** How long a leader that stops looks for its successor, and how often. */
 const SUCCESSOR_LIMIT_MS = 400;
 const SUCCESSOR_LOOK_MS = 5;
+/** Until then nobody can have taken over, and asking costs those who do. */
+const SUCCESSOR_FIRST_MS = 8;
+/** What a leader that has stopped still has to tell the nodes waits until its successor has had its turn there. */
+const AFTER_RELEASE_MS = 30;
 /** Payload that a follower holds of one node at most, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
 
@@ -177,10 +181,11 @@ export class Sequencer implements SequencerApi {
   async stop(code: string, reason: string): Promise<void> {
     this.stopping ??= (async () => {
       const { inbox, emit } = this.options;
+      // First of all: whoever takes over waits for nothing but the release.
+      this.driver?.stepdown(code, reason);
       this.setRole('stopping', reason);
       inbox.stop(reason);
       this.ended.abort();
-      this.driver?.stepdown(code, reason);
       this.follower.stop();
       const led = this.tenure !== null;
       await this.tenure;
@@ -188,6 +193,7 @@ export class Sequencer implements SequencerApi {
       const seen = this.seeSuccessor();
       await this.delivery.drained();
       for (const stop of this.stopHints) stop();
+      if (led) await this.pause(AFTER_RELEASE_MS);
       await this.presences.stop();
       if (this.heirs.size > 0) await seen;
       this.seeking = false;
@@ -203,26 +209,31 @@ export class Sequencer implements SequencerApi {
   private async seeSuccessor(): Promise<void> {
     const { nodes, clock, timing, id } = this.options;
     const startedAt = clock.now();
+    await this.pause(SUCCESSOR_FIRST_MS);
     while (this.seeking && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
       const looked = await look(nodes, this.quorum, timing.nodeTimeoutMs, clock);
       if (!this.seeking) return;
       this.notice(looked);
       if (this.leader && this.leader.id !== id) return;
-      await new Promise<void>((resolve) => clock.after(SUCCESSOR_LOOK_MS, resolve));
+      await this.pause(SUCCESSOR_LOOK_MS);
     }
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.options.clock.after(ms, resolve));
   }
 
   // --- what others see -----------------------------------------------------------------------------------------------------------
 
   status(): SequencerStatus {
     const { id, identity, store, clock, inbox } = this.options;
+    const { height, hash } = this.delivery;
     const leads = this.role === 'leader' && this.driver !== null;
-    const { height } = this.delivery;
     // Leading and yet not producing is a state of its own, with its reason.
     const stalled = leads ? this.production.stalled : '';
     return {
       id, role: this.role, cluster: identity.cluster, lane: identity.lane,
-      height, hash: height === store.head().height ? store.head().hash : (store.header(height)?.hash ?? this.genesis()),
+      height, hash,
       epoch: leads ? this.driver!.state.epoch : 0, leaseMs: leads ? this.driver!.leaseMs() : 0,
       leader: leads ? { id, epoch: this.driver!.state.epoch, url: this.options.url } : this.leader,
       seenHeight: Math.max(this.seenHeight, store.head().height), ready: leads ? stalled === '' : this.ready, why: leads ? stalled : this.why,
@@ -299,7 +310,7 @@ export class Sequencer implements SequencerApi {
 
   private async deliver(block: CommittedBlock): Promise<void> {
     this.options.inbox.settle(block);
-    this.delivery.height = block.height;
+    this.delivery.reached(block);
     this.options.emit({ type: 'stored', height: block.height });
     this.wakeWatchers();
     await this.options.producer.committed(block);
@@ -464,6 +475,7 @@ export class Sequencer implements SequencerApi {
     const from = this.options.store.head().height;
     let lastEpoch = 0;
     let renewedFor = '';
+    let released: Promise<void> | undefined;
     this.handover = undefined;
     for (;;) {
       const owner = `${id}/${random.hex(8)}`;
@@ -474,6 +486,8 @@ export class Sequencer implements SequencerApi {
         this.leader = null; // whoever was seen last leads no more
         inbox.open();
         this.tellLeadership();
+      }, ({ code }) => {
+        if (code !== 'RENEW') released = this.release();
       }));
       const running = this.driver.run(votes);
       // The nodes have the question; what follows is said while they answer.
@@ -496,9 +510,8 @@ export class Sequencer implements SequencerApi {
       previousOwner = owner;
     }
     this.production.stop();
-    const { driver, handover } = this;
-    // First of all: whoever takes over waits for nothing but this. The tenure has ended, it writes no more.
-    const released = driver.release(handover === undefined ? undefined : { to: handover, ttlMs: timing.ttlMs });
+    const { driver } = this;
+    released ??= this.release();
     inbox.abandon(`the tenure ended: ${end.reason}`);
     if (everLed) producer.revoked(end.reason);
     const { epoch } = driver.state;
@@ -520,6 +533,11 @@ export class Sequencer implements SequencerApi {
     });
   }
 
+  private release(): Promise<void> {
+    const { handover } = this;
+    return this.driver!.release(handover === undefined ? undefined : { to: handover, ttlMs: this.options.timing.ttlMs });
+  }
+
   /**
    * A node that lost its memory but not its epoch takes nothing below it (I3), and has no vote that would lift the new term above it: one of
    * the voters is raised to it for us first. Nothing is lost if that fails: the node stays out until the next renewal.
@@ -535,10 +553,11 @@ export class Sequencer implements SequencerApi {
     return reply.outcome === 'accepted' ? votes.map((vote) => (vote === lifted ? { ...vote, epoch: reply.value.epoch } : vote)) : votes;
   }
 
-  private hooks(onLeading: () => void): TenureHooks {
+  private hooks(onLeading: () => void, onEnded: (end: TenureEnd) => void): TenureHooks {
     const { store, emit } = this.options;
     return {
       leading: onLeading,
+      ended: onEnded,
       ready: (height, parent) => this.production.ready(this.driver!, height, parent),
       committed: (block, epoch, commitMs) => {
         // Already in the store: a block of ours that the nodes had lost, or that another leader committed under us.
@@ -691,7 +710,7 @@ export class Sequencer implements SequencerApi {
   // --- housekeeping --------------------------------------------------------------------------------------------------------------
 
   private chain() {
-    return localChain(this.options.store, this.genesis(), () => this.window.limits(), () => this.delivery.height);
+    return localChain(this.options.store, this.genesis(), () => this.window.limits(), () => this.delivery.height, (height, hash) => this.follower.seen(height, hash));
   }
 
   private genesis(): string {

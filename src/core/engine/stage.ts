@@ -2,7 +2,7 @@
 // They are no model of the scripts (test/support has that one): they answer as nodes do when all goes well, and refuse what is never asked there.
 import { genesisHash } from '../chain/block.js';
 import { keysOf } from '../chain/items.js';
-import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, NodePort, Receipt } from '../ports.js';
+import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, NodeHint, NodePort, Receipt } from '../ports.js';
 import type { Block, CallResult, EntriesRead, Entry, Hash, HeadFacts, LeaderRequest, NodeCall, NodeReply, NodeView, Presence, ReplyTo } from '../protocol/words.js';
 
 export const STAGE: ClusterIdentity = { cluster: 'stage.1', lane: '' };
@@ -18,7 +18,7 @@ export class StageNode implements NodePort {
   private entries: Entry[] = [];
   private request: LeaderRequest | null = null;
   private readonly presences = new Map<string, Presence>();
-  private readonly listeners = new Set<(hint: 'released' | 'request') => void>();
+  private readonly listeners = new Set<(hint: NodeHint) => void>();
   private readonly endings = new Set<() => void>();
 
   /** `left` is what the tenure before left as its last block: nobody has heard of its fate. */
@@ -51,7 +51,7 @@ export class StageNode implements NodePort {
     });
   }
 
-  onHint(listener: (hint: 'released' | 'request') => void): () => void {
+  onHint(listener: (hint: NodeHint) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
@@ -84,7 +84,7 @@ export class StageNode implements NodePort {
         return given<CallResult['write_block']>({ head: call.block.height, ...(this.request ? { request: this.request } : {}) });
       case 'release_lock':
         this.lock = '';
-        this.hint('released');
+        this.hint(call.handover ? 'gone' : 'released');
         return given({});
       case 'clear_request':
         this.request = null;
@@ -116,7 +116,7 @@ export class StageNode implements NodePort {
     };
   }
 
-  private hint(hint: 'released' | 'request'): void {
+  private hint(hint: NodeHint): void {
     for (const listener of [...this.listeners]) listener(hint);
   }
 

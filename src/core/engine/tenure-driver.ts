@@ -24,6 +24,8 @@ export interface TenureHooks {
   node(id: string, state: string, why: string): void;
   alarm(code: string, reason: string, node?: string, height?: Height): void;
   backfilled(node: string, from: Height, head: Height): void;
+  /** It has ended, this very moment: it writes no more. */
+  ended?(end: TenureEnd): void;
 }
 
 export class TenureDriver {
@@ -183,6 +185,7 @@ export class TenureDriver {
       case 'ended':
         this.cancelWake();
         this.wakeAt = Infinity;
+        this.hooks.ended?.(effect.end);
         return this.settle(effect.end);
     }
   }

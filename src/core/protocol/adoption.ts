@@ -50,6 +50,8 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
     return end(state, 'BEHIND', `this store ends at ${local.height}, the nodes' head is ${height}: it must catch up before it can lead`, out);
   }
   const from = Math.min(local.height + 1, height);
+  const known = seenBefore(chain, from, height, best.hash);
+  if (known) return takeOver(state, known, local, now, out);
   if (best.nodes.every((node) => state.nodes[node]!.floor >= from)) {
     return end(state, 'BEHIND', `this store ends at ${local.height}, below the window of every node that holds the head (floor ${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it can lead`, out);
   }
@@ -109,18 +111,35 @@ export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, 
     return;
   }
   if (read.verdict === 'moved') return end(state, 'FENCED', `node ${event.node + 1} holds another block at height ${height} than it showed when claimed`, out);
-  if (height === local.height) return end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash), out);
-  if (read.blocks[0]!.parent !== local.hash) return end(state, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, read.blocks[0]!.parent), out);
+  takeOver(state, read.blocks, local, event.now, out);
+}
 
-  const below = read.blocks.slice(0, -1);
-  const top = read.blocks.at(-1)!;
+/** The candidate and what the store lacks below it, when all of it came here before: the hash that the claim returned names nothing else. */
+function seenBefore(chain: LocalChain, from: number, to: number, hash: string): Block[] | undefined {
+  const blocks: Block[] = [];
+  for (let height = to, name = hash; height >= from; height--) {
+    const block = chain.seen?.(height, name);
+    if (!block) return undefined;
+    blocks.unshift(block);
+    name = block.parent;
+  }
+  return blocks;
+}
+
+/** What is below the candidate is committed (I5); the candidate is proposed again. */
+function takeOver(state: TenureState, blocks: Block[], local: { height: number; hash: string }, now: number, out: Effect[]): void {
+  const below = blocks.slice(0, -1);
+  const top = blocks.at(-1)!;
+  const { height } = top;
+  if (height === local.height) return end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, top.hash), out);
+  if (blocks[0]!.parent !== local.hash) return end(state, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, blocks[0]!.parent), out);
   if (below.length > 0) out.push({ type: 'adopted', blocks: below });
   const last = below.at(-1) ?? local;
   state.committed = { height: last.height, hash: last.hash };
   state.phase = 'settling';
   state.settleTo = height;
   state.adopt = null;
-  startBlock(state, top, true, event.now, undefined);
+  startBlock(state, top, true, now, undefined);
 }
 
 function checkRead(

@@ -52,6 +52,8 @@ export interface LocalChain {
   trimFor(next: Header & { size: number }): { to: Height; hash: Hash } | undefined;
   /** The floor of the window as it is now: where a node that lies below it is rebased to. */
   windowFloor(): { height: Height; hash: Hash };
+  /** A block that was read from a node before, and whose hash was checked; not known to be committed. What it names need not be read again. */
+  seen?(height: Height, hash: Hash): Block | undefined;
 }
 
 export type Phase = 'promoting' | 'claiming' | 'adopting' | 'settling' | 'leading' | 'ended';

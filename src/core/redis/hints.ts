@@ -1,9 +1,10 @@
 // Hints that a lock went or a request came: PUBLISH of our scripts, and keyspace events of the lock (`E`, `x` and `g`: a release is a DEL)
 // where the server has them switched on. Hints only make things earlier (docs/PROTOCOL.md section 7): a lost one costs nothing but time.
+import type { NodeHint } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';
 import type { Wire } from './wire.js';
 
-export type Hint = 'released' | 'request';
+export type Hint = NodeHint;
 
 const SUBSCRIBE_LIMIT_MS = 1000;
 const RETRY_MS = 500;
@@ -54,8 +55,9 @@ export class Hints {
     client.onMessage = (channel, message) => {
       if (channel === this.hintChannel) {
         if (message === 'released' || message === 'request') this.tell(message);
+        else if (message === 'handed-over') this.tell('gone');
       } else if (message === this.lockKey) {
-        this.tell('released');
+        this.tell('gone');
       }
     };
   }
