@@ -49,8 +49,17 @@ describe('doctor: what was read → findings', () => {
   ])('doctor: %s → %j', (_, over, expected) => {
     const found = diagnose([examined('r1', over), examined('r2'), examined('r3')], OPTIONS);
     expect(found.map((one) => `${one.severity} ${one.check}`)).toEqual(expected);
-    for (const one of found) if (one.what.includes('foreign')) expect(one.mend).toMatch(/^seq config show/);
     for (const one of found) expect(one.mend.length > 0 || one.check === 'uptime', one.what).toBe(true);
+  });
+
+  test.each<[string, Examined[], string]>([
+    ['forgot', [examined('r1'), examined('r2', { view: { admission: 'wiped' } })], 'seq node admit --on r2'],
+    ['bears another node\'s data', [examined('r1'), examined('r2', { view: { admission: 'foreign' } })], 'seq config show'],
+    ['is empty, and so are all', [examined('r2', { view: { admission: 'pristine' } })], 'seq cluster init'],
+    ['wants a password', [{ ...examined('r2'), view: { outcome: 'refused', reason: 'NOAUTH', detail: {} } }], 'SEQ_PASSWORD_FILE=/path/to/file seq doctor'],
+    ['lacks a command', [examined('r2', { checkup: { denied: ['evalsha: the server does not know it (rename-command?)'] } })], 'take rename-command for it out of redis.conf there'],
+  ])('doctor: a node %s → the command that mends it', (_, nodes, mend) => {
+    expect(diagnose(nodes, OPTIONS).map((one) => one.mend)).toEqual([mend]);
   });
 
   test('doctor: two of three silent → said for the cluster, nothing taken for good', () => {

@@ -33,19 +33,25 @@ const MIB = 1024 * 1024;
 const RANK: Record<Severity, number> = { CRIT: 0, WARN: 1, INFO: 2 };
 
 export function diagnose(nodes: readonly Examined[], options: DoctorOptions): DoctorFinding[] {
-  const found = [...nodes.flatMap((node) => ofNode(node, options)), ...ofClocks(nodes, options), ...ofSequencers(nodes), ...ofForecast(nodes), ...ofReach(nodes)];
+  const views = nodes.flatMap(({ view }) => (view.outcome === 'accepted' ? [view.value] : []));
+  const noCluster = views.every(({ admission }) => admission === 'pristine');
+  const found = [...nodes.flatMap((node) => ofNode(node, options, noCluster)), ...ofClocks(nodes, options), ...ofSequencers(nodes), ...ofForecast(nodes), ...ofReach(nodes)];
   return found.sort((a, b) => RANK[a.severity] - RANK[b.severity]);
 }
 
-function ofNode(node: Examined, options: DoctorOptions): DoctorFinding[] {
+function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): DoctorFinding[] {
   const { id, url, view, checkup } = node;
   const found: DoctorFinding[] = [];
   const add = (severity: Severity, check: string, what: string, mend: string): void => void found.push({ severity, check, node: id, what, mend });
   const set = (setting: string, value: string): string => `redis-cli -u ${url} config set ${setting} ${value}`;
   if (view.outcome === 'accepted' && view.value.admission !== 'admitted') {
-    add('WARN', 'admission', `not admitted: ${view.value.admission}${view.value.admissionWhy === '' ? '' : ` (${view.value.admissionWhy})`}`, (view.value.admission === 'foreign' ? `seq config show ${options.target}` : `seq node admit --on ${id} ${options.target}`).trim());
+    const { admission, admissionWhy } = view.value;
+    // No leader takes over another's data, and none takes anything before there is a cluster.
+    const mend = admission === 'foreign' ? 'seq config show' : noCluster ? 'seq cluster init' : `seq node admit --on ${id}`;
+    add('WARN', 'admission', `not admitted: ${admission}${admissionWhy === '' ? '' : ` (${admissionWhy})`}`, `${mend} ${options.target}`.trim());
   } else if (view.outcome === 'refused') {
-    add('CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, 'seq doctor --acl');
+    const password = view.reason === 'NOAUTH';
+    add('CRIT', 'rights', `our scripts cannot run: ${describeReply(view)}`, password ? `SEQ_PASSWORD_FILE=/path/to/file seq doctor ${options.target}`.trim() : 'seq doctor --acl');
   }
   if (checkup.outcome !== 'accepted') {
     add('WARN', 'reach', `could not be examined: ${describeReply(checkup)}`, `redis-cli -u ${url} ping`);
@@ -81,7 +87,7 @@ function ofNode(node: Examined, options: DoctorOptions): DoctorFinding[] {
   const notify = config?.['notify-keyspace-events'];
   if (notify !== undefined && !(notify.includes('E') && (notify.includes('A') || (notify.includes('x') && notify.includes('g'))))) add('INFO', 'notify', `notify-keyspace-events '${notify}': the end of a lease is noticed by polling alone, up to 700 ms later`, set('notify-keyspace-events', 'Exg'));
   if (denied === null) add('INFO', 'rights', 'rights cannot be tried beforehand (ACL DRYRUN is missing or not allowed)', 'seq doctor --acl');
-  else for (const one of denied) add('CRIT', 'rights', `user ${checkup.value.user} may not run ${one}`, 'seq doctor --acl');
+  else for (const one of denied) add('CRIT', 'rights', `user ${checkup.value.user} may not run ${one}`, one.includes('rename-command') ? 'take rename-command for it out of redis.conf there' : 'seq doctor --acl');
   const trips = [...roundTripsMs].sort((a, b) => a - b);
   const [middle, worst] = [trips[Math.floor(trips.length / 2)] ?? 0, trips.at(-1) ?? 0];
   if (worst > options.nodeTimeoutMs || middle > options.nodeTimeoutMs / 4) add(middle > options.nodeTimeoutMs / 2 ? 'CRIT' : 'WARN', 'latency', `round trips: ${middle.toFixed(1)} ms in the middle, ${share(trips, 0.95).toFixed(1)} ms for 95 of 100, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`, '--node-timeout at least four times the middle one');
@@ -122,5 +128,5 @@ function ofClocks(nodes: readonly Examined[], { ttlMs }: DoctorOptions): DoctorF
 function ofReach(nodes: readonly Examined[]): DoctorFinding[] {
   const silent = nodes.filter(({ view }) => view.outcome === 'unknown');
   if (nodes.length - silent.length >= quorumOf(nodes.length)) return [];
-  return [{ severity: 'CRIT', check: 'reach', node: '', what: `${silent.map(({ id }) => id).join(', ')} did not answer: fewer than a quorum are left`, mend: silent.map(({ url }) => `redis-cli -u ${url} ping`)[0] ?? '' }];
+  return [{ severity: 'CRIT', check: 'reach', node: '', what: `${silent.map(({ id }) => id).join(', ')} gave no answer that can be used: fewer than a quorum are left`, mend: silent.map(({ url }) => `redis-cli -u ${url} ping`)[0] ?? '' }];
 }
