@@ -45,7 +45,7 @@ function readNamed(path: string): DemoFile {
   if (stat.size > MOST_BYTES) throw unfit(path, `it has ${stat.size} bytes; the demo compares in memory, up to ${MOST_BYTES}`);
   const bytes = readFileSync(path);
   const lines = linesOf(bytes);
-  if (lines.length < FEWEST_LINES) throw unfit(path, `it has ${lines.length} lines; the leader is to be killed between two halves`);
+  if (lines.length < FEWEST_LINES) throw unfit(path, `it has ${lines.length} ${lines.length === 1 ? 'line' : 'lines'}; the leader is to be killed between two halves`);
   return { path, bytes, lines };
 }
 

@@ -90,13 +90,10 @@ describe('matrix', () => {
 
   test('verify: content changed by hand, an entry deleted → each with its witness, exit 1', async () => {
     await raw(1, async (redis) => {
-      const [[, fields]] = await redis.xrange('seq:block:stream', '3', '3') as [[string, string[]]];
-      const at = fields.indexOf('data') + 1;
-      const rest = await redis.xrange('seq:block:stream', '4', '+');
-      await redis.xdel('seq:block:stream', '3-1', '4-1', '5-1');
-      await redis.call('XSETID', 'seq:block:stream', '2-1');
-      await redis.xadd('seq:block:stream', '3-1', ...fields.map((value, i) => (i === at ? 'forged' : value)));
-      for (const [id, own] of rest) await redis.xadd('seq:block:stream', id, ...own);
+      const entries = await redis.xrange('seq:block:stream', '-', '+');
+      // The stream anew: Redis 8 gives no id a second time that was deleted.
+      await redis.del('seq:block:stream');
+      for (const [id, fields] of entries) await redis.xadd('seq:block:stream', id, ...fields.map((value, i) => (id === '3-1' && fields[i - 1] === 'data' ? 'forged' : value)));
     });
     await raw(2, (redis) => redis.xdel('seq:block:stream', '2-1'));
     const { code, data } = await seq('stream', 'verify', '--exit-code');

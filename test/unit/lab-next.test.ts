@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { nextForLab } from '../../src/cli/present/lab.js';
 import { startCommands } from '../../src/cli/target.js';
 import type { ClusterSettings } from '../../src/cli/context.js';
 import { startTokenOf, stateOf } from '../../src/lab/process-identity.js';
@@ -39,4 +40,17 @@ test('next: a lab node that runs, is paused, is dead, is not there → nothing o
   expect(command('r9')).toBe(undefined);
   expect(startSequencers!()).toEqual(['seq lab start seq-a']);
   expect(startCommands({ context: 'prod' } as ClusterSettings)).toEqual({});
+});
+
+test.each([
+  ['one node and a sequencer dead', 'xrrx', ['seq lab start r1', 'seq lab start seq-a']],
+  ['a node paused', 'prrr', ['seq lab unpause r1']],
+  ['two of three dead: none of them would be admitted', 'xxrr', ['seq lab down --keep', 'seq lab up']],
+  ['all dead', 'xxxx', ['seq lab down --keep', 'seq lab up']],
+  ['all running', 'rrrr', []],
+])('next: a lab with %s → %s', (_name, states, next) => {
+  const rows = [...states].map((state, at) => ({
+    name: at < 3 ? `r${at + 1}` : 'seq-a', kind: at < 3 ? 'redis' as const : 'sequencer' as const, pid: at + 1, port: at + 1, url: '', state: ({ x: 'dead', r: 'running', p: 'paused' } as const)[state as 'x'],
+  }));
+  expect(nextForLab(rows)).toEqual(next);
 });

@@ -1,4 +1,5 @@
 // The lab's answers: rows of processes, and what was done to one of them. Pure.
+import { quorumOf } from '../../core/config.js';
 import type { ActResult } from '../../lab/act.js';
 import type { DemoReport } from '../../lab/demo.js';
 import type { ProcessRow } from '../../lab/status.js';
@@ -14,6 +15,13 @@ export function processTable(rows: readonly ProcessRow[]): Table {
 /** What an operator can do about the processes that are not running. */
 export function nextForProcesses(rows: readonly ProcessRow[]): string[] {
   return rows.flatMap((row) => (row.pid === null ? [] : row.state === 'dead' ? [`seq lab start ${row.name}`] : row.state === 'paused' ? [`seq lab unpause ${row.name}`] : []));
+}
+
+/** The same for a whole lab. A node that comes back has no vote until a quorum of others admits it: below one they would wait for ever. */
+export function nextForLab(rows: readonly ProcessRow[]): string[] {
+  const nodes = rows.filter(({ kind }) => kind === 'redis');
+  const gone = nodes.filter(({ pid, state }) => pid !== null && state === 'dead');
+  return gone.length > 0 && nodes.length - gone.length < quorumOf(nodes.length) ? ['seq lab down --keep', 'seq lab up'] : nextForProcesses(rows);
 }
 
 export function actResult(did: string, already: string, act: ActResult, next: string[], more: Record<string, unknown> = {}): Result {

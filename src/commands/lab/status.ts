@@ -1,7 +1,7 @@
 import { SeqCommand } from '../../cli/base-command.js';
 import { WATCH_FLAGS } from '../../cli/flags.js';
 import { LAB_CONTEXT } from '../../cli/lab-outside.js';
-import { nextForProcesses, processTable } from '../../cli/present/lab.js';
+import { nextForLab, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { labDirectory, readState } from '../../lab/state.js';
 import { rowsOf } from '../../lab/status.js';
@@ -24,7 +24,7 @@ export default class LabStatus extends SeqCommand {
       data: { up, kept, directory, settings: state.settings, processes },
       tables: [processTable(processes)],
       items: processes,
-      next: up ? [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`] : ['seq lab up', 'seq lab down'],
+      next: up ? [...nextForLab(processes), `seq status -c ${LAB_CONTEXT}`] : ['seq lab up', 'seq lab down'],
     };
   }
 }

@@ -4,7 +4,7 @@ import { commandLine } from '../../cli/confirm.js';
 import { durationFlag, positiveFlag } from '../../cli/flags.js';
 import { LAB_CONTEXT, labOutside } from '../../cli/lab-outside.js';
 import { operatorOf } from '../../cli/operator.js';
-import { nextForProcesses, processTable } from '../../cli/present/lab.js';
+import { nextForLab, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { EXIT } from '../../core/errors.js';
 import type { LabSettings } from '../../lab/plan.js';
@@ -52,7 +52,7 @@ export default class LabUp extends SeqCommand {
       warnings: recovered?.warnings ?? [],
       text: recovered !== null ? `the lab is up again, in ${directory}: cluster ${recovered.cluster} goes on above height ${recovered.head}` : started.length > 0 ? `the lab is up, in ${directory}` : `the lab is there already, in ${directory}; nothing was started`,
       tables: [processTable(processes)],
-      next: [...nextForProcesses(processes), `seq status -c ${LAB_CONTEXT}`, 'seq lab demo', 'seq lab kill leader', 'seq lab down'],
+      next: [...nextForLab(processes), `seq status -c ${LAB_CONTEXT}`, 'seq lab demo', 'seq lab kill leader', 'seq lab down'],
     };
     if (!flags.watch && !flags.tui) return result;
     process.exitCode = (await attachSelf(['watch', '-c', LAB_CONTEXT])) ?? EXIT.bug;
