@@ -3,7 +3,7 @@
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { quorumOf } from '../../src/core/config.js';
-import type { Block } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/words.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { startRedis, type RedisServer } from '../../test/support/redis-server.js';
 
@@ -58,6 +58,8 @@ export class Lane {
   readonly nodes: RedisNode[];
   private tip: Block | undefined;
   private readonly hashes: string[];
+  /** What each node was asked last: like a leader, a lane asks a node for the next block when it has answered. */
+  private readonly under: Promise<unknown>[] = [];
   private readonly quorum: number;
 
   constructor(servers: Servers, readonly lane: string, private readonly retained: number, private readonly data: Buffer) {
@@ -101,10 +103,14 @@ export class Lane {
   async commit(): Promise<void> {
     const block = this.next();
     const to = block.height - 1 - this.retained;
-    await someOf(this.nodes.map((node) => accepted(node, {
+    const write: NodeCall = {
       script: 'write_block', owner: OWNER, epoch: 1, ttlMs: TTL_MS, mode: 'append', block, entryEpoch: 1,
       ...(to > 0 ? { trim: { to, hash: this.hashes[to] as string } } : {}),
-    })), this.quorum);
+    };
+    await someOf(this.nodes.map((node, at) => {
+      const before = this.under[at];
+      return this.under[at] = before === undefined ? accepted(node, write) : before.then(() => accepted(node, write));
+    }), this.quorum);
   }
 
   async close(): Promise<void> {

@@ -226,6 +226,8 @@ export interface NodeCheckup {
   user: string;
   /** Commands (with the key or channel) that this user may not run; null: the server cannot tell (no ACL DRYRUN, or not allowed). */
   denied: string[] | null;
+  /** The same of what is not needed but spares a script for each block. */
+  scriptsOnly?: string[];
   /** Round trips of PING, ms, one after the other. */
   roundTripsMs: number[];
   /** The server's clock minus ours, ms, give or take half a round trip. */

@@ -38,6 +38,7 @@ describe('doctor: what was read → findings', () => {
     ['all notifications', config({ 'notify-keyspace-events': 'AE' }), []],
     ['CONFIG not allowed', { checkup: { config: null } }, ['INFO persistence']],
     ['a right missing', { checkup: { denied: ['xadd: no permission'] } }, ['CRIT rights']],
+    ['no transactions', { checkup: { scriptsOnly: ['multi: no permission', 'exec: no permission'] } }, ['INFO rights']],
     ['rights unknown', { checkup: { denied: null } }, ['INFO rights']],
     ['slow now and then', { checkup: { roundTripsMs: [1, 1, 150] } }, ['WARN latency']],
     ['slow', { checkup: { roundTripsMs: [60, 70, 80] } }, ['CRIT latency']],

@@ -81,7 +81,7 @@ describe('setups: an ACL user', () => {
     const told = setInterval(() => void admin.publish(channel, 'released'), 20);
     expect(await heard).toBe('released');
     clearInterval(told);
-    expect(await node.checkup(3000)).toMatchObject({ outcome: 'accepted', value: { user: 'seq', denied: [] } });
+    expect(await node.checkup(3000)).toMatchObject({ outcome: 'accepted', value: { user: 'seq', denied: [], scriptsOnly: [] } });
     await node.close();
     // CONFIG is asked for and not needed: that denial is the only one.
     const log = (await admin.call('ACL', 'LOG')) as string[][];
@@ -97,6 +97,10 @@ describe('setups: an ACL user', () => {
       await node.close();
       expect(reply.outcome === 'accepted' ? reply.value.denied?.join('\n') : reply, command).toContain(`${command}:`);
     }
+    await grant('-multi');
+    const slower = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
+    expect(await slower.checkup(3000)).toMatchObject({ value: { denied: [], scriptsOnly: [expect.stringContaining('multi:')] } });
+    await slower.close();
     await grant('resetkeys', '~other:*');
     const node = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
     expect(await node.checkup(3000)).toMatchObject({ value: { denied: expect.arrayContaining([expect.stringContaining('get: ')]) } });

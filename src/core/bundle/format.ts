@@ -99,7 +99,7 @@ const orphans = z.object({
   setAside: z.object({ nonce: short, entries: whole, from: whole.nullable(), to: whole.nullable(), expiresMs: whole.nullable() }).nullable(),
 });
 const checkup = z.object({
-  info: words, config: words.nullable(), user: short, denied: z.array(text).max(10_000).nullable(), roundTripsMs: z.array(ms).max(1000), clockMs: z.number().min(-1e15).max(1e15), aclRule: text,
+  info: words, config: words.nullable(), user: short, denied: z.array(text).max(10_000).nullable(), scriptsOnly: z.array(text).max(10_000).optional(), roundTripsMs: z.array(ms).max(1000), clockMs: z.number().min(-1e15).max(1e15), aclRule: text,
 });
 
 const headForm = z.object({

@@ -88,6 +88,8 @@ function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): Doc
   if (notify !== undefined && !(notify.includes('E') && (notify.includes('A') || (notify.includes('x') && notify.includes('g'))))) add('INFO', 'notify', `notify-keyspace-events '${notify}': the end of a lease is noticed by polling alone, up to 700 ms later`, set('notify-keyspace-events', 'Exg'));
   if (denied === null) add('INFO', 'rights', 'rights cannot be tried beforehand (ACL DRYRUN is missing or not allowed)', 'seq doctor --acl');
   else for (const one of denied) add('CRIT', 'rights', `user ${checkup.value.user} may not run ${one}`, one.includes('rename-command') ? 'take rename-command for it out of redis.conf there' : 'seq doctor --acl');
+  const [spared] = checkup.value.scriptsOnly ?? [];
+  if (spared !== undefined) add('INFO', 'rights', `user ${checkup.value.user} may not run ${spared}: each block costs this server a script, about twice the processor time`, 'seq doctor --acl');
   const trips = [...roundTripsMs].sort((a, b) => a - b);
   const [middle, worst] = [trips[Math.floor(trips.length / 2)] ?? 0, trips.at(-1) ?? 0];
   if (worst > options.nodeTimeoutMs || middle > options.nodeTimeoutMs / 4) add(middle > options.nodeTimeoutMs / 2 ? 'CRIT' : 'WARN', 'latency', `round trips: ${middle.toFixed(1)} ms in the middle, ${share(trips, 0.95).toFixed(1)} ms for 95 of 100, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`, '--node-timeout at least four times the middle one');

@@ -4,7 +4,7 @@ import type { NodeCheckup } from '../ports.js';
 import { isErrorReply, send } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, parseInfo, text } from './replies.js';
-import { aclRule, rightsOf } from './rights.js';
+import { aclRule, rightsOf, transactionRights } from './rights.js';
 import type { Wire } from './wire.js';
 
 const SETTINGS = ['appendonly', 'appendfsync', 'save', 'notify-keyspace-events', 'min-replicas-to-write', 'maxmemory-policy', 'dir'];
@@ -25,7 +25,8 @@ export async function checkUp(client: Wire, keys: NodeKeys, channel: string, db:
   const name = user === null ? 'default' : text(user);
   return {
     info: parseInfo(text(await send(client, 'info', []))), config: await settings(client), user: name,
-    denied: await denied(client, user === null ? null : name, keys, channel), roundTripsMs, clockMs,
+    denied: await denied(client, user === null ? null : name, rightsOf(keys, channel)),
+    scriptsOnly: (await denied(client, user === null ? null : name, transactionRights(keys))) ?? [], roundTripsMs, clockMs,
     aclRule: aclRule(name === 'default' ? 'seq' : name, keys, channel, db),
   };
 }
@@ -42,10 +43,10 @@ async function settings(client: Wire): Promise<Record<string, string> | null> {
 }
 
 /** `name`: whom to ask for; null when even that may not be asked. */
-async function denied(client: Wire, name: string | null, keys: NodeKeys, channel: string): Promise<string[] | null> {
+async function denied(client: Wire, name: string | null, rights: ReturnType<typeof rightsOf>): Promise<string[] | null> {
   if (name === null) return null;
   const found: string[] = [];
-  for (const [command, ...args] of rightsOf(keys, channel)) {
+  for (const [command, ...args] of rights) {
     let reply: string;
     try {
       reply = text(await send(client, 'acl', ['DRYRUN', name, ...command.split('|'), ...args]));

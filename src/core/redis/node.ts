@@ -1,9 +1,10 @@
 // One Redis server as a NodePort: every question is answered accepted, refused or unknown, within its limit; nothing throws for what a
-// server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, bulk transfers, the tail and hints have a connection each, so that none
-// delays another; each opens when first used.
+// server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, the leader's blocks, bulk transfers, the tail and hints have a connection each, so that
+// none delays another; each opens when first used.
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
 import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
+import { AppendLine, type WriteCall } from './append-line.js';
 import {
   Connection, isErrorReply, send, unknown, type Answer, type ConnectionSettings, type SentinelSettings, type TlsSettings,
 } from './connection.js';
@@ -46,9 +47,9 @@ export interface Probe {
   info: Record<string, string>;
 }
 
-interface Lines { address: NodeUrl; calls: Connection; bulk: Connection; tailing: Connection; hints: Hints }
+interface Lines { address: NodeUrl; calls: Connection; writes: Connection; bulk: Connection; tailing: Connection; hints: Hints }
 
-type WriteReply = ReplyTo<Extract<NodeCall, { script: 'write_block' }>>;
+type WriteReply = ReplyTo<WriteCall>;
 
 /** Beyond waitMs, how long XREAD may take to say that nothing came. */
 const TAIL_SLACK_MS = 250;
@@ -61,6 +62,7 @@ export class RedisNode implements NodePort {
   private readonly listeners = new Map<(hint: Hint) => void, () => void>();
   /** Which script a bulk connection has sent last: loaded once for a whole filling. */
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
+  private readonly appends = new WeakMap<Wire, AppendLine>();
   /** Of connections to addresses that it had before. */
   private formerGenerations = 0;
 
@@ -81,11 +83,12 @@ export class RedisNode implements NodePort {
   }
 
   private get calls(): Connection { return this.lines.calls; }
+  private get writes(): Connection { return this.lines.writes; }
   private get bulk(): Connection { return this.lines.bulk; }
   private get tailing(): Connection { return this.lines.tailing; }
 
   get connectionGeneration(): number {
-    return this.formerGenerations + this.calls.generation + this.bulk.generation + this.tailing.generation;
+    return this.formerGenerations + this.calls.generation + this.writes.generation + this.bulk.generation + this.tailing.generation;
   }
 
   /**
@@ -107,7 +110,7 @@ export class RedisNode implements NodePort {
     this.formerGenerations = this.connectionGeneration + 1;
     // Who watches a plain server is not asked about it; credentials for sentinels stay, like all others.
     this.lines = this.open(url, parseSentinelUrl(url) === null ? undefined : this.options.sentinel);
-    for (const line of [former.calls, former.bulk, former.tailing, former.hints]) line.close();
+    for (const line of [former.calls, former.writes, former.bulk, former.tailing, former.hints]) line.close();
     for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
   }
 
@@ -122,12 +125,16 @@ export class RedisNode implements NodePort {
       ...(tls === undefined ? {} : { tls }), ...(sentinel === undefined ? {} : { sentinel }),
     };
     return {
-      address, calls: new Connection(settings), bulk: new Connection(settings), tailing: new Connection(settings),
+      address, calls: new Connection(settings), writes: new Connection(settings), bulk: new Connection(settings), tailing: new Connection(settings),
       hints: new Hints(settings, hintChannelOf(identity.lane), this.context.keys.lock),
     };
   }
 
-  async call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
+  call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
+    return (call.script === 'write_block' ? this.write(call, limitMs) : this.run(call, limitMs)) as Promise<ReplyTo<C>>;
+  }
+
+  private async run<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
     const { keys, args } = keysAndArguments(call, call.script === 'inspect' ? this.asking : this.context);
     const answer = await this.calls.run(limitMs, (client, at) => {
       const sent = evalScript(client, call.script, keys, args);
@@ -140,6 +147,14 @@ export class RedisNode implements NodePort {
       });
     });
     return this.scriptReply(call.script, answer) as ReplyTo<C>;
+  }
+
+  private write(call: WriteCall, limitMs: number): Promise<WriteReply> {
+    return this.writes.run(limitMs, (client, at) => {
+      let line = this.appends.get(client);
+      if (line === undefined) this.appends.set(client, line = new AppendLine(client, this.context));
+      return line.write(call, () => { at.step = 'load'; });
+    }).then((answer) => this.scriptReply('write_block', answer) as WriteReply);
   }
 
   async backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
@@ -268,6 +283,7 @@ export class RedisNode implements NodePort {
 
   async close(): Promise<void> {
     this.calls.close();
+    this.writes.close();
     this.bulk.close();
     this.tailing.close();
     this.lines.hints.close();

@@ -6,8 +6,15 @@ import type { Redis } from 'ioredis';
 import { ReplyParser, ReplyError } from './reply-parser.js';
 
 export type Part = string | Buffer | number;
+export type Piece = string | Buffer;
 
-interface Waiting { resolve: (reply: unknown) => void; reject: (error: Error) => void }
+interface Waiting {
+  resolve: (reply: unknown) => void;
+  reject: (error: Error) => void;
+  /** Of an exchange: what was answered so far, and how many answers it is complete with. */
+  answers: unknown[] | null;
+  count: number;
+}
 
 /** Above this, bytes are handed to the socket where they lie; below, joining costs less than another piece. */
 const JOIN_BYTES = 16 * 1024;
@@ -33,8 +40,21 @@ export class Wire {
         reject(this.lost ?? new Error('the connection was lost'));
         return;
       }
-      this.waiting.push({ resolve, reject });
-      write(socket, `*${1 + args.length}\r\n${bulk(name)}`, args);
+      this.waiting.push({ resolve, reject, answers: null, count: 1 });
+      write(socket, encoded(name, args));
+    });
+  }
+
+  /** Sends commands that were `encoded`, in one piece; resolves with all their answers, an error that the server sent being one of them. */
+  exchange(pieces: readonly Piece[], count: number): Promise<unknown[]> {
+    return new Promise((resolve, reject) => {
+      const socket = this.socket ?? this.takeOver();
+      if (this.lost !== null || !socket.writable) {
+        reject(this.lost ?? new Error('the connection was lost'));
+        return;
+      }
+      this.waiting.push({ resolve: resolve as (reply: unknown) => void, reject, answers: [], count });
+      write(socket, pieces.length === 1 ? pieces : joined(pieces));
     });
   }
 
@@ -76,6 +96,8 @@ export class Wire {
     const { first } = this;
     const waits = this.waiting[first];
     if (waits === undefined) throw new Error('Protocol error: an answer that nobody asked for');
+    const { answers } = waits;
+    if (answers !== null && answers.push(reply) < waits.count) return;
     this.first = first + 1;
     if (this.first === this.waiting.length) {
       this.waiting.length = 0;
@@ -84,7 +106,8 @@ export class Wire {
       this.waiting.splice(0, this.first);
       this.first = 0;
     }
-    if (reply instanceof ReplyError) waits.reject(reply);
+    if (answers !== null) waits.resolve(answers);
+    else if (reply instanceof ReplyError) waits.reject(reply);
     else waits.resolve(reply);
   }
 
@@ -98,43 +121,62 @@ export class Wire {
 }
 
 /** One part of a command, in the form of the protocol. */
-function bulk(text: string): string {
+export function bulk(text: string): string {
   return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 }
 
-/** One buffer for what is small; large payloads go out from where they lie, without a copy. */
-function write(socket: Socket, beginning: string, args: readonly Part[]): void {
-  let text = beginning;
-  let pieces: (string | Buffer)[] | null = null;
-  let bytes = 0;
-  let largest = 0;
+/** A command as it goes over the wire; payloads lie where they lay. */
+export function encoded(name: string, args: readonly Part[]): Piece[] {
+  const pieces: Piece[] = [];
+  let text = `*${1 + args.length}\r\n${bulk(name)}`;
   for (const arg of args) {
     if (typeof arg === 'string') {
       text += bulk(arg);
     } else if (typeof arg === 'number') {
       text += bulk(String(arg));
     } else {
-      pieces ??= [];
       pieces.push(`${text}$${arg.length}\r\n`, arg);
-      bytes += arg.length;
-      if (arg.length > largest) largest = arg.length;
       text = '\r\n';
     }
   }
-  if (pieces === null) {
-    socket.write(text);
-    return;
-  }
   pieces.push(text);
-  if (largest >= JOIN_BYTES) {
+  return pieces;
+}
+
+/** Neighbours that are text become one. */
+function joined(pieces: readonly Piece[]): Piece[] {
+  const fewer: Piece[] = [];
+  for (const piece of pieces) {
+    const last = fewer.length - 1;
+    const before = fewer[last];
+    if (typeof piece === 'string' && typeof before === 'string') fewer[last] = before + piece;
+    else fewer.push(piece);
+  }
+  return fewer;
+}
+
+/** One buffer for what is small; large payloads go out from where they lie, without a copy. */
+function write(socket: Socket, pieces: readonly Piece[]): void {
+  let bytes = 0;
+  let largest = 0;
+  for (const piece of pieces) {
+    if (typeof piece === 'string') {
+      bytes += Buffer.byteLength(piece);
+    } else {
+      bytes += piece.length;
+      if (piece.length > largest) largest = piece.length;
+    }
+  }
+  if (pieces.length === 1) {
+    socket.write(pieces[0]!);
+  } else if (largest >= JOIN_BYTES) {
     socket.cork();
     for (const piece of pieces) socket.write(typeof piece === 'string' ? Buffer.from(piece) : piece);
     socket.uncork();
-    return;
+  } else {
+    const whole = Buffer.allocUnsafe(bytes);
+    let at = 0;
+    for (const piece of pieces) at += typeof piece === 'string' ? whole.write(piece, at) : piece.copy(whole, at);
+    socket.write(whole);
   }
-  for (const piece of pieces) if (typeof piece === 'string') bytes += Buffer.byteLength(piece);
-  const whole = Buffer.allocUnsafe(bytes);
-  let at = 0;
-  for (const piece of pieces) at += typeof piece === 'string' ? whole.write(piece, at) : piece.copy(whole, at);
-  socket.write(whole);
 }

@@ -1,0 +1,204 @@
+// The leader's next block without a script: what write_block would look at is read behind a WATCH, and the write waits in a transaction that
+// Redis runs only if none of it has changed (docs/PROTOCOL.md section 4, "The same write without a script"). What is not exactly that (another
+// mode, another height, a node that was touched by anybody) goes through the script, which alone refuses. One object a connection.
+//
+//   over the wire, a block:   PEXPIRE XADD HSET EXEC · WATCH MGET HMGET XLEN HGETALL MULTI
+//
+// MULTI is the last thing sent and its answer is awaited: a write goes out only on a connection that is known to be inside a transaction, so that
+// a server which comes to refuse MULTI (rights, a renamed command) can never run the writes one by one and unwatched.
+import type { Block, NodeCall } from '../protocol/words.js';
+import { ReplyError } from './reply-parser.js';
+import { parseInfo, text } from './replies.js';
+import { keysAndArguments, scriptText, type ScriptContext } from './scripts.js';
+import { bulk, encoded, type Piece, type Wire } from './wire.js';
+
+export type WriteCall = Extract<NodeCall, { script: 'write_block' }>;
+
+/** What stood on the node when it began to be watched; texts as they are there, null for what is not. */
+interface Seen {
+  lock: string | null;
+  epoch: string | null;
+  /** By FIELDS. */
+  record: (string | null)[];
+  length: number;
+  requested: boolean;
+}
+
+const FIELDS = ['cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch', 'head_hash', 'floor', 'pending'] as const;
+const [INCARNATION, FLOOR] = [FIELDS.indexOf('incarnation'), FIELDS.indexOf('floor')];
+/** Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HMGET, XLEN, HGETALL, MULTI (and INFO, once a connection). */
+const [TRANSACTION, EXEC] = [4, 3];
+const WATCHING = 6;
+/** Above this, a payload goes out from where it lies; below, one piece for all nodes costs less. */
+const JOIN_BYTES = 16 * 1024;
+
+/** A block goes to several nodes, and to all in the same words: put together once. */
+interface Worded { owner: string; epoch: number; ttlMs: number; trimTo: number; trimHash: string; stream: string; pieces: Piece[] }
+const worded = new WeakMap<Block, Worded>();
+
+export class AppendLine {
+  /** null: nothing is known to be watched. */
+  private seen: Seen | null = null;
+  /** MULTI was sent and neither EXEC nor DISCARD since. */
+  private inside = false;
+  /** This server or user has no transactions: scripts only. */
+  private scriptsOnly = false;
+  /** Of the process at the other end: it cannot become another while the connection lasts. */
+  private runId = '';
+  /** What was read before the last EXEC or DISCARD is watched no more. */
+  private sent = 0;
+  private readonly watching: Buffer;
+  /** Keys, in the form of the protocol. */
+  private readonly names: { lock: string; admission: string; stream: string };
+
+  constructor(private readonly client: Wire, private readonly context: ScriptContext) {
+    const { lock, epoch, admission, stream, request } = context.keys;
+    this.names = { lock: bulk(lock), admission: bulk(admission), stream: bulk(stream) };
+    this.watching = Buffer.from([
+      encoded('watch', [lock, epoch, admission, stream, request]), encoded('mget', [lock, epoch]), encoded('hmget', [admission, ...FIELDS]),
+      encoded('xlen', [stream]), encoded('hgetall', [request]), encoded('multi', []),
+    ].flat().join(''));
+  }
+
+  /** The script's answer, or the same in its form. Rejects with the server's error, or as half done; `loading` says what is waited for. */
+  async write(call: WriteCall, loading: () => void): Promise<unknown> {
+    const { seen } = this;
+    const pieces = seen !== null && this.isNext(call, seen) ? this.transaction(call, seen) : null;
+    if (seen !== null && pieces !== null) {
+      const answers = await this.exchange(pieces, TRANSACTION, true);
+      const ran = answers[EXEC];
+      if (Array.isArray(ran)) return accepted(call, seen, ran);
+      // Nothing ran: watched in vain (null), or refused as a whole. The script says why, or writes.
+      if (ran !== null && !(ran instanceof ReplyError && ran.message.startsWith('EXECABORT'))) this.scriptsOnly = true;
+    }
+    const first = await this.script(call);
+    if (!(first instanceof ReplyError && first.message.startsWith('NOSCRIPT'))) return answered(first);
+    loading();
+    return answered(await this.script(call, scriptText('write_block').lua));
+  }
+
+  /** Every condition under which write_block appends this block, with nothing else to write (lua/write_block.lua). */
+  private isNext(call: WriteCall, { lock, epoch, record, length, requested }: Seen): boolean {
+    const { block, owner } = call;
+    const [cluster, node, run, incarnation, claimant, head, headEpoch, headHash, floor, pending] = record;
+    const writer = String(call.epoch);
+    return call.mode === 'append' && call.entryEpoch === call.epoch
+      && cluster === this.context.identity.cluster && node === this.context.nodeId && pending === null && incarnation !== null
+      && this.runId !== '' && run === this.runId && length === Number(head) - Number(floor)
+      && lock === owner && epoch === writer && claimant === owner && headEpoch === writer
+      && head === String(block.height - 1) && headHash === block.parent && !requested;
+  }
+
+  /** null when the script would not read it: that is for the script to say. */
+  private transaction(call: WriteCall, seen: Seen): Piece[] | null {
+    const { block, owner, epoch, ttlMs, trim } = call;
+    const { stream } = this.context.keys;
+    const trims = trim !== undefined && trim.to > Number(seen.record[FLOOR]);
+    const [trimTo, trimHash] = trims ? [trim.to, trim.hash] : [-1, ''];
+    const known = worded.get(block);
+    if (known?.owner === owner && known.epoch === epoch && known.ttlMs === ttlMs && known.trimTo === trimTo && known.trimHash === trimHash && known.stream === stream) return known.pieces;
+    if (!isReadable(call)) return null;
+    const pieces = this.words(call, trimTo, trimHash);
+    worded.set(block, { owner, epoch, ttlMs, trimTo, trimHash, stream, pieces });
+    return pieces;
+  }
+
+  /** Written out: this is put together for every block, and what is digits or a hash needs no measuring of its bytes. */
+  private words({ block, owner, epoch, ttlMs }: WriteCall, trimTo: number, trimHash: string): Piece[] {
+    const { lock, admission, stream } = this.names;
+    const { height, hash } = block;
+    const data = Buffer.isBuffer(block.data) ? block.data : Buffer.from(block.data.buffer, block.data.byteOffset, block.data.byteLength);
+    const trims = trimTo >= 0;
+    const before = `*3\r\n$7\r\npexpire\r\n${lock}${plain(ttlMs)}*${trims ? 20 : 17}\r\n$4\r\nxadd\r\n${stream}${trims ? `$5\r\nMINID\r\n$1\r\n=\r\n${plain(`${trimTo + 1}-0`)}` : ''}`
+      + `${plain(`${height}-${epoch}`)}$6\r\nheight\r\n${plain(height)}$4\r\ndata\r\n$${data.length}\r\n`;
+    const behind = `\r\n$5\r\nepoch\r\n${plain(epoch)}$9\r\ntimestamp\r\n${plain(block.timestamp)}$6\r\nparent\r\n${plain(block.parent)}$4\r\nhash\r\n${plain(hash)}`
+      + `$5\r\nowner\r\n${bulk(owner)}*${trims ? 10 : 6}\r\n$4\r\nhset\r\n${admission}$4\r\nhead\r\n${plain(height)}$9\r\nhead_hash\r\n${plain(hash)}`
+      + `${trims ? `$5\r\nfloor\r\n${plain(trimTo)}$10\r\nfloor_hash\r\n${plain(trimHash)}` : ''}*1\r\n$4\r\nexec\r\n`;
+    return data.byteLength >= JOIN_BYTES ? [before, data, behind, this.watching] : [Buffer.concat([Buffer.from(before), data, Buffer.from(behind), this.watching])];
+  }
+
+  private async script(call: WriteCall, load?: string): Promise<unknown> {
+    const { keys, args } = keysAndArguments(call, this.context);
+    const before = this.inside ? encoded('discard', []) : [];
+    const loads = load === undefined ? [] : encoded('script', ['LOAD', load]);
+    this.inside = false;
+    const answers = await this.exchange(
+      [...before, ...loads, ...encoded('evalsha', [scriptText('write_block').sha, keys.length, ...keys, ...args])], before.length + loads.length + 1,
+    );
+    // An error of DISCARD says that no transaction stood open; one of the loading is the reason for what follows.
+    const loaded = loads.length === 0 ? null : answers[before.length];
+    return loaded instanceof ReplyError ? loaded : answers[before.length + loads.length];
+  }
+
+  /**
+   * `pieces`, and behind them (in them, for a transaction) what makes the next block's transaction possible. Only what followed a write is seen:
+   * each transaction continues from one that ran, the first from an accepted script.
+   */
+  private exchange(pieces: Piece[], count: number, ends = false): Promise<unknown[]> {
+    const sent = this.sent += 1;
+    this.seen = null;
+    if (this.scriptsOnly) return this.client.exchange(pieces, count);
+    const asks = this.runId === '';
+    const all = ends ? pieces : [...pieces, ...(asks ? encoded('info', ['server']) : []), this.watching];
+    this.inside = true;
+    return this.client.exchange(all, count + Number(asks) + WATCHING).then((answers) => {
+      if (asks && Buffer.isBuffer(answers[count])) this.runId = parseInfo(text(answers[count]))['run_id'] ?? '';
+      const at = answers.length - WATCHING;
+      if (!isOk(answers[at]) || !isOk(answers[at + WATCHING - 1])) this.scriptsOnly = true;
+      else if (sent === this.sent && (ends ? Array.isArray(answers[EXEC]) : isAccepted(answers[count - 1]))) this.seen = seenIn(answers, at + 1);
+      return answers;
+    });
+  }
+}
+
+/** Where a transaction stands, commands are not answered but queued: then a script that was to run did not. */
+function answered(reply: unknown): unknown {
+  if (reply instanceof ReplyError) throw reply;
+  if (!Array.isArray(reply)) throw new Error('Protocol error: a script was not run but queued');
+  return reply;
+}
+
+function accepted({ block, epoch }: WriteCall, seen: Seen, ran: unknown[]): unknown {
+  const [renewed, id, kept] = ran;
+  const whole = renewed === 1 && Buffer.isBuffer(id) && id.toString('latin1') === `${block.height}-${epoch}` && typeof kept === 'number';
+  if (!whole) throw new ReplyError(`ERR half done: ${ran.find((one) => one instanceof ReplyError)?.message ?? 'the lock was gone'}`);
+  return ['accepted', seen.record[INCARNATION], String(block.height)];
+}
+
+/** From the answers to MGET, HMGET, XLEN and HGETALL, which begin at `at`. */
+function seenIn(answers: unknown[], at: number): Seen | null {
+  const [texts, fields, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];
+  if (!Array.isArray(texts) || !Array.isArray(fields) || fields.length !== FIELDS.length || typeof length !== 'number' || !Array.isArray(request)) return null;
+  return { lock: read(texts[0]), epoch: read(texts[1]), record: fields.map(read), length, requested: request.length > 0 };
+}
+
+function read(raw: unknown): string | null {
+  return Buffer.isBuffer(raw) ? raw.toString('latin1') : null;
+}
+
+function isAccepted(reply: unknown): boolean {
+  return Array.isArray(reply) && Buffer.isBuffer(reply[0]) && reply[0].toString() === 'accepted';
+}
+
+function isOk(reply: unknown): boolean {
+  return Buffer.isBuffer(reply) && reply.length === 2 && reply[0] === 79 && reply[1] === 75;
+}
+
+function isReadable({ block, ttlMs, trim }: WriteCall): boolean {
+  return isHash(block.hash) && isWhole(block.height) && isWhole(block.timestamp) && isWhole(ttlMs) && ttlMs > 0
+    && (trim === undefined || (isWhole(trim.to) && trim.to <= block.height - 2 && isHash(trim.hash)));
+}
+
+function isWhole(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+/** A part of a command that is ASCII. */
+function plain(part: string | number): string {
+  const text = String(part);
+  return `$${text.length}\r\n${text}\r\n`;
+}
+
+function isHash(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
+}
