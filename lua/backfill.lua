@@ -69,10 +69,15 @@ if not entry_epoch or entry_epoch > writer_epoch then return bad('entry_epoch') 
 if not data then return bad('data') end
 
 -- common: run id
--- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
-local function run_id(info)
-  local _, last = string.find(info, 'run_id:', 1, true)
-  return last and string.sub(info, last + 1, last + 40) or ''
+-- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
+-- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
+local function run_id(server, replication)
+  local _, last = string.find(server, 'run_id:', 1, true)
+  local run = last and string.sub(server, last + 1, last + 40) or ''
+  _, last = string.find(replication, 'master_replid2:', 1, true)
+  local former = last and string.sub(replication, last + 1, last + 40) or ''
+  if not string.find(former, '[^0]') then return run end
+  return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
 -- end common
 -- common: admission under way
@@ -87,9 +92,10 @@ if record[4] ~= nonce then return { 'refused', 'STALE_NONCE', 'actual', record[4
 if record[5] ~= owner or whole(record[6]) ~= writer_epoch then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', record[6] or '0' }
 end
-local server = redis.pcall('INFO', 'server')
+local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
-if record[3] ~= run_id(server) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+if type(replication) == 'table' then return replication end
+if record[3] ~= run_id(server, replication) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then return failed(length, stream_key) end
 local head, head_epoch, head_hash = whole(record[7]), whole(record[8]), record[9]

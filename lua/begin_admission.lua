@@ -54,10 +54,15 @@ local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~
 local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: run id
--- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
-local function run_id(info)
-  local _, last = string.find(info, 'run_id:', 1, true)
-  return last and string.sub(info, last + 1, last + 40) or ''
+-- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
+-- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
+local function run_id(server, replication)
+  local _, last = string.find(server, 'run_id:', 1, true)
+  local run = last and string.sub(server, last + 1, last + 40) or ''
+  _, last = string.find(replication, 'master_replid2:', 1, true)
+  local former = last and string.sub(replication, last + 1, last + 40) or ''
+  if not string.find(former, '[^0]') then return run end
+  return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
 -- end common
 
@@ -91,9 +96,10 @@ if not lock or not token then
 end
 -- A stream of another type is damage: it is set aside like any other.
 local length = redis.pcall('XLEN', stream_key)
-local server = redis.pcall('INFO', 'server')
+local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
-local run = run_id(server)
+if type(replication) == 'table' then return replication end
+local run = run_id(server, replication)
 local epoch = whole(token)
 local claimant, pending = record[5], record[11]
 

@@ -41,10 +41,15 @@ end
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: run id
--- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
-local function run_id(info)
-  local _, last = string.find(info, 'run_id:', 1, true)
-  return last and string.sub(info, last + 1, last + 40) or ''
+-- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
+-- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
+local function run_id(server, replication)
+  local _, last = string.find(server, 'run_id:', 1, true)
+  local run = last and string.sub(server, last + 1, last + 40) or ''
+  _, last = string.find(replication, 'master_replid2:', 1, true)
+  local former = last and string.sub(replication, last + 1, last + 40) or ''
+  if not string.find(former, '[^0]') then return run end
+  return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
 -- end common
 
@@ -58,9 +63,10 @@ if type(token) == 'table' then return failed(token, epoch_key) end
 if not record[1] then return { 'refused', 'STALE_NONCE', 'actual', '' } end
 if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
 if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
-local server = redis.pcall('INFO', 'server')
+local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
-local run = run_id(server)
+if type(replication) == 'table' then return replication end
+local run = run_id(server, replication)
 if not record[5] and record[4] == nonce and record[3] == run and token == '0' then return { 'accepted', nonce } end
 if record[5] ~= 'bootstrap:' .. nonce then return { 'refused', 'STALE_NONCE', 'actual', record[5] or '' } end
 if record[3] ~= run then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end

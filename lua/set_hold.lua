@@ -43,10 +43,15 @@ if not ttl or ttl == 0 then return bad('ttl_ms') end
 if expect_epoch ~= '' and not whole(expect_epoch) then return bad('expect_epoch') end
 
 -- common: run id
--- The id of this server process: 40 hex digits after `run_id:` (a plain search costs a third of a pattern).
-local function run_id(info)
-  local _, last = string.find(info, 'run_id:', 1, true)
-  return last and string.sub(info, last + 1, last + 40) or ''
+-- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
+-- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
+local function run_id(server, replication)
+  local _, last = string.find(server, 'run_id:', 1, true)
+  local run = last and string.sub(server, last + 1, last + 40) or ''
+  _, last = string.find(replication, 'master_replid2:', 1, true)
+  local former = last and string.sub(replication, last + 1, last + 40) or ''
+  if not string.find(former, '[^0]') then return run end
+  return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
 -- end common
 -- common: admission
@@ -73,9 +78,10 @@ if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node',
 if record[11] then
   return { 'refused', 'NOT_ADMITTED', 'why', string.sub(record[11], 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting' }
 end
-local server = redis.pcall('INFO', 'server')
+local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
-if record[3] ~= run_id(server) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+if type(replication) == 'table' then return replication end
+if record[3] ~= run_id(server, replication) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
 local incarnation, claimant, head_hash, floor_hash = record[4], record[5], record[8], record[10]
 local epoch, head, head_epoch, floor = whole(token), whole(record[6]), whole(record[7]), whole(record[9])
 if not (epoch and head and head_epoch and floor and incarnation and claimant and head_hash and floor_hash)

@@ -8,7 +8,7 @@
 // a server which comes to refuse MULTI (rights, a renamed command) can never run the writes one by one and unwatched.
 import type { Block, NodeCall } from '../protocol/words.js';
 import { ReplyError } from './reply-parser.js';
-import { parseInfo, text } from './replies.js';
+import { memoryOf, parseInfo } from './replies.js';
 import { keysAndArguments, scriptText, type ScriptContext } from './scripts.js';
 import { bulk, encoded, type Piece, type Wire } from './wire.js';
 
@@ -29,6 +29,7 @@ const [INCARNATION, FLOOR] = [FIELDS.indexOf('incarnation'), FIELDS.indexOf('flo
 /** Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HMGET, XLEN, HGETALL, MULTI (and INFO, once a connection). */
 const [TRANSACTION, EXEC] = [4, 3];
 const WATCHING = 6;
+const ABOUT = [...encoded('info', ['server']), ...encoded('info', ['replication'])];
 /** Above this, a payload goes out from where it lies; below, one piece for all nodes costs less. */
 const JOIN_BYTES = 16 * 1024;
 
@@ -43,7 +44,7 @@ export class AppendLine {
   private inside = false;
   /** This server or user has no transactions: scripts only. */
   private scriptsOnly = false;
-  /** Of the process at the other end: it cannot become another while the connection lasts. */
+  /** Of the memory at the other end: what makes it another ends the connection, or changes every key that is watched. */
   private runId = '';
   /** What was read before the last EXEC or DISCARD is watched no more. */
   private sent = 0;
@@ -139,10 +140,11 @@ export class AppendLine {
     this.seen = null;
     if (this.scriptsOnly) return this.client.exchange(pieces, count);
     const asks = this.runId === '';
-    const all = ends ? pieces : [...pieces, ...(asks ? encoded('info', ['server']) : []), this.watching];
+    const all = ends ? pieces : [...pieces, ...(asks ? ABOUT : []), this.watching];
     this.inside = true;
-    return this.client.exchange(all, count + Number(asks) + WATCHING).then((answers) => {
-      if (asks && Buffer.isBuffer(answers[count])) this.runId = parseInfo(text(answers[count]))['run_id'] ?? '';
+    return this.client.exchange(all, count + (asks ? ABOUT.length : 0) + WATCHING).then((answers) => {
+      const [server, replication] = asks ? answers.slice(count) : [];
+      if (Buffer.isBuffer(server) && Buffer.isBuffer(replication)) this.runId = memoryOf(parseInfo(`${server.toString()}\n${replication.toString()}`));
       const at = answers.length - WATCHING;
       if (!isOk(answers[at]) || !isOk(answers[at + WATCHING - 1])) this.scriptsOnly = true;
       else if (sent === this.sent && (ends ? Array.isArray(answers[EXEC]) : isAccepted(answers[count - 1]))) this.seen = seenIn(answers, at + 1);

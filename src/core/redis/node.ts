@@ -14,7 +14,7 @@ import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
 import { ORPHAN_MS, orphanBlock, readOrphans } from './orphans.js';
 import { parseSentinelUrl } from './sentinel.js';
-import { parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
+import { memoryOf, parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
 import type { Wire } from './wire.js';
@@ -300,8 +300,9 @@ export class RedisNode implements NodePort {
       entries(),
       send(client, 'hmget', [this.context.keys.admission, 'cluster', 'incarnation', 'pending', 'run']),
       send(client, 'info', ['server']),
+      send(client, 'info', ['replication']),
     ]);
-    return { entries: results[0], record: [...list(results[1]), results[2]] };
+    return { entries: results[0], record: [...list(results[1]), results[2], results[3]] };
   }
 
   private async nothingRead(limitMs: number): Promise<NodeReply<EntriesRead>> {
@@ -312,14 +313,15 @@ export class RedisNode implements NodePort {
   /** The incarnation is '' unless the node is admitted: what it holds may be read, but counts towards nothing. */
   private entriesReply(record: unknown[], entries: unknown, data: boolean): NodeReply<EntriesRead> {
     return readOrUnknown((): NodeReply<EntriesRead> => {
-      const [cluster, incarnation, pending, run, server] = record;
+      const [cluster, incarnation, pending, run, server, replication] = record;
       const named = cluster === null || cluster === undefined ? '' : text(cluster);
       const { identity } = this.context;
       if (named !== '' && identity.cluster !== '' && named !== identity.cluster) {
         return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: named } };
       }
-      const runId = parseInfo(text(server))['run_id'];
-      const admitted = incarnation !== null && pending === null && run !== null && text(run) === runId;
+      const info = parseInfo(`${text(server)}\n${text(replication)}`);
+      // What a replica holds is another server's.
+      const admitted = incarnation !== null && pending === null && run !== null && text(run) === memoryOf(info) && info['role'] === 'master';
       return { outcome: 'accepted', incarnation: admitted ? text(incarnation) : '', value: parseEntries(entries, { data }) };
     });
   }

@@ -126,3 +126,10 @@ export function parseInfo(raw: string): Record<string, string> {
   }
   return info;
 }
+
+/** Whose memory a server has, as the scripts put it (lua, "common: run id"): from INFO server and INFO replication. */
+export function memoryOf(info: Record<string, string>): string {
+  const former = info['master_replid2'] ?? '';
+  const run = info['run_id'] ?? '';
+  return /[^0]/.test(former) ? `${run}/${former}:${/^\d+/.exec(info['second_repl_offset'] ?? '')?.[0] ?? ''}` : run;
+}
