@@ -22,10 +22,12 @@ interface Seen {
   record: (string | null)[];
   length: number;
   requested: boolean;
+  /** The answer to HMGET as far as it stays the same from block to block: CONSTANT fields. */
+  constant: string;
 }
 
 const FIELDS = ['cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch', 'head_hash', 'floor', 'pending'] as const;
-const [INCARNATION, FLOOR] = [FIELDS.indexOf('incarnation'), FIELDS.indexOf('floor')];
+const [CONSTANT, INCARNATION, FLOOR] = [FIELDS.indexOf('head'), FIELDS.indexOf('incarnation'), FIELDS.indexOf('floor')];
 /** Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HMGET, XLEN, HGETALL, MULTI (and INFO, once a connection). */
 const [TRANSACTION, EXEC] = [4, 3];
 const WATCHING = 6;
@@ -66,7 +68,8 @@ export class AppendLine {
     const { seen } = this;
     const pieces = seen !== null && this.isNext(call, seen) ? this.transaction(call, seen) : null;
     if (seen !== null && pieces !== null) {
-      const answers = await this.exchange(pieces, TRANSACTION, true);
+      const answers = await this.exchange(pieces, TRANSACTION, after(call, seen));
+      if (answers === null) return ['accepted', seen.record[INCARNATION], String(call.block.height)];
       const ran = answers[EXEC];
       if (Array.isArray(ran)) return accepted(call, seen, ran);
       // Nothing ran: watched in vain (null), or refused as a whole. The script says why, or writes.
@@ -135,22 +138,47 @@ export class AppendLine {
    * `pieces`, and behind them (in them, for a transaction) what makes the next block's transaction possible. Only what followed a write is seen:
    * each transaction continues from one that ran, the first from an accepted script.
    */
-  private exchange(pieces: Piece[], count: number, ends = false): Promise<unknown[]> {
+  private exchange(pieces: Piece[], count: number): Promise<unknown[]>;
+  private exchange(pieces: Piece[], count: number, ending: Seen): Promise<unknown[] | null>;
+  private exchange(pieces: Piece[], count: number, ending?: Seen): Promise<unknown[] | null> {
     const sent = this.sent += 1;
     this.seen = null;
     if (this.scriptsOnly) return this.client.exchange(pieces, count);
     const asks = this.runId === '';
-    const all = ends ? pieces : [...pieces, ...(asks ? ABOUT : []), this.watching];
+    const all = ending === undefined ? [...pieces, ...(asks ? ABOUT : []), this.watching] : pieces;
     this.inside = true;
-    return this.client.exchange(all, count + (asks ? ABOUT.length : 0) + WATCHING).then((answers) => {
+    return this.client.exchange(all, count + (asks ? ABOUT.length : 0) + WATCHING, ending === undefined ? null : foreseen(ending)).then((answers) => {
+      if (answers === null) {
+        if (sent === this.sent) this.seen = ending!;
+        return null;
+      }
       const [server, replication] = asks ? answers.slice(count) : [];
       if (Buffer.isBuffer(server) && Buffer.isBuffer(replication)) this.runId = memoryOf(parseInfo(`${server.toString()}\n${replication.toString()}`));
       const at = answers.length - WATCHING;
       if (!isOk(answers[at]) || !isOk(answers[at + WATCHING - 1])) this.scriptsOnly = true;
-      else if (sent === this.sent && (ends ? Array.isArray(answers[EXEC]) : isAccepted(answers[count - 1]))) this.seen = seenIn(answers, at + 1);
+      else if (sent === this.sent && (ending === undefined ? isAccepted(answers[count - 1]) : Array.isArray(answers[EXEC]))) this.seen = seenIn(answers, at + 1);
       return answers;
     });
   }
+}
+
+/** What is to be seen once the block is there and nobody else has changed anything. */
+function after({ block, trim }: WriteCall, { lock, epoch, record, constant }: Seen): Seen {
+  const [cluster, node, run, incarnation, claimant] = record;
+  const floor = trim !== undefined && trim.to > Number(record[FLOOR]) ? trim.to : Number(record[FLOOR]);
+  return {
+    lock, epoch, constant, length: block.height - floor, requested: false,
+    record: [cluster!, node!, run!, incarnation!, claimant!, String(block.height), epoch, block.hash, String(floor), null],
+  };
+}
+
+/** The bytes of all answers that say so, in order. */
+function foreseen({ lock, epoch, record, constant, length }: Seen): Buffer {
+  const [head, headEpoch, headHash, floor] = record.slice(CONSTANT) as string[];
+  return Buffer.from('+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n'
+    + `*3\r\n:1\r\n${plain(`${head}-${epoch}`)}:0\r\n`
+    + `+OK\r\n*2\r\n${plain(lock!)}${plain(epoch!)}*${FIELDS.length}\r\n${constant}${plain(head!)}${plain(headEpoch!)}${plain(headHash!)}${plain(floor!)}$-1\r\n`
+    + `:${length}\r\n*0\r\n+OK\r\n`, 'latin1');
 }
 
 /** Where a transaction stands, commands are not answered but queued: then a script that was to run did not. */
@@ -171,7 +199,9 @@ function accepted({ block, epoch }: WriteCall, seen: Seen, ran: unknown[]): unkn
 function seenIn(answers: unknown[], at: number): Seen | null {
   const [texts, fields, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];
   if (!Array.isArray(texts) || !Array.isArray(fields) || fields.length !== FIELDS.length || typeof length !== 'number' || !Array.isArray(request)) return null;
-  return { lock: read(texts[0]), epoch: read(texts[1]), record: fields.map(read), length, requested: request.length > 0 };
+  const record = fields.map(read);
+  const constant = record.slice(0, CONSTANT).map((value) => (value === null ? '$-1\r\n' : plain(value))).join('');
+  return { lock: read(texts[0]), epoch: read(texts[1]), record, length, requested: request.length > 0, constant };
 }
 
 function read(raw: unknown): string | null {
@@ -195,7 +225,7 @@ function isWhole(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 
-/** A part of a command that is ASCII. */
+/** A part of a command or an answer, a byte for each character. */
 function plain(part: string | number): string {
   const text = String(part);
   return `$${text.length}\r\n${text}\r\n`;

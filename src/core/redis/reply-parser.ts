@@ -34,6 +34,11 @@ export class ReplyParser {
 
   constructor(private readonly onReply: (reply: unknown) => void, private readonly most = MOST_REPLY) {}
 
+  /** Something was begun and is not complete. */
+  get within(): boolean {
+    return this.held > 0 || this.open.length > 0;
+  }
+
   write(chunk: Buffer): void {
     let from = 0;
     while (this.held > 0) {

@@ -14,6 +14,8 @@ interface Waiting {
   /** Of an exchange: what was answered so far, and how many answers it is complete with. */
   answers: unknown[] | null;
   count: number;
+  /** All its answers, if they come as they were foreseen. */
+  foreseen: Buffer | null;
 }
 
 /** Above this, bytes are handed to the socket where they lie; below, joining costs less than another piece. */
@@ -40,20 +42,25 @@ export class Wire {
         reject(this.lost ?? new Error('the connection was lost'));
         return;
       }
-      this.waiting.push({ resolve, reject, answers: null, count: 1 });
+      this.waiting.push({ resolve, reject, answers: null, count: 1, foreseen: null });
       write(socket, encoded(name, args));
     });
   }
 
-  /** Sends commands that were `encoded`, in one piece; resolves with all their answers, an error that the server sent being one of them. */
-  exchange(pieces: readonly Piece[], count: number): Promise<unknown[]> {
+  /**
+   * Sends commands that were `encoded`, in one piece; resolves with all their answers, an error that the server sent being one of them. Where the
+   * bytes of all answers are `foreseen` and come like that, null: reading them one by one would tell nothing new.
+   */
+  exchange(pieces: readonly Piece[], count: number): Promise<unknown[]>;
+  exchange(pieces: readonly Piece[], count: number, foreseen: Buffer | null): Promise<unknown[] | null>;
+  exchange(pieces: readonly Piece[], count: number, foreseen: Buffer | null = null): Promise<unknown[] | null> {
     return new Promise((resolve, reject) => {
       const socket = this.socket ?? this.takeOver();
       if (this.lost !== null || !socket.writable) {
         reject(this.lost ?? new Error('the connection was lost'));
         return;
       }
-      this.waiting.push({ resolve: resolve as (reply: unknown) => void, reject, answers: [], count });
+      this.waiting.push({ resolve: resolve as (reply: unknown) => void, reject, answers: [], count, foreseen });
       write(socket, pieces.length === 1 ? pieces : joined(pieces));
     });
   }
@@ -76,6 +83,7 @@ export class Wire {
     socket.removeAllListeners('data');
     socket.on('data', (chunk: Buffer) => {
       try {
+        if (!parser.within && this.cameAsForeseen(chunk)) return;
         parser.write(chunk);
       } catch (error) {
         this.end(error as Error);
@@ -88,17 +96,32 @@ export class Wire {
     return socket;
   }
 
+  private cameAsForeseen(chunk: Buffer): boolean {
+    const waits = this.waiting[this.first];
+    if (waits === undefined || waits.foreseen === null || waits.answers!.length > 0 || !chunk.equals(waits.foreseen)) return false;
+    this.leave();
+    waits.resolve(null);
+    return true;
+  }
+
   private answered(reply: unknown): void {
     if (this.onMessage !== null && Array.isArray(reply) && reply.length === 3 && String(reply[0]) === 'message') {
       this.onMessage(String(reply[1]), String(reply[2]));
       return;
     }
-    const { first } = this;
-    const waits = this.waiting[first];
+    const waits = this.waiting[this.first];
     if (waits === undefined) throw new Error('Protocol error: an answer that nobody asked for');
     const { answers } = waits;
     if (answers !== null && answers.push(reply) < waits.count) return;
-    this.first = first + 1;
+    this.leave();
+    if (answers !== null) waits.resolve(answers);
+    else if (reply instanceof ReplyError) waits.reject(reply);
+    else waits.resolve(reply);
+  }
+
+  /** The first that waited is answered. */
+  private leave(): void {
+    this.first += 1;
     if (this.first === this.waiting.length) {
       this.waiting.length = 0;
       this.first = 0;
@@ -106,9 +129,6 @@ export class Wire {
       this.waiting.splice(0, this.first);
       this.first = 0;
     }
-    if (answers !== null) waits.resolve(answers);
-    else if (reply instanceof ReplyError) waits.reject(reply);
-    else waits.resolve(reply);
   }
 
   private end(error: Error): void {
