@@ -122,7 +122,7 @@ async function reading(on: Measuring): Promise<void> {
       { name: 'XRANGE, bare', work: bare },
       command('seq stream inspect', ['stream', 'inspect', '--from', '1', '--limit', String(blocks), '-o', 'ndjson', '-q', '--timeout', '10m']),
       command('seq stream verify', ['stream', 'verify', '--exit-code', '-q', '-o', 'json']),
-    ], { rounds: on.pick(3, 2), perRound: 1, warm: 0 });
+    ], { rounds: on.pick(3, 2), perRound: 1, warm: 0, say: on.say });
     on.table({ title: `${blocks.toLocaleString('en-US')} blocks of 1 KB on each of three nodes, all read`, unit: 'ms', rows: measured.rows.map((row) => ({ ...row, perSecond: null })) });
     for (const [name, id] of [['seq stream inspect', 'inspect'], ['seq stream verify', 'verify']] as const) {
       on.figure({ what: name, value: total / (measured.rows.find(({ side }) => side === name)!.p50 / 1000), unit: 'MB/s', goal: FAST });

@@ -1,5 +1,6 @@
 // Many lanes on the same three servers: does a lane cost the same when there are a thousand? Commits go round the lanes; what is compared is one
 // commit with 1 lane open and with 10, 100, 1,000: its latency, what the servers' processors spend on it, and the memory a lane takes.
+// What a change of lane costs is told from what their number costs by a row that commits ten times on a lane before it goes to the next.
 // One process leads them all, without the engine: what a sequencer process costs is in `startup` (`seq run`, idle), once per lane.
 import { rowOf, spread } from './harness/statistics.js';
 import { atMost, type Bench } from './harness/words.js';
@@ -17,8 +18,11 @@ export const bench: Bench = {
     const data = Buffer.alloc(KB, 7);
     const lanes: Lane[] = [];
     const [rounds, perRound] = [on.pick(20, 8), on.pick(200, 100)];
-    const samples = new Map<number, number[][]>();
-    const busy = new Map<number, number[]>();
+    /** Rows of the tables: so many lanes, so many commits in a row on each. */
+    const sides = [...counts.map((count) => ({ count, stay: 1 })), { count: 100, stay: 10 }];
+    const keyOf = (count: number, stay = 1): string => `${count}/${stay}`;
+    const samples = new Map<string, number[][]>();
+    const busy = new Map<string, number[]>();
     const spent = async (): Promise<number> => {
       const [user, system] = [await servers.info('used_cpu_user'), await servers.info('used_cpu_sys')];
       return [...user, ...system].reduce((sum, one) => sum + one, 0) * 1e6;
@@ -34,28 +38,30 @@ export const bench: Bench = {
       const perLaneKb = ((await memoryMb() - before) / lanes.length) * KB;
       // The first round warms every lane up; sets of lanes in turn, so that all of them meet the same machine.
       for (let round = -1; round < rounds; round += 1) {
-        for (const count of round % 2 === 0 ? counts : [...counts].reverse()) {
+        for (const { count, stay } of round % 2 === 0 ? sides : [...sides].reverse()) {
           const mine: number[] = [];
           const cpuBefore = await spent();
           const commits = Math.max(perRound, round < 0 ? count : 0);
           for (let i = 0; i < commits; i += 1) {
             // Evenly over the whole set, wherever the last round stopped.
-            const lane = lanes[((round + 1) * commits + i) % count]!;
+            const lane = lanes[Math.floor(((round + 1) * commits + i) / stay) % count]!;
             const at = performance.now();
             await lane.commit();
             mine.push(performance.now() - at);
           }
           const cpuUs = (await spent() - cpuBefore) / commits;
           if (round < 0) continue;
-          samples.set(count, [...(samples.get(count) ?? []), mine]);
-          busy.set(count, [...(busy.get(count) ?? []), cpuUs]);
+          const key = keyOf(count, stay);
+          samples.set(key, [...(samples.get(key) ?? []), mine]);
+          busy.set(key, [...(busy.get(key) ?? []), cpuUs]);
         }
       }
       const name = (count: number): string => `${count.toLocaleString('en-US')} ${count === 1 ? 'lane' : 'lanes'}`;
-      on.table({ title: 'A commit of 1 KB, lanes in turn', unit: 'ms', rows: counts.map((count) => rowOf(name(count), samples.get(count)!, samples.get(count)!.flat().reduce((sum, ms) => sum + ms, 0) / 1000)) });
-      on.table({ title: 'Processor time of the three servers together, a commit', unit: 'µs', rows: counts.map((count) => rowOf(name(count), busy.get(count)!.map((us) => [us]), 0)) });
-      const overOne = (count: number, of: Map<number, number[]> | null) => spread((of === null ? samples.get(count)! : of.get(count)!.map((us) => [us])).map((round, at) => {
-        const one = of === null ? samples.get(1)![at]! : [of.get(1)![at]!];
+      const rows = sides.map(({ count, stay }) => ({ label: stay === 1 ? name(count) : `${name(count)}, ${stay} commits on each`, rounds: samples.get(keyOf(count, stay))!, cpu: busy.get(keyOf(count, stay))! }));
+      on.table({ title: 'A commit of 1 KB, lanes in turn', unit: 'ms', rows: rows.map(({ label, rounds: own }) => rowOf(label, own, own.flat().reduce((sum, ms) => sum + ms, 0) / 1000)) });
+      on.table({ title: 'Processor time of the three servers together, a commit', unit: 'µs', rows: rows.map(({ label, cpu }) => rowOf(label, cpu.map((us) => [us]), 0)) });
+      const overOne = (count: number, of: typeof busy | null) => spread((of === null ? samples.get(keyOf(count))! : of.get(keyOf(count))!.map((us) => [us])).map((round, at) => {
+        const one = of === null ? samples.get(keyOf(1))![at]! : [of.get(keyOf(1))![at]!];
         return rowOf('', [round], 0).p50 / rowOf('', [one], 0).p50;
       }));
       for (const count of counts.filter((many) => many >= 100)) {

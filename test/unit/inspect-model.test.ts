@@ -41,6 +41,10 @@ const show = (words: string, options = {}) => {
   return { view, line: `${view.verdict} ${view.reasonCode} leader=${view.leader === null ? '-' : `${view.leader.id}@${view.leader.epoch}/${view.leader.nodes.length}`} committed=${committed} margin=${view.margin}` };
 };
 
+test('inspect: no quorum, one node silent, one that wants a password → each said as what it is', () => {
+  expect(show('x9@3 ! ?').view.reason).toBe('1 of 3 nodes can vote, 2 are needed: r3 did not answer; r2 refused to answer');
+});
+
 describe('inspect: one look at the nodes → verdict, code, leader, committed, margin', () => {
   test.each([
     ['x9@3 x9@3 x9@3', 'OK OK leader=seq-a@3/3 committed=x9 margin=1'],

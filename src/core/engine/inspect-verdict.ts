@@ -76,7 +76,10 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
     const silent = nodes.filter((n) => n.state === 'DOWN' || n.state === 'REFUSED');
     const out = nodes.filter((n) => !n.admitted && n.state !== 'DOWN' && n.state !== 'REFUSED');
     const parts = [
-      ...(silent.length > 0 ? [`${list(silent.map((n) => n.id))} did not answer`] : []),
+      ...(['DOWN', 'REFUSED'] as const).flatMap((state) => {
+        const ids = silent.filter((n) => n.state === state).map((n) => n.id);
+        return ids.length === 0 ? [] : [`${list(ids)} ${state === 'DOWN' ? 'did not answer' : 'refused to answer'}`];
+      }),
       ...(out.length > 0 ? [`${list(out.map((n) => n.id))} ${out.length === 1 ? 'is' : 'are'} not admitted`] : []),
     ];
     const enoughWithSilent = admitted.length + silent.length >= quorum;
