@@ -62,6 +62,7 @@ describe('filling a node', () => {
     ['a window that slides in no time', { window: 16, there: 300, mostMs: 1000 }],
     ['new blocks take half of what the link can', { there: 200, window: 200, old: 10_000, bytes: 10_000, link: 20_000, mostMs: 5000 }],
     ['the node is far away, and the next blocks come before its answer', { farMs: 20, mostMs: 3000 }],
+    ['far away, and a small batch brings less than comes meanwhile', { farMs: 30, there: 150, window: 150, old: 10_000, bytes: 10_000, link: 40_000, blockMs: 0.04, mostMs: 10_000 }],
     ['so far away that a gate is hardly long enough', { farMs: 75, mostMs: 20_000 }],
   ])('filling: %s → it arrives', async (_, row) => {
     const whole = { ...ROW, ...row };

@@ -24,7 +24,8 @@ describe('the pace of a filling', () => {
   ])('pace: %s → the pause', (_, args, expected) => {
     const { pace, pauseMs } = fillFor(...args);
     expect(pauseMs).toBeCloseTo(expected, 6);
-    expect(batchSize(false, pace).bytes <= 64 * 1024).toBe(pace.share < 1);
+    const kib = pace.share > 1 ? 1024 : pace.share > 0.5 ? 256 : 64;
+    expect(batchSize(false, pace).bytes).toBe(kib * 1024);
   });
 
   test('pace: paused, and then more comes new → the pause shrinks at the next measurement, down to none', () => {

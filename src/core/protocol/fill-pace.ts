@@ -26,7 +26,7 @@ export interface FillPace {
   /** Weight that was filled since, and ms that took. */
   filled: number;
   busyMs: number;
-  /** Of the time, what filling takes; 1 = all it can get. */
+  /** Of the time, what filling takes; 1 = all it can get; above that it would take more if there were more. */
   share: number;
   /** Batches in a row that took everything there was when they were sent; below 0 after a gate that was closed in vain. */
   level: number;
@@ -36,7 +36,7 @@ export interface FillPace {
 
 export interface BatchSize { bytes: number; blocks: number }
 
-/** Nobody is disturbed: what a call takes best. */
+/** Nobody is disturbed, or the node would not arrive: what a call takes best. */
 const CALM_BATCH: BatchSize = { bytes: 1024 * 1024, blocks: 128 };
 const HURRIED_BATCH: BatchSize = { bytes: 256 * 1024, blocks: 128 };
 /** What is handed to the socket at once holds up the next block. */
@@ -52,8 +52,8 @@ export function newPace(now: number, fresh: number): FillPace {
 
 /** The next batch ends before it exceeds this, but has one block at least. */
 export function batchSize(calm: boolean, pace: FillPace | undefined): BatchSize {
-  if (calm) return CALM_BATCH;
-  return pace && pace.share < 1 ? SPARING_BATCH : HURRIED_BATCH;
+  if (calm || (pace && pace.share > 1)) return CALM_BATCH;
+  return pace && pace.share <= MOST_SHARE ? SPARING_BATCH : HURRIED_BATCH;
 }
 
 /**
@@ -69,12 +69,11 @@ export function pauseAfter(pace: FillPace, batch: { weight: number; tookMs: numb
     // What copying what came new would have taken, of the time that it came in.
     const needed = (((fresh - pace.fresh) / pace.filled) * pace.busyMs) / seenMs;
     pace.share = Math.max(LEAST_SHARE, GAIN * needed);
-    if (!(pace.share <= MOST_SHARE)) pace.share = 1;
     Object.assign(pace, { since: now, fresh, filled: 0, busyMs: 0 });
   }
-  if (slid > SLIDE) pace.share = 1;
+  if (slid > SLIDE) pace.share = Math.max(1, pace.share);
   // What is missing came while the batch was under way: a pause would only let more come.
-  if (pace.level > 0) return 0;
+  if (pace.level > 0 || pace.share > MOST_SHARE) return 0;
   return Math.min(MOST_PAUSE_MS, batch.tookMs * (1 / pace.share - 1));
 }
 
