@@ -40,10 +40,10 @@ export function parseSize(text: string, what = 'size'): number {
   return bytes;
 }
 
-/** A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused. */
-export function parseCount(text: string, what = 'number', least = 0): number {
+/** A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused. `or`: words that are taken beside one. */
+export function parseCount(text: string, what = 'number', least = 0, or = ''): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
-  if (!Number.isSafeInteger(value) || value < least) throw badValue(what, text, `a whole number from ${least} to 9007199254740991, digits only`);
+  if (!Number.isSafeInteger(value) || value < least) throw badValue(what, text, `${or}a whole number from ${least} to 9007199254740991, digits only`);
   return value;
 }
 

@@ -34,7 +34,7 @@ export default class StreamTail extends SeqCommand {
 
   protected async perform(): Promise<Result | null> {
     const { flags } = await this.parse(StreamTail);
-    const from = flags.from === 'floor' || flags.from === 'head' ? flags.from : parseCount(flags.from, '--from');
+    const from = flags.from === 'floor' || flags.from === 'head' ? flags.from : parseCount(flags.from, '--from', 0, 'floor, head or ');
     const format = await this.format();
     const asDocument = !flags.raw && (format === 'json' || format === 'yaml');
     if (flags.follow && asDocument) throw usageError(`-o ${format} is one document and never ends with --follow`, ['-o ndjson']);
