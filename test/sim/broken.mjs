@@ -1,7 +1,7 @@
 // Rules of the engine and of the nodes, each broken alone, and the run that notices. A simulation that does not notice proves nothing: see
 // docs/PROOF.md. `from` → `to` in one file of src/core, or `mutant` in the nodes' scripts; `args` find it, `by` is the checker that does.
 export const broken = [
-  { name: 'tenure-below-quorum', file: 'engine/sequencer.ts', from: 'nodes: nodes.length, quorum: this.quorum', to: 'nodes: nodes.length, quorum: this.quorum - 1', args: ['--seed', '3'], by: 'one-block-per-height' },
+  { name: 'tenure-below-quorum', file: 'engine/reign.ts', from: 'nodes: nodes.length, quorum, ttlMs', to: 'nodes: nodes.length, quorum: quorum - 1, ttlMs', args: ['--seed', '3'], by: 'one-block-per-height' },
   { name: 'receipt-before-sync', file: 'engine/delivery.ts', from: 'this.last.then(() => synced)', to: 'this.last.then(() => undefined)', args: ['--seed', '1'], by: 'acknowledged' },
   { name: 'no-deduplication', file: 'engine/inbox.ts', from: 'const receipt = this.options.store.receipt(item.key)', to: 'const receipt = undefined as ReturnType<typeof this.options.store.receipt>', args: ['--seed', '4'], by: 'acknowledged' },
   { name: 'trimmed-before-sync', file: 'engine/local-chain.ts', from: 'next.height - 2, synced()', to: 'next.height - 2', args: ['--seed', '13006'], by: 'liveness' },
