@@ -1,4 +1,4 @@
-// What filling a node anew costs the blocks that are committed meanwhile, and how fast it is: 40 MB retained, one node of three loses its data again
+// What filling a node anew costs the blocks that are committed meanwhile, and how fast it is: 80 MB retained, one node of three loses its data again
 // and again while one client submits, a block each (eager), on real processes. Rounds with and without take turns; a pair of each is set
 // against one another (docs/PROTOCOL.md section 8).
 import { Redis } from 'ioredis';
@@ -8,7 +8,7 @@ import { atLeast, atMost, type Bench } from './harness/words.js';
 import { itemsBody, submitClient } from './support/load.js';
 
 const NODE = 'r3';
-const BLOCKS = 500;
+const BLOCKS = 1000;
 const BLOCK_BYTES = 80_000;
 const LIMIT_MS = 60_000;
 /** While a client submits, its own process and the node are asked as often in the rounds between: to look on costs something, too. */
@@ -16,8 +16,8 @@ const SELDOM_MS = 25;
 const OFTEN_MS = 3;
 
 export const bench: Bench = {
-  title: 'a node of three is filled with 40 MB: what it costs the commits meanwhile, and how long it takes',
-  limitS: 240,
+  title: 'a node of three is filled with 80 MB: what it costs the commits meanwhile, and how long it takes',
+  limitS: 400,
   async run(on) {
     const cluster = await PrivateCluster.start({
       nodes: 3, sequencers: 1, persist: 'none', ttlMs: 6000, blockTimeMs: 1000, eager: true, runArgs: ['--retain-blocks', '50000', '--retain-bytes', '120MB'],
@@ -42,7 +42,7 @@ export const bench: Bench = {
       const well: number[][] = [];
       const filling: number[][] = [];
       const loadedMs: number[] = [];
-      for (let at = 0; at < on.pick(6, 3); at += 1) {
+      for (let at = 0; at < on.pick(4, 2); at += 1) {
         await startEmpty(cluster);
         const filled = watchFilling(cluster.port(NODE), SELDOM_MS);
         await filled.begun;
