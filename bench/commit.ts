@@ -5,6 +5,8 @@ import { interleave } from './harness/rounds.js';
 import { atMost, type Bench, type Measuring } from './harness/words.js';
 
 const KB = 1024;
+/** Operations of each side before anything counts: a leader that has run for a minute runs compiled code, and so do the clients beside it. */
+const WARM = 3000;
 
 async function againstSet(on: Measuring, count: number, persist: Persistence): Promise<void> {
   const id = `n${count} ${persist}`;
@@ -17,7 +19,7 @@ async function againstSet(on: Measuring, count: number, persist: Persistence): P
     const measured = await interleave([
       { name: 'SET', work: () => servers.set('bench', data) },
       { name: 'commit', work: () => lane.commit() },
-    ], { rounds: on.pick(40, slow ? 10 : 16), perRound: on.pick(slow ? 50 : 200, slow ? 20 : 100), warm: 3 });
+    ], { rounds: on.pick(40, slow ? 10 : 16), perRound: on.pick(slow ? 50 : 200, slow ? 20 : 100), warm: on.pick(WARM / (slow ? 50 : 200), WARM / (slow ? 20 : 100)) });
     on.table({ title: `1 KB block, ${count} servers, persistence ${persist}, waiting for ${servers.quorum}`, unit: 'ms', rows: measured.rows });
     const key = `commit.n${count}.${persist}`;
     on.ratio({ id: `${key}.p50`, what: `p50 over SET's, n=${count}, ${persist}`, ...measured.ratio('SET', 'commit'), goal: atMost(1.6) });
