@@ -53,6 +53,11 @@ export class Operator {
     return !this.done && this.errand.verb === 'replace' && this.errand.node === node;
   }
 
+  private leave(): void {
+    this.done = true;
+    for (const link of this.links) link.node.links.delete(link);
+  }
+
   private go(): void {
     const { world, dice, errand } = this;
     const { clock } = world;
@@ -73,9 +78,9 @@ export class Operator {
       for (const link of this.links) link.reset();
       this.told = `${code}${text ? `: ${text}` : ''}`;
       world.wire.history.entries.push({ is: 'errand', t: clock.now(), who: this.id, verb: errand.verb, code, text });
-      this.done = code === 'DONE' || (!this.mustFinish && this.runs >= TRIES);
-      if (!this.done) clock.after(dice.between(200, 1200), () => this.go());
-      else for (const link of this.links) link.node.links.delete(link);
+      if (code === 'DONE') return this.leave();
+      // Looked at again when what a killed command had sent has arrived: that may be what must not be left so.
+      clock.after(dice.between(200, 1200), () => (this.mustFinish || this.runs < TRIES ? this.go() : this.leave()));
     };
     life.onDeath = () => end('KILLED', '');
     void this.run(life).then((text) => life.deliver(() => end('DONE', text)), (error: unknown) => life.deliver(() => {
