@@ -392,12 +392,11 @@ describe('reading', () => {
     const before = process.memoryUsage().rss;
     let last = -1;
     let still = 0;
-    // Ten looks in a row: a machine that is busy elsewhere for a moment is not a source that was paused.
-    await until(async () => {
+    // Fifty looks in a row, a quarter of a second: a machine that is busy elsewhere for a moment is not a source that was paused.
+    await until(() => {
       still = pulled === last ? still + 1 : 0;
       last = pulled;
-      if (still < 10) await new Promise((resolve) => setTimeout(resolve, 20));
-      return still >= 10;
+      return still >= 50;
     }, 'the source to pause');
     expect(pulled).toBeLessThan(50_000);
     let rest = '';

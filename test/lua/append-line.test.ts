@@ -69,6 +69,7 @@ const ROWS: Row[] = [
   { what: 'nothing, and a height is left out', call: write(at(FIRST + 2)), answer: refused('GAP', { head: FIRST }), by: 'script' },
   { what: 'nothing, and the ttl is none', call: { ...NEXT, ttlMs: 0 }, answer: refused('BAD_ARGUMENT', { why: 'ttl_ms' }), by: 'script' },
   { what: 'nothing, and the trim leaves nothing', call: { ...NEXT, trim: { to: 4, hash: at(4).hash } }, answer: refused('BAD_ARGUMENT', { why: 'trim' }), by: 'script' },
+  { what: 'nothing, and a trim that would move nothing names no hash', call: { ...NEXT, trim: { to: 0, hash: 'none' } }, answer: refused('BAD_ARGUMENT', { why: 'trim' }), by: 'script' },
   { what: 'nothing, and the hash is none', call: { ...NEXT, block: { ...at(4), hash: 'AB'.repeat(32) } }, answer: refused('BAD_ARGUMENT', { why: 'hash' }), by: 'script' },
   { what: 'nothing, and another tenure writes', call: { ...NEXT, owner: B }, answer: refused('FENCING_ERROR', { check: 'lock', holder: A }), by: 'script' },
   { what: 'a hold is set (which stops promotions only)', befalls: () => must(other, { script: 'set_hold', by: 'me', reason: 'x', ttlMs: TTL }), answer: ACCEPTED, by: 'transaction' },

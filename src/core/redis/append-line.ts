@@ -7,10 +7,11 @@
 // MULTI is the last thing sent and its answer is awaited: a write goes out only on a connection that is known to be inside a transaction, so that
 // a server which comes to refuse MULTI (rights, a renamed command) can never run the writes one by one and unwatched.
 import type { Block, NodeCall } from '../protocol/words.js';
+import { HASH } from './entries.js';
 import { ReplyError } from './reply-parser.js';
 import { memoryOf, parseInfo } from './replies.js';
 import { keysAndArguments, scriptText, type ScriptContext } from './scripts.js';
-import { bulk, encoded, type Piece, type Wire } from './wire.js';
+import { bulk, encoded, JOIN_BYTES, type Piece, type Wire } from './wire.js';
 
 export type WriteCall = Extract<NodeCall, { script: 'write_block' }>;
 
@@ -32,11 +33,9 @@ const [CONSTANT, INCARNATION, FLOOR] = [FIELDS.indexOf('head'), FIELDS.indexOf('
 const [TRANSACTION, EXEC] = [4, 3];
 const WATCHING = 6;
 const ABOUT = [...encoded('info', ['server']), ...encoded('info', ['replication'])];
-/** Above this, a payload goes out from where it lies; below, one piece for all nodes costs less. */
-const JOIN_BYTES = 16 * 1024;
 
 /** A block goes to several nodes, and to all in the same words: put together once. */
-interface Worded { owner: string; epoch: number; ttlMs: number; trimTo: number; trimHash: string; stream: string; pieces: Piece[] }
+interface Worded { owner: string; epoch: number; ttlMs: number; trimTo: number | undefined; trimHash: string | undefined; trims: boolean; stream: string; pieces: Piece[] }
 const worded = new WeakMap<Block, Worded>();
 
 export class AppendLine {
@@ -97,27 +96,26 @@ export class AppendLine {
   private transaction(call: WriteCall, seen: Seen): Piece[] | null {
     const { block, owner, epoch, ttlMs, trim } = call;
     const { stream } = this.context.keys;
-    const trims = trim !== undefined && trim.to > Number(seen.record[FLOOR]);
-    const [trimTo, trimHash] = trims ? [trim.to, trim.hash] : [-1, ''];
+    const trims = trimsThere(call, seen);
     const known = worded.get(block);
-    if (known?.owner === owner && known.epoch === epoch && known.ttlMs === ttlMs && known.trimTo === trimTo && known.trimHash === trimHash && known.stream === stream) return known.pieces;
+    // Found once more only for the very same call: what is known was readable.
+    if (known?.owner === owner && known.epoch === epoch && known.ttlMs === ttlMs && known.trimTo === trim?.to && known.trimHash === trim?.hash && known.trims === trims && known.stream === stream) return known.pieces;
     if (!isReadable(call)) return null;
-    const pieces = this.words(call, trimTo, trimHash);
-    worded.set(block, { owner, epoch, ttlMs, trimTo, trimHash, stream, pieces });
+    const pieces = this.words(call, trims);
+    worded.set(block, { owner, epoch, ttlMs, trimTo: trim?.to, trimHash: trim?.hash, trims, stream, pieces });
     return pieces;
   }
 
   /** Written out: this is put together for every block, and what is digits or a hash needs no measuring of its bytes. */
-  private words({ block, owner, epoch, ttlMs }: WriteCall, trimTo: number, trimHash: string): Piece[] {
+  private words({ block, owner, epoch, ttlMs, trim }: WriteCall, trims: boolean): Piece[] {
     const { lock, admission, stream } = this.names;
     const { height, hash } = block;
     const data = Buffer.isBuffer(block.data) ? block.data : Buffer.from(block.data.buffer, block.data.byteOffset, block.data.byteLength);
-    const trims = trimTo >= 0;
-    const before = `*3\r\n$7\r\npexpire\r\n${lock}${plain(ttlMs)}*${trims ? 20 : 17}\r\n$4\r\nxadd\r\n${stream}${trims ? `$5\r\nMINID\r\n$1\r\n=\r\n${plain(`${trimTo + 1}-0`)}` : ''}`
+    const before = `*3\r\n$7\r\npexpire\r\n${lock}${plain(ttlMs)}*${trims ? 20 : 17}\r\n$4\r\nxadd\r\n${stream}${trims ? `$5\r\nMINID\r\n$1\r\n=\r\n${plain(`${trim!.to + 1}-0`)}` : ''}`
       + `${plain(`${height}-${epoch}`)}$6\r\nheight\r\n${plain(height)}$4\r\ndata\r\n$${data.length}\r\n`;
     const behind = `\r\n$5\r\nepoch\r\n${plain(epoch)}$9\r\ntimestamp\r\n${plain(block.timestamp)}$6\r\nparent\r\n${plain(block.parent)}$4\r\nhash\r\n${plain(hash)}`
       + `$5\r\nowner\r\n${bulk(owner)}*${trims ? 10 : 6}\r\n$4\r\nhset\r\n${admission}$4\r\nhead\r\n${plain(height)}$9\r\nhead_hash\r\n${plain(hash)}`
-      + `${trims ? `$5\r\nfloor\r\n${plain(trimTo)}$10\r\nfloor_hash\r\n${plain(trimHash)}` : ''}*1\r\n$4\r\nexec\r\n`;
+      + `${trims ? `$5\r\nfloor\r\n${plain(trim!.to)}$10\r\nfloor_hash\r\n${plain(trim!.hash)}` : ''}*1\r\n$4\r\nexec\r\n`;
     return data.byteLength >= JOIN_BYTES ? [before, data, behind, this.watching] : [Buffer.concat([Buffer.from(before), data, Buffer.from(behind), this.watching])];
   }
 
@@ -162,10 +160,17 @@ export class AppendLine {
   }
 }
 
+/** Whether the trim that is asked for moves this node's floor. */
+function trimsThere({ trim }: WriteCall, { record }: Seen): boolean {
+  return trim !== undefined && trim.to > Number(record[FLOOR]);
+}
+
 /** What is to be seen once the block is there and nobody else has changed anything. */
-function after({ block, trim }: WriteCall, { lock, epoch, record, constant }: Seen): Seen {
+function after(call: WriteCall, seen: Seen): Seen {
+  const { block } = call;
+  const { lock, epoch, record, constant } = seen;
   const [cluster, node, run, incarnation, claimant] = record;
-  const floor = trim !== undefined && trim.to > Number(record[FLOOR]) ? trim.to : Number(record[FLOOR]);
+  const floor = trimsThere(call, seen) ? call.trim!.to : Number(record[FLOOR]);
   return {
     lock, epoch, constant, length: block.height - floor, requested: false,
     record: [cluster!, node!, run!, incarnation!, claimant!, String(block.height), epoch, block.hash, String(floor), null],
@@ -217,8 +222,8 @@ function isOk(reply: unknown): boolean {
 }
 
 function isReadable({ block, ttlMs, trim }: WriteCall): boolean {
-  return isHash(block.hash) && isWhole(block.height) && isWhole(block.timestamp) && isWhole(ttlMs) && ttlMs > 0
-    && (trim === undefined || (isWhole(trim.to) && trim.to <= block.height - 2 && isHash(trim.hash)));
+  return HASH.test(block.hash) && isWhole(block.height) && isWhole(block.timestamp) && isWhole(ttlMs) && ttlMs > 0
+    && (trim === undefined || (isWhole(trim.to) && trim.to <= block.height - 2 && HASH.test(trim.hash)));
 }
 
 function isWhole(value: number): boolean {
@@ -229,8 +234,4 @@ function isWhole(value: number): boolean {
 function plain(part: string | number): string {
   const text = String(part);
   return `$${text.length}\r\n${text}\r\n`;
-}
-
-function isHash(text: string): boolean {
-  return /^[0-9a-f]{64}$/.test(text);
 }

@@ -5,7 +5,7 @@ import type { DamagedEntry, EntriesRead, Entry } from '../protocol/words.js';
 import { list, text, UnreadableReply, whole } from './replies.js';
 
 const ID = /^(0|[1-9]\d{0,19})-(0|[1-9]\d{0,19})$/;
-const HASH = /^[0-9a-f]{64}$/;
+export const HASH = /^[0-9a-f]{64}$/;
 
 function number(fields: Map<string, Buffer>, name: string): number {
   const raw = fields.get(name);

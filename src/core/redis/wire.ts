@@ -19,7 +19,7 @@ interface Waiting {
 }
 
 /** Above this, bytes are handed to the socket where they lie; below, joining costs less than another piece. */
-const JOIN_BYTES = 16 * 1024;
+export const JOIN_BYTES = 16 * 1024;
 const COMPACT_AT = 1024;
 
 export class Wire {
