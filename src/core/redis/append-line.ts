@@ -2,7 +2,7 @@
 // Redis runs only if none of it has changed (docs/PROTOCOL.md section 4, "The same write without a script"). What is not exactly that (another
 // mode, another height, a node that was touched by anybody) goes through the script, which alone refuses. One object a connection.
 //
-//   over the wire, a block:   PEXPIRE XADD HSET EXEC · WATCH MGET HMGET XLEN HGETALL MULTI
+//   over the wire, a block:   PEXPIRE XADD HSET EXEC · WATCH MGET HVALS XLEN HGETALL MULTI
 //
 // MULTI is the last thing sent and its answer is awaited: a write goes out only on a connection that is known to be inside a transaction, so that
 // a server which comes to refuse MULTI (rights, a renamed command) can never run the writes one by one and unwatched.
@@ -15,23 +15,34 @@ import { bulk, encoded, JOIN_BYTES, type Piece, type Wire } from './wire.js';
 
 export type WriteCall = Extract<NodeCall, { script: 'write_block' }>;
 
-/** What stood on the node when it began to be watched; texts as they are there, null for what is not. */
+/** What stood on the node when it began to be watched; texts as they are there. */
 interface Seen {
   lock: string | null;
   epoch: string | null;
-  /** By FIELDS. */
-  record: (string | null)[];
+  record: Shown;
+  /** Of the record, what an append writes. */
+  written: Written;
   length: number;
   requested: boolean;
-  /** The answer to HMGET as far as it stays the same from block to block: CONSTANT fields. */
-  constant: string;
 }
 
-const FIELDS = ['cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch', 'head_hash', 'floor', 'pending'] as const;
-const [CONSTANT, INCARNATION, FLOOR] = [FIELDS.indexOf('head'), FIELDS.indexOf('incarnation'), FIELDS.indexOf('floor')];
-/** Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HMGET, XLEN, HGETALL, MULTI (and INFO, once a connection). */
+type Written = Partial<Record<(typeof WRITTEN)[number], string>>;
+
+/** A record as HGETALL shows it; HVALS shows it in the same order. */
+interface Shown {
+  names: string[];
+  /** What an append leaves as it is, by name. */
+  kept: Partial<Record<string, string>>;
+  /** The answers to WATCH, MGET and HVALS, parted where a text that an append writes stands: the one of `gaps[i]` behind `between[i]`. */
+  between: string[];
+  gaps: (typeof WRITTEN)[number][];
+}
+
+const WRITTEN = ['head', 'head_hash', 'floor', 'floor_hash'] as const;
+/** Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HVALS or HGETALL, XLEN, HGETALL, MULTI (and INFO, once a connection). */
 const [TRANSACTION, EXEC] = [4, 3];
 const WATCHING = 6;
+const NIL = '$-1\r\n';
 const ABOUT = [...encoded('info', ['server']), ...encoded('info', ['replication'])];
 
 /** A block goes to several nodes, and to all in the same words: put together once. */
@@ -49,17 +60,21 @@ export class AppendLine {
   private runId = '';
   /** What was read before the last EXEC or DISCARD is watched no more. */
   private sent = 0;
+  /** To be sent behind a script, which may have changed any field, and behind a transaction, which changes no field's name or place. */
   private readonly watching: Buffer;
+  private readonly watchingOn: Buffer;
   /** Keys, in the form of the protocol. */
   private readonly names: { lock: string; admission: string; stream: string };
 
   constructor(private readonly client: Wire, private readonly context: ScriptContext) {
     const { lock, epoch, admission, stream, request } = context.keys;
     this.names = { lock: bulk(lock), admission: bulk(admission), stream: bulk(stream) };
-    this.watching = Buffer.from([
-      encoded('watch', [lock, epoch, admission, stream, request]), encoded('mget', [lock, epoch]), encoded('hmget', [admission, ...FIELDS]),
+    const watching = (record: 'hgetall' | 'hvals'): Buffer => Buffer.from([
+      encoded('watch', [lock, epoch, admission, stream, request]), encoded('mget', [lock, epoch]), encoded(record, [admission]),
       encoded('xlen', [stream]), encoded('hgetall', [request]), encoded('multi', []),
     ].flat().join(''));
+    this.watching = watching('hgetall');
+    this.watchingOn = watching('hvals');
   }
 
   /** The script's answer, or the same in its form. Rejects with the server's error, or as half done; `loading` says what is waited for. */
@@ -68,7 +83,7 @@ export class AppendLine {
     const pieces = seen !== null && this.isNext(call, seen) ? this.transaction(call, seen) : null;
     if (seen !== null && pieces !== null) {
       const answers = await this.exchange(pieces, TRANSACTION, after(call, seen));
-      if (answers === null) return ['accepted', seen.record[INCARNATION], String(call.block.height)];
+      if (answers === null) return ['accepted', seen.record.kept['incarnation'], String(call.block.height)];
       const ran = answers[EXEC];
       if (Array.isArray(ran)) return accepted(call, seen, ran);
       // Nothing ran: watched in vain (null), or refused as a whole. The script says why, or writes.
@@ -81,15 +96,15 @@ export class AppendLine {
   }
 
   /** Every condition under which write_block appends this block, with nothing else to write (lua/write_block.lua). */
-  private isNext(call: WriteCall, { lock, epoch, record, length, requested }: Seen): boolean {
+  private isNext(call: WriteCall, { lock, epoch, record: { kept }, written, length, requested }: Seen): boolean {
     const { block, owner } = call;
-    const [cluster, node, run, incarnation, claimant, head, headEpoch, headHash, floor, pending] = record;
+    const { cluster, node, run, incarnation, claimant, head_epoch: headEpoch, pending } = kept;
     const writer = String(call.epoch);
     return call.mode === 'append' && call.entryEpoch === call.epoch
-      && cluster === this.context.identity.cluster && node === this.context.nodeId && pending === null && incarnation !== null
-      && this.runId !== '' && run === this.runId && length === Number(head) - Number(floor)
+      && cluster === this.context.identity.cluster && node === this.context.nodeId && pending === undefined && incarnation !== undefined
+      && this.runId !== '' && run === this.runId && length === Number(written.head) - Number(written.floor) && written.floor_hash !== undefined
       && lock === owner && epoch === writer && claimant === owner && headEpoch === writer
-      && head === String(block.height - 1) && headHash === block.parent && !requested;
+      && written.head === String(block.height - 1) && written.head_hash === block.parent && !requested;
   }
 
   /** null when the script would not read it: that is for the script to say. */
@@ -116,7 +131,7 @@ export class AppendLine {
     const behind = `\r\n$5\r\nepoch\r\n${plain(epoch)}$9\r\ntimestamp\r\n${plain(block.timestamp)}$6\r\nparent\r\n${plain(block.parent)}$4\r\nhash\r\n${plain(hash)}`
       + `$5\r\nowner\r\n${bulk(owner)}*${trims ? 10 : 6}\r\n$4\r\nhset\r\n${admission}$4\r\nhead\r\n${plain(height)}$9\r\nhead_hash\r\n${plain(hash)}`
       + `${trims ? `$5\r\nfloor\r\n${plain(trim!.to)}$10\r\nfloor_hash\r\n${plain(trim!.hash)}` : ''}*1\r\n$4\r\nexec\r\n`;
-    return data.byteLength >= JOIN_BYTES ? [before, data, behind, this.watching] : [Buffer.concat([Buffer.from(before), data, Buffer.from(behind), this.watching])];
+    return data.byteLength >= JOIN_BYTES ? [before, data, behind, this.watchingOn] : [Buffer.concat([Buffer.from(before), data, Buffer.from(behind), this.watchingOn])];
   }
 
   private async script(call: WriteCall, load?: string): Promise<unknown> {
@@ -154,36 +169,30 @@ export class AppendLine {
       if (Buffer.isBuffer(server) && Buffer.isBuffer(replication)) this.runId = memoryOf(parseInfo(`${server.toString()}\n${replication.toString()}`));
       const at = answers.length - WATCHING;
       if (!isOk(answers[at]) || !isOk(answers[at + WATCHING - 1])) this.scriptsOnly = true;
-      else if (sent === this.sent && (ending === undefined ? isAccepted(answers[count - 1]) : Array.isArray(answers[EXEC]))) this.seen = seenIn(answers, at + 1);
+      else if (sent === this.sent && (ending === undefined ? isAccepted(answers[count - 1]) : Array.isArray(answers[EXEC]))) this.seen = seenIn(answers, at + 1, ending?.record.names);
       return answers;
     });
   }
 }
 
 /** Whether the trim that is asked for moves this node's floor. */
-function trimsThere({ trim }: WriteCall, { record }: Seen): boolean {
-  return trim !== undefined && trim.to > Number(record[FLOOR]);
+function trimsThere({ trim }: WriteCall, { written }: Seen): boolean {
+  return trim !== undefined && trim.to > Number(written.floor);
 }
 
 /** What is to be seen once the block is there and nobody else has changed anything. */
 function after(call: WriteCall, seen: Seen): Seen {
-  const { block } = call;
-  const { lock, epoch, record, constant } = seen;
-  const [cluster, node, run, incarnation, claimant] = record;
-  const floor = trimsThere(call, seen) ? call.trim!.to : Number(record[FLOOR]);
-  return {
-    lock, epoch, constant, length: block.height - floor, requested: false,
-    record: [cluster!, node!, run!, incarnation!, claimant!, String(block.height), epoch, block.hash, String(floor), null],
-  };
+  const { block: { height, hash }, trim } = call;
+  const { lock, epoch, record, written } = seen;
+  const [floor, floorHash] = trimsThere(call, seen) ? [String(trim!.to), trim!.hash] : [written.floor!, written.floor_hash!];
+  return { lock, epoch, record, written: { head: String(height), head_hash: hash, floor, floor_hash: floorHash }, length: height - Number(floor), requested: false };
 }
 
 /** The bytes of all answers that say so, in order. */
-function foreseen({ lock, epoch, record, constant, length }: Seen): Buffer {
-  const [head, headEpoch, headHash, floor] = record.slice(CONSTANT) as string[];
-  return Buffer.from('+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n'
-    + `*3\r\n:1\r\n${plain(`${head}-${epoch}`)}:0\r\n`
-    + `+OK\r\n*2\r\n${plain(lock!)}${plain(epoch!)}*${FIELDS.length}\r\n${constant}${plain(head!)}${plain(headEpoch!)}${plain(headHash!)}${plain(floor!)}$-1\r\n`
-    + `:${length}\r\n*0\r\n+OK\r\n`, 'latin1');
+function foreseen({ epoch, record: { between, gaps }, written, length }: Seen): Buffer {
+  let text = `+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:1\r\n${plain(`${written.head!}-${epoch!}`)}:0\r\n${between[0]!}`;
+  for (const [at, gap] of gaps.entries()) text += plain(written[gap]!) + between[at + 1]!;
+  return Buffer.from(`${text}:${length}\r\n*0\r\n+OK\r\n`, 'latin1');
 }
 
 /** Where a transaction stands, commands are not answered but queued: then a script that was to run did not. */
@@ -197,16 +206,35 @@ function accepted({ block, epoch }: WriteCall, seen: Seen, ran: unknown[]): unkn
   const [renewed, id, kept] = ran;
   const whole = renewed === 1 && Buffer.isBuffer(id) && id.toString('latin1') === `${block.height}-${epoch}` && typeof kept === 'number';
   if (!whole) throw new ReplyError(`ERR half done: ${ran.find((one) => one instanceof ReplyError)?.message ?? 'the lock was gone'}`);
-  return ['accepted', seen.record[INCARNATION], String(block.height)];
+  return ['accepted', seen.record.kept['incarnation'], String(block.height)];
 }
 
-/** From the answers to MGET, HMGET, XLEN and HGETALL, which begin at `at`. */
-function seenIn(answers: unknown[], at: number): Seen | null {
-  const [texts, fields, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];
-  if (!Array.isArray(texts) || !Array.isArray(fields) || fields.length !== FIELDS.length || typeof length !== 'number' || !Array.isArray(request)) return null;
-  const record = fields.map(read);
-  const constant = record.slice(0, CONSTANT).map((value) => (value === null ? '$-1\r\n' : plain(value))).join('');
-  return { lock: read(texts[0]), epoch: read(texts[1]), record, length, requested: request.length > 0, constant };
+/** From the answers to MGET, HGETALL (HVALS, of the fields with these `names`), XLEN and HGETALL, which begin at `at`. */
+function seenIn(answers: unknown[], at: number, names?: string[]): Seen | null {
+  const [texts, record, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];
+  if (!Array.isArray(texts) || !Array.isArray(record) || typeof length !== 'number' || !Array.isArray(request)) return null;
+  const fields = names ?? record.filter((_, one) => one % 2 === 0).map((name) => read(name)!);
+  const values = names === undefined ? record.filter((_, one) => one % 2 === 1) : record;
+  if (values.length !== fields.length) return null;
+  const [lock, epoch] = [read(texts[0]), read(texts[1])];
+  const shown: Shown = { names: fields, kept: {}, between: [], gaps: [] };
+  const written: Written = {};
+  let text = `+OK\r\n*2\r\n${lock === null ? NIL : plain(lock)}${epoch === null ? NIL : plain(epoch)}*${fields.length}\r\n`;
+  for (const [one, name] of fields.entries()) {
+    const value = read(values[one])!;
+    const gap = WRITTEN.find((field) => field === name);
+    if (gap === undefined) {
+      shown.kept[name] = value;
+      text += plain(value);
+    } else {
+      written[gap] = value;
+      shown.gaps.push(gap);
+      shown.between.push(text);
+      text = '';
+    }
+  }
+  shown.between.push(text);
+  return { lock, epoch, record: shown, written, length, requested: request.length > 0 };
 }
 
 function read(raw: unknown): string | null {

@@ -18,8 +18,8 @@ export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...
 }
 
 /** What spares a node the script for each block (append-line.ts): without them everything works, at about twice its processor time. */
-export function transactionRights({ lock }: NodeKeys): [command: string, ...args: string[]][] {
-  return [['watch', lock], ['multi'], ['exec'], ['discard']];
+export function transactionRights({ lock, admission }: NodeKeys): [command: string, ...args: string[]][] {
+  return [['watch', lock], ['hvals', admission], ['multi'], ['exec'], ['discard']];
 }
 
 /** One line for `redis-cli`, or for an ACL file without `ACL SETUSER`. The password is the operator's. */
