@@ -30,12 +30,15 @@ export class MemoryStore implements ChainStore {
   /** A sync begun in an earlier life has no say in this one. */
   private life = 0;
   private floors = this.freshFloors();
+  private readonly genesis: string;
 
-  constructor(private readonly options: MemoryStoreOptions) {}
+  constructor(private readonly options: MemoryStoreOptions) {
+    this.genesis = genesisHash(options.cluster, options.lane);
+  }
 
   head(): ReturnType<ChainStore['head']> {
     const top = this.blocks.at(-1);
-    if (top === undefined) return { height: 0, hash: genesisHash(this.options.cluster, this.options.lane), timestamp: 0, epoch: 0 };
+    if (top === undefined) return { height: 0, hash: this.genesis, timestamp: 0, epoch: 0 };
     return { height: top.height, hash: top.hash, timestamp: top.timestamp, epoch: top.epoch };
   }
 
