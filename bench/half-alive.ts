@@ -34,6 +34,7 @@ const ILLS: Ill[] = [
 export const bench: Bench = {
   title: 'a commit while one node of three is half alive, against all well',
   limitS: 100,
+  fullLimitS: 500,
   async run(on) {
     const cluster = await PrivateCluster.start({ nodes: 3, sequencers: 1, persist: 'none', ttlMs: 3000, blockTimeMs: 1000, eager: true, proxies: true });
     try {
@@ -56,8 +57,9 @@ export const bench: Bench = {
         const sick: number[][] = [];
         for (let at = 0; at < on.pick(8, 3); at += 1) {
           await cluster.waitFor(`${ILL} to be up to date`, WELL_LIMIT_MS, async () => {
-            const { nodes } = await cluster.ask(['status']) as { nodes: { state: string }[] };
-            return nodes.every(({ state }) => state === 'OK') ? true : undefined;
+            // On a machine that is busy for a moment none of them may answer within its limit: not yet.
+            const status = await cluster.ask(['status']).catch(() => null) as { nodes: { state: string }[] } | null;
+            return status?.nodes.every(({ state }) => state === 'OK') === true ? true : undefined;
           });
           well.push(await round(count));
           await ill.begin(cluster);

@@ -18,6 +18,7 @@ const OFTEN_MS = 3;
 export const bench: Bench = {
   title: 'a node of three is filled with 80 MB: what it costs the commits meanwhile, and how long it takes',
   limitS: 400,
+  fullLimitS: 600,
   async run(on) {
     const cluster = await PrivateCluster.start({
       nodes: 3, sequencers: 1, persist: 'none', ttlMs: 6000, blockTimeMs: 1000, eager: true, runArgs: ['--retain-blocks', '50000', '--retain-bytes', '120MB'],
@@ -36,7 +37,9 @@ export const bench: Bench = {
         const filled = watchFilling(cluster.port(NODE), OFTEN_MS);
         idleMs.push(await filled.ended);
         filled.stop();
-        on.note(`round ${at + 1}: ${Math.round(performance.now() - killedAt)} ms from the kill of its server to the node counting again`);
+        const text = `round ${at + 1}: ${Math.round(performance.now() - killedAt)} ms from the kill of its server to the node counting again`;
+        on.say(text);
+        on.note(text);
       }
       on.figure({ what: 'begun to admitted, a block a second', value: rate(spread(idleMs).value), unit: 'MB/s', goal: atLeast(24) });
       on.figure({ what: 'the slowest of them', value: rate(quantile(idleMs, 1)), unit: 'MB/s' });
@@ -64,6 +67,7 @@ export const bench: Bench = {
         const ended = filled.ended.then((ms) => { over = true; return ms; });
         filling.push(await round(() => !over));
         loadedMs.push(await ended);
+        on.say(`round ${at + 1}: filled in ${Math.round(loadedMs.at(-1)!)} ms while a client committed ${filling.at(-1)!.length} blocks`);
         const count = filling.at(-1)!.length;
         well.push(await round((taken) => taken < count));
         filled.stop();

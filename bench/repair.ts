@@ -18,6 +18,7 @@ interface Applied { data: { done: { blocks: number; ms: number } | null } }
 export const bench: Bench = {
   title: `repair of a node ${BEHIND.toLocaleString('en-US')} blocks of 1 KB behind`,
   limitS: 120,
+  fullLimitS: 300,
   async run(on: Measuring) {
     const cluster = await PrivateCluster.start({ nodes: 3, sequencers: 1, ttlMs: 5000, blockTimeMs: 1000, eager: true, proxies: true, runArgs: ['--retain-blocks', '100000', '--retain-bytes', '1GiB'] });
     const client = new Redis(cluster.port('r3'), '127.0.0.1', { protocol: 2 });

@@ -66,11 +66,12 @@ async function withPersistence(on: Measuring, persist: Persistence, etcd: EtcdCl
         ...(etcd === null ? [] : [{ name: 'etcd put', clients: await etcdClients(etcd, count, BYTES, false) }]),
       ];
       try {
-        const measured = await load(sides, { rounds: on.pick(6, 2), windowMs: on.pick(2000, 600) });
-        on.table({ title: `${count} ${count === 1 ? 'client' : 'clients'}, 200 B items, batches of ${batch}; persistence ${persist}: ms a request, items per second`, unit: 'ms', rows: measured.rows });
+        const by = `${count} ${count === 1 ? 'client' : 'clients'}`;
+        const measured = await load(sides, { rounds: on.pick(6, 2), windowMs: on.pick(2000, 600), say: (text) => on.say(`${by}, ${persist}: ${text}`) });
+        on.table({ title: `${by}, 200 B items, batches of ${batch}; persistence ${persist}: ms a request, items per second`, unit: 'ms', rows: measured.rows });
         const key = `submit.${persist}.${count}`;
-        if (etcd !== null) on.ratio({ id: `${key}.etcd`, what: `items/s in batches over etcd's puts, ${count} clients, ${persist}`, ...measured.ratio('etcd put', 'seq, batches'), goal: atLeast(20), tolerance: 1 });
-        on.ratio({ id: `${key}.streams`, what: `items/s in batches over XADD + WAIT, ${count} clients, ${persist}`, ...measured.ratio('XADD + WAIT', 'seq, batches'), goal: atLeast(1), tolerance: 1 });
+        if (etcd !== null) on.ratio({ id: `${key}.etcd`, what: `items/s in batches over etcd's puts, ${by}, ${persist}`, ...measured.ratio('etcd put', 'seq, batches'), goal: atLeast(20), tolerance: 1 });
+        on.ratio({ id: `${key}.streams`, what: `items/s in batches over XADD + WAIT, ${by}, ${persist}`, ...measured.ratio('XADD + WAIT', 'seq, batches'), goal: atLeast(1), tolerance: 1 });
         if (persist === 'none' && count === 16) on.figure({ what: 'items/s batched, 16 clients, no persistence', value: measured.rate('seq, batches'), unit: 'items/s', goal: atLeast(50_000) });
       } finally {
         for (const client of sides.flatMap(({ clients }) => clients)) client.close();
@@ -85,6 +86,7 @@ async function withPersistence(on: Measuring, persist: Persistence, etcd: EtcdCl
 export const bench: Bench = {
   title: 'items per second through POST /v1/submit, against etcd and Redis Streams',
   limitS: 110,
+  fullLimitS: 900,
   async run(on) {
     const program = findEtcd();
     if (program.path === null) on.skip(`etcd: ${program.why}`);

@@ -18,12 +18,12 @@ await build({
   bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', jsx: 'automatic', logLevel: 'error', define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) },
 });
 // A signal ends it by way of `exit`, where a private cluster ends its processes.
-const ENDS = 'data:text/javascript,process.on("SIGTERM",()=>process.exit(143));process.on("SIGINT",()=>process.exit(130))';
+const ENDS = 'data:text/javascript,process.on("SIGTERM",()=>process.exit(143));process.on("SIGINT",()=>process.exit(130));process.on("SIGHUP",()=>process.exit(129))';
 const command = alone ? ['--expose-gc', '--import', ENDS, join(outdir, 'watch.mjs'), ...rest] : [join(outdir, 'main.mjs'), outdir, ...process.argv.slice(2)];
 const child = spawn(process.execPath, command, { stdio: 'inherit', cwd: root, env: { ...process.env, NODE_ENV: 'production' } });
 // Ctrl-C in a terminal reaches the child by itself; it ends its servers and says what it had measured.
 process.on('SIGINT', () => {});
-process.on('SIGTERM', () => child.kill('SIGTERM'));
+for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 const [code] = await new Promise((done) => child.once('exit', (...end) => done(end)));
 process.exitCode = code ?? 1;
 if (!alone && existsSync(outdir)) rmSync(outdir, { recursive: true, force: true });

@@ -35,12 +35,13 @@ export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): 
   const measured = outcomes.flatMap((outcome) => outcome.ratios);
   const judged = measured.map((ratio): Judgement => {
     const known = baseline?.ratios[ratio.id];
-    const meetsGoal = Number.isFinite(ratio.value) && meets(ratio.value, ratio.goal);
+    const meetsGoal = ratio.goal === null ? null : Number.isFinite(ratio.value) && meets(ratio.value, ratio.goal);
     // A ratio of nothing is not a good one.
     if (!Number.isFinite(ratio.value)) return { id: ratio.id, verdict: 'worse', value: ratio.value, limit: null, meetsGoal };
     if (known === undefined) return { id: ratio.id, verdict: 'new', value: ratio.value, limit: null, meetsGoal };
-    const limit = limitOf(known.value, known.tolerance, ratio.goal.op);
-    return { id: ratio.id, verdict: meets(ratio.value, { op: ratio.goal.op, value: limit }) ? 'ok' : 'worse', value: ratio.value, limit, meetsGoal };
+    const op = ratio.goal?.op ?? '<=';
+    const limit = limitOf(known.value, known.tolerance, op);
+    return { id: ratio.id, verdict: meets(ratio.value, { op, value: limit }) ? 'ok' : 'worse', value: ratio.value, limit, meetsGoal };
   });
   const names = outcomes.filter(({ failure, skipped }) => failure === null && skipped.length === 0).map(({ name }) => `${name}.`);
   const gone = Object.keys(baseline?.ratios ?? {}).filter((id) => names.some((name) => id.startsWith(name)) && !measured.some((ratio) => ratio.id === id));

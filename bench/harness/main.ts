@@ -1,6 +1,6 @@
 // `npm run bench`: every bench, one after the other, each in a process of its own with a limit; then the table, the verdict against
 // bench/baseline.json (--check), the JSON (--json), the files (--write). Exit: 0, 1 something is worse, 64 usage, 70 a bench broke.
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const USAGE = `usage: npm run bench -- [NAME …] [--check] [--short] [--only TE
   --check   the short form, held against ${BASELINE}; exits 1 when a ratio is worse than its budget
   --short   the short form without the verdict
   --only    only cases with TEXT in their name, e.g. 'npm run bench -- commit --only "n3 none"'
-  --json    one JSON document on stdout
+  --json    one JSON document on stdout (npm writes there, too: npm run -s bench -- --json)
   --write   puts the results into ${REPORT}, ${LATEST} and ${BASELINE} (benches that did not run keep theirs)
   npm run bench -- watch live|soak [N]   what the live screen costs
 `;
@@ -60,27 +60,23 @@ const secondsLeft = (): number => (values['check'] ? CHECK_LIMIT_S - (performanc
 async function runOne(name: string, at: number): Promise<Outcome> {
   const module = join(bundle, `${name}.mjs`);
   const { bench } = await import(module) as { bench: Bench };
-  const limitS = Math.min(bench.limitS * (short ? 1 : 10), Math.max(1, secondsLeft()));
+  const limitS = Math.min(short ? bench.limitS : (bench.fullLimitS ?? bench.limitS * 10), Math.max(1, secondsLeft()));
   say(`\n[${at + 1}/${names.length}] ${name}: ${bench.title} (${short ? 'short' : 'full'}, at most ${Math.round(limitS)} s, load ${loadavg()[0]!.toFixed(1)})\n`);
   const folder = mkdtempSync(join(tmpdir(), 'seq-bench-'));
   const file = join(folder, 'outcome.json');
   try {
-    const child = spawn(process.execPath, [join(bundle, 'one.mjs'), name, module, file, short ? 'short' : 'full', (values['only'] as string | undefined) ?? ''], { stdio: ['ignore', 'inherit', 'inherit'] });
-    const forward = (signal: NodeJS.Signals): void => { child.kill(signal); };
-    process.once('SIGINT', forward);
-    process.once('SIGTERM', forward);
+    const child = spawn(process.execPath, [join(bundle, 'one.mjs'), name, module, file, short ? 'short' : 'full', (values['only'] as string | undefined) ?? ''], { stdio: ['ignore', 2, 2] });
+    running = child;
     let late = false;
     const timer = setTimeout(() => { late = true; child.kill('SIGTERM'); setTimeout(() => child.kill('SIGKILL'), 5000).unref(); }, limitS * 1000);
     const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((done) => child.once('exit', (...end) => done(end)));
     clearTimeout(timer);
-    process.off('SIGINT', forward);
-    process.off('SIGTERM', forward);
+    running = null;
     const outcome = read<Outcome>(file) ?? {
       name, title: bench.title, form: short ? 'short' : 'full', at: new Date().toISOString(), seconds: 0, loadBefore: 0, loadAfter: 0, tables: [], ratios: [], figures: [], skipped: [], notes: [], failure: 'nothing was measured',
     } satisfies Outcome;
     if (late) outcome.failure = `ended after its limit of ${Math.round(limitS)} s`;
     else if (code !== 0) outcome.failure = `ended with ${signal ?? code}`;
-    if (signal === 'SIGINT' || code === 130 || code === 143) interrupted = !late;
     return outcome;
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -88,6 +84,9 @@ async function runOne(name: string, at: number): Promise<Outcome> {
 }
 
 let interrupted = false;
+let running: ChildProcess | null = null;
+// Asked to end: so is the bench that runs; what was measured is told, no other begins.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { interrupted = true; running?.kill(signal); });
 const outcomes: Outcome[] = [];
 for (const [at, name] of names.entries()) {
   if (interrupted) break;

@@ -40,7 +40,7 @@ export class Collector implements Measuring {
     const { name } = this.outcome;
     if (!ratio.id.startsWith(`${name}.`)) throw new Error(`ratio ${ratio.id}: the id must start with '${name}.'`);
     this.outcome.ratios.push({ tolerance: TOLERANCE, ...ratio });
-    this.say(`→ ${ratio.what}: ${digits(ratio.value)} (${digits(ratio.low)} … ${digits(ratio.high)}), goal ${goalText(ratio.goal)}`);
+    this.say(`→ ${ratio.what}: ${digits(ratio.value)} (${digits(ratio.low)} … ${digits(ratio.high)})${ratio.goal === null ? '' : `, goal ${goalText(ratio.goal)}`}`);
     this.keep();
   }
 

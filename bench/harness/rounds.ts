@@ -1,4 +1,5 @@
 // Interleaved rounds: A B A B …, the order turned in every other round, the first rounds for warming up only. Nothing is asserted.
+import { nowAndThen } from './progress.js';
 import { rowOf, ratioOfRounds, ratioOfTails, type Spread } from './statistics.js';
 import type { Row } from './words.js';
 
@@ -18,10 +19,9 @@ export interface Measured {
   tail(a: string, b: string): Spread;
 }
 
-const SAID_FROM_S = 5;
-
 export async function interleave(sides: readonly Side[], options: { rounds: number; perRound: number; warm?: number; say?: (text: string) => void }): Promise<Measured> {
   const warm = options.warm ?? 2;
+  const say = nowAndThen(options.say ?? (() => undefined));
   const samples = new Map(sides.map(({ name }) => [name, [] as number[][]]));
   const seconds = new Map(sides.map(({ name }) => [name, 0]));
   for (let round = 0; round < warm + options.rounds; round += 1) {
@@ -33,9 +33,7 @@ export async function interleave(sides: readonly Side[], options: { rounds: numb
         const own = await side.work();
         mine.push(typeof own === 'number' ? own : performance.now() - at);
       }
-      const tookS = (performance.now() - roundAt) / 1000;
-      // Who waits for minutes wants to see that it goes on.
-      if (tookS >= SAID_FROM_S) options.say?.(`${side.name}: round ${round + 1} of ${warm + options.rounds}, ${tookS.toFixed(0)} s`);
+      say(`${side.name}: round ${round + 1} of ${warm + options.rounds}, ${((performance.now() - roundAt) / 1000).toFixed(0)} s`);
       if (round < warm) continue;
       samples.get(side.name)!.push(mine);
       seconds.set(side.name, seconds.get(side.name)! + (performance.now() - roundAt) / 1000);

@@ -1,7 +1,7 @@
 // What a bench hands to the harness. Ratios are what runs on different machines have in common: only they are held against the baseline.
 // Figures are absolute, with the goal where there is one; they are shown, and judged by a person.
 
-export type Unit = 'ms' | 'MB/s' | 'MB' | '%' | 'items/s' | '1/s' | 'µs' | 's' | 'KB';
+export type Unit = 'ms' | 'MB/s' | 'MB' | '%' | 'items/s' | '1/s' | 'µs' | 's' | 'KB' | '×';
 
 /** One side of a comparison, in the unit of its table. */
 export interface Row {
@@ -34,7 +34,8 @@ export interface Ratio {
   value: number;
   low: number;
   high: number;
-  goal: Goal;
+  /** null: none; the baseline holds that it does not grow. */
+  goal: Goal | null;
   /** How much worse than the baseline it may be (0.35 = a third) before the check calls it worse. */
   tolerance: number;
 }
@@ -82,8 +83,10 @@ export interface Measuring {
 
 export interface Bench {
   title: string;
-  /** Seconds the short form may take before it is ended; the full form gets ten times that. */
+  /** Seconds the short form may take before it is ended. */
   limitS: number;
+  /** The same of the full form; ten times `limitS` where it does not say. */
+  fullLimitS?: number;
   run(measuring: Measuring): Promise<void>;
 }
 

@@ -6,6 +6,7 @@ import { quorumOf } from '../../src/core/config.js';
 import type { Block, NodeCall } from '../../src/core/protocol/words.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { startRedis, type RedisServer } from '../../test/support/redis-server.js';
+import { nowAndThen } from '../harness/progress.js';
 
 export const CLUSTER = 'bench';
 export const OWNER = 'bench/0123456789abcdef';
@@ -48,6 +49,12 @@ export class Servers {
     return Promise.all(this.bare.map(async (client) => Number(new RegExp(`^${field}:([\\d.]+)`, 'm').exec(await client.info())?.[1] ?? NaN)));
   }
 
+  /** What their processes have used so far, together; asked for alone, it is a small answer. */
+  async processorSeconds(): Promise<number> {
+    const answers = await Promise.all(this.bare.map((client) => client.info('cpu')));
+    return answers.flatMap((text) => [...text.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)]).reduce((sum, [, seconds]) => sum + Number(seconds), 0);
+  }
+
   async stop(): Promise<void> {
     for (const client of this.bare) client.disconnect();
     await Promise.all(this.all.map((server) => server.stop()));
@@ -81,12 +88,10 @@ export class Lane {
       await accepted(node, { script: 'claim', owner: OWNER, epoch: 1 });
     }
     const batch = Math.max(1, Math.min(500, Math.floor(4_000_000 / this.data.length)));
-    let saidAt = performance.now();
+    const say = nowAndThen(progress);
     while (this.height < this.retained) {
       await this.fill(Math.min(batch, this.retained - this.height));
-      if (performance.now() - saidAt < 5000) continue;
-      saidAt = performance.now();
-      progress(`lane ${this.lane}: ${this.height} of ${this.retained} blocks`);
+      say(`lane ${this.lane}: ${this.height} of ${this.retained} blocks`);
     }
     return this;
   }

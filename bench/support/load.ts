@@ -1,6 +1,7 @@
 // Closed-loop clients: each sends its next request when the last was answered. Sides are run in turn for a window each, so that all of them
 // meet the same machine.
 import { connect, type Socket } from 'node:net';
+import { nowAndThen } from '../harness/progress.js';
 import { rowOf, spread, type Spread } from '../harness/statistics.js';
 import type { Row } from '../harness/words.js';
 
@@ -23,8 +24,9 @@ export interface Load {
   rate(name: string): number;
 }
 
-export async function load(sides: readonly LoadSide[], options: { rounds: number; windowMs: number; warm?: number }): Promise<Load> {
+export async function load(sides: readonly LoadSide[], options: { rounds: number; windowMs: number; warm?: number; say?: (text: string) => void }): Promise<Load> {
   const warm = options.warm ?? 1;
+  const say = nowAndThen(options.say ?? (() => undefined));
   const samples = new Map<string, number[][]>(sides.map(({ name }) => [name, []]));
   const rates = new Map<string, number[]>(sides.map(({ name }) => [name, []]));
   const totals = new Map(sides.map(({ name }) => [name, { items: 0, seconds: 0 }]));
@@ -43,6 +45,7 @@ export async function load(sides: readonly LoadSide[], options: { rounds: number
         }
       }));
       const seconds = (performance.now() - startedAt) / 1000;
+      say(`${side.name}: round ${round + 1} of ${warm + options.rounds}`);
       if (round < warm) continue;
       samples.get(side.name)!.push(mine);
       rates.get(side.name)!.push(items / seconds);

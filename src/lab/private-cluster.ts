@@ -339,12 +339,18 @@ export class PrivateCluster {
     for (const identity of this.identities.values()) signalIfOurs(identity, 'SIGKILL');
   }
 
+  /** In the last moment of this process: nothing can be waited for, and what is being killed may still write. */
+  private endAtOnce(): void {
+    this.killAll();
+    if (!this.keepDirectory) rmSync(this.directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 10 });
+  }
+
   private guard(): void {
     open.add(this);
     if (watching) return;
     watching = true;
     process.on('exit', () => {
-      for (const cluster of open) cluster.killAll();
+      for (const cluster of open) cluster.endAtOnce();
     });
   }
 

@@ -6,7 +6,7 @@ import { interleave } from '../../bench/harness/rounds.js';
 import { quantile, ratioOfRounds, ratioOfTails, rowOf } from '../../bench/harness/statistics.js';
 import { atLeast, atMost, type Goal, type Outcome } from '../../bench/harness/words.js';
 
-function outcome(name: string, ratios: [id: string, value: number, goal: Goal, tolerance?: number][], rest: Partial<Outcome> = {}): Outcome {
+function outcome(name: string, ratios: [id: string, value: number, goal: Goal | null, tolerance?: number][], rest: Partial<Outcome> = {}): Outcome {
   return {
     name, title: name, form: 'short', at: '2026-01-01T00:00:00.000Z', seconds: 1, loadBefore: 0, loadAfter: 0, tables: [], figures: [], skipped: [], notes: [], failure: null,
     ratios: ratios.map(([id, value, goal, tolerance = 0.5]) => ({ id, what: id, value, low: value, high: value, goal, tolerance })), ...rest,
@@ -47,7 +47,7 @@ describe('bench statistics', () => {
 });
 
 describe('bench budgets', () => {
-  test.each<[what: string, value: number, goal: Goal, known: number | null, verdict: string, meetsGoal: boolean]>([
+  test.each<[what: string, value: number, goal: Goal | null, known: number | null, verdict: string, meetsGoal: boolean | null]>([
     ['less is better, as before', 1.4, atMost(1.6), 1.4, 'ok', true],
     ['less is better, almost at the edge of the budget', 2.09, atMost(1.6), 1.4, 'ok', false],
     ['less is better, beyond it', 2.2, atMost(1.6), 1.4, 'worse', false],
@@ -56,6 +56,8 @@ describe('bench budgets', () => {
     ['more is better, almost at the edge', 100.1, atLeast(100), 150, 'ok', true],
     ['more is better, below it', 99, atLeast(100), 150, 'worse', false],
     ['more is better, much better', 900, atLeast(100), 150, 'ok', true],
+    ['no goal, as before', 1.4, null, 1.4, 'ok', null],
+    ['no goal, beyond the budget', 2.2, null, 1.4, 'worse', null],
     ['not in the baseline', 5, atMost(1), null, 'new', false],
     ['nothing was measured', NaN, atMost(1), 1, 'worse', false],
   ])('bench: %s → its verdict', (_, value, goal, known, verdict, meetsGoal) => {
