@@ -6,6 +6,7 @@ import { list, text, UnreadableReply, whole } from './replies.js';
 
 const ID = /^(0|[1-9]\d{0,19})-(0|[1-9]\d{0,19})$/;
 export const HASH = /^[0-9a-f]{64}$/;
+const [ZERO, DASH] = [48, 45];
 
 function number(fields: Map<string, Buffer>, name: string): number {
   const raw = fields.get(name);
@@ -24,30 +25,118 @@ function hash(fields: Map<string, Buffer>, name: string): string {
   return value;
 }
 
+/** A block whose hash was checked a moment ago; its bytes lie in the answer that it came with. */
+interface Checked { rawHash: Buffer; rawParent: Buffer; hash: string; parent: string; timestamp: number; data: Buffer }
+
 /**
- * Blocks whose hash was checked a moment ago. Nodes hold the same blocks: a copy that equals one of these byte for byte needs no second SHA-256,
- * and comparing is ten times as fast. Emptied when full, so what it holds is bounded.
+ * Nodes hold the same blocks: a copy that equals the one of its height byte for byte needs no second SHA-256, and comparing is ten times as fast.
+ * Emptied when full, so what it holds is bounded.
  */
-const checked = new Map<string, { height: number; parent: string; timestamp: number; data: Buffer }>();
+const checked = new Map<number, Checked>();
 let checkedBytes = 0;
 const MOST_CHECKED = 2048;
 const MOST_CHECKED_BYTES = 8 * 1024 * 1024;
 
-function isItsHash({ height, hash: name, parent, timestamp }: Entry, data: Buffer): boolean {
-  const known = checked.get(name);
-  if (known !== undefined && known.height === height && known.parent === parent && known.timestamp === timestamp && known.data.equals(data)) return true;
-  if (blockHash({ height, parent, timestamp, data }) !== name) return false;
-  if (checked.size >= MOST_CHECKED || checkedBytes + data.length > MOST_CHECKED_BYTES) {
+function remember(height: number, one: Checked): void {
+  const former = checked.get(height)?.data.length ?? 0;
+  if (checked.size >= MOST_CHECKED || checkedBytes - former + one.data.length > MOST_CHECKED_BYTES) {
     checked.clear();
     checkedBytes = 0;
+  } else {
+    checkedBytes -= former;
+    checked.delete(height);
   }
-  if (data.length <= MOST_CHECKED_BYTES) {
-    checked.set(name, { height, parent, timestamp, data });
-    checkedBytes += data.length;
+  if (one.data.length > MOST_CHECKED_BYTES) return;
+  checked.set(height, one);
+  checkedBytes += one.data.length;
+}
+
+/** Where the values stand in the list of an entry's names and values: a stream has one order, as a rule. */
+interface Layout { names: Buffer[]; at: Record<Field, number> }
+type Field = 'height' | 'epoch' | 'timestamp' | 'parent' | 'hash' | 'owner' | 'data';
+
+let layout: Layout = { names: [], at: { height: -1, epoch: -1, timestamp: -1, parent: -1, hash: -1, owner: -1, data: -1 } };
+
+function isLaidOut({ names }: Layout, flat: readonly unknown[]): boolean {
+  if (flat.length !== 2 * names.length) return false;
+  for (let i = 0; i < names.length; i += 1) {
+    const name = flat[2 * i];
+    if (name === names[i]) continue; // the parser gives what repeats as one Buffer
+    if (!Buffer.isBuffer(name) || !name.equals(names[i] as Buffer)) return false;
+    names[i] = name;
   }
   return true;
 }
 
+function layoutOf(flat: readonly unknown[]): Layout | null {
+  const names = flat.filter((_, at) => at % 2 === 0);
+  const words = names.map((name) => (Buffer.isBuffer(name) ? name.toString('latin1') : ''));
+  if (flat.length % 2 !== 0 || new Set(words).size < words.length) return null;
+  const at = (field: Field): number => 2 * words.indexOf(field) + 1;
+  const found = { height: at('height'), epoch: at('epoch'), timestamp: at('timestamp'), parent: at('parent'), hash: at('hash'), owner: at('owner'), data: at('data') };
+  return Object.values(found).includes(-1) ? null : { names: names as Buffer[], at: found };
+}
+
+/** The number that these digits are, as `whole` reads it; −1 when they are none. */
+function digits(raw: Buffer): number {
+  const { length } = raw;
+  if (length === 0 || length > 16 || (length > 1 && raw[0] === ZERO)) return -1;
+  let value = 0;
+  for (let i = 0; i < length; i += 1) {
+    const digit = (raw[i] as number) - ZERO;
+    if (digit < 0 || digit > 9) return -1;
+    value = value * 10 + digit;
+  }
+  return value <= Number.MAX_SAFE_INTEGER ? value : -1;
+}
+
+function isIdOf(id: Buffer, height: Buffer, epoch: Buffer): boolean {
+  const dash = height.length;
+  if (id.length !== dash + 1 + epoch.length || id[dash] !== DASH) return false;
+  for (let i = 0; i < dash; i += 1) if (id[i] !== height[i]) return false;
+  for (let i = 0; i < epoch.length; i += 1) if (id[dash + 1 + i] !== epoch[i]) return false;
+  return true;
+}
+
+let ownerBytes: Buffer = Buffer.alloc(0);
+let ownerText = '';
+function ownerOf(raw: Buffer): string {
+  if (raw !== ownerBytes) [ownerBytes, ownerText] = [raw, raw.toString()];
+  return ownerText;
+}
+
+/** A sound entry of the usual form, with few strings made of its bytes; null: look closely, and say what is wrong with it. */
+function soundEntry(id: unknown, flat: readonly unknown[], withData: boolean): Entry | null {
+  if (!isLaidOut(layout, flat)) {
+    const found = layoutOf(flat);
+    if (found === null) return null;
+    layout = found;
+  }
+  const { at } = layout;
+  const [rawHeight, rawEpoch, rawTimestamp] = [flat[at.height], flat[at.epoch], flat[at.timestamp]];
+  const [rawHash, rawParent, rawOwner, data] = [flat[at.hash], flat[at.parent], flat[at.owner], flat[at.data]];
+  if (!Buffer.isBuffer(id) || !Buffer.isBuffer(rawHeight) || !Buffer.isBuffer(rawEpoch) || !Buffer.isBuffer(rawTimestamp)) return null;
+  if (!Buffer.isBuffer(rawHash) || !Buffer.isBuffer(rawParent) || !Buffer.isBuffer(rawOwner) || !Buffer.isBuffer(data)) return null;
+  const [height, epoch, timestamp] = [digits(rawHeight), digits(rawEpoch), digits(rawTimestamp)];
+  if (height < 0 || epoch < 0 || timestamp < 0 || !isIdOf(id, rawHeight, rawEpoch)) return null;
+  const owner = ownerOf(rawOwner);
+  const size = data.length;
+  const known = checked.get(height);
+  if (known !== undefined && known.timestamp === timestamp && known.rawHash.equals(rawHash) && known.rawParent.equals(rawParent)) {
+    const { hash, parent } = known;
+    if (!withData) return { height, hash, parent, timestamp, epoch, owner, size };
+    if (known.data.equals(data)) return { height, hash, parent, timestamp, epoch, owner, size, data };
+  }
+  const hash = rawHash.toString('latin1');
+  const parent = rawParent.toString('latin1');
+  if (!HASH.test(hash) || !HASH.test(parent)) return null;
+  if (!withData) return { height, hash, parent, timestamp, epoch, owner, size };
+  if (blockHash({ height, parent, timestamp, data }) !== hash) return null;
+  remember(height, { rawHash, rawParent, hash, parent, timestamp, data });
+  return { height, hash, parent, timestamp, epoch, owner, size, data };
+}
+
+/** Any entry, or what is wrong with it. */
 function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): Entry {
   const height = number(fields, 'height');
   const epoch = number(fields, 'epoch');
@@ -61,9 +150,7 @@ function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): 
     epoch, owner: owner.toString(), size: data.length,
   };
   if (!withData) return entry;
-  if (!isItsHash(entry, data)) {
-    throw new UnreadableReply('its hash is not that of its content');
-  }
+  if (blockHash({ ...entry, data }) !== entry.hash) throw new UnreadableReply('its hash is not that of its content');
   return { ...entry, data };
 }
 
@@ -71,13 +158,18 @@ function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): 
 export function parseEntries(raw: unknown, options: { data: boolean }): EntriesRead {
   const entries: Entry[] = [];
   const damaged: DamagedEntry[] = [];
-  let lastId = '';
+  let last: unknown;
   for (const one of list(raw)) {
     const [rawId, rawFields] = list(one);
+    const sound = Array.isArray(rawFields) ? soundEntry(rawId, rawFields, options.data) : null;
+    last = rawId;
+    if (sound !== null) {
+      entries.push(sound);
+      continue;
+    }
     const id = text(rawId);
     const parts = ID.exec(id);
     if (parts === null) throw new UnreadableReply(`'${id.slice(0, 50)}' is not a stream id`);
-    lastId = id;
     try {
       const flat = list(rawFields);
       const fields = new Map<string, Buffer>();
@@ -92,5 +184,5 @@ export function parseEntries(raw: unknown, options: { data: boolean }): EntriesR
       damaged.push({ id, height: Number.isSafeInteger(height) ? height : null, why: error.message });
     }
   }
-  return { entries, damaged, lastId };
+  return { entries, damaged, lastId: last === undefined ? '' : text(last) };
 }

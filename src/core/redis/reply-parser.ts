@@ -15,6 +15,8 @@ const MOST_BULK = 512 * 1024 * 1024;
 const MOST_ITEMS = 1 << 24;
 const MOST_LINE = 64 * 1024;
 const MOST_DEPTH = 16;
+/** A string up to so long is compared with what the list before had in its place. */
+const MOST_REPEATED = 48;
 /** Of one reply, however it is nested: far above a whole window of blocks. */
 const MOST_REPLY = { items: MOST_ITEMS, bytes: 2 ** 30 };
 
@@ -28,6 +30,8 @@ export class ReplyParser {
   private held = 0;
   private need = 0;
   private readonly open: { items: unknown[]; left: number }[] = [];
+  /** By depth, the list that was complete last: the next one often repeats it (names of fields, an owner), and then it has the same Buffers. */
+  private readonly former: (unknown[] | undefined)[] = [];
   /** Of the reply that is being read. */
   private items = 0;
   private bytes = 0;
@@ -84,7 +88,7 @@ export class ReplyParser {
       if (end + 2 > buffer.length) return this.wants(end + 2 - at);
       if (buffer[end] !== CR) throw new Error('Protocol error: a string without an end');
       this.bytes += length;
-      return this.value(buffer.subarray(start, end), end + 2);
+      return this.value((length <= MOST_REPEATED ? this.repeated(start, length) : undefined) ?? buffer.subarray(start, end), end + 2);
     }
     if (type === INTEGER) {
       const value = this.number();
@@ -128,6 +132,15 @@ export class ReplyParser {
     return negative ? -value : value;
   }
 
+  private repeated(start: number, length: number): Buffer | undefined {
+    const depth = this.open.length;
+    const there = depth < 2 ? undefined : this.former[depth]?.[(this.open[depth - 1] as { items: unknown[] }).items.length];
+    if (!(there instanceof Buffer) || there.length !== length) return undefined;
+    const { buffer } = this;
+    for (let at = length - 1; at >= 0; at -= 1) if (there[at] !== buffer[start + at]) return undefined;
+    return there;
+  }
+
   private wants(bytes: number): false {
     this.need = bytes;
     return false;
@@ -146,9 +159,11 @@ export class ReplyParser {
       list.items.push(whole);
       if (++this.items > this.most.items) throw new Error(`Protocol error: more than ${this.most.items} values in one reply`);
       if (--list.left > 0) return true;
+      this.former[this.open.length] = list.items;
       this.open.pop();
       whole = list.items;
     }
+    this.former.length = 0;
     this.items = 0;
     this.bytes = 0;
     this.onReply(whole);
