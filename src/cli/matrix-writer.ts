@@ -19,6 +19,8 @@ export interface MatrixWriterOptions<Row> {
   columns: readonly string[];
   cells: (row: Row) => Record<string, Cell>;
   data: (row: Row) => Record<string, unknown>;
+  /** The line that `data` makes, without the way there. */
+  line?: (row: Row) => string;
   heights: number;
   write: (text: string) => Promise<void>;
 }
@@ -42,9 +44,12 @@ export class MatrixWriter<Row> {
     if (!quiet) this.text = `${this.keys.map((key) => (format === 'csv' ? key : key.toUpperCase())).join(format === 'csv' ? ',' : '\t')}\n`;
   }
 
-  async take(row: Row): Promise<void> {
-    const { format, fields } = this.options;
-    if (format === 'ndjson') {
+  /** A promise when it has to be waited for. */
+  take(row: Row): Promise<void> | undefined {
+    const { format, fields, line } = this.options;
+    if (format === 'ndjson' && fields.length === 0 && line !== undefined) {
+      this.text += `${line(row)}\n`;
+    } else if (format === 'ndjson') {
       const data = wire(this.options.data(row));
       this.text += `${JSON.stringify(fields.length > 0 ? pickFields(data, fields).data : data)}\n`;
     } else {
@@ -52,7 +57,7 @@ export class MatrixWriter<Row> {
       const values = this.keys.map((key) => String(cells[key] ?? ''));
       this.text += format === 'csv' ? `${values.map((v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v)).join(',')}\n` : `${values.map((v) => v.replace(/[\t\r\n]/g, ' ')).join('\t')}\n`;
     }
-    if (this.text.length >= PIECE) await this.flush();
+    return this.text.length >= PIECE ? this.flush() : undefined;
   }
 
   /** A row that is held: refuses what would fill the memory. */

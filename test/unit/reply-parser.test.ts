@@ -30,6 +30,20 @@ test('replies: cut once at any byte, into any equal pieces, or not at all → th
   }
 });
 
+test('replies: entries that repeat each other in parts, in two answers, cut into any equal pieces → each has its own values', () => {
+  const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`;
+  const entry = (id: string, fields: string[]): string => `*2\r\n${bulk(id)}*${fields.length}\r\n${fields.map(bulk).join('')}`;
+  const entries: [string, string[]][] = [
+    ['1-1', ['height', '1', 'owner', 'a/1']], ['2-1', ['height', '2', 'owner', 'a/1']], ['2-2', ['height', '2', 'owner', 'a/2']], ['3-2', ['owner', 'a/2', 'height', '3', 'height', '']], ['4-2', ['height', '4']],
+  ];
+  const bytes = Buffer.from([entries, [...entries].reverse()].map((list) => `*${list.length}\r\n${list.map(([id, fields]) => entry(id, fields)).join('')}`).join(''));
+  for (let size = 1; size <= bytes.length; size += 1) {
+    const pieces: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));
+    expect(read(pieces), `pieces of ${size}`).toEqual([entries, [...entries].reverse()]);
+  }
+});
+
 test('replies: a payload over many chunks, a list around it → its bytes, whole', () => {
   const data = Buffer.alloc(300_000, 'payload of a block ');
   const bytes = Buffer.concat([Buffer.from(`*2\r\n$${data.length}\r\n`), data, Buffer.from('\r\n:1\r\n+next\r\n')]);

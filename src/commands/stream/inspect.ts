@@ -5,7 +5,7 @@ import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/f
 import type { ForeignRow } from '../../core/foreign/matrix.js';
 import type { ForeignCluster } from '../../cli/foreign.js';
 import { MatrixWriter } from '../../cli/matrix-writer.js';
-import { matrixCells, matrixColumns, matrixResult, rowData } from '../../cli/present/stream-matrix.js';
+import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/target.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/engine/stream-matrix.js';
@@ -54,17 +54,22 @@ export default class StreamInspect extends SeqCommand {
     const format = await this.format();
     const writer = new MatrixWriter<MatrixRow>({
       format, fields: flags.fields ?? [], quiet: Boolean(flags.quiet), write: (text) => this.write(text),
-      columns: matrixColumns([...only], Boolean(flags.data)).map((column) => column.key), cells: (row) => matrixCells(row, now), data: (row) => rowData(row, now),
+      columns: matrixColumns([...only], Boolean(flags.data)).map((column) => column.key), cells: (row) => matrixCells(row, now), data: (row) => rowData(row, now), line: (row) => rowLine(row, now),
       heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
     });
     const progress = this.longReading('read');
     const rows: MatrixRow[] = [];
-    for await (const row of matrix.rows) {
-      summary.add(row);
+    for await (const piece of matrix.pieces) {
+      for (const row of piece) {
+        summary.add(row);
+        if (flags.differing && row.same) continue;
+        if (!writer.streams) rows.push(writer.checked(row));
+        else {
+          const full = writer.take(row);
+          if (full !== undefined) await full;
+        }
+      }
       progress.at(summary.rows, writer.heights);
-      if (flags.differing && row.same) continue;
-      if (writer.streams) await writer.take(row);
-      else rows.push(writer.checked(row));
     }
     progress.end();
     this.signal.throwIfAborted();

@@ -14,6 +14,8 @@ const PIECE_BYTES = 4 * 1024 * 1024;
 const FIRST_PIECE = 16;
 /** Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where garbage stays. */
 const MOST_ENTRIES = 1536;
+/** Pieces of fewer heights are not asked for ahead. */
+const AHEAD_FROM = 8;
 /** More than any server holds. */
 const MOST_HELD = 50_000_000;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
@@ -73,11 +75,17 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     }));
     return { ledgers, entries, late, refused };
   };
-  while ((newestFirst ? low > from : high < to) && !signal?.aborted) {
+  /** Asks for the piece that follows; null at the end. */
+  const askNext = () => {
+    if (!(newestFirst ? low > from : high < to) || signal?.aborted) return null;
     if (newestFirst) [low, high] = [Math.max(from, low - count), low - 1];
     else [low, high] = [high + 1, Math.min(to, high + count)];
     const asked = new Set(nodes.filter((node) => views.has(node.id) && !silent.has(node.id)));
-    let piece = await readPiece(asked, low, high);
+    return { asked, coming: readPiece(asked, low, high) };
+  };
+  for (let next = askNext(); next !== null;) {
+    const { asked, coming } = next;
+    let piece = await coming;
     while (piece.late.length > 0 && high > low && !signal?.aborted) {
       count = Math.max(1, Math.floor((high - low + 1) / SHRINK));
       if (newestFirst) low = high - count + 1;
@@ -86,12 +94,21 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     }
     for (const id of [...piece.late, ...piece.refused]) silent.add(id);
     const { entries, ledgers } = piece;
-    const largest = Math.max(1, ...[...entries.values()].flatMap((of) => of.map((entry) => entry.size)));
-    if (!options.keepData) for (const of of entries.values()) for (const entry of of) delete entry.data;
-    yield { from: low, to: high, ledgers, entries };
+    let largest = 1;
+    for (const of of entries.values()) {
+      for (const entry of of) {
+        largest = Math.max(largest, entry.size);
+        if (!options.keepData) delete entry.data;
+      }
+    }
+    const chunk = { from: low, to: high, ledgers, entries };
+    count = Math.max(1, Math.min(Math.ceil(MOST_ENTRIES / nodes.length), count * 4, Math.floor(PIECE_BYTES / largest)));
+    // While one piece is worked on the servers look for the next one; large blocks would be in memory twice.
+    next = entries.size > 0 && count >= AHEAD_FROM ? askNext() : null;
+    yield chunk;
     // Nobody left to read from: every further height would be unknown, and that is said by the verdict already.
     if (entries.size === 0) return;
-    count = Math.max(1, Math.min(Math.ceil(MOST_ENTRIES / nodes.length), count * 4, Math.floor(PIECE_BYTES / largest)));
+    next ??= askNext();
   }
 }
 

@@ -54,7 +54,8 @@ export interface Matrix {
   observations: NodeObservation[];
   /** null: no node holds anything. */
   range: { from: Height; to: Height } | null;
-  rows: AsyncGenerator<MatrixRow>;
+  /** A piece at a time: a promise for each of a million rows takes longer than the row. */
+  pieces: AsyncGenerator<MatrixRow[]>;
 }
 
 export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Promise<Matrix> {
@@ -64,14 +65,14 @@ export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Pro
   const to = held === null ? 0 : Math.min(wish.to ?? held.to, held.to);
   const from = held === null ? 1 : Math.max(wish.from ?? 1, held.from, to - wish.limit + 1);
   const range = held === null || from > to ? null : { from, to };
-  return { view, observations, range, rows: matrixRows(options, observations, range, wish.keepData) };
+  return { view, observations, range, pieces: matrixPieces(options, observations, range, wish.keepData) };
 }
 
-async function* matrixRows(options: MatrixOptions, observations: readonly NodeObservation[], range: { from: Height; to: Height } | null, keepData: boolean): AsyncGenerator<MatrixRow> {
+async function* matrixPieces(options: MatrixOptions, observations: readonly NodeObservation[], range: { from: Height; to: Height } | null, keepData: boolean): AsyncGenerator<MatrixRow[]> {
   if (range === null) return;
   for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: true, keepData })) {
     const rows = rowsOf(chunk, options.nodes, keepData).reverse();
-    yield* options.only === undefined ? rows : rows.map((row) => narrowed(row, options.only as ReadonlySet<string>));
+    yield options.only === undefined ? rows : rows.map((row) => narrowed(row, options.only as ReadonlySet<string>));
   }
 }
 
@@ -83,27 +84,46 @@ export function narrowed(row: MatrixRow, only: ReadonlySet<string>): MatrixRow {
 
 /** Rows of one piece, ascending. Pure. */
 export function rowsOf(chunk: Chunk, nodes: readonly { id: string }[], keepData = false): MatrixRow[] {
-  const at = new Map<string, Map<Height, Entry>>();
-  for (const [id, entries] of chunk.entries) at.set(id, new Map(entries.map((entry) => [entry.height, entry])));
+  const at = new Map<string, EntryAt>();
+  for (const [id, entries] of chunk.entries) at.set(id, byHeight(entries));
   return readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to }).map((verdict) => rowOf(verdict, nodes, at, keepData));
 }
 
-function rowOf(verdict: HeightVerdict, nodes: readonly { id: string }[], at: Map<string, Map<Height, Entry>>, keepData: boolean): MatrixRow {
-  const letters = new Map<Hash, string>();
-  const letter = (hash: Hash): string => {
-    if (!letters.has(hash)) letters.set(hash, String.fromCharCode(65 + Math.min(25, letters.size)));
-    return letters.get(hash) as string;
+type EntryAt = (height: Height) => Entry | undefined;
+
+/** Of two entries at a height, the later one. Without a hole or a double, as nearly always, the place says the height. */
+function byHeight(entries: readonly Entry[]): EntryAt {
+  const first = entries[0]?.height ?? 0;
+  if (entries.every((entry, at) => entry.height === first + at)) return (height) => entries[height - first];
+  const found = new Map(entries.map((entry) => [entry.height, entry]));
+  return (height) => found.get(height);
+}
+
+/** A is the verdict's block, and nearly always the only one. */
+function lettersOf(verdict: HeightVerdict): (hash: Hash) => string {
+  let letters: Hash[] | null = null;
+  return (hash) => {
+    if (hash === verdict.hash) return 'A';
+    letters ??= [...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)])];
+    if (!letters.includes(hash)) letters.push(hash);
+    return String.fromCharCode(65 + Math.min(25, letters.indexOf(hash)));
   };
-  if (verdict.hash !== null) letter(verdict.hash);
-  for (const candidate of verdict.candidates) letter(candidate.hash);
+}
+
+function rowOf(verdict: HeightVerdict, nodes: readonly { id: string }[], at: Map<string, EntryAt>, keepData: boolean): MatrixRow {
+  const letter = lettersOf(verdict);
+  let copy: Entry | undefined;
+  for (const entryAt of at.values()) {
+    const entry = entryAt(verdict.height);
+    if (entry !== undefined && entry.hash === verdict.hash) copy ??= entry;
+  }
   const cells = nodes.map(({ id }): MatrixCell => {
-    const entry = at.get(id)?.get(verdict.height);
+    const entry = at.get(id)?.(verdict.height);
     const mark = verdict.corrupt.some((one) => one.node === id) ? '!'
       : entry !== undefined ? (verdict.leftOut.includes(id) ? letter(entry.hash).toLowerCase() : letter(entry.hash))
         : verdict.trimmed.includes(id) ? '-' : verdict.missing.includes(id) ? '_' : verdict.unknown.includes(id) ? '?' : '.';
     return { node: id, mark, hash: entry?.hash ?? null, epoch: entry?.epoch ?? null };
   });
-  const copy = [...at.values()].map((of) => of.get(verdict.height)).find((entry) => entry !== undefined && entry.hash === verdict.hash);
   return {
     height: verdict.height, class: verdict.verdict, copies: verdict.copies, n: verdict.n, hash: verdict.hash, epoch: verdict.epoch === 0 ? (copy?.epoch ?? 0) : verdict.epoch,
     writer: copy === undefined ? '' : sequencerOf(copy.owner), timestamp: copy?.timestamp ?? null, bytes: copy?.size ?? null, cells, note: describeVerdict(verdict),
@@ -123,6 +143,7 @@ export class MatrixSummary {
   add(row: MatrixRow): void {
     this.rows += 1;
     this.classes[row.class] = (this.classes[row.class] ?? 0) + 1;
+    if (row.same) return; // nothing is wrong with it, and nearly every row is
     const [rank, code] = rankOf(row);
     if (rank > 0 && rank > (this.worst?.rank ?? 0)) this.worst = { rank, row, code };
   }
