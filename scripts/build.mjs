@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { commandReference, interfaceList } from './command-reference.mjs';
@@ -26,37 +26,53 @@ function sources(folder) {
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-// What CommonJS packages expect to find, and where a source file's output would be without bundling.
+// What CommonJS packages expect to find, and where a source file's output would be without bundling; of these lines each file keeps what it uses.
 const BANNER = [
-  "import { createRequire as seqRequire } from 'node:module';",
-  "import { fileURLToPath as seqPath } from 'node:url';",
-  'const require = seqRequire(import.meta.url), __filename = seqPath(import.meta.url), __dirname = seqPath(new URL(".", import.meta.url));',
-  'const seqPlace = (file) => import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, `/dist/${file}`);',
-].join('\n');
+  [/\brequire\b/, "import { createRequire as seqRequire } from 'node:module'; const require = seqRequire(import.meta.url);"],
+  [/\b__(file|dir)name\b/, "import { fileURLToPath as seqPath } from 'node:url'; const __filename = seqPath(import.meta.url), __dirname = seqPath(new URL('.', import.meta.url));"],
+  [/\bseqPlace\b/, 'const seqPlace = (file) => import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, `/dist/${file}`);'],
+];
+const WHOLE_BANNER = BANNER.map(([, line]) => line).join('\n');
+
+// What (nearly) every command loads. Code goes to a file by who reaches it: whatever starts anything reaches all of these first, so they are one file
+// and not twenty of a few lines, each of which costs a start half a millisecond.
+const SHELL = ['command-index', 'base-command', 'context', 'foreign', 'present/text', 'suggest'].map((name) => `import ${JSON.stringify(join(root, 'src', 'cli', `${name}.ts`))};`).join('\n');
+const starts = new Set([join(root, 'src', 'cli', 'main.ts'), ...sources(join(root, 'src', 'commands'))]);
+for (const file of sources(join(root, 'src'))) {
+  for (const [, target] of readFileSync(file, 'utf8').matchAll(/\bimport\('(\.[^']+)\.js'\)/g)) {
+    for (const type of ['.ts', '.tsx']) starts.add(join(dirname(file), `${target}${type}`));
+  }
+}
 
 /** `new URL('../../lua/x.lua', import.meta.url)` must mean the same in a chunk as in the source file it came from. */
 const keepPlaces = {
   name: 'keep-places',
   setup(esbuild) {
+    esbuild.onResolve({ filter: /^seq-shell$/ }, () => ({ path: 'shell', namespace: 'shell' }));
+    esbuild.onLoad({ filter: /.*/, namespace: 'shell' }, () => ({ contents: SHELL, resolveDir: root, loader: 'js' }));
     esbuild.onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
       const place = relative(join(root, 'src'), path);
       if (place.startsWith('..')) return undefined;
       const text = readFileSync(path, 'utf8').replaceAll('import.meta.url', `seqPlace(${JSON.stringify(place.replace(/\.tsx?$/, '.js'))})`);
-      return { contents: text, loader: path.endsWith('x') ? 'tsx' : 'ts' };
+      return { contents: starts.has(path) ? `import 'seq-shell'; ${text}` : text, loader: path.endsWith('x') ? 'tsx' : 'ts' };
     });
   },
 };
 
 // What every start would load and no command needs: the framework is taken in parts, without what finds commands by globbing (the manifest says
 // what there is), user plugins and its own spinner. A part that is used after all fails loudly in the first test that starts the program.
+const HELP = "export { Help } from '@oclif/core/help';";
 const PARTS = [
-  "export { Command } from '@oclif/core/command';", "export { Config } from '@oclif/core/config';", "export { Help } from '@oclif/core/help';",
+  "export { Command } from '@oclif/core/command';", "export { Config, Plugin } from '@oclif/core/config';",
   "export * as Args from '@oclif/core/args';", "export * as Flags from '@oclif/core/flags';",
 ].join('\n');
 const refusal = (name) => `() => { throw new Error(${JSON.stringify(`${name} is not part of this program`)}); }`;
 const LEFT_OUT = {
+  help: `module.exports = { Help: class { constructor() { (${refusal('help/index')})(); } } };`,
   tinyglobby: `module.exports = { glob: ${refusal('tinyglobby')}, globSync: ${refusal('tinyglobby')} };`,
   minimatch: `module.exports = { minimatch: ${refusal('minimatch')} };`,
+  // Whether it is Windows' Linux says nothing to any command.
+  'wsl-utils': 'module.exports = { isWsl: false };',
   'cli-spinners': "const none = { interval: 1000, frames: ['.'] }; module.exports = { dots: none, dots2: none, line: none };",
 };
 const fewerParts = {
@@ -65,8 +81,11 @@ const fewerParts = {
     esbuild.onResolve({ filter: /^@oclif\/core$/ }, () => ({ path: 'oclif-parts', namespace: 'parts' }));
     // Its own, of CommonJS: left outside, `require` finds the ES module of another version, which costs a third of every start, and older Nodes refuse it.
     esbuild.onResolve({ filter: /^wrap-ansi$/ }, ({ path, importer }) => (/[\\/]@oclif[\\/]core[\\/]/.test(importer) ? { path: createRequire(importer).resolve(path) } : undefined));
-    esbuild.onLoad({ filter: /.*/, namespace: 'parts' }, () => ({ contents: PARTS, resolveDir: root, loader: 'js' }));
-    esbuild.onResolve({ filter: /^(tinyglobby|minimatch|cli-spinners)$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
+    // Of the framework's own way to show errors, which this program does not go.
+    esbuild.onResolve({ filter: /^\.\.\/help\/index$/ }, ({ importer }) => (/[\\/]errors[\\/]handle\.js$/.test(importer) ? { path: 'help', namespace: 'left-out' } : undefined));
+    esbuild.onResolve({ filter: /^@oclif\/core\/help$/ }, ({ namespace }) => (namespace === 'parts' ? undefined : { path: 'oclif-help', namespace: 'parts' }));
+    esbuild.onLoad({ filter: /.*/, namespace: 'parts' }, ({ path }) => ({ contents: path === 'oclif-help' ? HELP : PARTS, resolveDir: root, loader: 'js' }));
+    esbuild.onResolve({ filter: /^(tinyglobby|minimatch|cli-spinners|wsl-utils)$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
     esbuild.onLoad({ filter: /.*/, namespace: 'left-out' }, ({ path }) => ({ contents: LEFT_OUT[path], loader: 'js' }));
   },
 };
@@ -82,9 +101,14 @@ async function bundle(outdir) {
     minifySyntax: true, minifyWhitespace: true, legalComments: 'none',
     bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20', jsx: 'automatic', sourcemap: 'linked', sourcesContent: false,
     external: [...external, 'react-devtools-core', 'typescript', 'ts-node', 'tsx'],
-    banner: { js: BANNER },
+    banner: { js: WHOLE_BANNER },
     logLevel: 'warning',
   });
+  // Line by line, so that the source maps stay true.
+  for (const file of readdirSync(outdir, { recursive: true }).filter((name) => name.endsWith('.js')).map((name) => join(outdir, name))) {
+    const body = readFileSync(file, 'utf8').slice(WHOLE_BANNER.length);
+    writeFileSync(file, BANNER.map(([uses, line]) => (uses.test(body) ? line : '')).join('\n') + body);
+  }
 }
 
 /** The manifest of the commands in `dist`, in a stable order. */
@@ -95,6 +119,14 @@ async function manifest() {
   await plugin.load();
   const { version, commands } = plugin.manifest;
   return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
+}
+
+/** What src/cli/command-index.ts reads in place of the manifest. */
+function commandIndex() {
+  const { version, commands } = JSON.parse(readFileSync(manifestPath, 'utf8'));
+  const kept = ['id', 'aliases', 'hiddenAliases', 'hidden', 'isESM', 'relativePath', 'pluginName', 'pluginAlias', 'pluginType'];
+  const index = Object.fromEntries(Object.entries(commands).map(([id, command]) => [id, Object.fromEntries(kept.map((name) => [name, command[name]]))]));
+  writeFileSync(join(dist, 'commands.json'), JSON.stringify({ version, commands: index }));
 }
 
 /** `seq --help` as the framework draws it for a pipe (80 columns) and for a terminal of 100 or more: bin/run.js shows it before anything is loaded. */
@@ -160,4 +192,7 @@ if (text !== '') {
     process.exitCode = 1;
   }
 }
-if (!check) helpPages();
+if (!check) {
+  commandIndex();
+  helpPages();
+}

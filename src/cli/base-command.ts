@@ -17,7 +17,7 @@
 // Act verbs call `this.changing()` right before the first write goes out (and `this.changing('some', ids)` once one is known to have landed).
 // Streams (tail, run) call `this.write(text)` as they go and return null; they set `static deadline = false` to have no --timeout.
 // Throw SeqError for what an operator can act on. Never call process.exit, never write to stdout by other means.
-import { Command, type Interfaces } from '@oclif/core';
+import { Command, Config, type Interfaces } from '@oclif/core';
 import { EXIT, SeqError, type ExitCode } from '../core/errors.js';
 import type { Cluster, Surroundings } from './context.js';
 import type { ForeignCluster } from './foreign.js';
@@ -29,7 +29,6 @@ import { envelope } from './present/envelope.js';
 import { renderError } from './present/error-text.js';
 import { pickFields } from './present/fields.js';
 import type { Meta, Result } from './present/result.js';
-import { keepHeapLean } from './lean-heap.js';
 import { prose, whole } from './present/text.js';
 import { StreamProgress } from './stream-progress.js';
 import { terminalWrap } from './terminal-wrap.js';
@@ -55,6 +54,12 @@ export abstract class SeqCommand extends Command {
   static readsForeign = false;
   /** How long the command may go on after the first Ctrl-C. `run` and `lab` raise it to finish what they hold. */
   static graceMs = GRACE_MS;
+
+  /** With the configuration that it is given: the framework would load it again. */
+  static override async run<T extends Command>(this: new (argv: string[], config: Config) => T, argv?: string[], options?: Interfaces.LoadOptions): Promise<ReturnType<T['run']>> {
+    const config = options instanceof Config ? options : await Config.load(options);
+    return (new this(argv ?? process.argv.slice(2), config) as unknown as SeqCommand)._run();
+  }
 
   /** `kind` of the envelope. */
   protected abstract readonly kind: string;
@@ -158,7 +163,7 @@ export abstract class SeqCommand extends Command {
 
   /** How far a long reading is, on stderr; gone at the end whatever the end is. */
   protected longReading(what: string): StreamProgress {
-    keepHeapLean();
+    void import('./lean-heap.js').then(({ keepHeapLean }) => keepHeapLean());
     const progress = new StreamProgress(what, Boolean(this.given['quiet']), writeErr);
     this.onClose(() => progress.end());
     return progress;

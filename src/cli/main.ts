@@ -1,8 +1,9 @@
 // Starts a command: finds it, shows help, answers an unknown one with 64, a suggestion and (under -o json) the envelope.
 // Takes the place of the framework's own runner, whose unknown-command and crash paths print text and exit 2 or 1.
-import { Config, Help } from '@oclif/core';
+import { Config } from '@oclif/core';
 import { EXIT, type SeqError } from '../core/errors.js';
 import { askedFormat } from './asked-format.js';
+import { identify, indexed } from './command-index.js';
 import { masked } from '../core/log/redact.js';
 import { toSeqError, usageError } from './failure.js';
 import { listenForSignals } from './interrupt.js';
@@ -33,13 +34,14 @@ export async function main({ argv, root, end }: Launch): Promise<void> {
 }
 
 async function start(argv: string[], root: string): Promise<void> {
-  const config = await Config.load({ root });
-  watchStreams();
   const end = argv.indexOf('--');
   const own = end < 0 ? argv : argv.slice(0, end);
   const asksHelp = own.length === 0 || own[0] === 'help' || own.some((word) => word === '--help' || word === '-h');
   const words = asksHelp ? own.filter((word) => word !== '--help' && word !== '-h' && word !== 'help') : own;
-  const { id, rest } = identify(words, config);
+  const found = asksHelp || words[0] === 'completion' ? null : await indexed(words, root);
+  const config = found?.config ?? await Config.load({ root });
+  watchStreams();
+  const { id, rest } = found ?? identify(words, config.commandIDs);
   const command = id === '' ? undefined : config.findCommand(id);
   if (!asksHelp && command) {
     await config.runCommand(id, argv.slice(argv.length - (rest.length + argv.length - own.length)), command);
@@ -47,25 +49,13 @@ async function start(argv: string[], root: string): Promise<void> {
   }
   const topic = id !== '' && config.findTopic(id) !== undefined;
   if (asksHelp ? (id === '' && rest.every((word) => word.startsWith('-'))) || ((command || topic) && rest.every((word) => word.startsWith('-') || command)) : topic && rest.length === 0) {
+    const { Help } = await import('@oclif/core/help');
     const help = new Help(config, { ...config.pjson.oclif.helpOptions, all: false });
     await help.showHelp(id === '' ? [] : [...id.split(':')]);
     process.exitCode = EXIT.ok;
     return;
   }
   throw unknownCommand(id, rest, config, topic && !asksHelp);
-}
-
-/** The longest run of leading words that names a command or a topic. */
-function identify(words: string[], config: Config): { id: string; rest: string[] } {
-  const ids = config.commandIDs;
-  let taken = 0;
-  for (let length = 1; length <= words.length; length += 1) {
-    if (words[length - 1]?.startsWith('-')) break;
-    const id = words.slice(0, length).join(':');
-    if (!ids.some((known) => known === id || known.startsWith(`${id}:`))) break;
-    taken = length;
-  }
-  return { id: words.slice(0, taken).join(':'), rest: words.slice(taken) };
 }
 
 /** Quotes what was typed, but for passwords: an address may stand where a command belongs. */
