@@ -27,6 +27,7 @@ function sources(folder) {
 }
 
 // What CommonJS packages expect to find, and where a source file's output would be without bundling; of these lines each file keeps what it uses.
+/** @type {[uses: RegExp, line: string][]} */
 const BANNER = [
   [/\brequire\b/, "import { createRequire as seqRequire } from 'node:module'; const require = seqRequire(import.meta.url);"],
   [/\b__(file|dir)name\b/, "import { fileURLToPath as seqPath } from 'node:url'; const __filename = seqPath(import.meta.url), __dirname = seqPath(new URL('.', import.meta.url));"],
@@ -105,7 +106,7 @@ async function bundle(outdir) {
     logLevel: 'warning',
   });
   // Line by line, so that the source maps stay true.
-  for (const file of readdirSync(outdir, { recursive: true }).filter((name) => name.endsWith('.js')).map((name) => join(outdir, name))) {
+  for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js')).map((name) => join(outdir, name))) {
     const body = readFileSync(file, 'utf8').slice(WHOLE_BANNER.length);
     writeFileSync(file, BANNER.map(([uses, line]) => (uses.test(body) ? line : '')).join('\n') + body);
   }
