@@ -1,7 +1,7 @@
 // How long nobody writes: from the end of a killed leader's lease to its successor's first commit (kill -9), and from the last commit of one
 // leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes, three nodes, two sequencers, four submitters that behave as
 // `seq submit` does, with items waiting all the while.
-// Where a kill's time went is read from the successor's log: noticed and voted, promoted and claimed, first block.
+// Where the time went is read from the logs: given back, noticed and voted, promoted and claimed, first block.
 // Commits are seen where they happen: a tail on every node; a block counts once two nodes have shown it.
 import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
@@ -15,12 +15,14 @@ const BLOCK_MS = 100;
 const PUBLISHED_MS = 110;
 const LIMIT_MS = 20_000;
 const SUBMITTERS = 4;
+/** Until a sequencer that was started has rehearsed. */
+const SETTLE_MS = 700;
 
 interface Commit { height: number; epoch: number; at: number; items: boolean }
 
-/** Watches the streams of all nodes; `commits` grows with every block that two nodes have shown under one epoch. */
+/** Watches the streams of all nodes: every block that two nodes have shown under one epoch. */
 class Watch {
-  readonly commits: Commit[] = [];
+  private readonly commits: Commit[] = [];
   private readonly seen = new Map<string, number>();
   private stopped = false;
   private readonly clients: Redis[];
@@ -38,6 +40,12 @@ class Watch {
   /** The first block above `height` under a later epoch; with items, if that is asked for. */
   firstAfter(epoch: number, height: number, items = false): Commit | undefined {
     return this.commits.filter((one) => one.epoch > epoch && one.height > height && (one.items || !items)).sort((a, b) => a.at - b.at)[0];
+  }
+
+  /** A round looks at its own commits, every other millisecond: with those of a hundred rounds it would be kept busier by that than by what it measures. */
+  forget(): void {
+    this.commits.length = 0;
+    this.seen.clear();
   }
 
   private async follow(client: Redis): Promise<void> {
@@ -68,20 +76,24 @@ async function leaseEnd(clients: Redis[]): Promise<number> {
   return ends.sort((a, b) => a - b)[1]!;
 }
 
-interface Steps { noticed: number[]; promoted: number[]; wrote: number[] }
+/** `signalled` and `released` of a hand-over only. */
+interface Steps { signalled: number[]; released: number[]; noticed: number[]; promoted: number[]; wrote: number[] }
 
-/** When the log, from this offset on, first says that this role was taken; wall clock ms, NaN when it does not. */
-function tookRole(logFile: string, from: number, role: string): number {
-  const line = readFileSync(logFile).subarray(from).toString('utf8').split('\n').find((one) => one.includes('"event":"role"') && one.includes(`"to":"${role}"`));
+/** When the log, from this offset on, first has a line with all of this; wall clock ms, NaN when it has not. */
+function saidAt(logFile: string, from: number, ...parts: string[]): number {
+  const line = readFileSync(logFile).subarray(from).toString('utf8').split('\n').find((one) => parts.every((part) => one.includes(part)));
   return line === undefined ? NaN : Date.parse((JSON.parse(line) as { time: string }).time);
 }
+
+const tookRole = (logFile: string, from: number, role: string): number => saidAt(logFile, from, '"event":"role"', `"to":"${role}"`);
 
 /** One leader after the other is ended; ms per round. */
 async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, clients: Redis[], signal: 'SIGKILL' | 'SIGTERM', count: number): Promise<{ gaps: number[]; beyondLease: number[]; toItems: number[]; steps: Steps }> {
   const beyondLease: number[] = [];
   const toItems: number[] = [];
   const gaps: number[] = [];
-  const steps: Steps = { noticed: [], promoted: [], wrote: [] };
+  const steps: Steps = { signalled: [], released: [], noticed: [], promoted: [], wrote: [] };
+  const startedAt = performance.now();
   for (let round = 1; round <= count; round += 1) {
     const leader = await cluster.waitForLeader(LIMIT_MS);
     // A hand-over is to somebody who could take over: the successor is measured, not its start.
@@ -89,10 +101,12 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
       const others = await Promise.all(cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)));
       return others.some((status) => status?.['ready'] === true) || undefined;
     });
-    await new Promise((resolve) => setTimeout(resolve, 1000 + Math.random() * 200));
+    watch.forget();
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS + Math.random() * 200));
     const successor = cluster.sequencers.find(({ name }) => name !== leader)!.name;
-    const logged = cluster.logEnd(successor);
+    const [logged, loggedBefore] = [cluster.logEnd(successor), cluster.logEnd(leader)];
     const { epoch } = await cluster.waitFor('a commit', LIMIT_MS, () => watch.last());
+    const signalAt = Date.now();
     process.kill(cluster.pid(leader), signal);
     await new Promise((resolve) => setTimeout(resolve, 20));
     const end = signal === 'SIGKILL' ? await leaseEnd(clients) : 0;
@@ -100,16 +114,21 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
     gaps.push(next.at - watch.last(epoch)!.at);
     const work = await cluster.waitFor('the successor\'s first commit of items', LIMIT_MS, () => watch.firstAfter(epoch, watch.last(epoch)!.height, true), 2);
     toItems.push(work.at - (signal === 'SIGKILL' ? end : watch.last(epoch)!.at));
-    if (signal === 'SIGKILL') {
-      beyondLease.push(next.at - end);
-      const promoting = tookRole(cluster.logFile(successor), logged, 'promoting');
-      const leading = tookRole(cluster.logFile(successor), logged, 'leader');
-      // A first attempt that was lost, or another sequencer, tells nothing of the steps.
-      if (leading >= promoting) for (const [list, ms] of [[steps.noticed, promoting - end], [steps.promoted, leading - promoting], [steps.wrote, next.at - leading]] as const) list.push(ms);
+    if (signal === 'SIGKILL') beyondLease.push(next.at - end);
+    const last = watch.last(epoch)!.at;
+    const [promoting, leading] = ['promoting', 'leader'].map((role) => tookRole(cluster.logFile(successor), logged, role)) as [number, number];
+    const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"tenure-ended"');
+    // A first attempt that was lost, or another sequencer, tells nothing of the steps.
+    if (leading >= promoting && !Number.isNaN(ended)) {
+      if (signal === 'SIGTERM') {
+        steps.signalled.push(Math.max(0, signalAt - last));
+        steps.released.push(ended - Math.max(signalAt, last));
+      }
+      for (const [list, ms] of [[steps.noticed, promoting - ended], [steps.promoted, leading - promoting], [steps.wrote, next.at - leading]] as const) list.push(ms);
     }
     await cluster.waitFor('the old one to be gone', LIMIT_MS, () => cluster.state(leader) === 'dead' || undefined);
     await cluster.startProcess(leader);
-    if (round % 10 === 0) on.say(`${signal}: ${round} of ${count}`);
+    if (round % 10 === 0) on.say(`${signal}: ${round} of ${count}, ${Math.round((performance.now() - startedAt) / 1000)} s`);
   }
   return { gaps, beyondLease, toItems, steps };
 }
@@ -155,8 +174,12 @@ export const bench: Bench = {
         on.ratio({ id: 'failover.kill.p50', what: `kill -9: expiry → next commit, over the published ${PUBLISHED_MS} ms`, ...ratio(beyondLease, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
       }
       if (on.wants('hand-over')) {
-        const { gaps, toItems } = await runs(on, cluster, watch, clients, 'SIGTERM', count);
+        const { gaps, toItems, steps } = await runs(on, cluster, watch, clients, 'SIGTERM', count);
         on.table({ title: 'planned hand-over (SIGTERM), --eager, items waiting', unit: 'ms', rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0), rowOf('last commit of one → first of items of the other', tenth(toItems), 0)] });
+        on.table({ title: 'of which, by the logs of both', unit: 'ms', rows: [
+          rowOf('last commit → the signal comes (0: while a block was under way)', tenth(steps.signalled), 0), rowOf('→ given back', tenth(steps.released), 0), rowOf('→ noticed, votes counted', tenth(steps.noticed), 0),
+          rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0), rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
+        ] });
         on.figure({ what: 'hand-over: last commit → first commit, p50', value: quantile(gaps, 0.5), unit: 'ms', goal: atMost(10) });
         on.figure({ what: 'hand-over: last commit → first commit, p99', value: quantile(gaps, 0.99), unit: 'ms', goal: atMost(40) });
         on.ratio({ id: 'failover.handover.p50', what: `hand-over: last → first commit, over the published ${PUBLISHED_MS} ms`, ...ratio(gaps, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });

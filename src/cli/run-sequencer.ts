@@ -10,7 +10,7 @@ import { Sequencer, type SequencerOptions } from '../core/engine/sequencer.js';
 import { systemClock, systemRandom } from '../core/engine/system.js';
 import { EXIT, SeqError } from '../core/errors.js';
 import type { SeqEvent } from '../core/events.js';
-import type { SeqLog } from '../core/log/log.js';
+import { openLog, type LogLevel, type SeqLog } from '../core/log/log.js';
 import type { ChainStore, Producer } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
 import { refusalText } from '../core/protocol/refusals.js';
@@ -50,6 +50,9 @@ export interface RunSettings {
   keepItems: number;
   keepMs: number;
   version: string;
+  logLevel: LogLevel;
+  /** Values that no line may show. */
+  secrets: string[];
 }
 
 /** Runs until the signal aborts (resolves) or it cannot go on (throws SeqError). Everything opened here is closed here. */
@@ -97,8 +100,10 @@ export async function runSequencer(around: Surroundings, settings: RunSettings, 
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
-    closers.push(keepRehearsed({
-      nodes: cluster.nodes.length, producer: () => batchProducer({ maxBlockBytes: limits.maxBlockBytes }), clock: systemClock, random: systemRandom,
+    // A line costs its first writer several times what it costs the next: what is rehearsed is written, too, to nowhere.
+    const mute = await openLog({ id: settings.id, level: settings.logLevel, secrets: settings.secrets, destination: { write() {} } });
+    closers.push(() => mute.close({ code: 'STOPPED', reason: '' }), keepRehearsed({
+      nodes: cluster.nodes.length, producer: () => batchProducer({ maxBlockBytes: limits.maxBlockBytes }), clock: systemClock, random: systemRandom, tell: (event) => mute.event(event),
       real: cluster.nodes,
       // Not while nobody leads either: a takeover may be a moment away.
       busy: () => {

@@ -16,7 +16,7 @@ export const SEQUENCER_LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 
 
 export async function runSettings(
   sources: Sources, cluster: ClusterSettings, rest: string[], child: string[] | null, version: string,
-): Promise<RunSettings & { logLevel: LogLevel; secrets: string[] }> {
+): Promise<RunSettings> {
   const get = <T>(flag: string, parse: (text: string, what: string) => T, fallback: T): T => setting(sources, flag, parse, fallback).value;
   if (rest.length > 0) throw usageError(`unexpected argument ${rest[0]}`, ['a producer\'s command goes after --: seq run --producer exec -- CMD …']);
   const exec = execOf(get('producer', asText, child ? 'exec' : 'batch'), child);

@@ -66,6 +66,8 @@ export interface Clock {
   wall(): number;
   /** Calls back after ms (≥ 0); returns cancel. */
   after(ms: number, run: () => void): () => void;
+  /** Calls back at this time of now(), never before it; a clock whose timers are exact has no need of it. */
+  at?(time: number, run: () => void): () => void;
 }
 
 export interface Random {

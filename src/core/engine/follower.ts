@@ -267,13 +267,12 @@ export class Follower {
   private armLease(at: number, eve?: Look): void {
     const now = this.options.clock.now();
     if (!eve && at - this.eveMs > now) this.arm(at - this.eveMs - now, () => void this.lookNow());
-    else this.arm(at - now, () => (eve ? this.leaseOver(at, eve) : void this.lookNow()));
+    else if (!eve) this.arm(at - now, () => void this.lookNow());
+    else this.armAt(at, () => this.leaseOver(eve));
   }
 
-  private leaseOver(at: number, eve: Look): void {
-    const now = this.options.clock.now();
-    if (at - now > 0.1) return this.arm(Math.max(1, at - now), () => this.leaseOver(at, eve)); // a timer may be early by a fraction
-    this.options.onLook(eve, now);
+  private leaseOver(eve: Look): void {
+    this.options.onLook(eve, this.options.clock.now());
     void this.lookNow();
   }
 
@@ -318,6 +317,13 @@ export class Follower {
   private arm(ms: number, run: () => void): void {
     this.cancelLease();
     this.cancelLease = this.options.clock.after(Math.max(0, ms), run);
+  }
+
+  /** Not before, and hardly after. */
+  private armAt(at: number, run: () => void): void {
+    const { clock } = this.options;
+    this.cancelLease();
+    this.cancelLease = clock.at?.(at, run) ?? clock.after(Math.max(0, at - clock.now()), run);
   }
 
   private get eveMs(): number {

@@ -5,6 +5,7 @@ import { makeBlock } from '../chain/block.js';
 import { encodeItems } from '../chain/items.js';
 import { DEFAULT_LIMITS, type Timing } from '../config.js';
 import type { Clock, NodePort, Producer, Random } from '../ports.js';
+import type { EmitEvent } from '../events.js';
 import { Inbox } from './inbox.js';
 import { Sequencer } from './sequencer.js';
 import { STAGE, STAGE_GENESIS, StageNode, StageStore } from './stage.js';
@@ -19,6 +20,8 @@ const AGAIN_MS = 60_000;
 /** Nobody waits for it; a short limit would take a connection from a node that is merely slow. */
 const PREPARE_LIMIT_MS = 1000;
 const ITEM = { data: new Uint8Array(200) };
+/** As many as wait for a successor when a lease has run out. */
+const WAITING = 64;
 
 export interface RehearsalOptions {
   nodes: number;
@@ -26,6 +29,8 @@ export interface RehearsalOptions {
   producer: () => Producer;
   clock: Clock;
   random: Random;
+  /** Is told what happens on the stage as the log is told of the real thing; lets nothing of it out. */
+  tell?: EmitEvent;
 }
 
 /** Plays one life; false when it did not come to its end within the limit, or something in it failed. Never throws. */
@@ -44,14 +49,16 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
     id: 'stage', nodes, identity: STAGE, store, inbox, producer, clock, random, timing: TIMING, limits: { ...DEFAULT_LIMITS, retainBlocks: 2 }, maxItemsBytes: 100_000,
     eager: true, readmit: true, priority: 0, version: '', url: '', pid: 0, configDigest: '', extra: {}, peers: [], catchUp: async () => {},
     emit: (event) => {
-      if (event.type === 'role' && event.to === 'leader') {
-        tenures++;
-        clock.after(0, () => void sequencer.submit([{ key: `stage-${tenures}`, ...ITEM }, ITEM]));
-      } else if (event.type === 'stored' && event.height === 4 && tenures === 1) {
+      options.tell?.(event);
+      if (event.type === 'role' && event.to === 'leader') tenures++;
+      else if (event.type === 'stored' && event.height === 4 && tenures === 1) {
         const request = { id: 'stage', kind: 'stepdown' as const, to: 'stage', plan: '', by: 'stage', reason: '', epoch: sequencer.status().epoch };
         for (const node of nodes) node.ask(request);
       } else if (event.type === 'stored' && tenures === 2 && event.height >= 8) over(true);
     },
+  });
+  const handedIn = sequencer.onLeadership(({ role }) => {
+    if (role === 'leader') void sequencer.submit([ITEM, ...Array.from({ length: WAITING }, (_, i) => ({ key: `stage-${tenures}-${i}`, ...ITEM }))]);
   });
   sequencer.failure.then(() => over(false), () => over(false));
   try {
@@ -61,6 +68,7 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
     return false;
   } finally {
     cancel();
+    handedIn();
     await sequencer.stop('STOPPED', 'the rehearsal is over').catch(() => undefined);
     for (const node of nodes) await node.close();
     await producer.close();
