@@ -20,9 +20,12 @@ describe('rehearsal', () => {
   test.each([1, 3, 5])('rehearsal: n=%i, one life → led twice, stepped down on request, over in time', async (nodes) => {
     const clock = new ManualClock();
     const { options } = stage(clock);
-    const life = rehearse({ ...options, nodes });
+    const told: string[] = [];
+    const life = rehearse({ ...options, nodes, tell: (event) => told.push(event.type === 'role' ? event.to : event.type) });
     await clock.advance(500);
     expect(await life).toBe(true);
+    expect(told.filter((what) => ['promoting', 'leader'].includes(what))).toEqual(['promoting', 'leader', 'promoting', 'leader']);
+    expect(told).not.toContain('alarm');
   });
 
   test('rehearsal: a producer that fails → said as false, never thrown', async () => {
