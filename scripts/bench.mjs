@@ -23,7 +23,7 @@ const command = alone ? ['--expose-gc', '--import', ENDS, join(outdir, 'watch.mj
 const child = spawn(process.execPath, command, { stdio: 'inherit', cwd: root, env: { ...process.env, NODE_ENV: 'production' } });
 // Ctrl-C in a terminal reaches the child by itself; it ends its servers and says what it had measured.
 process.on('SIGINT', () => {});
-for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.on(signal, () => child.kill(signal));
 const [code] = await new Promise((done) => child.once('exit', (...end) => done(end)));
 process.exitCode = code ?? 1;
 if (!alone && existsSync(outdir)) rmSync(outdir, { recursive: true, force: true });

@@ -64,10 +64,12 @@ export async function load(sides: readonly LoadSide[], options: { rounds: number
 
 const ANSWER_LIMIT_MS = 20_000;
 
-/** POST /v1/submit over one connection that is kept, without a client library in between: what is measured is the sequencer. */
+/**
+ * POST /v1/submit over one connection that is kept, without a client library in between: what is measured is the sequencer. A connection that the
+ * server ended because nothing was asked for a while is opened anew by the next request.
+ */
 export function submitClient(port: number, body: string, items: number): Client {
   const request = Buffer.from(`POST /v1/submit HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  const socket: Socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let waiting: { resolve: (count: number) => void; reject: (error: Error) => void; timer: NodeJS.Timeout } | null = null;
   let head = '';
   let left = -1;
@@ -82,25 +84,31 @@ export function submitClient(port: number, body: string, items: number): Client 
     else if (status === 503) setTimeout(resolve, 5, 0); // full: asked to come again
     else reject(new Error(`submit: ${head.split('\r\n')[0]}`));
   };
-  socket.on('data', (chunk: Buffer) => {
-    if (left < 0) {
-      head += chunk.toString('latin1');
-      const at = head.indexOf('\r\n\r\n');
-      if (at < 0) return;
-      const length = /\r\ncontent-length: *(\d+)/i.exec(head.slice(0, at));
-      left = Number(length?.[1] ?? 0) - (head.length - at - 4);
-    } else {
-      left -= chunk.length;
-    }
-    if (left <= 0) end(null);
-  });
-  socket.on('error', (error) => end(error));
-  socket.on('close', () => end(new Error('submit: the connection was closed')));
+  const open = (): Socket => {
+    const opened = connect({ port, host: '127.0.0.1', noDelay: true });
+    opened.on('data', (chunk: Buffer) => {
+      if (left < 0) {
+        head += chunk.toString('latin1');
+        const at = head.indexOf('\r\n\r\n');
+        if (at < 0) return;
+        const length = /\r\ncontent-length: *(\d+)/i.exec(head.slice(0, at));
+        left = Number(length?.[1] ?? 0) - (head.length - at - 4);
+      } else {
+        left -= chunk.length;
+      }
+      if (left <= 0) end(null);
+    });
+    opened.on('error', (error) => { if (opened === socket) end(error); });
+    opened.on('close', () => { if (opened === socket) end(new Error('submit: the connection was closed')); });
+    return opened;
+  };
+  let socket = open();
   return {
     send: () => new Promise((resolve, reject) => {
       head = '';
       left = -1;
       waiting = { resolve, reject, timer: setTimeout(() => end(new Error(`submit: no answer within ${ANSWER_LIMIT_MS} ms`)), ANSWER_LIMIT_MS) };
+      if (!socket.writable) socket = open();
       socket.write(request);
     }),
     close: () => socket.destroy(),
