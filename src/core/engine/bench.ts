@@ -77,6 +77,9 @@ export async function measureLane(options: BenchOptions): Promise<BenchReport> {
   return { lane, ...bench.report(), left, nodes: servers.map(({ node }, at) => bench.nodeReport(node, at)), seconds: (clock.now() - bench.startedAt) / 1000 };
 }
 
+/** `head`: the highest block that it is known to hold; `under`: what it was asked last. */
+interface NodeTrack { took: number[]; unanswered: number; refused: string | null; head: number; under: Promise<unknown> }
+
 class Measurement {
   startedAt = 0;
   /** Something may have been written. */
@@ -86,7 +89,7 @@ class Measurement {
   private readonly sets: number[] = [];
   private readonly commits: number[] = [];
   private readonly ratios: number[] = [];
-  private readonly perNode: { took: number[]; unanswered: number; refused: string | null }[];
+  private readonly perNode: NodeTrack[];
   private readonly hashes: string[];
   private tip: Block | null = null;
   private epoch = 0;
@@ -96,7 +99,7 @@ class Measurement {
   constructor(private readonly options: BenchOptions) {
     this.owner = `bench/${options.random.hex(8)}`;
     this.data = Buffer.alloc(options.blockBytes, 7);
-    this.perNode = options.servers.map(() => ({ took: [], unanswered: 0, refused: null }));
+    this.perNode = options.servers.map(() => ({ took: [], unanswered: 0, refused: null, head: 0, under: Promise.resolve() }));
     this.hashes = [genesisHash(options.cluster.slice(0, options.cluster.lastIndexOf('.')), options.lane)];
     this.startedAt = options.clock.now();
   }
@@ -190,28 +193,48 @@ class Measurement {
   }
 
   private async commit(counts: boolean): Promise<number | null> {
-    const { servers, clock, limitMs, retainBlocks } = this.options;
     const height = (this.tip?.height ?? 0) + 1;
-    const block = makeBlock({ height, parent: this.hashes[height - 1]!, timestamp: height, data: this.data });
+    const block = this.block(height);
     this.tip = block;
     this.hashes[height] = block.hash;
-    const to = height - 1 - retainBlocks;
-    const startedAt = clock.now();
-    const took = await this.untilQuorum(servers.map(async ({ node }, at) => {
-      const track = this.perNode[at]!;
-      if (track.refused !== null) return false;
-      const reply = await node.call({
-        script: 'write_block', owner: this.owner, epoch: this.epoch, ttlMs: this.options.durationMs + 60_000, mode: 'append', block, entryEpoch: this.epoch, ...(to > 0 ? { trim: { to, hash: this.hashes[to]! } } : {}),
-      }, limitMs);
-      if (reply.outcome === 'accepted' && counts) track.took.push(clock.now() - startedAt);
-      if (reply.outcome === 'unknown') track.unanswered += 1;
-      if (reply.outcome === 'refused') this.giveUp(at, reply);
-      return reply.outcome === 'accepted';
+    const startedAt = this.options.clock.now();
+    const took = await this.untilQuorum(this.perNode.map((track, at) => {
+      const brought = track.under.then(() => this.bring(at, block));
+      track.under = brought;
+      return brought.then((there) => {
+        if (there && counts) track.took.push(this.options.clock.now() - startedAt);
+        return there;
+      });
     }));
     if (took !== null) return took;
-    // The next block needs this one on q nodes: a lane that only measures repairs nothing.
+    // The next block needs this one on q nodes.
     this.failed += 1;
     throw this.tooFew(`block ${height} was accepted by fewer than ${this.options.quorum} nodes`);
+  }
+
+  private block(height: number): Block {
+    return makeBlock({ height, parent: this.hashes[height - 1]!, timestamp: height, data: this.data });
+  }
+
+  /** This block on a node, and before it what the node did not say to have taken. While a newer one waits behind it, that one does it all. */
+  private async bring(at: number, block: Block): Promise<boolean> {
+    const { servers, limitMs, durationMs, retainBlocks } = this.options;
+    const track = this.perNode[at]!;
+    while (track.refused === null && track.head < block.height && this.tip === block) {
+      const height = track.head + 1;
+      const to = height - 1 - retainBlocks;
+      const reply = await servers[at]!.node.call({
+        script: 'write_block', owner: this.owner, epoch: this.epoch, ttlMs: durationMs + 60_000, mode: 'append', block: height === block.height ? block : this.block(height),
+        entryEpoch: this.epoch, ...(to > 0 ? { trim: { to, hash: this.hashes[to]! } } : {}),
+      }, limitMs);
+      if (reply.outcome === 'unknown') {
+        track.unanswered += 1;
+        break;
+      }
+      if (reply.outcome === 'refused') this.giveUp(at, reply);
+      else track.head = height;
+    }
+    return track.head >= block.height;
   }
 
   private untilQuorum(works: readonly Promise<boolean>[]): Promise<number | null> {
@@ -231,7 +254,7 @@ class Measurement {
     });
   }
 
-  /** A node that missed a block refuses the next (GAP): it is out of this measurement. */
+  /** A node that refuses is out of this measurement. */
   private giveUp(at: number, reply: ReplyTo<NodeCall>): void {
     this.perNode[at]!.refused ??= reply.outcome === 'refused' ? reply.reason : 'no answer';
   }
