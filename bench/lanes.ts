@@ -71,12 +71,12 @@ export const bench: Bench = {
       const cpu = (a: Side, b: Side): Spread => spread(of(a).cpuUs.map((us, at) => of(b).cpuUs[at]! / us));
       for (const count of counts.slice(1)) {
         const apart = separate(Math.min(count, SEPARATE));
-        on.ratio({ id: `lanes.${count}.separate.p50`, what: `p50 of a commit, ${many(count, 'lane')} on the same three servers over ${apart.name}`, ...p50(apart, lanesOf(count)), goal: atMost(1.2) });
-        on.ratio({ id: `lanes.${count}.separate.cpu`, what: `servers' processor time a commit, likewise`, ...cpu(apart, lanesOf(count)), goal: atMost(1.2), tolerance: 0.6 });
+        on.ratio({ id: `lanes.${count}.separate.p50`, what: `p50 of a commit, ${many(count, 'lane')} on the same three servers over ${apart.name}`, ...p50(apart, lanesOf(count)), goal: atMost(1.2), fullOnly: count > 100 });
+        on.ratio({ id: `lanes.${count}.separate.cpu`, what: `servers' processor time a commit, likewise`, ...cpu(apart, lanesOf(count)), goal: atMost(1.2), tolerance: 0.6, fullOnly: count > 100 });
       }
       for (const count of counts.filter((one) => one >= 100)) {
-        on.ratio({ id: `lanes.${count}.p50`, what: `p50 of a commit with ${many(count, 'lane')} in turn over 1 lane all the time`, ...p50(lanesOf(1), lanesOf(count)), goal: null });
-        on.ratio({ id: `lanes.${count}.cpu`, what: `servers' processor time a commit, likewise`, ...cpu(lanesOf(1), lanesOf(count)), goal: null, tolerance: 0.6 });
+        on.ratio({ id: `lanes.${count}.p50`, what: `p50 of a commit with ${many(count, 'lane')} in turn over 1 lane all the time`, ...p50(lanesOf(1), lanesOf(count)), goal: null, fullOnly: count > 100 });
+        on.ratio({ id: `lanes.${count}.cpu`, what: `servers' processor time a commit, likewise`, ...cpu(lanesOf(1), lanesOf(count)), goal: null, tolerance: 0.6, fullOnly: count > 100 });
         on.figure({ what: `p50 of a SET by ${many(count, 'connection')} in turn over 1 connection all the time`, value: p50(sets(1), sets(count)).value, unit: '×' });
         on.figure({ what: `servers' processor time a SET, likewise`, value: cpu(sets(1), sets(count)).value, unit: '×' });
       }

@@ -6,7 +6,7 @@ export interface Baseline {
   /** Where it was written: ratios travel between machines well, not perfectly. */
   machine: string;
   at: string;
-  ratios: Record<string, { value: number; tolerance: number; goal: string }>;
+  ratios: Record<string, { value: number; tolerance: number; goal: string; fullOnly?: true }>;
 }
 
 export type Verdict = 'ok' | 'worse' | 'new' | 'gone';
@@ -44,8 +44,8 @@ export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): 
     return { id: ratio.id, verdict: meets(ratio.value, { op, value: limit }) ? 'ok' : 'worse', value: ratio.value, limit, meetsGoal };
   });
   const names = outcomes.filter(({ failure, skipped }) => failure === null && skipped.length === 0).map(({ name }) => `${name}.`);
-  const gone = Object.keys(baseline?.ratios ?? {}).filter((id) => names.some((name) => id.startsWith(name)) && !measured.some((ratio) => ratio.id === id));
-  return [...judged, ...gone.map((id): Judgement => ({ id, verdict: 'gone', value: null, limit: null, meetsGoal: null }))];
+  const gone = Object.entries(baseline?.ratios ?? {}).filter(([id, { fullOnly }]) => !fullOnly && names.some((name) => id.startsWith(name)) && !measured.some((ratio) => ratio.id === id));
+  return [...judged, ...gone.map(([id]): Judgement => ({ id, verdict: 'gone', value: null, limit: null, meetsGoal: null }))];
 }
 
 /** 0: nothing is worse. 1: something is, or a ratio is gone. 70: a bench broke, so that nobody can tell. */
@@ -57,9 +57,9 @@ export function exitOf(outcomes: readonly Outcome[], judgements: readonly Judgem
 /** The baseline with the ratios of these outcomes in place of what it had of the same benches. */
 export function renew(baseline: Baseline | null, outcomes: readonly Outcome[], machine: string, at: string): Baseline {
   const whole = outcomes.filter(({ failure }) => failure === null);
-  const kept = Object.entries(baseline?.ratios ?? {}).filter(([id]) => !whole.some(({ name, skipped }) => id.startsWith(`${name}.`) && skipped.length === 0));
+  const kept = Object.entries(baseline?.ratios ?? {}).filter(([id, { fullOnly }]) => fullOnly || !whole.some(({ name, skipped }) => id.startsWith(`${name}.`) && skipped.length === 0));
   const fresh = whole.flatMap(({ ratios }) => ratios).filter(({ value }) => Number.isFinite(value)).map((ratio: Ratio) => [
-    ratio.id, { value: Number(ratio.value.toPrecision(3)), tolerance: ratio.tolerance, goal: goalText(ratio.goal) },
+    ratio.id, { value: Number(ratio.value.toPrecision(3)), tolerance: ratio.tolerance, goal: goalText(ratio.goal), ...(ratio.fullOnly ? { fullOnly: true as const } : {}) },
   ] as const);
   return { machine, at, ratios: Object.fromEntries([...new Map([...kept, ...fresh])].sort(([a], [b]) => (a < b ? -1 : 1))) };
 }

@@ -38,6 +38,8 @@ export interface Ratio {
   goal: Goal | null;
   /** How much worse than the baseline it may be (0.35 = a third) before the check calls it worse. */
   tolerance: number;
+  /** The short form does not measure it, and misses nothing by that. */
+  fullOnly?: boolean;
 }
 
 export interface Figure {

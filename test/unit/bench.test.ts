@@ -71,6 +71,14 @@ describe('bench budgets', () => {
     expect(judge([outcome('x', [['x.a', 1, atMost(1)]], { skipped: ['no etcd'] })], baseline)).toHaveLength(1);
   });
 
+  test('bench: a ratio that only the full form measures → not missed by the short one, and kept when that is written', () => {
+    const baseline = { ...baselineOf({ 'x.a': 1, 'x.b': 1 }) };
+    baseline.ratios['x.b']!.fullOnly = true;
+    const short = [outcome('x', [['x.a', 1, atMost(1)]])];
+    expect(judge(short, baseline).map(({ id, verdict }) => `${id} ${verdict}`)).toEqual(['x.a ok']);
+    expect(Object.keys(renew(baseline, short, 'here', 'now').ratios)).toEqual(['x.a', 'x.b']);
+  });
+
   test.each<[string, Outcome[], Baseline | null, number]>([
     ['all within', [outcome('x', [['x.a', 1, atMost(9)]])], baselineOf({ 'x.a': 1 }), 0],
     ['one worse', [outcome('x', [['x.a', 3, atMost(9)]])], baselineOf({ 'x.a': 1 }), 1],
