@@ -63,6 +63,13 @@ afterAll(async () => {
   }
 }, 60_000);
 
+it('lab: up with a context that is not there → 66, and nothing was started', async () => {
+  const { seq, directory } = home();
+  const { code, stderr } = await seq('lab', 'up', '-c', 'nowhere');
+  expect([code, stderr]).toEqual([66, expect.stringMatching(/CONTEXT_NOT_FOUND[^]*changed: nothing/)]);
+  expect(existsSync(directory)).toBe(false);
+});
+
 describe('lab: nothing there', () => {
   it('status → 0 and says so; every act → 66 with `seq lab up`', async () => {
     expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, processes: [] });

@@ -39,6 +39,8 @@ export default class LabUp extends SeqCommand {
 
   protected async perform(): Promise<Result | null> {
     const { flags } = await this.parse(LabUp);
+    // A context or setting that cannot be read is said before anything is started.
+    await this.format();
     const directory = labDirectory();
     this.step('bringing the lab up');
     this.changing('some');
