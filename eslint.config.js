@@ -2,7 +2,17 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/**', '.dist-*/**', 'node_modules/**', 'coverage/**', 'examples/**', 'bench/**', 'test/model/**/*.cpp'] },
+  {
+    ignores: [
+      'dist/**',
+      '.dist-*/**',
+      'node_modules/**',
+      'coverage/**',
+      'examples/**',
+      'bench/**',
+      'test/model/**/*.cpp',
+    ],
+  },
   { linterOptions: { reportUnusedDisableDirectives: 'off' } },
   {
     files: ['src/**/*.{ts,tsx}'],
@@ -10,8 +20,18 @@ export default tseslint.config(
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
       'no-console': 'error',
-      'no-restricted-properties': ['error', { object: 'process', property: 'exit', message: 'set process.exitCode and return: process.exit loses piped output' }],
-      'no-restricted-syntax': ['error', { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: 'time is a port' }],
+      'no-restricted-properties': [
+        'error',
+        {
+          object: 'process',
+          property: 'exit',
+          message: 'set process.exitCode and return: process.exit loses piped output',
+        },
+      ],
+      'no-restricted-syntax': [
+        'error',
+        { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: 'time is a port' },
+      ],
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: false }],
       '@typescript-eslint/await-thenable': 'error',
@@ -25,10 +45,24 @@ export default tseslint.config(
     files: ['src/core/protocol/**/*.ts'],
     rules: {
       'no-restricted-globals': ['error', 'setTimeout', 'setInterval', 'process', 'performance'],
-      'no-restricted-properties': ['error', { object: 'Math', property: 'random' }, { object: 'Date', property: 'now' }],
-      'no-restricted-syntax': ['error', { selector: 'AwaitExpression', message: 'protocol/ is pure' }, { selector: "NewExpression[callee.name='Date']", message: 'protocol/ is pure' }],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Math', property: 'random' },
+        { object: 'Date', property: 'now' },
+      ],
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'AwaitExpression', message: 'protocol/ is pure' },
+        { selector: "NewExpression[callee.name='Date']", message: 'protocol/ is pure' },
+      ],
     },
   },
-  { files: ['src/cli/**/*.ts', 'src/commands/**/*.ts', 'src/lab/**/*.ts', 'src/tui/**/*.{ts,tsx}'], rules: { 'no-restricted-syntax': 'off' } },
-  { files: ['scripts/**/*.mjs', 'bin/**/*.js'], rules: { 'no-var': 'error', 'prefer-const': 'error', eqeqeq: 'error' } },
+  {
+    files: ['src/cli/**/*.ts', 'src/commands/**/*.ts', 'src/lab/**/*.ts', 'src/tui/**/*.{ts,tsx}'],
+    rules: { 'no-restricted-syntax': 'off' },
+  },
+  {
+    files: ['scripts/**/*.mjs', 'bin/**/*.js'],
+    rules: { 'no-var': 'error', 'prefer-const': 'error', eqeqeq: 'error' },
+  },
 );

@@ -16,14 +16,36 @@ async function againstSet(on: Measuring, count: number, persist: Persistence): P
   const lane = await new Lane(servers, '', 1000, data).begin(on.say);
   try {
     const slow = persist === 'always';
-    const measured = await interleave([
-      { name: 'SET', work: () => servers.set('bench', data) },
-      { name: 'commit', work: () => lane.commit() },
-    ], { rounds: on.pick(40, slow ? 10 : 16), perRound: on.pick(slow ? 50 : 200, slow ? 20 : 100), warm: on.pick(WARM / (slow ? 50 : 200), WARM / (slow ? 20 : 100)) });
-    on.table({ title: `1 KB block, ${count} servers, persistence ${persist}, waiting for ${servers.quorum}`, unit: 'ms', rows: measured.rows });
+    const measured = await interleave(
+      [
+        { name: 'SET', work: () => servers.set('bench', data) },
+        { name: 'commit', work: () => lane.commit() },
+      ],
+      {
+        rounds: on.pick(40, slow ? 10 : 16),
+        perRound: on.pick(slow ? 50 : 200, slow ? 20 : 100),
+        warm: on.pick(WARM / (slow ? 50 : 200), WARM / (slow ? 20 : 100)),
+      },
+    );
+    on.table({
+      title: `1 KB block, ${count} servers, persistence ${persist}, waiting for ${servers.quorum}`,
+      unit: 'ms',
+      rows: measured.rows,
+    });
     const key = `commit.n${count}.${persist}`;
-    on.ratio({ id: `${key}.p50`, what: `p50 over SET's, n=${count}, ${persist}`, ...measured.ratio('SET', 'commit'), goal: atMost(1.6) });
-    on.ratio({ id: `${key}.p99`, what: `p99 over SET's, n=${count}, ${persist}`, ...measured.tail('SET', 'commit'), goal: atMost(2), tolerance: slow ? 3 : 1.5 });
+    on.ratio({
+      id: `${key}.p50`,
+      what: `p50 over SET's, n=${count}, ${persist}`,
+      ...measured.ratio('SET', 'commit'),
+      goal: atMost(1.6),
+    });
+    on.ratio({
+      id: `${key}.p99`,
+      what: `p99 over SET's, n=${count}, ${persist}`,
+      ...measured.tail('SET', 'commit'),
+      goal: atMost(2),
+      tolerance: slow ? 3 : 1.5,
+    });
   } finally {
     await lane.close();
     await servers.stop();
@@ -38,11 +60,28 @@ async function byLength(on: Measuring): Promise<void> {
   const lanes: Lane[] = [];
   try {
     for (const length of lengths) lanes.push(await new Lane(servers, `l${length}`, length, data).begin(on.say));
-    const measured = await interleave(lanes.map((lane, at) => ({ name: `${lengths[at]!.toLocaleString('en-US')} retained`, work: () => lane.commit() })), { rounds: on.pick(40, 20), perRound: 100 });
-    on.table({ title: '1 KB block by blocks retained, 3 servers without persistence', unit: 'ms', rows: measured.rows });
+    const measured = await interleave(
+      lanes.map((lane, at) => ({
+        name: `${lengths[at]!.toLocaleString('en-US')} retained`,
+        work: () => lane.commit(),
+      })),
+      { rounds: on.pick(40, 20), perRound: 100 },
+    );
+    on.table({
+      title: '1 KB block by blocks retained, 3 servers without persistence',
+      unit: 'ms',
+      rows: measured.rows,
+    });
     const [shortest] = measured.rows;
     for (const row of measured.rows.slice(1).filter(({ side }) => /^(100,000|1,000,000) /.test(side))) {
-      on.ratio({ id: `commit.length.${row.side.split(' ')[0]!.replaceAll(',', '')}`, what: `p50 at ${row.side} over p50 at ${shortest!.side}`, ...measured.ratio(shortest!.side, row.side), goal: atMost(1.1), tolerance: 0.2, fullOnly: row.side.startsWith('1,000,000 ') });
+      on.ratio({
+        id: `commit.length.${row.side.split(' ')[0]!.replaceAll(',', '')}`,
+        what: `p50 at ${row.side} over p50 at ${shortest!.side}`,
+        ...measured.ratio(shortest!.side, row.side),
+        goal: atMost(1.1),
+        tolerance: 0.2,
+        fullOnly: row.side.startsWith('1,000,000 '),
+      });
     }
   } finally {
     await Promise.all(lanes.map((lane) => lane.close()));
@@ -57,14 +96,30 @@ async function bySize(on: Measuring): Promise<void> {
   const lanes: Lane[] = [];
   try {
     for (const size of sizes) lanes.push(await new Lane(servers, `s${size}`, 20, Buffer.alloc(size * KB, 7)).begin());
-    const measured = await interleave(sizes.flatMap((size, at) => [
-      { name: `SET ${size} KB`, work: () => servers.set('bench', Buffer.alloc(size * KB, 7)) },
-      { name: `commit ${size} KB`, work: () => lanes[at]!.commit() },
-    ]), { rounds: on.pick(40, 10), perRound: on.pick(20, 10) });
+    const measured = await interleave(
+      sizes.flatMap((size, at) => [
+        { name: `SET ${size} KB`, work: () => servers.set('bench', Buffer.alloc(size * KB, 7)) },
+        { name: `commit ${size} KB`, work: () => lanes[at]!.commit() },
+      ]),
+      { rounds: on.pick(40, 10), perRound: on.pick(20, 10) },
+    );
     on.table({ title: 'By size of the block, 3 servers without persistence', unit: 'ms', rows: measured.rows });
     const linear = measured.ratio('commit 256 KB', 'commit 1024 KB');
-    on.ratio({ id: 'commit.size.linear', what: 'p50 of 1 MiB over 4 × p50 of 256 KiB (1: linear in bytes)', value: linear.value / 4, low: linear.low / 4, high: linear.high / 4, goal: atMost(1.25) });
-    on.ratio({ id: 'commit.size.1mib', what: 'p50 of 1 MiB over SET of 1 MiB', ...measured.ratio('SET 1024 KB', 'commit 1024 KB'), goal: atMost(1.6), tolerance: 0.5 });
+    on.ratio({
+      id: 'commit.size.linear',
+      what: 'p50 of 1 MiB over 4 × p50 of 256 KiB (1: linear in bytes)',
+      value: linear.value / 4,
+      low: linear.low / 4,
+      high: linear.high / 4,
+      goal: atMost(1.25),
+    });
+    on.ratio({
+      id: 'commit.size.1mib',
+      what: 'p50 of 1 MiB over SET of 1 MiB',
+      ...measured.ratio('SET 1024 KB', 'commit 1024 KB'),
+      goal: atMost(1.6),
+      tolerance: 0.5,
+    });
   } finally {
     await Promise.all(lanes.map((lane) => lane.close()));
     await servers.stop();
@@ -75,7 +130,8 @@ export const bench: Bench = {
   title: 'a block on q nodes, against bare parallel SETs',
   limitS: 150,
   async run(on) {
-    for (const persist of ['none', 'everysec', 'always'] as const) for (const count of [3, 5]) await againstSet(on, count, persist);
+    for (const persist of ['none', 'everysec', 'always'] as const)
+      for (const count of [3, 5]) await againstSet(on, count, persist);
     await byLength(on);
     await bySize(on);
   },

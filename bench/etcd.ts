@@ -24,9 +24,26 @@ export const bench: Bench = {
         const lane = await new Lane(servers, '', 1000, Buffer.alloc(BYTES, 7)).begin();
         const [client] = await etcdClients(etcd, 1, BYTES, true);
         try {
-          const measured = await interleave([{ name: 'etcd guarded put', work: async () => { await client!.send(); } }, { name: 'seq commit', work: () => lane.commit() }], { rounds: on.pick(40, 10), perRound: on.pick(50, 20), say: on.say });
+          const measured = await interleave(
+            [
+              {
+                name: 'etcd guarded put',
+                work: async () => {
+                  await client!.send();
+                },
+              },
+              { name: 'seq commit', work: () => lane.commit() },
+            ],
+            { rounds: on.pick(40, 10), perRound: on.pick(50, 20), say: on.say },
+          );
           on.table({ title: 'One client, 1 KB, synced on a quorum of three', unit: 'ms', rows: measured.rows });
-          on.ratio({ id: 'etcd.alone.p50', what: 'p50 of etcd\'s put over p50 of a commit, one client', ...measured.ratio('seq commit', 'etcd guarded put'), goal: atLeast(2.5), tolerance: 0.6 });
+          on.ratio({
+            id: 'etcd.alone.p50',
+            what: "p50 of etcd's put over p50 of a commit, one client",
+            ...measured.ratio('seq commit', 'etcd guarded put'),
+            goal: atLeast(2.5),
+            tolerance: 0.6,
+          });
         } finally {
           client!.close();
           await lane.close();
@@ -34,14 +51,37 @@ export const bench: Bench = {
         }
       }
       if (on.wants('together')) {
-        const cluster = await PrivateCluster.start({ nodes: 3, sequencers: 1, persist: 'always', ttlMs: 3000, blockTimeMs: 1000, eager: true });
+        const cluster = await PrivateCluster.start({
+          nodes: 3,
+          sequencers: 1,
+          persist: 'always',
+          ttlMs: 3000,
+          blockTimeMs: 1000,
+          eager: true,
+        });
         const port = cluster.port(await cluster.waitForLeader());
         const seq = Array.from({ length: CLIENTS }, () => submitClient(port, itemsBody(1, BYTES), 1));
         const puts = await etcdClients(etcd, CLIENTS, BYTES, true);
         try {
-          const measured = await load([{ name: 'etcd guarded put', clients: puts }, { name: 'seq POST /v1/submit', clients: seq }], { rounds: on.pick(10, 4), windowMs: on.pick(3000, 1000), say: on.say });
-          on.table({ title: `${CLIENTS} clients, 1 KB each, synced on a quorum of three (seq: and in the leader's own store)`, unit: 'ms', rows: measured.rows });
-          on.ratio({ id: 'etcd.together.rate', what: `items/s over etcd's, ${CLIENTS} clients`, ...measured.ratio('etcd guarded put', 'seq POST /v1/submit'), goal: atLeast(2.5), tolerance: 0.6 });
+          const measured = await load(
+            [
+              { name: 'etcd guarded put', clients: puts },
+              { name: 'seq POST /v1/submit', clients: seq },
+            ],
+            { rounds: on.pick(10, 4), windowMs: on.pick(3000, 1000), say: on.say },
+          );
+          on.table({
+            title: `${CLIENTS} clients, 1 KB each, synced on a quorum of three (seq: and in the leader's own store)`,
+            unit: 'ms',
+            rows: measured.rows,
+          });
+          on.ratio({
+            id: 'etcd.together.rate',
+            what: `items/s over etcd's, ${CLIENTS} clients`,
+            ...measured.ratio('etcd guarded put', 'seq POST /v1/submit'),
+            goal: atLeast(2.5),
+            tolerance: 0.6,
+          });
         } finally {
           for (const client of [...seq, ...puts]) client.close();
           await cluster.close();

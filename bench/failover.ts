@@ -18,7 +18,12 @@ const SUBMITTERS = 4;
 /** Until a sequencer that was started has rehearsed. */
 const SETTLE_MS = 700;
 
-interface Commit { height: number; epoch: number; at: number; items: boolean }
+interface Commit {
+  height: number;
+  epoch: number;
+  at: number;
+  items: boolean;
+}
 
 /** Watches the streams of all nodes: every block that two nodes have shown under one epoch. */
 class Watch {
@@ -34,12 +39,19 @@ class Watch {
 
   /** Highest block of this epoch, or of any. */
   last(epoch?: number): Commit | undefined {
-    return this.commits.filter((one) => epoch === undefined || one.epoch === epoch).reduce<Commit | undefined>((best, one) => (best === undefined || one.height >= best.height ? one : best), undefined);
+    return this.commits
+      .filter((one) => epoch === undefined || one.epoch === epoch)
+      .reduce<Commit | undefined>(
+        (best, one) => (best === undefined || one.height >= best.height ? one : best),
+        undefined,
+      );
   }
 
   /** The first block above `height` under a later epoch; with items, if that is asked for. */
   firstAfter(epoch: number, height: number, items = false): Commit | undefined {
-    return this.commits.filter((one) => one.epoch > epoch && one.height > height && (one.items || !items)).sort((a, b) => a.at - b.at)[0];
+    return this.commits
+      .filter((one) => one.epoch > epoch && one.height > height && (one.items || !items))
+      .sort((a, b) => a.at - b.at)[0];
   }
 
   /** A round looks at its own commits, every other millisecond: with those of a hundred rounds it would be kept busier by that than by what it measures. */
@@ -51,7 +63,9 @@ class Watch {
   private async follow(client: Redis): Promise<void> {
     let after = '$';
     while (!this.stopped) {
-      const answer = await client.xread('COUNT', 100, 'BLOCK', 200, 'STREAMS', 'seq:block:stream', after).catch(() => null);
+      const answer = await client
+        .xread('COUNT', 100, 'BLOCK', 200, 'STREAMS', 'seq:block:stream', after)
+        .catch(() => null);
       const at = Date.now();
       for (const [id, fields] of answer?.[0]?.[1] ?? []) {
         after = id;
@@ -72,23 +86,43 @@ class Watch {
 
 /** When q nodes' locks have run out, wall clock ms. */
 async function leaseEnd(clients: Redis[]): Promise<number> {
-  const ends = await Promise.all(clients.map(async (client) => Number(await client.call('PEXPIRETIME', 'seq:leader:lock'))));
+  const ends = await Promise.all(
+    clients.map(async (client) => Number(await client.call('PEXPIRETIME', 'seq:leader:lock'))),
+  );
   return ends.sort((a, b) => a - b)[1]!;
 }
 
 /** `signalled` and `released` of a hand-over only. */
-interface Steps { signalled: number[]; released: number[]; noticed: number[]; promoted: number[]; wrote: number[] }
+interface Steps {
+  signalled: number[];
+  released: number[];
+  noticed: number[];
+  promoted: number[];
+  wrote: number[];
+}
 
 /** When the log, from this offset on, first has a line with all of this; wall clock ms, NaN when it has not. */
 function saidAt(logFile: string, from: number, ...parts: string[]): number {
-  const line = readFileSync(logFile).subarray(from).toString('utf8').split('\n').find((one) => parts.every((part) => one.includes(part)));
+  const line = readFileSync(logFile)
+    .subarray(from)
+    .toString('utf8')
+    .split('\n')
+    .find((one) => parts.every((part) => one.includes(part)));
   return line === undefined ? NaN : Date.parse((JSON.parse(line) as { time: string }).time);
 }
 
-const tookRole = (logFile: string, from: number, role: string): number => saidAt(logFile, from, '"event":"role"', `"to":"${role}"`);
+const tookRole = (logFile: string, from: number, role: string): number =>
+  saidAt(logFile, from, '"event":"role"', `"to":"${role}"`);
 
 /** One leader after the other is ended; ms per round. */
-async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, clients: Redis[], signal: 'SIGKILL' | 'SIGTERM', count: number): Promise<{ gaps: number[]; beyondLease: number[]; toItems: number[]; steps: Steps }> {
+async function runs(
+  on: Measuring,
+  cluster: PrivateCluster,
+  watch: Watch,
+  clients: Redis[],
+  signal: 'SIGKILL' | 'SIGTERM',
+  count: number,
+): Promise<{ gaps: number[]; beyondLease: number[]; toItems: number[]; steps: Steps }> {
   const beyondLease: number[] = [];
   const toItems: number[] = [];
   const gaps: number[] = [];
@@ -98,7 +132,9 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
     const leader = await cluster.waitForLeader(LIMIT_MS);
     // A hand-over is to somebody who could take over: the successor is measured, not its start.
     await cluster.waitFor('a successor that is ready', LIMIT_MS, async () => {
-      const others = await Promise.all(cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)));
+      const others = await Promise.all(
+        cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)),
+      );
       return others.some((status) => status?.['ready'] === true) || undefined;
     });
     watch.forget();
@@ -110,13 +146,25 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
     process.kill(cluster.pid(leader), signal);
     await new Promise((resolve) => setTimeout(resolve, 20));
     const end = signal === 'SIGKILL' ? await leaseEnd(clients) : 0;
-    const next = await cluster.waitFor('the successor\'s first commit', LIMIT_MS, () => watch.firstAfter(epoch, watch.last(epoch)!.height), 2);
+    const next = await cluster.waitFor(
+      "the successor's first commit",
+      LIMIT_MS,
+      () => watch.firstAfter(epoch, watch.last(epoch)!.height),
+      2,
+    );
     gaps.push(next.at - watch.last(epoch)!.at);
-    const work = await cluster.waitFor('the successor\'s first commit of items', LIMIT_MS, () => watch.firstAfter(epoch, watch.last(epoch)!.height, true), 2);
+    const work = await cluster.waitFor(
+      "the successor's first commit of items",
+      LIMIT_MS,
+      () => watch.firstAfter(epoch, watch.last(epoch)!.height, true),
+      2,
+    );
     toItems.push(work.at - (signal === 'SIGKILL' ? end : watch.last(epoch)!.at));
     if (signal === 'SIGKILL') beyondLease.push(next.at - end);
     const last = watch.last(epoch)!.at;
-    const [promoting, leading] = ['promoting', 'leader'].map((role) => tookRole(cluster.logFile(successor), logged, role)) as [number, number];
+    const [promoting, leading] = ['promoting', 'leader'].map((role) =>
+      tookRole(cluster.logFile(successor), logged, role),
+    ) as [number, number];
     const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"tenure-ended"');
     // A first attempt that was lost, or another sequencer, tells nothing of the steps.
     if (leading >= promoting && !Number.isNaN(ended)) {
@@ -124,11 +172,17 @@ async function runs(on: Measuring, cluster: PrivateCluster, watch: Watch, client
         steps.signalled.push(Math.max(0, signalAt - last));
         steps.released.push(ended - Math.max(signalAt, last));
       }
-      for (const [list, ms] of [[steps.noticed, promoting - ended], [steps.promoted, leading - promoting], [steps.wrote, next.at - leading]] as const) list.push(ms);
+      for (const [list, ms] of [
+        [steps.noticed, promoting - ended],
+        [steps.promoted, leading - promoting],
+        [steps.wrote, next.at - leading],
+      ] as const)
+        list.push(ms);
     }
     await cluster.waitFor('the old one to be gone', LIMIT_MS, () => cluster.state(leader) === 'dead' || undefined);
     await cluster.startProcess(leader);
-    if (round % 10 === 0) on.say(`${signal}: ${round} of ${count}, ${Math.round((performance.now() - startedAt) / 1000)} s`);
+    if (round % 10 === 0)
+      on.say(`${signal}: ${round} of ${count}, ${Math.round((performance.now() - startedAt) / 1000)} s`);
   }
   return { gaps, beyondLease, toItems, steps };
 }
@@ -139,10 +193,12 @@ async function stepdowns(on: Measuring, cluster: PrivateCluster, count: number):
   for (let round = 1; round <= count; round += 1) {
     const leader = await cluster.waitForLeader(LIMIT_MS);
     await cluster.waitFor('a successor that is ready', LIMIT_MS, async () => {
-      const others = await Promise.all(cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)));
+      const others = await Promise.all(
+        cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)),
+      );
       return others.some((status) => status?.['ready'] === true) || undefined;
     });
-    const { gapMs } = await cluster.ask(['stepdown', '--yes', '--reason', 'measured']) as { gapMs: number };
+    const { gapMs } = (await cluster.ask(['stepdown', '--yes', '--reason', 'measured'])) as { gapMs: number };
     gaps.push(gapMs);
     if (round % 10 === 0) on.say(`stepdown: ${round} of ${count}`);
   }
@@ -159,35 +215,112 @@ export const bench: Bench = {
     const ports = cluster.nodes.map((node) => node.port);
     const clients = ports.map((port) => new Redis(port, '127.0.0.1', { protocol: 2 }));
     const watch = new Watch(ports);
-    const stopSubmitters = startSubmitters(SUBMITTERS, () => cluster.sequencers.map(({ name }) => `http://127.0.0.1:${cluster.port(name)}`));
-    const tenth = (values: number[]): number[][] => Array.from({ length: 10 }, (_, at) => values.filter((__, index) => index % 10 === at)).filter((list) => list.length > 0);
-    const ratio = (values: number[], q: number) => ({ ...spread(tenth(values).map((part) => quantile(part, q) / PUBLISHED_MS)), value: quantile(values, q) / PUBLISHED_MS });
+    const stopSubmitters = startSubmitters(SUBMITTERS, () =>
+      cluster.sequencers.map(({ name }) => `http://127.0.0.1:${cluster.port(name)}`),
+    );
+    const tenth = (values: number[]): number[][] =>
+      Array.from({ length: 10 }, (_, at) => values.filter((__, index) => index % 10 === at)).filter(
+        (list) => list.length > 0,
+      );
+    const ratio = (values: number[], q: number) => ({
+      ...spread(tenth(values).map((part) => quantile(part, q) / PUBLISHED_MS)),
+      value: quantile(values, q) / PUBLISHED_MS,
+    });
     try {
       if (on.wants('kill')) {
         const { gaps, beyondLease, toItems, steps } = await runs(on, cluster, watch, clients, 'SIGKILL', count);
-        on.table({ title: `kill -9, ttl ${ttlMs} ms, block time ${BLOCK_MS} ms`, unit: 'ms', rows: [rowOf('end of the lease → next commit', tenth(beyondLease), 0), rowOf('end of the lease → next commit of items', tenth(toItems), 0), rowOf('last commit → next commit', tenth(gaps), 0)] });
-        on.table({ title: 'of which, by the successor\'s log', unit: 'ms', rows: [
-          rowOf('end of the lease → noticed, votes counted', tenth(steps.noticed), 0), rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0), rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
-        ] });
-        on.figure({ what: 'kill -9: expiry → next commit, p50', value: quantile(beyondLease, 0.5), unit: 'ms', goal: atMost(10) });
-        on.figure({ what: 'kill -9: expiry → next commit, p99', value: quantile(beyondLease, 0.99), unit: 'ms', goal: atMost(60) });
-        on.ratio({ id: 'failover.kill.p50', what: `kill -9: expiry → next commit, over the published ${PUBLISHED_MS} ms`, ...ratio(beyondLease, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
+        on.table({
+          title: `kill -9, ttl ${ttlMs} ms, block time ${BLOCK_MS} ms`,
+          unit: 'ms',
+          rows: [
+            rowOf('end of the lease → next commit', tenth(beyondLease), 0),
+            rowOf('end of the lease → next commit of items', tenth(toItems), 0),
+            rowOf('last commit → next commit', tenth(gaps), 0),
+          ],
+        });
+        on.table({
+          title: "of which, by the successor's log",
+          unit: 'ms',
+          rows: [
+            rowOf('end of the lease → noticed, votes counted', tenth(steps.noticed), 0),
+            rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0),
+            rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
+          ],
+        });
+        on.figure({
+          what: 'kill -9: expiry → next commit, p50',
+          value: quantile(beyondLease, 0.5),
+          unit: 'ms',
+          goal: atMost(10),
+        });
+        on.figure({
+          what: 'kill -9: expiry → next commit, p99',
+          value: quantile(beyondLease, 0.99),
+          unit: 'ms',
+          goal: atMost(60),
+        });
+        on.ratio({
+          id: 'failover.kill.p50',
+          what: `kill -9: expiry → next commit, over the published ${PUBLISHED_MS} ms`,
+          ...ratio(beyondLease, 0.5),
+          goal: atMost(10 / PUBLISHED_MS),
+          tolerance: 1,
+        });
       }
       if (on.wants('hand-over')) {
         const { gaps, toItems, steps } = await runs(on, cluster, watch, clients, 'SIGTERM', count);
-        on.table({ title: 'planned hand-over (SIGTERM), --eager, items waiting', unit: 'ms', rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0), rowOf('last commit of one → first of items of the other', tenth(toItems), 0)] });
-        on.table({ title: 'of which, by the logs of both', unit: 'ms', rows: [
-          rowOf('last commit → the signal comes (0: while a block was under way)', tenth(steps.signalled), 0), rowOf('→ given back', tenth(steps.released), 0), rowOf('→ noticed, votes counted', tenth(steps.noticed), 0),
-          rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0), rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
-        ] });
-        on.figure({ what: 'hand-over: last commit → first commit, p50', value: quantile(gaps, 0.5), unit: 'ms', goal: atMost(10) });
-        on.figure({ what: 'hand-over: last commit → first commit, p99', value: quantile(gaps, 0.99), unit: 'ms', goal: atMost(40) });
-        on.ratio({ id: 'failover.handover.p50', what: `hand-over: last → first commit, over the published ${PUBLISHED_MS} ms`, ...ratio(gaps, 0.5), goal: atMost(10 / PUBLISHED_MS), tolerance: 1 });
+        on.table({
+          title: 'planned hand-over (SIGTERM), --eager, items waiting',
+          unit: 'ms',
+          rows: [
+            rowOf('last commit of one → first of the other', tenth(gaps), 0),
+            rowOf('last commit of one → first of items of the other', tenth(toItems), 0),
+          ],
+        });
+        on.table({
+          title: 'of which, by the logs of both',
+          unit: 'ms',
+          rows: [
+            rowOf('last commit → the signal comes (0: while a block was under way)', tenth(steps.signalled), 0),
+            rowOf('→ given back', tenth(steps.released), 0),
+            rowOf('→ noticed, votes counted', tenth(steps.noticed), 0),
+            rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0),
+            rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
+          ],
+        });
+        on.figure({
+          what: 'hand-over: last commit → first commit, p50',
+          value: quantile(gaps, 0.5),
+          unit: 'ms',
+          goal: atMost(10),
+        });
+        on.figure({
+          what: 'hand-over: last commit → first commit, p99',
+          value: quantile(gaps, 0.99),
+          unit: 'ms',
+          goal: atMost(40),
+        });
+        on.ratio({
+          id: 'failover.handover.p50',
+          what: `hand-over: last → first commit, over the published ${PUBLISHED_MS} ms`,
+          ...ratio(gaps, 0.5),
+          goal: atMost(10 / PUBLISHED_MS),
+          tolerance: 1,
+        });
       }
       if (on.wants('stepdown')) {
         const gaps = await stepdowns(on, cluster, count);
-        on.table({ title: 'seq stepdown, --eager, items waiting: data.gapMs', unit: 'ms', rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0)] });
-        on.figure({ what: 'stepdown: data.gapMs, p50 (all of it counted as beyond the block time: work waits)', value: quantile(gaps, 0.5), unit: 'ms', goal: atMost(30) });
+        on.table({
+          title: 'seq stepdown, --eager, items waiting: data.gapMs',
+          unit: 'ms',
+          rows: [rowOf('last commit of one → first of the other', tenth(gaps), 0)],
+        });
+        on.figure({
+          what: 'stepdown: data.gapMs, p50 (all of it counted as beyond the block time: work waits)',
+          value: quantile(gaps, 0.5),
+          unit: 'ms',
+          goal: atMost(30),
+        });
         on.figure({ what: 'stepdown: data.gapMs, p99', value: quantile(gaps, 0.99), unit: 'ms' });
       }
       on.note('p99 of fewer than 100 runs is the worst run, or near it.');

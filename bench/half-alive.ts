@@ -10,7 +10,11 @@ const ILL = 'r3';
 const GOAL_MS = 5;
 const WELL_LIMIT_MS = 30_000;
 
-interface Ill { name: string; begin(cluster: PrivateCluster): void | Promise<void>; end(cluster: PrivateCluster): void }
+interface Ill {
+  name: string;
+  begin(cluster: PrivateCluster): void | Promise<void>;
+  end(cluster: PrivateCluster): void;
+}
 type Proxy = ReturnType<PrivateCluster['proxy']>;
 
 const proxyOf = (cluster: PrivateCluster): Proxy => cluster.proxy(cluster.sequencers[0]!.name, ILL);
@@ -36,7 +40,15 @@ export const bench: Bench = {
   limitS: 100,
   fullLimitS: 500,
   async run(on) {
-    const cluster = await PrivateCluster.start({ nodes: 3, sequencers: 1, persist: 'none', ttlMs: 3000, blockTimeMs: 1000, eager: true, proxies: true });
+    const cluster = await PrivateCluster.start({
+      nodes: 3,
+      sequencers: 1,
+      persist: 'none',
+      ttlMs: 3000,
+      blockTimeMs: 1000,
+      eager: true,
+      proxies: true,
+    });
     try {
       const leader = await cluster.waitForLeader();
       const client = submitClient(cluster.port(leader), itemsBody(1, 200), 1);
@@ -58,7 +70,7 @@ export const bench: Bench = {
         for (let at = 0; at < on.pick(8, 3); at += 1) {
           await cluster.waitFor(`${ILL} to be up to date`, WELL_LIMIT_MS, async () => {
             // On a machine that is busy for a moment none of them may answer within its limit: not yet.
-            const status = await cluster.ask(['status']).catch(() => null) as { nodes: { state: string }[] } | null;
+            const status = (await cluster.ask(['status']).catch(() => null)) as { nodes: { state: string }[] } | null;
             return status?.nodes.every(({ state }) => state === 'OK') === true ? true : undefined;
           });
           well.push(await round(count));
@@ -67,8 +79,17 @@ export const bench: Bench = {
           ill.end(cluster);
         }
         const secondsOf = (rounds: number[][]): number => rounds.flat().reduce((sum, ms) => sum + ms, 0) / 1000;
-        on.table({ title: `A submission until it is committed, ${ILL} ${ill.name}`, unit: 'ms', rows: [rowOf('all well', well, secondsOf(well)), rowOf(ill.name, sick, secondsOf(sick))] });
-        on.figure({ what: `p50 with ${ILL} ${ill.name}, more than with all well`, value: spread(sick.map((of, at) => median(of) - median(well[at]!))).value, unit: 'ms', goal: atMost(GOAL_MS) });
+        on.table({
+          title: `A submission until it is committed, ${ILL} ${ill.name}`,
+          unit: 'ms',
+          rows: [rowOf('all well', well, secondsOf(well)), rowOf(ill.name, sick, secondsOf(sick))],
+        });
+        on.figure({
+          what: `p50 with ${ILL} ${ill.name}, more than with all well`,
+          value: spread(sick.map((of, at) => median(of) - median(well[at]!))).value,
+          unit: 'ms',
+          goal: atMost(GOAL_MS),
+        });
       }
       client.close();
     } finally {

@@ -21,21 +21,29 @@ const PER_ROUND = 25;
 /** Acquisitions of each side before anything counts: compiled code on both sides, as for commits. */
 const WARM = 500;
 
-interface Lock { unlock(): Promise<void> }
+interface Lock {
+  unlock(): Promise<void>;
+}
 type Callback = (error: Error | null, result?: unknown) => void;
 
 /** redlock 4 calls back, and gives the arguments in a list; the client answers with promises only. */
 function redlockOn(servers: Servers): { lock(resource: string, ttlMs: number): Promise<Lock> } {
   const clients = servers.bare.map((client) => {
     const call = (command: string, args: (string | number)[], callback: Callback): void => {
-      client.call(command, ...args.map(String)).then((result) => callback(null, result), (error: unknown) => callback(error as Error));
+      client.call(command, ...args.map(String)).then(
+        (result) => callback(null, result),
+        (error: unknown) => callback(error as Error),
+      );
     };
     return {
-      evalsha: (hash: string, args: (string | number)[], callback: Callback) => call('EVALSHA', [hash, ...args], callback),
+      evalsha: (hash: string, args: (string | number)[], callback: Callback) =>
+        call('EVALSHA', [hash, ...args], callback),
       eval: (args: (string | number)[], callback: Callback) => call('EVAL', args, callback),
     };
   });
-  return new (Redlock as unknown as new (clients: object[], options: object) => ReturnType<typeof redlockOn>)(clients, { retryCount: 0 });
+  return new (Redlock as unknown as new (clients: object[], options: object) => ReturnType<typeof redlockOn>)(clients, {
+    retryCount: 0,
+  });
 }
 
 /** The block that the last tenure left. */
@@ -49,8 +57,16 @@ async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'curre
   const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: systemClock });
   const cold = as === 'cold';
   if (as === 'current' && left !== undefined) void store.append({ ...left, epoch: 0 });
-  const append = (block: Block, epoch: number): void => { void store.append({ ...block, epoch }); };
-  const chain = localChain(store, genesisHash(CLUSTER, ''), () => ({ retainBlocks: 1000, retainBytes: 2 ** 28 }), () => 0, (_, hash) => (!cold && left?.hash === hash ? left : undefined));
+  const append = (block: Block, epoch: number): void => {
+    void store.append({ ...block, epoch });
+  };
+  const chain = localChain(
+    store,
+    genesisHash(CLUSTER, ''),
+    () => ({ retainBlocks: 1000, retainBytes: 2 ** 28 }),
+    () => 0,
+    (_, hash) => (!cold && left?.hash === hash ? left : undefined),
+  );
   const lookedAt = performance.now();
   const { votes } = votesOf(await look(lane.nodes, quorum, LIMIT_MS, systemClock), lane.nodes, 'bench');
   const startedAt = cold ? lookedAt : performance.now();
@@ -61,22 +77,48 @@ async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'curre
         tookMs = performance.now() - startedAt;
         setImmediate(() => driver.stepdown('STOPPED', 'measured'));
       },
-      ready: () => {}, request: () => {}, node: () => {}, alarm: () => {}, backfilled: () => {},
+      ready: () => {},
+      request: () => {},
+      node: () => {},
+      alarm: () => {},
+      backfilled: () => {},
       committed: (block, epoch) => {
         left = block;
         append(block, epoch);
       },
-      adopted: (blocks) => { for (const block of blocks) append(block, 0); },
+      adopted: (blocks) => {
+        for (const block of blocks) append(block, 0);
+      },
     };
-    const driver = new TenureDriver(lane.nodes, systemClock, store, chain, {
-      owner: `bench/${systemRandom.hex(8)}`, nodes: lane.nodes.length, quorum, ttlMs: TTL_MS, usableLeaseMs: usableLeaseMs(TTL_MS), nodeTimeoutMs: LIMIT_MS,
-      graceMs: 3, retryMs: 5, regainMs: 500, maxAdopt: 1000, readmit: false, renewNotBefore: lane.nodes.map(() => 0),
-    }, hooks);
-    driver.run(votes).then(async (end) => {
-      await driver.release();
-      if (tookMs < 0) throw new Error(`no leadership: ${end.code}, ${end.reason}`);
-      resolve(tookMs);
-    }).catch(reject);
+    const driver = new TenureDriver(
+      lane.nodes,
+      systemClock,
+      store,
+      chain,
+      {
+        owner: `bench/${systemRandom.hex(8)}`,
+        nodes: lane.nodes.length,
+        quorum,
+        ttlMs: TTL_MS,
+        usableLeaseMs: usableLeaseMs(TTL_MS),
+        nodeTimeoutMs: LIMIT_MS,
+        graceMs: 3,
+        retryMs: 5,
+        regainMs: 500,
+        maxAdopt: 1000,
+        readmit: false,
+        renewNotBefore: lane.nodes.map(() => 0),
+      },
+      hooks,
+    );
+    driver
+      .run(votes)
+      .then(async (end) => {
+        await driver.release();
+        if (tookMs < 0) throw new Error(`no leadership: ${end.code}, ${end.reason}`);
+        resolve(tookMs);
+      })
+      .catch(reject);
   });
 }
 
@@ -90,24 +132,44 @@ export const bench: Bench = {
     try {
       for (const node of lane.nodes) await accepted(node, { script: 'release_lock', owner: OWNER });
       const redlock = redlockOn(servers);
-      const measured = await interleave([
-        {
-          name: 'redlock acquire', work: async () => {
-            const startedAt = performance.now();
-            const lock = await redlock.lock('bench:redlock', TTL_MS);
-            const tookMs = performance.now() - startedAt;
-            await lock.unlock();
-            return tookMs;
+      const measured = await interleave(
+        [
+          {
+            name: 'redlock acquire',
+            work: async () => {
+              const startedAt = performance.now();
+              const lock = await redlock.lock('bench:redlock', TTL_MS);
+              const tookMs = performance.now() - startedAt;
+              await lock.unlock();
+              return tookMs;
+            },
           },
-        },
-        { name: 'three commits of a leader', work: async () => { for (let round = 0; round < 3; round += 1) await led.commit(); } },
-        { name: 'seq leads', work: () => lead(lane, servers.quorum, 'follower') },
-        { name: 'seq leads, its store has the head', work: () => lead(lane, servers.quorum, 'current') },
-        { name: 'seq leads, from cold', work: () => lead(lane, servers.quorum, 'cold') },
-      ], { rounds: on.pick(40, 16), perRound: PER_ROUND, warm: WARM / PER_ROUND });
-      on.table({ title: 'From a free lock to the right to write, 3 servers without persistence', unit: 'ms', rows: measured.rows.map((row) => ({ ...row, perSecond: null })) });
-      on.ratio({ id: 'leadership.p50', what: 'p50 over redlock\'s acquire', ...measured.ratio('redlock acquire', 'seq leads'), goal: atMost(3) });
-      on.note('redlock sets one key a node. seq promotes, claims, and proposes the last head again under its own epoch: three round trips. A follower has looked before, and has read the head as it came; where it knows that the head is committed there is nothing to propose again: two; from cold the look and the reading are measured, too: five. Three commits, one after the other and each on a quorum, are the cheapest three rounds that seq has.');
+          {
+            name: 'three commits of a leader',
+            work: async () => {
+              for (let round = 0; round < 3; round += 1) await led.commit();
+            },
+          },
+          { name: 'seq leads', work: () => lead(lane, servers.quorum, 'follower') },
+          { name: 'seq leads, its store has the head', work: () => lead(lane, servers.quorum, 'current') },
+          { name: 'seq leads, from cold', work: () => lead(lane, servers.quorum, 'cold') },
+        ],
+        { rounds: on.pick(40, 16), perRound: PER_ROUND, warm: WARM / PER_ROUND },
+      );
+      on.table({
+        title: 'From a free lock to the right to write, 3 servers without persistence',
+        unit: 'ms',
+        rows: measured.rows.map((row) => ({ ...row, perSecond: null })),
+      });
+      on.ratio({
+        id: 'leadership.p50',
+        what: "p50 over redlock's acquire",
+        ...measured.ratio('redlock acquire', 'seq leads'),
+        goal: atMost(3),
+      });
+      on.note(
+        'redlock sets one key a node. seq promotes, claims, and proposes the last head again under its own epoch: three round trips. A follower has looked before, and has read the head as it came; where it knows that the head is committed there is nothing to propose again: two; from cold the look and the reading are measured, too: five. Three commits, one after the other and each on a quorum, are the cheapest three rounds that seq has.',
+      );
     } finally {
       await Promise.all([lane.close(), led.close()]);
       await servers.stop();

@@ -21,7 +21,13 @@ export const bench: Bench = {
   fullLimitS: 600,
   async run(on) {
     const cluster = await PrivateCluster.start({
-      nodes: 3, sequencers: 1, persist: 'none', ttlMs: 6000, blockTimeMs: 1000, eager: true, runArgs: ['--retain-blocks', '50000', '--retain-bytes', '120MB'],
+      nodes: 3,
+      sequencers: 1,
+      persist: 'none',
+      ttlMs: 6000,
+      blockTimeMs: 1000,
+      eager: true,
+      runArgs: ['--retain-blocks', '50000', '--retain-bytes', '120MB'],
     });
     try {
       const leader = await cluster.waitForLeader();
@@ -41,7 +47,12 @@ export const bench: Bench = {
         on.say(text);
         on.note(text);
       }
-      on.figure({ what: 'begun to admitted, a block a second', value: rate(spread(idleMs).value), unit: 'MB/s', goal: atLeast(24) });
+      on.figure({
+        what: 'begun to admitted, a block a second',
+        value: rate(spread(idleMs).value),
+        unit: 'MB/s',
+        goal: atLeast(24),
+      });
       on.figure({ what: 'the slowest of them', value: rate(quantile(idleMs, 1)), unit: 'MB/s' });
 
       const client = submitClient(cluster.port(leader), itemsBody(1, 200), 1);
@@ -64,19 +75,43 @@ export const bench: Bench = {
         const filled = watchFilling(cluster.port(NODE), SELDOM_MS);
         await filled.begun;
         let over = false;
-        const ended = filled.ended.then((ms) => { over = true; return ms; });
+        const ended = filled.ended.then((ms) => {
+          over = true;
+          return ms;
+        });
         filling.push(await round(() => !over));
         loadedMs.push(await ended);
-        on.say(`round ${at + 1}: filled in ${Math.round(loadedMs.at(-1)!)} ms while a client committed ${filling.at(-1)!.length} blocks`);
+        on.say(
+          `round ${at + 1}: filled in ${Math.round(loadedMs.at(-1)!)} ms while a client committed ${filling.at(-1)!.length} blocks`,
+        );
         const count = filling.at(-1)!.length;
         well.push(await round((taken) => taken < count));
         filled.stop();
       }
       const seconds = (rounds: number[][]): number => rounds.flat().reduce((sum, ms) => sum + ms, 0) / 1000;
-      on.table({ title: `A submission until it is committed, while ${NODE} is filled`, unit: 'ms', rows: [rowOf('not filling', well, seconds(well)), rowOf('filling', filling, seconds(filling))] });
-      on.ratio({ id: 'readmission.p50', what: 'p50 of a commit while a node is filled, to that of the rounds between', ...ratioOfRounds(well, filling, 0.5), goal: atMost(1.1) });
-      on.ratio({ id: 'readmission.p99', what: 'p99 likewise, over all rounds', ...ratioOfTails(well, filling, 0.99), goal: atMost(1.1), tolerance: 1 });
-      on.figure({ what: 'filling while one client commits without a pause', value: rate(spread(loadedMs).value), unit: 'MB/s' });
+      on.table({
+        title: `A submission until it is committed, while ${NODE} is filled`,
+        unit: 'ms',
+        rows: [rowOf('not filling', well, seconds(well)), rowOf('filling', filling, seconds(filling))],
+      });
+      on.ratio({
+        id: 'readmission.p50',
+        what: 'p50 of a commit while a node is filled, to that of the rounds between',
+        ...ratioOfRounds(well, filling, 0.5),
+        goal: atMost(1.1),
+      });
+      on.ratio({
+        id: 'readmission.p99',
+        what: 'p99 likewise, over all rounds',
+        ...ratioOfTails(well, filling, 0.99),
+        goal: atMost(1.1),
+        tolerance: 1,
+      });
+      on.figure({
+        what: 'filling while one client commits without a pause',
+        value: rate(spread(loadedMs).value),
+        unit: 'MB/s',
+      });
       client.close();
     } finally {
       await cluster.close();
@@ -99,7 +134,10 @@ async function startEmpty(cluster: PrivateCluster): Promise<void> {
 }
 
 /** Straight from the server, by one small key, until it is told to stop: when its re-admission has begun, and how many ms later it counted. */
-function watchFilling(port: number, everyMs: number): { begun: Promise<number>; ended: Promise<number>; stop: () => void } {
+function watchFilling(
+  port: number,
+  everyMs: number,
+): { begun: Promise<number>; ended: Promise<number>; stop: () => void } {
   const redis = new Redis(port, '127.0.0.1', { protocol: 2 });
   redis.on('error', () => undefined);
   let stopped = false;
@@ -113,13 +151,22 @@ function watchFilling(port: number, everyMs: number): { begun: Promise<number>; 
   })();
   looking.catch(() => undefined);
   const until = async (reached: (pending: string | null, incarnation: string | null) => boolean): Promise<number> => {
-    for (const limit = performance.now() + LIMIT_MS; performance.now() < limit; ) {
+    for (const limit = performance.now() + LIMIT_MS; performance.now() < limit;) {
       if (seen !== null && reached(seen.pending, seen.incarnation)) return performance.now();
       await Promise.race([looking, new Promise((done) => setTimeout(done, everyMs))]);
     }
     throw new Error(`${NODE} was not admitted within ${LIMIT_MS} ms`);
   };
   const begun = until((pending, incarnation) => pending !== null || incarnation !== null);
-  const ended = begun.then(async (at) => (await until((pending, incarnation) => pending === null && incarnation !== null)) - at);
-  return { begun, ended, stop: () => { stopped = true; redis.disconnect(); } };
+  const ended = begun.then(
+    async (at) => (await until((pending, incarnation) => pending === null && incarnation !== null)) - at,
+  );
+  return {
+    begun,
+    ended,
+    stop: () => {
+      stopped = true;
+      redis.disconnect();
+    },
+  };
 }

@@ -20,12 +20,36 @@ async function starts(on: Measuring, nodeFlags: string[]): Promise<void> {
     ['seq config show', 'config', ['config', 'show', ...nodes], 2.5],
     ['seq status, three nodes', 'status', ['status', ...nodes], 4],
   ];
-  const measured = await interleave([
-    { name: BARE, work: async () => { await runNode(['-e', '0']); } },
-    ...cases.map(([name, , args]) => ({ name, work: async () => { await runSeq(args); } })),
-  ], { rounds: on.pick(20, 8), perRound: on.pick(5, 2), warm: 1 });
-  on.table({ title: 'From start to end of the process', unit: 'ms', rows: measured.rows.map((row) => ({ ...row, perSecond: null })) });
-  for (const [what, id, , goal] of cases) on.ratio({ id: `startup.${id}`, what: `${what} over bare node`, ...measured.ratio(BARE, what), goal: atMost(goal), tolerance: 0.3 });
+  const measured = await interleave(
+    [
+      {
+        name: BARE,
+        work: async () => {
+          await runNode(['-e', '0']);
+        },
+      },
+      ...cases.map(([name, , args]) => ({
+        name,
+        work: async () => {
+          await runSeq(args);
+        },
+      })),
+    ],
+    { rounds: on.pick(20, 8), perRound: on.pick(5, 2), warm: 1 },
+  );
+  on.table({
+    title: 'From start to end of the process',
+    unit: 'ms',
+    rows: measured.rows.map((row) => ({ ...row, perSecond: null })),
+  });
+  for (const [what, id, , goal] of cases)
+    on.ratio({
+      id: `startup.${id}`,
+      what: `${what} over bare node`,
+      ...measured.ratio(BARE, what),
+      goal: atMost(goal),
+      tolerance: 0.3,
+    });
 }
 
 const WINDOW_MS = 2000;
@@ -58,19 +82,40 @@ async function idle(on: Measuring, cluster: PrivateCluster): Promise<void> {
   const shares = await spent(pids, seconds * 1000);
   cluster.sequencers.forEach(({ name }, n) => {
     const role = name === leader ? 'leader' : 'follower';
-    on.figure({ what: `seq run, idle ${role} (a block a second): processor`, value: shares[n]!, unit: '%', goal: atMost(3) });
-    on.figure({ what: `seq run, idle ${role}: resident memory`, value: usage(pids[n]!).rssMb, unit: 'MB', goal: atMost(150) });
+    on.figure({
+      what: `seq run, idle ${role} (a block a second): processor`,
+      value: shares[n]!,
+      unit: '%',
+      goal: atMost(3),
+    });
+    on.figure({
+      what: `seq run, idle ${role}: resident memory`,
+      value: usage(pids[n]!).rssMb,
+      unit: 'MB',
+      goal: atMost(150),
+    });
   });
 }
 
 /** bench/watch.ts measures and says; its lines are taken over. */
 async function screen(on: Measuring): Promise<void> {
-  const child = spawn(process.execPath, [resolve('scripts/bench.mjs'), 'watch', 'live', String(on.pick(30, 5))], { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const child = spawn(process.execPath, [resolve('scripts/bench.mjs'), 'watch', 'live', String(on.pick(30, 5))], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
   let text = '';
-  const take = (chunk: Buffer): void => { text = (text + chunk.toString()).slice(-20_000); };
+  const take = (chunk: Buffer): void => {
+    text = (text + chunk.toString()).slice(-20_000);
+  };
   child.stdout.on('data', take);
   child.stderr.on('data', take);
-  const end = (): void => { try { process.kill(-child.pid!, 'SIGTERM'); } catch { /* it is gone */ } };
+  const end = (): void => {
+    try {
+      process.kill(-child.pid!, 'SIGTERM');
+    } catch {
+      /* it is gone */
+    }
+  };
   process.once('exit', end);
   const timer = setTimeout(end, on.pick(180_000, 40_000));
   await new Promise((done) => child.once('close', done));
@@ -84,9 +129,23 @@ async function screen(on: Measuring): Promise<void> {
     if (figure === null) continue;
     found += 1;
     const [, what, , asked, unit, measured] = figure as unknown as string[];
-    on.figure({ what: `seq watch ${size}: ${what}`, value: Number(measured), unit: unit === 'KB/s' ? 'KB' : unit as 'MB', goal: atMost(Number(asked)) });
+    on.figure({
+      what: `seq watch ${size}: ${what}`,
+      value: Number(measured),
+      unit: unit === 'KB/s' ? 'KB' : (unit as 'MB'),
+      goal: atMost(Number(asked)),
+    });
   }
-  if (found === 0) on.skip(`seq watch: npm run bench -- watch live gave no figures: ${text.trim().split('\n').find((line) => /error/i.test(line))?.trim() ?? 'it said nothing'}`);
+  if (found === 0)
+    on.skip(
+      `seq watch: npm run bench -- watch live gave no figures: ${
+        text
+          .trim()
+          .split('\n')
+          .find((line) => /error/i.test(line))
+          ?.trim() ?? 'it said nothing'
+      }`,
+    );
 }
 
 export const bench: Bench = {

@@ -12,13 +12,18 @@ export async function handOver(argv, self) {
   const tried = (process.env[TRIED] ?? '').split(delimiter).filter(Boolean);
   const next = nextSeq(self, tried);
   if (!next) {
-    process.stderr.write('NO_OTHER_SEQ: there is no other seq on PATH to hand these arguments to\n'
-      + `  why:     'seq ${argv.join(' ')}' is for the seq that prints numbers (coreutils)\n`
-      + '  changed: nothing\n  next:    install coreutils, or see seq --help for the commands of this program\n');
+    process.stderr.write(
+      'NO_OTHER_SEQ: there is no other seq on PATH to hand these arguments to\n' +
+        `  why:     'seq ${argv.join(' ')}' is for the seq that prints numbers (coreutils)\n` +
+        '  changed: nothing\n  next:    install coreutils, or see seq --help for the commands of this program\n',
+    );
     process.exitCode = 66;
     return;
   }
-  const child = spawn(next, argv, { stdio: 'inherit', env: { ...process.env, [TRIED]: [...tried, next].join(delimiter) } });
+  const child = spawn(next, argv, {
+    stdio: 'inherit',
+    env: { ...process.env, [TRIED]: [...tried, next].join(delimiter) },
+  });
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
   const forward = (signal) => child.kill(signal);
   for (const signal of signals) process.on(signal, forward);

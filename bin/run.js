@@ -13,7 +13,9 @@ const quick = quickAnswer(argv);
 if (isForCoreutils(argv)) {
   await (await import('./hand-over.js')).handOver(argv, realpathSync(fileURLToPath(import.meta.url)));
 } else if (quick !== null) {
-  process.stdout.on('error', (error) => { process.exitCode = error.code === 'EPIPE' ? 0 : 74; });
+  process.stdout.on('error', (error) => {
+    process.exitCode = error.code === 'EPIPE' ? 0 : 74;
+  });
   process.stdout.write(quick);
 } else {
   keepCompiled();
@@ -45,10 +47,14 @@ function version() {
 /** As the framework would draw it here, or null: another width, or a wish for colours that it must judge. */
 function helpPage() {
   const { env, stdout } = process;
-  if (env.OCLIF_COLUMNS || ['FORCE_COLOR', 'CLICOLOR_FORCE', 'DEBUG'].some((name) => env[name] !== undefined)) return null;
+  if (env.OCLIF_COLUMNS || ['FORCE_COLOR', 'CLICOLOR_FORCE', 'DEBUG'].some((name) => env[name] !== undefined))
+    return null;
   if (stdout.isTTY && !(stdout.columns >= 100)) return null;
   try {
-    const page = readFileSync(`${root}dist/help/${stdout.isTTY ? 100 : 80}.txt`, 'utf8').replace('VERSION-OF-THIS', version());
+    const page = readFileSync(`${root}dist/help/${stdout.isTTY ? 100 : 80}.txt`, 'utf8').replace(
+      'VERSION-OF-THIS',
+      version(),
+    );
     return stdout.isTTY && !env.NO_COLOR && env.TERM !== 'dumb' ? page : page.replace(/\u001b\[\d+m/g, '');
   } catch {
     return null;

@@ -23,11 +23,13 @@ const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 function objection(transfer, balanceOf) {
   if (typeof transfer !== 'object' || transfer === null) return 'not a transfer';
   const { from, to, amount } = transfer;
-  for (const account of [from, to]) if (typeof account !== 'string' || account === '' || account.length > 64) return 'no account';
+  for (const account of [from, to])
+    if (typeof account !== 'string' || account === '' || account.length > 64) return 'no account';
   if (from === to) return 'from and to are the same';
   if (!Number.isSafeInteger(amount) || amount <= 0) return 'the amount is not a positive whole number';
   if (from !== WORLD && balanceOf(from) < amount) return 'overdraft';
-  if (!Number.isSafeInteger(balanceOf(from) - amount) || !Number.isSafeInteger(balanceOf(to) + amount)) return 'too large';
+  if (!Number.isSafeInteger(balanceOf(from) - amount) || !Number.isSafeInteger(balanceOf(to) + amount))
+    return 'too large';
   return undefined;
 }
 
@@ -53,7 +55,8 @@ function produce({ height, items, maxBytes }) {
   for (const item of items) {
     const transfer = parse(item.data);
     const why = objection(transfer, balanceOf);
-    const entry = why === undefined ? { from: transfer.from, to: transfer.to, amount: transfer.amount } : { refused: why };
+    const entry =
+      why === undefined ? { from: transfer.from, to: transfer.to, amount: transfer.amount } : { refused: why };
     bytes += Buffer.byteLength(JSON.stringify(entry)) + 1;
     if (bytes > maxBytes) break; // what does not fit is offered again for the next block
     if (why === undefined) move(changed, balanceOf, entry);

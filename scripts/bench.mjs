@@ -11,16 +11,41 @@ const { build } = await import('esbuild');
 const [first, ...rest] = process.argv.slice(2);
 const alone = first === 'watch';
 const outdir = join(root, 'node_modules', '.cache', 'seq-bench', alone ? 'watch' : `harness-${process.pid}`);
-const files = alone ? ['watch.ts'] : [...readdirSync(join(root, 'bench')).filter((file) => file.endsWith('.ts') && file !== 'watch.ts'), 'harness/main.ts', 'harness/one.ts'];
+const files = alone
+  ? ['watch.ts']
+  : [
+      ...readdirSync(join(root, 'bench')).filter((file) => file.endsWith('.ts') && file !== 'watch.ts'),
+      'harness/main.ts',
+      'harness/one.ts',
+    ];
 // Bundled to a place from which the package's own files (lua/, bin/) are found as from src/.
 await build({
-  entryPoints: files.map((file) => join(root, 'bench', file)), outdir, entryNames: '[name]', outExtension: { '.js': '.mjs' }, chunkNames: 'chunk-[hash]', splitting: !alone,
-  bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', jsx: 'automatic', logLevel: 'error', define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) },
+  entryPoints: files.map((file) => join(root, 'bench', file)),
+  outdir,
+  entryNames: '[name]',
+  outExtension: { '.js': '.mjs' },
+  chunkNames: 'chunk-[hash]',
+  splitting: !alone,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  packages: 'external',
+  jsx: 'automatic',
+  logLevel: 'error',
+  define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) },
 });
 // A signal ends it by way of `exit`, where a private cluster ends its processes.
-const ENDS = 'data:text/javascript,process.on("SIGTERM",()=>process.exit(143));process.on("SIGINT",()=>process.exit(130));process.on("SIGHUP",()=>process.exit(129))';
-const command = alone ? ['--expose-gc', '--import', ENDS, join(outdir, 'watch.mjs'), ...rest] : [join(outdir, 'main.mjs'), outdir, ...process.argv.slice(2)];
-const child = spawn(process.execPath, command, { stdio: 'inherit', cwd: root, env: { ...process.env, NODE_ENV: 'production' } });
+const ENDS =
+  'data:text/javascript,process.on("SIGTERM",()=>process.exit(143));process.on("SIGINT",()=>process.exit(130));process.on("SIGHUP",()=>process.exit(129))';
+const command = alone
+  ? ['--expose-gc', '--import', ENDS, join(outdir, 'watch.mjs'), ...rest]
+  : [join(outdir, 'main.mjs'), outdir, ...process.argv.slice(2)];
+const child = spawn(process.execPath, command, {
+  stdio: 'inherit',
+  cwd: root,
+  env: { ...process.env, NODE_ENV: 'production' },
+});
 // Ctrl-C in a terminal reaches the child by itself; it ends its servers and says what it had measured.
 process.on('SIGINT', () => {});
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.on(signal, () => child.kill(signal));

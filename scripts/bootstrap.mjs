@@ -14,15 +14,27 @@ export class BootstrapError extends Error {}
 
 export function bootstrap() {
   const major = Number(process.versions.node.split('.')[0]);
-  if (major < NODE_LEAST) throw new BootstrapError(`Node ${NODE_LEAST} or newer is needed, this is ${process.version}: install it from https://nodejs.org`);
+  if (major < NODE_LEAST)
+    throw new BootstrapError(
+      `Node ${NODE_LEAST} or newer is needed, this is ${process.version}: install it from https://nodejs.org`,
+    );
   installPackages();
   build();
   return ensureRedis();
 }
 
 function run(command, args, { quiet = false, env = {} } = {}) {
-  const done = spawnSync(command, args, { cwd: root, stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 2, 2], encoding: 'utf8', env: { ...process.env, ...env } });
-  return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}`, missing: /** @type {NodeJS.ErrnoException | undefined} */ (done.error)?.code === 'ENOENT' };
+  const done = spawnSync(command, args, {
+    cwd: root,
+    stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 2, 2],
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+  });
+  return {
+    ok: done.status === 0,
+    output: `${done.stdout ?? ''}${done.stderr ?? ''}`,
+    missing: /** @type {NodeJS.ErrnoException | undefined} */ (done.error)?.code === 'ENOENT',
+  };
 }
 
 const digest = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');
@@ -33,13 +45,21 @@ function installPackages() {
   const note = join(root, 'node_modules', '.seq-lock-digest');
   const wanted = digest(lock);
   if (existsSync(note) && readFileSync(note, 'utf8') === wanted) return;
-  if (existsSync(join(root, 'node_modules', '.package-lock.json')) && run('npm', ['ls', '--all', '--silent'], { quiet: true }).ok) {
+  if (
+    existsSync(join(root, 'node_modules', '.package-lock.json')) &&
+    run('npm', ['ls', '--all', '--silent'], { quiet: true }).ok
+  ) {
     writeFileSync(note, wanted);
     return;
   }
   say('installing npm packages (npm ci)');
   const done = run('npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'], { env: { NODE_ENV: 'development' } });
-  if (!done.ok) throw new BootstrapError(done.missing ? 'npm is not on PATH: install Node 20 with npm' : 'npm ci failed (see above): check the network and the registry, then run it again');
+  if (!done.ok)
+    throw new BootstrapError(
+      done.missing
+        ? 'npm is not on PATH: install Node 20 with npm'
+        : 'npm ci failed (see above): check the network and the registry, then run it again',
+    );
   writeFileSync(note, wanted);
 }
 
@@ -52,9 +72,19 @@ function newest(path) {
 
 function build() {
   const built = newest(join(root, 'dist', 'cli', 'main.js'));
-  if (existsSync(join(root, 'oclif.manifest.json')) && built >= Math.max(newest(join(root, 'src')), newest(join(root, 'scripts', 'build.mjs')), newest(join(root, 'package.json')))) return;
+  if (
+    existsSync(join(root, 'oclif.manifest.json')) &&
+    built >=
+      Math.max(
+        newest(join(root, 'src')),
+        newest(join(root, 'scripts', 'build.mjs')),
+        newest(join(root, 'package.json')),
+      )
+  )
+    return;
   say('building (npm run build)');
-  if (!run(process.execPath, [join(root, 'scripts', 'build.mjs'), '--bundle-only']).ok) throw new BootstrapError('the build failed (see above)');
+  if (!run(process.execPath, [join(root, 'scripts', 'build.mjs'), '--bundle-only']).ok)
+    throw new BootstrapError('the build failed (see above)');
 }
 
 export function onPath(name) {
@@ -63,7 +93,9 @@ export function onPath(name) {
     try {
       accessSync(path, constants.X_OK);
       if (statSync(path).isFile()) return path;
-    } catch { /* not here */ }
+    } catch {
+      /* not here */
+    }
   }
   return null;
 }
@@ -90,8 +122,10 @@ function ensureRedis() {
   if (!found()) install('redis-server', 'redis');
   const path = found();
   if (path) return path;
-  throw new BootstrapError('there is no redis-server on PATH and it could not be installed: install Redis 6.2 or newer '
-    + '(Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis), then run this again');
+  throw new BootstrapError(
+    'there is no redis-server on PATH and it could not be installed: install Redis 6.2 or newer ' +
+      '(Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis), then run this again',
+  );
 }
 
 /** What tests alone need: a terminal to drive, and a maker of certificates. A test that misses one says so. */

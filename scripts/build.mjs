@@ -18,7 +18,9 @@ const manifestPath = join(root, 'oclif.manifest.json');
 // Ink and React from packages cost 700 ms of processor time to load, as one chunk 140 ms.
 const bundled = ['@oclif/core', 'ink', 'ioredis', 'react', 'table', 'yaml', 'zod', 'string-width']; // string-width: two versions are in use, each by its own importer
 const { dependencies, oclif } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const external = Object.keys(dependencies).filter((name) => !bundled.includes(name)).flatMap((name) => [name, `${name}/*`]);
+const external = Object.keys(dependencies)
+  .filter((name) => !bundled.includes(name))
+  .flatMap((name) => [name, `${name}/*`]);
 
 function sources(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -29,15 +31,26 @@ function sources(folder) {
 // What CommonJS packages expect to find, and where a source file's output would be without bundling; of these lines each file keeps what it uses.
 /** @type {[uses: RegExp, line: string][]} */
 const BANNER = [
-  [/\brequire\b/, "import { createRequire as seqRequire } from 'node:module'; const require = seqRequire(import.meta.url);"],
-  [/\b__(file|dir)name\b/, "import { fileURLToPath as seqPath } from 'node:url'; const __filename = seqPath(import.meta.url), __dirname = seqPath(new URL('.', import.meta.url));"],
-  [/\bseqPlace\b/, 'const seqPlace = (file) => import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, `/dist/${file}`);'],
+  [
+    /\brequire\b/,
+    "import { createRequire as seqRequire } from 'node:module'; const require = seqRequire(import.meta.url);",
+  ],
+  [
+    /\b__(file|dir)name\b/,
+    "import { fileURLToPath as seqPath } from 'node:url'; const __filename = seqPath(import.meta.url), __dirname = seqPath(new URL('.', import.meta.url));",
+  ],
+  [
+    /\bseqPlace\b/,
+    'const seqPlace = (file) => import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, `/dist/${file}`);',
+  ],
 ];
 const WHOLE_BANNER = BANNER.map(([, line]) => line).join('\n');
 
 // What (nearly) every command loads. Code goes to a file by who reaches it: whatever starts anything reaches all of these first, so they are one file
 // and not twenty of a few lines, each of which costs a start half a millisecond.
-const SHELL = ['command-index', 'base-command', 'context', 'foreign', 'present/text', 'suggest'].map((name) => `import ${JSON.stringify(join(root, 'src', 'cli', `${name}.ts`))};`).join('\n');
+const SHELL = ['command-index', 'base-command', 'context', 'foreign', 'present/text', 'suggest']
+  .map((name) => `import ${JSON.stringify(join(root, 'src', 'cli', `${name}.ts`))};`)
+  .join('\n');
 const starts = new Set([join(root, 'src', 'cli', 'main.ts'), ...sources(join(root, 'src', 'commands'))]);
 for (const file of sources(join(root, 'src'))) {
   for (const [, target] of readFileSync(file, 'utf8').matchAll(/\bimport\('(\.[^']+)\.js'\)/g)) {
@@ -54,8 +67,14 @@ const keepPlaces = {
     esbuild.onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
       const place = relative(join(root, 'src'), path);
       if (place.startsWith('..')) return undefined;
-      const text = readFileSync(path, 'utf8').replaceAll('import.meta.url', `seqPlace(${JSON.stringify(place.replace(/\.tsx?$/, '.js'))})`);
-      return { contents: starts.has(path) ? `import 'seq-shell'; ${text}` : text, loader: path.endsWith('x') ? 'tsx' : 'ts' };
+      const text = readFileSync(path, 'utf8').replaceAll(
+        'import.meta.url',
+        `seqPlace(${JSON.stringify(place.replace(/\.tsx?$/, '.js'))})`,
+      );
+      return {
+        contents: starts.has(path) ? `import 'seq-shell'; ${text}` : text,
+        loader: path.endsWith('x') ? 'tsx' : 'ts',
+      };
     });
   },
 };
@@ -64,8 +83,10 @@ const keepPlaces = {
 // what there is), user plugins and its own spinner. A part that is used after all fails loudly in the first test that starts the program.
 const HELP = "export { Help } from '@oclif/core/help';";
 const PARTS = [
-  "export { Command } from '@oclif/core/command';", "export { Config, Plugin } from '@oclif/core/config';",
-  "export * as Args from '@oclif/core/args';", "export * as Flags from '@oclif/core/flags';",
+  "export { Command } from '@oclif/core/command';",
+  "export { Config, Plugin } from '@oclif/core/config';",
+  "export * as Args from '@oclif/core/args';",
+  "export * as Flags from '@oclif/core/flags';",
 ].join('\n');
 const refusal = (name) => `() => { throw new Error(${JSON.stringify(`${name} is not part of this program`)}); }`;
 const LEFT_OUT = {
@@ -74,19 +95,33 @@ const LEFT_OUT = {
   minimatch: `module.exports = { minimatch: ${refusal('minimatch')} };`,
   // Whether it is Windows' Linux says nothing to any command.
   'wsl-utils': 'module.exports = { isWsl: false };',
-  'cli-spinners': "const none = { interval: 1000, frames: ['.'] }; module.exports = { dots: none, dots2: none, line: none };",
+  'cli-spinners':
+    "const none = { interval: 1000, frames: ['.'] }; module.exports = { dots: none, dots2: none, line: none };",
 };
 const fewerParts = {
   name: 'fewer-parts',
   setup(esbuild) {
     esbuild.onResolve({ filter: /^@oclif\/core$/ }, () => ({ path: 'oclif-parts', namespace: 'parts' }));
     // Its own, of CommonJS: left outside, `require` finds the ES module of another version, which costs a third of every start, and older Nodes refuse it.
-    esbuild.onResolve({ filter: /^wrap-ansi$/ }, ({ path, importer }) => (/[\\/]@oclif[\\/]core[\\/]/.test(importer) ? { path: createRequire(importer).resolve(path) } : undefined));
+    esbuild.onResolve({ filter: /^wrap-ansi$/ }, ({ path, importer }) =>
+      /[\\/]@oclif[\\/]core[\\/]/.test(importer) ? { path: createRequire(importer).resolve(path) } : undefined,
+    );
     // Of the framework's own way to show errors, which this program does not go.
-    esbuild.onResolve({ filter: /^\.\.\/help\/index$/ }, ({ importer }) => (/[\\/]errors[\\/]handle\.js$/.test(importer) ? { path: 'help', namespace: 'left-out' } : undefined));
-    esbuild.onResolve({ filter: /^@oclif\/core\/help$/ }, ({ namespace }) => (namespace === 'parts' ? undefined : { path: 'oclif-help', namespace: 'parts' }));
-    esbuild.onLoad({ filter: /.*/, namespace: 'parts' }, ({ path }) => ({ contents: path === 'oclif-help' ? HELP : PARTS, resolveDir: root, loader: 'js' }));
-    esbuild.onResolve({ filter: /^(tinyglobby|minimatch|cli-spinners|wsl-utils)$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
+    esbuild.onResolve({ filter: /^\.\.\/help\/index$/ }, ({ importer }) =>
+      /[\\/]errors[\\/]handle\.js$/.test(importer) ? { path: 'help', namespace: 'left-out' } : undefined,
+    );
+    esbuild.onResolve({ filter: /^@oclif\/core\/help$/ }, ({ namespace }) =>
+      namespace === 'parts' ? undefined : { path: 'oclif-help', namespace: 'parts' },
+    );
+    esbuild.onLoad({ filter: /.*/, namespace: 'parts' }, ({ path }) => ({
+      contents: path === 'oclif-help' ? HELP : PARTS,
+      resolveDir: root,
+      loader: 'js',
+    }));
+    esbuild.onResolve({ filter: /^(tinyglobby|minimatch|cli-spinners|wsl-utils)$/ }, ({ path }) => ({
+      path,
+      namespace: 'left-out',
+    }));
     esbuild.onLoad({ filter: /.*/, namespace: 'left-out' }, ({ path }) => ({ contents: LEFT_OUT[path], loader: 'js' }));
   },
 };
@@ -95,18 +130,30 @@ async function bundle(outdir) {
   await build({
     absWorkingDir: root,
     entryPoints: [join(root, 'src/index.ts'), join(root, 'src/cli/main.ts'), ...sources(join(root, 'src/commands'))],
-    outdir, outbase: join(root, 'src'),
+    outdir,
+    outbase: join(root, 'src'),
     chunkNames: 'chunks/[name]-[hash]',
     plugins: [keepPlaces, fewerParts],
     // Names stay, so that a stack trace can be read; what is not there need not be parsed.
-    minifySyntax: true, minifyWhitespace: true, legalComments: 'none',
-    bundle: true, splitting: true, format: 'esm', platform: 'node', target: 'node20', jsx: 'automatic', sourcemap: 'linked', sourcesContent: false,
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    jsx: 'automatic',
+    sourcemap: 'linked',
+    sourcesContent: false,
     external: [...external, 'react-devtools-core', 'typescript', 'ts-node', 'tsx'],
     banner: { js: WHOLE_BANNER },
     logLevel: 'warning',
   });
   // Line by line, so that the source maps stay true.
-  for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js')).map((name) => join(outdir, name))) {
+  for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => join(outdir, name))) {
     const body = readFileSync(file, 'utf8').slice(WHOLE_BANNER.length);
     writeFileSync(file, BANNER.map(([uses, line]) => (uses.test(body) ? line : '')).join('\n') + body);
   }
@@ -116,7 +163,13 @@ async function bundle(outdir) {
 async function manifest() {
   process.env.NODE_ENV = 'production';
   const { Plugin } = await import('@oclif/core');
-  const plugin = new Plugin({ root, type: 'core', ignoreManifest: true, errorOnManifestCreate: true, respectNoCacheDefault: true });
+  const plugin = new Plugin({
+    root,
+    type: 'core',
+    ignoreManifest: true,
+    errorOnManifestCreate: true,
+    respectNoCacheDefault: true,
+  });
   await plugin.load();
   const { version, commands } = plugin.manifest;
   return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
@@ -125,8 +178,23 @@ async function manifest() {
 /** What src/cli/command-index.ts reads in place of the manifest. */
 function commandIndex() {
   const { version, commands } = JSON.parse(readFileSync(manifestPath, 'utf8'));
-  const kept = ['id', 'aliases', 'hiddenAliases', 'hidden', 'isESM', 'relativePath', 'pluginName', 'pluginAlias', 'pluginType'];
-  const index = Object.fromEntries(Object.entries(commands).map(([id, command]) => [id, Object.fromEntries(kept.map((name) => [name, command[name]]))]));
+  const kept = [
+    'id',
+    'aliases',
+    'hiddenAliases',
+    'hidden',
+    'isESM',
+    'relativePath',
+    'pluginName',
+    'pluginAlias',
+    'pluginType',
+  ];
+  const index = Object.fromEntries(
+    Object.entries(commands).map(([id, command]) => [
+      id,
+      Object.fromEntries(kept.map((name) => [name, command[name]])),
+    ]),
+  );
   writeFileSync(join(dist, 'commands.json'), JSON.stringify({ version, commands: index }));
 }
 
@@ -134,24 +202,38 @@ function commandIndex() {
 function helpPages() {
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const own = `${name}/${version} ${process.platform}-${process.arch} node-${process.version}`;
-  const kept = Object.fromEntries(Object.entries(process.env).filter(([each]) => !/^(NO_COLOR|FORCE_COLOR|TERM|DEBUG|SEQ_.*|OCLIF_.*)$/.test(each)));
+  const kept = Object.fromEntries(
+    Object.entries(process.env).filter(([each]) => !/^(NO_COLOR|FORCE_COLOR|TERM|DEBUG|SEQ_.*|OCLIF_.*)$/.test(each)),
+  );
   const pages = join(dist, 'help');
   const fresh = mkdtempSync(join(root, '.dist-'));
   for (const columns of [80, 100]) {
     const script = `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'main.js')).href)}).then(({ main }) => main({ argv: ['--help'], root: ${JSON.stringify(`${root}/`)}, end() {} }))`;
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', env: { ...kept, NODE_ENV: 'production', FORCE_COLOR: '1', OCLIF_COLUMNS: String(columns) } });
-    if (status !== 0 || !stdout.includes(own)) throw new Error(`the help page could not be made: ${stderr}${stdout.slice(0, 200)}`);
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
+      encoding: 'utf8',
+      env: { ...kept, NODE_ENV: 'production', FORCE_COLOR: '1', OCLIF_COLUMNS: String(columns) },
+    });
+    if (status !== 0 || !stdout.includes(own))
+      throw new Error(`the help page could not be made: ${stderr}${stdout.slice(0, 200)}`);
     writeFileSync(join(fresh, `${columns}.txt`), stdout.replace(own, 'VERSION-OF-THIS'));
   }
   rmSync(pages, { recursive: true, force: true });
-  try { renameSync(fresh, pages); } catch { rmSync(fresh, { recursive: true, force: true }); } // another build was faster
+  try {
+    renameSync(fresh, pages);
+  } catch {
+    rmSync(fresh, { recursive: true, force: true });
+  } // another build was faster
 }
 
 /** Two builds at once must not fail each other: the later one wins. */
 function swap(from, to) {
   for (let attempt = 1; ; attempt += 1) {
     const old = `${from}-old${attempt}`;
-    try { renameSync(to, old); } catch (error) { if (error.code !== 'ENOENT') throw error; }
+    try {
+      renameSync(to, old);
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw error;
+    }
     try {
       renameSync(from, to);
       return;
@@ -178,16 +260,24 @@ try {
 const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
 if (text !== '') {
   const [reference, list] = [join(root, 'docs', 'COMMANDS.md'), join(root, 'test', 'cli', 'interface.txt')];
-  const made = [[manifestPath, text], [reference, commandReference(JSON.parse(text), oclif.topics)]];
+  const made = [
+    [manifestPath, text],
+    [reference, commandReference(JSON.parse(text), oclif.topics)],
+  ];
   // The package has no tests.
-  if (existsSync(join(root, 'test'))) made.push([list, interfaceList(JSON.parse(text), existsSync(list) ? readFileSync(list, 'utf8') : '')]);
+  if (existsSync(join(root, 'test')))
+    made.push([list, interfaceList(JSON.parse(text), existsSync(list) ? readFileSync(list, 'utf8') : '')]);
   for (const [path, content] of made) {
     if (!check) {
       writeFileSync(path, content);
       continue;
     }
     let committed = '';
-    try { committed = readFileSync(path, 'utf8'); } catch { /* there is none: stale */ }
+    try {
+      committed = readFileSync(path, 'utf8');
+    } catch {
+      /* there is none: stale */
+    }
     if (committed === content) continue;
     process.stderr.write(`${relative(process.cwd(), path)} is stale: run npm run build and commit it\n`);
     process.exitCode = 1;

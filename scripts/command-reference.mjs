@@ -3,7 +3,12 @@
 const GROUPS = ['CLUSTER', 'OUTPUT', 'WATCH', 'CHANGE', ''];
 
 /** In a table cell `|` ends the cell and `<…>` is taken for HTML. */
-const cell = (text) => String(text ?? '').replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ').trim();
+const cell = (text) =>
+  String(text ?? '')
+    .replaceAll('|', '\\|')
+    .replaceAll('<', '&lt;')
+    .replaceAll('\n', ' ')
+    .trim();
 const filled = (text) => text.replaceAll('<%= config.bin %>', 'seq').replaceAll('<%= command.id %>', '');
 const words = (id) => id.replaceAll(':', ' ');
 const anchor = (id) => `seq-${id.replaceAll(':', '-')}`;
@@ -22,12 +27,19 @@ function sharedFlags(commands) {
 }
 
 function flagRow(flag) {
-  const value = flag.type === 'boolean' ? '' : ` ${flag.helpValue ?? (flag.options ? flag.options.join('|') : 'VALUE')}`;
+  const value =
+    flag.type === 'boolean' ? '' : ` ${flag.helpValue ?? (flag.options ? flag.options.join('|') : 'VALUE')}`;
   const name = flag.allowNo ? `--[no-]${flag.name}` : `--${flag.name}`;
-  const options = flag.options && flag.helpValue && !flag.options.every((option) => flag.description?.includes(option)) ? `one of ${flag.options.join(', ')}` : '';
+  const options =
+    flag.options && flag.helpValue && !flag.options.every((option) => flag.description?.includes(option))
+      ? `one of ${flag.options.join(', ')}`
+      : '';
   const notes = [
-    flag.required ? 'required' : '', flag.default !== undefined && flag.default !== false ? `default ${flag.default}` : '', options,
-    flag.dependsOn ? `needs ${flag.dependsOn.map((other) => `--${other}`).join(', ')}` : '', flag.exclusive ? `not with ${flag.exclusive.map((other) => `--${other}`).join(', ')}` : '',
+    flag.required ? 'required' : '',
+    flag.default !== undefined && flag.default !== false ? `default ${flag.default}` : '',
+    options,
+    flag.dependsOn ? `needs ${flag.dependsOn.map((other) => `--${other}`).join(', ')}` : '',
+    flag.exclusive ? `not with ${flag.exclusive.map((other) => `--${other}`).join(', ')}` : '',
   ].filter(Boolean);
   return `| \`${flag.char ? `-${flag.char}, ` : ''}${name}${cell(value) === '' ? '' : ` ${cell(value).replaceAll('&lt;', '<')}`}\` | ${cell(flag.description)}${notes.length > 0 ? ` (${cell(notes.join('; '))})` : ''} |`;
 }
@@ -39,7 +51,9 @@ function flagTable(flags) {
 
 function usage(command) {
   if (command.usage) return filled([command.usage].flat()[0]);
-  const args = Object.values(command.args).map((arg) => (arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`));
+  const args = Object.values(command.args).map((arg) =>
+    arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`,
+  );
   return [words(command.id), ...args, '[flags]', ...(command.id === 'run' ? ['[-- CMD …]'] : [])].join(' ');
 }
 
@@ -47,41 +61,95 @@ function section(command, shared) {
   const own = Object.values(command.flags).filter((flag) => !flag.hidden && !same(flag, shared[flag.name]));
   const args = Object.values(command.args).filter((arg) => arg.description);
   return [
-    `## seq ${words(command.id)}`, '', `${command.summary}.`, '', '```', `seq ${usage(command)}`, '```', '',
+    `## seq ${words(command.id)}`,
+    '',
+    `${command.summary}.`,
+    '',
+    '```',
+    `seq ${usage(command)}`,
+    '```',
+    '',
     ...(command.description ? block(command.description) : []),
-    ...(args.length > 0 ? [...args.map((arg) => `- \`${arg.name.toUpperCase()}\`: ${arg.description}${arg.options ? ` (${arg.options.join(', ')})` : ''}`), ''] : []),
+    ...(args.length > 0
+      ? [
+          ...args.map(
+            (arg) =>
+              `- \`${arg.name.toUpperCase()}\`: ${arg.description}${arg.options ? ` (${arg.options.join(', ')})` : ''}`,
+          ),
+          '',
+        ]
+      : []),
     ...(own.length > 0 ? [...flagTable(own), ''] : []),
-    ...(command.examples?.length > 0 ? ['```sh', ...command.examples.map((example) => filled(typeof example === 'string' ? example : example.command)), '```', ''] : []),
+    ...(command.examples?.length > 0
+      ? [
+          '```sh',
+          ...command.examples.map((example) => filled(typeof example === 'string' ? example : example.command)),
+          '```',
+          '',
+        ]
+      : []),
   ];
 }
 
 /** A description that is laid out in columns keeps its lines; anything else is paragraphs. */
 function block(description) {
   const text = filled(description);
-  return /^ {2,}/m.test(text) ? ['```text', ...text.split('\n'), '```', ''] : text.replaceAll('<', '&lt;').split('\n').flatMap((line) => [line, '']);
+  return /^ {2,}/m.test(text)
+    ? ['```text', ...text.split('\n'), '```', '']
+    : text
+        .replaceAll('<', '&lt;')
+        .split('\n')
+        .flatMap((line) => [line, '']);
 }
 
 export function commandReference({ commands: byId }, topics) {
-  const commands = Object.values(byId).filter((command) => !command.hidden).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const commands = Object.values(byId)
+    .filter((command) => !command.hidden)
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
   const shared = sharedFlags(commands);
   return [
-    '# Commands', '',
-    'Made from `oclif.manifest.json` by `npm run build`; do not edit. What holds for all of them (exit codes, output, settings, confirmation) is in [OPERATING.md](OPERATING.md).', '',
-    '| command | does |', '|---|---|',
-    ...commands.map((command) => `| [\`seq ${words(command.id)}\`](#${anchor(command.id)}) | ${cell(command.summary)} |`), '',
-    '## On every command', '', ...flagTable(Object.values(shared)), '',
-    'Topics: ', '', ...Object.entries(topics).map(([name, { description }]) => `- \`seq ${name} …\`: ${description}`), '',
+    '# Commands',
+    '',
+    'Made from `oclif.manifest.json` by `npm run build`; do not edit. What holds for all of them (exit codes, output, settings, confirmation) is in [OPERATING.md](OPERATING.md).',
+    '',
+    '| command | does |',
+    '|---|---|',
+    ...commands.map(
+      (command) => `| [\`seq ${words(command.id)}\`](#${anchor(command.id)}) | ${cell(command.summary)} |`,
+    ),
+    '',
+    '## On every command',
+    '',
+    ...flagTable(Object.values(shared)),
+    '',
+    'Topics: ',
+    '',
+    ...Object.entries(topics).map(([name, { description }]) => `- \`seq ${name} …\`: ${description}`),
+    '',
     ...commands.flatMap((command) => section(command, shared)),
-  ].map((line) => line.trimEnd()).join('\n').replace(/\n{3,}/g, '\n\n').trimEnd().concat('\n');
+  ]
+    .map((line) => line.trimEnd())
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trimEnd()
+    .concat('\n');
 }
 
 /** What scripts rely on, a line each: every command, argument and flag, with its letter and its values. */
 export function interfaceLines({ commands }) {
-  return Object.values(commands).flatMap((command) => [
-    words(command.id),
-    ...Object.values(command.args).map((arg) => `${words(command.id)} ${arg.required ? arg.name : `[${arg.name}]`}${arg.options ? ` ${arg.options.join('|')}` : ''}`),
-    ...Object.values(command.flags).map((flag) => `${words(command.id)} --${flag.name}${flag.allowNo ? ` --no-${flag.name}` : ''}${flag.char ? ` -${flag.char}` : ''}${flag.type === 'boolean' ? '' : ` =${flag.options ? flag.options.join('|') : ''}`}${flag.multiple ? ' …' : ''}${flag.required ? ' required' : ''}`),
-  ]).sort();
+  return Object.values(commands)
+    .flatMap((command) => [
+      words(command.id),
+      ...Object.values(command.args).map(
+        (arg) =>
+          `${words(command.id)} ${arg.required ? arg.name : `[${arg.name}]`}${arg.options ? ` ${arg.options.join('|')}` : ''}`,
+      ),
+      ...Object.values(command.flags).map(
+        (flag) =>
+          `${words(command.id)} --${flag.name}${flag.allowNo ? ` --no-${flag.name}` : ''}${flag.char ? ` -${flag.char}` : ''}${flag.type === 'boolean' ? '' : ` =${flag.options ? flag.options.join('|') : ''}`}${flag.multiple ? ' …' : ''}${flag.required ? ' required' : ''}`,
+      ),
+    ])
+    .sort();
 }
 
 /** The list with what is new. What is gone stays in it, and a test says so: to take something away, its line is removed by hand. */

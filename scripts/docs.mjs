@@ -5,4 +5,7 @@ import { commandReference } from './command-reference.mjs';
 import { root } from './paths.mjs';
 
 const read = (file) => JSON.parse(readFileSync(join(root, file), 'utf8'));
-writeFileSync(join(root, 'docs', 'COMMANDS.md'), commandReference(read('oclif.manifest.json'), read('package.json').oclif.topics));
+writeFileSync(
+  join(root, 'docs', 'COMMANDS.md'),
+  commandReference(read('oclif.manifest.json'), read('package.json').oclif.topics),
+);

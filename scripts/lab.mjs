@@ -6,7 +6,10 @@ import { root } from './paths.mjs';
 
 bootstrapOrEnd();
 const seq = (...args) => spawnSync(process.execPath, [join(root, 'bin', 'run.js'), ...args], { stdio: 'inherit' });
-for (const args of [['lab', 'up'], ['lab', 'demo', ...process.argv.slice(2)]]) {
+for (const args of [
+  ['lab', 'up'],
+  ['lab', 'demo', ...process.argv.slice(2)],
+]) {
   const { status, signal } = seq(...args);
   if (status !== 0) {
     process.exitCode = status ?? (signal === 'SIGINT' ? 130 : 1);

@@ -9,10 +9,20 @@ import { build } from 'esbuild';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dir = mkdtempSync(join(tmpdir(), 'seq-model-'));
 const outfile = join(dir, 'model.mjs');
-await build({ entryPoints: [join(root, 'test/model/run.ts')], outfile, bundle: true, platform: 'node', format: 'esm', target: 'node20', logLevel: 'error' });
-const child = spawn(process.execPath, ['--max-old-space-size=4096', outfile, ...process.argv.slice(2)], { stdio: 'inherit' });
+await build({
+  entryPoints: [join(root, 'test/model/run.ts')],
+  outfile,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  logLevel: 'error',
+});
+const child = spawn(process.execPath, ['--max-old-space-size=4096', outfile, ...process.argv.slice(2)], {
+  stdio: 'inherit',
+});
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.on(signal, () => child.kill(signal));
 child.on('exit', (code, signal) => {
   rmSync(dir, { recursive: true, force: true });
-  process.exit(signal ? 1 : code ?? 1);
+  process.exit(signal ? 1 : (code ?? 1));
 });

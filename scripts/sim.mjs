@@ -31,10 +31,26 @@ const plugin = {
 
 const dir = mkdtempSync(join(tmpdir(), 'seq-sim-'));
 const outfile = join(dir, 'sim.mjs');
-await build({ entryPoints: [join(root, 'test/sim/run.ts')], outfile, bundle: true, platform: 'node', format: 'esm', target: 'node20', logLevel: 'error', sourcemap: 'inline', plugins: [plugin] });
-const child = spawn(process.execPath, ['--enable-source-maps', '--stack-trace-limit=20', outfile, ...args], { stdio: 'inherit' });
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.on(signal, () => { child.kill(signal); setTimeout(() => child.kill('SIGKILL'), 3000).unref(); }); // a run that spins hears no signal
+await build({
+  entryPoints: [join(root, 'test/sim/run.ts')],
+  outfile,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  logLevel: 'error',
+  sourcemap: 'inline',
+  plugins: [plugin],
+});
+const child = spawn(process.execPath, ['--enable-source-maps', '--stack-trace-limit=20', outfile, ...args], {
+  stdio: 'inherit',
+});
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM']))
+  process.on(signal, () => {
+    child.kill(signal);
+    setTimeout(() => child.kill('SIGKILL'), 3000).unref();
+  }); // a run that spins hears no signal
 child.on('exit', (code, signal) => {
   rmSync(dir, { recursive: true, force: true });
-  process.exit(signal ? 1 : code ?? 1);
+  process.exit(signal ? 1 : (code ?? 1));
 });

@@ -13,27 +13,59 @@ const names = process.argv.slice(2).filter((word) => !word.startsWith('-'));
 const long = process.argv.includes('--long');
 const say = (text) => process.stdout.write(`${text}\n`);
 
-const holdsTests = (path) => existsSync(join(root, path)) && readdirSync(join(root, path), { recursive: true }).some((file) => /\.test\.tsx?$/.test(String(file)));
+const holdsTests = (path) =>
+  existsSync(join(root, path)) &&
+  readdirSync(join(root, path), { recursive: true }).some((file) => /\.test\.tsx?$/.test(String(file)));
 
 /** Ends the whole group: vitest's workers and the servers they started are its children. */
 function end(child, signal) {
-  try { process.kill(-child.pid, signal); } catch { /* it is gone */ }
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    /* it is gone */
+  }
 }
 
 /** One run of vitest over `targets`, `workers` files at a time, in processes that are kept from file to file; what its report says, or null when it never came to its end. */
 async function runTests(name, targets, { report, limitMs, since, workers = 1 }) {
-  const child = spawn(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...targets, '--no-isolate', `--maxWorkers=${workers}`, ...(workers > 1 ? ['--fileParallelism'] : []), '--reporter=json', `--outputFile=${report}`, '--reporter=dot'], {
-    cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1', ...(long ? { SEQ_TEST_LONG: '1' } : {}) },
-  });
+  const child = spawn(
+    process.execPath,
+    [
+      join(root, 'node_modules', 'vitest', 'vitest.mjs'),
+      'run',
+      ...targets,
+      '--no-isolate',
+      `--maxWorkers=${workers}`,
+      ...(workers > 1 ? ['--fileParallelism'] : []),
+      '--reporter=json',
+      `--outputFile=${report}`,
+      '--reporter=dot',
+    ],
+    {
+      cwd: root,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1', ...(long ? { SEQ_TEST_LONG: '1' } : {}) },
+    },
+  );
   running.add(child);
   let output = '';
-  const keep = (data) => { output = (output + data).slice(-64 * 1024); };
+  const keep = (data) => {
+    output = (output + data).slice(-64 * 1024);
+  };
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
   const beat = setInterval(() => say(`  ${name}: running for ${Math.round((Date.now() - since) / 1000)} s`), 10_000);
   let late = false;
-  const timer = setTimeout(() => { late = true; end(child, 'SIGTERM'); setTimeout(() => end(child, 'SIGKILL'), 3000).unref(); }, limitMs);
-  const code = await new Promise((resolve) => { child.on('error', () => resolve(1)); child.on('exit', resolve); });
+  const timer = setTimeout(() => {
+    late = true;
+    end(child, 'SIGTERM');
+    setTimeout(() => end(child, 'SIGKILL'), 3000).unref();
+  }, limitMs);
+  const code = await new Promise((resolve) => {
+    child.on('error', () => resolve(1));
+    child.on('exit', resolve);
+  });
   clearInterval(beat);
   clearTimeout(timer);
   running.delete(child);
@@ -47,10 +79,13 @@ async function runTests(name, targets, { report, limitMs, since, workers = 1 }) 
       result.passed += file.assertionResults.filter((test) => test.status === 'passed').length;
       result.failed += bad.length + broken;
       if (bad.length + broken > 0) result.files.push(path);
-      for (const test of bad) result.trouble.push(`FAILED ${path} > ${test.fullName}\n${firstLines(test.failureMessages.join('\n'))}`);
+      for (const test of bad)
+        result.trouble.push(`FAILED ${path} > ${test.fullName}\n${firstLines(test.failureMessages.join('\n'))}`);
       if (broken) result.trouble.push(`FAILED ${path}\n${firstLines(file.message ?? '')}`);
     }
-  } catch { /* no report: it never came to its end */ }
+  } catch {
+    /* no report: it never came to its end */
+  }
   return result;
 }
 
@@ -59,32 +94,54 @@ const firstLines = (text) => text.split('\n').slice(0, 12).join('\n');
 async function runSuite({ name, paths, budget, processes, workers }, report) {
   const startedAt = Date.now();
   const leftMs = () => budget * 1000 - (Date.now() - startedAt);
-  const first = await runTests(name, paths.filter(holdsTests).map((path) => `${path}/`), { report, limitMs: leftMs(), since: startedAt, workers });
+  const first = await runTests(
+    name,
+    paths.filter(holdsTests).map((path) => `${path}/`),
+    { report, limitMs: leftMs(), since: startedAt, workers },
+  );
   let { passed, failed, trouble } = first;
   // Real processes on a machine that others use may miss a deadline. Their files get one more run, by themselves, and it is said which.
   if (processes && !first.late && first.files.length > 0 && leftMs() > 10_000) {
     for (const text of trouble) say(`first attempt: ${text}`);
     say(`  ${name}: ${first.files.join(', ')} once more`);
-    const before = JSON.parse(readFileSync(report, 'utf8')).testResults.filter((file) => first.files.includes(file.name.replace(`${root}/`, '')));
-    const passedBefore = before.flatMap((file) => file.assertionResults).filter((test) => test.status === 'passed').length;
+    const before = JSON.parse(readFileSync(report, 'utf8')).testResults.filter((file) =>
+      first.files.includes(file.name.replace(`${root}/`, '')),
+    );
+    const passedBefore = before
+      .flatMap((file) => file.assertionResults)
+      .filter((test) => test.status === 'passed').length;
     const second = await runTests(name, first.files, { report, limitMs: leftMs(), since: startedAt });
     passed = passed - passedBefore + second.passed;
     failed = second.failed;
     trouble = second.trouble;
-    if (second.late || (second.code !== 0 && failed === 0)) { failed += 1; trouble.push(`FAILED ${name}: the second attempt did not come to its end\n${second.output.slice(-2000)}`); }
-    else if (failed === 0) say(`  ${name}: passed at the second attempt only: ${first.files.join(', ')}`);
-  } else if (first.late) { failed += 1; trouble.push(`FAILED ${name}: not done within its budget of ${budget} s\n${first.output.slice(-2000)}`); }
-  else if (first.code !== 0 && failed === 0) { failed += 1; trouble.push(`FAILED ${name}: the runner ended with ${first.code}\n${first.output.slice(-4000)}`); }
-  else if (passed + failed === 0) { failed += 1; trouble.push(`FAILED ${name}: no test ran`); }
+    if (second.late || (second.code !== 0 && failed === 0)) {
+      failed += 1;
+      trouble.push(`FAILED ${name}: the second attempt did not come to its end\n${second.output.slice(-2000)}`);
+    } else if (failed === 0) say(`  ${name}: passed at the second attempt only: ${first.files.join(', ')}`);
+  } else if (first.late) {
+    failed += 1;
+    trouble.push(`FAILED ${name}: not done within its budget of ${budget} s\n${first.output.slice(-2000)}`);
+  } else if (first.code !== 0 && failed === 0) {
+    failed += 1;
+    trouble.push(`FAILED ${name}: the runner ended with ${first.code}\n${first.output.slice(-4000)}`);
+  } else if (passed + failed === 0) {
+    failed += 1;
+    trouble.push(`FAILED ${name}: no test ran`);
+  }
   const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
   for (const text of trouble) say(text);
-  say(`${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ${String(failed).padStart(3)} failed  ${seconds} s of ${budget} s`);
+  say(
+    `${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ${String(failed).padStart(3)} failed  ${seconds} s of ${budget} s`,
+  );
   return { passed, failed };
 }
 
 const running = new Set();
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.on(signal, () => { for (const child of running) end(child, 'SIGTERM'); process.exit(signal === 'SIGINT' ? 130 : 143); });
+  process.on(signal, () => {
+    for (const child of running) end(child, 'SIGTERM');
+    process.exit(signal === 'SIGINT' ? 130 : 143);
+  });
 }
 
 const unknown = names.filter((name) => !suites.some((suite) => suite.name === name));
@@ -94,7 +151,9 @@ if (unknown.length > 0) {
 }
 bootstrapOrEnd();
 ensureTestTools();
-const chosen = suites.filter((suite) => (names.length > 0 ? names.includes(suite.name) : long || !suite.long) && suite.paths.some(holdsTests));
+const chosen = suites.filter(
+  (suite) => (names.length > 0 ? names.includes(suite.name) : long || !suite.long) && suite.paths.some(holdsTests),
+);
 const folder = mkdtempSync(join(tmpdir(), 'seq-test-'));
 let passed = 0;
 let failed = 0;

@@ -24,7 +24,8 @@ export function meets(value: number, goal: Goal): boolean {
   return goal.op === '<=' ? value <= goal.value : value >= goal.value;
 }
 
-export const goalText = (goal: Goal | null): string => (goal === null ? '' : `${goal.op === '<=' ? '≤' : '≥'} ${goal.value.toLocaleString('en-US')}`);
+export const goalText = (goal: Goal | null): string =>
+  goal === null ? '' : `${goal.op === '<=' ? '≤' : '≥'} ${goal.value.toLocaleString('en-US')}`;
 
 function limitOf(value: number, tolerance: number, op: Goal['op']): number {
   return op === '<=' ? value * (1 + tolerance) : value / (1 + tolerance);
@@ -37,15 +38,30 @@ export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): 
     const known = baseline?.ratios[ratio.id];
     const meetsGoal = ratio.goal === null ? null : Number.isFinite(ratio.value) && meets(ratio.value, ratio.goal);
     // A ratio of nothing is not a good one.
-    if (!Number.isFinite(ratio.value)) return { id: ratio.id, verdict: 'worse', value: ratio.value, limit: null, meetsGoal };
+    if (!Number.isFinite(ratio.value))
+      return { id: ratio.id, verdict: 'worse', value: ratio.value, limit: null, meetsGoal };
     if (known === undefined) return { id: ratio.id, verdict: 'new', value: ratio.value, limit: null, meetsGoal };
     const op = ratio.goal?.op ?? '<=';
     const limit = limitOf(known.value, known.tolerance, op);
-    return { id: ratio.id, verdict: meets(ratio.value, { op, value: limit }) ? 'ok' : 'worse', value: ratio.value, limit, meetsGoal };
+    return {
+      id: ratio.id,
+      verdict: meets(ratio.value, { op, value: limit }) ? 'ok' : 'worse',
+      value: ratio.value,
+      limit,
+      meetsGoal,
+    };
   });
-  const names = outcomes.filter(({ failure, skipped }) => failure === null && skipped.length === 0).map(({ name }) => `${name}.`);
-  const gone = Object.entries(baseline?.ratios ?? {}).filter(([id, { fullOnly }]) => !fullOnly && names.some((name) => id.startsWith(name)) && !measured.some((ratio) => ratio.id === id));
-  return [...judged, ...gone.map(([id]): Judgement => ({ id, verdict: 'gone', value: null, limit: null, meetsGoal: null }))];
+  const names = outcomes
+    .filter(({ failure, skipped }) => failure === null && skipped.length === 0)
+    .map(({ name }) => `${name}.`);
+  const gone = Object.entries(baseline?.ratios ?? {}).filter(
+    ([id, { fullOnly }]) =>
+      !fullOnly && names.some((name) => id.startsWith(name)) && !measured.some((ratio) => ratio.id === id),
+  );
+  return [
+    ...judged,
+    ...gone.map(([id]): Judgement => ({ id, verdict: 'gone', value: null, limit: null, meetsGoal: null })),
+  ];
 }
 
 /** 0: nothing is worse. 1: something is, or a ratio is gone. 70: a bench broke, so that nobody can tell. */
@@ -57,9 +73,28 @@ export function exitOf(outcomes: readonly Outcome[], judgements: readonly Judgem
 /** The baseline with the ratios of these outcomes in place of what it had of the same benches. */
 export function renew(baseline: Baseline | null, outcomes: readonly Outcome[], machine: string, at: string): Baseline {
   const whole = outcomes.filter(({ failure }) => failure === null);
-  const kept = Object.entries(baseline?.ratios ?? {}).filter(([id, { fullOnly }]) => fullOnly || !whole.some(({ name, skipped }) => id.startsWith(`${name}.`) && skipped.length === 0));
-  const fresh = whole.flatMap(({ ratios }) => ratios).filter(({ value }) => Number.isFinite(value)).map((ratio: Ratio) => [
-    ratio.id, { value: Number(ratio.value.toPrecision(3)), tolerance: ratio.tolerance, goal: goalText(ratio.goal), ...(ratio.fullOnly ? { fullOnly: true as const } : {}) },
-  ] as const);
-  return { machine, at, ratios: Object.fromEntries([...new Map([...kept, ...fresh])].sort(([a], [b]) => (a < b ? -1 : 1))) };
+  const kept = Object.entries(baseline?.ratios ?? {}).filter(
+    ([id, { fullOnly }]) =>
+      fullOnly || !whole.some(({ name, skipped }) => id.startsWith(`${name}.`) && skipped.length === 0),
+  );
+  const fresh = whole
+    .flatMap(({ ratios }) => ratios)
+    .filter(({ value }) => Number.isFinite(value))
+    .map(
+      (ratio: Ratio) =>
+        [
+          ratio.id,
+          {
+            value: Number(ratio.value.toPrecision(3)),
+            tolerance: ratio.tolerance,
+            goal: goalText(ratio.goal),
+            ...(ratio.fullOnly ? { fullOnly: true as const } : {}),
+          },
+        ] as const,
+    );
+  return {
+    machine,
+    at,
+    ratios: Object.fromEntries([...new Map([...kept, ...fresh])].sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
 }

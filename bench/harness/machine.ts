@@ -7,12 +7,16 @@ import { etcdProgram } from '../support/etcd.js';
 export type Machine = Record<string, string>;
 
 export function machineOf(version: string): Machine {
-  const said = (program: string, ...args: string[]): string => spawnSync(program, args, { encoding: 'utf8' }).stdout?.split('\n')[0]?.trim() ?? '';
+  const said = (program: string, ...args: string[]): string =>
+    spawnSync(program, args, { encoding: 'utf8' }).stdout?.split('\n')[0]?.trim() ?? '';
   const etcd = etcdProgram();
   return {
     processors: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
-    system: `${osName()}, Linux ${release()} ${arch()}`.replace('Linux', process.platform === 'linux' ? 'Linux' : process.platform),
+    system: `${osName()}, Linux ${release()} ${arch()}`.replace(
+      'Linux',
+      process.platform === 'linux' ? 'Linux' : process.platform,
+    ),
     seq: version,
     node: process.version,
     redis: /v=(\S+)/.exec(said('redis-server', '--version'))?.[1] ?? said('valkey-server', '--version'),

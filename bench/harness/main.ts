@@ -11,7 +11,20 @@ import { markdownOf, summaryText } from './report.js';
 import type { Bench, Outcome } from './words.js';
 
 /** Cheap ones first; the order of the report. */
-const ORDER = ['commit', 'scan', 'etcd', 'submit', 'leadership', 'failover', 'half-alive', 'readmission', 'data', 'repair', 'startup', 'lanes'];
+const ORDER = [
+  'commit',
+  'scan',
+  'etcd',
+  'submit',
+  'leadership',
+  'failover',
+  'half-alive',
+  'readmission',
+  'data',
+  'repair',
+  'startup',
+  'lanes',
+];
 const CHECK_LIMIT_S = 600;
 const BASELINE = 'bench/baseline.json';
 const LATEST = 'bench/latest.json';
@@ -28,13 +41,24 @@ const USAGE = `usage: npm run bench -- [NAME …] [--check] [--short] [--only TE
 `;
 
 const [bundle] = process.argv.slice(2) as [string];
-const say = (text: string): void => { process.stderr.write(text); };
+const say = (text: string): void => {
+  process.stderr.write(text);
+};
 
 let parsed: { values: Record<string, string | boolean | undefined>; positionals: string[] };
 try {
   parsed = parseArgs({
-    args: process.argv.slice(3), allowPositionals: true, strict: true,
-    options: { check: { type: 'boolean' }, short: { type: 'boolean' }, only: { type: 'string' }, json: { type: 'boolean' }, write: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    args: process.argv.slice(3),
+    allowPositionals: true,
+    strict: true,
+    options: {
+      check: { type: 'boolean' },
+      short: { type: 'boolean' },
+      only: { type: 'string' },
+      json: { type: 'boolean' },
+      write: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
   });
 } catch (error) {
   say(`${(error as Error).message}\n${USAGE}`);
@@ -51,7 +75,7 @@ if (values['write'] && values['only'] !== undefined) {
   process.exit(64);
 }
 
-const read = <T>(file: string): T | null => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) as T : null);
+const read = <T>(file: string): T | null => (existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as T) : null);
 const names = positionals.length > 0 ? ORDER.filter((name) => positionals.includes(name)) : ORDER;
 const short = Boolean(values['check'] || values['short']);
 const startedAt = performance.now();
@@ -59,22 +83,55 @@ const secondsLeft = (): number => (values['check'] ? CHECK_LIMIT_S - (performanc
 
 async function runOne(name: string, at: number): Promise<Outcome> {
   const module = join(bundle, `${name}.mjs`);
-  const { bench } = await import(module) as { bench: Bench };
+  const { bench } = (await import(module)) as { bench: Bench };
   const limitS = Math.min(short ? bench.limitS : (bench.fullLimitS ?? bench.limitS * 10), Math.max(1, secondsLeft()));
-  say(`\n[${at + 1}/${names.length}] ${name}: ${bench.title} (${short ? 'short' : 'full'}, at most ${Math.round(limitS)} s, load ${loadavg()[0]!.toFixed(1)})\n`);
+  say(
+    `\n[${at + 1}/${names.length}] ${name}: ${bench.title} (${short ? 'short' : 'full'}, at most ${Math.round(limitS)} s, load ${loadavg()[0]!.toFixed(1)})\n`,
+  );
   const folder = mkdtempSync(join(tmpdir(), 'seq-bench-'));
   const file = join(folder, 'outcome.json');
   try {
-    const child = spawn(process.execPath, [join(bundle, 'one.mjs'), name, module, file, short ? 'short' : 'full', (values['only'] as string | undefined) ?? ''], { stdio: ['ignore', 2, 2] });
+    const child = spawn(
+      process.execPath,
+      [
+        join(bundle, 'one.mjs'),
+        name,
+        module,
+        file,
+        short ? 'short' : 'full',
+        (values['only'] as string | undefined) ?? '',
+      ],
+      { stdio: ['ignore', 2, 2] },
+    );
     running = child;
     let late = false;
-    const timer = setTimeout(() => { late = true; child.kill('SIGTERM'); setTimeout(() => child.kill('SIGKILL'), 5000).unref(); }, limitS * 1000);
-    const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((done) => child.once('exit', (...end) => done(end)));
+    const timer = setTimeout(() => {
+      late = true;
+      child.kill('SIGTERM');
+      setTimeout(() => child.kill('SIGKILL'), 5000).unref();
+    }, limitS * 1000);
+    const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((done) =>
+      child.once('exit', (...end) => done(end)),
+    );
     clearTimeout(timer);
     running = null;
-    const outcome = read<Outcome>(file) ?? {
-      name, title: bench.title, form: short ? 'short' : 'full', at: new Date().toISOString(), seconds: 0, loadBefore: 0, loadAfter: 0, tables: [], ratios: [], figures: [], skipped: [], notes: [], failure: 'nothing was measured',
-    } satisfies Outcome;
+    const outcome =
+      read<Outcome>(file) ??
+      ({
+        name,
+        title: bench.title,
+        form: short ? 'short' : 'full',
+        at: new Date().toISOString(),
+        seconds: 0,
+        loadBefore: 0,
+        loadAfter: 0,
+        tables: [],
+        ratios: [],
+        figures: [],
+        skipped: [],
+        notes: [],
+        failure: 'nothing was measured',
+      } satisfies Outcome);
     if (late) outcome.failure = `ended after its limit of ${Math.round(limitS)} s`;
     else if (code !== 0) outcome.failure = `ended with ${signal ?? code}`;
     return outcome;
@@ -86,7 +143,11 @@ async function runOne(name: string, at: number): Promise<Outcome> {
 let interrupted = false;
 let running: ChildProcess | null = null;
 // Asked to end: so is the bench that runs; what was measured is told, no other begins.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { interrupted = true; running?.kill(signal); });
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => {
+    interrupted = true;
+    running?.kill(signal);
+  });
 const outcomes: Outcome[] = [];
 for (const [at, name] of names.entries()) {
   if (interrupted) break;
@@ -96,8 +157,16 @@ for (const [at, name] of names.entries()) {
 const seconds = (performance.now() - startedAt) / 1000;
 const baseline = read<Baseline>(BASELINE);
 // A part of a bench says nothing about what is missing.
-const judgements = values['check'] ? judge(outcomes, baseline).filter(({ verdict }) => values['only'] === undefined || verdict !== 'gone') : null;
-const exit = interrupted ? 130 : judgements === null ? (outcomes.some(({ failure }) => failure !== null) ? 70 : 0) : exitOf(outcomes, judgements);
+const judgements = values['check']
+  ? judge(outcomes, baseline).filter(({ verdict }) => values['only'] === undefined || verdict !== 'gone')
+  : null;
+const exit = interrupted
+  ? 130
+  : judgements === null
+    ? outcomes.some(({ failure }) => failure !== null)
+      ? 70
+      : 0
+    : exitOf(outcomes, judgements);
 const { version } = read<{ version: string }>('package.json')!;
 const machine = machineOf(version);
 
@@ -106,19 +175,29 @@ if (judgements !== null) {
   const worse = judgements.filter(({ verdict }) => verdict === 'worse' || verdict === 'gone').length;
   const fresh = judgements.filter(({ verdict }) => verdict === 'new').length;
   if (baseline === null) say(`there is no ${BASELINE}: nothing was held against anything; --write makes one\n`);
-  say(`${exit === 0 ? 'OK' : exit === 1 ? 'WORSE' : 'BROKEN'}: ${judgements.length} ratios, ${worse} worse than the baseline${fresh > 0 ? `, ${fresh} not in it yet` : ''}; ${Math.round(seconds)} s of at most ${CHECK_LIMIT_S}\n`);
+  say(
+    `${exit === 0 ? 'OK' : exit === 1 ? 'WORSE' : 'BROKEN'}: ${judgements.length} ratios, ${worse} worse than the baseline${fresh > 0 ? `, ${fresh} not in it yet` : ''}; ${Math.round(seconds)} s of at most ${CHECK_LIMIT_S}\n`,
+  );
 }
-if (values['json']) process.stdout.write(`${JSON.stringify({ machine, seconds: Math.round(seconds), exit, outcomes, ...(judgements === null ? {} : { judgements }) }, null, 2)}\n`);
+if (values['json'])
+  process.stdout.write(
+    `${JSON.stringify({ machine, seconds: Math.round(seconds), exit, outcomes, ...(judgements === null ? {} : { judgements }) }, null, 2)}\n`,
+  );
 if (values['write'] && !interrupted) write();
 process.exitCode = exit;
 
 function write(): void {
   const whole = outcomes.filter(({ failure }) => failure === null);
   const before = read<{ machine: Record<string, string>; outcomes: Outcome[] }>(LATEST)?.outcomes ?? [];
-  const merged = ORDER.flatMap((name) => whole.find((one) => one.name === name) ?? before.find((one) => one.name === name) ?? []);
+  const merged = ORDER.flatMap(
+    (name) => whole.find((one) => one.name === name) ?? before.find((one) => one.name === name) ?? [],
+  );
   const at = new Date().toISOString();
   writeFileSync(LATEST, `${JSON.stringify({ machine, outcomes: merged }, null, 1)}\n`);
-  writeFileSync(BASELINE, `${JSON.stringify(renew(baseline, whole, `${machine['processors']}, node ${machine['node']}, redis ${machine['redis']}`, at), null, 2)}\n`);
+  writeFileSync(
+    BASELINE,
+    `${JSON.stringify(renew(baseline, whole, `${machine['processors']}, node ${machine['node']}, redis ${machine['redis']}`, at), null, 2)}\n`,
+  );
   const page = existsSync(REPORT) ? readFileSync(REPORT, 'utf8') : '';
   const head = page.includes(MARKER) ? page.slice(0, page.indexOf(MARKER)) : `${page.trimEnd()}\n\n`;
   writeFileSync(REPORT, `${head}${MARKER}\n\n${markdownOf(merged, machine)}`);

@@ -11,10 +11,27 @@ export class Collector implements Measuring {
   readonly outcome: Outcome;
   private readonly startedAt = performance.now();
 
-  constructor(name: string, title: string, readonly short: boolean, private readonly only: string | null, private readonly file: string) {
+  constructor(
+    name: string,
+    title: string,
+    readonly short: boolean,
+    private readonly only: string | null,
+    private readonly file: string,
+  ) {
     this.outcome = {
-      name, title, form: short ? 'short' : 'full', at: new Date().toISOString(), seconds: 0, loadBefore: loadavg()[0]!, loadAfter: 0,
-      tables: [], ratios: [], figures: [], skipped: [], notes: [], failure: null,
+      name,
+      title,
+      form: short ? 'short' : 'full',
+      at: new Date().toISOString(),
+      seconds: 0,
+      loadBefore: loadavg()[0]!,
+      loadAfter: 0,
+      tables: [],
+      ratios: [],
+      figures: [],
+      skipped: [],
+      notes: [],
+      failure: null,
     };
   }
 
@@ -40,13 +57,17 @@ export class Collector implements Measuring {
     const { name } = this.outcome;
     if (!ratio.id.startsWith(`${name}.`)) throw new Error(`ratio ${ratio.id}: the id must start with '${name}.'`);
     this.outcome.ratios.push({ tolerance: TOLERANCE, ...ratio });
-    this.say(`→ ${ratio.what}: ${digits(ratio.value)} (${digits(ratio.low)} … ${digits(ratio.high)})${ratio.goal === null ? '' : `, goal ${goalText(ratio.goal)}`}`);
+    this.say(
+      `→ ${ratio.what}: ${digits(ratio.value)} (${digits(ratio.low)} … ${digits(ratio.high)})${ratio.goal === null ? '' : `, goal ${goalText(ratio.goal)}`}`,
+    );
     this.keep();
   }
 
   figure(figure: Parameters<Measuring['figure']>[0]): void {
     this.outcome.figures.push({ goal: null, ...figure });
-    this.say(`→ ${figure.what}: ${digits(figure.value)} ${figure.unit}${figure.goal ? `, goal ${goalText(figure.goal)}` : ''}`);
+    this.say(
+      `→ ${figure.what}: ${digits(figure.value)} ${figure.unit}${figure.goal ? `, goal ${goalText(figure.goal)}` : ''}`,
+    );
     this.keep();
   }
 

@@ -19,7 +19,10 @@ export interface Measured {
   tail(a: string, b: string): Spread;
 }
 
-export async function interleave(sides: readonly Side[], options: { rounds: number; perRound: number; warm?: number; say?: (text: string) => void }): Promise<Measured> {
+export async function interleave(
+  sides: readonly Side[],
+  options: { rounds: number; perRound: number; warm?: number; say?: (text: string) => void },
+): Promise<Measured> {
   const warm = options.warm ?? 2;
   const say = nowAndThen(options.say ?? (() => undefined));
   const samples = new Map(sides.map(({ name }) => [name, [] as number[][]]));
@@ -33,7 +36,9 @@ export async function interleave(sides: readonly Side[], options: { rounds: numb
         const own = await side.work();
         mine.push(typeof own === 'number' ? own : performance.now() - at);
       }
-      say(`${side.name}: round ${round + 1} of ${warm + options.rounds}, ${((performance.now() - roundAt) / 1000).toFixed(0)} s`);
+      say(
+        `${side.name}: round ${round + 1} of ${warm + options.rounds}, ${((performance.now() - roundAt) / 1000).toFixed(0)} s`,
+      );
       if (round < warm) continue;
       samples.get(side.name)!.push(mine);
       seconds.set(side.name, seconds.get(side.name)! + (performance.now() - roundAt) / 1000);

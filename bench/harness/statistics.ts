@@ -30,7 +30,13 @@ export function rowOf(side: string, rounds: readonly (readonly number[])[], seco
   const all = rounds.flat();
   const { low, high } = spread(rounds.map((round) => median(round)));
   return {
-    side, n: all.length, p50: median(all), p95: quantile(all, 0.95), p99: quantile(all, 0.99), low, high,
+    side,
+    n: all.length,
+    p50: median(all),
+    p95: quantile(all, 0.95),
+    p99: quantile(all, 0.99),
+    low,
+    high,
     perSecond: seconds > 0 ? (count ?? all.length) / seconds : null,
   };
 }

@@ -14,7 +14,9 @@ const FETCH_LIMIT_MS = 40_000;
 export function etcdProgram(): { path: string; why: '' } | { path: null; why: string } {
   const places = [...(process.env['PATH'] ?? '').split(delimiter), join(CACHE, 'usr/bin')];
   const path = places.map((place) => join(place, 'etcd')).find((file) => existsSync(file));
-  return path === undefined ? { path: null, why: 'no etcd on PATH, and `apt-get download etcd-server` has not been tried or gave none' } : { path, why: '' };
+  return path === undefined
+    ? { path: null, why: 'no etcd on PATH, and `apt-get download etcd-server` has not been tried or gave none' }
+    : { path, why: '' };
 }
 
 /** Unpacks Debian's package beside the build when there is no etcd. */
@@ -24,7 +26,11 @@ export function findEtcd(): ReturnType<typeof etcdProgram> {
   mkdirSync(CACHE, { recursive: true });
   const deadline = performance.now() + FETCH_LIMIT_MS;
   const run = (program: string, ...args: string[]): string | null => {
-    const { status, stderr, error } = spawnSync(program, args, { cwd: CACHE, encoding: 'utf8', timeout: Math.max(1, Math.round(deadline - performance.now())) });
+    const { status, stderr, error } = spawnSync(program, args, {
+      cwd: CACHE,
+      encoding: 'utf8',
+      timeout: Math.max(1, Math.round(deadline - performance.now())),
+    });
     return status === 0 ? null : (error?.message ?? stderr.trim().split('\n').at(-1) ?? 'it failed');
   };
   let failed = run('apt-get', 'download', 'etcd-server');
@@ -58,14 +64,44 @@ export async function startEtcd(program: string): Promise<EtcdCluster> {
 async function startOnce(program: string): Promise<EtcdCluster> {
   const directory = mkdtempSync(join(tmpdir(), 'seq-bench-etcd-'));
   const ports = await freePorts(6);
-  const members = [0, 1, 2].map((at) => ({ name: `e${at + 1}`, client: `http://127.0.0.1:${ports[at * 2]}`, peer: `http://127.0.0.1:${ports[at * 2 + 1]}` }));
-  const children: ChildProcess[] = members.map(({ name, client, peer }) => spawn(program, [
-    '--name', name, '--data-dir', join(directory, name), '--listen-client-urls', client, '--advertise-client-urls', client,
-    '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster-state', 'new',
-    '--initial-cluster', members.map((one) => `${one.name}=${one.peer}`).join(','), '--logger', 'zap', '--log-level', 'error',
-  ], { stdio: ['ignore', 'ignore', 'pipe'] }));
+  const members = [0, 1, 2].map((at) => ({
+    name: `e${at + 1}`,
+    client: `http://127.0.0.1:${ports[at * 2]}`,
+    peer: `http://127.0.0.1:${ports[at * 2 + 1]}`,
+  }));
+  const children: ChildProcess[] = members.map(({ name, client, peer }) =>
+    spawn(
+      program,
+      [
+        '--name',
+        name,
+        '--data-dir',
+        join(directory, name),
+        '--listen-client-urls',
+        client,
+        '--advertise-client-urls',
+        client,
+        '--listen-peer-urls',
+        peer,
+        '--initial-advertise-peer-urls',
+        peer,
+        '--initial-cluster-state',
+        'new',
+        '--initial-cluster',
+        members.map((one) => `${one.name}=${one.peer}`).join(','),
+        '--logger',
+        'zap',
+        '--log-level',
+        'error',
+      ],
+      { stdio: ['ignore', 'ignore', 'pipe'] },
+    ),
+  );
   let log = '';
-  for (const child of children) child.stderr?.on('data', (chunk: Buffer) => { log = (log + chunk.toString()).slice(-2000); });
+  for (const child of children)
+    child.stderr?.on('data', (chunk: Buffer) => {
+      log = (log + chunk.toString()).slice(-2000);
+    });
   const end = (): void => {
     for (const child of children) child.kill('SIGKILL');
     // What is being killed may still write.
@@ -75,16 +111,36 @@ async function startOnce(program: string): Promise<EtcdCluster> {
   const stop = async (): Promise<void> => {
     process.off('exit', end);
     for (const child of children) child.kill('SIGKILL');
-    await Promise.all(children.map((child) => (child.exitCode !== null || child.signalCode !== null ? null : new Promise((done) => child.once('exit', done)))));
+    await Promise.all(
+      children.map((child) =>
+        child.exitCode !== null || child.signalCode !== null ? null : new Promise((done) => child.once('exit', done)),
+      ),
+    );
     rmSync(directory, { recursive: true, force: true });
   };
   const deadline = Date.now() + 20_000;
   for (;;) {
-    const healthy = await Promise.all(members.map(({ client }) => fetch(`${client}/health`, { signal: AbortSignal.timeout(1000) }).then((answer) => answer.text(), () => '')));
+    const healthy = await Promise.all(
+      members.map(({ client }) =>
+        fetch(`${client}/health`, { signal: AbortSignal.timeout(1000) }).then(
+          (answer) => answer.text(),
+          () => '',
+        ),
+      ),
+    );
     if (healthy.every((text) => text.includes('true'))) break;
     if (Date.now() > deadline || children.some((child) => child.exitCode !== null)) {
       await stop();
-      throw new Error(`etcd did not come up: ${log.trim().split('\n').find((line) => /in use/i.test(line)) ?? log.trim().split('\n').at(-1) ?? ''}`);
+      throw new Error(
+        `etcd did not come up: ${
+          log
+            .trim()
+            .split('\n')
+            .find((line) => /in use/i.test(line)) ??
+          log.trim().split('\n').at(-1) ??
+          ''
+        }`,
+      );
     }
     await new Promise((done) => setTimeout(done, 100));
   }
@@ -95,7 +151,12 @@ async function startOnce(program: string): Promise<EtcdCluster> {
 const CHANNELS = 8;
 
 /** Clients that put `bytes` under keys of their own. `guarded`: only if the key is not there yet (compare and put in one transaction). */
-export async function etcdClients(cluster: EtcdCluster, count: number, bytes: number, guarded: boolean): Promise<Client[]> {
+export async function etcdClients(
+  cluster: EtcdCluster,
+  count: number,
+  bytes: number,
+  guarded: boolean,
+): Promise<Client[]> {
   const { Etcd3 } = await import('etcd3');
   const channels = Array.from({ length: Math.min(count, CHANNELS) }, () => new Etcd3({ hosts: cluster.hosts }));
   const value = Buffer.alloc(bytes, 7);
@@ -108,10 +169,13 @@ export async function etcdClients(cluster: EtcdCluster, count: number, bytes: nu
         next += 1;
         const key = `bench/${run}/${next}`;
         if (!guarded) await client.put(key).value(value);
-        else if (!(await client.if(key, 'Create', '==', 0).then(client.put(key).value(value)).commit()).succeeded) throw new Error(`etcd: ${key} is there already`);
+        else if (!(await client.if(key, 'Create', '==', 0).then(client.put(key).value(value)).commit()).succeeded)
+          throw new Error(`etcd: ${key} is there already`);
         return 1;
       },
-      close: () => { if (at < channels.length) client.close(); },
+      close: () => {
+        if (at < channels.length) client.close();
+      },
     };
   });
 }

@@ -21,18 +21,31 @@ export function someOf(works: readonly Promise<unknown>[], needed: number): Prom
     let done = 0;
     let failed = 0;
     for (const work of works) {
-      work.then(() => { if (++done === needed) resolve(); }, (error: unknown) => { if (++failed > works.length - needed) reject(error as Error); });
+      work.then(
+        () => {
+          if (++done === needed) resolve();
+        },
+        (error: unknown) => {
+          if (++failed > works.length - needed) reject(error as Error);
+        },
+      );
     }
   });
 }
 
 export class Servers {
-  private constructor(readonly all: RedisServer[], readonly bare: Redis[]) {}
+  private constructor(
+    readonly all: RedisServer[],
+    readonly bare: Redis[],
+  ) {}
 
   static async start(count: number, persist: Persistence, args: string[] = []): Promise<Servers> {
     const all: RedisServer[] = [];
     for (let at = 0; at < count; at += 1) all.push(await startRedis({ persist, args }));
-    return new Servers(all, all.map((server) => new Redis(server.port, '127.0.0.1', { protocol: 2 })));
+    return new Servers(
+      all,
+      all.map((server) => new Redis(server.port, '127.0.0.1', { protocol: 2 })),
+    );
   }
 
   get quorum(): number {
@@ -41,18 +54,27 @@ export class Servers {
 
   /** The same bytes to the same servers, nothing more. */
   async set(key: string, data: Buffer): Promise<void> {
-    await someOf(this.bare.map((client) => client.set(key, data)), this.quorum);
+    await someOf(
+      this.bare.map((client) => client.set(key, data)),
+      this.quorum,
+    );
   }
 
   /** One number of INFO per server. */
   async info(field: string): Promise<number[]> {
-    return Promise.all(this.bare.map(async (client) => Number(new RegExp(`^${field}:([\\d.]+)`, 'm').exec(await client.info())?.[1] ?? NaN)));
+    return Promise.all(
+      this.bare.map(async (client) =>
+        Number(new RegExp(`^${field}:([\\d.]+)`, 'm').exec(await client.info())?.[1] ?? NaN),
+      ),
+    );
   }
 
   /** What their processes have used so far, together; asked for alone, it is a small answer. */
   async processorSeconds(): Promise<number> {
     const answers = await Promise.all(this.bare.map((client) => client.info('cpu')));
-    return answers.flatMap((text) => [...text.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)]).reduce((sum, [, seconds]) => sum + Number(seconds), 0);
+    return answers
+      .flatMap((text) => [...text.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)])
+      .reduce((sum, [, seconds]) => sum + Number(seconds), 0);
   }
 
   async stop(): Promise<void> {
@@ -69,8 +91,15 @@ export class Lane {
   private readonly under: Promise<unknown>[] = [];
   private readonly quorum: number;
 
-  constructor(servers: Servers, readonly lane: string, private readonly retained: number, private readonly data: Buffer) {
-    this.nodes = servers.all.map((server, at) => new RedisNode({ id: `r${at + 1}`, url: server.url, identity: { cluster: `${CLUSTER}.1`, lane } }));
+  constructor(
+    servers: Servers,
+    readonly lane: string,
+    private readonly retained: number,
+    private readonly data: Buffer,
+  ) {
+    this.nodes = servers.all.map(
+      (server, at) => new RedisNode({ id: `r${at + 1}`, url: server.url, identity: { cluster: `${CLUSTER}.1`, lane } }),
+    );
     this.hashes = [genesisHash(CLUSTER, lane)];
     this.quorum = servers.quorum;
   }
@@ -99,7 +128,11 @@ export class Lane {
   /** `count` blocks, pipelined to every node. */
   async fill(count: number): Promise<void> {
     const blocks = Array.from({ length: count }, () => ({ block: this.next(), entryEpoch: 1 }));
-    const replies = await Promise.all(this.nodes.map((node) => node.backfill({ owner: OWNER, epoch: 1, ttlMs: TTL_MS, mode: 'append', blocks }, 60_000)));
+    const replies = await Promise.all(
+      this.nodes.map((node) =>
+        node.backfill({ owner: OWNER, epoch: 1, ttlMs: TTL_MS, mode: 'append', blocks }, 60_000),
+      ),
+    );
     const bad = replies.map((list) => list.at(-1)).find((reply) => reply?.outcome !== 'accepted');
     if (bad !== undefined) throw new Error(`filling lane ${this.lane}: ${JSON.stringify(bad)}`);
   }
@@ -109,13 +142,23 @@ export class Lane {
     const block = this.next();
     const to = block.height - 1 - this.retained;
     const write: NodeCall = {
-      script: 'write_block', owner: OWNER, epoch: 1, ttlMs: TTL_MS, mode: 'append', block, entryEpoch: 1,
+      script: 'write_block',
+      owner: OWNER,
+      epoch: 1,
+      ttlMs: TTL_MS,
+      mode: 'append',
+      block,
+      entryEpoch: 1,
       ...(to > 0 ? { trim: { to, hash: this.hashes[to] as string } } : {}),
     };
-    await someOf(this.nodes.map((node, at) => {
-      const before = this.under[at];
-      return this.under[at] = before === undefined ? accepted(node, write) : before.then(() => accepted(node, write));
-    }), this.quorum);
+    await someOf(
+      this.nodes.map((node, at) => {
+        const before = this.under[at];
+        return (this.under[at] =
+          before === undefined ? accepted(node, write) : before.then(() => accepted(node, write)));
+      }),
+      this.quorum,
+    );
   }
 
   async close(): Promise<void> {

@@ -24,7 +24,10 @@ export interface Load {
   rate(name: string): number;
 }
 
-export async function load(sides: readonly LoadSide[], options: { rounds: number; windowMs: number; warm?: number; say?: (text: string) => void }): Promise<Load> {
+export async function load(
+  sides: readonly LoadSide[],
+  options: { rounds: number; windowMs: number; warm?: number; say?: (text: string) => void },
+): Promise<Load> {
   const warm = options.warm ?? 1;
   const say = nowAndThen(options.say ?? (() => undefined));
   const samples = new Map<string, number[][]>(sides.map(({ name }) => [name, []]));
@@ -35,15 +38,17 @@ export async function load(sides: readonly LoadSide[], options: { rounds: number
       const mine: number[] = [];
       let items = 0;
       const startedAt = performance.now();
-      await Promise.all(side.clients.map(async (client) => {
-        while (performance.now() - startedAt < options.windowMs) {
-          const at = performance.now();
-          // Not `items += await …`: that would add to what it was before the wait.
-          const acknowledged = await client.send();
-          items += acknowledged;
-          mine.push(performance.now() - at);
-        }
-      }));
+      await Promise.all(
+        side.clients.map(async (client) => {
+          while (performance.now() - startedAt < options.windowMs) {
+            const at = performance.now();
+            // Not `items += await …`: that would add to what it was before the wait.
+            const acknowledged = await client.send();
+            items += acknowledged;
+            mine.push(performance.now() - at);
+          }
+        }),
+      );
       const seconds = (performance.now() - startedAt) / 1000;
       say(`${side.name}: round ${round + 1} of ${warm + options.rounds}`);
       if (round < warm) continue;
@@ -69,8 +74,11 @@ const ANSWER_LIMIT_MS = 20_000;
  * server ended because nothing was asked for a while is opened anew by the next request.
  */
 export function submitClient(port: number, body: string, items: number): Client {
-  const request = Buffer.from(`POST /v1/submit HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  let waiting: { resolve: (count: number) => void; reject: (error: Error) => void; timer: NodeJS.Timeout } | null = null;
+  const request = Buffer.from(
+    `POST /v1/submit HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  let waiting: { resolve: (count: number) => void; reject: (error: Error) => void; timer: NodeJS.Timeout } | null =
+    null;
   let head = '';
   let left = -1;
   const end = (error: Error | null): void => {
@@ -81,7 +89,8 @@ export function submitClient(port: number, body: string, items: number): Client 
     const status = Number(head.slice(9, 12));
     if (error !== null) reject(error);
     else if (status === 200) resolve(items);
-    else if (status === 503) setTimeout(resolve, 5, 0); // full: asked to come again
+    else if (status === 503)
+      setTimeout(resolve, 5, 0); // full: asked to come again
     else reject(new Error(`submit: ${head.split('\r\n')[0]}`));
   };
   const open = (): Socket => {
@@ -98,19 +107,28 @@ export function submitClient(port: number, body: string, items: number): Client 
       }
       if (left <= 0) end(null);
     });
-    opened.on('error', (error) => { if (opened === socket) end(error); });
-    opened.on('close', () => { if (opened === socket) end(new Error('submit: the connection was closed')); });
+    opened.on('error', (error) => {
+      if (opened === socket) end(error);
+    });
+    opened.on('close', () => {
+      if (opened === socket) end(new Error('submit: the connection was closed'));
+    });
     return opened;
   };
   let socket = open();
   return {
-    send: () => new Promise((resolve, reject) => {
-      head = '';
-      left = -1;
-      waiting = { resolve, reject, timer: setTimeout(() => end(new Error(`submit: no answer within ${ANSWER_LIMIT_MS} ms`)), ANSWER_LIMIT_MS) };
-      if (!socket.writable) socket = open();
-      socket.write(request);
-    }),
+    send: () =>
+      new Promise((resolve, reject) => {
+        head = '';
+        left = -1;
+        waiting = {
+          resolve,
+          reject,
+          timer: setTimeout(() => end(new Error(`submit: no answer within ${ANSWER_LIMIT_MS} ms`)), ANSWER_LIMIT_MS),
+        };
+        if (!socket.writable) socket = open();
+        socket.write(request);
+      }),
     close: () => socket.destroy(),
   };
 }

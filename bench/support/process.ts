@@ -6,7 +6,9 @@ const MB = 1024 * 1024;
 /** utime + stime in ms, and resident memory in MB. */
 export function usage(pid: number): { cpuMs: number; rssMb: number } {
   try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ');
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ');
     return { cpuMs: (Number(fields[11]) + Number(fields[12])) * 10, rssMb: (Number(fields[21]) * 4096) / MB };
   } catch {
     return { cpuMs: 0, rssMb: 0 };

@@ -16,7 +16,10 @@ const NO_HOME = { XDG_CONFIG_HOME: '/nonexistent', XDG_STATE_HOME: '/nonexistent
 export const SEQ = resolve('bin/run.js');
 
 /** `node ARGS…`. Memory is looked at every 20 ms while it runs. `keep`: bytes of output to keep. */
-export function runNode(args: readonly string[], options: { limitMs?: number; keep?: number; watchMemory?: boolean } = {}): Promise<Run> {
+export function runNode(
+  args: readonly string[],
+  options: { limitMs?: number; keep?: number; watchMemory?: boolean } = {},
+): Promise<Run> {
   const { limitMs = 60_000, keep = 4096, watchMemory = false } = options;
   return new Promise((done, fail) => {
     const startedAt = performance.now();
@@ -24,10 +27,18 @@ export function runNode(args: readonly string[], options: { limitMs?: number; ke
     let output = '';
     let errors = '';
     let most = 0;
-    const take = (chunk: Buffer): void => { if (output.length < keep) output += chunk.toString('utf8').slice(0, keep - output.length); };
+    const take = (chunk: Buffer): void => {
+      if (output.length < keep) output += chunk.toString('utf8').slice(0, keep - output.length);
+    };
     child.stdout.on('data', take);
-    child.stderr.on('data', (chunk: Buffer) => { errors = (errors + chunk.toString('utf8')).slice(-keep); });
-    const look = watchMemory ? setInterval(() => { most = Math.max(most, peakMb(child.pid!)); }, 20) : undefined;
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors = (errors + chunk.toString('utf8')).slice(-keep);
+    });
+    const look = watchMemory
+      ? setInterval(() => {
+          most = Math.max(most, peakMb(child.pid!));
+        }, 20)
+      : undefined;
     const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
     child.once('error', fail);
     child.once('close', (code) => {
@@ -46,5 +57,7 @@ export async function runSeq(args: readonly string[], options: Parameters<typeof
 }
 
 function plain(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SEQ_|NODE_OPTIONS$|NODE_ENV$)/.test(name)));
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(SEQ_|NODE_OPTIONS$|NODE_ENV$)/.test(name)),
+  );
 }

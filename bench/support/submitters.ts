@@ -17,10 +17,17 @@ async function* lines(signal: AbortSignal): AsyncGenerator<Buffer> {
 /** Starts them; returns how to stop. A submitter that ends by itself has lost its bearings: that breaks the bench. */
 export function startSubmitters(count: number, urls: () => string[]): () => Promise<void> {
   const over = new AbortController();
-  const ended = Array.from({ length: count }, (_, at) => submitItems({
-    urls: async () => urls(), giveUpMs: GIVE_UP_MS, signal: over.signal,
-    plan: async () => ({ input: lines(over.signal), binary: false, keyPrefix: `bench-${at}` }),
-  }).then(() => undefined, (error: unknown) => (over.signal.aborted ? undefined : error)));
+  const ended = Array.from({ length: count }, (_, at) =>
+    submitItems({
+      urls: async () => urls(),
+      giveUpMs: GIVE_UP_MS,
+      signal: over.signal,
+      plan: async () => ({ input: lines(over.signal), binary: false, keyPrefix: `bench-${at}` }),
+    }).then(
+      () => undefined,
+      (error: unknown) => (over.signal.aborted ? undefined : error),
+    ),
+  );
   return async () => {
     over.abort();
     const failure = (await Promise.all(ended)).find((error) => error !== undefined);

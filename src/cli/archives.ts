@@ -23,7 +23,12 @@ export async function openArchives(options: ArchiveOptions): Promise<Archive[]> 
     const { openStoreReader } = await import('../core/store/lmdb-reader.js');
     const reader = openStoreReader(options.store);
     options.onClose(() => reader.close());
-    archives.push({ name: `the store ${options.store}`, async *read(from, to) { yield* reader.range(from, to); } });
+    archives.push({
+      name: `the store ${options.store}`,
+      async *read(from, to) {
+        yield* reader.range(from, to);
+      },
+    });
   }
   const token = options.tokenFile === undefined ? undefined : await readToken(options.tokenFile);
   const access = { limitMs: PEER_LIMIT_MS, ...(token === undefined ? {} : { token }) };
@@ -35,7 +40,14 @@ export async function openArchives(options: ArchiveOptions): Promise<Archive[]> 
 
 async function readToken(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new SeqError({ code: 'SECRET_UNREADABLE', exit: EXIT.config, message: `--http-token-file: ${path} could not be read`, why: error.code ?? 'unreadable', changed: 'nothing', next: [`check that ${path} exists and may be read`] });
+    throw new SeqError({
+      code: 'SECRET_UNREADABLE',
+      exit: EXIT.config,
+      message: `--http-token-file: ${path} could not be read`,
+      why: error.code ?? 'unreadable',
+      changed: 'nothing',
+      next: [`check that ${path} exists and may be read`],
+    });
   });
   return text.trim();
 }

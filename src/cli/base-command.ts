@@ -56,7 +56,11 @@ export abstract class SeqCommand extends Command {
   static graceMs = GRACE_MS;
 
   /** With the configuration that it is given: the framework would load it again. */
-  static override async run<T extends Command>(this: new (argv: string[], config: Config) => T, argv?: string[], options?: Interfaces.LoadOptions): Promise<ReturnType<T['run']>> {
+  static override async run<T extends Command>(
+    this: new (argv: string[], config: Config) => T,
+    argv?: string[],
+    options?: Interfaces.LoadOptions,
+  ): Promise<ReturnType<T['run']>> {
     const config = options instanceof Config ? options : await Config.load(options);
     return (new this(argv ?? process.argv.slice(2), config) as unknown as SeqCommand)._run();
   }
@@ -111,7 +115,8 @@ export abstract class SeqCommand extends Command {
 
   /** Config file, context, environment and flags together. Opens nothing. `lane`: one of several that were named. */
   protected surroundings(lane?: string): Promise<Surroundings> {
-    if (lane !== undefined) return import('./context.js').then(({ surroundings }) => surroundings({ ...this.given, lane }, process.env));
+    if (lane !== undefined)
+      return import('./context.js').then(({ surroundings }) => surroundings({ ...this.given, lane }, process.env));
     this.opened ??= import('./context.js').then(async ({ surroundings }) => {
       const found = await surroundings(this.given, process.env, !(this.constructor as typeof SeqCommand).needsConfig);
       this.contextName = found.sources.context?.name ?? null;
@@ -129,11 +134,19 @@ export abstract class SeqCommand extends Command {
     return cluster;
   }
 
-  private async liveCluster({ lane, ...options }: { identity?: 'discover' | 'as-configured'; lane?: string }): Promise<Cluster> {
+  private async liveCluster({
+    lane,
+    ...options
+  }: {
+    identity?: 'discover' | 'as-configured';
+    lane?: string;
+  }): Promise<Cluster> {
     const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings(lane)]);
     // What may change something must know whose nodes these are; what makes a cluster, or makes one anew, finds that out by itself.
     const changes = 'dry-run' in (this.ctor.flags ?? {});
-    const purpose = (this.id ?? '').startsWith('cluster') ? {} : { purpose: changes ? 'act' as const : 'look' as const };
+    const purpose = (this.id ?? '').startsWith('cluster')
+      ? {}
+      : { purpose: changes ? ('act' as const) : ('look' as const) };
     return openCluster(around, { ...options, ...purpose, signal: this.signal });
   }
 
@@ -141,7 +154,10 @@ export abstract class SeqCommand extends Command {
   private async bundledCluster(path: string): Promise<Cluster> {
     const [{ openBundle }, around] = await Promise.all([import('./bundle.js'), this.surroundings()]);
     this.step(`reading ${path}`);
-    const { cluster, context, note } = await openBundle(path, { on: setting<string[] | null>(around.sources, 'on', asList, null).value, signal: this.signal });
+    const { cluster, context, note } = await openBundle(path, {
+      on: setting<string[] | null>(around.sources, 'on', asList, null).value,
+      signal: this.signal,
+    });
     this.contextName = context;
     this.warning(note);
     return cluster;
@@ -150,7 +166,10 @@ export abstract class SeqCommand extends Command {
   /** The nodes as the other dialect's, when that is what they are said to hold; null: they are our own. */
   protected async foreign(): Promise<ForeignCluster | null> {
     if (this.given['from-bundle'] !== undefined) {
-      if (this.given['dialect'] === 'fuel') throw usageError('--from-bundle and --dialect fuel do not go together', ['a bundle holds a cluster of seq: leave --dialect out']);
+      if (this.given['dialect'] === 'fuel')
+        throw usageError('--from-bundle and --dialect fuel do not go together', [
+          'a bundle holds a cluster of seq: leave --dialect out',
+        ]);
       return null;
     }
     const [{ openForeign }, around] = await Promise.all([import('./foreign.js'), this.surroundings()]);
@@ -186,12 +205,22 @@ export abstract class SeqCommand extends Command {
 
   /** True when a question may be asked: a terminal on stdin and stderr, and no --no-input. */
   protected get mayAsk(): boolean {
-    return Boolean(process.stdin.isTTY && process.stderr.isTTY) && !this.given['no-input'] && !truthy(process.env['SEQ_NO_INPUT']);
+    return (
+      Boolean(process.stdin.isTTY && process.stderr.isTTY) &&
+      !this.given['no-input'] &&
+      !truthy(process.env['SEQ_NO_INPUT'])
+    );
   }
 
   protected get colour(): boolean {
     const env = process.env;
-    return Boolean(process.stdout.isTTY) && !this.given['no-color'] && !env['NO_COLOR'] && env['TERM'] !== 'dumb' && !truthy(env['SEQ_NO_COLOR']);
+    return (
+      Boolean(process.stdout.isTTY) &&
+      !this.given['no-color'] &&
+      !env['NO_COLOR'] &&
+      env['TERM'] !== 'dumb' &&
+      !truthy(env['SEQ_NO_COLOR'])
+    );
   }
 
   /** The format of the answer. Known after parse(). */
@@ -203,9 +232,11 @@ export abstract class SeqCommand extends Command {
     return (await this.setting('output', asChoice((own.options ?? []) as readonly OutputFormat[]), fallback)).value;
   }
 
-  protected override async parse<F extends Interfaces.OutputFlags<F>, B extends Interfaces.OutputFlags<B>, A extends Interfaces.OutputArgs<A>>(
-    options?: Interfaces.Input<F, B, A>, argv?: string[],
-  ): Promise<Interfaces.ParserOutput<F, B, A>> {
+  protected override async parse<
+    F extends Interfaces.OutputFlags<F>,
+    B extends Interfaces.OutputFlags<B>,
+    A extends Interfaces.OutputArgs<A>,
+  >(options?: Interfaces.Input<F, B, A>, argv?: string[]): Promise<Interfaces.ParserOutput<F, B, A>> {
     const parsed = await super.parse(options, argv);
     this.given = parsed.flags as AnyFlags;
     return parsed;
@@ -221,7 +252,8 @@ export abstract class SeqCommand extends Command {
     try {
       this.wraps = { stdout: await terminalWrap(process.stdout), stderr: await terminalWrap(process.stderr) };
       await this.parse();
-      if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsForeign) throw (await import('./foreign.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
+      if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsForeign)
+        throw (await import('./foreign.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
       const timeoutMs = await this.timeoutMs();
       if (timeoutMs !== null) {
         const timer = setTimeout(() => this.cancel.abort(new DeadlinePassed(timeoutMs)), timeoutMs);
@@ -248,12 +280,21 @@ export abstract class SeqCommand extends Command {
       const { renderText, textFields } = await import('./present/text.js');
       const unknown = fields.filter((field) => !textFields(result).includes(field));
       this.refuseFields(unknown, textFields(result));
-      for (const warning of [...this.warnings, ...(result.warnings ?? [])]) writeErr(`${this.wraps.stderr('warning: ', warning).join('\n')}\n`);
-      await writeOut(renderText(result, {
-        format: format as 'table' | 'wide' | 'plain' | 'csv', fields, colour: this.colour, quiet: Boolean(this.given['quiet']),
-        width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80), wrap: this.wraps.stdout,
-        ...(format === 'table' || format === 'wide' ? { drawTable: (await import('./present/draw-table.js')).drawTable } : {}),
-      }));
+      for (const warning of [...this.warnings, ...(result.warnings ?? [])])
+        writeErr(`${this.wraps.stderr('warning: ', warning).join('\n')}\n`);
+      await writeOut(
+        renderText(result, {
+          format: format as 'table' | 'wide' | 'plain' | 'csv',
+          fields,
+          colour: this.colour,
+          quiet: Boolean(this.given['quiet']),
+          width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80),
+          wrap: this.wraps.stdout,
+          ...(format === 'table' || format === 'wide'
+            ? { drawTable: (await import('./present/draw-table.js')).drawTable }
+            : {}),
+        }),
+      );
     }
     process.exitCode = result.exit ?? EXIT.ok;
   }
@@ -267,7 +308,11 @@ export abstract class SeqCommand extends Command {
     process.exitCode = error.exit;
     const format = await this.failureFormat();
     if (format === null) {
-      const colour = Boolean(process.stderr.isTTY) && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb' && !this.argv.includes('--no-color');
+      const colour =
+        Boolean(process.stderr.isTTY) &&
+        !process.env['NO_COLOR'] &&
+        process.env['TERM'] !== 'dumb' &&
+        !this.argv.includes('--no-color');
       writeErr(renderError(error, colour, this.wraps.stderr));
     } else {
       try {
@@ -276,7 +321,8 @@ export abstract class SeqCommand extends Command {
         if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false, this.wraps.stderr));
       }
     }
-    if (this.argv.includes('--trace')) writeErr(`${(error.cause instanceof Error ? error.cause : thrown).stack ?? ''}\n`);
+    if (this.argv.includes('--trace'))
+      writeErr(`${(error.cause instanceof Error ? error.cause : thrown).stack ?? ''}\n`);
   }
 
   override toErrorJson(thrown: unknown): unknown {
@@ -297,8 +343,13 @@ export abstract class SeqCommand extends Command {
 
   private meta(): Meta {
     return {
-      context: this.contextName, at: new Date().toISOString(), durationMs: Math.round(performance.now() - this.startedAt),
-      nodesAsked: 0, nodesAnswered: 0, quorum: 0, ...this.asked(),
+      context: this.contextName,
+      at: new Date().toISOString(),
+      durationMs: Math.round(performance.now() - this.startedAt),
+      nodesAsked: 0,
+      nodesAnswered: 0,
+      quorum: 0,
+      ...this.asked(),
     };
   }
 
@@ -306,12 +357,18 @@ export abstract class SeqCommand extends Command {
     const document = envelope(this.kind, this.meta(), { result, warnings: this.warnings });
     if (fields.length > 0) {
       const { data, unknown } = pickFields(document.data, fields);
-      this.refuseFields(unknown, document.data !== null && typeof document.data === 'object' ? Object.keys(document.data) : []);
+      this.refuseFields(
+        unknown,
+        document.data !== null && typeof document.data === 'object' ? Object.keys(document.data) : [],
+      );
       document.data = data;
     }
     if (format === 'ndjson' && result.items) {
       const { wire } = await import('./present/envelope.js');
-      const kept = fields.length > 0 ? result.items.map((item) => pickFields(wire(item), fields).data) : result.items.map((item) => wire(item));
+      const kept =
+        fields.length > 0
+          ? result.items.map((item) => pickFields(wire(item), fields).data)
+          : result.items.map((item) => wire(item));
       await writeOut(kept.map((item) => `${JSON.stringify(item)}\n`).join(''));
     } else {
       await this.writeEnvelope(document, this.looksAgain && format === 'json' ? 'ndjson' : format);
@@ -357,7 +414,10 @@ export abstract class SeqCommand extends Command {
     const cancelled = new Promise<never>((_, reject) => {
       const onAbort = () => {
         const graceMs = (this.constructor as typeof SeqCommand).graceMs;
-        const timer = setTimeout(() => reject(signal.reason as Error), signal.reason instanceof ReaderGone ? Math.min(graceMs, GRACE_MS) : graceMs);
+        const timer = setTimeout(
+          () => reject(signal.reason as Error),
+          signal.reason instanceof ReaderGone ? Math.min(graceMs, GRACE_MS) : graceMs,
+        );
         stop = () => clearTimeout(timer);
       };
       if (signal.aborted) onAbort();
@@ -384,14 +444,19 @@ export abstract class SeqCommand extends Command {
   private async watch(): Promise<void> {
     const intervalMs = (await this.setting('interval', asDuration, 1000)).value;
     const count = (this.given['count'] as number | undefined) ?? Infinity;
-    const screen = process.stdout.isTTY && ['table', 'wide'].includes(await this.format()) && process.env['TERM'] !== 'dumb';
+    const screen =
+      process.stdout.isTTY && ['table', 'wide'].includes(await this.format()) && process.env['TERM'] !== 'dumb';
     for (let look = 1; look <= count; look += 1) {
-      const looked = await this.cancellable(this.perform()).then((result) => ({ result }), (error: unknown) => ({ error }));
+      const looked = await this.cancellable(this.perform()).then(
+        (result) => ({ result }),
+        (error: unknown) => ({ error }),
+      );
       await this.close();
       if (screen) await writeOut('\u001b[H\u001b[2J');
       if ('result' in looked) await this.answer(looked.result);
       // An outage is what one watches for: it is shown, and the next look may find the end of it.
-      else if (looked.error instanceof SeqError && looked.error.retryable && !this.signal.aborted) await this.catch(looked.error);
+      else if (looked.error instanceof SeqError && looked.error.retryable && !this.signal.aborted)
+        await this.catch(looked.error);
       else throw looked.error;
       if (look < count) await this.cancellable(pause(intervalMs, this.signal));
     }
@@ -400,7 +465,12 @@ export abstract class SeqCommand extends Command {
   private async close(): Promise<void> {
     while (this.closers.length > 0) {
       const closer = this.closers.pop();
-      await Promise.race([Promise.resolve().then(closer).catch(() => undefined), pause(100)]);
+      await Promise.race([
+        Promise.resolve()
+          .then(closer)
+          .catch(() => undefined),
+        pause(100),
+      ]);
     }
   }
 }
@@ -415,7 +485,14 @@ function pause(ms: number, signal?: AbortSignal): Promise<void> {
     timer.unref?.();
     if (signal) {
       timer.ref?.();
-      signal.addEventListener('abort', () => { clearTimeout(timer); reject(signal.reason as Error); }, { once: true });
+      signal.addEventListener(
+        'abort',
+        () => {
+          clearTimeout(timer);
+          reject(signal.reason as Error);
+        },
+        { once: true },
+      );
     }
   });
 }

@@ -9,9 +9,16 @@ import { asLane } from './settings.js';
 /** Reading a file is bounded by its size, not by what a node may take: a busy machine must not turn what is known into unknown. */
 const READ_LIMIT_MS = 60_000;
 
-export interface OpenBundle { cluster: Cluster; context: string | null; note: string }
+export interface OpenBundle {
+  cluster: Cluster;
+  context: string | null;
+  note: string;
+}
 
-export async function openBundle(path: string, options: { on: string[] | null; signal?: AbortSignal }): Promise<OpenBundle> {
+export async function openBundle(
+  path: string,
+  options: { on: string[] | null; signal?: AbortSignal },
+): Promise<OpenBundle> {
   const file = await BundleFile.open(path, options.signal);
   try {
     const { head, facts } = file;
@@ -19,15 +26,33 @@ export async function openBundle(path: string, options: { on: string[] | null; s
     const nodes = head.nodes.map((_, at) => noteAnswers(new BundleNode(file, at), () => answered.add(at)));
     const asked = chosen(nodes, options.on);
     const settings = {
-      context: head.context, nodes: head.nodes.map(({ id, url }) => ({ id, url })), nodesFrom: head.nodesFrom, on: options.on, lane: asLane(head.lane, path),
-      cluster: head.expectedCluster, nodeTimeoutMs: head.nodeTimeoutMs, sequencers: [],
+      context: head.context,
+      nodes: head.nodes.map(({ id, url }) => ({ id, url })),
+      nodesFrom: head.nodesFrom,
+      on: options.on,
+      lane: asLane(head.lane, path),
+      cluster: head.expectedCluster,
+      nodeTimeoutMs: head.nodeTimeoutMs,
+      sequencers: [],
     };
     const whole = facts.ranges.some(({ from, to }) => from === 0 && to === Number.MAX_SAFE_INTEGER);
-    const holds = facts.ranges.map(({ from, to }) => (to === Number.MAX_SAFE_INTEGER ? `${from} and above` : `${from} to ${to}`)).join(', ');
+    const holds = facts.ranges
+      .map(({ from, to }) => (to === Number.MAX_SAFE_INTEGER ? `${from} and above` : `${from} to ${to}`))
+      .join(', ');
     return {
       cluster: {
-        settings, identity: { cluster: head.cluster, lane: head.lane }, nodes, asked, quorum: quorumOf(nodes.length), nodeTimeoutMs: READ_LIMIT_MS,
-        views: new Map(), addresses: [], answers: () => nodes.filter((node, at) => answered.has(at) && asked.includes(node)).length, reopen: async () => nodes, clock: clockAt(head.madeAtMs), close: () => file.close(),
+        settings,
+        identity: { cluster: head.cluster, lane: head.lane },
+        nodes,
+        asked,
+        quorum: quorumOf(nodes.length),
+        nodeTimeoutMs: READ_LIMIT_MS,
+        views: new Map(),
+        addresses: [],
+        answers: () => nodes.filter((node, at) => answered.has(at) && asked.includes(node)).length,
+        reopen: async () => nodes,
+        clock: clockAt(head.madeAtMs),
+        close: () => file.close(),
       },
       context: head.context,
       note: `this is how it was at ${new Date(head.madeAtMs).toISOString()} (${path})${whole ? '' : `; of the streams it holds heights ${holds}`}${head.payloads ? '' : '; it holds no payloads'}`,

@@ -12,7 +12,14 @@ import { VERDICTS } from './codes/verdicts.js';
 export type CodeKind = 'refusal' | 'verdict' | 'tenure' | 'command line' | 'data' | 'lab' | 'operator' | 'foreign';
 
 const GROUPS: [CodeKind, Record<string, Code>][] = [
-  ['refusal', REFUSALS], ['verdict', VERDICTS], ['tenure', TENURES], ['command line', SHELL], ['data', DATA], ['lab', LAB], ['operator', OPERATOR], ['foreign', FOREIGN],
+  ['refusal', REFUSALS],
+  ['verdict', VERDICTS],
+  ['tenure', TENURES],
+  ['command line', SHELL],
+  ['data', DATA],
+  ['lab', LAB],
+  ['operator', OPERATOR],
+  ['foreign', FOREIGN],
 ];
 
 export interface Explained extends Code {
@@ -32,7 +39,12 @@ export function allCodes(): Map<string, Explained> {
 /** What a code, or the text of a message, is about: exact code first, then codes named in the text, then entries that share most words with it. */
 export function explain(text: string): Explained[] {
   const all = allCodes();
-  const exact = all.get(text.trim().toUpperCase().replace(/[\s-]+/g, '_'));
+  const exact = all.get(
+    text
+      .trim()
+      .toUpperCase()
+      .replace(/[\s-]+/g, '_'),
+  );
   if (exact) return [exact];
   const message = FOREIGN_MESSAGES.find(([says]) => says.test(text));
   if (message !== undefined) return [all.get(message[1]) as Explained];
@@ -41,9 +53,17 @@ export function explain(text: string): Explained[] {
   const words = new Set(text.toLowerCase().match(/[a-z]{4,}/g) ?? []);
   if (words.size === 0) return [];
   const scored = [...all.values()].map((entry) => {
-    const own = new Set(`${entry.code.replaceAll('_', ' ')} ${entry.meaning} ${entry.causes.join(' ')}`.toLowerCase().match(/[a-z]{4,}/g) ?? []);
+    const own = new Set(
+      `${entry.code.replaceAll('_', ' ')} ${entry.meaning} ${entry.causes.join(' ')}`
+        .toLowerCase()
+        .match(/[a-z]{4,}/g) ?? [],
+    );
     return { entry, score: [...words].filter((word) => own.has(word)).length };
   });
   const least = Math.max(1, Math.ceil(words.size / 3));
-  return scored.filter(({ score }) => score >= least).sort((a, b) => b.score - a.score).slice(0, 3).map(({ entry }) => entry);
+  return scored
+    .filter(({ score }) => score >= least)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, 3)
+    .map(({ entry }) => entry);
 }

@@ -4,7 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Config, Plugin } from '@oclif/core';
 
-export interface Found { config: Config; id: string; rest: string[] }
+export interface Found {
+  config: Config;
+  id: string;
+  rest: string[];
+}
 
 /** The longest run of leading words that names a command or a topic. */
 export function identify(words: string[], ids: readonly string[]): { id: string; rest: string[] } {

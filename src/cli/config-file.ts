@@ -66,8 +66,19 @@ function safeHome(): string {
   }
 }
 
-export function badConfig(path: string, message: string, next: string[] = [`edit ${path}`, 'seq config validate']): SeqError {
-  return new SeqError({ code: 'BAD_CONFIG', exit: EXIT.config, message: `${path}: ${message}`, why: 'the config file does not have the form it must have', changed: 'nothing', next });
+export function badConfig(
+  path: string,
+  message: string,
+  next: string[] = [`edit ${path}`, 'seq config validate'],
+): SeqError {
+  return new SeqError({
+    code: 'BAD_CONFIG',
+    exit: EXIT.config,
+    message: `${path}: ${message}`,
+    why: 'the config file does not have the form it must have',
+    changed: 'nothing',
+    next,
+  });
 }
 
 /** Null when there is no file (unless it was named). Parsed and checked; yaml and the schema are only loaded when there is a file. */
@@ -79,7 +90,14 @@ export async function readConfig(path: string, named = Boolean(process.env['SEQ_
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') {
       if (!named) return null;
-      throw new SeqError({ code: 'CONFIG_NOT_FOUND', exit: EXIT.config, message: `${path}: there is no such file`, why: 'SEQ_CONFIG names it', changed: 'nothing', next: ['unset SEQ_CONFIG, or create the file with seq context set'] });
+      throw new SeqError({
+        code: 'CONFIG_NOT_FOUND',
+        exit: EXIT.config,
+        message: `${path}: there is no such file`,
+        why: 'SEQ_CONFIG names it',
+        changed: 'nothing',
+        next: ['unset SEQ_CONFIG, or create the file with seq context set'],
+      });
     }
     throw badConfig(path, `cannot be read (${code})`, [`check the permissions of ${path}`]);
   }
@@ -97,18 +115,29 @@ async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
       await handle.close();
       break;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [`check the permissions of ${dirname(path)}`]);
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
+        throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
+          `check the permissions of ${dirname(path)}`,
+        ]);
     }
     if (await abandoned(lock)) {
       // Move it away by name first: of two writers that see the same dead lock only one wins the rename.
       const aside = `${lock}.${randomBytes(4).toString('hex')}`;
-      await rename(lock, aside).then(() => rm(aside, { force: true }), () => undefined);
+      await rename(lock, aside).then(
+        () => rm(aside, { force: true }),
+        () => undefined,
+      );
       continue;
     }
     if (performance.now() > until) {
       throw new SeqError({
-        code: 'CONFIG_LOCKED', exit: EXIT.tryAgain, message: `${lock}: held by another writer for more than ${LOCK_WAIT_MS} ms`, why: 'another seq is changing the config file',
-        changed: 'nothing', next: ['run it again', `remove ${lock} if no other seq runs`], retryable: true,
+        code: 'CONFIG_LOCKED',
+        exit: EXIT.tryAgain,
+        message: `${lock}: held by another writer for more than ${LOCK_WAIT_MS} ms`,
+        why: 'another seq is changing the config file',
+        changed: 'nothing',
+        next: ['run it again', `remove ${lock} if no other seq runs`],
+        retryable: true,
       });
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -143,7 +172,9 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw badConfig(path, `its folder cannot be made (${(error as NodeJS.ErrnoException).code})`, ['set XDG_CONFIG_HOME or SEQ_CONFIG to a place that can be written']);
+    throw badConfig(path, `its folder cannot be made (${(error as NodeJS.ErrnoException).code})`, [
+      'set XDG_CONFIG_HOME or SEQ_CONFIG to a place that can be written',
+    ]);
   }
   return withLock(path, async () => {
     const before = (await readConfig(path, false)) ?? { contexts: {} };
@@ -161,7 +192,9 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
       await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
-      throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [`check the permissions of ${dirname(path)}`]);
+      throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
+        `check the permissions of ${dirname(path)}`,
+      ]);
     }
     return after;
   });

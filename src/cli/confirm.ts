@@ -41,19 +41,28 @@ export async function confirmChange(change: Change, asking: Asking): Promise<voi
   const { against, level, digest = '', what } = change;
   if (against && !against.given) {
     const also = level === 'decides-data' && asking.confirm === undefined ? ` --confirm ${digest.slice(0, TYPED)}` : '';
-    throw needed(`${what} goes against a safety rule: ${against.rule}`, `${asking.command} --${against.flag}${also}`, `--${against.flag}`);
+    throw needed(
+      `${what} goes against a safety rule: ${against.rule}`,
+      `${asking.command} --${against.flag}${also}`,
+      `--${against.flag}`,
+    );
   }
   if (level === 'undoable') return;
   if (level === 'disruptive' && asking.yes) return;
   if (level === 'decides-data' && asking.confirm !== undefined) {
     if (fits(asking.confirm, digest)) return;
     throw new SeqError({
-      code: 'PLAN_STALE', exit: EXIT.precondition, message: `--confirm ${asking.confirm} is not the digest of what would be done now (${digest.slice(0, TYPED)})`,
-      why: 'the plan was made from another state of the cluster, or the digest is mistyped', changed: 'nothing', next: [`${asking.command} --dry-run`],
+      code: 'PLAN_STALE',
+      exit: EXIT.precondition,
+      message: `--confirm ${asking.confirm} is not the digest of what would be done now (${digest.slice(0, TYPED)})`,
+      why: 'the plan was made from another state of the cluster, or the digest is mistyped',
+      changed: 'nothing',
+      next: [`${asking.command} --dry-run`],
     });
   }
   const flag = level === 'disruptive' ? '--yes' : `--confirm ${digest.slice(0, TYPED)}`;
-  if (!asking.mayAsk) throw needed(`${what} must be confirmed, and there is no terminal to ask on`, `${asking.command} ${flag}`, flag);
+  if (!asking.mayAsk)
+    throw needed(`${what} must be confirmed, and there is no terminal to ask on`, `${asking.command} ${flag}`, flag);
   for (const line of change.effect) asking.say(line);
   const question = level === 'disruptive' ? `${what}? [y/N] ` : `${what}: type ${digest.slice(0, TYPED)} to go on: `;
   const answer = (await (asking.ask ?? askTerminal)(question, asking.signal))?.trim() ?? '';
@@ -61,8 +70,12 @@ export async function confirmChange(change: Change, asking: Asking): Promise<voi
   const yes = level === 'disruptive' ? /^(y|yes)$/i.test(answer) : fits(answer, digest);
   if (yes) return;
   throw new SeqError({
-    code: 'DECLINED', exit: EXIT.safety, message: `${what}: not confirmed, nothing was done`, why: answer === '' ? 'No is the default' : `the answer was '${answer.slice(0, 40)}'`,
-    changed: 'nothing', next: [`${asking.command} ${flag}`],
+    code: 'DECLINED',
+    exit: EXIT.safety,
+    message: `${what}: not confirmed, nothing was done`,
+    why: answer === '' ? 'No is the default' : `the answer was '${answer.slice(0, 40)}'`,
+    changed: 'nothing',
+    next: [`${asking.command} ${flag}`],
   });
 }
 
@@ -78,7 +91,14 @@ function fits(given: string, digest: string): boolean {
 }
 
 function needed(message: string, command: string, flag: string): SeqError {
-  return new SeqError({ code: 'CONFIRMATION_NEEDED', exit: EXIT.safety, message, why: `it needs ${flag}`, changed: 'nothing', next: [command] });
+  return new SeqError({
+    code: 'CONFIRMATION_NEEDED',
+    exit: EXIT.safety,
+    message,
+    why: `it needs ${flag}`,
+    changed: 'nothing',
+    next: [command],
+  });
 }
 
 function quoted(arg: string): string {
@@ -89,11 +109,16 @@ async function askTerminal(text: string, signal: AbortSignal): Promise<string | 
   const question = `${(await terminalWrap(process.stderr))('', text.trimEnd()).join('\n')} `;
   return new Promise((resolve, reject) => {
     const reader = createInterface({ input: process.stdin, output: process.stderr });
-    const onAbort = (): void => { reader.close(); reject(signal.reason as Error); };
+    const onAbort = (): void => {
+      reader.close();
+      reject(signal.reason as Error);
+    };
     signal.addEventListener('abort', onAbort, { once: true });
     reader.once('close', () => resolve(null));
     // readline takes Ctrl-C for itself: hand it on to the process.
-    reader.once('SIGINT', () => { process.kill(process.pid, 'SIGINT'); });
+    reader.once('SIGINT', () => {
+      process.kill(process.pid, 'SIGINT');
+    });
     reader.question(question, (answer) => {
       signal.removeEventListener('abort', onAbort);
       resolve(answer);

@@ -13,15 +13,22 @@ function text(flags: Flags, name: string): string | undefined {
 
 export function contextFromFlags(name: string, before: ContextEntry | undefined, flags: Flags): ContextEntry {
   const given = flags['node'] as string[] | undefined;
-  if (!before && !given) throw usageError(`context '${name}' is new: it needs its nodes`, [`seq context set ${name} --node URL --node URL --node URL`]);
-  const entry: ContextEntry = { ...(before ?? {}), nodes: given ? given.map(nodeEntry) : before?.nodes ?? [] };
+  if (!before && !given)
+    throw usageError(`context '${name}' is new: it needs its nodes`, [
+      `seq context set ${name} --node URL --node URL --node URL`,
+    ]);
+  const entry: ContextEntry = { ...(before ?? {}), nodes: given ? given.map(nodeEntry) : (before?.nodes ?? []) };
   const lane = flags['lane'] as string | undefined;
   if (lane !== undefined) entry.lane = asLane(lane, '--lane');
   for (const key of ['cluster', 'username'] as const) {
     const value = text(flags, key);
     if (value !== undefined) entry[key] = value;
   }
-  const secret = { passwordFile: text(flags, 'password-file'), passwordCommand: text(flags, 'password-command'), passwordEnv: text(flags, 'password-env') };
+  const secret = {
+    passwordFile: text(flags, 'password-file'),
+    passwordCommand: text(flags, 'password-command'),
+    passwordEnv: text(flags, 'password-env'),
+  };
   for (const [key, value] of Object.entries(secret)) {
     if (value === undefined) continue;
     delete entry.passwordFile;
@@ -29,7 +36,12 @@ export function contextFromFlags(name: string, before: ContextEntry | undefined,
     delete entry.passwordEnv;
     entry[key as keyof typeof secret] = value;
   }
-  const tls = { ca: text(flags, 'tls-ca'), cert: text(flags, 'tls-cert'), key: text(flags, 'tls-key'), serverName: text(flags, 'tls-server-name') };
+  const tls = {
+    ca: text(flags, 'tls-ca'),
+    cert: text(flags, 'tls-cert'),
+    key: text(flags, 'tls-key'),
+    serverName: text(flags, 'tls-server-name'),
+  };
   const changed = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
   if (Object.keys(changed).length > 0) entry.tls = { ...entry.tls, ...changed };
   const sequencers = flags['sequencer'] as string[] | undefined;

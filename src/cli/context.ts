@@ -8,7 +8,14 @@ import { commonCluster } from '../core/engine/cluster-name.js';
 import { systemClock } from '../core/engine/system.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../core/ports.js';
 import type { NodeReply, NodeView } from '../core/protocol/words.js';
-import { configPath, readConfig, type ConfigFile, type ContextEntry, type SecretRefs, type TlsEntry } from './config-file.js';
+import {
+  configPath,
+  readConfig,
+  type ConfigFile,
+  type ContextEntry,
+  type SecretRefs,
+  type TlsEntry,
+} from './config-file.js';
 import { contextNotFound } from './context-errors.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from './node-url.js';
 import type { ForeignPort } from '../core/foreign/words.js';
@@ -77,7 +84,11 @@ export interface Cluster {
 }
 
 /** Reads the config file and picks the context. `tolerant`: a broken file counts as none (for commands that mend it). */
-export async function surroundings(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, tolerant = false): Promise<Surroundings> {
+export async function surroundings(
+  flags: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  tolerant = false,
+): Promise<Surroundings> {
   const path = configPath(env);
   let config: ConfigFile | null = null;
   try {
@@ -85,11 +96,23 @@ export async function surroundings(flags: Record<string, unknown>, env: NodeJS.P
   } catch (error) {
     if (!tolerant) throw error;
   }
-  const sources: Sources = { flags, env, config, configPath: path, context: pickContext(flags, env, config, path, tolerant) };
+  const sources: Sources = {
+    flags,
+    env,
+    config,
+    configPath: path,
+    context: pickContext(flags, env, config, path, tolerant),
+  };
   return { sources, clusterSettings: () => clusterSettings(sources) };
 }
 
-function pickContext(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, config: ConfigFile | null, path: string, tolerant: boolean): Sources['context'] {
+function pickContext(
+  flags: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  config: ConfigFile | null,
+  path: string,
+  tolerant: boolean,
+): Sources['context'] {
   const byFlag = flags['context'] as string | undefined;
   // Nodes named by hand are another cluster than the current context's: its secrets and lane must not leak into them.
   if (byFlag === undefined && (Array.isArray(flags['node']) || (env['SEQ_NODE'] ?? '') !== '')) return null;
@@ -103,7 +126,13 @@ function pickContext(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, con
 
 function secretsOf(from: SecretRefs): SecretRefs {
   const { passwordFile, passwordCommand, passwordEnv } = from;
-  return passwordFile !== undefined ? { passwordFile } : passwordCommand !== undefined ? { passwordCommand } : passwordEnv !== undefined ? { passwordEnv } : {};
+  return passwordFile !== undefined
+    ? { passwordFile }
+    : passwordCommand !== undefined
+      ? { passwordCommand }
+      : passwordEnv !== undefined
+        ? { passwordEnv }
+        : {};
 }
 
 /** SEQ_PASSWORD_FILE, SEQ_PASSWORD_COMMAND, SEQ_PASSWORD: the password of every node that has none of its own. */
@@ -142,7 +171,11 @@ function nodesOfContext(entry: ContextEntry, env: NodeJS.ProcessEnv): NodeSettin
     const parsed = checkUrl(each.url);
     const own = secretsOf(each);
     const fromEnv = secretsOfEnv(env);
-    const node: NodeSettings = { id: each.id ?? null, url: parsed.url, ...(Object.keys(own).length > 0 ? own : Object.keys(fromEnv).length > 0 ? fromEnv : secretsOf(entry)) };
+    const node: NodeSettings = {
+      id: each.id ?? null,
+      url: parsed.url,
+      ...(Object.keys(own).length > 0 ? own : Object.keys(fromEnv).length > 0 ? fromEnv : secretsOf(entry)),
+    };
     const user = each.username ?? parsed.username ?? (env['SEQ_USERNAME'] || entry.username);
     const tls = each.tls ?? tlsOfEnv(env) ?? entry.tls;
     if (user) node.username = user;
@@ -156,19 +189,34 @@ function clusterSettings(sources: Sources): ClusterSettings {
   const byFlag = sources.flags['node'] as string[] | undefined;
   const byEnv = (sources.env['SEQ_NODE'] ?? '').split(/[\s,]+(?=[^\s,]*:\/\/|\S+=)|\s+/).filter(Boolean);
   const entry = sources.context?.entry;
-  const [nodes, nodesFrom] = byFlag && byFlag.length > 0 ? [nodesByHand(byFlag, sources), '--node']
-    : sources.flags['context'] === undefined && byEnv.length > 0 ? [nodesByHand(byEnv, sources), 'SEQ_NODE']
-      : entry ? [nodesOfContext(entry, sources.env), `context ${sources.context?.name}`] : [[], ''];
+  const [nodes, nodesFrom] =
+    byFlag && byFlag.length > 0
+      ? [nodesByHand(byFlag, sources), '--node']
+      : sources.flags['context'] === undefined && byEnv.length > 0
+        ? [nodesByHand(byEnv, sources), 'SEQ_NODE']
+        : entry
+          ? [nodesOfContext(entry, sources.env), `context ${sources.context?.name}`]
+          : [[], ''];
   if (nodes.length === 0) {
     const known = Object.keys(sources.config?.contexts ?? {}).slice(0, 3);
     throw new SeqError({
-      code: 'NO_CLUSTER', exit: EXIT.config, message: 'no cluster is named', why: 'there is neither --node, nor SEQ_NODE, nor a context in use',
-      changed: 'nothing', next: [...(known.length > 0 ? known.map((name) => `seq context use ${name}`) : ['seq lab up']), 'seq context ls', 'add --node redis://HOST:PORT for each node, or -c CONTEXT'],
+      code: 'NO_CLUSTER',
+      exit: EXIT.config,
+      message: 'no cluster is named',
+      why: 'there is neither --node, nor SEQ_NODE, nor a context in use',
+      changed: 'nothing',
+      next: [
+        ...(known.length > 0 ? known.map((name) => `seq context use ${name}`) : ['seq lab up']),
+        'seq context ls',
+        'add --node redis://HOST:PORT for each node, or -c CONTEXT',
+      ],
     });
   }
   refuseDuplicates(nodes);
   return {
-    context: sources.context?.name ?? null, nodes, nodesFrom,
+    context: sources.context?.name ?? null,
+    nodes,
+    nodesFrom,
     on: setting<string[] | null>(sources, 'on', asList, null).value,
     lane: asLane(setting(sources, 'lane', asLane, entry?.lane ?? '').value, '--lane'),
     cluster: entry?.cluster ?? '',
@@ -180,7 +228,14 @@ function clusterSettings(sources: Sources): ClusterSettings {
 function nodeTimeout(sources: Sources): number {
   const { value, from } = setting(sources, 'node-timeout', asDuration, DEFAULT_TIMING.nodeTimeoutMs);
   if (value >= 1) return value;
-  throw new SeqError({ code: 'BAD_CONFIG', exit: EXIT.config, message: `${from}: a node timeout of 0 leaves no time to answer`, why: 'every call would be unknown', changed: 'nothing', next: ['give it at least 1ms (100ms is the default)'] });
+  throw new SeqError({
+    code: 'BAD_CONFIG',
+    exit: EXIT.config,
+    message: `${from}: a node timeout of 0 leaves no time to answer`,
+    why: 'every call would be unknown',
+    changed: 'nothing',
+    next: ['give it at least 1ms (100ms is the default)'],
+  });
 }
 
 function refuseDuplicates(nodes: NodeSettings[]): void {
@@ -190,8 +245,12 @@ function refuseDuplicates(nodes: NodeSettings[]): void {
       const first = seen.get(key);
       if (first !== undefined) {
         throw new SeqError({
-          code: 'DUPLICATE_NODE', exit: EXIT.config, message: `nodes ${first + 1} and ${at + 1} are both ${withoutSecrets(key)}`,
-          why: 'one server counted twice would make a quorum out of a minority', changed: 'nothing', next: ['name every node once, each with its own address and id'],
+          code: 'DUPLICATE_NODE',
+          exit: EXIT.config,
+          message: `nodes ${first + 1} and ${at + 1} are both ${withoutSecrets(key)}`,
+          why: 'one server counted twice would make a quorum out of a minority',
+          changed: 'nothing',
+          next: ['name every node once, each with its own address and id'],
         });
       }
       seen.set(key, at);
@@ -207,8 +266,12 @@ export function refuseSameServer(views: Iterable<{ url: string; runId: string }>
     const first = seen.get(runId);
     if (first !== undefined) {
       throw new SeqError({
-        code: 'SAME_SERVER', exit: EXIT.config, message: `${first} and ${url} are the same server (run id ${runId.slice(0, 8)}…)`,
-        why: 'one server counted twice would make a quorum out of a minority', changed: 'nothing', next: ['name every server once'],
+        code: 'SAME_SERVER',
+        exit: EXIT.config,
+        message: `${first} and ${url} are the same server (run id ${runId.slice(0, 8)}…)`,
+        why: 'one server counted twice would make a quorum out of a minority',
+        changed: 'nothing',
+        next: ['name every server once'],
       });
     }
     seen.set(runId, url);
@@ -217,17 +280,32 @@ export function refuseSameServer(views: Iterable<{ url: string; runId: string }>
 
 /** The password a reference stands for. Trailing line end removed. */
 export async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): Promise<string | undefined> {
-  const failed = (how: string, why: string): SeqError => new SeqError({ code: 'SECRET_UNREADABLE', exit: EXIT.config, message: `${what}: the password could not be read ${how}`, why, changed: 'nothing', next: ['check that the file, command or variable gives the password'] });
+  const failed = (how: string, why: string): SeqError =>
+    new SeqError({
+      code: 'SECRET_UNREADABLE',
+      exit: EXIT.config,
+      message: `${what}: the password could not be read ${how}`,
+      why,
+      changed: 'nothing',
+      next: ['check that the file, command or variable gives the password'],
+    });
   if (refs.passwordFile !== undefined) {
-    const text = await readFile(refs.passwordFile, 'utf8').catch((error: NodeJS.ErrnoException) => { throw failed(`from ${refs.passwordFile}`, error.code ?? 'unreadable'); });
+    const text = await readFile(refs.passwordFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw failed(`from ${refs.passwordFile}`, error.code ?? 'unreadable');
+    });
     return text.replace(/\r?\n$/, '');
   }
   if (refs.passwordCommand !== undefined) {
     return new Promise((resolve, reject) => {
-      execFile('/bin/sh', ['-c', refs.passwordCommand as string], { timeout: 5000, maxBuffer: 64 * 1024 }, (error, stdout) => {
-        if (error) reject(failed('from its command', `it ended with ${error.code ?? error.signal ?? 'an error'}`));
-        else resolve(stdout.split(/\r?\n/)[0] ?? '');
-      });
+      execFile(
+        '/bin/sh',
+        ['-c', refs.passwordCommand as string],
+        { timeout: 5000, maxBuffer: 64 * 1024 },
+        (error, stdout) => {
+          if (error) reject(failed('from its command', `it ended with ${error.code ?? error.signal ?? 'an error'}`));
+          else resolve(stdout.split(/\r?\n/)[0] ?? '');
+        },
+      );
     });
   }
   if (refs.passwordEnv !== undefined) {
@@ -244,11 +322,27 @@ async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv)
   const password = await readSecret(node, env, `node ${id}`);
   if (password !== undefined) address.password = password;
   if (node.tls) {
-    const pem = async (path: string | undefined) => path === undefined ? undefined : readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      throw new SeqError({ code: 'CERTIFICATE_UNREADABLE', exit: EXIT.config, message: `node ${id}: ${path} could not be read`, why: error.code ?? 'unreadable', changed: 'nothing', next: [`check that ${path} exists and may be read`] });
-    });
+    const pem = async (path: string | undefined) =>
+      path === undefined
+        ? undefined
+        : readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+            throw new SeqError({
+              code: 'CERTIFICATE_UNREADABLE',
+              exit: EXIT.config,
+              message: `node ${id}: ${path} could not be read`,
+              why: error.code ?? 'unreadable',
+              changed: 'nothing',
+              next: [`check that ${path} exists and may be read`],
+            });
+          });
     const [ca, cert, key] = await Promise.all([pem(node.tls.ca), pem(node.tls.cert), pem(node.tls.key)]);
-    address.tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), ...(node.tls.serverName && { serverName: node.tls.serverName }), ...(node.tls.verify !== undefined && { verify: node.tls.verify }) };
+    address.tls = {
+      ...(ca && { ca }),
+      ...(cert && { cert }),
+      ...(key && { key }),
+      ...(node.tls.serverName && { serverName: node.tls.serverName }),
+      ...(node.tls.verify !== undefined && { verify: node.tls.verify }),
+    };
   }
   const watched = /^sentinel:\/\/([^/]+)\/([^/]+)(\/\d+)?$/.exec(node.url);
   if (watched) {
@@ -259,7 +353,12 @@ async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv)
   if (node.sentinel) {
     const { name, nodes, username } = node.sentinel;
     const secret = await readSecret(node.sentinel, env, `sentinels of node ${id}`);
-    address.sentinel = { name, nodes, ...(username && { username }), ...(secret !== undefined && { password: secret }) };
+    address.sentinel = {
+      name,
+      nodes,
+      ...(username && { username }),
+      ...(secret !== undefined && { password: secret }),
+    };
   }
   return address;
 }
@@ -296,21 +395,35 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
   const complete = settings.cluster !== '' && settings.nodes.every((node) => node.id !== null);
   let identity: ClusterIdentity = { cluster: settings.cluster, lane: settings.lane };
   const heard = new Set<number>();
-  const open = (as: ClusterIdentity, guessed: readonly boolean[] = []) => Promise.all(addresses.map(async (address, at) => noteAnswers(await openNode(address, as, guessed[at]), () => heard.add(at))));
-  let nodes = await open(identity, settings.nodes.map((node) => node.id === null && options.identity !== 'as-configured'));
+  const open = (as: ClusterIdentity, guessed: readonly boolean[] = []) =>
+    Promise.all(
+      addresses.map(async (address, at) => noteAnswers(await openNode(address, as, guessed[at]), () => heard.add(at))),
+    );
+  let nodes = await open(
+    identity,
+    settings.nodes.map((node) => node.id === null && options.identity !== 'as-configured'),
+  );
   const views = new Map<string, NodeReply<NodeView>>();
   if (!complete && options.identity !== 'as-configured') {
     try {
       const replies = await askWhose(nodes, settings.nodeTimeoutMs, purpose === undefined ? 1 : ROUNDS[purpose]);
-      refuseSameServer(replies.flatMap((reply, at) => reply.outcome === 'accepted' ? [{ url: addresses[at]?.url ?? '', runId: reply.value.runId }] : []));
+      refuseSameServer(
+        replies.flatMap((reply, at) =>
+          reply.outcome === 'accepted' ? [{ url: addresses[at]?.url ?? '', runId: reply.value.runId }] : [],
+        ),
+      );
       if (purpose === 'act') refuseUnnamed(settings, replies, addresses);
       const ids = nameNodes(settings.nodes, replies);
       const answered = replies.filter((reply) => reply.outcome === 'accepted').length;
       const unsettled = purpose === 'look' && answered < quorumOf(nodes.length);
       identity = { cluster: settings.cluster || (unsettled ? '' : commonCluster(replies)), lane: settings.lane };
-      const guessed = ids.map((_, at) => purpose === 'look' && settings.nodes[at]?.id === null && replies[at]?.outcome !== 'accepted');
+      const guessed = ids.map(
+        (_, at) => purpose === 'look' && settings.nodes[at]?.id === null && replies[at]?.outcome !== 'accepted',
+      );
       await closeAll(nodes);
-      addresses.forEach((address, at) => { address.id = ids[at] as string; });
+      addresses.forEach((address, at) => {
+        address.id = ids[at] as string;
+      });
       nodes = await open(identity, guessed);
       ids.forEach((id, at) => views.set(id, replies[at] as NodeReply<NodeView>));
     } catch (error) {
@@ -326,7 +439,20 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
     throw error;
   }
   const answers = (): number => nodes.filter((node, at) => heard.has(at) && asked.includes(node)).length;
-  return { settings, identity, nodes, asked, answers, quorum: quorumOf(nodes.length), nodeTimeoutMs: settings.nodeTimeoutMs, views, addresses, clock: systemClock, reopen: (cluster) => open({ ...identity, cluster }), close: () => closeAll(nodes) };
+  return {
+    settings,
+    identity,
+    nodes,
+    asked,
+    answers,
+    quorum: quorumOf(nodes.length),
+    nodeTimeoutMs: settings.nodeTimeoutMs,
+    views,
+    addresses,
+    clock: systemClock,
+    reopen: (cluster) => open({ ...identity, cluster }),
+    close: () => closeAll(nodes),
+  };
 }
 
 /** Calls back whenever the node answered at all, be it with a refusal: `meta.nodesAnswered` is counted, never assumed. */
@@ -344,39 +470,66 @@ export function noteAnswers<N extends NodePort>(node: N, answered: () => void): 
 
 /** What each node says of itself; who stayed silent is asked again while fewer than a quorum have answered. */
 async function askWhose(nodes: readonly NodePort[], limitMs: number, rounds: number): Promise<NodeReply<NodeView>[]> {
-  const replies: NodeReply<NodeView>[] = await Promise.all(nodes.map((node) => node.call({ script: 'inspect' }, limitMs)));
-  for (let round = 1; round < rounds && replies.filter((reply) => reply.outcome !== 'unknown').length < quorumOf(nodes.length); round += 1) {
-    await Promise.all(nodes.map(async (node, at) => {
-      if (replies[at]?.outcome === 'unknown') replies[at] = await node.call({ script: 'inspect' }, limitMs);
-    }));
+  const replies: NodeReply<NodeView>[] = await Promise.all(
+    nodes.map((node) => node.call({ script: 'inspect' }, limitMs)),
+  );
+  for (
+    let round = 1;
+    round < rounds && replies.filter((reply) => reply.outcome !== 'unknown').length < quorumOf(nodes.length);
+    round += 1
+  ) {
+    await Promise.all(
+      nodes.map(async (node, at) => {
+        if (replies[at]?.outcome === 'unknown') replies[at] = await node.call({ script: 'inspect' }, limitMs);
+      }),
+    );
   }
   return replies;
 }
 
 /** Nothing is changed on nodes of which not one has said whose they are. */
-function refuseUnnamed(settings: ClusterSettings, replies: readonly NodeReply<NodeView>[], addresses: readonly NodeAddress[]): void {
+function refuseUnnamed(
+  settings: ClusterSettings,
+  replies: readonly NodeReply<NodeView>[],
+  addresses: readonly NodeAddress[],
+): void {
   if (settings.cluster !== '' || replies.some((reply) => reply.outcome !== 'unknown')) return;
   throw new SeqError({
-    code: 'NO_ANSWER', exit: EXIT.noQuorum,
+    code: 'NO_ANSWER',
+    exit: EXIT.noQuorum,
     message: `none of ${replies.length} nodes answered: ${replies.map((reply, at) => `${addresses[at]?.id} (${addresses[at]?.url}): ${reply.outcome === 'unknown' ? `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}` : ''}`).join('; ')}`,
-    why: 'without an answer it is not known which cluster this is', changed: 'nothing', next: ['seq status', 'a longer --node-timeout'], retryable: true,
+    why: 'without an answer it is not known which cluster this is',
+    changed: 'nothing',
+    next: ['seq status', 'a longer --node-timeout'],
+    retryable: true,
   });
 }
 
 /** What never happens: that `seq` writes where another program's keys are. */
 export function readOnlyDialect(command: string): SeqError {
   return new SeqError({
-    code: 'READ_ONLY_DIALECT', exit: EXIT.safety, message: `${command} does not run against the streams of another program`,
+    code: 'READ_ONLY_DIALECT',
+    exit: EXIT.safety,
+    message: `${command} does not run against the streams of another program`,
     why: 'with --dialect fuel nothing is ever written: those keys belong to another program, which has its own rules and its own tools',
-    changed: 'nothing', next: ['look with seq status, seq stream inspect, verify or diff, and seq check', 'leave --dialect (SEQ_DIALECT, the setting in the context) out to act on a cluster of seq'],
+    changed: 'nothing',
+    next: [
+      'look with seq status, seq stream inspect, verify or diff, and seq check',
+      'leave --dialect (SEQ_DIALECT, the setting in the context) out to act on a cluster of seq',
+    ],
   });
 }
 
 /** Opens every configured node for reading the other dialect's keys; connects lazily, discovers nothing. */
-export async function openForeignNodes(around: Surroundings, leaseKey: string): Promise<{ settings: ClusterSettings; nodes: ForeignPort[] }> {
+export async function openForeignNodes(
+  around: Surroundings,
+  leaseKey: string,
+): Promise<{ settings: ClusterSettings; nodes: ForeignPort[] }> {
   const settings = around.clusterSettings();
   const { ForeignNode } = await import('../core/redis/foreign-node.js');
-  const addresses = await Promise.all(settings.nodes.map((node, at) => addressOf(node, nameNodes(settings.nodes, [])[at] as string, around.sources.env)));
+  const addresses = await Promise.all(
+    settings.nodes.map((node, at) => addressOf(node, nameNodes(settings.nodes, [])[at] as string, around.sources.env)),
+  );
   const nodes = addresses.map((address) => new ForeignNode({ ...address, leaseKey }));
   chosen(nodes, settings.on);
   return { settings, nodes };
@@ -389,11 +542,14 @@ async function closeAll(nodes: NodePort[]): Promise<void> {
 /** Configured id, else the id in the admission record, else the first free of n1…nN from its own place on; never the same one twice. */
 export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<Pick<NodeView, 'node'>>[]): string[] {
   const names: (string | null)[] = nodes.map(({ id }) => id);
-  const take = (at: number, id: string): void => { if (names[at] === null && id !== '' && !names.includes(id)) names[at] = id; };
+  const take = (at: number, id: string): void => {
+    if (names[at] === null && id !== '' && !names.includes(id)) names[at] = id;
+  };
   // What the records say first: a silent node must not be given the name of one that answers.
   replies.forEach((reply, at) => take(at, reply.outcome === 'accepted' ? reply.value.node : ''));
   nodes.forEach((_, at) => {
-    for (let step = 0; names[at] === null; step += 1) take(at, `n${step < nodes.length ? ((at + step) % nodes.length) + 1 : step + 1}`);
+    for (let step = 0; names[at] === null; step += 1)
+      take(at, `n${step < nodes.length ? ((at + step) % nodes.length) + 1 : step + 1}`);
   });
   return names as string[];
 }
@@ -403,8 +559,12 @@ export function chosen<Node extends { id: string }>(nodes: Node[], on: string[] 
   const unknown = on.filter((id) => !nodes.some((node) => node.id === id));
   if (unknown.length === 0) return nodes.filter((node) => on.includes(node.id));
   throw new SeqError({
-    code: 'NODE_NOT_FOUND', exit: EXIT.notFound, message: `--on: there is no node ${unknown.join(', ')}`,
-    why: `the cluster's nodes are ${nodes.map((node) => node.id).join(', ')}`, changed: 'nothing', next: ['seq node list', `choose from ${nodes.map((node) => node.id).join(', ')}`],
+    code: 'NODE_NOT_FOUND',
+    exit: EXIT.notFound,
+    message: `--on: there is no node ${unknown.join(', ')}`,
+    why: `the cluster's nodes are ${nodes.map((node) => node.id).join(', ')}`,
+    changed: 'nothing',
+    next: ['seq node list', `choose from ${nodes.map((node) => node.id).join(', ')}`],
   });
 }
 
@@ -414,9 +574,15 @@ export async function examineNode(node: NodePort, limitMs: number): Promise<Node
 }
 
 /** The cluster's servers as `seq bench` uses them: a lane of its own on each, and what it needs besides. Closed by the caller. */
-export async function openBenchLane(cluster: Cluster, lane: string): Promise<{ node: NodePort; server: BenchServer }[]> {
+export async function openBenchLane(
+  cluster: Cluster,
+  lane: string,
+): Promise<{ node: NodePort; server: BenchServer }[]> {
   const { BenchLane } = await import('../core/redis/bench-lane.js');
-  return Promise.all(cluster.addresses.map(async ({ id, ...address }) => ({
-    node: await openNode({ id, ...address }, { cluster: cluster.identity.cluster, lane }), server: new BenchLane(address, lane),
-  })));
+  return Promise.all(
+    cluster.addresses.map(async ({ id, ...address }) => ({
+      node: await openNode({ id, ...address }, { cluster: cluster.identity.cluster, lane }),
+      server: new BenchLane(address, lane),
+    })),
+  );
 }

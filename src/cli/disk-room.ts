@@ -15,7 +15,8 @@ async function freeBytes(dir: string): Promise<number | null> {
 
 /** Of a node's data folder, where the address says that it is on this machine. */
 export async function nodeFreeBytes(url: string, dir: string | undefined): Promise<number | null> {
-  const local = url.startsWith('unix:') || /^rediss?:\/\/(?:[^@/]*@)?(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])(?::|\/|$)/.test(url);
+  const local =
+    url.startsWith('unix:') || /^rediss?:\/\/(?:[^@/]*@)?(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])(?::|\/|$)/.test(url);
   return local && dir !== undefined && dir !== '' ? freeBytes(dir) : null;
 }
 

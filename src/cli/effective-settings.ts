@@ -26,7 +26,11 @@ export function effectiveSettings(around: Surroundings): { settings: EffectiveSe
   const { sources } = around;
   const lane = setting(sources, 'lane', asLane, sources.context?.entry.lane ?? '');
   const laneOfContext = lane.origin === 'default' && sources.context?.entry.lane !== undefined;
-  const found: [name: string, resolved: { value: unknown; origin: string; from: string }, show?: (value: never) => string][] = [
+  const found: [
+    name: string,
+    resolved: { value: unknown; origin: string; from: string },
+    show?: (value: never) => string,
+  ][] = [
     ['lane', laneOfContext ? { ...lane, origin: 'context', from: `context ${sources.context?.name}` } : lane],
     ['timeout', setting(sources, 'timeout', asDuration, 10_000), formatDuration],
     ['node-timeout', setting(sources, 'node-timeout', asDuration, DEFAULT_TIMING.nodeTimeoutMs), formatDuration],
@@ -41,7 +45,10 @@ export function effectiveSettings(around: Surroundings): { settings: EffectiveSe
     ['retain-bytes', setting(sources, 'retain-bytes', asSize, DEFAULT_LIMITS.retainBytes), formatSize],
   ];
   const settings = found.map(([name, { value, origin, from }, show]) => ({
-    name, origin, from, value: typeof value === 'boolean' ? value : show ? show(value as never) : String(value),
+    name,
+    origin,
+    from,
+    value: typeof value === 'boolean' ? value : show ? show(value as never) : String(value),
   }));
   return { settings, nodes: nodesOf(around) };
 }
@@ -49,7 +56,11 @@ export function effectiveSettings(around: Surroundings): { settings: EffectiveSe
 function nodesOf(around: Surroundings): EffectiveNode[] {
   try {
     return around.clusterSettings().nodes.map((node) => ({
-      id: node.id, url: node.url, username: node.username ?? null, password: placeOf(node), tls: node.url.startsWith('rediss:'),
+      id: node.id,
+      url: node.url,
+      username: node.username ?? null,
+      password: placeOf(node),
+      tls: node.url.startsWith('rediss:'),
     }));
   } catch (error) {
     // Showing the configuration must work while no cluster is named; anything else that is wrong is worth failing for.

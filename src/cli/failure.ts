@@ -13,7 +13,14 @@ export interface Progress {
 }
 
 export function usageError(message: string, next: string[], code = 'USAGE'): SeqError {
-  return new SeqError({ code, exit: EXIT.usage, message, why: 'the command line does not fit the command', changed: 'nothing', next });
+  return new SeqError({
+    code,
+    exit: EXIT.usage,
+    message,
+    why: 'the command line does not fit the command',
+    changed: 'nothing',
+    next,
+  });
 }
 
 function isParseError(error: unknown): error is Error {
@@ -21,12 +28,20 @@ function isParseError(error: unknown): error is Error {
 }
 
 function sentence(message: string): string {
-  return message.replace(/\n?See more help with --help/g, '').replace(/^The following errors? occurred:\s*/, '').split('\n').map((line) => line.trim()).filter(Boolean).join('; ');
+  return message
+    .replace(/\n?See more help with --help/g, '')
+    .replace(/^The following errors? occurred:\s*/, '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join('; ');
 }
 
 /** Errors that carry parts of a SeqError but were made by another copy of the class. */
 function looksLikeSeqError(error: unknown): error is SeqError {
-  return error instanceof Error && error.name === 'SeqError' && 'code' in error && 'exit' in error && 'changed' in error;
+  return (
+    error instanceof Error && error.name === 'SeqError' && 'code' in error && 'exit' in error && 'changed' in error
+  );
 }
 
 /** The parser puts its own words around an error that a flag's reader threw. */
@@ -41,20 +56,27 @@ export function toSeqError(thrown: unknown, progress: Progress): SeqError {
   const doing = progress.step || 'starting';
   if (thrown instanceof Interrupted) {
     return new SeqError({
-      code: 'INTERRUPTED', exit: thrown.exit,
+      code: 'INTERRUPTED',
+      exit: thrown.exit,
       message: `${thrown.signal} while ${doing}`,
       why: 'the command was told to stop',
-      changed: progress.changed, changedNodes: progress.changedNodes,
-      next: progress.changed === 'nothing' ? [`run seq ${progress.command} again`] : ['seq status', `run seq ${progress.command} again: it finishes what was begun`],
+      changed: progress.changed,
+      changedNodes: progress.changedNodes,
+      next:
+        progress.changed === 'nothing'
+          ? [`run seq ${progress.command} again`]
+          : ['seq status', `run seq ${progress.command} again: it finishes what was begun`],
       retryable: true,
     });
   }
   if (thrown instanceof DeadlinePassed) {
     return new SeqError({
-      code: 'DEADLINE', exit: progress.changed === 'nothing' ? EXIT.tryAgain : EXIT.outcomeUnknown,
+      code: 'DEADLINE',
+      exit: progress.changed === 'nothing' ? EXIT.tryAgain : EXIT.outcomeUnknown,
       message: `${doing}: not done within the limit of ${thrown.limitMs} ms`,
       why: 'the command reached its --timeout',
-      changed: progress.changed, changedNodes: progress.changedNodes,
+      changed: progress.changed,
+      changedNodes: progress.changedNodes,
       next: ['seq status', `run it again with a --timeout above ${thrown.limitMs}ms`],
       retryable: true,
     });
@@ -68,17 +90,25 @@ export function toSeqError(thrown: unknown, progress: Progress): SeqError {
     const path = (error as NodeJS.ErrnoException).path;
     const missing = reason === 'ENOENT';
     return new SeqError({
-      code: missing ? 'FILE_NOT_FOUND' : 'SYSTEM_ERROR', exit: missing ? EXIT.notFound : EXIT.config,
+      code: missing ? 'FILE_NOT_FOUND' : 'SYSTEM_ERROR',
+      exit: missing ? EXIT.notFound : EXIT.config,
       message: `${path ? `${path}: ` : ''}${reason} while ${doing}`,
-      why: error.message, changed: progress.changed, next: [path ? `check that ${path} exists and may be read and written` : 'check the paths and addresses given'], cause: error,
+      why: error.message,
+      changed: progress.changed,
+      next: [path ? `check that ${path} exists and may be read and written` : 'check the paths and addresses given'],
+      cause: error,
     });
   }
   const invariant = error instanceof InvariantError || error.name === 'InvariantError';
   return new SeqError({
-    code: invariant ? 'INVARIANT' : 'BUG', exit: EXIT.bug,
+    code: invariant ? 'INVARIANT' : 'BUG',
+    exit: EXIT.bug,
     message: `${invariant ? error.message : `${error.name}: ${error.message}`} (while ${doing})`,
-    why: invariant ? 'something that must always hold does not: this is a bug in seq, or the data was changed by somebody else' : 'this was not foreseen: it is a bug in seq',
+    why: invariant
+      ? 'something that must always hold does not: this is a bug in seq, or the data was changed by somebody else'
+      : 'this was not foreseen: it is a bug in seq',
     changed: progress.changed === 'nothing' ? 'nothing' : 'unknown',
-    next: ['run it again with --trace and report what it prints'], cause: error,
+    next: ['run it again with --trace and report what it prints'],
+    cause: error,
   });
 }

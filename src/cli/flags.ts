@@ -7,31 +7,69 @@ export const OUTPUT_FORMATS = ['table', 'wide', 'plain', 'json', 'ndjson', 'yaml
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number] | 'nagios' | 'prometheus';
 
 /** ms. `label` names the flag in the error. */
-export const durationFlag = Flags.custom<number>({ helpValue: 'DURATION', parse: async (text, _context, options) => parseDuration(text, `--${options.name}`) });
+export const durationFlag = Flags.custom<number>({
+  helpValue: 'DURATION',
+  parse: async (text, _context, options) => parseDuration(text, `--${options.name}`),
+});
 /** bytes. */
-export const sizeFlag = Flags.custom<number>({ helpValue: 'SIZE', parse: async (text, _context, options) => parseSize(text, `--${options.name}`) });
+export const sizeFlag = Flags.custom<number>({
+  helpValue: 'SIZE',
+  parse: async (text, _context, options) => parseSize(text, `--${options.name}`),
+});
 /** A whole number from 0. */
-export const countFlag = Flags.custom<number>({ helpValue: 'N', parse: async (text, _context, options) => parseCount(text, `--${options.name}`) });
+export const countFlag = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, options) => parseCount(text, `--${options.name}`),
+});
 /** A whole number from 1. */
-export const positiveFlag = Flags.custom<number>({ helpValue: 'N', parse: async (text, _context, options) => parseCount(text, `--${options.name}`, 1) });
-export const heightFlag = Flags.custom<number>({ helpValue: 'HEIGHT', parse: async (text, _context, options) => parseCount(text, `--${options.name}`) });
-export const epochFlag = Flags.custom<number>({ helpValue: 'EPOCH', parse: async (text, _context, options) => parseCount(text, `--${options.name}`) });
+export const positiveFlag = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, options) => parseCount(text, `--${options.name}`, 1),
+});
+export const heightFlag = Flags.custom<number>({
+  helpValue: 'HEIGHT',
+  parse: async (text, _context, options) => parseCount(text, `--${options.name}`),
+});
+export const epochFlag = Flags.custom<number>({
+  helpValue: 'EPOCH',
+  parse: async (text, _context, options) => parseCount(text, `--${options.name}`),
+});
 
 /** `a,b` and repeated flags → a flat list without empties. */
-const listFlag = Flags.custom<string[]>({ parse: async (text) => text.split(',').map((part) => part.trim()).filter(Boolean) });
+const listFlag = Flags.custom<string[]>({
+  parse: async (text) =>
+    text
+      .split(',')
+      .map((part) => part.trim())
+      .filter(Boolean),
+});
 
 /** `-o` for a command that has formats of its own (`check`: nagios, prometheus). */
 export function outputFlag(extra: readonly OutputFormat[] = []) {
   return Flags.string({
-    char: 'o', helpGroup: 'OUTPUT', helpValue: 'FORMAT', options: [...OUTPUT_FORMATS, ...extra],
+    char: 'o',
+    helpGroup: 'OUTPUT',
+    helpValue: 'FORMAT',
+    options: [...OUTPUT_FORMATS, ...extra],
     description: `${[...OUTPUT_FORMATS, ...extra].join('|')} (a terminal gets table, a pipe plain)`,
   });
 }
 
 const DIALECT = {
-  dialect: { helpGroup: 'FOREIGN STREAMS', options: ['seq', 'fuel'], description: 'whose keys are read: fuel is read-only (docs/FOREIGN.md)' },
-  leaseKey: { helpGroup: 'FOREIGN STREAMS', helpValue: 'KEY', description: 'with --dialect fuel: the key of its lock, e.g. poa:leader:lock' },
-  quorumBudget: { helpGroup: 'FOREIGN STREAMS', description: 'with --dialect fuel: nodes asked for beyond a majority (0)' },
+  dialect: {
+    helpGroup: 'FOREIGN STREAMS',
+    options: ['seq', 'fuel'],
+    description: 'whose keys are read: fuel is read-only (docs/FOREIGN.md)',
+  },
+  leaseKey: {
+    helpGroup: 'FOREIGN STREAMS',
+    helpValue: 'KEY',
+    description: 'with --dialect fuel: the key of its lock, e.g. poa:leader:lock',
+  },
+  quorumBudget: {
+    helpGroup: 'FOREIGN STREAMS',
+    description: 'with --dialect fuel: nodes asked for beyond a majority (0)',
+  },
 };
 /** Verbs that can read the streams of the other dialect show these. */
 export const FOREIGN_FLAGS = {
@@ -41,8 +79,19 @@ export const FOREIGN_FLAGS = {
 };
 
 export const GLOBAL_FLAGS = {
-  context: Flags.string({ char: 'c', helpGroup: 'CLUSTER', helpValue: 'NAME', description: 'context of the config file' }),
-  node: Flags.string({ multiple: true, multipleNonGreedy: true, helpGroup: 'CLUSTER', helpValue: '[ID=]URL', description: 'a Redis node of the cluster (repeat)' }),
+  context: Flags.string({
+    char: 'c',
+    helpGroup: 'CLUSTER',
+    helpValue: 'NAME',
+    description: 'context of the config file',
+  }),
+  node: Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    helpGroup: 'CLUSTER',
+    helpValue: '[ID=]URL',
+    description: 'a Redis node of the cluster (repeat)',
+  }),
   on: listFlag({ helpGroup: 'CLUSTER', helpValue: 'ID[,ID]', description: 'only these nodes' }),
   lane: Flags.string({ helpGroup: 'CLUSTER', helpValue: 'LANE', description: 'lane of the cluster' }),
   'node-timeout': durationFlag({ helpGroup: 'CLUSTER', description: 'limit of one call to one node (100ms)' }),
@@ -50,7 +99,12 @@ export const GLOBAL_FLAGS = {
   output: outputFlag(),
   json: Flags.boolean({ helpGroup: 'OUTPUT', exclusive: ['output'], description: 'same as -o json' }),
   fields: listFlag({ helpGroup: 'OUTPUT', helpValue: 'A,B', description: 'only these fields' }),
-  quiet: Flags.boolean({ char: 'q', helpGroup: 'OUTPUT', exclusive: ['verbose', 'trace'], description: 'the answer alone' }),
+  quiet: Flags.boolean({
+    char: 'q',
+    helpGroup: 'OUTPUT',
+    exclusive: ['verbose', 'trace'],
+    description: 'the answer alone',
+  }),
   verbose: Flags.boolean({ char: 'v', helpGroup: 'OUTPUT', description: 'say on stderr what is being done' }),
   trace: Flags.boolean({ helpGroup: 'OUTPUT', description: 'every step, and stack traces' }),
   'no-color': Flags.boolean({ helpGroup: 'OUTPUT', description: 'no colour' }),
@@ -63,7 +117,12 @@ export const GLOBAL_FLAGS = {
 
 /** Verbs that only read: all of them answer from a file that `seq stream export` wrote, too. */
 export const BUNDLE_FLAG = {
-  'from-bundle': Flags.string({ helpGroup: 'CLUSTER', helpValue: 'FILE', exclusive: ['context', 'node', 'lane', 'watch', 'follow', 'store', 'peer', 'dialect'], description: 'answer from this bundle (seq stream export) instead of the nodes' }),
+  'from-bundle': Flags.string({
+    helpGroup: 'CLUSTER',
+    helpValue: 'FILE',
+    exclusive: ['context', 'node', 'lane', 'watch', 'follow', 'store', 'peer', 'dialect'],
+    description: 'answer from this bundle (seq stream export) instead of the nodes',
+  }),
 };
 
 /** Verbs that only look: `static override flags = { ...LOOK_FLAGS, … }`. */
@@ -78,7 +137,11 @@ export const LOOK_FLAGS = { ...BUNDLE_FLAG, ...WATCH_FLAGS };
 export const ACT_FLAGS = {
   'dry-run': Flags.boolean({ char: 'n', helpGroup: 'CHANGE', description: 'everything up to the first write' }),
   yes: Flags.boolean({ char: 'y', helpGroup: 'CHANGE', description: 'go ahead without asking (disruptive changes)' }),
-  confirm: Flags.string({ helpGroup: 'CHANGE', helpValue: 'DIGEST', description: 'go ahead with the plan of this digest' }),
+  confirm: Flags.string({
+    helpGroup: 'CHANGE',
+    helpValue: 'DIGEST',
+    description: 'go ahead with the plan of this digest',
+  }),
   reason: Flags.string({ helpGroup: 'CHANGE', helpValue: 'TEXT', description: 'why, for the audit record' }),
   'expect-leader': Flags.string({ helpGroup: 'CHANGE', helpValue: 'ID', description: 'only if this sequencer leads' }),
   'expect-epoch': epochFlag({ helpGroup: 'CHANGE', description: 'only at this epoch' }),

@@ -2,7 +2,10 @@
 import { EXIT, type ExitCode } from '../core/errors.js';
 
 export class Interrupted extends Error {
-  constructor(readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP', readonly exit: ExitCode) {
+  constructor(
+    readonly signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP',
+    readonly exit: ExitCode,
+  ) {
     super(`${signal} received`);
     this.name = 'Interrupted';
   }

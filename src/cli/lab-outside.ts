@@ -25,46 +25,89 @@ export type LabConfirming = Omit<Confirming, 'signal'> & { step(doing: string): 
 
 export function labOutside(directory: string, confirming: LabConfirming): LabOutside {
   return {
-    recover: (nodes, stores, signal = new AbortController().signal) => recoverLab(directory, nodes, stores, { ...confirming, signal }),
+    recover: (nodes, stores, signal = new AbortController().signal) =>
+      recoverLab(directory, nodes, stores, { ...confirming, signal }),
     bootstrap: async (nodes, signal) => {
       const node = nodes.map(({ id, url }) => `${id}=${url}`);
-      const found = await openCluster(await surroundings({ node }, plainEnvironment(directory)), signal === undefined ? {} : { signal });
+      const found = await openCluster(
+        await surroundings({ node }, plainEnvironment(directory)),
+        signal === undefined ? {} : { signal },
+      );
       const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
-      const opened = await Promise.all(found.addresses.map((address) => openNode(address, { ...found.identity, cluster })));
+      const opened = await Promise.all(
+        found.addresses.map((address) => openNode(address, { ...found.identity, cluster })),
+      );
       try {
         // Broken off between the last node's admission and our own note of it: there is nothing left to do.
         if ((await inspectLab({ ...found, nodes: opened })).nodes.every((row) => row.admitted)) return;
-        await bootstrap({ nodes: opened, cluster, limitMs: Math.max(BEGIN_LIMIT_MS, found.nodeTimeoutMs), clock: systemClock, random: systemRandom, target: `-c ${LAB_CONTEXT}`, dryRun: false });
+        await bootstrap({
+          nodes: opened,
+          cluster,
+          limitMs: Math.max(BEGIN_LIMIT_MS, found.nodeTimeoutMs),
+          clock: systemClock,
+          random: systemRandom,
+          target: `-c ${LAB_CONTEXT}`,
+          dryRun: false,
+        });
       } finally {
         await Promise.all([found.close(), ...opened.map((each) => each.close())]);
       }
     },
     writeContext: async (nodes, sequencers) => {
       await updateConfig(configPath(), (config) => ({
-        ...config, contexts: { ...config.contexts, [LAB_CONTEXT]: { nodes: nodes.map(({ id, url }) => ({ id, url })), sequencers } },
+        ...config,
+        contexts: {
+          ...config.contexts,
+          [LAB_CONTEXT]: { nodes: nodes.map(({ id, url }) => ({ id, url })), sequencers },
+        },
       }));
     },
   };
 }
 
-async function recoverLab(directory: string, nodes: { id: string; url: string }[], stores: { id: string; dir: string }[], confirming: LabConfirming & { signal: AbortSignal }): Promise<Recovered> {
+async function recoverLab(
+  directory: string,
+  nodes: { id: string; url: string }[],
+  stores: { id: string; dir: string }[],
+  confirming: LabConfirming & { signal: AbortSignal },
+): Promise<Recovered> {
   const { signal } = confirming;
   const closers: (() => Promise<void>)[] = [];
   try {
-    const found = await openCluster(await surroundings({ node: nodes.map(({ id, url }) => `${id}=${url}`) }, plainEnvironment(directory)), { signal });
+    const found = await openCluster(
+      await surroundings({ node: nodes.map(({ id, url }) => `${id}=${url}`) }, plainEnvironment(directory)),
+      { signal },
+    );
     closers.push(() => found.close());
     const looked = await lookForRecovery({
       // A sequencer that never came to a store of its own has nothing to say.
-      found, peers: [], stores: stores.filter(({ dir }) => existsSync(join(dir, 'chain.mdb'))), command: confirming.command, insteadOf: () => [`seq status -c ${LAB_CONTEXT}`, 'seq lab down'], signal,
-      onClose: (close) => { closers.push(close); }, step: confirming.step, changed: confirming.changed,
+      found,
+      peers: [],
+      stores: stores.filter(({ dir }) => existsSync(join(dir, 'chain.mdb'))),
+      command: confirming.command,
+      insteadOf: () => [`seq status -c ${LAB_CONTEXT}`, 'seq lab down'],
+      signal,
+      onClose: (close) => {
+        closers.push(close);
+      },
+      step: confirming.step,
+      changed: confirming.changed,
     });
     const { decision, evidence } = looked;
     if (decision.outcome === 'plan') {
       const warning = await recoverAsPlanned(decision.plan, looked, confirming);
-      return { cluster: decision.plan.cluster, head: decision.plan.top.height, warnings: warning === '' ? [] : [warning] };
+      return {
+        cluster: decision.plan.cluster,
+        head: decision.plan.top.height,
+        warnings: warning === '' ? [] : [warning],
+      };
     }
     await rejoin(looked);
-    return { cluster: decision.cluster, head: Math.max(0, ...evidence.nodes.map(({ view }) => view?.head ?? 0)), warnings: [] };
+    return {
+      cluster: decision.cluster,
+      head: Math.max(0, ...evidence.nodes.map(({ view }) => view?.head ?? 0)),
+      warnings: [],
+    };
   } finally {
     for (const close of closers.reverse()) await close();
   }
@@ -73,7 +116,8 @@ async function recoverLab(directory: string, nodes: { id: string; url: string }[
 /** Takes the context away again, if it still is this lab's: another lab may have written it since. */
 export async function removeLabContext(nodes: { url: string }[]): Promise<boolean> {
   const path = configPath();
-  const ours = (urls: { url: string }[] | undefined): boolean => urls !== undefined && urls.map(({ url }) => url).join() === nodes.map(({ url }) => url).join();
+  const ours = (urls: { url: string }[] | undefined): boolean =>
+    urls !== undefined && urls.map(({ url }) => url).join() === nodes.map(({ url }) => url).join();
   if (!ours((await readConfig(path))?.contexts[LAB_CONTEXT]?.nodes)) return false;
   await updateConfig(path, (config) => {
     if (!ours(config.contexts[LAB_CONTEXT]?.nodes)) return config;
@@ -86,12 +130,19 @@ export async function removeLabContext(nodes: { url: string }[]): Promise<boolea
 
 /** The lab's nodes, open; the caller closes them. */
 export async function openLabCluster(directory: string, state: LabState, signal?: AbortSignal): Promise<Cluster> {
-  const node = state.processes.filter((record) => record.kind === 'redis').map((record) => `${record.name}=${urlOf(record)}`);
+  const node = state.processes
+    .filter((record) => record.kind === 'redis')
+    .map((record) => `${record.name}=${urlOf(record)}`);
   return openCluster(await surroundings({ node }, plainEnvironment(directory)), signal === undefined ? {} : { signal });
 }
 
 export async function inspectLab(cluster: Pick<Cluster, 'nodes' | 'nodeTimeoutMs'>): Promise<ClusterView> {
-  return inspectCluster({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target: `-c ${LAB_CONTEXT}` });
+  return inspectCluster({
+    nodes: cluster.nodes,
+    limitMs: cluster.nodeTimeoutMs,
+    clock: systemClock,
+    target: `-c ${LAB_CONTEXT}`,
+  });
 }
 
 /** `leader` → the sequencer that leads now, as the nodes see it; any other name as it is. Throws SeqError 75 when nobody leads, 69 when it cannot be told. */
@@ -103,9 +154,15 @@ export async function resolveName(directory: string, name: string, signal?: Abor
     const view = await inspectLab(cluster);
     if (view.leader !== null) return find(state, view.leader.id).name;
     throw new SeqError({
-      code: view.leaderKnown ? 'NO_LEADER' : 'LEADER_UNKNOWN', exit: view.leaderKnown ? EXIT.tryAgain : EXIT.noQuorum,
-      message: view.leaderKnown ? 'nobody leads at the moment' : `who leads is unknown: ${view.answered} of ${view.configured} nodes answered`,
-      why: view.reason, changed: 'nothing', next: ['seq status -c lab', 'seq lab status'], retryable: view.leaderKnown,
+      code: view.leaderKnown ? 'NO_LEADER' : 'LEADER_UNKNOWN',
+      exit: view.leaderKnown ? EXIT.tryAgain : EXIT.noQuorum,
+      message: view.leaderKnown
+        ? 'nobody leads at the moment'
+        : `who leads is unknown: ${view.answered} of ${view.configured} nodes answered`,
+      why: view.reason,
+      changed: 'nothing',
+      next: ['seq status -c lab', 'seq lab status'],
+      retryable: view.leaderKnown,
     });
   } finally {
     await cluster.close();

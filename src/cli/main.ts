@@ -39,7 +39,7 @@ async function start(argv: string[], root: string): Promise<void> {
   const asksHelp = own.length === 0 || own[0] === 'help' || own.some((word) => word === '--help' || word === '-h');
   const words = asksHelp ? own.filter((word) => word !== '--help' && word !== '-h' && word !== 'help') : own;
   const found = asksHelp || words[0] === 'completion' ? null : await indexed(words, root);
-  const config = found?.config ?? await Config.load({ root });
+  const config = found?.config ?? (await Config.load({ root }));
   watchStreams();
   const { id, rest } = found ?? identify(words, config.commandIDs);
   const command = id === '' ? undefined : config.findCommand(id);
@@ -48,7 +48,12 @@ async function start(argv: string[], root: string): Promise<void> {
     return;
   }
   const topic = id !== '' && config.findTopic(id) !== undefined;
-  if (asksHelp ? (id === '' && rest.every((word) => word.startsWith('-'))) || ((command || topic) && rest.every((word) => word.startsWith('-') || command)) : topic && rest.length === 0) {
+  if (
+    asksHelp
+      ? (id === '' && rest.every((word) => word.startsWith('-'))) ||
+        ((command || topic) && rest.every((word) => word.startsWith('-') || command))
+      : topic && rest.length === 0
+  ) {
     const { Help } = await import('@oclif/core/help');
     const help = new Help(config, { ...config.pjson.oclif.helpOptions, all: false });
     await help.showHelp(id === '' ? [] : [...id.split(':')]);
@@ -64,22 +69,34 @@ export function unknownCommand(id: string, rest: string[], config: Pick<Config, 
   const known = config.commands.filter((command) => !command.hidden).map((command) => command.id.replaceAll(':', ' '));
   const word = rest.find((each) => !each.startsWith('-'));
   if (word === undefined) {
-    if (topic) return usageError(`'${prefix.trim()}' needs a command after it`, [`seq ${prefix}--help`], 'UNKNOWN_COMMAND');
-    return usageError(masked(`flags come after the command: seq COMMAND ${rest.join(' ')}`), ['seq --help'], 'UNKNOWN_COMMAND');
+    if (topic)
+      return usageError(`'${prefix.trim()}' needs a command after it`, [`seq ${prefix}--help`], 'UNKNOWN_COMMAND');
+    return usageError(
+      masked(`flags come after the command: seq COMMAND ${rest.join(' ')}`),
+      ['seq --help'],
+      'UNKNOWN_COMMAND',
+    );
   }
   const words = rest.slice(0, rest.findIndex((each) => each.startsWith('-')) >>> 0);
   const asked = `${prefix}${word}`;
   const whole = suggest(`${prefix}${words.join(' ')}`, known);
-  const [first, ...others] = [...whole, ...suggest(asked, [...known, ...topics(known)]).filter((each) => !whole.includes(each))];
+  const [first, ...others] = [
+    ...whole,
+    ...suggest(asked, [...known, ...topics(known)]).filter((each) => !whole.includes(each)),
+  ];
   return usageError(
     `there is no command '${masked(asked)}'${first ? `; did you mean '${first}'?` : ''}`,
-    first ? [`seq ${first}`, ...others.map((other) => `seq ${other}`), 'seq --help'] : [`seq ${id === '' ? '' : prefix}--help`],
+    first
+      ? [`seq ${first}`, ...others.map((other) => `seq ${other}`), 'seq --help']
+      : [`seq ${id === '' ? '' : prefix}--help`],
     'UNKNOWN_COMMAND',
   );
 }
 
 function topics(commands: string[]): string[] {
-  return [...new Set(commands.flatMap((command) => command.includes(' ') ? [command.slice(0, command.indexOf(' '))] : []))];
+  return [
+    ...new Set(commands.flatMap((command) => (command.includes(' ') ? [command.slice(0, command.indexOf(' '))] : []))),
+  ];
 }
 
 async function report(thrown: unknown, argv: string[]): Promise<void> {
@@ -91,11 +108,29 @@ async function report(thrown: unknown, argv: string[]): Promise<void> {
   process.exitCode = error.exit;
   const format = askedFormat(argv, process.env);
   if (format === null) {
-    const colour = Boolean(process.stderr.isTTY) && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb' && !argv.includes('--no-color');
+    const colour =
+      Boolean(process.stderr.isTTY) &&
+      !process.env['NO_COLOR'] &&
+      process.env['TERM'] !== 'dumb' &&
+      !argv.includes('--no-color');
     writeErr(renderError(error, colour, await terminalWrap(process.stderr)));
   } else {
-    const document = envelope('error', { context: null, at: new Date().toISOString(), durationMs: Math.round(performance.now()), nodesAsked: 0, nodesAnswered: 0, quorum: 0 }, { error });
-    const text = format === 'yaml' ? (await import('./yaml.js')).stringify(document) : JSON.stringify(document, null, format === 'json' ? 2 : 0);
+    const document = envelope(
+      'error',
+      {
+        context: null,
+        at: new Date().toISOString(),
+        durationMs: Math.round(performance.now()),
+        nodesAsked: 0,
+        nodesAnswered: 0,
+        quorum: 0,
+      },
+      { error },
+    );
+    const text =
+      format === 'yaml'
+        ? (await import('./yaml.js')).stringify(document)
+        : JSON.stringify(document, null, format === 'json' ? 2 : 0);
     await writeOut(`${text.trimEnd()}\n`).catch(() => undefined);
   }
   if (argv.includes('--trace') && thrown instanceof Error) writeErr(`${thrown.stack}\n`);

@@ -40,8 +40,10 @@ export class MatrixWriter<Row> {
     this.keys = fields.length > 0 ? fields : [...all];
     if (!this.streams || format === 'ndjson') return;
     const unknown = fields.filter((field) => !all.includes(field));
-    if (unknown.length > 0) throw usageError(`--fields: there is no field ${unknown.join(', ')}`, [`choose from: ${all.join(', ')}`]);
-    if (!quiet) this.text = `${this.keys.map((key) => (format === 'csv' ? key : key.toUpperCase())).join(format === 'csv' ? ',' : '\t')}\n`;
+    if (unknown.length > 0)
+      throw usageError(`--fields: there is no field ${unknown.join(', ')}`, [`choose from: ${all.join(', ')}`]);
+    if (!quiet)
+      this.text = `${this.keys.map((key) => (format === 'csv' ? key : key.toUpperCase())).join(format === 'csv' ? ',' : '\t')}\n`;
   }
 
   /** A promise when it has to be waited for. */
@@ -55,7 +57,10 @@ export class MatrixWriter<Row> {
     } else {
       const cells = this.options.cells(row);
       const values = this.keys.map((key) => String(cells[key] ?? ''));
-      this.text += format === 'csv' ? `${values.map((v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v)).join(',')}\n` : `${values.map((v) => v.replace(/[\t\r\n]/g, ' ')).join('\t')}\n`;
+      this.text +=
+        format === 'csv'
+          ? `${values.map((v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v)).join(',')}\n`
+          : `${values.map((v) => v.replace(/[\t\r\n]/g, ' ')).join('\t')}\n`;
     }
     return this.text.length >= PIECE ? this.flush() : undefined;
   }
@@ -65,8 +70,12 @@ export class MatrixWriter<Row> {
     this.held += 1;
     if (this.held <= MOST_ROWS) return row;
     throw new SeqError({
-      code: 'DOCUMENT_TOO_LARGE', exit: EXIT.usage, message: `-o ${this.options.format} is one answer, and this one passes ${MOST_ROWS} heights`,
-      why: 'it would have to be held in memory whole', changed: 'nothing', next: ['-o ndjson streams', '--differing', 'narrow it with --from, --to or --limit'],
+      code: 'DOCUMENT_TOO_LARGE',
+      exit: EXIT.usage,
+      message: `-o ${this.options.format} is one answer, and this one passes ${MOST_ROWS} heights`,
+      why: 'it would have to be held in memory whole',
+      changed: 'nothing',
+      next: ['-o ndjson streams', '--differing', 'narrow it with --from, --to or --limit'],
     });
   }
 

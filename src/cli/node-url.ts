@@ -11,20 +11,29 @@ const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 function badUrl(shown: string, why: string, next?: string[]): SeqError {
   return new SeqError({
-    code: 'BAD_NODE_URL', exit: EXIT.usage, message: `node '${shown}': ${why}`, why: 'the address of a node cannot be used as it is', changed: 'nothing',
+    code: 'BAD_NODE_URL',
+    exit: EXIT.usage,
+    message: `node '${shown}': ${why}`,
+    why: 'the address of a node cannot be used as it is',
+    changed: 'nothing',
     next: next ?? ['give it as redis://HOST:PORT, rediss://HOST:PORT or unix:/PATH, with ID= in front if it has an id'],
   });
 }
 
 /** What may be printed of a text that may hold a password: of whatever stands before the last @, the user alone, however broken the rest is. */
 export function withoutSecrets(text: string): string {
-  return text.replace(/^([^=:/?@]+=)?((?:rediss?|redis\+unix|unix|sentinel|https?):\/*|[a-z][a-z+.-]*:\/\/|\/*)(.*)@/is, (_, id: string | undefined, scheme: string, user: string) =>
-    `${id ?? ''}${scheme}${/[:@]/.test(user) ? `${user.split(/[:@]/)[0]}:***` : user}@`)
+  return text
+    .replace(
+      /^([^=:/?@]+=)?((?:rediss?|redis\+unix|unix|sentinel|https?):\/*|[a-z][a-z+.-]*:\/\/|\/*)(.*)@/is,
+      (_, id: string | undefined, scheme: string, user: string) =>
+        `${id ?? ''}${scheme}${/[:@]/.test(user) ? `${user.split(/[:@]/)[0]}:***` : user}@`,
+    )
     .replace(/([?&](?:password|passwd|auth|token)=)[^&\s]*/gi, '$1***');
 }
 
 function port(text: string, shown: string): string {
-  if (text !== '' && (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > 65535)) throw badUrl(shown, `port ${text} is not from 1 to 65535`);
+  if (text !== '' && (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > 65535))
+    throw badUrl(shown, `port ${text} is not from 1 to 65535`);
   return text || '6379';
 }
 
@@ -68,13 +77,18 @@ export function checkUrl(text: string): NodeUrl {
   if (scheme === 'sentinel') {
     const match = /^([^/?#]+)\/([A-Za-z0-9._-]+)(?:\/(\d+))?$/.exec(where);
     if (!match) throw badUrl(shown, 'a sentinel address is sentinel://HOST:PORT,HOST:PORT/MASTER');
-    const hosts = (match[1] as string).split(',').map((host) => (/:\d+$/.test(host) ? host : `${host}:26379`).toLowerCase());
+    const hosts = (match[1] as string)
+      .split(',')
+      .map((host) => (/:\d+$/.test(host) ? host : `${host}:26379`).toLowerCase());
     return done(`sentinel://${hosts.join(',')}/${match[2]}${database(match[3] ?? '', shown)}`);
   }
-  if (scheme !== 'redis' && scheme !== 'rediss') throw badUrl(shown, `scheme '${scheme}' is not one of redis, rediss, unix, sentinel`);
+  if (scheme !== 'redis' && scheme !== 'rediss')
+    throw badUrl(shown, `scheme '${scheme}' is not one of redis, rediss, unix, sentinel`);
   const match = /^(\[[0-9A-Fa-f:.%]+\]|[\p{L}\p{N}._-]+)(?::(\d*))?(?:\/([^?#]*))?$/u.exec(where);
   if (!match) throw badUrl(shown, where === '' ? 'there is no host' : 'it is not HOST, HOST:PORT or HOST:PORT/DB');
-  return done(`${scheme}://${(match[1] as string).toLowerCase()}:${port(match[2] ?? '', shown)}${database(match[3] ?? '', shown)}`);
+  return done(
+    `${scheme}://${(match[1] as string).toLowerCase()}:${port(match[2] ?? '', shown)}${database(match[3] ?? '', shown)}`,
+  );
 }
 
 function missing(shown: string): never {

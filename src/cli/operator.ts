@@ -19,5 +19,7 @@ function userName(): string {
 
 /** The passwords that this command was configured with. */
 export function secretsOf({ addresses }: Cluster): string[] {
-  return addresses.flatMap(({ password, sentinel }) => [password, sentinel?.password].filter((secret) => secret !== undefined));
+  return addresses.flatMap(({ password, sentinel }) =>
+    [password, sentinel?.password].filter((secret) => secret !== undefined),
+  );
 }

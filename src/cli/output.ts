@@ -14,14 +14,21 @@ const waiters = new Set<(error: Error) => void>();
 
 function fail(error: NodeJS.ErrnoException): void {
   if (failure) return;
-  failure = error.code === 'EPIPE' || error.code === 'EOF' || error.code === 'ECONNRESET' || error.code === 'ERR_STREAM_DESTROYED'
-    ? new ReaderGone()
-    : new SeqError({
-        code: 'OUTPUT_FAILED', exit: EXIT.output,
-        message: `stdout: ${error.code ?? error.message}`,
-        why: error.code === 'ENOSPC' ? 'no space is left where the output goes' : 'the output could not be written',
-        changed: 'nothing', next: ['write the output somewhere else and run the command again'], cause: error,
-      });
+  failure =
+    error.code === 'EPIPE' ||
+    error.code === 'EOF' ||
+    error.code === 'ECONNRESET' ||
+    error.code === 'ERR_STREAM_DESTROYED'
+      ? new ReaderGone()
+      : new SeqError({
+          code: 'OUTPUT_FAILED',
+          exit: EXIT.output,
+          message: `stdout: ${error.code ?? error.message}`,
+          why: error.code === 'ENOSPC' ? 'no space is left where the output goes' : 'the output could not be written',
+          changed: 'nothing',
+          next: ['write the output somewhere else and run the command again'],
+          cause: error,
+        });
   for (const waiter of [...waiters]) waiter(failure);
 }
 
@@ -45,8 +52,17 @@ export async function writeOut(text: string | Uint8Array): Promise<void> {
   if (failure) throw failure;
   if (text.length === 0) return;
   await new Promise<void>((resolve, reject) => {
-    const stop = onOutputFailure((error) => { stop(); reject(error); });
-    const done = (error?: Error | null) => { stop(); if (error) { fail(error); reject(failure); } else resolve(); };
+    const stop = onOutputFailure((error) => {
+      stop();
+      reject(error);
+    });
+    const done = (error?: Error | null) => {
+      stop();
+      if (error) {
+        fail(error);
+        reject(failure);
+      } else resolve();
+    };
     try {
       process.stdout.write(text, done);
     } catch (error) {
@@ -67,6 +83,8 @@ export function writeErr(text: string): void {
 export async function flushed(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) {
     if (stream.destroyed || !stream.writable || stream.writableLength === 0) continue;
-    await new Promise<void>((resolve) => { stream.write('', () => resolve()); });
+    await new Promise<void>((resolve) => {
+      stream.write('', () => resolve());
+    });
   }
 }

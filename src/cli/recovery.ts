@@ -42,7 +42,9 @@ export async function lookForRecovery(request: RecoveryRequest): Promise<Looked>
   const { found, command } = request;
   const open = async (cluster: string) => {
     const nodes = await found.reopen(cluster);
-    request.onClose(async () => { await Promise.all(nodes.map((node) => node.close())); });
+    request.onClose(async () => {
+      await Promise.all(nodes.map((node) => node.close()));
+    });
     return nodes;
   };
   const limitMs = Math.max(found.nodeTimeoutMs, 500);
@@ -51,26 +53,56 @@ export async function lookForRecovery(request: RecoveryRequest): Promise<Looked>
   const stores = await openStores(request);
   // The generation that the nodes are in, whatever the context was written for.
   const shown = commonCluster(await Promise.all(readers.map((node) => node.call({ script: 'inspect' }, limitMs))));
-  const now = found.identity.cluster === '' || familyOf(shown) === familyOf(found.identity.cluster) ? shown : found.identity.cluster;
-  const evidence = await gather({ nodes: await open(now), readers, limitMs, clock: systemClock, peers: request.peers, stores, signal: request.signal });
+  const now =
+    found.identity.cluster === '' || familyOf(shown) === familyOf(found.identity.cluster)
+      ? shown
+      : found.identity.cluster;
+  const evidence = await gather({
+    nodes: await open(now),
+    readers,
+    limitMs,
+    clock: systemClock,
+    peers: request.peers,
+    stores,
+    signal: request.signal,
+  });
   const decision = decideRecovery(evidence, now);
   if (decision.outcome === 'impossible') {
     throw new SeqError({
-      code: decision.code, exit: decision.code === 'NO_QUORUM' ? EXIT.noQuorum : EXIT.precondition, message: decision.why, why: 'a recovery rests on what a quorum of nodes shows, and on the stores that can be read', changed: 'nothing',
-      next: request.insteadOf(decision.code), retryable: decision.code === 'NO_QUORUM',
+      code: decision.code,
+      exit: decision.code === 'NO_QUORUM' ? EXIT.noQuorum : EXIT.precondition,
+      message: decision.why,
+      why: 'a recovery rests on what a quorum of nodes shows, and on the stores that can be read',
+      changed: 'nothing',
+      next: request.insteadOf(decision.code),
+      retryable: decision.code === 'NO_QUORUM',
     });
   }
   const cluster = decision.outcome === 'plan' ? decision.plan.cluster : decision.cluster;
   return {
-    now, decision, evidence, lane: found.identity.lane,
-    options: { nodes: await open(cluster), readers, limitMs, clock: systemClock, random: systemRandom, command, step: request.step, changed: request.changed },
+    now,
+    decision,
+    evidence,
+    lane: found.identity.lane,
+    options: {
+      nodes: await open(cluster),
+      readers,
+      limitMs,
+      clock: systemClock,
+      random: systemRandom,
+      command,
+      step: request.step,
+      changed: request.changed,
+    },
   };
 }
 
 /** Nodes that an earlier recovery left behind are handed to the leader; their ids. */
 export function rejoin(looked: Looked): Promise<string[]> {
   const { decision, options, lane } = looked;
-  return decision.outcome === 'not-needed' ? handToLeader(decision, genesisHash(familyOf(decision.cluster), lane), options) : Promise.resolve([]);
+  return decision.outcome === 'not-needed'
+    ? handToLeader(decision, genesisHash(familyOf(decision.cluster), lane), options)
+    : Promise.resolve([]);
 }
 
 export interface Confirming extends Omit<Asking, 'command'> {
@@ -84,21 +116,49 @@ export interface Confirming extends Omit<Asking, 'command'> {
 }
 
 /** Shows the plan, waits for its confirmation, carries it out; a warning, or ''. `yes` counts for a plan without doubts only. */
-export async function recoverAsPlanned(plan: RecoveryPlan, { now, evidence, options }: Looked, confirming: Confirming): Promise<string> {
+export async function recoverAsPlanned(
+  plan: RecoveryPlan,
+  { now, evidence, options }: Looked,
+  confirming: Confirming,
+): Promise<string> {
   const sure = confirming.yes && plan.doubts.length === 0;
   if (confirming.confirm === undefined) for (const line of planLines(plan)) confirming.say(line);
   if (!sure) {
-    await confirmChange({
-      level: 'decides-data', what: `recover the cluster as ${plan.cluster}`, effect: [], digest: plan.digest,
-      ...(plan.doubts.length === 0 ? {} : { against: { rule: `an acknowledged block may be lost: ${plan.doubts.join('; ')}`, flag: `accept-possible-loss`, given: confirming.acceptLoss } }),
-    }, confirming);
+    await confirmChange(
+      {
+        level: 'decides-data',
+        what: `recover the cluster as ${plan.cluster}`,
+        effect: [],
+        digest: plan.digest,
+        ...(plan.doubts.length === 0
+          ? {}
+          : {
+              against: {
+                rule: `an acknowledged block may be lost: ${plan.doubts.join('; ')}`,
+                flag: `accept-possible-loss`,
+                given: confirming.acceptLoss,
+              },
+            }),
+      },
+      confirming,
+    );
   }
   confirming.changing();
   await carryOut(plan, evidence, options);
-  return recordChange(options.nodes, {
-    what: 'cluster recover', reason: confirming.reason, before: `${now}: ${plan.nodes.map((node) => `${node.id} ${node.finding}`).join('; ')}`.slice(0, 2000),
-    after: `${plan.cluster}, head ${plan.top.height} ${plan.top.hash}`, outcome: 'recovered', plan: plan.digest,
-  }, confirming.operator, systemClock, options.limitMs);
+  return recordChange(
+    options.nodes,
+    {
+      what: 'cluster recover',
+      reason: confirming.reason,
+      before: `${now}: ${plan.nodes.map((node) => `${node.id} ${node.finding}`).join('; ')}`.slice(0, 2000),
+      after: `${plan.cluster}, head ${plan.top.height} ${plan.top.hash}`,
+      outcome: 'recovered',
+      plan: plan.digest,
+    },
+    confirming.operator,
+    systemClock,
+    options.limitMs,
+  );
 }
 
 async function openStores({ stores, onClose }: RecoveryRequest): Promise<StoreAtHand[]> {
@@ -107,6 +167,12 @@ async function openStores({ stores, onClose }: RecoveryRequest): Promise<StoreAt
   return stores.map(({ id, dir }) => {
     const reader = openStoreReader(dir);
     onClose(() => reader.close());
-    return { id, url: dir, cluster: `${reader.cluster}.${reader.generation}`, head: () => reader.head(), range: (from) => reader.range(from) };
+    return {
+      id,
+      url: dir,
+      cluster: `${reader.cluster}.${reader.generation}`,
+      head: () => reader.head(),
+      range: (from) => reader.range(from),
+    };
   });
 }

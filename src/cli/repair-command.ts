@@ -22,13 +22,24 @@ const hashFlag = Flags.custom<string>({
   parse: async (text) => {
     if (HASH.test(text)) return text.toLowerCase();
     const { usageError } = await import('./failure.js');
-    throw usageError(`--choose-block: '${text.slice(0, 80)}' is not a block's hash`, ['8 to 64 hex digits, as the plan shows them']);
+    throw usageError(`--choose-block: '${text.slice(0, 80)}' is not a block's hash`, [
+      '8 to 64 hex digits, as the plan shows them',
+    ]);
   },
 });
 
 export const REPAIR_FLAGS = {
-  'choose-block': hashFlag({ multiple: true, multipleNonGreedy: true, description: 'where conflicting blocks stand at a height: keep this one (repeat)' }),
-  peer: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'a sequencer whose store is asked about conflicting blocks (those that announce themselves)' }),
+  'choose-block': hashFlag({
+    multiple: true,
+    multipleNonGreedy: true,
+    description: 'where conflicting blocks stand at a height: keep this one (repeat)',
+  }),
+  peer: Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    helpValue: 'URL',
+    description: 'a sequencer whose store is asked about conflicting blocks (those that announce themselves)',
+  }),
   store: Flags.directory({ description: 'a store on this machine that is asked, too' }),
   'http-token-file': Flags.file({ description: 'token of the sequencers' }),
 };
@@ -58,32 +69,89 @@ const TIMEOUT_MS = 60_000;
 export abstract class RepairCommand extends SeqCommand {
   static override deadline = false;
 
-  protected evidenceOptions(cluster: Cluster, flags: RepairFlags): EvidenceOptions & RepairWish & { endProgress: () => void } {
+  protected evidenceOptions(
+    cluster: Cluster,
+    flags: RepairFlags,
+  ): EvidenceOptions & RepairWish & { endProgress: () => void } {
     const progress = this.longReading('read');
     return {
-      nodes: cluster.nodes, lane: cluster.identity.lane, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster, choose: flags['choose-block'] ?? [], progress: progress.at, endProgress: () => progress.end(),
-      archives: (view) => openArchives({ store: flags.store, announced: flags['from-bundle'] === undefined, peers: flags.peer ?? [], tokenFile: flags['http-token-file'], view, onClose: (close) => this.onClose(close) }),
+      nodes: cluster.nodes,
+      lane: cluster.identity.lane,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: systemClock,
+      signal: this.signal,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.identity.cluster,
+      choose: flags['choose-block'] ?? [],
+      progress: progress.at,
+      endProgress: () => progress.end(),
+      archives: (view) =>
+        openArchives({
+          store: flags.store,
+          announced: flags['from-bundle'] === undefined,
+          peers: flags.peer ?? [],
+          tokenFile: flags['http-token-file'],
+          view,
+          onClose: (close) => this.onClose(close),
+        }),
     };
   }
 
   /** What a repair, or its undoing, is carried out with. */
-  protected async applyOptions(flags: ApplyFlags, against: Against | null): Promise<{ options: RepairOptions; command: string; endProgress: () => void; cluster: Cluster }> {
+  protected async applyOptions(
+    flags: ApplyFlags,
+    against: Against | null,
+  ): Promise<{ options: RepairOptions; command: string; endProgress: () => void; cluster: Cluster }> {
     const timeoutMs = (await this.setting('timeout', asDuration, TIMEOUT_MS)).value;
     const cluster = await this.cluster();
     const command = commandLine(this.id ?? '', this.argv);
     const { endProgress, ...evidence } = this.evidenceOptions(cluster, flags);
     const options: RepairOptions = {
-      ...evidence, random: systemRandom, operator: operatorOf(this.id ?? '', this.argv), reason: flags.reason ?? '', host: hostname().replace(/[^\w.-]/g, '-').slice(0, 48),
-      expect: expectationOf(flags), dryRun: Boolean(flags['dry-run']), timeoutMs, changing: (state, nodes) => this.changing(state, nodes), unchanged: () => this.unchanged(), step: (doing) => { endProgress(); this.step(doing); },
+      ...evidence,
+      random: systemRandom,
+      operator: operatorOf(this.id ?? '', this.argv),
+      reason: flags.reason ?? '',
+      host: hostname()
+        .replace(/[^\w.-]/g, '-')
+        .slice(0, 48),
+      expect: expectationOf(flags),
+      dryRun: Boolean(flags['dry-run']),
+      timeoutMs,
+      changing: (state, nodes) => this.changing(state, nodes),
+      unchanged: () => this.unchanged(),
+      step: (doing) => {
+        endProgress();
+        this.step(doing);
+      },
       confirm: async (plan) => {
         endProgress();
         if (flags.confirm === undefined) for (const line of planLines(plan)) this.note(line);
-        const chosen = plan.chosen.length === 0 ? null : { rule: 'a block that stands against another one is chosen by a person', flag: 'choose-block', given: true };
+        const chosen =
+          plan.chosen.length === 0
+            ? null
+            : {
+                rule: 'a block that stands against another one is chosen by a person',
+                flag: 'choose-block',
+                given: true,
+              };
         const rule = against ?? chosen;
-        await confirmChange({
-          level: 'decides-data', what: `repair ${[...new Set(plan.steps.map((step) => step.node))].join(', ')}`, effect: [], digest: plan.digest, ...(rule === null ? {} : { against: rule }),
-        }, { yes: false, confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) });
+        await confirmChange(
+          {
+            level: 'decides-data',
+            what: `repair ${[...new Set(plan.steps.map((step) => step.node))].join(', ')}`,
+            effect: [],
+            digest: plan.digest,
+            ...(rule === null ? {} : { against: rule }),
+          },
+          {
+            yes: false,
+            confirm: flags.confirm,
+            mayAsk: this.mayAsk,
+            command,
+            signal: this.signal,
+            say: (text) => this.note(text),
+          },
+        );
       },
     };
     return { options, command, endProgress, cluster };
@@ -94,6 +162,9 @@ export abstract class RepairCommand extends SeqCommand {
     const { options, command, endProgress, cluster } = await this.applyOptions(flags, null);
     const repaired: Repaired = await applyRepair(options);
     endProgress();
-    return { ...repairedResult(repaired, options.dryRun, options.target, command), meta: { nodesAnswered: cluster.nodes.length } };
+    return {
+      ...repairedResult(repaired, options.dryRun, options.target, command),
+      meta: { nodesAnswered: cluster.nodes.length },
+    };
   }
 }

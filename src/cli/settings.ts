@@ -31,7 +31,12 @@ export function fileName(flag: string): string {
 }
 
 /** Resolves one setting. `parse` reads environment and file text; flags come parsed. An empty variable counts as unset. */
-export function setting<T>(sources: Sources, flag: string, parse: (text: string, what: string) => T, fallback: T): Setting<T> {
+export function setting<T>(
+  sources: Sources,
+  flag: string,
+  parse: (text: string, what: string) => T,
+  fallback: T,
+): Setting<T> {
   const given = sources.flags[flag];
   if (given !== undefined && given !== false) return { value: given as T, origin: 'flag', from: `--${flag}` };
   const variable = envName(flag);
@@ -40,10 +45,19 @@ export function setting<T>(sources: Sources, flag: string, parse: (text: string,
   const name = fileName(flag);
   const inContext = sources.context?.entry.settings?.[name];
   if (sources.context && inContext !== undefined) {
-    return { value: fromFile(parse, inContext, `context ${sources.context.name}: ${name}`), origin: 'context', from: `context ${sources.context.name}` };
+    return {
+      value: fromFile(parse, inContext, `context ${sources.context.name}: ${name}`),
+      origin: 'context',
+      from: `context ${sources.context.name}`,
+    };
   }
   const inFile = sources.config?.settings?.[name];
-  if (inFile !== undefined) return { value: fromFile(parse, inFile, `${sources.configPath}: ${name}`), origin: 'config file', from: sources.configPath };
+  if (inFile !== undefined)
+    return {
+      value: fromFile(parse, inFile, `${sources.configPath}: ${name}`),
+      origin: 'config file',
+      from: sources.configPath,
+    };
   return { value: fallback, origin: 'default', from: 'default' };
 }
 
@@ -53,7 +67,14 @@ function fromFile<T>(parse: (text: string, what: string) => T, value: unknown, w
     return parse(String(value), what);
   } catch (error) {
     if (!(error instanceof SeqError)) throw error;
-    throw new SeqError({ code: 'BAD_CONFIG', exit: 78, message: error.message, why: 'the config file holds a value that cannot be read', changed: 'nothing', next: ['seq config validate', ...error.next] });
+    throw new SeqError({
+      code: 'BAD_CONFIG',
+      exit: 78,
+      message: error.message,
+      why: 'the config file holds a value that cannot be read',
+      changed: 'nothing',
+      next: ['seq config validate', ...error.next],
+    });
   }
 }
 
@@ -61,7 +82,11 @@ export const asText = (text: string): string => text;
 export const asDuration = parseDuration;
 export const asSize = parseSize;
 export const asCount = (text: string, what: string): number => parseCount(text, what);
-export const asList = (text: string): string[] => text.split(',').map((part) => part.trim()).filter(Boolean);
+export const asList = (text: string): string[] =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
 export const asSwitch = (text: string, what: string): boolean => {
   if (/^(1|true|yes|on)$/i.test(text)) return true;
   if (/^(0|false|no|off)$/i.test(text)) return false;
@@ -79,15 +104,33 @@ export const asDialect = asChoice(['seq', 'fuel'] as const);
 
 /** A lane's name becomes part of every key. '' is the default lane. */
 export const asLane = (text: string, what: string): string => {
-  if (text !== '' && !/^[a-z0-9-]{1,32}$/.test(text)) throw badValue(what, text, 'a lane name: 1 to 32 of a-z, 0-9 and -');
+  if (text !== '' && !/^[a-z0-9-]{1,32}$/.test(text))
+    throw badValue(what, text, 'a lane name: 1 to 32 of a-z, 0-9 and -');
   return text;
 };
 
 /** Settings that live in the file's `settings` and in a context's, with how each is read. Command flags of the same name follow the same rule. */
 export const SETTING_READERS: Record<string, (text: string, what: string) => unknown> = {
   output: asChoice(['table', 'wide', 'plain', 'json', 'ndjson', 'yaml', 'csv'] as const),
-  timeout: asDuration, nodeTimeout: asDuration, interval: asDuration, noColor: asSwitch, noInput: asSwitch,
-  ttl: asDuration, blockTime: asDuration, maxBlockBytes: asSize, retainBlocks: asCount, retainBytes: asSize,
-  dialect: asDialect, leaseKey: asText, quorumBudget: asCount,
-  eager: asSwitch, store: asText, http: asText, httpTokenFile: asText, peer: asList, priority: asCount, logLevel: asText, id: asText,
+  timeout: asDuration,
+  nodeTimeout: asDuration,
+  interval: asDuration,
+  noColor: asSwitch,
+  noInput: asSwitch,
+  ttl: asDuration,
+  blockTime: asDuration,
+  maxBlockBytes: asSize,
+  retainBlocks: asCount,
+  retainBytes: asSize,
+  dialect: asDialect,
+  leaseKey: asText,
+  quorumBudget: asCount,
+  eager: asSwitch,
+  store: asText,
+  http: asText,
+  httpTokenFile: asText,
+  peer: asList,
+  priority: asCount,
+  logLevel: asText,
+  id: asText,
 };

@@ -10,14 +10,21 @@ export class StreamProgress {
   private ended = false;
   private bar: SingleBar | 'opening' | null = null;
 
-  constructor(private readonly what: string, private readonly quiet: boolean, private readonly say: (text: string) => void) {}
+  constructor(
+    private readonly what: string,
+    private readonly quiet: boolean,
+    private readonly say: (text: string) => void,
+  ) {}
 
   readonly at = (done: number, total: number): void => {
     const now = performance.now();
     if (this.quiet || this.ended || now - this.startedAt < SHOWN_AFTER_MS) return;
     if (process.stderr.isTTY) {
       if (this.bar === null) void this.open();
-      else if (this.bar !== 'opening') { this.bar.setTotal(total); this.bar.update(done); }
+      else if (this.bar !== 'opening') {
+        this.bar.setTotal(total);
+        this.bar.update(done);
+      }
     } else if (now - this.saidAt >= LINE_EVERY_MS && now - this.startedAt >= LINE_EVERY_MS) {
       this.saidAt = now;
       this.say(`${this.what}: ${done} of ${total} heights (${Math.floor((100 * done) / Math.max(1, total))} %)\n`);
@@ -35,10 +42,19 @@ export class StreamProgress {
     const { default: progress } = await import('cli-progress');
     if (this.ended) return;
     const plain = process.env['TERM'] === 'dumb' || Boolean(process.env['NO_COLOR']);
-    this.bar = new progress.SingleBar({
-      stream: process.stderr, format: `${this.what} {bar} {percentage} % of {total} heights`, barsize: 16, clearOnComplete: true, fps: 5, linewrap: false, stopOnComplete: false,
-      ...(plain ? { barCompleteChar: '#', barIncompleteChar: '-' } : {}),
-    }, plain ? progress.Presets.legacy : progress.Presets.shades_classic);
+    this.bar = new progress.SingleBar(
+      {
+        stream: process.stderr,
+        format: `${this.what} {bar} {percentage} % of {total} heights`,
+        barsize: 16,
+        clearOnComplete: true,
+        fps: 5,
+        linewrap: false,
+        stopOnComplete: false,
+        ...(plain ? { barCompleteChar: '#', barIncompleteChar: '-' } : {}),
+      },
+      plain ? progress.Presets.legacy : progress.Presets.shades_classic,
+    );
     this.bar.start(1, 0);
   }
 }

@@ -2,7 +2,11 @@
 import type { NodePort } from '../core/ports.js';
 
 /** In no order: every address is asked who leads. */
-export async function announcedAddresses(nodes: readonly NodePort[], limitMs: number, configured: readonly string[]): Promise<{ urls: string[]; nodesAnswered: number }> {
+export async function announcedAddresses(
+  nodes: readonly NodePort[],
+  limitMs: number,
+  configured: readonly string[],
+): Promise<{ urls: string[]; nodesAnswered: number }> {
   const replies = await Promise.all(nodes.map((node) => node.call({ script: 'inspect' }, limitMs)));
   const urls = new Set(configured);
   for (const reply of replies) {

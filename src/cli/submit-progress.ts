@@ -18,7 +18,14 @@ export class SubmitMeter {
   #waiting = '';
 
   /** `totalBytes` null: a pipe, no end in sight. */
-  constructor(private readonly options: { terminal: boolean; quiet: boolean; note: (text: string) => void; totalBytes: () => number | null }) {}
+  constructor(
+    private readonly options: {
+      terminal: boolean;
+      quiet: boolean;
+      note: (text: string) => void;
+      totalBytes: () => number | null;
+    },
+  ) {}
 
   async show(progress: SubmitProgress): Promise<void> {
     const now = performance.now();
@@ -27,9 +34,17 @@ export class SubmitMeter {
     const seconds = (now - this.#startedAt) / 1000;
     const rate = progress.sent / seconds;
     if (this.options.terminal && total !== null && total > 0) {
-      const bar = this.#bar ??= await openBar(total, progress.bytes);
-      const left = progress.sent > 0 ? Math.ceil((total - progress.bytes) / ((progress.bytes / Math.max(1, progress.items)) * rate)) : null;
-      bar.update(Math.min(progress.bytes, total), { items: String(progress.items), rate: rate.toFixed(0), left: left === null ? '-' : `${left} s`, waiting: progress.waiting === '' ? '' : ` · waiting: ${progress.waiting.slice(0, 60)}` });
+      const bar = (this.#bar ??= await openBar(total, progress.bytes));
+      const left =
+        progress.sent > 0
+          ? Math.ceil((total - progress.bytes) / ((progress.bytes / Math.max(1, progress.items)) * rate))
+          : null;
+      bar.update(Math.min(progress.bytes, total), {
+        items: String(progress.items),
+        rate: rate.toFixed(0),
+        left: left === null ? '-' : `${left} s`,
+        waiting: progress.waiting === '' ? '' : ` · waiting: ${progress.waiting.slice(0, 60)}`,
+      });
       return;
     }
     if (progress.waiting !== '' && this.#waiting === '') this.options.note(`waiting: ${progress.waiting}`);
@@ -37,7 +52,9 @@ export class SubmitMeter {
     if (now - this.#lastLineAt < LINE_EVERY_MS) return;
     this.#lastLineAt = now;
     const share = total === null || total === 0 ? '' : ` (${Math.floor((100 * progress.bytes) / total)} %)`;
-    this.options.note(`${progress.items} items sequenced${share}, ${rate.toFixed(0)}/s${progress.last ? `, height ${progress.last.height}` : ''}${progress.waiting === '' ? '' : `, waiting: ${progress.waiting}`}`);
+    this.options.note(
+      `${progress.items} items sequenced${share}, ${rate.toFixed(0)}/s${progress.last ? `, height ${progress.last.height}` : ''}${progress.waiting === '' ? '' : `, waiting: ${progress.waiting}`}`,
+    );
   }
 
   stop(): void {
@@ -48,7 +65,18 @@ export class SubmitMeter {
 
 async function openBar(total: number, value: number): Promise<Bar> {
   const { default: progress } = await import('cli-progress');
-  const bar = new progress.SingleBar({ stream: process.stderr, format: '{bar} {percentage} % · {items} items · {rate}/s · {left} left{waiting}', barsize: 24, hideCursor: true, clearOnComplete: true, fps: 5, linewrap: false }, progress.Presets.shades_classic);
+  const bar = new progress.SingleBar(
+    {
+      stream: process.stderr,
+      format: '{bar} {percentage} % · {items} items · {rate}/s · {left} left{waiting}',
+      barsize: 24,
+      hideCursor: true,
+      clearOnComplete: true,
+      fps: 5,
+      linewrap: false,
+    },
+    progress.Presets.shades_classic,
+  );
   bar.start(total, value, { items: '0', rate: '0', left: '-', waiting: '' });
   return bar;
 }

@@ -7,8 +7,13 @@ export function distance(from: string, to: string): number {
     const row = [i];
     for (let j = 1; j <= to.length; j += 1) {
       const up = rows[i - 1] as number[];
-      let least = Math.min((up[j] as number) + 1, (row[j - 1] as number) + 1, (up[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1));
-      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) least = Math.min(least, ((rows[i - 2] as number[])[j - 2] as number) + 1);
+      let least = Math.min(
+        (up[j] as number) + 1,
+        (row[j - 1] as number) + 1,
+        (up[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1),
+      );
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1])
+        least = Math.min(least, ((rows[i - 2] as number[])[j - 2] as number) + 1);
       row.push(least);
     }
     rows.push(row);
@@ -20,7 +25,10 @@ export function distance(from: string, to: string): number {
 export function suggest(word: string, known: readonly string[]): string[] {
   const most = Math.max(1, Math.floor(word.length / 3));
   return [...new Set(known)]
-    .map((each) => ({ each, far: each.startsWith(word) && word.length > 1 ? 0.5 : distance(word.toLowerCase(), each.toLowerCase()) }))
+    .map((each) => ({
+      each,
+      far: each.startsWith(word) && word.length > 1 ? 0.5 : distance(word.toLowerCase(), each.toLowerCase()),
+    }))
     .filter(({ far }) => far <= most)
     .sort((a, b) => a.far - b.far || a.each.localeCompare(b.each))
     .slice(0, 3)

@@ -4,7 +4,17 @@ import { EXIT, SeqError } from '../core/errors.js';
 import type { CommittedBlock } from '../core/ports.js';
 import type { OutputFormat } from './flags.js';
 import { pickFields } from './present/fields.js';
-import { BLOCK_COLUMNS, blockCells, blockData, ITEM_COLUMNS, itemData, itemLine, itemsOf, itemText, type ShownItem } from './present/tail-lines.js';
+import {
+  BLOCK_COLUMNS,
+  blockCells,
+  blockData,
+  ITEM_COLUMNS,
+  itemData,
+  itemLine,
+  itemsOf,
+  itemText,
+  type ShownItem,
+} from './present/tail-lines.js';
 import type { Column } from './present/result.js';
 
 const PIECE = 64 * 1024;
@@ -37,9 +47,15 @@ export class TailWriter {
     const { format, items, raw, fields, quiet } = options;
     this.document = !raw && (format === 'json' || format === 'yaml');
     const all = items ? ITEM_COLUMNS : BLOCK_COLUMNS;
-    this.columns = fields.length > 0 ? all.filter((c) => fields.includes(c.key)) : format === 'wide' || format === 'plain' || format === 'csv' ? all : all.filter((c) => !c.wide);
+    this.columns =
+      fields.length > 0
+        ? all.filter((c) => fields.includes(c.key))
+        : format === 'wide' || format === 'plain' || format === 'csv'
+          ? all
+          : all.filter((c) => !c.wide);
     if (raw || quiet) return;
-    if (format === 'table' || format === 'wide') this.text = `${this.columns.map((c) => c.key.toUpperCase()).join('  ')}\n`;
+    if (format === 'table' || format === 'wide')
+      this.text = `${this.columns.map((c) => c.key.toUpperCase()).join('  ')}\n`;
     if (format === 'csv') this.text = `${this.columns.map((c) => c.key).join(',')}\n`;
   }
 
@@ -95,7 +111,8 @@ export class TailWriter {
 
   private row(cells: Record<string, string | number>): string {
     const values = this.columns.map((c) => String(cells[c.key]));
-    if (this.options.format === 'csv') return `${values.map((v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v)).join(',')}\n`;
+    if (this.options.format === 'csv')
+      return `${values.map((v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v)).join(',')}\n`;
     if (this.options.format === 'plain') return `${values.join('\t')}\n`;
     return `${values.map((v, at) => v.padEnd((this.columns[at] as Column).key.length)).join('  ')}\n`;
   }
@@ -109,8 +126,12 @@ export class TailWriter {
     this.collectedBytes += bytes + 300;
     if (this.collectedBytes > MOST_DOCUMENT_BYTES) {
       throw new SeqError({
-        code: 'DOCUMENT_TOO_LARGE', exit: EXIT.usage, message: `-o ${this.options.format} is one document, and this one passes ${MOST_DOCUMENT_BYTES / 1024 / 1024} MiB`,
-        why: 'it would have to be held in memory whole', changed: 'nothing', next: ['-o ndjson streams', 'narrow it with --from, --to or --limit'],
+        code: 'DOCUMENT_TOO_LARGE',
+        exit: EXIT.usage,
+        message: `-o ${this.options.format} is one document, and this one passes ${MOST_DOCUMENT_BYTES / 1024 / 1024} MiB`,
+        why: 'it would have to be held in memory whole',
+        changed: 'nothing',
+        next: ['-o ndjson streams', 'narrow it with --from, --to or --limit'],
       });
     }
     this.collected.push(data);

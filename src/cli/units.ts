@@ -4,13 +4,20 @@ import { masked } from '../core/log/redact.js';
 
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SIZE_UNITS: Record<string, number> = {
-  B: 1, KB: 1000, MB: 1000 ** 2, GB: 1000 ** 3, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3,
+  B: 1,
+  KB: 1000,
+  MB: 1000 ** 2,
+  GB: 1000 ** 3,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
 };
 
 /** A value that cannot be read at all: 64 on the command line, 78 in a file. */
 export function badValue(what: string, text: string, wanted: string, exit: 64 | 78 = EXIT.usage): SeqError {
   return new SeqError({
-    code: 'BAD_VALUE', exit,
+    code: 'BAD_VALUE',
+    exit,
     message: `${what}: '${masked(text)}' is not ${wanted}`,
     why: 'the value cannot be read',
     changed: 'nothing',
@@ -26,8 +33,12 @@ export function parseDuration(text: string, what = 'duration'): number {
   const read = parts.map((part) => part[0]).join('');
   if (parts.length === 0 || read !== text) throw badValue(what, text, wanted);
   const units = parts.map((part) => part[2] as string);
-  const descending = units.every((unit, at) => at === 0 || (DURATION_UNITS[unit] ?? 0) < (DURATION_UNITS[units[at - 1] as string] ?? 0));
-  const ms = Math.round(parts.reduce((sum, part) => sum + Number(part[1]) * (DURATION_UNITS[part[2] as string] ?? 0), 0));
+  const descending = units.every(
+    (unit, at) => at === 0 || (DURATION_UNITS[unit] ?? 0) < (DURATION_UNITS[units[at - 1] as string] ?? 0),
+  );
+  const ms = Math.round(
+    parts.reduce((sum, part) => sum + Number(part[1]) * (DURATION_UNITS[part[2] as string] ?? 0), 0),
+  );
   if (!descending || !Number.isSafeInteger(ms)) throw badValue(what, text, wanted);
   return ms;
 }
@@ -43,7 +54,8 @@ export function parseSize(text: string, what = 'size'): number {
 /** A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused. `or`: words that are taken beside one. */
 export function parseCount(text: string, what = 'number', least = 0, or = ''): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
-  if (!Number.isSafeInteger(value) || value < least) throw badValue(what, text, `${or}a whole number from ${least} to 9007199254740991, digits only`);
+  if (!Number.isSafeInteger(value) || value < least)
+    throw badValue(what, text, `${or}a whole number from ${least} to 9007199254740991, digits only`);
   return value;
 }
 
@@ -54,7 +66,12 @@ export function formatDuration(ms: number): string {
   if (whole < 60_000) return `${whole / 1000}s`;
   let rest = Math.round(whole / 1000);
   let text = '';
-  for (const [unit, size] of [['d', 86_400], ['h', 3600], ['m', 60], ['s', 1]] as const) {
+  for (const [unit, size] of [
+    ['d', 86_400],
+    ['h', 3600],
+    ['m', 60],
+    ['s', 1],
+  ] as const) {
     const count = Math.floor(rest / size);
     rest -= count * size;
     if (count > 0) text += `${count}${unit}`;

@@ -12,9 +12,15 @@ import { duration, mib } from '../core/engine/doctor-memory.js';
 import { EXIT } from '../core/errors.js';
 
 export default class Doctor extends SeqCommand {
-  static override summary = 'Examine the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the command that mends each finding';
-  static override description = 'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives a user exactly what seq needs.';
-  static override examples = ['<%= config.bin %> doctor -c prod', '<%= config.bin %> doctor --exit-code -o json', '<%= config.bin %> doctor --acl'];
+  static override summary =
+    'Examine the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the command that mends each finding';
+  static override description =
+    'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives a user exactly what seq needs.';
+  static override examples = [
+    '<%= config.bin %> doctor -c prod',
+    '<%= config.bin %> doctor --exit-code -o json',
+    '<%= config.bin %> doctor --acl',
+  ];
   static override flags = {
     ...BUNDLE_FLAG,
     acl: Flags.boolean({ description: 'print the ACL rule, and nothing else' }),
@@ -27,18 +33,34 @@ export default class Doctor extends SeqCommand {
     const cluster = await this.cluster();
     this.step('examining every node');
     // Two questions a node, one after the other: one that hangs must leave time to report the others.
-    const limitMs = Math.min(Math.max(2000, 10 * cluster.nodeTimeoutMs), 0.35 * (await this.setting('timeout', asDuration, 10_000)).value);
-    const examined = await Promise.all(cluster.asked.map(async (node) => {
-      const view = await node.call({ script: 'inspect' }, limitMs);
-      const checkup = await examineNode(node, limitMs);
-      // A bundle is of another time, and may be of another machine.
-      const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
-      return { id: node.id, url: node.url, view, checkup, diskFreeBytes: here ? await nodeFreeBytes(node.url, checkup.value.config?.['dir']) : null };
-    }));
-    const rules = [...new Set(examined.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : [])))];
+    const limitMs = Math.min(
+      Math.max(2000, 10 * cluster.nodeTimeoutMs),
+      0.35 * (await this.setting('timeout', asDuration, 10_000)).value,
+    );
+    const examined = await Promise.all(
+      cluster.asked.map(async (node) => {
+        const view = await node.call({ script: 'inspect' }, limitMs);
+        const checkup = await examineNode(node, limitMs);
+        // A bundle is of another time, and may be of another machine.
+        const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
+        return {
+          id: node.id,
+          url: node.url,
+          view,
+          checkup,
+          diskFreeBytes: here ? await nodeFreeBytes(node.url, checkup.value.config?.['dir']) : null,
+        };
+      }),
+    );
+    const rules = [
+      ...new Set(examined.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : []))),
+    ];
     const findings = diagnose(examined, {
-      nodeTimeoutMs: cluster.settings.nodeTimeoutMs, ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value, target: targetFlags(cluster.settings, cluster.nodes),
-      retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value, maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
+      nodeTimeoutMs: cluster.settings.nodeTimeoutMs,
+      ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value,
+      maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
     });
     const answered = examined.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const [worst] = findings;
@@ -48,25 +70,55 @@ export default class Doctor extends SeqCommand {
     const bad = flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok;
     if (flags.acl) {
       const text = rules.map((rule) => `${rule}\n`).join('');
-      return { data, texts: { table: text, wide: text, plain: text }, exit: rules.length === 0 ? EXIT.noQuorum : EXIT.ok };
+      return {
+        data,
+        texts: { table: text, wide: text, plain: text },
+        exit: rules.length === 0 ? EXIT.noQuorum : EXIT.ok,
+      };
     }
     return {
       data,
-      facts: [['verdict', verdict], ['examined', `${answered} of ${cluster.asked.length} nodes`], ['findings', findings.length]],
-      tables: [{
-        columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'mend' }],
-        rows: findings.map((one) => ({ ...one, node: one.node === '' ? 'cluster' : one.node })),
-      }, {
-        columns: [
-          { key: 'node' }, { key: 'p50', align: 'right' }, { key: 'p95', align: 'right' }, { key: 'max', align: 'right' }, { key: 'clock', align: 'right' }, { key: 'up', align: 'right' },
-          { key: 'used', align: 'right' }, { key: 'limit', align: 'right' }, { key: 'full', label: 'WINDOW FULL', align: 'right' },
-        ],
-        rows: nodes.map((one) => ({
-          node: one.node, p50: ms(one.roundTripMs?.p50), p95: ms(one.roundTripMs?.p95), max: ms(one.roundTripMs?.max), clock: one.clockMs === null ? '?' : `${one.clockMs > 0 ? '+' : ''}${one.clockMs}ms`,
-          up: one.uptimeSeconds === null ? '?' : duration(1000 * one.uptimeSeconds), used: size(one.usedBytes), limit: size(one.limitBytes), full: size(one.fullBytes),
-        })),
-      }],
-      items: findings, next: findings.filter((one) => one.severity !== 'INFO' && one.mend !== '').slice(0, 3).map((one) => one.mend), exit: bad,
+      facts: [
+        ['verdict', verdict],
+        ['examined', `${answered} of ${cluster.asked.length} nodes`],
+        ['findings', findings.length],
+      ],
+      tables: [
+        {
+          columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'mend' }],
+          rows: findings.map((one) => ({ ...one, node: one.node === '' ? 'cluster' : one.node })),
+        },
+        {
+          columns: [
+            { key: 'node' },
+            { key: 'p50', align: 'right' },
+            { key: 'p95', align: 'right' },
+            { key: 'max', align: 'right' },
+            { key: 'clock', align: 'right' },
+            { key: 'up', align: 'right' },
+            { key: 'used', align: 'right' },
+            { key: 'limit', align: 'right' },
+            { key: 'full', label: 'WINDOW FULL', align: 'right' },
+          ],
+          rows: nodes.map((one) => ({
+            node: one.node,
+            p50: ms(one.roundTripMs?.p50),
+            p95: ms(one.roundTripMs?.p95),
+            max: ms(one.roundTripMs?.max),
+            clock: one.clockMs === null ? '?' : `${one.clockMs > 0 ? '+' : ''}${one.clockMs}ms`,
+            up: one.uptimeSeconds === null ? '?' : duration(1000 * one.uptimeSeconds),
+            used: size(one.usedBytes),
+            limit: size(one.limitBytes),
+            full: size(one.fullBytes),
+          })),
+        },
+      ],
+      items: findings,
+      next: findings
+        .filter((one) => one.severity !== 'INFO' && one.mend !== '')
+        .slice(0, 3)
+        .map((one) => one.mend),
+      exit: bad,
       meta: { nodesAnswered: answered },
     };
   }

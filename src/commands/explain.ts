@@ -21,22 +21,41 @@ export default class Explain extends SeqCommand {
     if (found.length === 0) {
       const near = suggest(text.toUpperCase(), [...allCodes().keys()]);
       throw new SeqError({
-        code: 'UNKNOWN_CODE', exit: EXIT.notFound, message: `nothing is known of '${text}'`, why: 'it is neither a code nor like the text of a message', changed: 'nothing',
+        code: 'UNKNOWN_CODE',
+        exit: EXIT.notFound,
+        message: `nothing is known of '${text}'`,
+        why: 'it is neither a code nor like the text of a message',
+        changed: 'nothing',
         next: [...near.map((code) => `seq explain ${code}`), 'seq explain'],
       });
     }
     return {
-      data: { codes: found }, items: found,
-      text: found.map((entry) => [
-        `${entry.code} (${entry.kind})`, `  ${entry.meaning}`,
-        ...(entry.causes.length > 0 ? ['  causes:', ...entry.causes.map((cause) => `    - ${cause}`)] : []),
-        ...(entry.todo.length > 0 ? ['  what to do:', ...entry.todo.map((step) => `    - ${step}`)] : []),
-      ].join('\n')).join('\n\n'),
+      data: { codes: found },
+      items: found,
+      text: found
+        .map((entry) =>
+          [
+            `${entry.code} (${entry.kind})`,
+            `  ${entry.meaning}`,
+            ...(entry.causes.length > 0 ? ['  causes:', ...entry.causes.map((cause) => `    - ${cause}`)] : []),
+            ...(entry.todo.length > 0 ? ['  what to do:', ...entry.todo.map((step) => `    - ${step}`)] : []),
+          ].join('\n'),
+        )
+        .join('\n\n'),
     };
   }
 
   private list(): Result {
     const codes = [...allCodes().values()].sort((a, b) => a.code.localeCompare(b.code));
-    return { data: { codes }, items: codes, tables: [{ columns: [{ key: 'code' }, { key: 'kind' }, { key: 'meaning' }], rows: codes.map(({ code, kind, meaning }) => ({ code, kind, meaning })) }] };
+    return {
+      data: { codes },
+      items: codes,
+      tables: [
+        {
+          columns: [{ key: 'code' }, { key: 'kind' }, { key: 'meaning' }],
+          rows: codes.map(({ code, kind, meaning }) => ({ code, kind, meaning })),
+        },
+      ],
+    };
   }
 }

@@ -8,11 +8,16 @@ import { readHistory } from '../core/engine/history.js';
 import { cleaner } from '../core/log/redact.js';
 
 export default class HistoryCommand extends SeqCommand {
-  static override summary = 'Show who led when: epoch, heights, duration, gap before it, why it ended; and what operators changed';
-  static override description = 'Tenures come from the blocks that the nodes retain, changes from their audit records. What nobody recorded is said to be so.';
+  static override summary =
+    'Show who led when: epoch, heights, duration, gap before it, why it ended; and what operators changed';
+  static override description =
+    'Tenures come from the blocks that the nodes retain, changes from their audit records. What nobody recorded is said to be so.';
   static override examples = ['<%= config.bin %> history -c lab', '<%= config.bin %> history --limit 5 -o json'];
   static override deadline = false;
-  static override flags = { ...LOOK_FLAGS, limit: positiveFlag({ default: 20, description: 'tenures and changes at most, newest first' }) };
+  static override flags = {
+    ...LOOK_FLAGS,
+    limit: positiveFlag({ default: 20, description: 'tenures and changes at most, newest first' }),
+  };
   protected readonly kind = 'history';
 
   protected async perform(): Promise<Result> {
@@ -21,8 +26,15 @@ export default class HistoryCommand extends SeqCommand {
     this.step('reading the retained blocks and the audit records');
     const progress = this.longReading('read');
     const history = await readHistory({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.identity.cluster, limit: flags.limit, progress: progress.at, clean: cleaner(secretsOf(cluster)),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: cluster.clock,
+      signal: this.signal,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.identity.cluster,
+      limit: flags.limit,
+      progress: progress.at,
+      clean: cleaner(secretsOf(cluster)),
     });
     progress.end();
     return historyResult(history);

@@ -13,12 +13,23 @@ import { systemClock } from '../core/engine/system.js';
 
 export default class Hold extends SeqCommand {
   static override summary = 'Let nobody promote for a while (maintenance, flapping)';
-  static override description = 'A leader in office goes on; when it fails, nobody takes over until the hold ends. It ends by itself after --for, or with seq resume. Repeated, it starts the time anew.';
-  static override examples = ['<%= config.bin %> hold --for 10m --reason "moving r2"', '<%= config.bin %> hold --for 1h --reason "flapping, looking into it" --expect-leader seq-a'];
+  static override description =
+    'A leader in office goes on; when it fails, nobody takes over until the hold ends. It ends by itself after --for, or with seq resume. Repeated, it starts the time anew.';
+  static override examples = [
+    '<%= config.bin %> hold --for 10m --reason "moving r2"',
+    '<%= config.bin %> hold --for 1h --reason "flapping, looking into it" --expect-leader seq-a',
+  ];
   static override flags = {
-    'dry-run': ACT_FLAGS['dry-run'], 'expect-leader': ACT_FLAGS['expect-leader'], 'expect-epoch': ACT_FLAGS['expect-epoch'],
+    'dry-run': ACT_FLAGS['dry-run'],
+    'expect-leader': ACT_FLAGS['expect-leader'],
+    'expect-epoch': ACT_FLAGS['expect-epoch'],
     for: durationFlag({ required: true, description: 'how long at most' }),
-    reason: Flags.string({ required: true, helpGroup: 'CHANGE', helpValue: 'TEXT', description: 'why, for everybody who looks' }),
+    reason: Flags.string({
+      required: true,
+      helpGroup: 'CHANGE',
+      helpValue: 'TEXT',
+      description: 'why, for everybody who looks',
+    }),
   };
   protected readonly kind = 'hold';
 
@@ -28,8 +39,18 @@ export default class Hold extends SeqCommand {
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     const done = await holdPromotion({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target, expectedCluster: cluster.identity.cluster, operator: operatorOf(this.id ?? '', this.argv),
-      reason: flags.reason, forMs: flags.for, expect: expectationOf(flags), dryRun: Boolean(flags['dry-run']), changing: () => this.changing(), step: (doing) => this.step(doing),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: systemClock,
+      target,
+      expectedCluster: cluster.identity.cluster,
+      operator: operatorOf(this.id ?? '', this.argv),
+      reason: flags.reason,
+      forMs: flags.for,
+      expect: expectationOf(flags),
+      dryRun: Boolean(flags['dry-run']),
+      changing: () => this.changing(),
+      step: (doing) => this.step(doing),
     });
     return holdResult(done, Boolean(flags['dry-run']), target, commandLine(this.id ?? '', this.argv), flags.for);
   }

@@ -11,18 +11,32 @@ import { systemClock } from '../core/engine/system.js';
 
 export default class Resume extends SeqCommand {
   static override summary = 'End a hold: sequencers may promote again';
-  static override description = 'Says who held and why. Without a hold there is nothing to do, and that is success. To undo it: seq hold.';
+  static override description =
+    'Says who held and why. Without a hold there is nothing to do, and that is success. To undo it: seq hold.';
   static override examples = ['<%= config.bin %> resume -c lab'];
-  static override flags = { 'dry-run': ACT_FLAGS['dry-run'], reason: ACT_FLAGS.reason, 'expect-leader': ACT_FLAGS['expect-leader'], 'expect-epoch': ACT_FLAGS['expect-epoch'] };
+  static override flags = {
+    'dry-run': ACT_FLAGS['dry-run'],
+    reason: ACT_FLAGS.reason,
+    'expect-leader': ACT_FLAGS['expect-leader'],
+    'expect-epoch': ACT_FLAGS['expect-epoch'],
+  };
   protected readonly kind = 'resume';
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(Resume);
     const cluster = await this.cluster();
     const done = await resumePromotion({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target: targetFlags(cluster.settings, cluster.nodes), expectedCluster: cluster.identity.cluster,
-      operator: operatorOf(this.id ?? '', this.argv), reason: flags.reason ?? '', expect: expectationOf(flags), dryRun: Boolean(flags['dry-run']),
-      changing: () => this.changing(), step: (doing) => this.step(doing),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: systemClock,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.identity.cluster,
+      operator: operatorOf(this.id ?? '', this.argv),
+      reason: flags.reason ?? '',
+      expect: expectationOf(flags),
+      dryRun: Boolean(flags['dry-run']),
+      changing: () => this.changing(),
+      step: (doing) => this.step(doing),
     });
     return resumeResult(done, Boolean(flags['dry-run']), commandLine(this.id ?? '', this.argv));
   }

@@ -16,26 +16,55 @@ export default class Run extends SeqCommand {
   ];
   static override flags = {
     id: Flags.string({ helpValue: 'ID', description: 'name of this sequencer (default: the host name)' }),
-    store: Flags.string({ helpValue: 'DIR', description: 'directory of the local chain (default: under $XDG_STATE_HOME/seq/run)' }),
+    store: Flags.string({
+      helpValue: 'DIR',
+      description: 'directory of the local chain (default: under $XDG_STATE_HOME/seq/run)',
+    }),
     ttl: durationFlag({ description: 'lease (3s)' }),
     'block-time': durationFlag({ description: 'a block at least this often (1s)' }),
     eager: Flags.boolean({ description: 'make a block at once when there is work' }),
     'max-block-bytes': sizeFlag({ description: 'largest payload of a block (1MiB; at most 16MiB)' }),
     'retain-blocks': positiveFlag({ description: 'blocks kept on the nodes (1000)' }),
     'retain-bytes': sizeFlag({ description: 'payload bytes kept on the nodes (256MiB)' }),
-    http: Flags.string({ helpValue: 'HOST:PORT', description: 'serve submissions, blocks, health and metrics (port 0: any free one)' }),
-    'http-token-file': Flags.string({ helpValue: 'FILE', description: 'bearer token; needed beyond loopback unless TLS is given' }),
-    'http-cert': Flags.string({ helpValue: 'FILE', dependsOn: ['http-key'], description: 'certificate (PEM) for HTTPS' }),
+    http: Flags.string({
+      helpValue: 'HOST:PORT',
+      description: 'serve submissions, blocks, health and metrics (port 0: any free one)',
+    }),
+    'http-token-file': Flags.string({
+      helpValue: 'FILE',
+      description: 'bearer token; needed beyond loopback unless TLS is given',
+    }),
+    'http-cert': Flags.string({
+      helpValue: 'FILE',
+      dependsOn: ['http-key'],
+      description: 'certificate (PEM) for HTTPS',
+    }),
     'http-key': Flags.string({ helpValue: 'FILE', dependsOn: ['http-cert'], description: 'its key' }),
-    'http-ca': Flags.string({ helpValue: 'FILE', description: 'certificate authority (PEM) of the other sequencers\' HTTPS: for forwarding and --peer' }),
-    peer: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'another sequencer, for blocks the nodes no longer have (repeat)' }),
+    'http-ca': Flags.string({
+      helpValue: 'FILE',
+      description: "certificate authority (PEM) of the other sequencers' HTTPS: for forwarding and --peer",
+    }),
+    peer: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'URL',
+      description: 'another sequencer, for blocks the nodes no longer have (repeat)',
+    }),
     priority: countFlag({ description: '0 takes over first; each step waits one more turn (0)' }),
-    producer: Flags.string({ options: ['batch', 'exec'], description: 'batch: blocks of submitted items; exec: of what the command after -- answers' }),
+    producer: Flags.string({
+      options: ['batch', 'exec'],
+      description: 'batch: blocks of submitted items; exec: of what the command after -- answers',
+    }),
     bootstrap: Flags.boolean({ description: 'make a cluster of the nodes if every one of them is empty' }),
-    'no-readmit': Flags.boolean({ description: 'when leading, leave out nodes that lost their memory instead of re-admitting them' }),
+    'no-readmit': Flags.boolean({
+      description: 'when leading, leave out nodes that lost their memory instead of re-admitting them',
+    }),
     'dedup-items': positiveFlag({ description: 'keys remembered at most (1000000)' }),
     'dedup-window': durationFlag({ description: 'how long a key is remembered (24h)' }),
-    'log-level': Flags.string({ options: [...SEQUENCER_LOG_LEVELS], description: 'trace, debug, info, warn, error, fatal or silent (info)' }),
+    'log-level': Flags.string({
+      options: [...SEQUENCER_LOG_LEVELS],
+      description: 'trace, debug, info, warn, error, fatal or silent (info)',
+    }),
   };
   static override strict = false;
   static override deadline = false;
@@ -56,9 +85,23 @@ export default class Run extends SeqCommand {
   protected async perform(): Promise<Result | null> {
     const { argv } = await this.parse(Run);
     const around = await this.surroundings();
-    const settings = await runSettings(around.sources, around.clusterSettings(), argv as string[], this.child, this.config.version);
-    const [{ openLog }, { runSequencer }] = await Promise.all([import('../core/log/log.js'), import('../cli/run-sequencer.js')]);
-    const log = await openLog({ id: settings.id, level: settings.logLevel, secrets: settings.secrets, colour: this.colour });
+    const settings = await runSettings(
+      around.sources,
+      around.clusterSettings(),
+      argv as string[],
+      this.child,
+      this.config.version,
+    );
+    const [{ openLog }, { runSequencer }] = await Promise.all([
+      import('../core/log/log.js'),
+      import('../cli/run-sequencer.js'),
+    ]);
+    const log = await openLog({
+      id: settings.id,
+      level: settings.logLevel,
+      secrets: settings.secrets,
+      colour: this.colour,
+    });
     try {
       await runSequencer(around, settings, log, this.signal);
       log.close({ code: 'STOPPED', reason: 'asked to stop' });

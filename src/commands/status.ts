@@ -14,7 +14,11 @@ export default class Status extends SeqCommand {
     '--on shows the rows of some nodes alone; the verdict is that of the whole cluster.',
     'Exits 0 whenever there is something to report, however bad: without a quorum the verdict is CRIT. Only when not one node answered, or nothing could be asked, it exits 69.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> status -c lab', '<%= config.bin %> status --watch --interval 500ms', '<%= config.bin %> status -o json --fields verdict,leader.id'];
+  static override examples = [
+    '<%= config.bin %> status -c lab',
+    '<%= config.bin %> status --watch --interval 500ms',
+    '<%= config.bin %> status -o json --fields verdict,leader.id',
+  ];
   static override readsForeign = true;
   static override flags = { ...LOOK_FLAGS, ...FOREIGN_FLAGS };
   protected kind = 'status';
@@ -26,8 +30,14 @@ export default class Status extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
-      target: targetFlags(cluster.settings, cluster.nodes), ...startCommands(cluster.settings),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: cluster.clock,
+      known: cluster.views,
+      twice: true,
+      expectedCluster: cluster.settings.cluster,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      ...startCommands(cluster.settings),
     });
     const result = statusResult(view, new Set(cluster.asked.map((node) => node.id)));
     // Nobody answered: the rows still say why, but there is nothing to report.
@@ -37,7 +47,10 @@ export default class Status extends SeqCommand {
 
   private async performForeign(cluster: ForeignCluster): Promise<Result> {
     this.kind = 'foreign.status';
-    const [{ refuseForeignSilence, viewForeign }, { foreignStatusResult }] = await Promise.all([import('../core/foreign/look.js'), import('../cli/present/foreign.js')]);
+    const [{ refuseForeignSilence, viewForeign }, { foreignStatusResult }] = await Promise.all([
+      import('../core/foreign/look.js'),
+      import('../cli/present/foreign.js'),
+    ]);
     this.step('asking every node');
     const { view, looks } = await viewForeign({ ...cluster, signal: this.signal });
     const result = foreignStatusResult(view, cluster.budget, cluster.settings.on);

@@ -15,9 +15,13 @@ export default class Stepdown extends SeqCommand {
   static override description = [
     'Refuses a target that is unknown or not ready, by name. Succeeds only when a successor has committed the next height under a higher epoch, read by quorum; the gap is measured.',
     '--timeout (10s) is for the hand-over itself; the time for the answer to the question does not count.',
-    'With --revoke the leader is not asked: its lock is deleted, only if it does not write and only as long as it still is that tenure\'s.',
+    "With --revoke the leader is not asked: its lock is deleted, only if it does not write and only as long as it still is that tenure's.",
   ].join('\n');
-  static override examples = ['<%= config.bin %> stepdown -c lab', '<%= config.bin %> stepdown --to seq-b --yes --reason "kernel update"', '<%= config.bin %> stepdown --revoke --expect-leader seq-a --yes'];
+  static override examples = [
+    '<%= config.bin %> stepdown -c lab',
+    '<%= config.bin %> stepdown --to seq-b --yes --reason "kernel update"',
+    '<%= config.bin %> stepdown --revoke --expect-leader seq-a --yes',
+  ];
   static override ownsTimeout = true;
   static override flags = {
     ...ACT_FLAGS,
@@ -33,14 +37,40 @@ export default class Stepdown extends SeqCommand {
     const target = targetFlags(cluster.settings, cluster.nodes);
     const command = commandLine(this.id ?? '', this.argv);
     const outcome = await stepDown({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, timeoutMs, clock: systemClock, random: systemRandom, signal: this.signal, target, startSequencers: startCommands(cluster.settings).startSequencers,
-      expectedCluster: cluster.identity.cluster, reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv), revoke: Boolean(flags.revoke), dryRun: Boolean(flags['dry-run']),
-      ...(flags.to === undefined ? {} : { to: flags.to }), ...(flags['expect-leader'] === undefined ? {} : { expectLeader: flags['expect-leader'] }),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      timeoutMs,
+      clock: systemClock,
+      random: systemRandom,
+      signal: this.signal,
+      target,
+      startSequencers: startCommands(cluster.settings).startSequencers,
+      expectedCluster: cluster.identity.cluster,
+      reason: flags.reason ?? '',
+      operator: operatorOf(this.id ?? '', this.argv),
+      revoke: Boolean(flags.revoke),
+      dryRun: Boolean(flags['dry-run']),
+      ...(flags.to === undefined ? {} : { to: flags.to }),
+      ...(flags['expect-leader'] === undefined ? {} : { expectLeader: flags['expect-leader'] }),
       ...(flags['expect-epoch'] === undefined ? {} : { expectEpoch: flags['expect-epoch'] }),
-      changing: () => this.changing(), step: (doing) => this.step(doing),
-      confirm: (plan) => confirmChange({
-        level: 'disruptive', what: `${flags.revoke ? 'take the lock of' : 'hand over from'} ${plan.leader.id} to ${plan.to}`, effect: stepdownEffect(plan),
-      }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
+      changing: () => this.changing(),
+      step: (doing) => this.step(doing),
+      confirm: (plan) =>
+        confirmChange(
+          {
+            level: 'disruptive',
+            what: `${flags.revoke ? 'take the lock of' : 'hand over from'} ${plan.leader.id} to ${plan.to}`,
+            effect: stepdownEffect(plan),
+          },
+          {
+            yes: Boolean(flags.yes),
+            confirm: flags.confirm,
+            mayAsk: this.mayAsk,
+            command,
+            signal: this.signal,
+            say: (text) => this.note(text),
+          },
+        ),
     });
     return stepdownResult(outcome, command);
   }

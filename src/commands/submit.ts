@@ -16,20 +16,39 @@ export default class Submit extends SeqCommand {
   static override summary = 'Put every line of a file (or of stdin) into the chain, in order, each once';
   static override description = [
     'Each line is one item, without its newline; a last line without one counts, and so do empty lines. With --binary, items are frames of a 4-byte big-endian length.',
-    'Keys are made from the file\'s content and the line number: the same file submitted again is recognised and sequenced once; to sequence it twice on purpose, give another --key-prefix. A pipe has no identity: it is new each time, unless you name it with --key-prefix.',
+    "Keys are made from the file's content and the line number: the same file submitted again is recognised and sequenced once; to sequence it twice on purpose, give another --key-prefix. A pipe has no identity: it is new each time, unless you name it with --key-prefix.",
     'Survives failovers: what has no receipt is sent again under the same keys. After an interruption --resume goes on behind the last receipt, also when the file has grown since.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> submit -c lab access.log', 'journalctl -o cat | <%= config.bin %> submit', '<%= config.bin %> submit --resume access.log', '<%= config.bin %> submit --http http://10.0.0.5:7070 --http-token-file token --binary frames.bin'];
+  static override examples = [
+    '<%= config.bin %> submit -c lab access.log',
+    'journalctl -o cat | <%= config.bin %> submit',
+    '<%= config.bin %> submit --resume access.log',
+    '<%= config.bin %> submit --http http://10.0.0.5:7070 --http-token-file token --binary frames.bin',
+  ];
   static override deadline = false;
-  static override args = { file: Args.string({ required: false, ignoreStdin: true, description: 'what to submit; stdin without it, or with -' }) };
+  static override args = {
+    file: Args.string({
+      required: false,
+      ignoreStdin: true,
+      description: 'what to submit; stdin without it, or with -',
+    }),
+  };
   static override flags = {
     binary: Flags.boolean({ description: 'items are frames: 4-byte big-endian length, bytes' }),
     resume: Flags.boolean({ description: 'go on where an interrupted run ended' }),
-    'key-prefix': Flags.string({ helpValue: 'NAME', description: 'keys are NAME:1, NAME:2, … instead of being made from the content' }),
+    'key-prefix': Flags.string({
+      helpValue: 'NAME',
+      description: 'keys are NAME:1, NAME:2, … instead of being made from the content',
+    }),
     'give-up': durationFlag({ description: 'end after this long without progress (60s)' }),
-    http: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'a sequencer\'s HTTP address (repeat; default: those announced on the nodes)' }),
+    http: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'URL',
+      description: "a sequencer's HTTP address (repeat; default: those announced on the nodes)",
+    }),
     'http-token-file': Flags.string({ helpValue: 'FILE', description: 'bearer token of the sequencers' }),
-    'http-ca': Flags.string({ helpValue: 'FILE', description: 'certificate authority of the sequencers\' TLS' }),
+    'http-ca': Flags.string({ helpValue: 'FILE', description: "certificate authority of the sequencers' TLS" }),
   };
   protected readonly kind = 'submit';
 
@@ -40,15 +59,29 @@ export default class Submit extends SeqCommand {
       if (typeof target === 'string') throw usageError(`--http: ${target}`, ['--http http://HOST:PORT']);
     }
     const warnings: string[] = [];
-    const job = await submitJob({ file: args.file, binary: flags.binary, keyPrefix: flags['key-prefix'], resume: flags.resume, env: process.env, signal: this.signal, warning: (text) => warnings.push(text) });
+    const job = await submitJob({
+      file: args.file,
+      binary: flags.binary,
+      keyPrefix: flags['key-prefix'],
+      resume: flags.resume,
+      env: process.env,
+      signal: this.signal,
+      warning: (text) => warnings.push(text),
+    });
     const { value: tokenFile } = await this.setting('http-token-file', asText, '');
     const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
     const ca = flags['http-ca'] === undefined ? undefined : readCaFile(flags['http-ca']);
     const cluster = flags.http === undefined ? await this.cluster() : undefined;
-    if (job.source.path === '' && process.stdin.isTTY) this.note('reading items from the terminal, one a line; end with Ctrl-D');
+    if (job.source.path === '' && process.stdin.isTTY)
+      this.note('reading items from the terminal, one a line; end with Ctrl-D');
     this.step('looking for the leader');
     let answering = 0;
-    const meter = new SubmitMeter({ terminal: Boolean(process.stderr.isTTY), quiet: flags.quiet, note: (text) => this.note(text), totalBytes: () => job.source.size });
+    const meter = new SubmitMeter({
+      terminal: Boolean(process.stderr.isTTY),
+      quiet: flags.quiet,
+      note: (text) => this.note(text),
+      totalBytes: () => job.source.size,
+    });
     try {
       const summary = await submitItems({
         urls: async () => {
@@ -57,13 +90,30 @@ export default class Submit extends SeqCommand {
           answering = seen.nodesAnswered;
           return seen.urls;
         },
-        wanted: cluster ? { lane: cluster.settings.lane, ...(cluster.identity.cluster === '' ? {} : { cluster: cluster.identity.cluster }) } : flags.lane === undefined ? {} : { lane: flags.lane },
+        wanted: cluster
+          ? {
+              lane: cluster.settings.lane,
+              ...(cluster.identity.cluster === '' ? {} : { cluster: cluster.identity.cluster }),
+            }
+          : flags.lane === undefined
+            ? {}
+            : { lane: flags.lane },
         onlyThese: cluster === undefined,
-        giveUpMs: flags['give-up'] ?? 60_000, signal: this.signal, plan: (status) => job.plan(status),
-        onCheckpoint: (checkpoint) => job.checkpoint(checkpoint), onProgress: (progress) => { void meter.show(progress); }, onSending: () => this.changing(),
-        ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }),
+        giveUpMs: flags['give-up'] ?? 60_000,
+        signal: this.signal,
+        plan: (status) => job.plan(status),
+        onCheckpoint: (checkpoint) => job.checkpoint(checkpoint),
+        onProgress: (progress) => {
+          void meter.show(progress);
+        },
+        onSending: () => this.changing(),
+        ...(token === undefined ? {} : { token }),
+        ...(ca === undefined ? {} : { ca }),
       });
-      return { ...submitResult(summary, job.keyPrefix, warnings), ...(cluster ? { meta: { nodesAnswered: answering } } : {}) };
+      return {
+        ...submitResult(summary, job.keyPrefix, warnings),
+        ...(cluster ? { meta: { nodesAnswered: answering } } : {}),
+      };
     } finally {
       meter.stop();
     }

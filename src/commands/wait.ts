@@ -14,28 +14,53 @@ const CONDITIONS = ['leader', 'height=H', 'follower=ID', 'healthy', 'restart-saf
 export default class Wait extends SeqCommand {
   static override summary = 'Wait until the cluster is as wanted';
   static override description = [
-    'leader: somebody leads. height=H: H is committed. follower=ID: that sequencer follows, is ready and at most one block behind. healthy: status is OK. restart-safe: the next node may be restarted. epoch>E: the leader\'s epoch is above E.',
+    "leader: somebody leads. height=H: H is committed. follower=ID: that sequencer follows, is ready and at most one block behind. healthy: status is OK. restart-safe: the next node may be restarted. epoch>E: the leader's epoch is above E.",
     'Already true is success. Exits 1 when it is not so at --timeout (10s); nodes that do not answer are waited for like anything else.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> wait --for leader --timeout 30s', '<%= config.bin %> wait --for height=1000', '<%= config.bin %> wait --for "epoch>7" && echo moved'];
+  static override examples = [
+    '<%= config.bin %> wait --for leader --timeout 30s',
+    '<%= config.bin %> wait --for height=1000',
+    '<%= config.bin %> wait --for "epoch>7" && echo moved',
+  ];
   static override ownsTimeout = true;
-  static override flags = { for: Flags.string({ required: true, helpValue: 'CONDITION', description: CONDITIONS.join(' | ') }) };
+  static override flags = {
+    for: Flags.string({ required: true, helpValue: 'CONDITION', description: CONDITIONS.join(' | ') }),
+  };
   protected readonly kind = 'wait';
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(Wait);
     const condition = parseCondition(flags.for);
-    if (condition === null) throw usageError(`--for '${flags.for}' is no condition`, CONDITIONS.map((text) => `--for '${text}'`));
+    if (condition === null)
+      throw usageError(
+        `--for '${flags.for}' is no condition`,
+        CONDITIONS.map((text) => `--for '${text}'`),
+      );
     const timeoutMs = (await this.setting('timeout', asDuration, 10_000)).value;
     const cluster = await this.cluster();
     this.step(`waiting for ${flags.for}`);
     const { met, now, waitedMs, view } = await waitFor({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, signal: this.signal, timeoutMs, target: targetFlags(cluster.settings, cluster.nodes),
-      expectedCluster: cluster.settings.cluster, condition, onChange: (text) => { if (flags.verbose) this.note(text); },
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: systemClock,
+      signal: this.signal,
+      timeoutMs,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.settings.cluster,
+      condition,
+      onChange: (text) => {
+        if (flags.verbose) this.note(text);
+      },
     });
     return {
-      data: { condition: flags.for, result: met ? 'met' : 'not-met', waitedMs, now, next: met ? [] : view.next }, next: met ? [] : view.next,
-      facts: [[met ? 'met' : 'not met', flags.for], ['now', now], ['waited', formatDuration(waitedMs)]], exit: met ? EXIT.ok : EXIT.no,
+      data: { condition: flags.for, result: met ? 'met' : 'not-met', waitedMs, now, next: met ? [] : view.next },
+      next: met ? [] : view.next,
+      facts: [
+        [met ? 'met' : 'not met', flags.for],
+        ['now', now],
+        ['waited', formatDuration(waitedMs)],
+      ],
+      exit: met ? EXIT.ok : EXIT.no,
       meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
     };
   }

@@ -10,18 +10,30 @@ import { EXIT } from '../core/errors.js';
 import { systemClock } from '../core/engine/system.js';
 
 export default class Watch extends SeqCommand {
-  static override summary = 'The cluster on one screen, live: is it writing, who leads, how many nodes may be lost, what to do next';
+  static override summary =
+    'The cluster on one screen, live: is it writing, who leads, how many nodes may be lost, what to do next';
   static override description = [
     'Says what `seq status` says, again and again, from the same reading of the nodes. No key changes the cluster; y copies the command that would.',
     'Without a terminal on stdin and stdout it is `seq status --watch -o ndjson`. --once prints one frame as text.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> watch -c lab', '<%= config.bin %> watch --interval 250ms', '<%= config.bin %> watch --once', '<%= config.bin %> watch --lane orders,payments'];
+  static override examples = [
+    '<%= config.bin %> watch -c lab',
+    '<%= config.bin %> watch --interval 250ms',
+    '<%= config.bin %> watch --once',
+    '<%= config.bin %> watch --lane orders,payments',
+  ];
   static override deadline = false;
   // Long enough to give the terminal back and to say the last words.
   static override graceMs = 1500;
   static override flags = {
     ...BUNDLE_FLAG,
-    lane: Flags.string({ multiple: true, multipleNonGreedy: true, helpGroup: 'CLUSTER', helpValue: 'LANE[,LANE]', description: 'lane of the cluster; several become tabs (an empty name is the default lane: --lane ,orders)' }),
+    lane: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpGroup: 'CLUSTER',
+      helpValue: 'LANE[,LANE]',
+      description: 'lane of the cluster; several become tabs (an empty name is the default lane: --lane ,orders)',
+    }),
     once: Flags.boolean({ helpGroup: 'WATCH', description: 'print one frame as text and end' }),
     interval: durationFlag({ helpGroup: 'WATCH', description: 'pause between two looks (1s; 250ms to 60s)' }),
     count: positiveFlag({ helpGroup: 'WATCH', description: 'end after N looks' }),
@@ -31,56 +43,105 @@ export default class Watch extends SeqCommand {
   protected async perform(): Promise<Result | null> {
     const { flags } = await this.parse(Watch);
     const interval = await this.setting('interval', asDuration, 1000);
-    if (interval.value < 250 || interval.value > 60_000) throw usageError(`--interval ${interval.value} ms is outside 250ms to 60s`, ['--interval 1s']);
+    if (interval.value < 250 || interval.value > 60_000)
+      throw usageError(`--interval ${interval.value} ms is outside 250ms to 60s`, ['--interval 1s']);
     const terminal = Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env['TERM'] !== 'dumb';
     const lanes = lanesOf(flags.lane as readonly string[] | undefined);
     const asData = flags.output !== undefined || flags.json;
     // A screen reader, or a terminal whose cursor cannot be moved: lines that are only ever appended.
-    const lines = !flags.once && !asData && Boolean(process.stdout.isTTY) && (process.env['TERM'] === 'dumb' || process.env['INK_SCREEN_READER'] === 'true');
+    const lines =
+      !flags.once &&
+      !asData &&
+      Boolean(process.stdout.isTTY) &&
+      (process.env['TERM'] === 'dumb' || process.env['INK_SCREEN_READER'] === 'true');
     if (asData || (!flags.once && !terminal && !lines)) {
-      if (lanes.length > 1) throw usageError('several lanes are for the screen: data is of one', lanes.map((lane) => `seq status --watch -o ndjson${lane === '' ? '' : ` --lane ${lane}`}`));
+      if (lanes.length > 1)
+        throw usageError(
+          'several lanes are for the screen: data is of one',
+          lanes.map((lane) => `seq status --watch -o ndjson${lane === '' ? '' : ` --lane ${lane}`}`),
+        );
       await this.asStatus(flags);
       return null;
     }
     // Before anything is asked: loading keeps this process busy, and a node must not seem slow because of that.
-    const session = lines || flags.once ? null : await import('../tui/session.js').then(async (module) => (await module.loadInk(), module));
+    const session =
+      lines || flags.once
+        ? null
+        : await import('../tui/session.js').then(async (module) => (await module.loadInk(), module));
     const { themeOf } = await import('../tui/theme.js');
-    const [cluster, ...besides] = await Promise.all((lanes.length === 0 ? [undefined] : lanes).map((lane) => this.cluster({ lane })));
+    const [cluster, ...besides] = await Promise.all(
+      (lanes.length === 0 ? [undefined] : lanes).map((lane) => this.cluster({ lane })),
+    );
     if (cluster === undefined) return null;
     const clusters = [cluster, ...besides];
     const still = flags['from-bundle'] !== undefined;
     const startedAt = systemClock.now();
     // Of a bundle every age is that of when it was made.
-    const clock = still ? { ...cluster.clock, wall: () => cluster.clock.wall(), after: systemClock.after.bind(systemClock), now: () => startedAt } : systemClock;
+    const clock = still
+      ? {
+          ...cluster.clock,
+          wall: () => cluster.clock.wall(),
+          after: systemClock.after.bind(systemClock),
+          now: () => startedAt,
+        }
+      : systemClock;
     const views = clusters.map(({ settings, identity, nodes }) => ({
-      name: settings.lane, title: [settings.context ?? (identity.cluster || 'nodes'), ...(settings.lane === '' ? [] : [settings.lane])].join(':'), nodes,
+      name: settings.lane,
+      title: [settings.context ?? (identity.cluster || 'nodes'), ...(settings.lane === '' ? [] : [settings.lane])].join(
+        ':',
+      ),
+      nodes,
       rediscover: identity.cluster === '' && !still ? () => this.rediscover(settings.lane) : undefined,
-      summarize: { expectedCluster: settings.cluster, target: targetFlags(settings, nodes), ...startCommands(settings) },
+      summarize: {
+        expectedCluster: settings.cluster,
+        target: targetFlags(settings, nodes),
+        ...startCommands(settings),
+      },
     }));
     const common = { limitMs: cluster.nodeTimeoutMs, clock, still, theme: themeOf(process.env, this.colour) };
     if (flags.once) {
       const { watchOnce } = await import('../tui/once.js');
       const columns = process.stdout.columns ?? (Number(process.env['COLUMNS']) || 100);
       const rows = process.stdout.rows ?? (Number(process.env['LINES']) || 30);
-      for (const [at, view] of views.entries()) await this.write(`${at === 0 ? '' : '\n'}${(await watchOnce({ ...common, ...view, size: { columns, rows } })).text}`);
+      for (const [at, view] of views.entries())
+        await this.write(
+          `${at === 0 ? '' : '\n'}${(await watchOnce({ ...common, ...view, size: { columns, rows } })).text}`,
+        );
       return null;
     }
     if (lines) {
       const { watchLines } = await import('../tui/lines.js');
-      await Promise.all(views.map((view) => watchLines({
-        ...common, ...view, ...(views.length > 1 ? { label: view.name || 'default' } : {}), intervalMs: interval.value, signal: this.signal, count: still ? 1 : flags.count, write: (text) => this.write(text),
-      })));
+      await Promise.all(
+        views.map((view) =>
+          watchLines({
+            ...common,
+            ...view,
+            ...(views.length > 1 ? { label: view.name || 'default' } : {}),
+            intervalMs: interval.value,
+            signal: this.signal,
+            count: still ? 1 : flags.count,
+            write: (text) => this.write(text),
+          }),
+        ),
+      );
       this.signal.throwIfAborted();
       return null;
     }
     if (session === null) return null;
     this.step('showing the screen');
     const end = await session.runSession({
-      ...common, lanes: views, intervalMs: interval.value, signal: this.signal, stdin: process.stdin, stdout: process.stdout, count: flags.count,
+      ...common,
+      lanes: views,
+      intervalMs: interval.value,
+      signal: this.signal,
+      stdin: process.stdin,
+      stdout: process.stdout,
+      count: flags.count,
       snapshot: (data) => this.snapshot(data),
     });
     const { reason } = this.signal as { reason: unknown };
-    process.exitCode = end === 'interrupt' ? EXIT.sigint : end === 'signal' && reason instanceof Interrupted ? reason.exit : EXIT.ok;
+    process.exitCode =
+      end === 'interrupt' ? EXIT.sigint : end === 'signal' && reason instanceof Interrupted ? reason.exit : EXIT.ok;
     return null;
   }
 
@@ -98,16 +159,30 @@ export default class Watch extends SeqCommand {
 
   /** A file in the current directory, never over one that is there. */
   private async snapshot(data: unknown): Promise<string> {
-    const [{ writeFile }, { envelope }] = await Promise.all([import('node:fs/promises'), import('../cli/present/envelope.js')]);
+    const [{ writeFile }, { envelope }] = await Promise.all([
+      import('node:fs/promises'),
+      import('../cli/present/envelope.js'),
+    ]);
     const at = new Date().toISOString();
     const path = `seq-watch-${at.replace(/[:.]/g, '-')}.json`;
-    const document = envelope('watch.snapshot', { context: null, at, durationMs: 0, nodesAsked: 0, nodesAnswered: 0, quorum: 0 }, { result: { data } });
+    const document = envelope(
+      'watch.snapshot',
+      { context: null, at, durationMs: 0, nodesAsked: 0, nodesAnswered: 0, quorum: 0 },
+      { result: { data } },
+    );
     await writeFile(path, `${JSON.stringify(document, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
     return path;
   }
 
   /** The same answers as lines: `seq status --watch`. */
-  private async asStatus(flags: { 'from-bundle'?: string; once: boolean; interval?: number; count?: number; output?: string; json: boolean }): Promise<void> {
+  private async asStatus(flags: {
+    'from-bundle'?: string;
+    once: boolean;
+    interval?: number;
+    count?: number;
+    output?: string;
+    json: boolean;
+  }): Promise<void> {
     const { default: Status } = await import('./status.js');
     const kept: string[] = [];
     for (let at = 0; at < this.argv.length; at += 1) {
@@ -116,8 +191,18 @@ export default class Watch extends SeqCommand {
       if (word === '--interval' || word === '--count') at += 1;
       else if (!/^--(interval|count)=/.test(word)) kept.push(word);
     }
-    const watch = flags.once || flags['from-bundle'] !== undefined ? [] : ['--watch', ...(flags.interval === undefined ? [] : ['--interval', `${flags.interval}ms`]), ...(flags.count === undefined ? [] : ['--count', String(flags.count)])];
-    await Status.run([...kept, ...watch, ...(flags.output !== undefined || flags.json ? [] : ['-o', 'ndjson'])], this.config);
+    const watch =
+      flags.once || flags['from-bundle'] !== undefined
+        ? []
+        : [
+            '--watch',
+            ...(flags.interval === undefined ? [] : ['--interval', `${flags.interval}ms`]),
+            ...(flags.count === undefined ? [] : ['--count', String(flags.count)]),
+          ];
+    await Status.run(
+      [...kept, ...watch, ...(flags.output !== undefined || flags.json ? [] : ['-o', 'ndjson'])],
+      this.config,
+    );
   }
 }
 

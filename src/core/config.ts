@@ -23,7 +23,13 @@ export interface Limits {
 }
 
 export const DEFAULT_TIMING: Timing = {
-  ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, retryMs: 200, retryJitterMs: 100, pollMs: 500, pollJitterMs: 200,
+  ttlMs: 3000,
+  blockTimeMs: 1000,
+  nodeTimeoutMs: 100,
+  retryMs: 200,
+  retryJitterMs: 100,
+  pollMs: 500,
+  pollJitterMs: 200,
 };
 export const MIB = 1024 * 1024;
 export const DEFAULT_LIMITS: Limits = { maxBlockBytes: MIB, retainBlocks: 1000, retainBytes: 256 * MIB };
@@ -41,11 +47,14 @@ export function checkTiming(timing: Timing): void {
   if (timing.ttlMs < least) {
     const slowest = Math.floor((timing.ttlMs - timing.nodeTimeoutMs) / 2);
     throw new SeqError({
-      code: 'TTL_TOO_SHORT', exit: EXIT.config,
+      code: 'TTL_TOO_SHORT',
+      exit: EXIT.config,
       message: `ttl ${timing.ttlMs} ms is below 2 × block-time + node-timeout = ${least} ms`,
       why: 'only an accepted write renews the lease: two block times and one node timeout must fit into it, or one late write loses leadership',
       changed: 'nothing',
-      next: [`raise --ttl to at least ${least}ms${slowest >= 1 ? `, or lower --block-time to at most ${slowest}ms` : ''}`],
+      next: [
+        `raise --ttl to at least ${least}ms${slowest >= 1 ? `, or lower --block-time to at most ${slowest}ms` : ''}`,
+      ],
     });
   }
 }

@@ -2,8 +2,26 @@
 import { withoutPasswords } from './url-password.js';
 
 export const EXIT = {
-  ok: 0, no: 1, critical: 2, unknown: 3, usage: 64, data: 65, notFound: 66, noQuorum: 69, bug: 70, output: 74, tryAgain: 75,
-  precondition: 76, denied: 77, config: 78, partial: 79, outcomeUnknown: 80, safety: 81, sighup: 129, sigint: 130, sigterm: 143,
+  ok: 0,
+  no: 1,
+  critical: 2,
+  unknown: 3,
+  usage: 64,
+  data: 65,
+  notFound: 66,
+  noQuorum: 69,
+  bug: 70,
+  output: 74,
+  tryAgain: 75,
+  precondition: 76,
+  denied: 77,
+  config: 78,
+  partial: 79,
+  outcomeUnknown: 80,
+  safety: 81,
+  sighup: 129,
+  sigint: 130,
+  sigterm: 143,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

@@ -8,7 +8,16 @@ export type SeqEvent =
   | { type: 'tenure-ended'; epoch: Epoch; code: string; reason: string; heldMs: number }
   | { type: 'term-renewed'; from: Epoch; to: Epoch; reason: string }
   | { type: 'proposed'; height: Height; hash: Hash; epoch: Epoch; items: number }
-  | { type: 'committed'; height: Height; hash: Hash; epoch: Epoch; by: 'leader' | 'follower'; items: number; bytes: number; commitMs: number }
+  | {
+      type: 'committed';
+      height: Height;
+      hash: Hash;
+      epoch: Epoch;
+      by: 'leader' | 'follower';
+      items: number;
+      bytes: number;
+      commitMs: number;
+    }
   | { type: 'stored'; height: Height }
   | { type: 'node'; node: string; state: string; why: string }
   | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }

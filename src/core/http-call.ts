@@ -1,7 +1,13 @@
 // One HTTP request, once, with a bound on every part of it. What matters to callers is whether anything may have been sent: "not sent" may
 // be repeated freely, everything after that is unknown. Without `agents` the connection is its own: a kept one that dies under a request
 // cannot tell the two apart.
-import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
+import {
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
 export interface HttpCall {
@@ -50,16 +56,24 @@ export function targetOf(url: string, path: string): URL | string {
   } catch {
     return `${JSON.stringify(url)} is not a URL`;
   }
-  return target.protocol === 'http:' || target.protocol === 'https:' ? target : `${JSON.stringify(url)} is neither http nor https`;
+  return target.protocol === 'http:' || target.protocol === 'https:'
+    ? target
+    : `${JSON.stringify(url)} is neither http nor https`;
 }
 
 /** Starts a request; the same options for whole answers and for streams. */
-export function openRequest(target: URL, call: Pick<HttpCall, 'method' | 'body' | 'headers' | 'token' | 'ca' | 'agents'>) {
+export function openRequest(
+  target: URL,
+  call: Pick<HttpCall, 'method' | 'body' | 'headers' | 'token' | 'ca' | 'agents'>,
+) {
   const secure = target.protocol === 'https:';
   const options: RequestOptions & { ca?: string | Buffer } = {
-    method: call.method ?? 'GET', agent: call.agents ? (secure ? call.agents.https : call.agents.http) : false, ...(call.ca === undefined ? {} : { ca: call.ca }),
+    method: call.method ?? 'GET',
+    agent: call.agents ? (secure ? call.agents.https : call.agents.http) : false,
+    ...(call.ca === undefined ? {} : { ca: call.ca }),
     headers: {
-      ...call.headers, ...(call.body === undefined ? {} : { 'content-length': String(call.body.length) }),
+      ...call.headers,
+      ...(call.body === undefined ? {} : { 'content-length': String(call.body.length) }),
       ...(call.token === undefined ? {} : { authorization: `Bearer ${call.token}` }),
     },
   };
@@ -82,26 +96,42 @@ export function httpCall(call: HttpCall): Promise<HttpAnswer> {
       if (answer.outcome !== 'answered') request.destroy();
     };
     const failed = (why: string) => settle(connected ? { outcome: 'unknown', why } : { outcome: 'not-sent', why });
-    const aborted = () => failed(typeof call.signal?.reason === 'string' ? call.signal.reason : 'given up by the caller');
-    const connecting = setTimeout(() => { if (!connected) failed(`connecting to ${target.host} took longer than ${call.connectMs} ms`); }, call.connectMs);
+    const aborted = () =>
+      failed(typeof call.signal?.reason === 'string' ? call.signal.reason : 'given up by the caller');
+    const connecting = setTimeout(() => {
+      if (!connected) failed(`connecting to ${target.host} took longer than ${call.connectMs} ms`);
+    }, call.connectMs);
     const deadline = setTimeout(() => failed(`${target.host} did not answer within ${call.limitMs} ms`), call.limitMs);
 
     const request = openRequest(target, call);
     request.on('socket', (socket) => {
       if (request.reusedSocket) connected = true;
-      else socket.once(target.protocol === 'https:' ? 'secureConnect' : 'connect', () => { connected = true; });
+      else
+        socket.once(target.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+          connected = true;
+        });
     });
-    request.on('error', (error) => failed(`the connection to ${target.host} failed: ${error.message || (error as { code?: string }).code}`));
+    request.on('error', (error) =>
+      failed(`the connection to ${target.host} failed: ${error.message || (error as { code?: string }).code}`),
+    );
     request.on('response', (response: IncomingMessage) => {
       const chunks: Buffer[] = [];
       let size = 0;
       response.on('data', (chunk: Buffer) => {
         size += chunk.length;
-        if (size > call.maxReplyBytes) failed(`the answer of ${target.host} is larger than ${call.maxReplyBytes} bytes`);
+        if (size > call.maxReplyBytes)
+          failed(`the answer of ${target.host} is larger than ${call.maxReplyBytes} bytes`);
         else chunks.push(chunk);
       });
       response.on('error', (error) => failed(`the answer of ${target.host} broke off: ${error.message}`));
-      response.on('end', () => settle({ outcome: 'answered', status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks, size) }));
+      response.on('end', () =>
+        settle({
+          outcome: 'answered',
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks, size),
+        }),
+      );
     });
     if (call.signal?.aborted) aborted();
     else call.signal?.addEventListener('abort', aborted, { once: true });

@@ -1,5 +1,15 @@
 // What the engine needs from the outside: nodes, clock, randomness, store, producer. Production, simulator and tests each bring their own.
-import type { Block, EntriesRead, Epoch, Hash, Height, NodeCall, NodeReply, ReplyTo, WriteMode } from './protocol/words.js';
+import type {
+  Block,
+  EntriesRead,
+  Epoch,
+  Hash,
+  Height,
+  NodeCall,
+  NodeReply,
+  ReplyTo,
+  WriteMode,
+} from './protocol/words.js';
 
 /** Identity that every call carries (WRONG_CLUSTER otherwise). */
 export interface ClusterIdentity {
@@ -29,7 +39,10 @@ export interface NodePort {
   /** Pipelined write_block calls (or backfill calls, with a nonce); resolves with one reply per block sent, up to the first that is not accepted. */
   backfill(batch: BackfillBatch, limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]>;
   /** Entries from..to (inclusive heights), hash-checked when `data`; at most `limit` entries. */
-  read(range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, limitMs: number): Promise<NodeReply<EntriesRead>>;
+  read(
+    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
+    limitMs: number,
+  ): Promise<NodeReply<EntriesRead>>;
   /** Blocks up to waitMs for entries with an id above `afterId`; own connection, so it never delays `call`. Empty = nothing came. */
   tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>>;
   /** The newest operator records (`seq:ops:audit`), newest first. Where a port cannot, history goes without them. */
@@ -98,7 +111,7 @@ export interface ChainStore {
   /** Where blocks have to be fetched before `get` sees them: as many as one batch takes, from `from` on. */
   prefetch?(from: Height, to: Height): Promise<void>;
   /** Without payload; cheaper than get. */
-  header(height: Height): Omit<CommittedBlock, 'data'> & { size: number } | undefined;
+  header(height: Height): (Omit<CommittedBlock, 'data'> & { size: number }) | undefined;
   /** Appends head+1 (throws InvariantError otherwise) and its items' receipts; resolves once it is on disk (synced). */
   append(block: CommittedBlock): Promise<void>;
   /** The first receipt of this key within the window, with the SHA-256 of the item's bytes (hex). */
@@ -144,7 +157,12 @@ export interface Producer {
 export type SubmitOutcome =
   | { outcome: 'committed'; receipt: Receipt; duplicate: boolean }
   /** Nothing was taken in. */
-  | { outcome: 'refused'; reason: 'not-leader' | 'busy' | 'too-large' | 'key-conflict' | 'stopping'; why: string; retryAfterMs?: number }
+  | {
+      outcome: 'refused';
+      reason: 'not-leader' | 'busy' | 'too-large' | 'key-conflict' | 'stopping';
+      why: string;
+      retryAfterMs?: number;
+    }
   | { outcome: 'unknown'; why: string };
 
 /** What one running sequencer says of itself. */
@@ -183,7 +201,9 @@ export interface SequencerApi {
   /** Calls back when this one begins to lead (before its first block is made) or ceases to, and when it sees another leader. Returns how to stop. */
   onLeadership(listener: (status: SequencerStatus) => void): () => void;
   /** The committed head, confirmed on q nodes under this tenure's epoch after the call; or why that could not be confirmed. */
-  confirmHead(): Promise<{ confirmed: true; height: Height; hash: Hash; epoch: Epoch } | { confirmed: false; why: string }>;
+  confirmHead(): Promise<
+    { confirmed: true; height: Height; hash: Hash; epoch: Epoch } | { confirmed: false; why: string }
+  >;
   /** From the local store. */
   block(height: Height): CommittedBlock | undefined;
   /** Committed (and synced) blocks from `from` on, live; ends when aborted or the process stops. Below the store's own first block: throws SeqError NOT_FOUND. */

@@ -27,7 +27,8 @@ export async function labKill(directory: string, name: string, signal: NodeJS.Si
   const { record, identity } = living(openState(directory), name);
   if (!signalIfOurs(identity, signal)) throw alreadyDead(record);
   // A stopped process takes no signal but SIGKILL and SIGCONT until it goes on.
-  if (ENDING.has(signal) && (signal === 'SIGKILL' || stateOf(identity) !== 'paused')) await waitUntilDead(identity, END_LIMIT_MS);
+  if (ENDING.has(signal) && (signal === 'SIGKILL' || stateOf(identity) !== 'paused'))
+    await waitUntilDead(identity, END_LIMIT_MS);
   return { name, pid: identity.pid, state: stateOf(identity), changed: true };
 }
 
@@ -46,16 +47,25 @@ export async function labStart(directory: string, name: string, abort?: AbortSig
     const state = openState(directory);
     const record = find(state, name);
     const before = record.identity === null ? 'dead' : stateOf(record.identity);
-    if (record.identity !== null && before === 'running') return { name, pid: record.identity.pid, state: 'running', changed: false };
+    if (record.identity !== null && before === 'running')
+      return { name, pid: record.identity.pid, state: 'running', changed: false };
     if (before === 'paused') {
       throw new SeqError({
-        code: 'PROCESS_PAUSED', exit: EXIT.precondition, message: `${name} is paused, not dead`, why: 'it was stopped with SIGSTOP', changed: 'nothing',
+        code: 'PROCESS_PAUSED',
+        exit: EXIT.precondition,
+        message: `${name} is paused, not dead`,
+        why: 'it was stopped with SIGSTOP',
+        changed: 'nothing',
         next: [`seq lab unpause ${name}`],
       });
     }
     if (record.port === 0) {
       throw new SeqError({
-        code: 'LAB_UNFINISHED', exit: EXIT.precondition, message: `${name} never started`, why: 'an earlier `seq lab up` was broken off before it', changed: 'nothing',
+        code: 'LAB_UNFINISHED',
+        exit: EXIT.precondition,
+        message: `${name} never started`,
+        why: 'an earlier `seq lab up` was broken off before it',
+        changed: 'nothing',
         next: ['seq lab up'],
       });
     }
@@ -73,7 +83,11 @@ export async function labWipe(directory: string, name: string, abort?: AbortSign
       const nodes = state.processes.filter((other) => other.kind === 'redis').map((other) => other.name);
       throw notFound(`${name} is a sequencer; only a node can be wiped`, nodes);
     }
-    if (record.identity !== null && signalIfOurs(record.identity, 'SIGKILL') && !(await waitUntilDead(record.identity, EFFECT_LIMIT_MS))) {
+    if (
+      record.identity !== null &&
+      signalIfOurs(record.identity, 'SIGKILL') &&
+      !(await waitUntilDead(record.identity, EFFECT_LIMIT_MS))
+    ) {
       await stopProcess(record.identity, 0);
     }
     rmSync(pathsOf(directory, name).data, { recursive: true, force: true });
@@ -86,10 +100,18 @@ export async function labWipe(directory: string, name: string, abort?: AbortSign
 export function find(state: LabState, name: string): ProcessRecord {
   const record = state.processes.find((other) => other.name === name);
   if (record !== undefined) return record;
-  throw notFound(`there is no ${name} in this lab`, state.processes.map((other) => other.name));
+  throw notFound(
+    `there is no ${name} in this lab`,
+    state.processes.map((other) => other.name),
+  );
 }
 
-async function reach(directory: string, name: string, signal: NodeJS.Signals, wanted: ProcessState): Promise<ActResult> {
+async function reach(
+  directory: string,
+  name: string,
+  signal: NodeJS.Signals,
+  wanted: ProcessState,
+): Promise<ActResult> {
   const { record, identity } = living(openState(directory), name);
   const before = stateOf(identity);
   if (before === wanted) return { name, pid: identity.pid, state: wanted, changed: false };
@@ -115,14 +137,22 @@ function seen(record: ProcessRecord): ActResult {
 
 function alreadyDead(record: ProcessRecord): SeqError {
   return new SeqError({
-    code: 'PROCESS_DEAD', exit: EXIT.precondition, message: `${record.name} is not running`,
-    why: record.identity === null ? 'it never started' : `process ${record.identity.pid} is gone`, changed: 'nothing',
+    code: 'PROCESS_DEAD',
+    exit: EXIT.precondition,
+    message: `${record.name} is not running`,
+    why: record.identity === null ? 'it never started' : `process ${record.identity.pid} is gone`,
+    changed: 'nothing',
     next: [`seq lab start ${record.name}`, 'seq lab status'],
   });
 }
 
 function notFound(message: string, names: string[]): SeqError {
   return new SeqError({
-    code: 'NO_SUCH_PROCESS', exit: EXIT.notFound, message, why: `there are: ${names.join(', ')}`, changed: 'nothing', next: ['seq lab status'],
+    code: 'NO_SUCH_PROCESS',
+    exit: EXIT.notFound,
+    message,
+    why: `there are: ${names.join(', ')}`,
+    changed: 'nothing',
+    next: ['seq lab status'],
   });
 }

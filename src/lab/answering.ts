@@ -11,17 +11,28 @@ export const START_LIMIT_MS = 15_000;
 const ASK_LIMIT_MS = 500;
 
 /** Waits until it answers. Throws SeqError 69: PROCESS_ENDED when it ended instead, WAIT_TIMED_OUT at the limit. */
-export async function waitUntilAnswering(directory: string, place: Place, identity: ProcessIdentity, signal?: AbortSignal): Promise<void> {
+export async function waitUntilAnswering(
+  directory: string,
+  place: Place,
+  identity: ProcessIdentity,
+  signal?: AbortSignal,
+): Promise<void> {
   const what = `${place.name} to answer ${place.kind === 'redis' ? 'PING' : '/livez'} on port ${place.port}`;
-  await waitUntil({ what, timeoutMs: START_LIMIT_MS, everyMs: 20, ...(signal === undefined ? {} : { signal }) }, async () => {
-    if (await answersAs(place, identity.pid)) return true;
-    if (stateOf(identity) !== 'dead') return undefined;
-    throw new SeqError({
-      code: 'PROCESS_ENDED', exit: EXIT.noQuorum, message: `${place.name} ended while it was starting`,
-      why: `the end of its log: ${lastLines(pathsOf(directory, place.name).log, 10).join(' | ') || '(empty)'}`, changed: 'nothing',
-      next: [`seq lab logs ${place.name}`, 'seq lab status'],
-    });
-  });
+  await waitUntil(
+    { what, timeoutMs: START_LIMIT_MS, everyMs: 20, ...(signal === undefined ? {} : { signal }) },
+    async () => {
+      if (await answersAs(place, identity.pid)) return true;
+      if (stateOf(identity) !== 'dead') return undefined;
+      throw new SeqError({
+        code: 'PROCESS_ENDED',
+        exit: EXIT.noQuorum,
+        message: `${place.name} ended while it was starting`,
+        why: `the end of its log: ${lastLines(pathsOf(directory, place.name).log, 10).join(' | ') || '(empty)'}`,
+        changed: 'nothing',
+        next: [`seq lab logs ${place.name}`, 'seq lab status'],
+      });
+    },
+  );
 }
 
 /** True when it ended because somebody else holds its port. */

@@ -31,7 +31,15 @@ export function compareItems(sent: readonly Uint8Array[], read: readonly Uint8Ar
   }
   const lost = [...balance.values()].reduce((sum, left) => sum + left, 0);
   const firstDifference = differenceOf(sent, read);
-  return { sent: sent.length, read: read.length, lost, duplicates, foreign, identical: firstDifference === null, firstDifference };
+  return {
+    sent: sent.length,
+    read: read.length,
+    lost,
+    duplicates,
+    foreign,
+    identical: firstDifference === null,
+    firstDifference,
+  };
 }
 
 /** The items of a file: what stands between newlines; a newline at the very end begins no further item. */

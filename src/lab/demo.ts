@@ -58,7 +58,9 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   const half = Math.floor(file.lines.length / 2);
   const handed = half + Math.ceil((file.lines.length - half) / 2);
   const prefix = `demo-${systemRandom.hex(6)}`;
-  report(`${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under epoch ${leader.epoch}, ${watcher.name} follows`);
+  report(
+    `${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under epoch ${leader.epoch}, ${watcher.name} follows`,
+  );
 
   const blocks: FeedBlock[] = [];
   const feed = readFeed(watcher.port, leader.height + 1, (block) => blocks.push(block));
@@ -68,9 +70,21 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   const progress = { items: 0 };
   // Two waits of ours stand in the way of progress: the lease, and a follower that gets ready.
   const submitting = submitItems({
-    urls: async () => openState(directory).processes.filter((record) => record.kind === 'sequencer').map(urlOf),
-    giveUpMs: waitMs, signal,
-    plan: async () => ({ input: inParts(file, [{ to: half }, { after: second.opened, to: handed }, { after: rest.opened, to: file.lines.length }]), binary: false, keyPrefix: prefix }),
+    urls: async () =>
+      openState(directory)
+        .processes.filter((record) => record.kind === 'sequencer')
+        .map(urlOf),
+    giveUpMs: waitMs,
+    signal,
+    plan: async () => ({
+      input: inParts(file, [
+        { to: half },
+        { after: second.opened, to: handed },
+        { after: rest.opened, to: file.lines.length },
+      ]),
+      binary: false,
+      keyPrefix: prefix,
+    }),
     onProgress: ({ items }) => {
       progress.items = items;
     },
@@ -78,7 +92,13 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   // Its failure is told where it is awaited; until then it must not count as unhandled.
   submitting.catch(() => undefined);
   try {
-    await alongside(submitting, waitUntil({ what: `the first ${half} lines to be committed`, timeoutMs: waitMs + 60_000, everyMs: 5, signal }, () => (progress.items >= half ? true : undefined)));
+    await alongside(
+      submitting,
+      waitUntil(
+        { what: `the first ${half} lines to be committed`, timeoutMs: waitMs + 60_000, everyMs: 5, signal },
+        () => (progress.items >= half ? true : undefined),
+      ),
+    );
     report(`${progress.items} lines are committed; ${handed - half} more are on their way`);
     const before = (await options.look()).leader ?? leader;
     const victim = find(state, before.id);
@@ -93,16 +113,31 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
     const lock = (await options.look()).leader;
     const killed = { name: victim.name, pid, epoch: before.epoch, acknowledged, inFlight };
     // A dead process renews nothing: what the nodes count down now is what is left of its lease.
-    const leaseLeftMs = lock !== null && lock.owner === before.owner ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - killedAt) : 0;
-    report(`kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; its lease runs for another ${Math.round(leaseLeftMs)} ms`);
+    const leaseLeftMs =
+      lock !== null && lock.owner === before.owner
+        ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - killedAt)
+        : 0;
+    report(
+      `kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; its lease runs for another ${Math.round(leaseLeftMs)} ms`,
+    );
 
     const summary = await submitting;
     const last = summary.last?.height ?? 0;
-    const next = await waitUntil({ what: `block ${last}, and a block under a new leader, in the feed of ${watcher.name}`, timeoutMs: waitMs, everyMs: 5, signal }, () => {
-      refuseBroken(feed);
-      const reached = (blocks.at(-1)?.height ?? 0) >= last;
-      return reached ? blocks.find((block) => block.epoch > killed.epoch && block.arrivedAtMs >= killedAt) : undefined;
-    });
+    const next = await waitUntil(
+      {
+        what: `block ${last}, and a block under a new leader, in the feed of ${watcher.name}`,
+        timeoutMs: waitMs,
+        everyMs: 5,
+        signal,
+      },
+      () => {
+        refuseBroken(feed);
+        const reached = (blocks.at(-1)?.height ?? 0) >= last;
+        return reached
+          ? blocks.find((block) => block.epoch > killed.epoch && block.arrivedAtMs >= killedAt)
+          : undefined;
+      },
+    );
     const gapMs = next.arrivedAtMs - killedAt;
     report(`${summary.items} lines have their receipts; reading them back from the nodes`);
 
@@ -112,10 +147,14 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
     return {
       file: { path: file.path, bytes: file.bytes.length },
       blocks: { count: last - from + 1, withItems: heights.filter((block) => block.items > 0).length, from, to: last },
-      items: read.length, killed, successor: { name: await whoLeads(options, next.epoch), epoch: next.epoch },
+      items: read.length,
+      killed,
+      successor: { name: await whoLeads(options, next.epoch), epoch: next.epoch },
       gap: { ms: Math.round(gapMs), leaseMs: Math.round(Math.min(gapMs, leaseLeftMs)) },
-      comparison: compareItems(file.lines, read), retries: summary.retries,
-      elapsedMs: Math.round(performance.now() - startedAt), startedFirst,
+      comparison: compareItems(file.lines, read),
+      retries: summary.retries,
+      elapsedMs: Math.round(performance.now() - startedAt),
+      startedFirst,
     };
   } finally {
     feed.stop();
@@ -125,7 +164,13 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
 /** True when every line came out once, in order, as it went in, across a real change of leader. */
 export function demoHolds(report: DemoReport): boolean {
   const { comparison } = report;
-  return comparison.identical && comparison.lost === 0 && comparison.duplicates === 0 && comparison.foreign === 0 && report.items === comparison.sent;
+  return (
+    comparison.identical &&
+    comparison.lost === 0 &&
+    comparison.duplicates === 0 &&
+    comparison.foreign === 0 &&
+    report.items === comparison.sent
+  );
 }
 
 /** The demo kills the leader: somebody must be there to follow it. What it starts for that, it says. */
@@ -134,17 +179,25 @@ async function haveSuccessor(options: DemoOptions): Promise<string[]> {
   const state = openState(directory);
   if (state.phase !== 'committed') {
     throw new SeqError({
-      code: 'LAB_UNFINISHED', exit: EXIT.precondition, message: 'the lab is not up', why: 'an earlier `seq lab up` was broken off before the first commit', changed: 'nothing',
+      code: 'LAB_UNFINISHED',
+      exit: EXIT.precondition,
+      message: 'the lab is not up',
+      why: 'an earlier `seq lab up` was broken off before the first commit',
+      changed: 'nothing',
       next: ['seq lab up', 'seq lab demo'],
     });
   }
   const sequencers = rowsOf(state).filter((row) => row.kind === 'sequencer');
-  if (sequencers.length < 2) throw noSuccessor('the lab has one sequencer only', ['seq lab up --sequencers 2', 'seq lab demo']);
+  if (sequencers.length < 2)
+    throw noSuccessor('the lab has one sequencer only', ['seq lab up --sequencers 2', 'seq lab demo']);
   const running = sequencers.filter((row) => row.state === 'running').length;
   const dead = sequencers.filter((row) => row.state === 'dead');
   if (running + dead.length < 2) {
     const paused = sequencers.filter((row) => row.state === 'paused').map((row) => row.name);
-    throw noSuccessor(`paused: ${paused.join(', ')}`, paused.map((name) => `seq lab unpause ${name}`));
+    throw noSuccessor(
+      `paused: ${paused.join(', ')}`,
+      paused.map((name) => `seq lab unpause ${name}`),
+    );
   }
   const started = dead.slice(0, Math.max(0, 2 - running)).map((row) => row.name);
   for (const name of started) {
@@ -154,24 +207,39 @@ async function haveSuccessor(options: DemoOptions): Promise<string[]> {
   return started;
 }
 
-async function waitForLeader(options: DemoOptions, timeoutMs: number): Promise<{ id: string; epoch: number; owner: string; height: number }> {
+async function waitForLeader(
+  options: DemoOptions,
+  timeoutMs: number,
+): Promise<{ id: string; epoch: number; owner: string; height: number }> {
   return waitUntil({ what: 'a leader', timeoutMs, everyMs: 50, signal: options.signal }, async () => {
     const { leader, committed } = await options.look();
-    return leader === null || committed === null ? undefined : { id: leader.id, epoch: leader.epoch, owner: leader.owner, height: committed.height };
+    return leader === null || committed === null
+      ? undefined
+      : { id: leader.id, epoch: leader.epoch, owner: leader.owner, height: committed.height };
   });
 }
 
 /** A running follower that could lead now: its store is at the head and q nodes answer it. */
-async function readyFollower(state: LabState, leaderId: string, timeoutMs: number, signal: AbortSignal): Promise<{ name: string; port: number }> {
-  const followers = rowsOf(state).filter((row) => row.kind === 'sequencer' && row.name !== leaderId && row.state === 'running');
+async function readyFollower(
+  state: LabState,
+  leaderId: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<{ name: string; port: number }> {
+  const followers = rowsOf(state).filter(
+    (row) => row.kind === 'sequencer' && row.name !== leaderId && row.state === 'running',
+  );
   if (followers.length === 0) throw noSuccessor(`${leaderId} is the only sequencer that runs`, ['seq lab status']);
-  return waitUntil({ what: `${followers.map((row) => row.name).join(' or ')} to be ready to lead`, timeoutMs, everyMs: 50, signal }, async () => {
-    for (const row of followers) {
-      const status = row.port === null ? null : parseStatus(await httpGet(row.port, '/v1/status', 1000));
-      if (status?.['ready'] === true && row.port !== null) return { name: row.name, port: row.port };
-    }
-    return undefined;
-  });
+  return waitUntil(
+    { what: `${followers.map((row) => row.name).join(' or ')} to be ready to lead`, timeoutMs, everyMs: 50, signal },
+    async () => {
+      for (const row of followers) {
+        const status = row.port === null ? null : parseStatus(await httpGet(row.port, '/v1/status', 1000));
+        if (status?.['ready'] === true && row.port !== null) return { name: row.name, port: row.port };
+      }
+      return undefined;
+    },
+  );
 }
 
 /** Until the leader holds something that is not committed yet; up to one block time, for a quick cluster may never be seen with anything. */
@@ -201,7 +269,15 @@ async function* inParts(file: DemoFile, parts: { after?: Promise<void>; to: numb
 
 async function readBack(options: DemoOptions, prefix: string, from: number, to: number): Promise<Uint8Array[]> {
   const items: Uint8Array[] = [];
-  const blocks = tailBlocks({ nodes: options.nodes, limitMs: options.nodeTimeoutMs, clock: systemClock, signal: options.signal, from, to, target: '-c lab' });
+  const blocks = tailBlocks({
+    nodes: options.nodes,
+    limitMs: options.nodeTimeoutMs,
+    clock: systemClock,
+    signal: options.signal,
+    from,
+    to,
+    target: '-c lab',
+  });
   for await (const block of blocks) {
     const content = decodeBlockData(block.data);
     if (content.format !== 'items') continue;
@@ -220,8 +296,13 @@ async function whoLeads(options: DemoOptions, epoch: number): Promise<string> {
 function refuseBroken(feed: Feed): void {
   if (feed.broken === null) return;
   throw new SeqError({
-    code: 'FEED_BROKEN', exit: EXIT.tryAgain, message: `the feed of committed blocks broke off: ${feed.broken}`, why: 'the sequencer that was watched ended or refused it',
-    changed: 'some', next: ['seq lab status', 'seq lab demo'], retryable: true,
+    code: 'FEED_BROKEN',
+    exit: EXIT.tryAgain,
+    message: `the feed of committed blocks broke off: ${feed.broken}`,
+    why: 'the sequencer that was watched ended or refused it',
+    changed: 'some',
+    next: ['seq lab status', 'seq lab demo'],
+    retryable: true,
   });
 }
 
@@ -252,14 +333,24 @@ function parseStatus(answer: { status: number; body: string } | null): Record<st
 
 function noSuccessor(why: string, next: string[]): SeqError {
   return new SeqError({
-    code: 'NO_SUCCESSOR', exit: EXIT.precondition, message: 'the demo kills the leader, and nobody could follow it', why, changed: 'nothing', next,
+    code: 'NO_SUCCESSOR',
+    exit: EXIT.precondition,
+    message: 'the demo kills the leader, and nobody could follow it',
+    why,
+    changed: 'nothing',
+    next,
   });
 }
 
 /** Rare: the one that was to watch leads by now. Killing it would leave nobody to measure with. */
 function leadMoved(from: string, to: string): SeqError {
   return new SeqError({
-    code: 'LEAD_MOVED', exit: EXIT.tryAgain, message: `the lead went from ${from} to ${to} before anything was killed`, why: 'the machine is too busy for the lease, or somebody else acts on this lab',
-    changed: 'some', next: ['seq lab demo', 'seq lab status'], retryable: true,
+    code: 'LEAD_MOVED',
+    exit: EXIT.tryAgain,
+    message: `the lead went from ${from} to ${to} before anything was killed`,
+    why: 'the machine is too busy for the lease, or somebody else acts on this lab',
+    changed: 'some',
+    next: ['seq lab demo', 'seq lab status'],
+    retryable: true,
   });
 }

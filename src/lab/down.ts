@@ -13,26 +13,40 @@ export interface DownResult {
 
 const GRACE_MS = 5_000;
 
-export async function labDown(directory: string, options: { keep: boolean; report: (line: string) => void }): Promise<DownResult> {
+export async function labDown(
+  directory: string,
+  options: { keep: boolean; report: (line: string) => void },
+): Promise<DownResult> {
   return withLabLock(directory, async () => {
     const state = openState(directory);
     const stopped: DownResult['stopped'] = [];
     for (const kind of ['sequencer', 'redis'] as const) {
-      await Promise.all(state.processes.filter((record) => record.kind === kind).map(async ({ name, identity }) => {
-        if (identity === null) return;
-        const how = await stopProcess(identity, GRACE_MS);
-        if (how === 'was-dead') return;
-        stopped.push({ name, pid: identity.pid, how });
-        options.report(`stopped ${name} (pid ${identity.pid}${how === 'kill' ? ', by SIGKILL' : ''})`);
-      }));
+      await Promise.all(
+        state.processes
+          .filter((record) => record.kind === kind)
+          .map(async ({ name, identity }) => {
+            if (identity === null) return;
+            const how = await stopProcess(identity, GRACE_MS);
+            if (how === 'was-dead') return;
+            stopped.push({ name, pid: identity.pid, how });
+            options.report(`stopped ${name} (pid ${identity.pid}${how === 'kill' ? ', by SIGKILL' : ''})`);
+          }),
+      );
     }
-    const nodes = state.processes.filter((record) => record.kind === 'redis').map((record) => ({ id: record.name, url: `redis://127.0.0.1:${record.port}` }));
+    const nodes = state.processes
+      .filter((record) => record.kind === 'redis')
+      .map((record) => ({ id: record.name, url: `redis://127.0.0.1:${record.port}` }));
     if (!options.keep) {
       rmSync(directory, { recursive: true, force: true });
       return { stopped, kept: null, nodes };
     }
     // Without a cluster there is nothing to recover: the next `up` goes on as after one that was broken off.
-    writeState(directory, state.phase === 'starting' ? { ...state, processes: state.processes.map((record) => ({ ...record, identity: null })) } : { ...state, kept: true });
+    writeState(
+      directory,
+      state.phase === 'starting'
+        ? { ...state, processes: state.processes.map((record) => ({ ...record, identity: null })) }
+        : { ...state, kept: true },
+    );
     return { stopped, kept: directory, nodes };
   });
 }

@@ -44,8 +44,14 @@ export function readFeed(port: number, from: number, onBlock: (block: FeedBlock)
 
   function take(line: string, arrivedAtMs: number): void {
     try {
-      const { height, epoch, data, error } = JSON.parse(line) as { height?: number; epoch?: number; data?: string; error?: { message?: string } };
-      if (typeof height !== 'number' || typeof epoch !== 'number' || typeof data !== 'string') return fail(error?.message ?? 'a line that is no block');
+      const { height, epoch, data, error } = JSON.parse(line) as {
+        height?: number;
+        epoch?: number;
+        data?: string;
+        error?: { message?: string };
+      };
+      if (typeof height !== 'number' || typeof epoch !== 'number' || typeof data !== 'string')
+        return fail(error?.message ?? 'a line that is no block');
       const bytes = Buffer.from(data, 'base64');
       onBlock({ height, epoch, items: itemCountOf(bytes), bytes: bytes.length, arrivedAtMs });
     } catch {

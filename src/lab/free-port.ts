@@ -15,8 +15,12 @@ export async function freePort(taken: ReadonlySet<number> = new Set()): Promise<
     if (!taken.has(port) && (await canListen(port))) return port;
   }
   throw new SeqError({
-    code: 'NO_FREE_PORT', exit: EXIT.config, message: `no free loopback port between ${LOWEST} and ${HIGHEST} in ${ATTEMPTS} tries`,
-    why: 'every port tried is in use', changed: 'nothing', next: ['stop what holds the ports (`ss -ltn`), then try again'],
+    code: 'NO_FREE_PORT',
+    exit: EXIT.config,
+    message: `no free loopback port between ${LOWEST} and ${HIGHEST} in ${ATTEMPTS} tries`,
+    why: 'every port tried is in use',
+    changed: 'nothing',
+    next: ['stop what holds the ports (`ss -ltn`), then try again'],
   });
 }
 

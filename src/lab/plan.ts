@@ -16,7 +16,14 @@ export interface LabSettings {
   eager: boolean;
 }
 
-export const DEFAULT_SETTINGS: LabSettings = { nodes: 3, sequencers: 2, persist: 'none', ttlMs: 3000, blockTimeMs: 1000, eager: false };
+export const DEFAULT_SETTINGS: LabSettings = {
+  nodes: 3,
+  sequencers: 2,
+  persist: 'none',
+  ttlMs: 3000,
+  blockTimeMs: 1000,
+  eager: false,
+};
 
 export type ProcessKind = 'redis' | 'sequencer';
 
@@ -63,12 +70,24 @@ export interface Paths {
 
 export function pathsOf(directory: string, name: string): Paths {
   const home = join(directory, name);
-  return { home, data: join(home, 'data'), config: join(home, 'redis.conf'), log: join(directory, 'logs', `${name}.log`) };
+  return {
+    home,
+    data: join(home, 'data'),
+    config: join(home, 'redis.conf'),
+    log: join(directory, 'logs', `${name}.log`),
+  };
 }
 
 export function redisSpec(directory: string, place: Place, program: string): ProcessSpec {
   const paths = pathsOf(directory, place.name);
-  return { name: place.name, command: program, args: [paths.config], cwd: paths.home, logFile: paths.log, env: cleanEnvironment(directory) };
+  return {
+    name: place.name,
+    command: program,
+    args: [paths.config],
+    cwd: paths.home,
+    logFile: paths.log,
+    env: cleanEnvironment(directory),
+  };
 }
 
 export interface SequencerPlan {
@@ -89,11 +108,28 @@ export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
   for (const node of places.filter((other) => other.kind === 'redis')) {
     args.push('--node', `${node.name}=${plan.nodeUrl?.(place.name, node) ?? urlOf(node)}`);
   }
-  args.push('--store', paths.data, '--ttl', `${settings.ttlMs}ms`, '--block-time', `${settings.blockTimeMs}ms`, '--http', `127.0.0.1:${place.port}`);
-  for (const peer of places.filter((other) => other.kind === 'sequencer' && other.name !== place.name)) args.push('--peer', urlOf(peer));
+  args.push(
+    '--store',
+    paths.data,
+    '--ttl',
+    `${settings.ttlMs}ms`,
+    '--block-time',
+    `${settings.blockTimeMs}ms`,
+    '--http',
+    `127.0.0.1:${place.port}`,
+  );
+  for (const peer of places.filter((other) => other.kind === 'sequencer' && other.name !== place.name))
+    args.push('--peer', urlOf(peer));
   if (settings.eager) args.push('--eager');
   args.push(...(plan.extraArgs ?? []));
-  return { name: place.name, command: process.execPath, args, cwd: paths.home, logFile: paths.log, env: cleanEnvironment(directory) };
+  return {
+    name: place.name,
+    command: process.execPath,
+    args,
+    cwd: paths.home,
+    logFile: paths.log,
+    env: cleanEnvironment(directory),
+  };
 }
 
 /** The operator's own SEQ_* variables, contexts and configuration must not reach the lab's processes: a lane set there would split the lab. */
@@ -105,7 +141,11 @@ function cleanEnvironment(directory: string): NodeJS.ProcessEnv {
 function checkCount(what: string, count: number, most: number): void {
   if (Number.isSafeInteger(count) && count >= 1 && count <= most) return;
   throw new SeqError({
-    code: 'BAD_LAB_SIZE', exit: EXIT.config, message: `--${what} ${count} is not possible: 1 to ${most}`,
-    why: 'a lab is a handful of processes on one machine', changed: 'nothing', next: [`seq lab up --${what} ${what === 'nodes' ? 3 : 2}`],
+    code: 'BAD_LAB_SIZE',
+    exit: EXIT.config,
+    message: `--${what} ${count} is not possible: 1 to ${most}`,
+    why: 'a lab is a handful of processes on one machine',
+    changed: 'nothing',
+    next: [`seq lab up --${what} ${what === 'nodes' ? 3 : 2}`],
   });
 }

@@ -9,7 +9,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isPortTaken, START_LIMIT_MS, waitUntilAnswering } from './answering.js';
 import { freePorts } from './free-port.js';
 import { httpGet } from './http-get.js';
-import { checkSettings, DEFAULT_SETTINGS, nodeNames, pathsOf, redisSpec, sequencerNames, sequencerSpec, urlOf, type LabSettings, type Place, type ProcessKind } from './plan.js';
+import {
+  checkSettings,
+  DEFAULT_SETTINGS,
+  nodeNames,
+  pathsOf,
+  redisSpec,
+  sequencerNames,
+  sequencerSpec,
+  urlOf,
+  type LabSettings,
+  type Place,
+  type ProcessKind,
+} from './plan.js';
 import { lastLines, logEnd, spawnDetached, waitForLog, waitUntil, waitUntilDead } from './processes.js';
 import { signalIfOurs, stateOf, type ProcessIdentity, type ProcessState } from './process-identity.js';
 import { findRedisServer, redisConfig } from './redis-server.js';
@@ -122,7 +134,12 @@ export class PrivateCluster {
   }
 
   /** Polls until the probe gives something other than undefined; throws at the bound and says what was waited for. */
-  waitFor<T>(what: string, timeoutMs: number, probe: () => Promise<T | undefined> | T | undefined, everyMs = 10): Promise<T> {
+  waitFor<T>(
+    what: string,
+    timeoutMs: number,
+    probe: () => Promise<T | undefined> | T | undefined,
+    everyMs = 10,
+  ): Promise<T> {
     return waitUntil({ what, timeoutMs, everyMs }, probe);
   }
 
@@ -156,12 +173,17 @@ export class PrivateCluster {
       const text = redisConfig({ port: place.port, dataDirectory: paths.data, persist: this.settings.persist });
       writeFileSync(paths.config, `${text}${(this.options.redisLines ?? []).map((line) => `${line}\n`).join('')}`);
     }
-    const spec = place.kind === 'redis'
-      ? redisSpec(this.directory, place, findRedisServer())
-      : sequencerSpec({
-          directory: this.directory, place, places: this.places, settings: this.settings, extraArgs: this.options.runArgs ?? [],
-          nodeUrl: (sequencer, node) => this.proxies.get(`${sequencer}/${node.name}`)?.url ?? urlOf(node),
-        });
+    const spec =
+      place.kind === 'redis'
+        ? redisSpec(this.directory, place, findRedisServer())
+        : sequencerSpec({
+            directory: this.directory,
+            place,
+            places: this.places,
+            settings: this.settings,
+            extraArgs: this.options.runArgs ?? [],
+            nodeUrl: (sequencer, node) => this.proxies.get(`${sequencer}/${node.name}`)?.url ?? urlOf(node),
+          });
     for (const startedAt = performance.now(); ; await delay(50)) {
       const identity = await spawnDetached(spec);
       this.identities.set(name, identity);
@@ -197,13 +219,16 @@ export class PrivateCluster {
   /** The proxy between them; the cluster must have been started with `proxies`. */
   proxy(sequencer: string, node: string): TcpProxy {
     const proxy = this.proxies.get(`${sequencer}/${node}`);
-    if (proxy === undefined) throw new Error(`no proxy between ${sequencer} and ${node}: start the cluster with { proxies: true }`);
+    if (proxy === undefined)
+      throw new Error(`no proxy between ${sequencer} and ${node}: start the cluster with { proxies: true }`);
     return proxy;
   }
 
   /** Every proxy of this sequencer, or of all. */
   proxiesOf(sequencer?: string): TcpProxy[] {
-    return [...this.proxies].filter(([name]) => sequencer === undefined || name.startsWith(`${sequencer}/`)).map(([, proxy]) => proxy);
+    return [...this.proxies]
+      .filter(([name]) => sequencer === undefined || name.startsWith(`${sequencer}/`))
+      .map(([, proxy]) => proxy);
   }
 
   /** `/v1/status` of a sequencer; null while it does not answer. */
@@ -239,31 +264,59 @@ export class PrivateCluster {
   }
 
   /** POST /v1/submit, NDJSON. The answer as it came. */
-  submit(name: string, items: readonly { key?: string; data: string | Uint8Array }[], limitMs = 10_000): Promise<HttpAnswer> {
-    const body = items.map(({ key, data }) => JSON.stringify({
-      ...(key === undefined ? {} : { key }), ...(typeof data === 'string' ? { data } : { base64: Buffer.from(data).toString('base64') }),
-    })).join('\n');
-    return this.http(name, 'POST', '/v1/submit', { body, headers: { 'content-type': 'application/x-ndjson' }, limitMs });
+  submit(
+    name: string,
+    items: readonly { key?: string; data: string | Uint8Array }[],
+    limitMs = 10_000,
+  ): Promise<HttpAnswer> {
+    const body = items
+      .map(({ key, data }) =>
+        JSON.stringify({
+          ...(key === undefined ? {} : { key }),
+          ...(typeof data === 'string' ? { data } : { base64: Buffer.from(data).toString('base64') }),
+        }),
+      )
+      .join('\n');
+    return this.http(name, 'POST', '/v1/submit', {
+      body,
+      headers: { 'content-type': 'application/x-ndjson' },
+      limitMs,
+    });
   }
 
   /** One request; rejects when there is no answer within the limit. */
-  http(name: string, method: string, path: string, options: { body?: string | Uint8Array; headers?: Record<string, string>; limitMs?: number } = {}): Promise<HttpAnswer> {
+  http(
+    name: string,
+    method: string,
+    path: string,
+    options: { body?: string | Uint8Array; headers?: Record<string, string>; limitMs?: number } = {},
+  ): Promise<HttpAnswer> {
     const limitMs = options.limitMs ?? 5000;
     return new Promise((resolve, reject) => {
-      const sent = request({ host: '127.0.0.1', port: this.port(name), method, path, headers: options.headers ?? {}, agent: false }, (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('error', fail);
-        response.on('end', () => {
-          clearTimeout(timer);
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString('utf8') });
-        });
-      });
+      const sent = request(
+        { host: '127.0.0.1', port: this.port(name), method, path, headers: options.headers ?? {}, agent: false },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk));
+          response.on('error', fail);
+          response.on('end', () => {
+            clearTimeout(timer);
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              body: Buffer.concat(chunks).toString('utf8'),
+            });
+          });
+        },
+      );
       const fail = (error: Error): void => {
         clearTimeout(timer);
         reject(error);
       };
-      const timer = setTimeout(() => sent.destroy(new Error(`${method} ${path} at ${name}: no answer within ${limitMs} ms`)), limitMs);
+      const timer = setTimeout(
+        () => sent.destroy(new Error(`${method} ${path} at ${name}: no answer within ${limitMs} ms`)),
+        limitMs,
+      );
       sent.on('error', fail);
       sent.end(options.body);
     });
@@ -271,13 +324,21 @@ export class PrivateCluster {
 
   /** A command of this program against these nodes; the `data` of its envelope. */
   ask(args: readonly string[], limitMs = 20_000): Promise<unknown> {
-    return askSelf([...args, ...this.nodeFlags.flatMap((node) => ['--node', node])], { env: this.environment(), limitMs });
+    return askSelf([...args, ...this.nodeFlags.flatMap((node) => ['--node', node])], {
+      env: this.environment(),
+      limitMs,
+    });
   }
 
   /** For commands run beside the cluster: no configuration of the person whose machine this is. */
   environment(): NodeJS.ProcessEnv {
     const kept = Object.entries(process.env).filter(([name]) => !/^(SEQ_|VITEST|NODE_OPTIONS$)/.test(name));
-    return { ...Object.fromEntries(kept), NODE_ENV: 'production', XDG_CONFIG_HOME: join(this.directory, 'no-config'), XDG_STATE_HOME: join(this.directory, 'no-state') };
+    return {
+      ...Object.fromEntries(kept),
+      NODE_ENV: 'production',
+      XDG_CONFIG_HOME: join(this.directory, 'no-config'),
+      XDG_STATE_HOME: join(this.directory, 'no-state'),
+    };
   }
 
   /** Ends every process with SIGKILL, closes the proxies, removes the directory unless it was given. */
@@ -296,7 +357,8 @@ export class PrivateCluster {
       } catch (error) {
         if (attempt === PORT_ATTEMPTS || !isPortTaken(error)) throw error;
         await this.endAll();
-        for (const { name } of this.places) rmSync(pathsOf(this.directory, name).home, { recursive: true, force: true });
+        for (const { name } of this.places)
+          rmSync(pathsOf(this.directory, name).home, { recursive: true, force: true });
         this.places.length = 0;
         this.identities.clear();
         this.proxies.clear();
@@ -314,7 +376,8 @@ export class PrivateCluster {
     await this.startAll(this.nodes);
     if (this.options.proxies === true) {
       for (const sequencer of this.sequencers) {
-        for (const node of this.nodes) this.proxies.set(`${sequencer.name}/${node.name}`, await startTcpProxy(node.port));
+        for (const node of this.nodes)
+          this.proxies.set(`${sequencer.name}/${node.name}`, await startTcpProxy(node.port));
       }
     }
     if (this.options.bootstrap === false) return;
@@ -356,7 +419,8 @@ export class PrivateCluster {
 
   private place(name: string): Place {
     const place = this.places.find((other) => other.name === name);
-    if (place === undefined) throw new Error(`there is no ${name}; there are ${this.places.map((other) => other.name).join(', ')}`);
+    if (place === undefined)
+      throw new Error(`there is no ${name}; there are ${this.places.map((other) => other.name).join(', ')}`);
     return place;
   }
 

@@ -84,14 +84,22 @@ export function lookWithPs(pid: number): Seen | null {
   try {
     // TZ and LC_ALL pinned: the start time is compared as text with one that another shell recorded.
     line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], {
-      encoding: 'utf8', env: { PATH: process.env['PATH'], TZ: 'UTC0', LC_ALL: 'C' }, stdio: ['ignore', 'pipe', 'ignore'], timeout: 5000,
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], TZ: 'UTC0', LC_ALL: 'C' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: 5000,
     }).trim();
   } catch (error) {
     const failure = error as NodeJS.ErrnoException & { status?: number | null };
     if (typeof failure.status === 'number') return null;
     throw new SeqError({
-      code: 'PS_MISSING', exit: EXIT.config, message: 'cannot tell processes apart: there is no /proc, and `ps` did not run',
-      why: failure.message, changed: 'nothing', next: ['install procps (the command `ps`)'], cause: error,
+      code: 'PS_MISSING',
+      exit: EXIT.config,
+      message: 'cannot tell processes apart: there is no /proc, and `ps` did not run',
+      why: failure.message,
+      changed: 'nothing',
+      next: ['install procps (the command `ps`)'],
+      cause: error,
     });
   }
   if (line === '') return null;

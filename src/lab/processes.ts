@@ -31,7 +31,12 @@ export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity>
   mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
   const log = openSync(spec.logFile, 'a', 0o600);
   try {
-    const child = spawn(spec.command, spec.args, { cwd: spec.cwd, env: spec.env, detached: true, stdio: ['ignore', log, log] });
+    const child = spawn(spec.command, spec.args, {
+      cwd: spec.cwd,
+      env: spec.env,
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
     if (child.pid === undefined) {
       const cause = await new Promise<Error>((resolve) => child.once('error', resolve));
       throw cannotStart(spec, cause.message, cause);
@@ -39,7 +44,8 @@ export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity>
     child.on('error', () => undefined);
     child.unref();
     const startToken = startTokenOf(child.pid);
-    if (startToken === null) throw cannotStart(spec, `it ended at once; its log: ${lastLines(spec.logFile, 5).join(' | ') || '(empty)'}`);
+    if (startToken === null)
+      throw cannotStart(spec, `it ended at once; its log: ${lastLines(spec.logFile, 5).join(' | ') || '(empty)'}`);
     return { pid: child.pid, startToken };
   } finally {
     closeSync(log);
@@ -47,7 +53,10 @@ export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity>
 }
 
 /** Polls until the probe gives something other than undefined. Throws SeqError 75 (WAIT_TIMED_OUT) at the bound, and as aborted by `signal`. */
-export async function waitUntil<T>(options: WaitOptions, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
+export async function waitUntil<T>(
+  options: WaitOptions,
+  probe: () => Promise<T | undefined> | T | undefined,
+): Promise<T> {
   const startedAt = performance.now();
   for (;;) {
     options.signal?.throwIfAborted();
@@ -55,8 +64,13 @@ export async function waitUntil<T>(options: WaitOptions, probe: () => Promise<T 
     if (found !== undefined) return found;
     if (performance.now() - startedAt >= options.timeoutMs) {
       throw new SeqError({
-        code: 'WAIT_TIMED_OUT', exit: EXIT.tryAgain, message: `waited ${options.timeoutMs} ms for ${options.what}`,
-        why: 'it did not happen within the limit', changed: 'unknown', next: ['seq lab status', 'seq lab logs NAME'], retryable: true,
+        code: 'WAIT_TIMED_OUT',
+        exit: EXIT.tryAgain,
+        message: `waited ${options.timeoutMs} ms for ${options.what}`,
+        why: 'it did not happen within the limit',
+        changed: 'unknown',
+        next: ['seq lab status', 'seq lab logs NAME'],
+        retryable: true,
       });
     }
     await delay(options.everyMs ?? 20, undefined, options.signal === undefined ? {} : { signal: options.signal });
@@ -64,7 +78,11 @@ export async function waitUntil<T>(options: WaitOptions, probe: () => Promise<T 
 }
 
 /** Waits until the process is gone; false at the bound. */
-export async function waitUntilDead(identity: ProcessIdentity, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
+export async function waitUntilDead(
+  identity: ProcessIdentity,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
   const startedAt = performance.now();
   while (stateOf(identity) !== 'dead') {
     if (performance.now() - startedAt >= timeoutMs) return false;
@@ -81,8 +99,12 @@ export async function stopProcess(identity: ProcessIdentity, graceMs: number): P
   signalIfOurs(identity, 'SIGKILL');
   if (await waitUntilDead(identity, 5000)) return 'kill';
   throw new SeqError({
-    code: 'STILL_RUNNING', exit: EXIT.partial, message: `process ${identity.pid} is still there 5 s after SIGKILL`,
-    why: 'it hangs inside the kernel (state D), most often on a disk', changed: 'some', next: [`ps -o pid,stat,wchan,args -p ${identity.pid}`],
+    code: 'STILL_RUNNING',
+    exit: EXIT.partial,
+    message: `process ${identity.pid} is still there 5 s after SIGKILL`,
+    why: 'it hangs inside the kernel (state D), most often on a disk',
+    changed: 'some',
+    next: [`ps -o pid,stat,wchan,args -p ${identity.pid}`],
   });
 }
 
@@ -122,7 +144,12 @@ export function logEnd(file: string): number {
 }
 
 /** Hands over what is appended from byte `from` on, until aborted (then it throws the abort's reason). */
-export async function followLog(file: string, from: number, write: (text: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+export async function followLog(
+  file: string,
+  from: number,
+  write: (text: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
   for (let offset = from; ;) {
     signal.throwIfAborted();
     const { text, next } = readLog(file, { from: offset });
@@ -133,7 +160,11 @@ export async function followLog(file: string, from: number, write: (text: string
 }
 
 /** Waits for a line of the log (from byte `from` on) that matches; returns it. */
-export async function waitForLog(file: string, pattern: RegExp, options: Omit<WaitOptions, 'what'> & { from?: number }): Promise<string> {
+export async function waitForLog(
+  file: string,
+  pattern: RegExp,
+  options: Omit<WaitOptions, 'what'> & { from?: number },
+): Promise<string> {
   let offset = options.from ?? 0;
   let rest = '';
   return waitUntil({ ...options, what: `${pattern} in ${file}` }, () => {
@@ -147,7 +178,12 @@ export async function waitForLog(file: string, pattern: RegExp, options: Omit<Wa
 
 function cannotStart(spec: ProcessSpec, why: string, cause?: unknown): SeqError {
   return new SeqError({
-    code: 'CANNOT_START', exit: EXIT.config, message: `could not start ${spec.name}: ${spec.command}`, why, changed: 'nothing',
-    next: [`seq lab logs ${spec.name}`], cause,
+    code: 'CANNOT_START',
+    exit: EXIT.config,
+    message: `could not start ${spec.name}: ${spec.command}`,
+    why,
+    changed: 'nothing',
+    next: [`seq lab logs ${spec.name}`],
+    cause,
   });
 }

@@ -80,7 +80,15 @@ function quote(path: string): string {
 
 function missing(why: string): SeqError {
   return new SeqError({
-    code: 'REDIS_SERVER_MISSING', exit: EXIT.config, message: 'there is no Redis server program on this machine', why, changed: 'nothing',
-    next: ['Debian, Ubuntu: apt-get install redis-server', 'macOS: brew install redis', 'or: export SEQ_REDIS_SERVER=/path/to/redis-server'],
+    code: 'REDIS_SERVER_MISSING',
+    exit: EXIT.config,
+    message: 'there is no Redis server program on this machine',
+    why,
+    changed: 'nothing',
+    next: [
+      'Debian, Ubuntu: apt-get install redis-server',
+      'macOS: brew install redis',
+      'or: export SEQ_REDIS_SERVER=/path/to/redis-server',
+    ],
   });
 }

@@ -32,7 +32,10 @@ export interface SelfOptions {
 const MOST_OUTPUT = 64 * 1024 * 1024;
 
 export function startSelf(args: readonly string[], options: SelfOptions): RunningSelf {
-  const child = spawn(process.execPath, [SELF, ...args], { env: options.env ?? process.env, stdio: [options.input === true ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [SELF, ...args], {
+    env: options.env ?? process.env,
+    stdio: [options.input === true ? 'pipe' : 'ignore', 'pipe', 'pipe'],
+  });
   const chunks: Buffer[] = [];
   const errors: Buffer[] = [];
   let size = 0;
@@ -60,11 +63,12 @@ export function startSelf(args: readonly string[], options: SelfOptions): Runnin
   });
   return {
     pid: child.pid ?? 0,
-    write: (bytes) => new Promise((resolve) => {
-      const { stdin } = child;
-      if (stdin === null || stdin.destroyed || !stdin.writable) resolve();
-      else stdin.write(bytes, () => resolve());
-    }),
+    write: (bytes) =>
+      new Promise((resolve) => {
+        const { stdin } = child;
+        if (stdin === null || stdin.destroyed || !stdin.writable) resolve();
+        else stdin.write(bytes, () => resolve());
+      }),
     endInput: () => child.stdin?.end(),
     ended,
     kill: (signal) => void child.kill(signal),
@@ -92,8 +96,12 @@ export async function askSelf(args: readonly string[], options: SelfOptions): Pr
     document = JSON.parse(stdout.toString('utf8')) as typeof document;
   } catch {
     throw new SeqError({
-      code: 'COMMAND_FAILED', exit: EXIT.bug, message: `seq ${args.join(' ')}: ended with ${code ?? signal} and no JSON`,
-      why: stderr.trim().split('\n').slice(-3).join(' | ') || 'nothing on stderr', changed: 'unknown', next: [`seq ${args.join(' ')}`],
+      code: 'COMMAND_FAILED',
+      exit: EXIT.bug,
+      message: `seq ${args.join(' ')}: ended with ${code ?? signal} and no JSON`,
+      why: stderr.trim().split('\n').slice(-3).join(' | ') || 'nothing on stderr',
+      changed: 'unknown',
+      next: [`seq ${args.join(' ')}`],
     });
   }
   if (document.error != null) throw new SeqError(document.error);

@@ -21,11 +21,16 @@ export async function startRecorded(options: StartOptions): Promise<void> {
   const before = record.identity;
   const paths = pathsOf(directory, record.name);
   mkdirSync(paths.data, { recursive: true, mode: 0o700 });
-  const spec = record.kind === 'redis'
-    ? redisSpec(directory, record, findRedisServer())
-    : sequencerSpec({ directory, place: record, places: state.processes, settings: state.settings });
+  const spec =
+    record.kind === 'redis'
+      ? redisSpec(directory, record, findRedisServer())
+      : sequencerSpec({ directory, place: record, places: state.processes, settings: state.settings });
   if (record.kind === 'redis') {
-    writeFileSync(paths.config, redisConfig({ port: record.port, dataDirectory: paths.data, persist: state.settings.persist }), { mode: 0o600 });
+    writeFileSync(
+      paths.config,
+      redisConfig({ port: record.port, dataDirectory: paths.data, persist: state.settings.persist }),
+      { mode: 0o600 },
+    );
   }
   record.identity = await spawnDetached(spec);
   writeState(directory, state);

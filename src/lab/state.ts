@@ -1,7 +1,18 @@
 // What the lab remembers on disk, and who may change it now. One file, replaced whole; one lock, held by a process that can be told apart.
 // Invariants: a process is written down before anything else happens to it; a broken write never leaves half a file;
 // a lock whose holder is gone is taken over, so that a killed `up` blocks nobody.
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { EXIT, SeqError } from '../core/errors.js';
@@ -40,13 +51,24 @@ export function readState(directory: string): LabState | null {
   }
   try {
     const state = JSON.parse(text) as LabState;
-    if (state.version === 1 && typeof state.settings === 'object' && state.settings !== null && Array.isArray(state.processes) && state.processes.every(isRecord)) return state;
+    if (
+      state.version === 1 &&
+      typeof state.settings === 'object' &&
+      state.settings !== null &&
+      Array.isArray(state.processes) &&
+      state.processes.every(isRecord)
+    )
+      return state;
   } catch {
     // Falls through to the error below.
   }
   throw new SeqError({
-    code: 'LAB_STATE_MALFORMED', exit: EXIT.data, message: `${stateFile(directory)} is not the state of a lab of this version`,
-    why: 'it was edited, or written by another version', changed: 'nothing', next: [`stop its processes by hand, then: rm -r ${directory}`],
+    code: 'LAB_STATE_MALFORMED',
+    exit: EXIT.data,
+    message: `${stateFile(directory)} is not the state of a lab of this version`,
+    why: 'it was edited, or written by another version',
+    changed: 'nothing',
+    next: [`stop its processes by hand, then: rm -r ${directory}`],
   });
 }
 
@@ -55,7 +77,12 @@ export function openState(directory: string): LabState {
   const state = readState(directory);
   if (state !== null) return state;
   throw new SeqError({
-    code: 'NO_LAB', exit: EXIT.notFound, message: 'there is no lab', why: `nothing in ${directory}`, changed: 'nothing', next: ['seq lab up'],
+    code: 'NO_LAB',
+    exit: EXIT.notFound,
+    message: 'there is no lab',
+    why: `nothing in ${directory}`,
+    changed: 'nothing',
+    next: ['seq lab up'],
   });
 }
 
@@ -133,12 +160,24 @@ function readOrEmpty(file: string): string {
 }
 
 function isRecord(one: Partial<ProcessRecord> | null): boolean {
-  return typeof one === 'object' && one !== null && typeof one.name === 'string' && (one.kind === 'redis' || one.kind === 'sequencer')
-    && typeof one.port === 'number' && (one.identity === null || isIdentity(one.identity));
+  return (
+    typeof one === 'object' &&
+    one !== null &&
+    typeof one.name === 'string' &&
+    (one.kind === 'redis' || one.kind === 'sequencer') &&
+    typeof one.port === 'number' &&
+    (one.identity === null || isIdentity(one.identity))
+  );
 }
 
 function isIdentity(one: Partial<ProcessIdentity> | null | undefined): boolean {
-  return typeof one === 'object' && one !== null && Number.isSafeInteger(one.pid) && one.pid! > 0 && typeof one.startToken === 'string';
+  return (
+    typeof one === 'object' &&
+    one !== null &&
+    Number.isSafeInteger(one.pid) &&
+    one.pid! > 0 &&
+    typeof one.startToken === 'string'
+  );
 }
 
 function parseHolder(text: string): ProcessIdentity | null {
@@ -152,8 +191,12 @@ function parseHolder(text: string): ProcessIdentity | null {
 
 function busy(holder: ProcessIdentity | null): SeqError {
   return new SeqError({
-    code: 'LAB_BUSY', exit: EXIT.tryAgain, message: 'another command is changing this lab',
-    why: holder === null ? 'several at once want its lock' : `process ${holder.pid} holds its lock`, changed: 'nothing',
-    next: ['wait for it to end, then try again'], retryable: true,
+    code: 'LAB_BUSY',
+    exit: EXIT.tryAgain,
+    message: 'another command is changing this lab',
+    why: holder === null ? 'several at once want its lock' : `process ${holder.pid} holds its lock`,
+    changed: 'nothing',
+    next: ['wait for it to end, then try again'],
+    retryable: true,
   });
 }

@@ -16,8 +16,11 @@ export interface ProcessRow {
 
 export function rowsOf(state: Pick<LabState, 'processes'>): ProcessRow[] {
   return state.processes.map((record) => ({
-    name: record.name, kind: record.kind, pid: record.identity?.pid ?? null,
-    port: record.port === 0 ? null : record.port, url: record.port === 0 ? null : urlOf(record),
+    name: record.name,
+    kind: record.kind,
+    pid: record.identity?.pid ?? null,
+    port: record.port === 0 ? null : record.port,
+    url: record.port === 0 ? null : urlOf(record),
     state: record.identity === null ? 'dead' : stateOf(record.identity),
   }));
 }

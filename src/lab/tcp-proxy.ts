@@ -96,10 +96,12 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
       };
       // Order is kept: whatever comes after a delayed chunk waits behind it.
       const due = performance.now() + delayMs;
-      queue = queue.then(() => {
-        const wait = due - performance.now();
-        return wait <= 0 ? undefined : new Promise<void>((resolve) => setTimeout(resolve, wait).unref());
-      }).then(send);
+      queue = queue
+        .then(() => {
+          const wait = due - performance.now();
+          return wait <= 0 ? undefined : new Promise<void>((resolve) => setTimeout(resolve, wait).unref());
+        })
+        .then(send);
     });
   }
 
@@ -144,11 +146,12 @@ export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy>
     onConnect: (next) => {
       mode = next;
     },
-    close: () => new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      for (const link of [...links]) end(link);
-      for (const socket of lonely) socket.resetAndDestroy();
-    }),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        for (const link of [...links]) end(link);
+        for (const socket of lonely) socket.resetAndDestroy();
+      }),
   };
 }
 

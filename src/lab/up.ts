@@ -5,7 +5,16 @@ import { mkdirSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 import { isPortTaken } from './answering.js';
 import { freePort } from './free-port.js';
-import { checkSettings, DEFAULT_SETTINGS, nodeNames, pathsOf, sequencerNames, urlOf, type LabSettings, type ProcessKind } from './plan.js';
+import {
+  checkSettings,
+  DEFAULT_SETTINGS,
+  nodeNames,
+  pathsOf,
+  sequencerNames,
+  urlOf,
+  type LabSettings,
+  type ProcessKind,
+} from './plan.js';
 import { lastLines, stopProcess, waitUntil } from './processes.js';
 import { stateOf } from './process-identity.js';
 import { findRedisServer } from './redis-server.js';
@@ -21,7 +30,11 @@ export interface LabOutside {
   /** Makes `seq … -c lab` find these nodes and sequencers. */
   writeContext(nodes: { id: string; url: string }[], sequencerUrls: string[]): Promise<void>;
   /** The same recovery as `seq cluster recover`, confirmed, on all nodes of a lab that was kept. Throws when it is not confirmed. */
-  recover(nodes: { id: string; url: string }[], stores: { id: string; dir: string }[], signal?: AbortSignal): Promise<Recovered>;
+  recover(
+    nodes: { id: string; url: string }[],
+    stores: { id: string; dir: string }[],
+    signal?: AbortSignal,
+  ): Promise<Recovered>;
 }
 
 /** What a kept lab goes on with. */
@@ -66,7 +79,9 @@ async function up(options: UpOptions): Promise<UpResult> {
   writeState(directory, state);
   const started = await startMissing(options, state, 'redis');
 
-  const nodes = state.processes.filter((record) => record.kind === 'redis').map((record) => ({ id: record.name, url: urlOf(record) }));
+  const nodes = state.processes
+    .filter((record) => record.kind === 'redis')
+    .map((record) => ({ id: record.name, url: urlOf(record) }));
   if (state.phase === 'starting') {
     await options.outside.bootstrap(nodes, options.signal);
     state.phase = 'bootstrapped';
@@ -77,8 +92,13 @@ async function up(options: UpOptions): Promise<UpResult> {
   if (state.kept) {
     // Before the recovery: whoever does not confirm it at once wants to look at what there is.
     await options.outside.writeContext(nodes, []);
-    const stores = state.processes.filter((record) => record.kind === 'sequencer').map((record) => ({ id: record.name, dir: pathsOf(directory, record.name).data }));
-    if (state.settings.persist === 'none') report('with --persist none the servers wrote nothing to disk: the stores of the sequencers are the last copy, and the nodes are filled from them');
+    const stores = state.processes
+      .filter((record) => record.kind === 'sequencer')
+      .map((record) => ({ id: record.name, dir: pathsOf(directory, record.name).data }));
+    if (state.settings.persist === 'none')
+      report(
+        'with --persist none the servers wrote nothing to disk: the stores of the sequencers are the last copy, and the nodes are filled from them',
+      );
     recovered = await options.outside.recover(nodes, stores, options.signal);
     report(`recovered: ${recovered.cluster} goes on above height ${recovered.head}`);
   }
@@ -106,15 +126,21 @@ function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
     checkSettings(settings);
     return withPlaces({ version: 1, settings, phase: 'starting', processes: [] });
   }
-  const differing = (Object.keys(wanted) as (keyof LabSettings)[]).filter((name) => wanted[name] !== undefined && wanted[name] !== there.settings[name]);
+  const differing = (Object.keys(wanted) as (keyof LabSettings)[]).filter(
+    (name) => wanted[name] !== undefined && wanted[name] !== there.settings[name],
+  );
   const settings = { ...there.settings, sequencers: Math.max(there.settings.sequencers, wanted.sequencers ?? 0) };
   const refused = differing.filter((name) => name !== 'sequencers' || settings.sequencers !== wanted.sequencers);
   if (refused.length > 0) {
     throw new SeqError({
-      code: 'LAB_DIFFERS', exit: EXIT.precondition,
+      code: 'LAB_DIFFERS',
+      exit: EXIT.precondition,
       message: `the lab that is ${there.kept ? 'kept' : 'up'} has other settings: ${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
-      why: 'a lab keeps its settings until it is taken down; only sequencers can be added', changed: 'nothing',
-      next: there.kept ? ['seq lab up', 'or seq lab down, which removes what was kept'] : ['seq lab down', 'then lab up again, with the flags you want'],
+      why: 'a lab keeps its settings until it is taken down; only sequencers can be added',
+      changed: 'nothing',
+      next: there.kept
+        ? ['seq lab up', 'or seq lab down, which removes what was kept']
+        : ['seq lab down', 'then lab up again, with the flags you want'],
     });
   }
   checkSettings(settings);
@@ -123,14 +149,23 @@ function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
 
 function withPlaces(state: LabState): LabState {
   const known = new Map(state.processes.map((record) => [record.name, record]));
-  const placesOf = (kind: ProcessKind, names: string[]) => names.map((name) => known.get(name) ?? { name, kind, port: 0, identity: null });
-  return { ...state, processes: [...placesOf('redis', nodeNames(state.settings.nodes)), ...placesOf('sequencer', sequencerNames(state.settings.sequencers))] };
+  const placesOf = (kind: ProcessKind, names: string[]) =>
+    names.map((name) => known.get(name) ?? { name, kind, port: 0, identity: null });
+  return {
+    ...state,
+    processes: [
+      ...placesOf('redis', nodeNames(state.settings.nodes)),
+      ...placesOf('sequencer', sequencerNames(state.settings.sequencers)),
+    ],
+  };
 }
 
 async function startMissing(options: UpOptions, state: LabState, kind: ProcessKind): Promise<string[]> {
   const { directory, report, signal } = options;
   const missing = state.processes.filter((record) => record.kind === kind && isToStart(state, record));
-  const anotherPort = async (record: ProcessRecord): Promise<void> => { record.port = await freePort(new Set(state.processes.map((other) => other.port))); };
+  const anotherPort = async (record: ProcessRecord): Promise<void> => {
+    record.port = await freePort(new Set(state.processes.map((other) => other.port)));
+  };
   // Ports first, all of them: a sequencer's command names its peers.
   for (const record of missing) if (record.port === 0) await anotherPort(record);
   for (let at = 0, lost = 0; at < missing.length;) {
@@ -173,21 +208,32 @@ function pidOf(record: ProcessRecord): number | string {
 async function commitAbove(head: number, directory: string, state: LabState, signal?: AbortSignal): Promise<number> {
   const sequencers = state.processes.filter((record) => record.kind === 'sequencer');
   const timeoutMs = 3 * state.settings.ttlMs + 20_000;
-  return waitUntil({ what: head === 0 ? 'the first committed block' : `a committed block above height ${head}`, timeoutMs, everyMs: 25, ...(signal === undefined ? {} : { signal }) }, async () => {
-    for (const record of sequencers) {
-      const height = await storedHeight(record.port);
-      if (height !== null && height > head) return height;
-    }
-    const dead = sequencers.filter((record) => record.identity === null || stateOf(record.identity) === 'dead');
-    if (dead.length < sequencers.length) return undefined;
-    const first = dead[0]!;
-    throw new SeqError({
-      code: 'LAB_NO_SEQUENCER', exit: EXIT.noQuorum, message: `no sequencer is left that could commit a ${head === 0 ? 'first' : 'next'} block`,
-      why: `${first.name} ended: ${lastLines(pathsOf(directory, first.name).log, 3).join(' | ')}`, changed: 'some',
-      changedNodes: state.processes.filter((record) => record.kind === 'redis').map((record) => record.name),
-      next: [`seq lab logs ${first.name}`, 'seq lab down'],
-    });
-  });
+  return waitUntil(
+    {
+      what: head === 0 ? 'the first committed block' : `a committed block above height ${head}`,
+      timeoutMs,
+      everyMs: 25,
+      ...(signal === undefined ? {} : { signal }),
+    },
+    async () => {
+      for (const record of sequencers) {
+        const height = await storedHeight(record.port);
+        if (height !== null && height > head) return height;
+      }
+      const dead = sequencers.filter((record) => record.identity === null || stateOf(record.identity) === 'dead');
+      if (dead.length < sequencers.length) return undefined;
+      const first = dead[0]!;
+      throw new SeqError({
+        code: 'LAB_NO_SEQUENCER',
+        exit: EXIT.noQuorum,
+        message: `no sequencer is left that could commit a ${head === 0 ? 'first' : 'next'} block`,
+        why: `${first.name} ended: ${lastLines(pathsOf(directory, first.name).log, 3).join(' | ')}`,
+        changed: 'some',
+        changedNodes: state.processes.filter((record) => record.kind === 'redis').map((record) => record.name),
+        next: [`seq lab logs ${first.name}`, 'seq lab down'],
+      });
+    },
+  );
 }
 
 /** The height that a sequencer has in its store, null when it does not say. */

@@ -2,10 +2,34 @@
 import type { Key } from './model-ui.js';
 
 export interface RawKey {
-  upArrow: boolean; downArrow: boolean; leftArrow?: boolean; rightArrow?: boolean; pageUp: boolean; pageDown: boolean; home?: boolean; end?: boolean; return: boolean; escape: boolean; ctrl: boolean; shift: boolean; tab: boolean; backspace: boolean; delete: boolean;
+  upArrow: boolean;
+  downArrow: boolean;
+  leftArrow?: boolean;
+  rightArrow?: boolean;
+  pageUp: boolean;
+  pageDown: boolean;
+  home?: boolean;
+  end?: boolean;
+  return: boolean;
+  escape: boolean;
+  ctrl: boolean;
+  shift: boolean;
+  tab: boolean;
+  backspace: boolean;
+  delete: boolean;
 }
 
-const CONTROL: Record<string, Key> = { '\r': 'enter', '\n': 'enter', '\t': 'tab', '\u001b': 'escape', '\u007f': 'backspace', '\b': 'backspace', '\u0003': 'ctrl-c', '\u001a': 'ctrl-z', '\u000c': 'ctrl-l' };
+const CONTROL: Record<string, Key> = {
+  '\r': 'enter',
+  '\n': 'enter',
+  '\t': 'tab',
+  '\u001b': 'escape',
+  '\u007f': 'backspace',
+  '\b': 'backspace',
+  '\u0003': 'ctrl-c',
+  '\u001a': 'ctrl-z',
+  '\u000c': 'ctrl-l',
+};
 
 export function keysOf(input: string, key: RawKey, typing: boolean): Key[] {
   if (key.upArrow) return ['up'];

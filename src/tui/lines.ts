@@ -4,7 +4,9 @@ import { clockOf, clean } from './text.js';
 import type { WatchState } from './model.js';
 
 /** Resolves when aborted, or after `count` looks. */
-export async function watchLines(options: LoopOptions & { label?: string; write(text: string): Promise<void> }): Promise<void> {
+export async function watchLines(
+  options: LoopOptions & { label?: string; write(text: string): Promise<void> },
+): Promise<void> {
   let said = 0;
   let summary = '';
   await watchLoop(options, async (state: WatchState) => {
@@ -14,7 +16,10 @@ export async function watchLines(options: LoopOptions & { label?: string; write(
     said = events[0]?.seq ?? 0;
     const now = `${view.verdict} ${view.reasonCode} ${view.margin}`;
     const lines = fresh.map((event) => `${clockOf(event.wall)} ${event.text}`);
-    if (now !== summary) lines.push(`${clockOf(state.wall)} ${view.verdict}: ${view.reason}; ${view.margin < 0 ? `${-view.margin} missing` : `may lose ${view.margin}`}; next: ${view.next[0] ?? 'nothing to do'}`);
+    if (now !== summary)
+      lines.push(
+        `${clockOf(state.wall)} ${view.verdict}: ${view.reason}; ${view.margin < 0 ? `${-view.margin} missing` : `may lose ${view.margin}`}; next: ${view.next[0] ?? 'nothing to do'}`,
+      );
     summary = now;
     const label = options.label === undefined ? '' : `[${options.label}] `;
     if (lines.length > 0) await options.write(`${lines.map((line) => clean(label + line)).join('\n')}\n`);

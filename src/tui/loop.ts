@@ -5,13 +5,41 @@ import { initialState, reduce, type WatchState } from './model.js';
 import { Poller, type PollOptions } from './poll.js';
 
 export interface LoopOptions {
-  title: string; still?: boolean; nodes: readonly NodePort[]; rediscover?: PollOptions['rediscover']; limitMs: number; intervalMs: number; clock: Clock; summarize: SummarizeOptions; signal: AbortSignal; count?: number;
+  title: string;
+  still?: boolean;
+  nodes: readonly NodePort[];
+  rediscover?: PollOptions['rediscover'];
+  limitMs: number;
+  intervalMs: number;
+  clock: Clock;
+  summarize: SummarizeOptions;
+  signal: AbortSignal;
+  count?: number;
 }
 
 export async function watchLoop(options: LoopOptions, onLook: (state: WatchState) => Promise<void>): Promise<void> {
   const { nodes, limitMs, intervalMs, clock, signal, count = Infinity } = options;
-  let state = initialState({ title: options.title, still: options.still, nodes, size: { columns: 80, rows: 24 }, at: clock.now(), wall: clock.wall(), intervalMs, summarize: options.summarize });
-  const poller = new Poller({ nodes, still: options.still, rediscover: options.rediscover, limitMs, clock, state: () => state, dispatch: (input) => { state = reduce(state, input); } });
+  let state = initialState({
+    title: options.title,
+    still: options.still,
+    nodes,
+    size: { columns: 80, rows: 24 },
+    at: clock.now(),
+    wall: clock.wall(),
+    intervalMs,
+    summarize: options.summarize,
+  });
+  const poller = new Poller({
+    nodes,
+    still: options.still,
+    rediscover: options.rediscover,
+    limitMs,
+    clock,
+    state: () => state,
+    dispatch: (input) => {
+      state = reduce(state, input);
+    },
+  });
   try {
     await poller.first();
     for (let looks = 1; !signal.aborted; looks += 1) {
@@ -19,7 +47,14 @@ export async function watchLoop(options: LoopOptions, onLook: (state: WatchState
       if (looks >= count) return;
       await new Promise<void>((resolve) => {
         const cancel = clock.after(intervalMs, resolve);
-        signal.addEventListener('abort', () => { cancel(); resolve(); }, { once: true });
+        signal.addEventListener(
+          'abort',
+          () => {
+            cancel();
+            resolve();
+          },
+          { once: true },
+        );
       });
       if (!signal.aborted) await poller.look();
     }

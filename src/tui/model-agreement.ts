@@ -25,7 +25,9 @@ export function agreement(data: Data, count: number): AgreementRow[] {
 }
 
 function newest(data: Data, count: number): AgreementRow[] {
-  const heads = data.nodes.flatMap((node) => (node.observation?.reply.outcome === 'accepted' ? [node.observation.reply.value.head] : []));
+  const heads = data.nodes.flatMap((node) =>
+    node.observation?.reply.outcome === 'accepted' ? [node.observation.reply.value.head] : [],
+  );
   const top = Math.max(0, ...heads);
   if (top === 0 || count <= 0) return [];
   return agreementOf(data, { from: Math.max(1, top - count + 1), to: top }).reverse();
@@ -34,7 +36,9 @@ function newest(data: Data, count: number): AgreementRow[] {
 export function agreementOf(data: Data, range: { from: Height; to: Height }): AgreementRow[] {
   const ledgers = data.nodes.map((node) => ledgerOf(node, data, range));
   return readLedger(ledgers, data.nodes.length, range).map((verdict) => ({
-    verdict, marks: data.nodes.map((node) => mark(node, verdict)), timestamp: timestampAt(data, verdict),
+    verdict,
+    marks: data.nodes.map((node) => mark(node, verdict)),
+    timestamp: timestampAt(data, verdict),
   }));
 }
 
@@ -46,14 +50,23 @@ function ledgerOf(node: NodeTrack, data: Data, range: { from: Height; to: Height
   const pinned = checked(node.pinned, reply.value);
   const known = range.from < newest.from && pinned.from <= range.from && pinned.to >= range.from ? pinned : newest;
   return {
-    id: node.id, answered: true, admitted: reply.value.admission === 'admitted', facts: reply.value, epoch: reply.value.epoch,
-    entries: known.entries, damaged: known.damaged, covers: { from: known.from, to: known.to >= reply.value.head ? Number.MAX_SAFE_INTEGER : known.to },
+    id: node.id,
+    answered: true,
+    admitted: reply.value.admission === 'admitted',
+    facts: reply.value,
+    epoch: reply.value.epoch,
+    entries: known.entries,
+    damaged: known.damaged,
+    covers: { from: known.from, to: known.to >= reply.value.head ? Number.MAX_SAFE_INTEGER : known.to },
   };
 }
 
 /** What the node was seen to hold there, whether or not it counts. */
 export function entryAt(node: NodeTrack, height: Height) {
-  return node.entries.entries.find((entry) => entry.height === height) ?? node.pinned.entries.find((entry) => entry.height === height);
+  return (
+    node.entries.entries.find((entry) => entry.height === height) ??
+    node.pinned.entries.find((entry) => entry.height === height)
+  );
 }
 
 function mark(node: NodeTrack, verdict: HeightVerdict): string {
@@ -62,8 +75,12 @@ function mark(node: NodeTrack, verdict: HeightVerdict): string {
   if (verdict.corrupt.some((one) => one.node === id)) return '!';
   if (verdict.missing.includes(id)) return 'o';
   if (verdict.trimmed.includes(id)) return '-';
-  const hashes = [...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)])];
-  const own = verdict.candidates.find((one) => one.nodes.includes(id))?.hash ?? (verdict.leftOut.includes(id) ? entryAt(node, verdict.height)?.hash : undefined);
+  const hashes = [
+    ...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)]),
+  ];
+  const own =
+    verdict.candidates.find((one) => one.nodes.includes(id))?.hash ??
+    (verdict.leftOut.includes(id) ? entryAt(node, verdict.height)?.hash : undefined);
   if (own !== undefined) {
     const at = hashes.indexOf(own);
     return at < 0 ? 'z' : String.fromCharCode(65 + Math.min(at, 24));

@@ -26,7 +26,12 @@ export function wantedEntries(known: KnownEntries, view: NodeView): { from: Heig
 }
 
 /** What to read of a node so that a height shown as a detail stays whole after it has left the window; null when it is known. */
-export function wantedPinned(known: KnownEntries, pinned: KnownEntries, view: NodeView, height: Height): { from: Height; to: Height } | null {
+export function wantedPinned(
+  known: KnownEntries,
+  pinned: KnownEntries,
+  view: NodeView,
+  height: Height,
+): { from: Height; to: Height } | null {
   if (height <= view.floor || height > view.head) return null;
   if (known.from <= height && known.to >= height) return null;
   const still = checked(pinned, view);
@@ -44,10 +49,20 @@ export function checked(known: KnownEntries, view: NodeView): KnownEntries {
 }
 
 function below(known: KnownEntries, to: Height): KnownEntries {
-  return { ...known, to, entries: known.entries.filter((entry) => entry.height <= to), damaged: known.damaged.filter((bad) => (bad.height ?? 0) <= to) };
+  return {
+    ...known,
+    to,
+    entries: known.entries.filter((entry) => entry.height <= to),
+    damaged: known.damaged.filter((bad) => (bad.height ?? 0) <= to),
+  };
 }
 
-export function addEntries(known: KnownEntries, read: EntriesRead, range: { from: Height; to: Height }, incarnation: string): KnownEntries {
+export function addEntries(
+  known: KnownEntries,
+  read: EntriesRead,
+  range: { from: Height; to: Height },
+  incarnation: string,
+): KnownEntries {
   const joins = known.incarnation === incarnation && known.to === range.from - 1 && known.to >= known.from;
   const first = read.entries.find((entry) => entry.height === range.from);
   const before = known.entries.find((entry) => entry.height === range.from - 1);
@@ -57,7 +72,9 @@ export function addEntries(known: KnownEntries, read: EntriesRead, range: { from
   const damaged = joins ? [...known.damaged, ...read.damaged] : read.damaged;
   const from = Math.max(joins ? known.from : range.from, range.to - ENTRY_WINDOW + 1);
   return {
-    incarnation, from, to: range.to,
+    incarnation,
+    from,
+    to: range.to,
     entries: entries.filter((entry) => entry.height >= from && entry.height <= range.to),
     damaged: damaged.filter((bad) => bad.height === null || bad.height >= from).slice(-ENTRY_WINDOW),
   };

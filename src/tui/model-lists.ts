@@ -7,7 +7,10 @@ import { shown, type NodeTrack, type WatchState } from './model.js';
 import type { Detail } from './model-ui.js';
 import type { Panel } from './size.js';
 
-export interface Listed<T> { value: T; detail: Detail | null }
+export interface Listed<T> {
+  value: T;
+  detail: Detail | null;
+}
 
 /** Heights in the agreement matrix. */
 export const AGREEMENT_ROWS = 24;
@@ -17,21 +20,32 @@ export const NODE_SORTS = ['as configured', 'worst first', 'lag', 'rtt'] as cons
 export const SEQUENCER_SORTS = ['id', 'role', 'lag'] as const;
 export const EVENT_SORTS = ['newest first', 'oldest first'] as const;
 
-export interface NodeLine { track: NodeTrack; row: NodeRow | null }
+export interface NodeLine {
+  track: NodeTrack;
+  row: NodeRow | null;
+}
 
-const matches = (filter: string, ...texts: string[]): boolean => filter === '' || texts.some((text) => text.toLowerCase().includes(filter.toLowerCase()));
-const filterOf = (state: WatchState, panel: Panel): string => (state.ui.typing !== null && state.ui.panel === panel ? state.ui.typing : state.ui.filters[panel]);
+const matches = (filter: string, ...texts: string[]): boolean =>
+  filter === '' || texts.some((text) => text.toLowerCase().includes(filter.toLowerCase()));
+const filterOf = (state: WatchState, panel: Panel): string =>
+  state.ui.typing !== null && state.ui.panel === panel ? state.ui.typing : state.ui.filters[panel];
 
 export function nodeList(state: WatchState): Listed<NodeLine>[] {
   const data = shown(state);
-  const lines = data.nodes.map((track): NodeLine => ({ track, row: data.view?.nodes.find((one) => one.id === track.id) ?? null }));
+  const lines = data.nodes.map((track): NodeLine => ({
+    track,
+    row: data.view?.nodes.find((one) => one.id === track.id) ?? null,
+  }));
   const sort = NODE_SORTS[state.ui.sorts.nodes % NODE_SORTS.length];
   const order = (line: NodeLine): number => {
     if (sort === 'worst first') return line.row === null ? 0 : STATE_ORDER[line.row.state];
     if (sort === 'lag') return -(line.row?.lag ?? Number.MAX_SAFE_INTEGER);
     return sort === 'rtt' ? -(line.row?.rttMs ?? Number.MAX_SAFE_INTEGER) : 0;
   };
-  return lines.filter(({ track, row }) => matches(filterOf(state, 'nodes'), track.id, row?.state ?? '', row?.holder ?? '', row?.note ?? ''))
+  return lines
+    .filter(({ track, row }) =>
+      matches(filterOf(state, 'nodes'), track.id, row?.state ?? '', row?.holder ?? '', row?.note ?? ''),
+    )
     .sort((a, b) => order(a) - order(b))
     .map((value) => ({ value, detail: { of: 'node', id: value.track.id } }));
 }
@@ -39,8 +53,11 @@ export function nodeList(state: WatchState): Listed<NodeLine>[] {
 export function sequencerList(state: WatchState): Listed<SequencerRow>[] {
   const sort = SEQUENCER_SORTS[state.ui.sorts.sequencers % SEQUENCER_SORTS.length];
   const roles = { leader: 0, promoting: 1, follower: 2, stopping: 3 };
-  return (shown(state).view?.sequencers ?? []).filter((one) => matches(filterOf(state, 'sequencers'), one.id, one.role, one.version, one.why))
-    .sort((a, b) => (sort === 'role' ? roles[a.role] - roles[b.role] : sort === 'lag' ? (b.lagBlocks ?? 0) - (a.lagBlocks ?? 0) : 0))
+  return (shown(state).view?.sequencers ?? [])
+    .filter((one) => matches(filterOf(state, 'sequencers'), one.id, one.role, one.version, one.why))
+    .sort((a, b) =>
+      sort === 'role' ? roles[a.role] - roles[b.role] : sort === 'lag' ? (b.lagBlocks ?? 0) - (a.lagBlocks ?? 0) : 0,
+    )
     .map((value) => ({ value, detail: { of: 'sequencer', id: value.id } }));
 }
 
@@ -59,11 +76,19 @@ export function agreementList(state: WatchState): Listed<AgreementRow>[] {
 export function listOf(state: WatchState, panel: Panel): Listed<unknown>[] {
   const { view } = shown(state);
   switch (panel) {
-    case 'nodes': return nodeList(state);
-    case 'sequencers': return sequencerList(state);
-    case 'events': return eventList(state);
-    case 'agreement': return agreementList(state);
-    case 'lease': return view?.leader ? [{ value: view.leader, detail: { of: 'sequencer', id: view.leader.id } }] : [];
-    case 'chain': return view?.committed ? [{ value: view.committed, detail: { of: 'height', height: view.committed.height } }] : [];
+    case 'nodes':
+      return nodeList(state);
+    case 'sequencers':
+      return sequencerList(state);
+    case 'events':
+      return eventList(state);
+    case 'agreement':
+      return agreementList(state);
+    case 'lease':
+      return view?.leader ? [{ value: view.leader, detail: { of: 'sequencer', id: view.leader.id } }] : [];
+    case 'chain':
+      return view?.committed
+        ? [{ value: view.committed, detail: { of: 'height', height: view.committed.height } }]
+        : [];
   }
 }

@@ -14,7 +14,10 @@ export function percentile(values: readonly number[], part: number): number | nu
   return sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)] ?? null;
 }
 
-export interface Sample { at: number; value: number }
+export interface Sample {
+  at: number;
+  value: number;
+}
 
 /** Change per second over the samples of the last `windowMs`; null when they do not tell. */
 export function slope(samples: readonly Sample[], windowMs: number): number | null {

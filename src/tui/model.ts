@@ -1,6 +1,11 @@
 // The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it says about the cluster
 // is what `summarize` says, the same function `seq status` calls. A node that does not answer keeps its last facts, with their age.
-import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from '../core/engine/inspect-model.js';
+import {
+  summarize,
+  type ClusterView,
+  type NodeObservation,
+  type SummarizeOptions,
+} from '../core/engine/inspect-model.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/words.js';
 import { addEvents, changes, steppedDown, type WatchEvent } from './model-events.js';
 import { addEntries, checked, NO_ENTRIES, type KnownEntries } from './model-entries.js';
@@ -55,10 +60,18 @@ export interface Data {
 }
 
 /** A tenure that is over. `at`: when that was seen. */
-export interface Ceased { id: string; epoch: number; pid: number | null; at: number }
+export interface Ceased {
+  id: string;
+  epoch: number;
+  pid: number | null;
+  at: number;
+}
 
 /** One of several lanes that are watched at once. */
-export interface Tab { name: string; verdict: string }
+export interface Tab {
+  name: string;
+  verdict: string;
+}
 
 export interface WatchState {
   title: string;
@@ -88,13 +101,43 @@ export type WatchInput =
   | { type: 'told'; text: string; at: number };
 
 export function initialState(options: {
-  title: string; still?: boolean; nodes: readonly { id: string; url: string }[]; size: { columns: number; rows: number }; at: number; wall: number; intervalMs: number; summarize: SummarizeOptions;
+  title: string;
+  still?: boolean;
+  nodes: readonly { id: string; url: string }[];
+  size: { columns: number; rows: number };
+  at: number;
+  wall: number;
+  intervalMs: number;
+  summarize: SummarizeOptions;
 }): WatchState {
   const { title, size, at, wall, intervalMs } = options;
   return {
-    title, tabs: [], tab: 0, still: options.still ?? false, size, now: at, wall, options: options.summarize,
+    title,
+    tabs: [],
+    tab: 0,
+    still: options.still ?? false,
+    size,
+    now: at,
+    wall,
+    options: options.summarize,
     data: {
-      at, wall, looks: 0, view: null, proofs: [], events: [], tenure: null, elections: 0, stepdowns: 0, gone: 0, ceased: [], committed: null, heights: [], rates: [], lags: [], commits: [], lookedAt: [],
+      at,
+      wall,
+      looks: 0,
+      view: null,
+      proofs: [],
+      events: [],
+      tenure: null,
+      elections: 0,
+      stepdowns: 0,
+      gone: 0,
+      ceased: [],
+      committed: null,
+      heights: [],
+      rates: [],
+      lags: [],
+      commits: [],
+      lookedAt: [],
       nodes: freshNodes(options.nodes, at),
     },
     ui: { ...INITIAL_UI, intervalMs },
@@ -102,7 +145,18 @@ export function initialState(options: {
 }
 
 function freshNodes(nodes: readonly { id: string; url: string }[], at: number): NodeTrack[] {
-  return nodes.map(({ id, url }) => ({ id, url, observation: null, askedAt: at, answeredAt: at, good: null, rtts: [], lags: [], entries: NO_ENTRIES, pinned: NO_ENTRIES }));
+  return nodes.map(({ id, url }) => ({
+    id,
+    url,
+    observation: null,
+    askedAt: at,
+    answeredAt: at,
+    good: null,
+    rtts: [],
+    lags: [],
+    entries: NO_ENTRIES,
+    pinned: NO_ENTRIES,
+  }));
 }
 
 /** What the screen shows: the frozen moment, or now. */
@@ -112,13 +166,20 @@ export function shown(state: WatchState): Data {
 
 export function reduce(state: WatchState, input: WatchInput): WatchState {
   switch (input.type) {
-    case 'observed': return { ...state, data: observed(state.data, input) };
-    case 'entries': return { ...state, data: withEntries(state.data, input) };
-    case 'settled': return { ...state, now: input.at, wall: input.wall, data: settled(state.data, state.options, input) };
-    case 'clock': return { ...state, now: input.at, wall: input.wall };
-    case 'resized': return resized(state, { columns: input.columns, rows: input.rows });
-    case 'nodes': return { ...state, data: { ...state.data, nodes: freshNodes(input.nodes, input.at) } };
-    case 'told': return { ...state, ui: { ...state.ui, told: { text: input.text, at: input.at } } };
+    case 'observed':
+      return { ...state, data: observed(state.data, input) };
+    case 'entries':
+      return { ...state, data: withEntries(state.data, input) };
+    case 'settled':
+      return { ...state, now: input.at, wall: input.wall, data: settled(state.data, state.options, input) };
+    case 'clock':
+      return { ...state, now: input.at, wall: input.wall };
+    case 'resized':
+      return resized(state, { columns: input.columns, rows: input.rows });
+    case 'nodes':
+      return { ...state, data: { ...state.data, nodes: freshNodes(input.nodes, input.at) } };
+    case 'told':
+      return { ...state, ui: { ...state.ui, told: { text: input.text, at: input.at } } };
   }
 }
 
@@ -135,7 +196,11 @@ function observed(data: Data, { observation, askedAt, at }: Extract<WatchInput, 
       const { reply, rttMs } = observation;
       const known = reply.outcome === 'accepted' ? checked(node.entries, reply.value) : node.entries;
       return {
-        ...node, observation, askedAt, answeredAt: at, entries: known,
+        ...node,
+        observation,
+        askedAt,
+        answeredAt: at,
+        entries: known,
         good: reply.outcome === 'accepted' ? { view: reply.value, at } : node.good,
         rtts: rttMs === null ? node.rtts : push(node.rtts, rttMs),
       };
@@ -146,8 +211,19 @@ function observed(data: Data, { observation, askedAt, at }: Extract<WatchInput, 
 function withEntries(data: Data, { id, range, read, pinned = false }: Extract<WatchInput, { type: 'entries' }>): Data {
   if (read.outcome !== 'accepted') return data;
   const incarnationOf = (node: NodeTrack) => node.good?.view.incarnation ?? '';
-  if (pinned) return { ...data, nodes: data.nodes.map((node) => (node.id === id ? { ...node, pinned: addEntries(NO_ENTRIES, read.value, range, incarnationOf(node)) } : node)) };
-  return { ...data, nodes: data.nodes.map((node) => (node.id === id ? { ...node, entries: addEntries(node.entries, read.value, range, incarnationOf(node)) } : node)) };
+  if (pinned)
+    return {
+      ...data,
+      nodes: data.nodes.map((node) =>
+        node.id === id ? { ...node, pinned: addEntries(NO_ENTRIES, read.value, range, incarnationOf(node)) } : node,
+      ),
+    };
+  return {
+    ...data,
+    nodes: data.nodes.map((node) =>
+      node.id === id ? { ...node, entries: addEntries(node.entries, read.value, range, incarnationOf(node)) } : node,
+    ),
+  };
 }
 
 const NOTHING_EARLIER = { committed: { height: 0, hash: null }, pending: null };
@@ -156,32 +232,63 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   const observations = data.nodes.map((node): NodeObservation => withHead(node));
   const complete = data.nodes.every((node) => node.observation !== null);
   if (!complete) return data;
-  const oldest = Math.min(...data.nodes.filter((node) => node.observation?.reply.outcome === 'accepted').map((node) => node.askedAt), now.at);
+  const oldest = Math.min(
+    ...data.nodes.filter((node) => node.observation?.reply.outcome === 'accepted').map((node) => node.askedAt),
+    now.at,
+  );
   // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq status` does with its two looks.
   const proof = data.proofs.findLast((one) => one.at <= oldest);
   const view = summarize(observations, { ...options, earlier: proof ?? NOTHING_EARLIER });
   const looks = data.looks + 1;
-  const proofs = push(data.proofs, { at: now.at, committed: view.committed, pending: summarizePending(observations, options) }, 8);
+  const proofs = push(
+    data.proofs,
+    { at: now.at, committed: view.committed, pending: summarizePending(observations, options) },
+    8,
+  );
   // One look alone cannot tell haste from trouble: the first verdict is that of the second look.
   if (looks < 2) return { ...data, ...now, looks, proofs };
 
-  const downSince = new Map(data.nodes.flatMap((node) => (node.good === null ? [] : [[node.id, lastAnswer(node, data)] as const])));
+  const downSince = new Map(
+    data.nodes.flatMap((node) => (node.good === null ? [] : [[node.id, lastAnswer(node, data)] as const])),
+  );
   const { stepdowns, gone, ceased } = afterwards(data, view, now.at);
   const found = [...changes(data.view, view, now.at, downSince), ...stepdowns.map(steppedDown)];
   // A renewed term is the same leader under a new owner token: no election.
   const elected = data.view !== null && view.leader !== null && view.leader.id !== leaderOf(data.tenure);
-  const tenure = view.leader === null ? (view.leaderKnown ? null : data.tenure)
-    : leaderOf(data.tenure) === view.leader.id && data.tenure !== null ? { ...data.tenure, owner: view.leader.owner }
-      : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
+  const tenure =
+    view.leader === null
+      ? view.leaderKnown
+        ? null
+        : data.tenure
+      : leaderOf(data.tenure) === view.leader.id && data.tenure !== null
+        ? { ...data.tenure, owner: view.leader.owner }
+        : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
   // What was seen to be committed stays so while a node is silent: less of it can be proven now, nothing more.
-  const provable = view.committed !== null && (view.answered === view.configured || view.committed.height >= (data.committed?.height ?? 0)) ? view.committed : null;
+  const provable =
+    view.committed !== null &&
+    (view.answered === view.configured || view.committed.height >= (data.committed?.height ?? 0))
+      ? view.committed
+      : null;
   const grown = provable !== null && provable.height !== data.committed?.height;
   const heights = provable === null ? data.heights : push(data.heights, { at: now.at, value: provable.height });
   return {
-    ...now, looks, proofs, view, tenure, heights,
+    ...now,
+    looks,
+    proofs,
+    view,
+    tenure,
+    heights,
     events: addEvents(data.events, found, now, factsOf(view)),
-    elections: data.elections + (elected ? 1 : 0), stepdowns: data.stepdowns + stepdowns.length, gone: data.gone + gone.length, ceased,
-    committed: provable === null ? data.committed : grown ? { height: provable.height, at: now.at, sinceStart: data.committed === null } : data.committed,
+    elections: data.elections + (elected ? 1 : 0),
+    stepdowns: data.stepdowns + stepdowns.length,
+    gone: data.gone + gone.length,
+    ceased,
+    committed:
+      provable === null
+        ? data.committed
+        : grown
+          ? { height: provable.height, at: now.at, sinceStart: data.committed === null }
+          : data.committed,
     rates: push(data.rates, provable === null ? null : growth(heights)),
     lags: push(data.lags, view.committed === null ? null : Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
     commits: push(data.commits, commitLatency(data.nodes, view)),
@@ -194,11 +301,20 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
 }
 
 /** What became of those who led. That somebody else leads does not tell whether the one before stepped down or died: its presence does, later. */
-function afterwards(data: Data, view: ClusterView, at: number): { stepdowns: Ceased[]; gone: Ceased[]; ceased: Ceased[] } {
+function afterwards(
+  data: Data,
+  view: ClusterView,
+  at: number,
+): { stepdowns: Ceased[]; gone: Ceased[]; ceased: Ceased[] } {
   const was = leaderOf(data.tenure);
   const over = was !== null && (view.leader !== null || view.leaderKnown) && view.leader?.id !== was;
   const pidOf = (one: ClusterView | null) => one?.sequencers.find((row) => row.id === was)?.pid;
-  const all = over ? [...data.ceased.filter((one) => one.id !== was), { id: was, epoch: data.view?.leader?.epoch ?? 0, pid: pidOf(data.view) ?? pidOf(view) ?? null, at }] : data.ceased;
+  const all = over
+    ? [
+        ...data.ceased.filter((one) => one.id !== was),
+        { id: was, epoch: data.view?.leader?.epoch ?? 0, pid: pidOf(data.view) ?? pidOf(view) ?? null, at },
+      ]
+    : data.ceased;
   const said = all.map((one) => ({ one, fate: fateOf(one, view, at) }));
   const those = (fate: 'stepdown' | 'gone' | null) => said.flatMap((each) => (each.fate === fate ? [each.one] : []));
   return { stepdowns: those('stepdown'), gone: those('gone'), ceased: those(null) };
@@ -222,9 +338,13 @@ function growth(heights: readonly Sample[]): number | null {
 
 /** As the leader announces it; null while nobody leads or it does not say. */
 function commitLatency(nodes: readonly NodeTrack[], view: ClusterView): number | null {
-  const told = nodes.flatMap(({ observation }) => (observation?.reply.outcome === 'accepted' ? observation.reply.value.sequencers : []))
-    .filter((one) => one.id === view.leader?.id && one.role === 'leader')
-    .sort((a, b) => Number(b.extra['seenAtMs'] ?? 0) - Number(a.extra['seenAtMs'] ?? 0))[0]?.extra['commitMs'] ?? '';
+  const told =
+    nodes
+      .flatMap(({ observation }) =>
+        observation?.reply.outcome === 'accepted' ? observation.reply.value.sequencers : [],
+      )
+      .filter((one) => one.id === view.leader?.id && one.role === 'leader')
+      .sort((a, b) => Number(b.extra['seenAtMs'] ?? 0) - Number(a.extra['seenAtMs'] ?? 0))[0]?.extra['commitMs'] ?? '';
   return told !== '' && Number.isFinite(Number(told)) ? Number(told) : null;
 }
 
@@ -243,12 +363,17 @@ function withHead(node: NodeTrack): NodeObservation {
   const { head, headHash, incarnation } = observation.reply.value;
   const entry = node.entries.entries.find((one) => one.height === head && one.hash === headHash);
   if (entry === undefined) return observation;
-  return { ...observation, headEntry: { outcome: 'accepted', incarnation, value: { entries: [entry], damaged: [], lastId: '' } } };
+  return {
+    ...observation,
+    headEntry: { outcome: 'accepted', incarnation, value: { entries: [entry], damaged: [], lastId: '' } },
+  };
 }
 
 /** When a node that is back had last answered before it went: the end of its last good answer but this one. */
 function lastAnswer(node: NodeTrack, data: Data): number {
-  const gone = data.events.find((event) => event.kind === 'node' && event.subject === node.id && event.level === 'warn');
+  const gone = data.events.find(
+    (event) => event.kind === 'node' && event.subject === node.id && event.level === 'warn',
+  );
   return gone?.at ?? node.answeredAt;
 }
 

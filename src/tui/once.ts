@@ -8,14 +8,46 @@ import { Poller, type PollOptions } from './poll.js';
 import type { Theme } from './theme.js';
 
 export interface OnceOptions {
-  title: string; still?: boolean; nodes: readonly NodePort[]; rediscover?: PollOptions['rediscover']; limitMs: number; clock: Clock; summarize: SummarizeOptions; size: { columns: number; rows: number }; theme: Theme;
+  title: string;
+  still?: boolean;
+  nodes: readonly NodePort[];
+  rediscover?: PollOptions['rediscover'];
+  limitMs: number;
+  clock: Clock;
+  summarize: SummarizeOptions;
+  size: { columns: number; rows: number };
+  theme: Theme;
 }
 
 export async function watchOnce(options: OnceOptions): Promise<{ text: string; state: WatchState }> {
   const { title, still, nodes, limitMs, clock, summarize, size, theme } = options;
-  let state = initialState({ title, still, nodes, size, at: clock.now(), wall: clock.wall(), intervalMs: INITIAL_UI.intervalMs, summarize });
-  const poller = new Poller({ nodes, still, rediscover: options.rediscover, limitMs, clock, state: () => state, dispatch: (input) => { state = reduce(state, input); } });
+  let state = initialState({
+    title,
+    still,
+    nodes,
+    size,
+    at: clock.now(),
+    wall: clock.wall(),
+    intervalMs: INITIAL_UI.intervalMs,
+    summarize,
+  });
+  const poller = new Poller({
+    nodes,
+    still,
+    rediscover: options.rediscover,
+    limitMs,
+    clock,
+    state: () => state,
+    dispatch: (input) => {
+      state = reduce(state, input);
+    },
+  });
   await poller.first();
   poller.stop();
-  return { text: `${frame(state, theme).map((row) => row.trimEnd()).join('\n')}\n`, state };
+  return {
+    text: `${frame(state, theme)
+      .map((row) => row.trimEnd())
+      .join('\n')}\n`,
+    state,
+  };
 }

@@ -68,7 +68,9 @@ export class Poller {
     await this.findIdentity();
     const calls = this.nodes.map((node) => this.ask(node));
     let timeUp: () => void = () => undefined;
-    const patience = new Promise<void>((resolve) => { timeUp = clock.after(Math.max(SETTLE_MS, 0), resolve); });
+    const patience = new Promise<void>((resolve) => {
+      timeUp = clock.after(Math.max(SETTLE_MS, 0), resolve);
+    });
     await Promise.race([Promise.all(calls), patience]);
     timeUp();
     if (!this.stopped) dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
@@ -79,17 +81,23 @@ export class Poller {
     await this.findIdentity();
     const { nodes } = this;
     // While this program was still loading it may have kept the nodes waiting: a connection of its own making is no verdict on them.
-    await Promise.all(nodes.map(async (node) => {
-      for (let tries = 0; tries < 2 && !this.stopped; tries += 1) if ((await this.inspect(node)).outcome !== 'unknown') return;
-    }));
+    await Promise.all(
+      nodes.map(async (node) => {
+        for (let tries = 0; tries < 2 && !this.stopped; tries += 1)
+          if ((await this.inspect(node)).outcome !== 'unknown') return;
+      }),
+    );
     await this.look();
     // A node that takes longer than a look waits has no outcome yet: without one there is no verdict to give.
     const { clock, limitMs, state } = this.options;
     const until = clock.now() + 2 * limitMs + 100;
     while (!this.stopped && clock.now() < until && state().data.nodes.some((node) => node.observation === null)) {
-      await new Promise<void>((resolve) => { clock.after(10, resolve); });
+      await new Promise<void>((resolve) => {
+        clock.after(10, resolve);
+      });
     }
-    if (state().data.looks === 0 && !this.stopped) this.options.dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
+    if (state().data.looks === 0 && !this.stopped)
+      this.options.dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
     await this.look();
   }
 
@@ -124,7 +132,8 @@ export class Poller {
       const reply = await this.inspect(node);
       if (this.stopped) return;
       const at = clock.now();
-      const rttMs = reply.outcome === 'unknown' || this.options.still === true ? null : Math.round((at - askedAt) * 10) / 10;
+      const rttMs =
+        reply.outcome === 'unknown' || this.options.still === true ? null : Math.round((at - askedAt) * 10) / 10;
       dispatch({ type: 'observed', observation: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
       if (reply.outcome !== 'accepted') return;
       const track = state().data.nodes.find((one) => one.id === node.id);
@@ -134,7 +143,11 @@ export class Poller {
       if (track === undefined || !(unclear || wanted)) return;
       const range = wantedEntries(track.entries, reply.value);
       if (range === null || !this.spend(node)) return;
-      const read = await bounded(node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs), limitMs, clock);
+      const read = await bounded(
+        node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs),
+        limitMs,
+        clock,
+      );
       if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read });
     } finally {
       this.asking.delete(node.id);
@@ -149,7 +162,11 @@ export class Poller {
     if (detail?.of !== 'height' || track === undefined || this.options.shown?.() === false) return;
     const range = wantedPinned(track.entries, track.pinned, view, detail.height);
     if (range === null || !this.spend(node)) return;
-    const read = await bounded(node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs), limitMs, clock);
+    const read = await bounded(
+      node.read({ ...range, limit: range.to - range.from + 1, data: false }, limitMs),
+      limitMs,
+      clock,
+    );
     if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read, pinned: true });
   }
 

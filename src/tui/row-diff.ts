@@ -3,7 +3,10 @@
 // (emoji, CJK, combining marks): behind such a one no column can be named, so a row that holds one is written anew as a whole.
 
 /** One text and one SGR code per cell. */
-interface Cells { chars: string; styles: string[] }
+interface Cells {
+  chars: string;
+  styles: string[];
+}
 
 const NARROW = /^[\x20-\x7e─│┌┐└┘█░…▁▂▃▄▅▆▇›]*$/;
 // eslint-disable-next-line no-control-regex
@@ -51,7 +54,9 @@ export function rowUpdate(line: number, before: string, after: string): string {
   let out = '';
   let from = -1;
   let last = -1;
-  const flush = () => { if (from >= 0) out += `\u001b[${line};${from + 1}H${written(is, from, last + 1)}`; };
+  const flush = () => {
+    if (from >= 0) out += `\u001b[${line};${from + 1}H${written(is, from, last + 1)}`;
+  };
   for (let at = 0; at < is.chars.length; at += 1) {
     if (was.chars[at] === is.chars[at] && was.styles[at] === is.styles[at]) continue;
     if (from < 0 || at - last > JOIN_CELLS) {

@@ -37,7 +37,10 @@ export class Screen {
   readonly sent = { bytes: 0, frames: 0 };
 
   /** `lastWords`: what stays on the normal screen when it is left for good. */
-  constructor(private readonly terminal: Terminal, private readonly lastWords: () => string[]) {}
+  constructor(
+    private readonly terminal: Terminal,
+    private readonly lastWords: () => string[],
+  ) {}
 
   enter(): void {
     if (this.active) return;
@@ -85,7 +88,11 @@ export class Screen {
   leave(): void {
     if (!this.active) return;
     this.active = false;
-    this.write(`${LEAVE}${this.words().map((line) => `${line}\n`).join('')}`);
+    this.write(
+      `${LEAVE}${this.words()
+        .map((line) => `${line}\n`)
+        .join('')}`,
+    );
   }
 
   /** None where they throw: they are drawn by what may just have failed, and the terminal is given back all the same. */

@@ -75,7 +75,11 @@ export async function loadInk() {
 const BESIDE_MS = 500;
 
 /** The lane on the screen first, the others one after another: five commands a second and node are soon spent. */
-async function watching([first, ...others]: readonly Poller[], still: boolean, wait: (ms: number) => Promise<void>): Promise<void> {
+async function watching(
+  [first, ...others]: readonly Poller[],
+  still: boolean,
+  wait: (ms: number) => Promise<void>,
+): Promise<void> {
   await first?.first();
   if (!still) first?.start();
   for (const other of others) {
@@ -92,23 +96,50 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
 
   const size = () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 });
   const [first, ...others] = options.lanes.map(({ name, title, nodes, summarize }) => ({
-    name, state: initialState({ title, still: options.still, nodes, size: size(), at: clock.now(), wall: clock.wall(), intervalMs: options.intervalMs, summarize }),
+    name,
+    state: initialState({
+      title,
+      still: options.still,
+      nodes,
+      size: size(),
+      at: clock.now(),
+      wall: clock.wall(),
+      intervalMs: options.intervalMs,
+      summarize,
+    }),
   }));
   if (first === undefined) throw new InvariantError('a watch needs something to watch');
   const store = new WatchStore(first.state, theme, others, first.name);
-  const screen = new Screen(terminalOf((stdout as NodeJS.WriteStream & { fd: number }).fd), () => lastWords(store.state, theme));
+  const screen = new Screen(terminalOf((stdout as NodeJS.WriteStream & { fd: number }).fd), () =>
+    lastWords(store.state, theme),
+  );
   const sink = new FrameSink((frame) => screen.draw(frame));
   Object.assign(sink, size());
   const budget = new Budget();
-  const pollers = options.lanes.map(({ nodes, rediscover }, lane) => new Poller({
-    nodes, still: options.still, rediscover, limitMs: options.limitMs, clock, budget, state: () => store.stateOf(lane), dispatch: (input) => store.dispatch(input, lane), onError: (error) => fail(error),
-    shown: () => store.lane === lane, everyMs: () => Math.max(store.state.ui.intervalMs, store.lane === lane ? 0 : BESIDE_MS * others.length),
-  }));
+  const pollers = options.lanes.map(
+    ({ nodes, rediscover }, lane) =>
+      new Poller({
+        nodes,
+        still: options.still,
+        rediscover,
+        limitMs: options.limitMs,
+        clock,
+        budget,
+        state: () => store.stateOf(lane),
+        dispatch: (input) => store.dispatch(input, lane),
+        onError: (error) => fail(error),
+        shown: () => store.lane === lane,
+        everyMs: () => Math.max(store.state.ui.intervalMs, store.lane === lane ? 0 : BESIDE_MS * others.length),
+      }),
+  );
   const poller = () => pollers[store.lane] as Poller;
 
   let finish: (end: SessionEnd) => void = () => undefined;
   let fail: (error: unknown) => void = () => undefined;
-  const ended = new Promise<SessionEnd>((resolve, reject) => { finish = resolve; fail = reject; });
+  const ended = new Promise<SessionEnd>((resolve, reject) => {
+    finish = resolve;
+    fail = reject;
+  });
 
   // Also on the way out of a crash: whatever ends the process passes here.
   const onExit = () => screen.leave();
@@ -128,27 +159,56 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
     stdin.setRawMode(true);
     screen.enter();
     onResize();
-    poller().look().catch((error: unknown) => fail(error));
+    poller()
+      .look()
+      .catch((error: unknown) => fail(error));
   };
   const act = async (effect: Effect): Promise<void> => {
     switch (effect.do) {
-      case 'quit': return finish('quit');
-      case 'interrupt': return finish('interrupt');
-      case 'suspend': return suspend();
-      case 'look': return poller().look();
-      case 'redraw': return onResize();
-      case 'interval': return options.still === true ? undefined : pollers.forEach((one) => { one.restart(); });
+      case 'quit':
+        return finish('quit');
+      case 'interrupt':
+        return finish('interrupt');
+      case 'suspend':
+        return suspend();
+      case 'look':
+        return poller().look();
+      case 'redraw':
+        return onResize();
+      case 'interval':
+        return options.still === true
+          ? undefined
+          : pollers.forEach((one) => {
+              one.restart();
+            });
       case 'lane':
         store.show(effect.at);
-        pollers.forEach((one) => { one.restart(); });
+        pollers.forEach((one) => {
+          one.restart();
+        });
         return poller().look();
       case 'copy':
         screen.raw(`\u001b]52;c;${Buffer.from(effect.text).toString('base64')}\u0007`);
         return store.dispatch({ type: 'told', text: `sent to the clipboard: ${effect.text}`, at: clock.now() });
       case 'snapshot': {
         const { data } = store.state;
-        const text = await options.snapshot({ view: data.view, events: data.events, looks: data.looks, nodes: data.nodes.map(({ id, url, good, rtts, entries }) => ({ id, url, facts: good?.view ?? null, roundTripsMs: rtts, entries: entries.entries })) })
-          .then((path) => `written: ${path}`, (error: unknown) => `could not write it: ${error instanceof Error ? error.message : String(error)}`);
+        const text = await options
+          .snapshot({
+            view: data.view,
+            events: data.events,
+            looks: data.looks,
+            nodes: data.nodes.map(({ id, url, good, rtts, entries }) => ({
+              id,
+              url,
+              facts: good?.view ?? null,
+              roundTripsMs: rtts,
+              entries: entries.entries,
+            })),
+          })
+          .then(
+            (path) => `written: ${path}`,
+            (error: unknown) => `could not write it: ${error instanceof Error ? error.message : String(error)}`,
+          );
         return store.dispatch({ type: 'told', text, at: clock.now() });
       }
     }
@@ -157,7 +217,8 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
     const { state, effect } = press(store.state, key);
     store.set({ ...state, now: clock.now(), wall: clock.wall() });
     // A height that was just opened is read at once; otherwise the next look would.
-    if (options.still === true && state.ui.detail?.of === 'height') act({ do: 'look' }).catch((error: unknown) => fail(error));
+    if (options.still === true && state.ui.detail?.of === 'height')
+      act({ do: 'look' }).catch((error: unknown) => fail(error));
     if (effect !== null) act(effect).catch((error: unknown) => fail(error));
   };
   const onAbort = () => finish('signal');
@@ -167,7 +228,13 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
 
   screen.enter();
   const app = render(<App store={store} onKey={onKey} />, {
-    stdout: sink as unknown as NodeJS.WriteStream, stderr: sink as unknown as NodeJS.WriteStream, stdin, debug: true, exitOnCtrlC: false, patchConsole: false, isScreenReaderEnabled: false,
+    stdout: sink as unknown as NodeJS.WriteStream,
+    stderr: sink as unknown as NodeJS.WriteStream,
+    stdin,
+    debug: true,
+    exitOnCtrlC: false,
+    patchConsole: false,
+    isScreenReaderEnabled: false,
   });
   const failed = app.waitUntilExit().then(() => 'quit' as const);
   stdout.on('resize', onResize);
@@ -184,10 +251,19 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   try {
     beat();
     // Whatever goes wrong in looking goes wrong here, and the terminal is given back before it is told.
-    const looking = watching(pollers, options.still === true, (ms) => new Promise((resolve) => { clock.after(ms, resolve); }));
+    const looking = watching(
+      pollers,
+      options.still === true,
+      (ms) =>
+        new Promise((resolve) => {
+          clock.after(ms, resolve);
+        }),
+    );
     return await Promise.race([ended, failed, looking.then(() => ended)]);
   } finally {
-    pollers.forEach((one) => { one.stop(); });
+    pollers.forEach((one) => {
+      one.stop();
+    });
     stopClock();
     unsubscribe();
     stdout.off('resize', onResize);

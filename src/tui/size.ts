@@ -2,7 +2,10 @@
 export const PANELS = ['lease', 'chain', 'nodes', 'sequencers', 'agreement', 'events'] as const;
 export type Panel = (typeof PANELS)[number];
 export type SizeClass = 'full' | 'large' | 'normal' | 'small' | 'tiny' | 'line';
-export interface Size { columns: number; rows: number }
+export interface Size {
+  columns: number;
+  rows: number;
+}
 
 export function sizeClass({ columns, rows }: Size): SizeClass {
   if (columns >= 140 && rows >= 40) return 'full';
@@ -13,7 +16,12 @@ export function sizeClass({ columns, rows }: Size): SizeClass {
 }
 
 const SHOWN: Record<SizeClass, readonly Panel[]> = {
-  full: PANELS, large: PANELS.filter((one) => one !== 'agreement'), normal: PANELS.filter((one) => one !== 'agreement'), small: ['lease', 'nodes', 'events'], tiny: ['nodes'], line: ['nodes'],
+  full: PANELS,
+  large: PANELS.filter((one) => one !== 'agreement'),
+  normal: PANELS.filter((one) => one !== 'agreement'),
+  small: ['lease', 'nodes', 'events'],
+  tiny: ['nodes'],
+  line: ['nodes'],
 };
 
 /** The keys go to one of these: to one that cannot be seen they would do nothing that can. */

@@ -16,7 +16,12 @@ export class WatchStore {
   private at = 0;
 
   /** `first` is on the screen; `others` are lanes that are watched beside it. */
-  constructor(first: WatchState, readonly theme: Theme, others: readonly { name: string; state: WatchState }[] = [], name = '') {
+  constructor(
+    first: WatchState,
+    readonly theme: Theme,
+    others: readonly { name: string; state: WatchState }[] = [],
+    name = '',
+  ) {
     this.lanes = [first, ...others.map((other) => other.state)];
     this.names = [name, ...others.map((other) => other.name)];
     this.mark();
@@ -56,7 +61,11 @@ export class WatchStore {
 
   /** Another lane on the screen; time and rate go on as they were. */
   show(lane: number): void {
-    const { now, wall, ui: { intervalMs } } = this.state;
+    const {
+      now,
+      wall,
+      ui: { intervalMs },
+    } = this.state;
     this.at = lane;
     this.lanes[lane] = { ...this.state, now, wall, ui: { ...this.state.ui, intervalMs } };
     this.mark();
@@ -75,9 +84,17 @@ export class WatchStore {
   /** Writes what the tabs say into the state that is drawn; true when that is new. */
   private mark(): boolean {
     if (this.lanes.length < 2) return false;
-    const tabs = this.lanes.map(({ data }, at): Tab => ({ name: this.names[at] ?? '', verdict: verdictOf(data).verdict }));
+    const tabs = this.lanes.map(({ data }, at): Tab => ({
+      name: this.names[at] ?? '',
+      verdict: verdictOf(data).verdict,
+    }));
     const { state } = this;
-    if (state.tab === this.at && state.tabs.length === tabs.length && tabs.every((tab, at) => tab.verdict === state.tabs[at]?.verdict)) return false;
+    if (
+      state.tab === this.at &&
+      state.tabs.length === tabs.length &&
+      tabs.every((tab, at) => tab.verdict === state.tabs[at]?.verdict)
+    )
+      return false;
     this.lanes[this.at] = { ...state, tabs, tab: this.at };
     return true;
   }

@@ -101,11 +101,20 @@ export function bytes(text: string | undefined): string {
   const units = ['K', 'M', 'G', 'T'];
   let value = n / 1024;
   let at = 0;
-  while (value >= 1000 && at < units.length - 1) { value /= 1024; at += 1; }
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1024;
+    at += 1;
+  }
   return `${value >= 100 ? value.toFixed(0) : value.toFixed(1)}${units[at]}`;
 }
 
 export function duration(ms: number | null): string {
   if (ms === null) return '?';
-  return ms < 1 ? `${ms.toFixed(1)}ms` : ms < 9.95 ? `${ms.toFixed(1)}ms` : ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(1)}s`;
+  return ms < 1
+    ? `${ms.toFixed(1)}ms`
+    : ms < 9.95
+      ? `${ms.toFixed(1)}ms`
+      : ms < 1000
+        ? `${Math.round(ms)}ms`
+        : `${(ms / 1000).toFixed(1)}s`;
 }

@@ -25,7 +25,7 @@ test('chaos: a fault that there is not → 64 with the ones there are, nothing s
   expect(ran.stdout).toContain('wipe-node');
 });
 
-test('chaos: the flags of somebody\'s own cluster → 64, nothing started', async () => {
+test("chaos: the flags of somebody's own cluster → 64, nothing started", async () => {
   const ran = await runSeq(newHome(), ['chaos', '--node', 'redis://127.0.0.1:1', '-o', 'json']);
   expect(ran.code).toBe(64);
   expect(JSON.parse(ran.stdout)).toMatchObject({ ok: false, error: { changed: 'nothing' } });
@@ -33,25 +33,33 @@ test('chaos: the flags of somebody\'s own cluster → 64, nothing started', asyn
 
 test('chaos: Ctrl-C in the middle → 130, every process and file gone', async () => {
   const temporary = newHome();
-  const ran = await runSeq(newHome(), ['chaos', '--duration', '5m', '--nodes', '1', '--sequencers', '1', '--faults', 'none'], {
-    env: { TMPDIR: temporary }, limitMs: 60_000,
-    during: (child) => new Promise<void>((resolve) => {
-      let said = '';
-      child.stderr?.on('data', (text: string) => {
-        said += text;
-        if (/leads under epoch/.test(said)) resolve();
-      });
-      child.once('close', () => resolve());
-    }).then(() => void child.kill('SIGINT')),
-  });
+  const ran = await runSeq(
+    newHome(),
+    ['chaos', '--duration', '5m', '--nodes', '1', '--sequencers', '1', '--faults', 'none'],
+    {
+      env: { TMPDIR: temporary },
+      limitMs: 60_000,
+      during: (child) =>
+        new Promise<void>((resolve) => {
+          let said = '';
+          child.stderr?.on('data', (text: string) => {
+            said += text;
+            if (/leads under epoch/.test(said)) resolve();
+          });
+          child.once('close', () => resolve());
+        }).then(() => void child.kill('SIGINT')),
+    },
+  );
   expect(ran.code).toBe(130);
   expect(readdirSync(temporary)).toEqual([]);
-  const left = (existsSync('/proc') ? readdirSync('/proc') : []).filter((pid) => /^\d+$/.test(pid)).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(temporary);
-    } catch {
-      return false;
-    }
-  });
+  const left = (existsSync('/proc') ? readdirSync('/proc') : [])
+    .filter((pid) => /^\d+$/.test(pid))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(temporary);
+      } catch {
+        return false;
+      }
+    });
   expect(left).toEqual([]);
 }, 90_000);

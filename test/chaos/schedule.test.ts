@@ -33,34 +33,45 @@ describe('chaos schedule', () => {
 });
 
 describe('chaos memory', () => {
-  test.each([[3, 1], [4, 1], [5, 2]])('chaos memory: %i nodes → %i may be without memory at once, and again only after re-admission', async (count, most) => {
-    let admission = 'wiped';
-    const nodes = Array.from({ length: count }, (_, at) => ({
-      id: `r${at + 1}`, call: () => Promise.resolve({ outcome: 'accepted', incarnation: '', value: { admission } }),
-    })) as unknown as NodePort[];
-    const restored: string[] = [];
-    const memory = new Memory(nodes, 100, (node) => restored.push(node));
-    const gone: (() => void)[] = [];
-    for (let at = 0; at < most; at++) {
-      expect(memory.mayLose(nodes[at]!.id)).toBe(true);
-      gone.push(memory.lose(nodes[at]!.id));
-    }
-    expect(memory.mayLose(nodes[most]!.id)).toBe(false);
-    // One that is without memory anyway may lose it again.
-    expect(memory.mayLose(nodes[0]!.id)).toBe(true);
-    memory.start();
-    try {
-      for (const done of gone) done();
-      admission = 'admitted';
-      await expect.poll(() => restored.length, { timeout: 5000 }).toBe(most);
-      expect(memory.mayLose(nodes[most]!.id)).toBe(true);
-    } finally {
-      await memory.stop();
-    }
-  });
+  test.each([
+    [3, 1],
+    [4, 1],
+    [5, 2],
+  ])(
+    'chaos memory: %i nodes → %i may be without memory at once, and again only after re-admission',
+    async (count, most) => {
+      let admission = 'wiped';
+      const nodes = Array.from({ length: count }, (_, at) => ({
+        id: `r${at + 1}`,
+        call: () => Promise.resolve({ outcome: 'accepted', incarnation: '', value: { admission } }),
+      })) as unknown as NodePort[];
+      const restored: string[] = [];
+      const memory = new Memory(nodes, 100, (node) => restored.push(node));
+      const gone: (() => void)[] = [];
+      for (let at = 0; at < most; at++) {
+        expect(memory.mayLose(nodes[at]!.id)).toBe(true);
+        gone.push(memory.lose(nodes[at]!.id));
+      }
+      expect(memory.mayLose(nodes[most]!.id)).toBe(false);
+      // One that is without memory anyway may lose it again.
+      expect(memory.mayLose(nodes[0]!.id)).toBe(true);
+      memory.start();
+      try {
+        for (const done of gone) done();
+        admission = 'admitted';
+        await expect.poll(() => restored.length, { timeout: 5000 }).toBe(most);
+        expect(memory.mayLose(nodes[most]!.id)).toBe(true);
+      } finally {
+        await memory.stop();
+      }
+    },
+  );
 
   test('chaos memory: an answer of the server that is about to be killed → not believed', async () => {
-    const nodes = ['r1', 'r2', 'r3'].map((id) => ({ id, call: () => Promise.resolve({ outcome: 'accepted', incarnation: '', value: { admission: 'admitted' } }) })) as unknown as NodePort[];
+    const nodes = ['r1', 'r2', 'r3'].map((id) => ({
+      id,
+      call: () => Promise.resolve({ outcome: 'accepted', incarnation: '', value: { admission: 'admitted' } }),
+    })) as unknown as NodePort[];
     const memory = new Memory(nodes, 100, () => undefined);
     const gone = memory.lose('r1');
     memory.start();

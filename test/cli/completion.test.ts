@@ -13,7 +13,8 @@ const has = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status 
 beforeAll(async () => {
   mkdirSync(folder);
   writeFileSync(join(folder, 'seq'), `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`, { mode: 0o755 });
-  const nodes = (prefix: string): string[] => [1, 2, 3].flatMap((at) => ['--node', `${prefix}${at}=redis://127.0.0.1:${at}`]);
+  const nodes = (prefix: string): string[] =>
+    [1, 2, 3].flatMap((at) => ['--node', `${prefix}${at}=redis://127.0.0.1:${at}`]);
   expect((await runSeq(home, ['context', 'set', 'here', ...nodes('r')])).code).toBe(0);
   expect((await runSeq(home, ['context', 'set', 'there', ...nodes('a')])).code).toBe(0);
   expect((await runSeq(home, ['context', 'use', 'here'])).code).toBe(0);
@@ -45,17 +46,29 @@ describe('completion', () => {
     expect(ran.stderr).toBe('');
   }, 90_000);
 
-  test.skipIf(!has('fish'))('completion: fish, typed up to the TAB → the same (skipped where there is no fish)', () => {
-    const script = `seq completion fish | source\n${TYPED.map(([line]) => `echo '${line} => '(complete -C '${line}' | string replace -r '\\t.*' '' | sort | string join ' ')`).join('\n')}`;
-    const ran = spawnSync('fish', ['--no-config', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
-    const sorted = (words: string): string => words.split(' ').sort().join(' ');
-    const said = ran.stdout.trimEnd().split('\n').map((line) => line.split(' => ')).map(([line, offered = '']) => [line, sorted(offered.replaceAll(/--[a-z]+=/g, ''))]);
-    expect(said).toEqual(TYPED.map(([line, offered]) => [line, sorted(offered)]));
-  }, 90_000);
+  test.skipIf(!has('fish'))(
+    'completion: fish, typed up to the TAB → the same (skipped where there is no fish)',
+    () => {
+      const script = `seq completion fish | source\n${TYPED.map(([line]) => `echo '${line} => '(complete -C '${line}' | string replace -r '\\t.*' '' | sort | string join ' ')`).join('\n')}`;
+      const ran = spawnSync('fish', ['--no-config', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
+      const sorted = (words: string): string => words.split(' ').sort().join(' ');
+      const said = ran.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(' => '))
+        .map(([line, offered = '']) => [line, sorted(offered.replaceAll(/--[a-z]+=/g, ''))]);
+      expect(said).toEqual(TYPED.map(([line, offered]) => [line, sorted(offered)]));
+    },
+    90_000,
+  );
 
-  test.skipIf(!has('zsh'))('completion: zsh → the script loads without a word (skipped where there is no zsh)', () => {
-    const script = `eval "$(seq completion zsh)"\nprint -l \${(k)functions} | grep -c '^_seq_complete$'`;
-    const ran = spawnSync('zsh', ['-f', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
-    expect([ran.stdout.trim(), ran.stderr]).toEqual(['1', '']);
-  }, 90_000);
+  test.skipIf(!has('zsh'))(
+    'completion: zsh → the script loads without a word (skipped where there is no zsh)',
+    () => {
+      const script = `eval "$(seq completion zsh)"\nprint -l \${(k)functions} | grep -c '^_seq_complete$'`;
+      const ran = spawnSync('zsh', ['-f', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
+      expect([ran.stdout.trim(), ran.stderr]).toEqual(['1', '']);
+    },
+    90_000,
+  );
 });

@@ -14,16 +14,38 @@ let silent: Server;
 let silentUrl = '';
 
 beforeAll(async () => {
-  silent = createServer((socket) => { socket.on('error', () => undefined); });
-  await new Promise<void>((resolve) => { silent.listen(0, '127.0.0.1', resolve); });
+  silent = createServer((socket) => {
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>((resolve) => {
+    silent.listen(0, '127.0.0.1', resolve);
+  });
   silentUrl = `redis://127.0.0.1:${(silent.address() as { port: number }).port}`;
-  await runSeq(home, ['context', 'set', 'a', '--node', 'r1=redis://127.0.0.1:7001', '--node', 'r2=redis://127.0.0.1:7002', '--node', 'r3=redis://127.0.0.1:7003']);
+  await runSeq(home, [
+    'context',
+    'set',
+    'a',
+    '--node',
+    'r1=redis://127.0.0.1:7001',
+    '--node',
+    'r2=redis://127.0.0.1:7002',
+    '--node',
+    'r3=redis://127.0.0.1:7003',
+  ]);
 });
-afterAll(() => { silent.close(); });
+afterAll(() => {
+  silent.close();
+});
 
 const KINDS: [args: string[], kind: string][] = [
-  [['context', 'ls'], 'context.ls'], [['config', 'show'], 'config.show'], [['config', 'show', '--origin'], 'config.show'], [['config', 'validate'], 'config.validate'],
-  [['explain', 'FENCING_ERROR'], 'explain'], [['explain'], 'explain'], [['completion', 'bash'], 'completion'], [['completion', 'ids', 'contexts'], 'completion.ids'],
+  [['context', 'ls'], 'context.ls'],
+  [['config', 'show'], 'config.show'],
+  [['config', 'show', '--origin'], 'config.show'],
+  [['config', 'validate'], 'config.validate'],
+  [['explain', 'FENCING_ERROR'], 'explain'],
+  [['explain'], 'explain'],
+  [['completion', 'bash'], 'completion'],
+  [['completion', 'ids', 'contexts'], 'completion.ids'],
 ];
 
 describe('formats', () => {
@@ -42,19 +64,27 @@ describe('formats', () => {
 
   test('plain: a pipe gets tabs, no colour, nothing cut; it is the default', async () => {
     const { stdout } = await runSeq(home, ['context', 'ls']);
-    expect(stdout).toBe('NAME\tCURRENT\tNODES\tLANE\tCLUSTER\tURLS\na\t*\t3\t\t\tredis://127.0.0.1:7001 redis://127.0.0.1:7002 redis://127.0.0.1:7003\n');
+    expect(stdout).toBe(
+      'NAME\tCURRENT\tNODES\tLANE\tCLUSTER\tURLS\na\t*\t3\t\t\tredis://127.0.0.1:7001 redis://127.0.0.1:7002 redis://127.0.0.1:7003\n',
+    );
   });
 
   test.each([
-    [['-q'], 'a\t*\t3\t\t\tredis://127.0.0.1:7001 redis://127.0.0.1:7002 redis://127.0.0.1:7003\n'], [['--fields', 'name,nodes'], 'NAME\tNODES\na\t3\n'], [['-q', '--fields', 'name'], 'a\n'],
-    [['-o', 'csv', '--fields', 'name,nodes'], 'name,nodes\na,3\n'], [['-o', 'table'], 'NAME  CURRENT  NODES  LANE  CLUSTER\na     *            3  -     -\n'],
+    [['-q'], 'a\t*\t3\t\t\tredis://127.0.0.1:7001 redis://127.0.0.1:7002 redis://127.0.0.1:7003\n'],
+    [['--fields', 'name,nodes'], 'NAME\tNODES\na\t3\n'],
+    [['-q', '--fields', 'name'], 'a\n'],
+    [['-o', 'csv', '--fields', 'name,nodes'], 'name,nodes\na,3\n'],
+    [['-o', 'table'], 'NAME  CURRENT  NODES  LANE  CLUSTER\na     *            3  -     -\n'],
   ])('text: context ls %j', async (args, expected) => {
     expect((await runSeq(home, ['context', 'ls', ...args])).stdout).toBe(expected);
   });
 
   test('ndjson: one line an item', async () => {
     const { stdout } = await runSeq(home, ['explain', '-o', 'ndjson']);
-    const lines = stdout.trimEnd().split('\n').map((line) => JSON.parse(line) as { code: string });
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { code: string });
     expect(lines.length).toBeGreaterThan(60);
     expect(lines.every((line) => typeof line.code === 'string')).toBe(true);
   });
@@ -74,14 +104,17 @@ describe('formats', () => {
   test('fields: json keeps only those; an unknown one → 64', async () => {
     const { stdout } = await runSeq(home, ['context', 'ls', '-o', 'json', '--fields', 'contexts.name']);
     expect((JSON.parse(stdout) as { data: unknown }).data).toEqual({ contexts: [{ name: 'a' }] });
-    for (const format of ['json', 'plain']) expect((await runSeq(home, ['context', 'ls', '-o', format, '--fields', 'nope'])).code).toBe(64);
+    for (const format of ['json', 'plain'])
+      expect((await runSeq(home, ['context', 'ls', '-o', format, '--fields', 'nope'])).code).toBe(64);
   });
 
   test('settings: SEQ_OUTPUT=json → json, also on failure; a flag wins', async () => {
     const failed = await runSeq(home, ['context', 'use', 'nope'], { env: { SEQ_OUTPUT: 'json' } });
     expect(failed.code).toBe(66);
     expect(schemaProblems(JSON.parse(failed.stdout))).toEqual([]);
-    expect((await runSeq(home, ['context', 'ls', '-o', 'plain', '-q'], { env: { SEQ_OUTPUT: 'json' } })).stdout).toMatch(/^a\t/);
+    expect(
+      (await runSeq(home, ['context', 'ls', '-o', 'plain', '-q'], { env: { SEQ_OUTPUT: 'json' } })).stdout,
+    ).toMatch(/^a\t/);
   });
 });
 
@@ -96,21 +129,46 @@ describe('exit codes', () => {
     ['password on argv', ['status', '--node', 'redis://u:hunter2@127.0.0.1:1'], 64, 'BAD_NODE_URL'],
     ['not an address', ['status', '--node', 'http://127.0.0.1:1'], 64, 'BAD_NODE_URL'],
     ['bad lane', ['status', '--node', 'redis://127.0.0.1:1', '--lane', 'A_B'], 64, 'BAD_VALUE'],
-    ['duplicate node', ['status', '--node', 'redis://localhost:7001', '--node', 'localhost:7001/0'], 78, 'DUPLICATE_NODE'],
-    ['duplicate id', ['status', '--node', 'a=redis://127.0.0.1:7001', '--node', 'a=redis://127.0.0.1:7002'], 78, 'DUPLICATE_NODE'],
+    [
+      'duplicate node',
+      ['status', '--node', 'redis://localhost:7001', '--node', 'localhost:7001/0'],
+      78,
+      'DUPLICATE_NODE',
+    ],
+    [
+      'duplicate id',
+      ['status', '--node', 'a=redis://127.0.0.1:7001', '--node', 'a=redis://127.0.0.1:7002'],
+      78,
+      'DUPLICATE_NODE',
+    ],
     ['no cluster', ['status'], 78, 'NO_CLUSTER', { XDG_CONFIG_HOME: '/nonexistent' }],
-    ['unset password variable', ['status', '--node', 'redis://127.0.0.1:1'], 78, 'SECRET_UNREADABLE', { SEQ_PASSWORD_FILE: '/nonexistent/password' }],
+    [
+      'unset password variable',
+      ['status', '--node', 'redis://127.0.0.1:1'],
+      78,
+      'SECRET_UNREADABLE',
+      { SEQ_PASSWORD_FILE: '/nonexistent/password' },
+    ],
     ['zero node timeout', ['status', '--node', 'redis://127.0.0.1:1', '--node-timeout', '0'], 78, 'BAD_CONFIG'],
     ['no such context', ['status', '-c', 'nope'], 66, 'CONTEXT_NOT_FOUND'],
     ['no such context in the environment', ['config', 'show'], 66, 'CONTEXT_NOT_FOUND', { SEQ_CONTEXT: 'nope' }],
     ['no such node', ['status', '--node', 'a=redis://127.0.0.1:1', '--on', 'zz'], 66, 'NODE_NOT_FOUND'],
     ['nothing known', ['explain', 'zzzz'], 66, 'UNKNOWN_CODE'],
-    ['named config file missing', ['context', 'use', 'a'], 78, 'CONFIG_NOT_FOUND', { SEQ_CONFIG: '/tmp/seq-nonexistent-dir-x/config.yaml' }],
+    [
+      'named config file missing',
+      ['context', 'use', 'a'],
+      78,
+      'CONFIG_NOT_FOUND',
+      { SEQ_CONFIG: '/tmp/seq-nonexistent-dir-x/config.yaml' },
+    ],
   ];
 
   test.each(FAILURES)('%s: seq %j → %d %s, in text and in JSON', async (_, args, code, error, env) => {
     const jsonArgs = args.includes('xml') ? [...args.slice(0, 2), '--bogus', '-o', 'json'] : [...args, '-o', 'json'];
-    const [text, json] = await Promise.all([runSeq(home, args, { env: env ?? {} }), runSeq(home, jsonArgs, { env: env ?? {} })]);
+    const [text, json] = await Promise.all([
+      runSeq(home, args, { env: env ?? {} }),
+      runSeq(home, jsonArgs, { env: env ?? {} }),
+    ]);
     expect([text.code, text.stdout]).toEqual([code, '']);
     expect(text.stderr).toMatch(new RegExp(`^${error}: .+\\n {2}why: .+\\n {2}changed: nothing\\n {2}next: .+`));
     expect(json.code).toBe(code);
@@ -123,9 +181,14 @@ describe('exit codes', () => {
 
 describe('config file', () => {
   const broken: [name: string, content: string, says: RegExp][] = [
-    ['not YAML', 'a: [', /not YAML/], ['unknown key', 'contexts: {}\nfoo: 1\n', /foo|unrecognized/i], ['current is missing', 'current: x\ncontexts: {}\n', /no context 'x'/],
-    ['no nodes', 'contexts:\n  a:\n    nodes: []\n', /nodes/], ['password in an address', 'contexts:\n  a:\n    nodes:\n      - url: redis://u:hunter2@h\n', /password must not/],
-    ['bad duration', 'settings:\n  timeout: 5\n', /timeout/], ['unknown setting', 'settings:\n  tmeout: 5s\n', /no such setting/], ['plain password', 'contexts:\n  a:\n    nodes:\n      - url: redis://h\n        password: hunter2\n', /password/],
+    ['not YAML', 'a: [', /not YAML/],
+    ['unknown key', 'contexts: {}\nfoo: 1\n', /foo|unrecognized/i],
+    ['current is missing', 'current: x\ncontexts: {}\n', /no context 'x'/],
+    ['no nodes', 'contexts:\n  a:\n    nodes: []\n', /nodes/],
+    ['password in an address', 'contexts:\n  a:\n    nodes:\n      - url: redis://u:hunter2@h\n', /password must not/],
+    ['bad duration', 'settings:\n  timeout: 5\n', /timeout/],
+    ['unknown setting', 'settings:\n  tmeout: 5s\n', /no such setting/],
+    ['plain password', 'contexts:\n  a:\n    nodes:\n      - url: redis://h\n        password: hunter2\n', /password/],
     ['a list', '- 1\n', /BAD_CONFIG/],
   ];
   test.each(broken)('config: %s → 78, named, and no secret printed', async (_, content, says) => {
@@ -145,12 +208,20 @@ describe('config file', () => {
   test('config: ten writers at once → nothing is lost, 0600, no rest', async () => {
     const own = newHome();
     const names = Array.from({ length: 10 }, (_, at) => `c${at}`);
-    const codes = await Promise.all(names.map(async (name) => (await runSeq(own, ['context', 'set', name, '--node', 'redis://127.0.0.1:1'])).code));
+    const codes = await Promise.all(
+      names.map(async (name) => (await runSeq(own, ['context', 'set', name, '--node', 'redis://127.0.0.1:1'])).code),
+    );
     expect(codes).toEqual(names.map(() => 0));
     const { stdout } = await runSeq(own, ['context', 'ls', '-q', '--fields', 'name']);
     expect(stdout.trim().split('\n').sort()).toEqual(names);
     const listing = spawnSync('ls', ['-l', join(own, 'config', 'seq')], { encoding: 'utf8' }).stdout;
-    expect(listing.trim().split('\n').slice(1).map((line) => `${line.slice(0, 10)} ${line.split(' ').at(-1)}`)).toEqual(['-rw------- config.yaml']);
+    expect(
+      listing
+        .trim()
+        .split('\n')
+        .slice(1)
+        .map((line) => `${line.slice(0, 10)} ${line.split(' ').at(-1)}`),
+    ).toEqual(['-rw------- config.yaml']);
   });
 
   test('context: set, use, rm', async () => {
@@ -159,69 +230,133 @@ describe('config file', () => {
     await runSeq(own, ['context', 'set', 'b', '--node', 'redis://127.0.0.1:2', '--lane', 'x']);
     expect((await runSeq(own, ['context', 'ls', '-q', '--fields', 'name,current'])).stdout).toBe('a\t*\nb\t\n');
     expect((await runSeq(own, ['context', 'use', 'b'])).code).toBe(0);
-    expect((await runSeq(own, ['config', 'show', '--origin', '-q', '--fields', 'name,value,from'])).stdout).toContain('lane\tx\tcontext b\n');
+    expect((await runSeq(own, ['config', 'show', '--origin', '-q', '--fields', 'name,value,from'])).stdout).toContain(
+      'lane\tx\tcontext b\n',
+    );
     expect((await runSeq(own, ['context', 'rm', 'b'])).code).toBe(0);
     expect((await runSeq(own, ['context', 'rm', 'b'])).code).toBe(66);
   });
 });
 
 describe('pipes, signals, limits', () => {
-  const sh = (script: string, env: Record<string, string> = {}) => spawnSync('/bin/bash', ['-c', script], { encoding: 'utf8', env: { ...environment(home), SEQ: `${process.execPath} ${bin}`, ...env }, timeout: 20_000 });
+  const sh = (script: string, env: Record<string, string> = {}) =>
+    spawnSync('/bin/bash', ['-c', script], {
+      encoding: 'utf8',
+      env: { ...environment(home), SEQ: `${process.execPath} ${bin}`, ...env },
+      timeout: 20_000,
+    });
 
   test('pipe: the reader leaves after one line → quiet, 0', () => {
     const { stdout, stderr } = sh('$SEQ explain -o ndjson | head -1 | wc -l; echo "${PIPESTATUS[0]}"');
     expect([stdout.trim().split(/\s+/), stderr]).toEqual([['1', '0'], '']);
   });
 
-  test.each([['closed stdin', '$SEQ context ls -q <&-', 0], ['closed stderr', '$SEQ context ls -q 2>&-', 0], ['full disk', '$SEQ explain > /dev/full', 74], ['full disk, json', '$SEQ explain -o json > /dev/full', 74]])('streams: %s → %s exits %d', (_, script, code) => {
+  test.each([
+    ['closed stdin', '$SEQ context ls -q <&-', 0],
+    ['closed stderr', '$SEQ context ls -q 2>&-', 0],
+    ['full disk', '$SEQ explain > /dev/full', 74],
+    ['full disk, json', '$SEQ explain -o json > /dev/full', 74],
+  ])('streams: %s → %s exits %d', (_, script, code) => {
     expect(sh(script).status).toBe(code);
   });
 
   test('environment: no HOME at all → still answers', () => {
-    const { status } = spawnSync(process.execPath, [bin, 'context', 'ls'], { env: { PATH: process.env['PATH'] ?? '' } });
+    const { status } = spawnSync(process.execPath, [bin, 'context', 'ls'], {
+      env: { PATH: process.env['PATH'] ?? '' },
+    });
     expect(status).toBe(0);
   });
 
   test('limit: a node that never answers → within node timeout, nothing hangs', async () => {
-    const { code, ms } = await runSeq(home, ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '100ms']);
+    const { code, ms } = await runSeq(home, [
+      'completion',
+      'ids',
+      'sequencers',
+      '--node',
+      silentUrl,
+      '--node-timeout',
+      '100ms',
+    ]);
     expect(code).toBe(0);
     expect(ms).toBeLessThan(2500);
   });
 
   test('watch: no node answers at any look → every look is reported, the last one decides', async () => {
-    const { code, stdout } = await runSeq(home, ['status', '--node', 'redis://127.0.0.1:1', '--watch', '--count', '3', '--interval', '10ms', '-o', 'json']);
-    const looks = stdout.trimEnd().split('\n').map((line) => JSON.parse(line) as { error: { exit: number } });
+    const { code, stdout } = await runSeq(home, [
+      'status',
+      '--node',
+      'redis://127.0.0.1:1',
+      '--watch',
+      '--count',
+      '3',
+      '--interval',
+      '10ms',
+      '-o',
+      'json',
+    ]);
+    const looks = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { error: { exit: number } });
     expect([code, looks.map((look) => look.error.exit)]).toEqual([69, [69, 69, 69]]);
   });
 
   test('signal: the second Ctrl-C → ends at once', async () => {
-    const { code, ms } = await runSeq(home, ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'], {
-      during: async (child) => {
-        await new Promise<void>((resolve) => { silent.once('connection', () => resolve()); });
-        child.kill('SIGINT');
-        child.kill('SIGINT');
+    const { code, ms } = await runSeq(
+      home,
+      ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'],
+      {
+        during: async (child) => {
+          await new Promise<void>((resolve) => {
+            silent.once('connection', () => resolve());
+          });
+          child.kill('SIGINT');
+          child.kill('SIGINT');
+        },
       },
-    });
+    );
     expect(code).toBe(130);
     expect(ms).toBeLessThan(10_000);
   });
 
   test('limit: --timeout passes → 75, names the step, nothing changed', async () => {
-    const { code, stdout } = await runSeq(home, ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '300ms', '-o', 'json']);
+    const { code, stdout } = await runSeq(home, [
+      'completion',
+      'ids',
+      'sequencers',
+      '--node',
+      silentUrl,
+      '--node-timeout',
+      '20s',
+      '--timeout',
+      '300ms',
+      '-o',
+      'json',
+    ]);
     const { error } = JSON.parse(stdout) as { error: { code: string; changed: string; message: string } };
     expect([code, error.code, error.changed]).toEqual([75, 'DEADLINE', 'nothing']);
     expect(error.message).toContain('300 ms');
   });
 
-  test.each([['SIGINT', 130], ['SIGTERM', 143], ['SIGHUP', 129]] as const)('signal: %s → %d soon after, says what is known', async (signal, code) => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('signal: %s → %d soon after, says what is known', async (signal, code) => {
     let sentAt = 0;
-    const ran = await runSeq(home, ['completion', 'ids', 'sequencers', '-v', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'], {
-      during: async (child) => {
-        await new Promise<void>((resolve) => { silent.once('connection', () => resolve()); });
-        sentAt = performance.now();
-        child.kill(signal);
+    const ran = await runSeq(
+      home,
+      ['completion', 'ids', 'sequencers', '-v', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'],
+      {
+        during: async (child) => {
+          await new Promise<void>((resolve) => {
+            silent.once('connection', () => resolve());
+          });
+          sentAt = performance.now();
+          child.kill(signal);
+        },
       },
-    });
+    );
     expect(ran.code).toBe(code);
     expect(performance.now() - sentAt).toBeLessThan(1000);
     expect(ran.stderr).toMatch(/INTERRUPTED: [\s\S]*changed: nothing/);

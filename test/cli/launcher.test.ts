@@ -24,14 +24,32 @@ const node = join(process.execPath, '..');
 describe('launcher', () => {
   test('version: answered with name, version and platform', async () => {
     const { code, stdout } = await runSeq(home, ['--version']);
-    expect([code, stdout]).toEqual([0, `seqctl/${version} ${process.platform}-${process.arch} node-${process.version}\n`]);
+    expect([code, stdout]).toEqual([
+      0,
+      `seqctl/${version} ${process.platform}-${process.arch} node-${process.version}\n`,
+    ]);
   });
 
   test.each([
-    [['1', '5']], [['-w', '1', '10']], [['-s', ',', '3']], [['-s,', '3']], [['-f', '%g', '1', '3']], [['-5', '-1']], [['-1']], [['.5', '2']], [['+3']], [['1e1']],
-    [['--separator=,', '3']], [['--equal-width', '1', '3']], [['--', '-3', '0']], [['1', '--help']],
+    [['1', '5']],
+    [['-w', '1', '10']],
+    [['-s', ',', '3']],
+    [['-s,', '3']],
+    [['-f', '%g', '1', '3']],
+    [['-5', '-1']],
+    [['-1']],
+    [['.5', '2']],
+    [['+3']],
+    [['1e1']],
+    [['--separator=,', '3']],
+    [['--equal-width', '1', '3']],
+    [['--', '-3', '0']],
+    [['1', '--help']],
   ])('hand-over: seq %j → the next seq on PATH, same arguments, stdin and exit code', async (args) => {
-    const { code, stdout } = await runSeq(home, args, { env: { PATH: `${other}${delimiter}${node}${delimiter}/bin${delimiter}/usr/bin` }, input: 'fed\n' });
+    const { code, stdout } = await runSeq(home, args, {
+      env: { PATH: `${other}${delimiter}${node}${delimiter}/bin${delimiter}/usr/bin` },
+      input: 'fed\n',
+    });
     expect([code, stdout]).toEqual([7, `other: ${args.join(' ')}\nfed\n`]);
   });
 
@@ -42,7 +60,9 @@ describe('launcher', () => {
     const shim = fakeSeq('shim', '#!/bin/sh\nexec node "$0/../../seqctl/bin/run.js" "$@"\n');
     const folder = fakeSeq('folder', '');
     chmodSync(join(folder, 'seq'), 0o644);
-    const { code, stdout } = await runSeq(home, ['3'], { env: { PATH: [link, shim, folder, other, node, '/bin', '/usr/bin'].join(delimiter) } });
+    const { code, stdout } = await runSeq(home, ['3'], {
+      env: { PATH: [link, shim, folder, other, node, '/bin', '/usr/bin'].join(delimiter) },
+    });
     expect([code, stdout]).toEqual([7, 'other: 3\n']);
   });
 
@@ -60,27 +80,38 @@ describe('launcher', () => {
   });
 
   test('hand-over: the real one through a pipe that closes early → quiet', () => {
-    const { stdout, stderr, status } = spawnSync('/bin/sh', ['-c', `${process.execPath} ${bin} 1 100000 | head -2`], { encoding: 'utf8' });
+    const { stdout, stderr, status } = spawnSync('/bin/sh', ['-c', `${process.execPath} ${bin} 1 100000 | head -2`], {
+      encoding: 'utf8',
+    });
     expect([stdout, stderr, status]).toEqual(['1\n2\n', '', 0]);
   });
 
-  test.each([[['--help']], [['help']], [[]], [['-h']]])('help: seq %j → topics and commands on stdout, 0', async (args) => {
-    const { code, stdout, stderr } = await runSeq(home, args);
-    expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(/USAGE[\s\S]*TOPICS[\s\S]*context[\s\S]*COMMANDS[\s\S]*explain/);
-  });
+  test.each([[['--help']], [['help']], [[]], [['-h']]])(
+    'help: seq %j → topics and commands on stdout, 0',
+    async (args) => {
+      const { code, stdout, stderr } = await runSeq(home, args);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toMatch(/USAGE[\s\S]*TOPICS[\s\S]*context[\s\S]*COMMANDS[\s\S]*explain/);
+    },
+  );
 
   test('help: the page that the build made → what the framework draws for a pipe', async () => {
-    const [made, drawn] = await Promise.all([runSeq(home, ['--help']), runSeq(home, ['--help'], { env: { OCLIF_COLUMNS: '80' } })]);
+    const [made, drawn] = await Promise.all([
+      runSeq(home, ['--help']),
+      runSeq(home, ['--help'], { env: { OCLIF_COLUMNS: '80' } }),
+    ]);
     expect(made.stdout).toBe(drawn.stdout);
     expect(made.stdout).toContain(`seqctl/${version}`);
   });
 
-  test.each([[['context', 'ls', '--help']], [['help', 'context', 'ls']]])('help: seq %j → that command', async (args) => {
-    const { code, stdout } = await runSeq(home, args);
-    expect(code).toBe(0);
-    expect(stdout).toContain('$ seq context ls');
-  });
+  test.each([[['context', 'ls', '--help']], [['help', 'context', 'ls']]])(
+    'help: seq %j → that command',
+    async (args) => {
+      const { code, stdout } = await runSeq(home, args);
+      expect(code).toBe(0);
+      expect(stdout).toContain('$ seq context ls');
+    },
+  );
 
   test('help: a topic alone → its commands', async () => {
     const { code, stdout } = await runSeq(home, ['context']);
@@ -89,7 +120,14 @@ describe('launcher', () => {
   });
 
   test.each([
-    [['explian', 'X'], 'explain'], [['contxt', 'ls'], 'context ls'], [['context', 'lss'], 'context ls'], [['config', 'sow'], 'config show'], [['zzzzzz'], null], [['context', '-q'], null], [['help', 'zzzz'], null], [['-q', 'context'], null],
+    [['explian', 'X'], 'explain'],
+    [['contxt', 'ls'], 'context ls'],
+    [['context', 'lss'], 'context ls'],
+    [['config', 'sow'], 'config show'],
+    [['zzzzzz'], null],
+    [['context', '-q'], null],
+    [['help', 'zzzz'], null],
+    [['-q', 'context'], null],
   ])('unknown: seq %j → 64, five parts, suggestion %s', async (args, near) => {
     const { code, stdout, stderr } = await runSeq(home, args as string[]);
     expect([code, stdout]).toEqual([64, '']);
@@ -97,7 +135,12 @@ describe('launcher', () => {
     if (near) expect(stderr).toContain(`did you mean '${near}'?`);
   });
 
-  test.each([[['explian', '-o', 'json']], [['context', 'lss', '--json']], [['stauts', '-ojson']], [['stauts', '--output=json']]])('unknown: seq %j → 64 and one envelope', async (args) => {
+  test.each([
+    [['explian', '-o', 'json']],
+    [['context', 'lss', '--json']],
+    [['stauts', '-ojson']],
+    [['stauts', '--output=json']],
+  ])('unknown: seq %j → 64 and one envelope', async (args) => {
     const { code, stdout, stderr } = await runSeq(home, args);
     expect([code, stderr]).toEqual([64, '']);
     const document = JSON.parse(stdout) as { ok: boolean; error: { code: string; exit: number } };
@@ -106,7 +149,9 @@ describe('launcher', () => {
   });
 
   test('manifest: the committed one is what the commands say', () => {
-    const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/build.mjs'), '--check'], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/build.mjs'), '--check'], {
+      encoding: 'utf8',
+    });
     expect([status, stderr]).toEqual([0, '']);
   });
 });

@@ -17,20 +17,37 @@ async function loseAnswersAfter(word: string, port: number): Promise<{ url: stri
   const server: Server = createServer((client) => {
     const upstream = connect(port, '127.0.0.1');
     let heard = true;
-    for (const [from, to] of [[client, upstream], [upstream, client]] as const) {
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
       from.on('error', () => to.destroy());
       from.on('close', () => to.destroy());
     }
-    client.on('data', (chunk) => { if (chunk.includes(word)) heard = false; upstream.write(chunk); });
-    upstream.on('data', (chunk) => { if (heard) client.write(chunk); });
+    client.on('data', (chunk) => {
+      if (chunk.includes(word)) heard = false;
+      upstream.write(chunk);
+    });
+    upstream.on('data', (chunk) => {
+      if (heard) client.write(chunk);
+    });
   });
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  return { url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => { server.close(); } };
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => {
+      server.close();
+    },
+  };
 }
 
 beforeAll(async () => {
   servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
-  const nodes = servers.map((server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }));
+  const nodes = servers.map(
+    (server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }),
+  );
   const writer = new ChainWriter(nodes, CLUSTER);
   await writer.bootstrap();
   await writer.lead();
@@ -40,15 +57,28 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const proxy of proxies) proxy.close();
-  await Promise.all(servers.map((server) => { server.unpause(); return server.stop(); }));
+  await Promise.all(
+    servers.map((server) => {
+      server.unpause();
+      return server.stop();
+    }),
+  );
 });
 
 const REASON = ['--reason', 'lose this answer'];
 const HOLD = ['hold', '--for', '1m', ...REASON];
 async function ask(args: string[], through: (at: number) => boolean) {
-  const nodes = servers.flatMap((server, at) => ['--node', `r${at + 1}=${through(at) ? (proxies[at]?.url ?? '') : server.url}`]);
-  const ran = await runSeq(home, [...args, ...nodes, '--node-timeout', '1s', '--timeout', '15s', '-o', 'json'], { limitMs: 60_000 });
-  const document = JSON.parse(ran.stdout) as { error: { code: string; exit: number; changed: string; changedNodes: string[]; next: string[] } | null; meta: { nodesAnswered: number } };
+  const nodes = servers.flatMap((server, at) => [
+    '--node',
+    `r${at + 1}=${through(at) ? (proxies[at]?.url ?? '') : server.url}`,
+  ]);
+  const ran = await runSeq(home, [...args, ...nodes, '--node-timeout', '1s', '--timeout', '15s', '-o', 'json'], {
+    limitMs: 60_000,
+  });
+  const document = JSON.parse(ran.stdout) as {
+    error: { code: string; exit: number; changed: string; changedNodes: string[]; next: string[] } | null;
+    meta: { nodesAnswered: number };
+  };
   expect(schemaProblems(document), ran.stdout).toEqual([]);
   return { code: ran.code, ...document };
 }
@@ -61,7 +91,10 @@ describe('how far a change has come', () => {
 
   test('hold: every answer is lost → 80, unknown, and how to find out', async () => {
     const { code, error, meta } = await ask(HOLD, () => true);
-    expect([code, error]).toMatchObject([80, { code: 'OUTCOME_UNKNOWN', exit: 80, changed: 'unknown', changedNodes: [] }]);
+    expect([code, error]).toMatchObject([
+      80,
+      { code: 'OUTCOME_UNKNOWN', exit: 80, changed: 'unknown', changedNodes: [] },
+    ]);
     expect(error?.next[0]).toMatch(/^seq status/);
     expect(meta.nodesAnswered).toBe(3);
   });
@@ -75,7 +108,9 @@ describe('how far a change has come', () => {
   test('hold: the nodes hang before anything is sent → 75, nothing changed', async () => {
     for (const server of servers) server.pause();
     const nodes = servers.flatMap((server, at) => ['--node', `r${at + 1}=${server.url}`]);
-    const ran = await runSeq(home, [...HOLD, ...nodes, '--node-timeout', '10s', '--timeout', '500ms', '-o', 'json'], { limitMs: 60_000 });
+    const ran = await runSeq(home, [...HOLD, ...nodes, '--node-timeout', '10s', '--timeout', '500ms', '-o', 'json'], {
+      limitMs: 60_000,
+    });
     for (const server of servers) server.unpause();
     const { error } = JSON.parse(ran.stdout) as { error: { code: string; changed: string; message: string } };
     expect([ran.code, error.code, error.changed]).toEqual([75, 'DEADLINE', 'nothing']);

@@ -5,7 +5,18 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { environment, newHome, root } from '../support/spawn-seq.js';
 
-const npm = (args: string[], cwd: string) => spawnSync('npm', args, { cwd, encoding: 'utf8', env: { ...process.env, NODE_ENV: '', npm_config_update_notifier: 'false', npm_config_fund: 'false', npm_config_audit: 'false' } });
+const npm = (args: string[], cwd: string) =>
+  spawnSync('npm', args, {
+    cwd,
+    encoding: 'utf8',
+    env: {
+      ...process.env,
+      NODE_ENV: '',
+      npm_config_update_notifier: 'false',
+      npm_config_fund: 'false',
+      npm_config_audit: 'false',
+    },
+  });
 
 test('package: packed and installed into an empty prefix → seq and seqctl work from there', () => {
   const folder = newHome();
@@ -19,30 +30,56 @@ test('package: packed and installed into an empty prefix → seq and seqctl work
   expect(installed.status, installed.stderr).toBe(0);
 
   const own = join(prefix, 'node_modules', 'seqctl');
-  for (const path of ['lua/write_block.lua', 'schemas/envelope.json', 'oclif.manifest.json', 'dist/cli/main.js', 'LICENSE', 'CHANGELOG.md']) expect(existsSync(join(own, path)), path).toBe(true);
+  for (const path of [
+    'lua/write_block.lua',
+    'schemas/envelope.json',
+    'oclif.manifest.json',
+    'dist/cli/main.js',
+    'LICENSE',
+    'CHANGELOG.md',
+  ])
+    expect(existsSync(join(own, path)), path).toBe(true);
   for (const path of ['src', 'test', 'scripts']) expect(existsSync(join(own, path)), path).toBe(false);
 
-  const run = (program: string, args: string[]) => spawnSync(join(prefix, 'node_modules', '.bin', program), args, { cwd: folder, encoding: 'utf8', env: environment(folder), timeout: 30_000 });
+  const run = (program: string, args: string[]) =>
+    spawnSync(join(prefix, 'node_modules', '.bin', program), args, {
+      cwd: folder,
+      encoding: 'utf8',
+      env: environment(folder),
+      timeout: 30_000,
+    });
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
   for (const program of ['seq', 'seqctl']) {
     expect(run(program, ['--version']).stdout).toContain(`seqctl/${version}`);
     expect(run(program, ['explain', 'NO_QUORUM']).stdout).toContain('NO_QUORUM');
     // Leads through the whole cluster path: scripts are found, the driver loads, and nobody answers.
-    expect(run(program, ['completion', 'ids', 'nodes', '--node', 'redis://127.0.0.1:1'])).toMatchObject({ status: 0, stdout: 'n1\n' });
+    expect(run(program, ['completion', 'ids', 'nodes', '--node', 'redis://127.0.0.1:1'])).toMatchObject({
+      status: 0,
+      stdout: 'n1\n',
+    });
   }
   // npm puts its own folder first on PATH: `seq 1 3` in there must still reach the other one.
-  const handed = spawnSync('/bin/sh', ['-c', 'seq 1 3'], { cwd: folder, encoding: 'utf8', env: { ...environment(folder), PATH: `${join(prefix, 'node_modules', '.bin')}:${process.env['PATH']}` } });
+  const handed = spawnSync('/bin/sh', ['-c', 'seq 1 3'], {
+    cwd: folder,
+    encoding: 'utf8',
+    env: { ...environment(folder), PATH: `${join(prefix, 'node_modules', '.bin')}:${process.env['PATH']}` },
+  });
   expect(handed.stdout).toBe('1\n2\n3\n');
 }, 180_000);
 
 test('clone: scripts use Node built-ins only until everything is installed', () => {
   const clone = newHome();
-  for (const path of ['scripts', 'package.json', 'package-lock.json', 'bin']) cpSync(join(root, path), join(clone, path), { recursive: true });
+  for (const path of ['scripts', 'package.json', 'package-lock.json', 'bin'])
+    cpSync(join(root, path), join(clone, path), { recursive: true });
   const empty = join(clone, 'path');
   mkdirSync(empty);
   symlinkSync(process.execPath, join(empty, 'node'));
   for (const script of ['test.mjs', 'lab.mjs', 'check.mjs', 'bootstrap.mjs']) {
-    const { status, stderr } = spawnSync(process.execPath, [join(clone, 'scripts', script)], { cwd: clone, encoding: 'utf8', env: { PATH: empty, HOME: clone } });
+    const { status, stderr } = spawnSync(process.execPath, [join(clone, 'scripts', script)], {
+      cwd: clone,
+      encoding: 'utf8',
+      env: { PATH: empty, HOME: clone },
+    });
     expect([script, status, stderr.includes('npm is not on PATH')]).toEqual([script, 1, true]);
     expect(stderr).not.toMatch(/ERR_MODULE_NOT_FOUND|at .*\.mjs/);
   }

@@ -12,42 +12,89 @@ import { shellWords } from '../support/command-lines.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, root } from '../support/spawn-seq.js';
 
-interface Step { line: string; exits: number; shows: string | null }
-interface Page { title: string; text: string; blocks: Step[][] }
+interface Step {
+  line: string;
+  exits: number;
+  shows: string | null;
+}
+interface Page {
+  title: string;
+  text: string;
+  blocks: Step[][];
+}
 
-const pages: Page[] = readFileSync(join(root, 'docs/RUNBOOKS.md'), 'utf8').split(/^## /m).slice(1).map((section) => {
-  const [title = '', ...rest] = section.split('\n');
-  const text = rest.join('\n');
-  const blocks = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map((match) => (match[1] as string).trim().split('\n').map((written): Step => {
-    const [line = '', comment = ''] = written.split(/\s+# /);
-    return { line, exits: Number(/exits (\d+)/.exec(comment)?.[1] ?? 0), shows: /shows (.+)$/.exec(comment)?.[1] ?? null };
-  }));
-  return { title, text, blocks };
-});
+const pages: Page[] = readFileSync(join(root, 'docs/RUNBOOKS.md'), 'utf8')
+  .split(/^## /m)
+  .slice(1)
+  .map((section) => {
+    const [title = '', ...rest] = section.split('\n');
+    const text = rest.join('\n');
+    const blocks = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map((match) =>
+      (match[1] as string)
+        .trim()
+        .split('\n')
+        .map((written): Step => {
+          const [line = '', comment = ''] = written.split(/\s+# /);
+          return {
+            line,
+            exits: Number(/exits (\d+)/.exec(comment)?.[1] ?? 0),
+            shows: /shows (.+)$/.exec(comment)?.[1] ?? null,
+          };
+        }),
+    );
+    return { title, text, blocks };
+  });
 
 const home = newHome();
 // Slow test machines must not make nodes look dead. (Only for what is run here: sequencers have their own settings.)
 const env = { SEQ_NODE_TIMEOUT: '700ms' };
 const SEQUENCERS = ['seq-a', 'seq-b'];
-const UP = ['lab up --ttl 1500ms --block-time 200ms --persist everysec', 'context use lab', 'wait --for healthy --timeout 1m'];
-const seq = (...lines: string[]): Promise<Answer[]> => runBatch(home, lines.map((line) => ({ argv: shellWords(line), env })));
-const data = async (line: string) => JSON.parse((await seq(`${line} -o json`))[0]?.stdout ?? '').data as Record<string, never>;
+const UP = [
+  'lab up --ttl 1500ms --block-time 200ms --persist everysec',
+  'context use lab',
+  'wait --for healthy --timeout 1m',
+];
+const seq = (...lines: string[]): Promise<Answer[]> =>
+  runBatch(
+    home,
+    lines.map((line) => ({ argv: shellWords(line), env })),
+  );
+const data = async (line: string) =>
+  JSON.parse((await seq(`${line} -o json`))[0]?.stdout ?? '').data as Record<string, never>;
 async function rows(): Promise<Map<string, { name: string; state: string; url: string; port: number }>> {
-  const { processes } = await data('lab status') as unknown as { processes: { name: string; state: string; url: string; port: number }[] };
+  const { processes } = (await data('lab status')) as unknown as {
+    processes: { name: string; state: string; url: string; port: number }[];
+  };
   return new Map(processes.map((row) => [row.name, row]));
 }
 async function done(...lines: string[]): Promise<void> {
-  for (const { argv, code, stderr, stdout } of await seq(...lines)) expect(code, `seq ${argv.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
+  for (const { argv, code, stderr, stdout } of await seq(...lines))
+    expect(code, `seq ${argv.join(' ')}\n${stdout}\n${stderr}`).toBe(0);
 }
 async function onNode<T>(name: string, act: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis((await rows()).get(name)?.port ?? 0, '127.0.0.1');
   redis.on('error', () => undefined);
-  try { return await act(redis); } finally { redis.disconnect(); }
+  try {
+    return await act(redis);
+  } finally {
+    redis.disconnect();
+  }
 }
 async function portsOf(): Promise<{ nodes: RedisNode[]; cluster: string; close(): Promise<void> }> {
-  const [{ cluster }, processes] = await Promise.all([data('status -c lab') as unknown as Promise<{ cluster: string }>, rows()]);
-  const nodes = [...processes.values()].filter((row) => row.url.startsWith('redis:')).map((row) => new RedisNode({ id: row.name, url: row.url, identity: { cluster, lane: '' } }));
-  return { nodes, cluster, close: async () => { await Promise.all(nodes.map((node) => node.close())); } };
+  const [{ cluster }, processes] = await Promise.all([
+    data('status -c lab') as unknown as Promise<{ cluster: string }>,
+    rows(),
+  ]);
+  const nodes = [...processes.values()]
+    .filter((row) => row.url.startsWith('redis:'))
+    .map((row) => new RedisNode({ id: row.name, url: row.url, identity: { cluster, lane: '' } }));
+  return {
+    nodes,
+    cluster,
+    close: async () => {
+      await Promise.all(nodes.map((node) => node.close()));
+    },
+  };
 }
 let newServer: RedisServer | undefined;
 /** What stands in a page for an address. */
@@ -67,7 +114,8 @@ async function halfWritten({ rival = false } = {}): Promise<void> {
     writer.epoch = view.value.epoch;
     await writer.lead();
     const { height, hash } = writer.chain;
-    const block = (text: string) => writer.chain.block([{ data: Buffer.from(text) }], { epoch: writer.epoch, timestamp: Date.now() });
+    const block = (text: string) =>
+      writer.chain.block([{ data: Buffer.from(text) }], { epoch: writer.epoch, timestamp: Date.now() });
     await writer.put(block('half way'), nodes.slice(0, 1));
     if (!rival) return;
     Object.assign(writer.chain, { height, hash });
@@ -91,12 +139,26 @@ const STATES: Record<string, () => Promise<unknown>> = {
   'No leader': () => done(...SEQUENCERS.map((name) => `lab kill ${name}`)).then(() => noLeader()),
   'No quorum': () => done('lab pause r2', 'lab pause r3'),
   // Nothing is under way when the power goes: what would be lost otherwise is a page of PERSISTENCE.md.
-  'A quorum lost its memory': () => done(...SEQUENCERS.map((name) => `lab pause ${name}`), 'lab kill r2', 'lab kill r3', 'lab start r2', 'lab start r3', ...SEQUENCERS.map((name) => `lab unpause ${name}`)),
+  'A quorum lost its memory': () =>
+    done(
+      ...SEQUENCERS.map((name) => `lab pause ${name}`),
+      'lab kill r2',
+      'lab kill r3',
+      'lab start r2',
+      'lab start r3',
+      ...SEQUENCERS.map((name) => `lab unpause ${name}`),
+    ),
   'A divergent node': () => onNode('r3', (redis) => redis.eval(EDIT, 1, 'seq:block:stream')),
   'A pending block': () => halfWritten().then(() => noLeader()),
   // No leader makes two blocks at one height under one epoch: somebody's hand did.
   'A conflict': () => halfWritten({ rival: true }).then(() => noLeader()),
-  'Flapping': () => done('stepdown -c lab --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m', 'stepdown -c lab --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m'),
+  Flapping: () =>
+    done(
+      'stepdown -c lab --yes --timeout 30s',
+      'wait -c lab --for healthy --timeout 1m',
+      'stepdown -c lab --yes --timeout 30s',
+      'wait -c lab --for healthy --timeout 1m',
+    ),
   'A slow or hanging node': () => done('lab pause r3'),
   'A wrong epoch': async () => {
     await done(...STOP);
@@ -104,8 +166,9 @@ const STATES: Record<string, () => Promise<unknown>> = {
     await onNode('r3', (redis) => redis.incrby('seq:epoch:token', 5));
   },
   'Planned maintenance of a sequencer': async () => {
-    const { leader } = await data('status -c lab') as unknown as { leader: { id: string } | null };
-    if (leader?.id !== 'seq-a') await done('stepdown -c lab --to seq-a --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m');
+    const { leader } = (await data('status -c lab')) as unknown as { leader: { id: string } | null };
+    if (leader?.id !== 'seq-a')
+      await done('stepdown -c lab --to seq-a --yes --timeout 30s', 'wait -c lab --for healthy --timeout 1m');
   },
   'A rolling restart of Redis': () => Promise.resolve(),
   'A node was wiped, or restored from an old dump': () => done('lab wipe r3'),
@@ -113,26 +176,33 @@ const STATES: Record<string, () => Promise<unknown>> = {
   // The last page: what starts the lab's sequencers knows the old address.
   'Moving a node': async () => {
     newServer = await startRedis();
-    for (const name of ['r1', 'r2']) addresses.set(`redis://${name.toUpperCase()}:PORT`, (await rows()).get(name)?.url ?? '');
+    for (const name of ['r1', 'r2'])
+      addresses.set(`redis://${name.toUpperCase()}:PORT`, (await rows()).get(name)?.url ?? '');
     addresses.set('redis://NEW:PORT', newServer.url);
   },
 };
 
 /** What must have come about before a block can be run; a person would see it happen. */
 const BEFORE: Record<string, () => Promise<unknown>> = {
-  'A quorum lost its memory: seq lab start seq-a': () => waitUntil({ what: 'the old generation to end', timeoutMs: 30_000, everyMs: 200 }, async () => {
-    const processes = await rows();
-    return SEQUENCERS.every((name) => processes.get(name)?.state === 'dead') ? true : undefined;
-  }),
+  'A quorum lost its memory: seq lab start seq-a': () =>
+    waitUntil({ what: 'the old generation to end', timeoutMs: 30_000, everyMs: 200 }, async () => {
+      const processes = await rows();
+      return SEQUENCERS.every((name) => processes.get(name)?.state === 'dead') ? true : undefined;
+    }),
 };
 
 /** Until the dead leader's locks have run out. */
-const noLeader = () => waitUntil({ what: 'nobody to lead', timeoutMs: 20_000, everyMs: 100 }, async () => ((await data('status -c lab'))['leader'] === null ? true : undefined));
+const noLeader = () =>
+  waitUntil({ what: 'nobody to lead', timeoutMs: 20_000, everyMs: 100 }, async () =>
+    (await data('status -c lab'))['leader'] === null ? true : undefined,
+  );
 
 /** As every page finds it, and leaves it. */
 async function healthy(): Promise<void> {
   const all = [...(await rows()).values()];
-  const mend = all.flatMap(({ name, state }) => (state === 'paused' ? [`lab unpause ${name}`] : state === 'dead' ? [`lab start ${name}`] : []));
+  const mend = all.flatMap(({ name, state }) =>
+    state === 'paused' ? [`lab unpause ${name}`] : state === 'dead' ? [`lab start ${name}`] : [],
+  );
   await seq(...mend);
   const [, waited] = await seq('resume -c lab', 'wait -c lab --for healthy --timeout 1m');
   if (waited?.code === 0) return;
@@ -157,42 +227,61 @@ async function run(steps: readonly Step[]): Promise<void> {
     const end = steps.findIndex((step, index) => index > at && redisCli.test(step.line));
     const part = steps.slice(at, end < 0 ? undefined : end);
     const answers = await seq(...part.map(({ line }) => located(line).replace(/^seq /, '')));
-    part.forEach((step, index) => judge(step, answers[index]?.code ?? -1, `${answers[index]?.stdout}\n${answers[index]?.stderr}`));
+    part.forEach((step, index) =>
+      judge(step, answers[index]?.code ?? -1, `${answers[index]?.stdout}\n${answers[index]?.stderr}`),
+    );
     at += part.length;
   }
 }
 
-beforeAll(async () => { await done(...UP); }, 120_000);
+beforeAll(async () => {
+  await done(...UP);
+}, 120_000);
 afterAll(async () => {
   await seq('lab down');
   await newServer?.stop();
 }, 60_000);
 
 /** Pages whose commands other suites drive on real servers too: run with `npm run test:long`, so that `npm test` stays short. */
-const ONLY_LONG = ['A slow or hanging node', 'A conflict', 'Moving a node', 'A quorum lost its memory', 'A wrong epoch', 'A pending block'];
+const ONLY_LONG = [
+  'A slow or hanging node',
+  'A conflict',
+  'Moving a node',
+  'A quorum lost its memory',
+  'A wrong epoch',
+  'A pending block',
+];
 const chosen = process.env['SEQ_TEST_LONG'] === '1' ? pages : pages.filter(({ title }) => !ONLY_LONG.includes(title));
 
 describe('runbooks', () => {
   test('pages: each has its state here, and all four parts', () => {
     expect(ONLY_LONG.filter((name) => !pages.some(({ title }) => title === name))).toEqual([]);
     expect(pages.map(({ title }) => title)).toEqual(Object.keys(STATES));
-    for (const { title, text } of pages) expect([...text.matchAll(/^\*\*(See|Confirm|Act|Verify)\./gm)].map((match) => match[1]), title).toEqual(['See', 'Confirm', 'Act', 'Verify']);
+    for (const { title, text } of pages)
+      expect(
+        [...text.matchAll(/^\*\*(See|Confirm|Act|Verify)\./gm)].map((match) => match[1]),
+        title,
+      ).toEqual(['See', 'Confirm', 'Act', 'Verify']);
   });
 
-  test.each(chosen)('$title → seen, confirmed, mended and verified as the page says', async ({ title, blocks }) => {
-    await healthy();
-    await STATES[title]?.();
-    // Blocks that wait for nothing go together: each start of the program costs.
-    let pending: Step[] = [];
-    for (const block of blocks) {
-      const before = BEFORE[`${title}: ${block[0]?.line}`];
-      if (before) {
-        await run(pending);
-        pending = [];
-        await before();
+  test.each(chosen)(
+    '$title → seen, confirmed, mended and verified as the page says',
+    async ({ title, blocks }) => {
+      await healthy();
+      await STATES[title]?.();
+      // Blocks that wait for nothing go together: each start of the program costs.
+      let pending: Step[] = [];
+      for (const block of blocks) {
+        const before = BEFORE[`${title}: ${block[0]?.line}`];
+        if (before) {
+          await run(pending);
+          pending = [];
+          await before();
+        }
+        pending.push(...block);
       }
-      pending.push(...block);
-    }
-    await run(pending);
-  }, 240_000);
+      await run(pending);
+    },
+    240_000,
+  );
 });

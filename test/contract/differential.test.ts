@@ -16,17 +16,28 @@ const SEQUENCES = Number(process.env['SEQ_SEQUENCES'] ?? (process.env['SEQ_SEED'
 const KEPT_SEEDS: number[] = [];
 
 /** Two nodes that must not be told apart. */
-interface Pair { a: Subject; b: Subject; ports: [NodePort, NodePort] }
+interface Pair {
+  a: Subject;
+  b: Subject;
+  ports: [NodePort, NodePort];
+}
 
 function pairOf(a: Subject, b: Subject): Pair {
   return { a, b, ports: [a.port(), b.port()] };
 }
 
 let pair: Pair;
-beforeAll(async () => { pair = pairOf(memorySubject(), await redisSubject()); });
+beforeAll(async () => {
+  pair = pairOf(memorySubject(), await redisSubject());
+});
 afterAll(async () => pair?.b.close());
 
-interface Difference { at: number; what: string; memory: string; redis: string }
+interface Difference {
+  at: number;
+  what: string;
+  memory: string;
+  redis: string;
+}
 
 const coverage = new Map<string, number>();
 
@@ -66,9 +77,18 @@ async function shrink(acts: Act[], found: Difference): Promise<{ acts: Act[]; fo
 }
 
 function narrate(seed: number, { acts, found }: { acts: Act[]; found: Difference }): string {
-  const steps = acts.map((act, index) => `${String(index + 1).padStart(3)}. ${JSON.stringify('mishap' in act ? act : act.call, (_, value: unknown) =>
-    (value !== null && typeof value === 'object' && 'type' in value && value.type === 'Buffer' ? '…' : value))}`);
-  return [`seed ${seed}: the two differ in ${found.what} after ${acts.length} acts`, ...steps, `  memory: ${found.memory}`, `  redis:  ${found.redis}`].join('\n');
+  const steps = acts.map(
+    (act, index) =>
+      `${String(index + 1).padStart(3)}. ${JSON.stringify('mishap' in act ? act : act.call, (_, value: unknown) =>
+        value !== null && typeof value === 'object' && 'type' in value && value.type === 'Buffer' ? '…' : value,
+      )}`,
+  );
+  return [
+    `seed ${seed}: the two differ in ${found.what} after ${acts.length} acts`,
+    ...steps,
+    `  memory: ${found.memory}`,
+    `  redis:  ${found.redis}`,
+  ].join('\n');
 }
 
 async function check(seed: number): Promise<void> {
@@ -87,27 +107,68 @@ describe('contract: memory against redis-server', () => {
   test.skipIf(SEQUENCES < 100)('contract: the random sequences reach every script and nearly every answer', () => {
     const seen = new Set(coverage.keys());
     const wanted = [
-      'promote_leader accepted', 'promote_leader LOCK_HELD', 'promote_leader HELD', 'promote_leader HANDOVER', 'promote_leader EPOCH_MOVED',
-      'promote_leader NOT_ADMITTED', 'claim accepted', 'claim FENCING_ERROR', 'write_block accepted', 'write_block FENCING_ERROR',
-      'write_block HEIGHT_EXISTS', 'write_block GAP', 'write_block PARENT_MISMATCH', 'write_block TRIMMED', 'write_block CONFLICT',
-      'write_block BAD_ARGUMENT', 'rebase accepted', 'rebase NOT_BEHIND', 'release_lock accepted', 'release_lock FENCING_ERROR',
-      'raise_epoch accepted', 'raise_epoch WOULD_DEPOSE', 'raise_epoch BAD_ARGUMENT', 'bootstrap_prepare accepted', 'bootstrap_prepare NOT_PRISTINE',
-      'bootstrap_commit accepted', 'bootstrap_commit STALE_NONCE', 'begin_admission accepted', 'begin_admission FENCING_ERROR',
-      'begin_admission STALE_NONCE', 'backfill accepted', 'backfill STALE_NONCE', 'backfill PARENT_MISMATCH', 'admit accepted', 'admit NOT_READY',
-      'admit STALE_NONCE', 'set_hold accepted', 'set_hold EXPECTATION', 'clear_hold accepted', 'request_leader accepted', 'clear_request accepted',
-      'announce accepted', 'audit accepted',
+      'promote_leader accepted',
+      'promote_leader LOCK_HELD',
+      'promote_leader HELD',
+      'promote_leader HANDOVER',
+      'promote_leader EPOCH_MOVED',
+      'promote_leader NOT_ADMITTED',
+      'claim accepted',
+      'claim FENCING_ERROR',
+      'write_block accepted',
+      'write_block FENCING_ERROR',
+      'write_block HEIGHT_EXISTS',
+      'write_block GAP',
+      'write_block PARENT_MISMATCH',
+      'write_block TRIMMED',
+      'write_block CONFLICT',
+      'write_block BAD_ARGUMENT',
+      'rebase accepted',
+      'rebase NOT_BEHIND',
+      'release_lock accepted',
+      'release_lock FENCING_ERROR',
+      'raise_epoch accepted',
+      'raise_epoch WOULD_DEPOSE',
+      'raise_epoch BAD_ARGUMENT',
+      'bootstrap_prepare accepted',
+      'bootstrap_prepare NOT_PRISTINE',
+      'bootstrap_commit accepted',
+      'bootstrap_commit STALE_NONCE',
+      'begin_admission accepted',
+      'begin_admission FENCING_ERROR',
+      'begin_admission STALE_NONCE',
+      'backfill accepted',
+      'backfill STALE_NONCE',
+      'backfill PARENT_MISMATCH',
+      'admit accepted',
+      'admit NOT_READY',
+      'admit STALE_NONCE',
+      'set_hold accepted',
+      'set_hold EXPECTATION',
+      'clear_hold accepted',
+      'request_leader accepted',
+      'clear_request accepted',
+      'announce accepted',
+      'audit accepted',
     ];
     expect(wanted.filter((word) => !seen.has(word))).toEqual([]);
   });
 
   // The sequences are only worth what they would find: each rule switched off on one side must show.
   const RULES: (keyof Mutant)[] = [
-    'noOwnerCheck', 'noEpochCheck', 'noClaimantRule', 'existsIsVote', 'noAdmissionCheck', 'noSupersede', 'repeatPromotionAtAnyEpoch', 'reuseNonces',
+    'noOwnerCheck',
+    'noEpochCheck',
+    'noClaimantRule',
+    'existsIsVote',
+    'noAdmissionCheck',
+    'noSupersede',
+    'repeatPromotionAtAnyEpoch',
+    'reuseNonces',
   ];
   test.each(RULES)('contract: %s on one side → found', async (rule) => {
     const odd = pairOf(memorySubject(), memorySubject({ [rule]: true }));
     let seed = 1;
-    while (seed <= 300 && await firstDifference(odd, randomActs(seed, LENGTH)) === null) seed += 1;
+    while (seed <= 300 && (await firstDifference(odd, randomActs(seed, LENGTH))) === null) seed += 1;
     expect(seed).toBeLessThanOrEqual(300);
   });
 });

@@ -23,18 +23,62 @@ const twoB = block(one, 'two-b');
 const three = block(two, 'three');
 const four = block(three, 'four');
 
-const promote = (owner: string, expectedEpoch: number, previousOwner?: string): NodeCall =>
-  ({ script: 'promote_leader', owner, expectedEpoch, ttlMs: TTL, ...(previousOwner === undefined ? {} : { previousOwner }) });
-const claim = (owner: string, epoch: number, acquireTtlMs?: number): NodeCall =>
-  ({ script: 'claim', owner, epoch, ...(acquireTtlMs === undefined ? {} : { acquireTtlMs }) });
-const write = (owner: string, epoch: number, b: Block, mode: WriteMode = 'append', entryEpoch = epoch, trim?: { to: number; hash: string }): NodeCall =>
-  ({ script: 'write_block', owner, epoch, ttlMs: TTL, mode, block: b, entryEpoch, ...(trim === undefined ? {} : { trim }) });
-const begin = (owner: string, epoch: number, nonce: string, floor = 0, floorHash = GENESIS): NodeCall =>
-  ({ script: 'begin_admission', owner, epoch, nonce, floor, floorHash, keepMs: TTL });
-const fill = (owner: string, epoch: number, nonce: string, b: Block, entryEpoch = epoch): NodeCall =>
-  ({ script: 'backfill', owner, epoch, nonce, block: b, entryEpoch });
-const admit = (owner: string, epoch: number, nonce: string, head: number, headHash: string): NodeCall =>
-  ({ script: 'admit', owner, epoch, nonce, ttlMs: TTL, head, headHash });
+const promote = (owner: string, expectedEpoch: number, previousOwner?: string): NodeCall => ({
+  script: 'promote_leader',
+  owner,
+  expectedEpoch,
+  ttlMs: TTL,
+  ...(previousOwner === undefined ? {} : { previousOwner }),
+});
+const claim = (owner: string, epoch: number, acquireTtlMs?: number): NodeCall => ({
+  script: 'claim',
+  owner,
+  epoch,
+  ...(acquireTtlMs === undefined ? {} : { acquireTtlMs }),
+});
+const write = (
+  owner: string,
+  epoch: number,
+  b: Block,
+  mode: WriteMode = 'append',
+  entryEpoch = epoch,
+  trim?: { to: number; hash: string },
+): NodeCall => ({
+  script: 'write_block',
+  owner,
+  epoch,
+  ttlMs: TTL,
+  mode,
+  block: b,
+  entryEpoch,
+  ...(trim === undefined ? {} : { trim }),
+});
+const begin = (owner: string, epoch: number, nonce: string, floor = 0, floorHash = GENESIS): NodeCall => ({
+  script: 'begin_admission',
+  owner,
+  epoch,
+  nonce,
+  floor,
+  floorHash,
+  keepMs: TTL,
+});
+const fill = (owner: string, epoch: number, nonce: string, b: Block, entryEpoch = epoch): NodeCall => ({
+  script: 'backfill',
+  owner,
+  epoch,
+  nonce,
+  block: b,
+  entryEpoch,
+});
+const admit = (owner: string, epoch: number, nonce: string, head: number, headHash: string): NodeCall => ({
+  script: 'admit',
+  owner,
+  epoch,
+  nonce,
+  ttlMs: TTL,
+  head,
+  headHash,
+});
 
 /** Names in the order of `line`. */
 function sorted(reply: string): string {
@@ -46,7 +90,8 @@ type Row = [call: NodeCall, reply: string];
 const facts = (b: Block | null, epoch: number, floor = 0, floorHash = GENESIS): string =>
   `accepted ${JSON.stringify({ head: b?.height ?? 0, headEpoch: epoch, headHash: b?.hash ?? GENESIS, floor, floorHash })}`;
 const wrote = (head: number): string => `accepted {"head":${head}}`;
-const fencedLock = (holder?: string): string => `FENCING_ERROR ${JSON.stringify({ check: 'lock', ...(holder === undefined ? {} : { holder }) })}`;
+const fencedLock = (holder?: string): string =>
+  `FENCING_ERROR ${JSON.stringify({ check: 'lock', ...(holder === undefined ? {} : { holder }) })}`;
 const fencedEpoch = (epoch: number): string => `FENCING_ERROR ${JSON.stringify({ check: 'epoch', epoch })}`;
 
 /** seq-a leads under epoch 1 and has written blocks 1 and 2. */
@@ -79,7 +124,9 @@ describe.each(kinds)('contract on %s', (kind) => {
     return reply.value.entries.map((e) => `${e.height}-${e.epoch}:${Buffer.from(e.data!).toString()}`).join(' ');
   }
 
-  beforeAll(async () => { subject = kind === 'memory' ? memorySubject() : await redisSubject(); });
+  beforeAll(async () => {
+    subject = kind === 'memory' ? memorySubject() : await redisSubject();
+  });
   afterAll(async () => subject?.close());
   beforeEach(async () => {
     await subject.befall('wipe');
@@ -91,7 +138,16 @@ describe.each(kinds)('contract on %s', (kind) => {
   });
 
   test('bootstrap: two phases → admitted at floor 0, epoch 0, and repeats change nothing', async () => {
-    expect(await view()).toMatchObject({ admission: 'admitted', epoch: 0, head: 0, floor: 0, headHash: GENESIS, incarnation: 'n0', pending: '', claimant: '' });
+    expect(await view()).toMatchObject({
+      admission: 'admitted',
+      epoch: 0,
+      head: 0,
+      floor: 0,
+      headHash: GENESIS,
+      incarnation: 'n0',
+      pending: '',
+      claimant: '',
+    });
     await play([
       [{ script: 'bootstrap_commit', nonce: 'n0' }, 'accepted'],
       [{ script: 'bootstrap_commit', nonce: 'n1' }, 'STALE_NONCE {"actual":""}'],
@@ -129,8 +185,8 @@ describe.each(kinds)('contract on %s', (kind) => {
     ]);
   });
 
-  test('moves: noted by claims and carried over by an admission; who knows less, or another server in this node\'s place, is refused (I13)', async () => {
-    const knowing = (moves: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), moves } as NodeCall);
+  test("moves: noted by claims and carried over by an admission; who knows less, or another server in this node's place, is refused (I13)", async () => {
+    const knowing = (moves: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), moves }) as NodeCall;
     const [first, later] = ['r9@1.0=redis://x:1', 'r8@2.0=redis://y:1 r9@1.1=redis://x:2'];
     const own = `${NODE_ID}@3.0=redis://z:1`;
     const moved = (actual: string): string => `NODE_MOVED ${JSON.stringify({ actual })}`;
@@ -183,7 +239,10 @@ describe.each(kinds)('contract on %s', (kind) => {
       [claim(A, 6), fencedEpoch(7)],
     ]);
     await subject.befall('lock-expires');
-    await play([[claim(B, 7, TTL), fencedEpoch(7)], [claim(B, 8, TTL), facts(null, 0)]]);
+    await play([
+      [claim(B, 7, TTL), fencedEpoch(7)],
+      [claim(B, 8, TTL), facts(null, 0)],
+    ]);
     expect(await view()).toMatchObject({ epoch: 8, claimant: B, lock: { owner: B } });
   });
 
@@ -236,8 +295,14 @@ describe.each(kinds)('contract on %s', (kind) => {
     const request = { id: 'q1', kind: 'stepdown' as const, to: 'seq-b', plan: '', by: 'ops', reason: 'why', epoch: 1 };
     await play([
       ...LED,
-      [{ script: 'request_leader', request, ttlMs: TTL, expect: { leader: 'seq-b' } }, 'EXPECTATION {"why":"leader","actual":"seq-a"}'],
-      [{ script: 'request_leader', request, ttlMs: TTL, expect: { epoch: 9 } }, 'EXPECTATION {"why":"epoch","actual":"1"}'],
+      [
+        { script: 'request_leader', request, ttlMs: TTL, expect: { leader: 'seq-b' } },
+        'EXPECTATION {"why":"leader","actual":"seq-a"}',
+      ],
+      [
+        { script: 'request_leader', request, ttlMs: TTL, expect: { epoch: 9 } },
+        'EXPECTATION {"why":"epoch","actual":"1"}',
+      ],
       [{ script: 'request_leader', request, ttlMs: TTL, expect: { leader: 'seq-a', epoch: 1 } }, 'accepted'],
       [write(A, 1, three), `accepted {"head":3,"request":${JSON.stringify(request)}}`],
       [write(A, 2, four), wrote(4)],
@@ -249,8 +314,15 @@ describe.each(kinds)('contract on %s', (kind) => {
   });
 
   test('rebase: a node behind starts anew at a committed height and stays a voter', async () => {
-    const rebase = (floor: number, floorHash: string): NodeCall =>
-      ({ script: 'rebase', owner: A, epoch: 2, floor, floorHash, nonce: 'rb1', keepMs: TTL });
+    const rebase = (floor: number, floorHash: string): NodeCall => ({
+      script: 'rebase',
+      owner: A,
+      epoch: 2,
+      floor,
+      floorHash,
+      nonce: 'rb1',
+      keepMs: TTL,
+    });
     await play([
       ...LED,
       [rebase(2, two.hash), 'NOT_BEHIND {"head":2}'],
@@ -258,13 +330,25 @@ describe.each(kinds)('contract on %s', (kind) => {
       [write(A, 2, three), 'TRIMMED {"floor":3}'],
       [write(A, 2, four), wrote(4)],
     ]);
-    expect(await view()).toMatchObject({ admission: 'admitted', incarnation: 'n0', epoch: 2, claimant: A, floor: 3, head: 4 });
+    expect(await view()).toMatchObject({
+      admission: 'admitted',
+      incarnation: 'n0',
+      epoch: 2,
+      claimant: A,
+      floor: 3,
+      head: 4,
+    });
     expect(await heights()).toBe('4-2:four');
   });
 
   test('raise_epoch: never lowers, deposes only when meant', async () => {
-    const raise = (value: number, ofOwner?: string, mayDepose = false): NodeCall =>
-      ({ script: 'raise_epoch', value, highestSeen: 5, mayDepose, ...(ofOwner === undefined ? {} : { ofOwner }) });
+    const raise = (value: number, ofOwner?: string, mayDepose = false): NodeCall => ({
+      script: 'raise_epoch',
+      value,
+      highestSeen: 5,
+      mayDepose,
+      ...(ofOwner === undefined ? {} : { ofOwner }),
+    });
     await play([
       [raise(3), 'accepted {"epoch":3}'],
       [promote(A, 3), 'accepted {"epoch":4}'],
@@ -303,7 +387,13 @@ describe.each(kinds)('contract on %s', (kind) => {
       [begin(A, 1, 'x1', 1, one.hash), 'STALE_NONCE {"actual":""}'],
       [write(A, 1, three), wrote(3)],
     ]);
-    expect(await view()).toMatchObject({ admission: 'admitted', incarnation: 'x1', epoch: 1, claimant: A, lock: { owner: A } });
+    expect(await view()).toMatchObject({
+      admission: 'admitted',
+      incarnation: 'x1',
+      epoch: 1,
+      claimant: A,
+      lock: { owner: A },
+    });
   });
 
   test('admission: another tenure takes over an unfinished one with a higher epoch only', async () => {
@@ -319,8 +409,9 @@ describe.each(kinds)('contract on %s', (kind) => {
     ]);
   });
 
-  test('admission: an unfinished one is gone on from where it ends on the caller\'s chain, and begun anew where it does not', async () => {
-    const resume = (owner: string, epoch: number, nonce: string, head: number, hash: string): NodeCall => ({ ...begin(owner, epoch, nonce), resume: { head, hash } } as NodeCall);
+  test("admission: an unfinished one is gone on from where it ends on the caller's chain, and begun anew where it does not", async () => {
+    const resume = (owner: string, epoch: number, nonce: string, head: number, hash: string): NodeCall =>
+      ({ ...begin(owner, epoch, nonce), resume: { head, hash } }) as NodeCall;
     await subject.befall('wipe');
     await play([
       [resume(A, 3, 'x1', 1, one.hash), 'accepted {"head":0}'],
@@ -379,11 +470,16 @@ describe.each(kinds)('contract on %s', (kind) => {
     for (const mishap of ['epoch-lost', 'tail-cut', 'hole'] as const) {
       await subject.befall('wipe');
       await play([
-        [{ script: 'bootstrap_prepare', nonce: mishap }, 'accepted'], [{ script: 'bootstrap_commit', nonce: mishap }, 'accepted'], ...LED,
+        [{ script: 'bootstrap_prepare', nonce: mishap }, 'accepted'],
+        [{ script: 'bootstrap_commit', nonce: mishap }, 'accepted'],
+        ...LED,
       ]);
       await subject.befall(mishap);
       expect((await view()).admission, mishap).toBe('damaged');
-      await play([[write(A, 1, three), 'NOT_ADMITTED {"why":"damaged"}'], [claim(A, 1), 'NOT_ADMITTED {"why":"damaged"}']]);
+      await play([
+        [write(A, 1, three), 'NOT_ADMITTED {"why":"damaged"}'],
+        [claim(A, 1), 'NOT_ADMITTED {"why":"damaged"}'],
+      ]);
     }
   });
 
@@ -395,13 +491,27 @@ describe.each(kinds)('contract on %s', (kind) => {
       [{ script: 'audit', record: { what: 'x' }, maxRecords: 9 }, 'WRONG_CLUSTER {"why":"cluster","actual":"c1.1"}'],
     ]);
     expect(await view()).toMatchObject({ admission: 'foreign', cluster: 'c1.1' });
-    expect(line(await port.read({ from: 0, to: 9, limit: 9, data: false }, LIMIT_MS))).toBe('WRONG_CLUSTER {"actual":"c1.1","why":"cluster"}');
+    expect(line(await port.read({ from: 0, to: 9, limit: 9, data: false }, LIMIT_MS))).toBe(
+      'WRONG_CLUSTER {"actual":"c1.1","why":"cluster"}',
+    );
     port = subject.port('r2');
-    await play([[promote(A, 0), 'WRONG_CLUSTER {"why":"node","actual":"r1"}'], [begin(A, 1, 'x'), 'WRONG_CLUSTER {"why":"node","actual":"r1"}']]);
+    await play([
+      [promote(A, 0), 'WRONG_CLUSTER {"why":"node","actual":"r1"}'],
+      [begin(A, 1, 'x'), 'WRONG_CLUSTER {"why":"node","actual":"r1"}'],
+    ]);
   });
 
   test('presence: newest words per sequencer, also on a node that is not admitted', async () => {
-    const presence = { id: 'seq-b', role: 'follower' as const, height: 3, version: '1', url: 'http://x', pid: 7, configDigest: 'd', extra: { ready: '1' } };
+    const presence = {
+      id: 'seq-b',
+      role: 'follower' as const,
+      height: 3,
+      version: '1',
+      url: 'http://x',
+      pid: 7,
+      configDigest: 'd',
+      extra: { ready: '1' },
+    };
     await subject.befall('wipe');
     await play([
       [{ script: 'announce', presence: { ...presence, height: 2 }, ttlMs: TTL }, 'accepted'],
@@ -410,7 +520,10 @@ describe.each(kinds)('contract on %s', (kind) => {
     ]);
     const { sequencers, admission } = await view();
     expect(admission).toBe('pristine');
-    expect(sequencers.map((s) => `${s.id} ${s.role} ${s.height} ${s.extra['ready']}`)).toEqual(['seq-a follower 3 1', 'seq-b follower 3 1']);
+    expect(sequencers.map((s) => `${s.id} ${s.role} ${s.height} ${s.extra['ready']}`)).toEqual([
+      'seq-a follower 3 1',
+      'seq-b follower 3 1',
+    ]);
   });
 
   test('read: ranges, limits, both directions, without payload', async () => {
@@ -474,14 +587,19 @@ describe.each(kinds)('contract on %s: a real restart', (kind) => {
     const subject = kind === 'memory' ? memorySubject() : await redisSubject('always');
     try {
       const port = subject.port();
-      for (const call of [{ script: 'bootstrap_prepare', nonce: 'n0' }, { script: 'bootstrap_commit', nonce: 'n0' }, ...LED.map(([c]) => c)] as NodeCall[]) {
+      for (const call of [
+        { script: 'bootstrap_prepare', nonce: 'n0' },
+        { script: 'bootstrap_commit', nonce: 'n0' },
+        ...LED.map(([c]) => c),
+      ] as NodeCall[]) {
         expect((await port.call(call, LIMIT_MS)).outcome).toBe('accepted');
       }
       const generation = port.connectionGeneration;
       await subject.restartProcess();
       const deadline = Date.now() + 5_000;
       let reply = line(await port.call(write(A, 1, three), LIMIT_MS));
-      while (reply.startsWith('unknown') && Date.now() < deadline) reply = line(await port.call(write(A, 1, three), LIMIT_MS));
+      while (reply.startsWith('unknown') && Date.now() < deadline)
+        reply = line(await port.call(write(A, 1, three), LIMIT_MS));
       expect(reply).toBe('NOT_ADMITTED {"why":"restarted"}');
       expect(port.connectionGeneration).toBeGreaterThan(generation);
       const view = await port.call({ script: 'inspect' }, LIMIT_MS);

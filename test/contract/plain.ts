@@ -10,7 +10,8 @@ export function plain(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value;
   const out: Record<string, unknown> = {};
   for (const [name, one] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (['timeMs', 'info', 'usedMemory', 'maxMemory'].includes(name) || name === 'admissionWhy' || one === undefined) continue;
+    if (['timeMs', 'info', 'usedMemory', 'maxMemory'].includes(name) || name === 'admissionWhy' || one === undefined)
+      continue;
     if (name === 'pttlMs') out[name] = (one as number) > 0 ? 'runs' : one;
     else if (name === 'runId') out['sameRun'] = one === (value as { admittedRunId?: string }).admittedRunId;
     else if (name !== 'admittedRunId') out[name] = plain(one);

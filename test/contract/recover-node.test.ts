@@ -20,23 +20,45 @@ const NONE: HeadFacts = { head: 0, headEpoch: 0, headHash: GENESIS, floor: 0, fl
 describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
   let subject: Subject;
 
-  const ask = async (call: NodeCall, identity = IDENTITY, id = NODE_ID): Promise<string> => line(await subject.port(id, identity).call(call, LIMIT_MS));
+  const ask = async (call: NodeCall, identity = IDENTITY, id = NODE_ID): Promise<string> =>
+    line(await subject.port(id, identity).call(call, LIMIT_MS));
   async function view(identity = NEXT): Promise<NodeView> {
     const reply = await subject.port(NODE_ID, identity).call({ script: 'inspect' }, LIMIT_MS);
     if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
     return reply.value;
   }
-  const recover = (expect: string, over: Partial<Extract<NodeCall, { script: 'recover_node' }>> = {}): NodeCall =>
-    ({ script: 'recover_node', owner: R, epoch: 5, nonce: 'rec-1', expect, keep: true, facts: HEAD, keepMs: TTL, ...over });
+  const recover = (expect: string, over: Partial<Extract<NodeCall, { script: 'recover_node' }>> = {}): NodeCall => ({
+    script: 'recover_node',
+    owner: R,
+    epoch: 5,
+    nonce: 'rec-1',
+    expect,
+    keep: true,
+    facts: HEAD,
+    keepMs: TTL,
+    ...over,
+  });
 
-  beforeAll(async () => { subject = kind === 'memory' ? memorySubject() : await redisSubject(); });
+  beforeAll(async () => {
+    subject = kind === 'memory' ? memorySubject() : await redisSubject();
+  });
   afterAll(async () => subject?.close());
   beforeEach(async () => {
     await subject.befall('wipe');
     const led: NodeCall[] = [
-      { script: 'bootstrap_prepare', nonce: 'n0' }, { script: 'bootstrap_commit', nonce: 'n0' },
-      { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: TTL }, { script: 'claim', owner: A, epoch: 1 },
-      ...[one, two].map((block): NodeCall => ({ script: 'write_block', owner: A, epoch: 1, ttlMs: TTL, mode: 'append', block, entryEpoch: 1 })),
+      { script: 'bootstrap_prepare', nonce: 'n0' },
+      { script: 'bootstrap_commit', nonce: 'n0' },
+      { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: TTL },
+      { script: 'claim', owner: A, epoch: 1 },
+      ...[one, two].map((block): NodeCall => ({
+        script: 'write_block',
+        owner: A,
+        epoch: 1,
+        ttlMs: TTL,
+        mode: 'append',
+        block,
+        entryEpoch: 1,
+      })),
     ];
     for (const call of led) expect(await ask(call)).toMatch(/^accepted/);
     await subject.befall('restart');
@@ -45,25 +67,58 @@ describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
   test('recover_node: as seen → the new generation, being admitted with its stream; filled and admitted by the same nonce; the old life is shut out', async () => {
     const seen = recoveryExpectation(await view());
     expect(await ask(recover(seen, { moves: 'r9@1.0=redis://x:1' }), NEXT)).toBe('accepted');
-    expect(await view()).toMatchObject({ admission: 'admitting', cluster: 'c1.2', moves: 'r9@1.0=redis://x:1', pending: 'rec-1', incarnation: '', ...HEAD, length: 2, epoch: 1 });
-    expect(await ask({ script: 'write_block', owner: A, epoch: 1, ttlMs: TTL, mode: 'append', block: three, entryEpoch: 1 })).toMatch(/^WRONG_CLUSTER/);
+    expect(await view()).toMatchObject({
+      admission: 'admitting',
+      cluster: 'c1.2',
+      moves: 'r9@1.0=redis://x:1',
+      pending: 'rec-1',
+      incarnation: '',
+      ...HEAD,
+      length: 2,
+      epoch: 1,
+    });
+    expect(
+      await ask({ script: 'write_block', owner: A, epoch: 1, ttlMs: TTL, mode: 'append', block: three, entryEpoch: 1 }),
+    ).toMatch(/^WRONG_CLUSTER/);
     expect(await ask(recover(seen), NEXT), 'a late copy').toMatch(/^STALE_NONCE/);
-    expect(await ask(recover(seen, { nonce: 'rec-2' }), NEXT), 'another recovery, from the same plan').toMatch(/^EXPECTATION/);
+    expect(await ask(recover(seen, { nonce: 'rec-2' }), NEXT), 'another recovery, from the same plan').toMatch(
+      /^EXPECTATION/,
+    );
     const fill = { owner: R, epoch: 5, nonce: 'rec-1' };
-    expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(/^NOT_READY/);
+    expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(
+      /^NOT_READY/,
+    );
     expect(await ask({ script: 'backfill', ...fill, block: three, entryEpoch: 1 }, NEXT)).toBe('accepted {"head":3}');
-    expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(/^accepted/);
-    expect(await view()).toMatchObject({ admission: 'admitted', incarnation: 'rec-1', epoch: 5, claimant: R, head: 3, length: 3 });
+    expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(
+      /^accepted/,
+    );
+    expect(await view()).toMatchObject({
+      admission: 'admitted',
+      incarnation: 'rec-1',
+      epoch: 5,
+      claimant: R,
+      head: 3,
+      length: 3,
+    });
     expect(await ask({ script: 'release_lock', owner: R }, NEXT)).toBe('accepted');
     expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 1, ttlMs: TTL })).toMatch(/^WRONG_CLUSTER/);
-    expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 5, ttlMs: TTL }, NEXT)).toBe('accepted {"epoch":6}');
+    expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 5, ttlMs: TTL }, NEXT)).toBe(
+      'accepted {"epoch":6}',
+    );
   });
 
   test('recover_node: begun again after it was broken off → taken over by what the second plan saw', async () => {
     expect(await ask(recover(recoveryExpectation(await view())), NEXT)).toBe('accepted');
     const third = { ...IDENTITY, cluster: 'c1.3' };
-    expect(await ask(recover(recoveryExpectation(await view()), { nonce: 'rec-2', owner: 'recover/00000000000000ff' }), third)).toBe('accepted');
-    expect(await ask({ script: 'admit', owner: R, epoch: 5, nonce: 'rec-1', ttlMs: TTL, head: 2, headHash: two.hash }, NEXT)).toMatch(/^WRONG_CLUSTER/);
+    expect(
+      await ask(
+        recover(recoveryExpectation(await view()), { nonce: 'rec-2', owner: 'recover/00000000000000ff' }),
+        third,
+      ),
+    ).toBe('accepted');
+    expect(
+      await ask({ script: 'admit', owner: R, epoch: 5, nonce: 'rec-1', ttlMs: TTL, head: 2, headHash: two.hash }, NEXT),
+    ).toMatch(/^WRONG_CLUSTER/);
     expect(await view(third)).toMatchObject({ admission: 'admitting', pending: 'rec-2', length: 2 });
   });
 
@@ -71,7 +126,9 @@ describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
     expect(await ask(recover(recoveryExpectation(await view()), { keep: false, facts: NONE }), NEXT)).toBe('accepted');
     expect(await view()).toMatchObject({ admission: 'admitting', length: 0, head: 0 });
     await subject.befall('wipe');
-    expect(await ask(recover(recoveryExpectation(await view()), { keep: false, facts: NONE, nonce: 'rec-3' }), NEXT)).toBe('accepted');
+    expect(
+      await ask(recover(recoveryExpectation(await view()), { keep: false, facts: NONE, nonce: 'rec-3' }), NEXT),
+    ).toBe('accepted');
     expect(await view()).toMatchObject({ admission: 'admitting', cluster: 'c1.2', pending: 'rec-3', length: 0 });
   });
 

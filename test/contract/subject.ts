@@ -12,7 +12,10 @@ export const NODE_ID = 'r1';
 /** What may befall a node between two calls. */
 export type Mishap =
   /** The lock's time is up. */
-  | 'lock-expires' | 'hold-expires' | 'handover-expires' | 'request-expires'
+  | 'lock-expires'
+  | 'hold-expires'
+  | 'handover-expires'
+  | 'request-expires'
   /** Every key is gone. */
   | 'wipe'
   /** The record names another server process (what a restart with its data looks like). */
@@ -34,22 +37,41 @@ export interface Subject {
 
 export function afflict(state: MemoryNodeState, mishap: Mishap): void {
   switch (mishap) {
-    case 'lock-expires': state.lock = null; break;
-    case 'hold-expires': state.hold = null; break;
-    case 'handover-expires': state.handover = null; break;
-    case 'request-expires': state.request = null; break;
-    case 'wipe': wipe(state); break;
-    case 'restart': if (state.record !== null) state.record.run = 'former'; break;
-    case 'epoch-lost': state.epoch = null; break;
-    case 'tail-cut': state.entries.pop(); break;
-    case 'hole': state.entries.shift(); break;
+    case 'lock-expires':
+      state.lock = null;
+      break;
+    case 'hold-expires':
+      state.hold = null;
+      break;
+    case 'handover-expires':
+      state.handover = null;
+      break;
+    case 'request-expires':
+      state.request = null;
+      break;
+    case 'wipe':
+      wipe(state);
+      break;
+    case 'restart':
+      if (state.record !== null) state.record.run = 'former';
+      break;
+    case 'epoch-lost':
+      state.epoch = null;
+      break;
+    case 'tail-cut':
+      state.entries.pop();
+      break;
+    case 'hole':
+      state.entries.shift();
+      break;
   }
 }
 
 export function memorySubject(mutant: Mutant = {}): Subject {
   const server = new MemoryServer(NODE_ID, () => Date.now(), undefined, mutant);
   const clock = {
-    now: () => performance.now(), wall: () => Date.now(),
+    now: () => performance.now(),
+    wall: () => Date.now(),
     after: (ms: number, run: () => void) => {
       const timer = setTimeout(run, ms);
       return () => clearTimeout(timer);
@@ -61,8 +83,12 @@ export function memorySubject(mutant: Mutant = {}): Subject {
     async befall(mishap) {
       afflict(server.state, mishap);
     },
-    async restartProcess() { server.restart('all'); },
-    async close() { /* nothing is open */ },
+    async restartProcess() {
+      server.restart('all');
+    },
+    async close() {
+      /* nothing is open */
+    },
   };
 }
 
@@ -81,15 +107,33 @@ export async function redisSubject(persist: 'none' | 'always' = 'none'): Promise
     },
     async befall(mishap) {
       switch (mishap) {
-        case 'lock-expires': await admin.del(keys.lock); break;
-        case 'hold-expires': await admin.del(keys.hold); break;
-        case 'handover-expires': await admin.del(keys.handover); break;
-        case 'request-expires': await admin.del(keys.request); break;
-        case 'wipe': await admin.flushall(); break;
-        case 'restart': if (await admin.exists(keys.admission)) await admin.hset(keys.admission, 'run', 'former'); break;
-        case 'epoch-lost': await admin.del(keys.epoch); break;
-        case 'tail-cut': case 'hole': {
-          const [entry] = mishap === 'hole' ? await admin.xrange(keys.stream, '-', '+', 'COUNT', 1) : await admin.xrevrange(keys.stream, '+', '-', 'COUNT', 1);
+        case 'lock-expires':
+          await admin.del(keys.lock);
+          break;
+        case 'hold-expires':
+          await admin.del(keys.hold);
+          break;
+        case 'handover-expires':
+          await admin.del(keys.handover);
+          break;
+        case 'request-expires':
+          await admin.del(keys.request);
+          break;
+        case 'wipe':
+          await admin.flushall();
+          break;
+        case 'restart':
+          if (await admin.exists(keys.admission)) await admin.hset(keys.admission, 'run', 'former');
+          break;
+        case 'epoch-lost':
+          await admin.del(keys.epoch);
+          break;
+        case 'tail-cut':
+        case 'hole': {
+          const [entry] =
+            mishap === 'hole'
+              ? await admin.xrange(keys.stream, '-', '+', 'COUNT', 1)
+              : await admin.xrevrange(keys.stream, '+', '-', 'COUNT', 1);
           if (entry !== undefined) await admin.xdel(keys.stream, entry[0]);
           break;
         }

@@ -13,7 +13,9 @@ const env = { SEQ_PASSWORD: 'secret', SEQ_USERNAME: 'seq' };
 const servers: RedisServer[] = [];
 const admins: Redis[] = [];
 const children: ChildProcess[] = [];
-process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
 
 /** The words of `ACL SETUSER …` as the program prints them, with a password in the place of the placeholder. */
 let rule: string[] = [];
@@ -38,10 +40,16 @@ async function denials(): Promise<string[]> {
 }
 
 beforeAll(async () => {
-  servers.push(...await Promise.all([1, 2, 3].map(() => startRedis())));
+  servers.push(...(await Promise.all([1, 2, 3].map(() => startRedis()))));
   flags = servers.flatMap(({ url }, at) => ['--node', `r${at + 1}=${url}`]);
   const printed = await runSeq(home, ['doctor', '--acl', ...flags]);
-  rule = printed.stdout.split('\n').find((line) => line.includes('ACL SETUSER'))!.replace('PASSWORD', 'secret').trim().split(/\s+/).slice(1);
+  rule = printed.stdout
+    .split('\n')
+    .find((line) => line.includes('ACL SETUSER'))!
+    .replace('PASSWORD', 'secret')
+    .trim()
+    .split(/\s+/)
+    .slice(1);
   expect(rule.slice(0, 3)).toEqual(['SETUSER', 'seq', 'on']);
   for (const { port } of servers) {
     const admin = new Redis(port, '127.0.0.1', { protocol: 2 });
@@ -64,17 +72,60 @@ afterAll(async () => {
 
 /** In this order; what it may end with, when not with 0. */
 const COMMANDS: [args: string[], exits?: number[]][] = [
-  [['status']], [['node', 'list']], [['watch', '--once']], [['epoch', 'show']], [['history']], [['doctor']], [['check', 'all'], [0, 1]],
-  [['stream', 'inspect']], [['stream', 'verify', '--exit-code']], [['stream', 'diff', '--on', 'r1']], [['stream', 'orphans']], [['stream', 'tail', '--limit', '2']],
-  [['stream', 'export', '--file', 'one.bundle']], [['submit', 'items.txt']], [['hold', '--for', '1m', '--reason', 'a test']], [['resume']],
-  [['epoch', 'heal', '--dry-run']], [['repair', 'plan']], [['repair', 'verify'], [0, 1]], [['stepdown', '--yes', '--timeout', '30s']],
-  [['cluster', 'init'], [76]], [['cluster', 'recover']], [['node', 'admit', '--on', 'r1', '--timeout', '30s']], [['wait', '--for', 'healthy', '--timeout', '30s']],
+  [['status']],
+  [['node', 'list']],
+  [['watch', '--once']],
+  [['epoch', 'show']],
+  [['history']],
+  [['doctor']],
+  [
+    ['check', 'all'],
+    [0, 1],
+  ],
+  [['stream', 'inspect']],
+  [['stream', 'verify', '--exit-code']],
+  [['stream', 'diff', '--on', 'r1']],
+  [['stream', 'orphans']],
+  [['stream', 'tail', '--limit', '2']],
+  [['stream', 'export', '--file', 'one.bundle']],
+  [['submit', 'items.txt']],
+  [['hold', '--for', '1m', '--reason', 'a test']],
+  [['resume']],
+  [['epoch', 'heal', '--dry-run']],
+  [['repair', 'plan']],
+  [
+    ['repair', 'verify'],
+    [0, 1],
+  ],
+  [['stepdown', '--yes', '--timeout', '30s']],
+  [['cluster', 'init'], [76]],
+  [['cluster', 'recover']],
+  [['node', 'admit', '--on', 'r1', '--timeout', '30s']],
+  [['wait', '--for', 'healthy', '--timeout', '30s']],
 ];
 
 describe('acl: exactly the rule that doctor prints', () => {
   it('acl: two sequencers and every command under it → nothing is denied, a node that was emptied is admitted again', async () => {
     for (const id of ['a', 'b']) {
-      children.push(spawn(process.execPath, [bin, 'run', ...flags, '--id', id, '--store', join(home, id), '--http', '127.0.0.1:0', '--node-timeout', '500ms'], { env: environment(home, env), cwd: home, stdio: 'ignore' }));
+      children.push(
+        spawn(
+          process.execPath,
+          [
+            bin,
+            'run',
+            ...flags,
+            '--id',
+            id,
+            '--store',
+            join(home, id),
+            '--http',
+            '127.0.0.1:0',
+            '--node-timeout',
+            '500ms',
+          ],
+          { env: environment(home, env), cwd: home, stdio: 'ignore' },
+        ),
+      );
     }
     writeFileSync(join(home, 'items.txt'), 'one\ntwo\n');
     expect((await seq('wait', '--for', 'healthy', '--timeout', '40s')).code).toBe(0);
@@ -95,17 +146,21 @@ describe('acl: exactly the rule that doctor prints', () => {
     ['a command', ['-xrevrange'], /xrevrange/],
     ['a channel', ['resetchannels'], /publish|subscribe/],
     ['the keys', ['resetkeys', '~elsewhere:*'], /hmget|get/],
-  ])('acl: %s is missing → doctor names user and command; seq run ends with 77 and says it', async (_, more, named) => {
-    for (const admin of admins) await admin.call('ACL', 'SETUSER', 'seq', ...more);
-    try {
-      const examined = await seq('doctor', '--exit-code');
-      expect(examined.code).toBe(1);
-      expect(examined.stdout).toMatch(named);
-      const ran = await runSeq(home, ['run', ...flags, '--id', 'late', '--store', join(home, 'late')], { env });
-      expect(ran.code, ran.stdout + ran.stderr).toBe(77);
-      expect(ran.stdout + ran.stderr).toMatch(named);
-    } finally {
-      for (const admin of admins) await admin.call('ACL', ...rule);
-    }
-  }, 40_000);
+  ])(
+    'acl: %s is missing → doctor names user and command; seq run ends with 77 and says it',
+    async (_, more, named) => {
+      for (const admin of admins) await admin.call('ACL', 'SETUSER', 'seq', ...more);
+      try {
+        const examined = await seq('doctor', '--exit-code');
+        expect(examined.code).toBe(1);
+        expect(examined.stdout).toMatch(named);
+        const ran = await runSeq(home, ['run', ...flags, '--id', 'late', '--store', join(home, 'late')], { env });
+        expect(ran.code, ran.stdout + ran.stderr).toBe(77);
+        expect(ran.stdout + ran.stderr).toMatch(named);
+      } finally {
+        for (const admin of admins) await admin.call('ACL', ...rule);
+      }
+    },
+    40_000,
+  );
 });

@@ -18,10 +18,25 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
 });
 
-const memoryNodes = (n: number) => Array.from({ length: n }, (_, i) =>
-  new MemoryNode(new MemoryServer(`r${i + 1}`, () => performance.now()), { cluster: CLUSTER, lane: '' }, systemClock));
-const run = (nodes: readonly NodePort[], more = {}) => bootstrap({ nodes, cluster: CLUSTER, limitMs: 200, clock: systemClock, random: systemRandom, ...more });
-const failure = (nodes: readonly NodePort[], more = {}): Promise<SeqError> => run(nodes, more).then(() => { throw new Error('it succeeded'); }, (error: SeqError) => error);
+const memoryNodes = (n: number) =>
+  Array.from(
+    { length: n },
+    (_, i) =>
+      new MemoryNode(
+        new MemoryServer(`r${i + 1}`, () => performance.now()),
+        { cluster: CLUSTER, lane: '' },
+        systemClock,
+      ),
+  );
+const run = (nodes: readonly NodePort[], more = {}) =>
+  bootstrap({ nodes, cluster: CLUSTER, limitMs: 200, clock: systemClock, random: systemRandom, ...more });
+const failure = (nodes: readonly NodePort[], more = {}): Promise<SeqError> =>
+  run(nodes, more).then(
+    () => {
+      throw new Error('it succeeded');
+    },
+    (error: SeqError) => error,
+  );
 const stateOf = async (node: NodePort) => {
   const reply = await node.call({ script: 'inspect' }, 500);
   return reply.outcome === 'accepted' ? reply.value.admission : reply.outcome;
@@ -33,23 +48,31 @@ function bent(node: NodePort, how: { lose?: NodeCall['script']; view?: Partial<N
     async call(call: NodeCall, limitMs: number) {
       if (call.script === how.lose) return { outcome: 'unknown', step: 'call', cause: 'lost', limitMs };
       const reply = await node.call(call, limitMs);
-      if (call.script === 'inspect' && reply.outcome === 'accepted') Object.assign(reply.value as NodeView, how.view ?? {});
+      if (call.script === 'inspect' && reply.outcome === 'accepted')
+        Object.assign(reply.value as NodeView, how.view ?? {});
       return reply;
     },
   });
 }
 
 describe('bootstrap', () => {
-  test.each([1, 2, 3, 4, 5])('bootstrap: n=%i empty nodes → all admitted under one nonce, at floor 0 and epoch 0', async (n) => {
-    const nodes = memoryNodes(n);
-    const made = await run(nodes);
-    expect([made.how, made.quorum, made.margin]).toEqual(['new', Math.floor(n / 2) + 1, n - Math.floor(n / 2) - 1]);
-    for (const node of nodes) {
-      const reply = await node.call({ script: 'inspect' }, 100);
-      expect(reply).toMatchObject({ outcome: 'accepted', incarnation: expect.stringMatching(new RegExp(`^${made.nonce}\\.`)) as string, value: { admission: 'admitted', cluster: CLUSTER, head: 0, floor: 0, epoch: 0 } });
-    }
-    expect((await failure(nodes)).code).toBe('ALREADY_INITIALISED');
-  });
+  test.each([1, 2, 3, 4, 5])(
+    'bootstrap: n=%i empty nodes → all admitted under one nonce, at floor 0 and epoch 0',
+    async (n) => {
+      const nodes = memoryNodes(n);
+      const made = await run(nodes);
+      expect([made.how, made.quorum, made.margin]).toEqual(['new', Math.floor(n / 2) + 1, n - Math.floor(n / 2) - 1]);
+      for (const node of nodes) {
+        const reply = await node.call({ script: 'inspect' }, 100);
+        expect(reply).toMatchObject({
+          outcome: 'accepted',
+          incarnation: expect.stringMatching(new RegExp(`^${made.nonce}\\.`)) as string,
+          value: { admission: 'admitted', cluster: CLUSTER, head: 0, floor: 0, epoch: 0 },
+        });
+      }
+      expect((await failure(nodes)).code).toBe('ALREADY_INITIALISED');
+    },
+  );
 
   test('bootstrap: an even number of nodes → said what it costs', () => {
     expect(sizeWarnings(4)[0]).toMatch(/4 nodes need 3 .* survive 1 failure: no more than 3 nodes/);
@@ -58,9 +81,15 @@ describe('bootstrap', () => {
 
   // p prepared with nonce aa, a admitted by it, . pristine, b prepared with another nonce, w wiped (data without a record)
   test.each([
-    ['p . .', 'finished'], ['p p p', 'finished'], ['a p p', 'finished'], ['a a p', 'finished'],
-    ['a . p', 'ALREADY_INITIALISED'], ['a a .', 'ALREADY_INITIALISED'], ['a a a', 'ALREADY_INITIALISED'],
-    ['p b .', 'BOOTSTRAP_MIXED'], ['. . w', 'NOT_PRISTINE'],
+    ['p . .', 'finished'],
+    ['p p p', 'finished'],
+    ['a p p', 'finished'],
+    ['a a p', 'finished'],
+    ['a . p', 'ALREADY_INITIALISED'],
+    ['a a .', 'ALREADY_INITIALISED'],
+    ['a a a', 'ALREADY_INITIALISED'],
+    ['p b .', 'BOOTSTRAP_MIXED'],
+    ['. . w', 'NOT_PRISTINE'],
   ])('bootstrap: broken off at %s → %s', async (word, expected) => {
     const nodes = memoryNodes(3);
     for (const [i, letter] of word.split(' ').entries()) {
@@ -71,12 +100,20 @@ describe('bootstrap', () => {
       if (letter === 'w') node.server.state.epoch = 7;
     }
     const before = await Promise.all(nodes.map(stateOf));
-    const outcome = await run(nodes).then((made) => { expect(made.nonce).toBe('aa'); return made.how; }, (error: SeqError) => {
-      expect([error.exit, error.changed]).toEqual([76, 'nothing']);
-      return error.code;
-    });
+    const outcome = await run(nodes).then(
+      (made) => {
+        expect(made.nonce).toBe('aa');
+        return made.how;
+      },
+      (error: SeqError) => {
+        expect([error.exit, error.changed]).toEqual([76, 'nothing']);
+        return error.code;
+      },
+    );
     expect(outcome).toBe(expected);
-    expect(await Promise.all(nodes.map(stateOf))).toEqual(expected === 'finished' ? ['admitted', 'admitted', 'admitted'] : before);
+    expect(await Promise.all(nodes.map(stateOf))).toEqual(
+      expected === 'finished' ? ['admitted', 'admitted', 'admitted'] : before,
+    );
   });
 
   test('bootstrap: a node that does not answer → 69, nothing written anywhere', async () => {
@@ -86,14 +123,22 @@ describe('bootstrap', () => {
     expect(await Promise.all(nodes.map(stateOf))).toEqual(['pristine', 'pristine', 'pristine']);
   });
 
-  test.each(['bootstrap_prepare', 'bootstrap_commit'] as const)('bootstrap: %s lost on one node → 79, and the next run finishes it', async (lose) => {
-    const nodes = memoryNodes(3);
-    const error = await failure([nodes[0]!, nodes[1]!, bent(nodes[2]!, { lose })]);
-    expect([error.code, error.exit, error.changed, error.changedNodes]).toEqual(['BOOTSTRAP_BROKEN_OFF', 79, 'some', ['r1', 'r2']]);
-    if (lose === 'bootstrap_prepare') expect(await Promise.all(nodes.map(stateOf))).not.toContain('admitted');
-    expect((await run(nodes)).how).toBe('finished');
-    expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', 'admitted']);
-  });
+  test.each(['bootstrap_prepare', 'bootstrap_commit'] as const)(
+    'bootstrap: %s lost on one node → 79, and the next run finishes it',
+    async (lose) => {
+      const nodes = memoryNodes(3);
+      const error = await failure([nodes[0]!, nodes[1]!, bent(nodes[2]!, { lose })]);
+      expect([error.code, error.exit, error.changed, error.changedNodes]).toEqual([
+        'BOOTSTRAP_BROKEN_OFF',
+        79,
+        'some',
+        ['r1', 'r2'],
+      ]);
+      if (lose === 'bootstrap_prepare') expect(await Promise.all(nodes.map(stateOf))).not.toContain('admitted');
+      expect((await run(nodes)).how).toBe('finished');
+      expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', 'admitted']);
+    },
+  );
 
   test('bootstrap: broken off with fewer than a quorum admitted, one of them used since → left to a recovery: no leader could admit the others', async () => {
     const nodes = memoryNodes(3);
@@ -101,7 +146,12 @@ describe('bootstrap', () => {
     await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
     await nodes[0]!.call({ script: 'raise_epoch', value: 1, highestSeen: 0, mayDepose: true }, 100);
     const { code, exit, changed, next } = await failure(nodes);
-    expect([code, exit, changed, next]).toEqual(['ALREADY_INITIALISED', 76, 'nothing', ['seq cluster recover --dry-run', 'seq status']]);
+    expect([code, exit, changed, next]).toEqual([
+      'ALREADY_INITIALISED',
+      76,
+      'nothing',
+      ['seq cluster recover --dry-run', 'seq status'],
+    ]);
   });
 
   test('bootstrap: somebody else who finishes the same one is a step ahead on a node → both are done', async () => {
@@ -110,7 +160,8 @@ describe('bootstrap', () => {
     let looks = 0;
     const overtaken = Object.assign(Object.create(nodes[0]!) as NodePort, {
       async call(call: NodeCall, limitMs: number) {
-        if (call.script === 'inspect' && ++looks === 2) await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, limitMs);
+        if (call.script === 'inspect' && ++looks === 2)
+          await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, limitMs);
         return nodes[0]!.call(call, limitMs);
       },
     });
@@ -119,27 +170,45 @@ describe('bootstrap', () => {
   });
 
   test.each([
-    ['begun with it', false], ['admitted it', true],
-  ])('bootstrap: a leader was elected by the first two before the last node had its phase 2, and has %s → done', async (_, finishes) => {
-    const nodes = memoryNodes(3);
-    const owner = 'seq-a/1';
-    const genesis = '0'.repeat(64);
-    const overtaken = Object.assign(Object.create(nodes[2]!) as NodePort, {
-      async call(call: NodeCall, limitMs: number) {
-        if (call.script === 'bootstrap_commit') {
-          for (const node of nodes.slice(0, 2)) {
-            await node.call({ ...call, nonce: node.server.state.record!.pending.replace('bootstrap:', '') || call.nonce }, limitMs);
-            await node.call({ script: 'promote_leader', owner, expectedEpoch: 0, ttlMs: 1000 }, limitMs);
+    ['begun with it', false],
+    ['admitted it', true],
+  ])(
+    'bootstrap: a leader was elected by the first two before the last node had its phase 2, and has %s → done',
+    async (_, finishes) => {
+      const nodes = memoryNodes(3);
+      const owner = 'seq-a/1';
+      const genesis = '0'.repeat(64);
+      const overtaken = Object.assign(Object.create(nodes[2]!) as NodePort, {
+        async call(call: NodeCall, limitMs: number) {
+          if (call.script === 'bootstrap_commit') {
+            for (const node of nodes.slice(0, 2)) {
+              await node.call(
+                { ...call, nonce: node.server.state.record!.pending.replace('bootstrap:', '') || call.nonce },
+                limitMs,
+              );
+              await node.call({ script: 'promote_leader', owner, expectedEpoch: 0, ttlMs: 1000 }, limitMs);
+            }
+            await nodes[2]!.call(
+              { script: 'begin_admission', owner, epoch: 1, nonce: '1-1', floor: 0, floorHash: genesis, keepMs: 1 },
+              limitMs,
+            );
+            if (finishes)
+              await nodes[2]!.call(
+                { script: 'admit', owner, epoch: 1, nonce: '1-1', ttlMs: 1000, head: 0, headHash: genesis },
+                limitMs,
+              );
           }
-          await nodes[2]!.call({ script: 'begin_admission', owner, epoch: 1, nonce: '1-1', floor: 0, floorHash: genesis, keepMs: 1 }, limitMs);
-          if (finishes) await nodes[2]!.call({ script: 'admit', owner, epoch: 1, nonce: '1-1', ttlMs: 1000, head: 0, headHash: genesis }, limitMs);
-        }
-        return nodes[2]!.call(call, limitMs);
-      },
-    });
-    expect(await run([nodes[0]!, nodes[1]!, overtaken])).toMatchObject({ how: 'new' });
-    expect(await Promise.all(nodes.map(stateOf))).toEqual(['admitted', 'admitted', finishes ? 'admitted' : 'admitting']);
-  });
+          return nodes[2]!.call(call, limitMs);
+        },
+      });
+      expect(await run([nodes[0]!, nodes[1]!, overtaken])).toMatchObject({ how: 'new' });
+      expect(await Promise.all(nodes.map(stateOf))).toEqual([
+        'admitted',
+        'admitted',
+        finishes ? 'admitted' : 'admitting',
+      ]);
+    },
+  );
 
   test('bootstrap: two of three admitted and used, the last one marked → the leader takes it; no key is to be removed', async () => {
     const nodes = memoryNodes(3);
@@ -149,7 +218,19 @@ describe('bootstrap', () => {
       await node.call({ script: 'promote_leader', owner: 'seq-a/1', expectedEpoch: 0, ttlMs: 1000 }, 100);
     }
     for (const begun of [false, true]) {
-      if (begun) await nodes[2]!.call({ script: 'begin_admission', owner: 'seq-a/1', epoch: 1, nonce: '1-1', floor: 0, floorHash: '0'.repeat(64), keepMs: 1 }, 100);
+      if (begun)
+        await nodes[2]!.call(
+          {
+            script: 'begin_admission',
+            owner: 'seq-a/1',
+            epoch: 1,
+            nonce: '1-1',
+            floor: 0,
+            floorHash: '0'.repeat(64),
+            keepMs: 1,
+          },
+          100,
+        );
       const { code, exit, changed, next } = await failure(nodes);
       expect([code, exit, changed, next]).toEqual(['ALREADY_INITIALISED', 76, 'nothing', ['seq status']]);
     }
@@ -170,7 +251,9 @@ describe('bootstrap', () => {
 
   test('bootstrap: a node of another cluster → 76', async () => {
     const nodes = memoryNodes(3);
-    await run([new MemoryNode(nodes[2]!.server, { cluster: 'other.1', lane: '' }, systemClock)], { cluster: 'other.1' });
+    await run([new MemoryNode(nodes[2]!.server, { cluster: 'other.1', lane: '' }, systemClock)], {
+      cluster: 'other.1',
+    });
     const error = await failure(nodes);
     expect([error.code, error.exit, error.changed]).toEqual(['WRONG_CLUSTER', 76, 'nothing']);
   });
@@ -182,7 +265,7 @@ describe('bootstrap', () => {
   });
 
   test('bootstrap: real servers, broken off after one node was prepared → seq cluster init finishes it, a second one is refused', async () => {
-    servers.push(...await Promise.all([startRedis(), startRedis(), startRedis()]));
+    servers.push(...(await Promise.all([startRedis(), startRedis(), startRedis()])));
     const flags = servers.flatMap((server, i) => ['--node', `r${i + 1}=${server.url}`]);
     const first = new RedisNode({ id: 'r2', url: servers[1]!.url, identity: { cluster: CLUSTER, lane: '' } });
     open.push(first);
@@ -190,10 +273,24 @@ describe('bootstrap', () => {
     const limit = ['--node-timeout', '2s'];
     const done = await runSeq(['cluster', 'init', ...flags, ...limit, '-o', 'json']);
     expect(done.stderr).toBe('');
-    expect(JSON.parse(done.stdout)).toMatchObject({ ok: true, kind: 'cluster.init', data: { how: 'finished', cluster: CLUSTER, nonce: 'aa', quorum: 2, margin: 1 } });
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      ok: true,
+      kind: 'cluster.init',
+      data: { how: 'finished', cluster: CLUSTER, nonce: 'aa', quorum: 2, margin: 1 },
+    });
     expect((await runSeq(['cluster', 'init', ...flags, ...limit])).code).toBe(76);
     // The same server by two names: refused before anything is written.
-    const twice = await runSeq(['cluster', 'init', '--lane', 'x', '--node', servers[0]!.url, '--node', servers[0]!.url.replace('127.0.0.1', 'localhost'), ...limit]);
+    const twice = await runSeq([
+      'cluster',
+      'init',
+      '--lane',
+      'x',
+      '--node',
+      servers[0]!.url,
+      '--node',
+      servers[0]!.url.replace('127.0.0.1', 'localhost'),
+      ...limit,
+    ]);
     expect([twice.code, twice.stderr]).toEqual([78, expect.stringContaining('SAME_SERVER')]);
     await servers[2]!.kill();
     expect((await runSeq(['cluster', 'init', '--lane', 'y', ...flags, ...limit])).code).toBe(69);
@@ -203,6 +300,10 @@ describe('bootstrap', () => {
     servers.push(await startRedis({ args: ['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru'] }));
     const refused = await runSeq(['cluster', 'init', '--node', servers[0]!.url, '--node-timeout', '2s', '-o', 'json']);
     expect(refused.code).toBe(78);
-    expect(JSON.parse(refused.stdout).error).toMatchObject({ code: 'EVICTION', changed: 'nothing', next: [expect.stringContaining('maxmemory-policy noeviction')] });
+    expect(JSON.parse(refused.stdout).error).toMatchObject({
+      code: 'EVICTION',
+      changed: 'nothing',
+      next: [expect.stringContaining('maxmemory-policy noeviction')],
+    });
   });
 });

@@ -8,18 +8,57 @@ import { startRedis } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
-const OPTIONS = { nodeTimeoutMs: 100, ttlMs: 3000, retainBytes: 256 * 1024 * 1024, maxBlockBytes: 1024 * 1024, target: '' };
+const OPTIONS = {
+  nodeTimeoutMs: 100,
+  ttlMs: 3000,
+  retainBytes: 256 * 1024 * 1024,
+  maxBlockBytes: 1024 * 1024,
+  target: '',
+};
 
-function examined(id: string, over: { info?: Record<string, string>; checkup?: Partial<NodeCheckup>; view?: Partial<NodeView> } = {}): Examined {
-  const info = { redis_version: '7.0.15', role: 'master', maxmemory: '0', maxmemory_policy: 'noeviction', aof_enabled: '1', uptime_in_seconds: '90000', ...over.info };
+function examined(
+  id: string,
+  over: { info?: Record<string, string>; checkup?: Partial<NodeCheckup>; view?: Partial<NodeView> } = {},
+): Examined {
+  const info = {
+    redis_version: '7.0.15',
+    role: 'master',
+    maxmemory: '0',
+    maxmemory_policy: 'noeviction',
+    aof_enabled: '1',
+    uptime_in_seconds: '90000',
+    ...over.info,
+  };
   const config = { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '' };
   return {
-    id, url: `redis://${id}`, view: { outcome: 'accepted', incarnation: 'n', value: { admission: 'admitted', admissionWhy: '', sequencers: [], ...over.view } as unknown as NodeView },
-    checkup: { outcome: 'accepted', incarnation: '', value: { info, config, user: 'default', denied: [], roundTripsMs: [0.2, 0.3], clockMs: 1, aclRule: '', ...over.checkup } },
+    id,
+    url: `redis://${id}`,
+    view: {
+      outcome: 'accepted',
+      incarnation: 'n',
+      value: { admission: 'admitted', admissionWhy: '', sequencers: [], ...over.view } as unknown as NodeView,
+    },
+    checkup: {
+      outcome: 'accepted',
+      incarnation: '',
+      value: {
+        info,
+        config,
+        user: 'default',
+        denied: [],
+        roundTripsMs: [0.2, 0.3],
+        clockMs: 1,
+        aclRule: '',
+        ...over.checkup,
+      },
+    },
   };
 }
-const config = (more: Record<string, string>): { checkup: Partial<NodeCheckup> } => ({ checkup: { config: { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '', ...more } } });
-const sequencer = (id: string, configDigest: string, ttlMs: string): Presence => ({ id, configDigest, extra: { ttlMs } } as unknown as Presence);
+const config = (more: Record<string, string>): { checkup: Partial<NodeCheckup> } => ({
+  checkup: { config: { appendfsync: 'always', 'notify-keyspace-events': 'Exg', save: '', ...more } },
+});
+const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
+  ({ id, configDigest, extra: { ttlMs } }) as unknown as Presence;
 
 describe('doctor: what was read → findings', () => {
   test.each<[string, Parameters<typeof examined>[1], string[]]>([
@@ -45,8 +84,12 @@ describe('doctor: what was read → findings', () => {
     ['a clock ahead', { checkup: { clockMs: 900 } }, ['WARN clock']],
     ['just started', { info: { uptime_in_seconds: '5' } }, ['INFO uptime']],
     ['not admitted', { view: { admission: 'restarted' } }, ['WARN admission']],
-    ['another node\'s data, which no admission takes over', { view: { admission: 'foreign' } }, ['WARN admission']],
-    ['two node lists, two timings', { view: { sequencers: [sequencer('a', 'x', '3000'), sequencer('b', 'y', '500')] } }, ['CRIT sequencers', 'WARN sequencers']],
+    ["another node's data, which no admission takes over", { view: { admission: 'foreign' } }, ['WARN admission']],
+    [
+      'two node lists, two timings',
+      { view: { sequencers: [sequencer('a', 'x', '3000'), sequencer('b', 'y', '500')] } },
+      ['CRIT sequencers', 'WARN sequencers'],
+    ],
   ])('doctor: %s → %j', (_, over, expected) => {
     const found = diagnose([examined('r1', over), examined('r2'), examined('r3')], OPTIONS);
     expect(found.map((one) => `${one.severity} ${one.check}`)).toEqual(expected);
@@ -55,17 +98,38 @@ describe('doctor: what was read → findings', () => {
 
   test.each<[string, Examined[], string]>([
     ['forgot', [examined('r1'), examined('r2', { view: { admission: 'wiped' } })], 'seq node admit --on r2'],
-    ['bears another node\'s data', [examined('r1'), examined('r2', { view: { admission: 'foreign' } })], 'seq config show'],
+    [
+      "bears another node's data",
+      [examined('r1'), examined('r2', { view: { admission: 'foreign' } })],
+      'seq config show',
+    ],
     ['is empty, and so are all', [examined('r2', { view: { admission: 'pristine' } })], 'seq cluster init'],
-    ['wants a password', [{ ...examined('r2'), view: { outcome: 'refused', reason: 'NOAUTH', detail: {} } }], 'SEQ_PASSWORD_FILE=/path/to/file seq doctor'],
-    ['lacks a command', [examined('r2', { checkup: { denied: ['evalsha: the server does not know it (rename-command?)'] } })], 'take rename-command for it out of redis.conf there'],
+    [
+      'wants a password',
+      [{ ...examined('r2'), view: { outcome: 'refused', reason: 'NOAUTH', detail: {} } }],
+      'SEQ_PASSWORD_FILE=/path/to/file seq doctor',
+    ],
+    [
+      'lacks a command',
+      [examined('r2', { checkup: { denied: ['evalsha: the server does not know it (rename-command?)'] } })],
+      'take rename-command for it out of redis.conf there',
+    ],
   ])('doctor: a node %s → the command that mends it', (_, nodes, mend) => {
     expect(diagnose(nodes, OPTIONS).map((one) => one.mend)).toEqual([mend]);
   });
 
   test('doctor: two of three silent → said for the cluster, nothing taken for good', () => {
-    const silent = (id: string): Examined => ({ id, url: `redis://${id}`, view: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' }, checkup: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' } });
-    expect(diagnose([examined('r1'), silent('r2'), silent('r3')], OPTIONS).map((one) => `${one.severity} ${one.check} ${one.node}`)).toEqual(['CRIT reach ', 'WARN reach r2', 'WARN reach r3']);
+    const silent = (id: string): Examined => ({
+      id,
+      url: `redis://${id}`,
+      view: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' },
+      checkup: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' },
+    });
+    expect(
+      diagnose([examined('r1'), silent('r2'), silent('r3')], OPTIONS).map(
+        (one) => `${one.severity} ${one.check} ${one.node}`,
+      ),
+    ).toEqual(['CRIT reach ', 'WARN reach r2', 'WARN reach r3']);
   });
 });
 
@@ -77,11 +141,15 @@ describe('doctor: the command', () => {
       const home = newHome();
       const doctor = async (...args: string[]) => runSeq(home, ['doctor', '--node', `r1=${server.url}`, ...args]);
       const first = await doctor('--json', '--exit-code');
-      const document = JSON.parse(first.stdout) as { data: { verdict: string; findings: { check: string; severity: string; mend: string }[] } };
+      const document = JSON.parse(first.stdout) as {
+        data: { verdict: string; findings: { check: string; severity: string; mend: string }[] };
+      };
       expect(schemaProblems(document), first.stdout).toEqual([]);
       expect(first.code).toBe(1);
       expect(document.data.verdict).toBe('CRIT');
-      expect(document.data.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']));
+      expect(document.data.findings.map(({ check }) => check)).toEqual(
+        expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']),
+      );
       for (const { mend } of document.data.findings) {
         const [, setting, value] = /config set (\S+) (\S+)$/.exec(mend) ?? [];
         if (setting !== undefined && setting !== 'appendonly') await admin.config('SET', setting, value!);

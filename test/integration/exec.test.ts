@@ -37,8 +37,15 @@ afterEach(async () => {
 
 function start(plan: object, options: Partial<ExecOptions> = {}): Producer {
   const producer = execProducer({
-    command: process.execPath, args: [CHILD, JSON.stringify({ log, ...plan })], clock: systemClock, chain: store, maxBlockBytes: 4096,
-    log: (line) => stderr.push(line), restartMs: 10, killAfterMs: 300, ...options,
+    command: process.execPath,
+    args: [CHILD, JSON.stringify({ log, ...plan })],
+    clock: systemClock,
+    chain: store,
+    maxBlockBytes: 4096,
+    log: (line) => stderr.push(line),
+    restartMs: 10,
+    killAfterMs: 300,
+    ...options,
   });
   producer.onFailure((why) => failures.push(why));
   producers.push(producer);
@@ -78,7 +85,10 @@ describe('exec: the way of a block', () => {
     const made = await ask(producer, 1, [...keyed('a'), { data: text('no key') }]);
     expect(made.taken).toBe(2);
     const content = decodeBlockData(made.data);
-    expect(content).toMatchObject({ format: 'exec', taken: [{ key: 'a', digest: itemDigest(text('bytes of a')) }, { digest: itemDigest(text('no key')) }] });
+    expect(content).toMatchObject({
+      format: 'exec',
+      taken: [{ key: 'a', digest: itemDigest(text('bytes of a')) }, { digest: itemDigest(text('no key')) }],
+    });
     expect(content.format === 'exec' && Buffer.from(content.data).toString()).toBe('made 1: a=bytes of a,=no key');
     expect(keysOf(made.data)).toEqual(keysOf(encodeItems(keyed('a'))));
     expect(failures).toEqual([]);
@@ -94,7 +104,15 @@ describe('exec: the way of a block', () => {
     await ready(full);
     expect((await ask(full, 1, keyed('a', 'b'))).data.length).toBe(4096);
     // More keys than half a block holds: the rest waits for the next one.
-    expect((await ask(full, 1, Array.from({ length: 500 }, (_, at) => ({ key: `key${at}`, data: text('') })))).data.length).toBeLessThanOrEqual(4096);
+    expect(
+      (
+        await ask(
+          full,
+          1,
+          Array.from({ length: 500 }, (_, at) => ({ key: `key${at}`, data: text('') })),
+        )
+      ).data.length,
+    ).toBeLessThanOrEqual(4096);
   });
 
   test('exec: committed blocks → told in order, once, without the envelope; the next question waits until they are applied', async () => {
@@ -107,7 +125,12 @@ describe('exec: the way of a block', () => {
     await producer.committed(block);
     expect(told()).toHaveLength(51);
     await asked;
-    expect(told()).toEqual(Array.from({ length: 51 }, (_, at) => `committed ${at + 101} ${(at + 101) % 2 === 0 || at === 50 ? `own ${at + 101}` : ''}`));
+    expect(told()).toEqual(
+      Array.from(
+        { length: 51 },
+        (_, at) => `committed ${at + 101} ${(at + 101) % 2 === 0 || at === 50 ? `own ${at + 101}` : ''}`,
+      ),
+    );
     expect(heard().at(-1)).toBe('produce 152');
   });
 
@@ -143,14 +166,24 @@ describe('exec: the way of a block', () => {
 
 describe('exec: failures end the tenure with a reason; the child is started again', () => {
   test.each([
-    ['exits', /ended with exit code 7/], ['killed', /ended by SIGKILL/], ['silent', /did not answer for block 1 within 150 ms/],
-    ['not JSON', /not JSON: "hello world"/], ['not an object', /not an object/], ['unknown type', /unknown type "sing"/],
-    ['long line', /a line longer than/], ['wrong height', /sent block 2 when asked for 1/], ['takes too many', /took 3 of 2/],
-    ['takes a fraction', /number of taken items/], ['not base64', /not base64/], ['too large', /bytes; 4096 are allowed/],
+    ['exits', /ended with exit code 7/],
+    ['killed', /ended by SIGKILL/],
+    ['silent', /did not answer for block 1 within 150 ms/],
+    ['not JSON', /not JSON: "hello world"/],
+    ['not an object', /not an object/],
+    ['unknown type', /unknown type "sing"/],
+    ['long line', /a line longer than/],
+    ['wrong height', /sent block 2 when asked for 1/],
+    ['takes too many', /took 3 of 2/],
+    ['takes a fraction', /number of taken items/],
+    ['not base64', /not base64/],
+    ['too large', /bytes; 4096 are allowed/],
   ])('exec: child %s → the question fails, not ready, then ready again', async (mode, why) => {
     const producer = start({ mode, once: join(dir, 'once') });
     await ready(producer);
-    const error = await ask(producer, 1, keyed('a', 'b'), mode === 'silent' ? 150 : 5000).catch((reason: unknown) => reason);
+    const error = await ask(producer, 1, keyed('a', 'b'), mode === 'silent' ? 150 : 5000).catch(
+      (reason: unknown) => reason,
+    );
     expect(error).toMatchObject({ code: 'PRODUCER_FAILED', why: expect.stringMatching(why) as string });
     expect(producer.ready()).toMatchObject({ ready: false, why: expect.stringMatching(why) as string });
     expect(failures).toHaveLength(1);
@@ -160,13 +193,18 @@ describe('exec: failures end the tenure with a reason; the child is started agai
   });
 
   test.each([
-    ['other protocol', {}, /hello with protocol "2"/], ['silent hello', {}, /did not say hello within 200 ms/], ['ahead', { hello: 5 }, /block 5, but the chain here ends at 0/],
+    ['other protocol', {}, /hello with protocol "2"/],
+    ['silent hello', {}, /did not say hello within 200 ms/],
+    ['ahead', { hello: 5 }, /block 5, but the chain here ends at 0/],
   ])('exec: hello, %s → failed with the reason', async (mode, plan, why) => {
     start({ mode, ...plan }, mode === 'silent hello' ? { helloMs: 200 } : {});
     expect(await until('failure', () => failures[0])).toMatch(why);
   });
 
-  test.each([['silent ack', /did not acknowledge block 1 within 200 ms/], ['acks twice', /not told of/]])('exec: %s → failed with the reason; committed resolves all the same', async (mode, why) => {
+  test.each([
+    ['silent ack', /did not acknowledge block 1 within 200 ms/],
+    ['acks twice', /not told of/],
+  ])('exec: %s → failed with the reason; committed resolves all the same', async (mode, why) => {
     const producer = start({ mode }, { ackMs: 200 });
     await ready(producer);
     const block = maker.block();
@@ -184,7 +222,12 @@ describe('exec: failures end the tenure with a reason; the child is started agai
   test('exec: five failures in a row → stays down for the cool-down, then one more try', async () => {
     const producer = start({ mode: 'exit at start' }, { coolDownMs: 400 });
     await until('five', () => failures.length === 5);
-    await until('cooling', () => !producer.ready().ready && /5 times in a row; started again after 400 ms/.test((producer.ready() as { why: string }).why));
+    await until(
+      'cooling',
+      () =>
+        !producer.ready().ready &&
+        /5 times in a row; started again after 400 ms/.test((producer.ready() as { why: string }).why),
+    );
     const at = Date.now();
     await until('sixth', () => failures.length === 6);
     expect(Date.now() - at).toBeGreaterThan(300);
@@ -210,10 +253,19 @@ describe('exec: failures end the tenure with a reason; the child is started agai
 });
 
 describe('ledger: the example', () => {
-  const transfer = (from: string, to: string, amount: number): Item => ({ data: text(JSON.stringify({ from, to, amount })) });
+  const transfer = (from: string, to: string, amount: number): Item => ({
+    data: text(JSON.stringify({ from, to, amount })),
+  });
   const ledger = (name: string): Producer => start({}, { args: [LEDGER], env: { LEDGER_STATE: join(dir, name) } });
-  const state = (name: string) => JSON.parse(readFileSync(join(dir, name), 'utf8')) as { height: number; balances: Record<string, number>; accepted: number; refused: number };
-  const at = (name: string, height: number) => until(`${name} at ${height}`, () => existsSync(join(dir, name)) && state(name).height === height);
+  const state = (name: string) =>
+    JSON.parse(readFileSync(join(dir, name), 'utf8')) as {
+      height: number;
+      balances: Record<string, number>;
+      accepted: number;
+      refused: number;
+    };
+  const at = (name: string, height: number) =>
+    until(`${name} at ${height}`, () => existsSync(join(dir, name)) && state(name).height === height);
 
   test('ledger: two sequencers, the leader’s killed and replaced by the other → equal balances, no overdraft, sum zero', async () => {
     const all = [ledger('a'), ledger('b')];
@@ -225,7 +277,12 @@ describe('ledger: the example', () => {
       await store.append(block);
       await Promise.all(all.map((one) => one.committed(block)));
     };
-    await commit(all[0]!, [transfer('world', 'alice', 100), transfer('alice', 'bob', 60), transfer('alice', 'carol', 41), { data: text('no transfer') }]);
+    await commit(all[0]!, [
+      transfer('world', 'alice', 100),
+      transfer('alice', 'bob', 60),
+      transfer('alice', 'carol', 41),
+      { data: text('no transfer') },
+    ]);
     await commit(all[0]!, []);
     const leader = all[0] as unknown as { child: { pid: number } };
     process.kill(leader.child.pid, 'SIGKILL');
@@ -235,7 +292,11 @@ describe('ledger: the example', () => {
     await commit(all[0]!, [transfer('carol', 'dave', 50), transfer('carol', 'dave', 1)]);
     await Promise.all([at('a', 4), at('b', 4)]);
     expect(state('a')).toEqual(state('b'));
-    expect(state('a')).toMatchObject({ balances: { world: -100, alice: 50, bob: 0, carol: 0, dave: 50 }, accepted: 5, refused: 4 });
+    expect(state('a')).toMatchObject({
+      balances: { world: -100, alice: 50, bob: 0, carol: 0, dave: 50 },
+      accepted: 5,
+      refused: 4,
+    });
     expect(Object.values(state('a').balances).reduce((sum, value) => sum + value, 0)).toBe(0);
   });
 });

@@ -19,7 +19,13 @@ afterEach(async () => {
 });
 
 async function serve(api: FakeSequencer, options: Partial<HttpServerOptions> = {}): Promise<HttpServer> {
-  const server = await startHttpServer({ api, listen: { host: '127.0.0.1', port: 0 }, maxBlockBytes: 1024, ...options, bounds: { closeMs: 300, holdMs: 50, ...options.bounds } });
+  const server = await startHttpServer({
+    api,
+    listen: { host: '127.0.0.1', port: 0 },
+    maxBlockBytes: 1024,
+    ...options,
+    bounds: { closeMs: 300, holdMs: 50, ...options.bounds },
+  });
   running.push(server);
   return server;
 }
@@ -27,7 +33,16 @@ async function serve(api: FakeSequencer, options: Partial<HttpServerOptions> = {
 async function post(server: HttpServer, body: string | Buffer, headers: Record<string, string> = {}) {
   const response = await fetch(`${server.url}/v1/submit`, { method: 'POST', body, headers });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, lines: text.trim().split('\n').filter(Boolean).map((line) => JSON.parse(line)) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    lines: text
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line)),
+  };
 }
 const NDJSON = { 'content-type': 'application/x-ndjson' };
 const get = async (server: HttpServer, path: string, headers: Record<string, string> = {}) => {
@@ -47,26 +62,41 @@ describe('submit', () => {
     const again = await post(server, bytes, { 'idempotency-key': 'k1' });
     expect([again.status, again.text, again.headers.get('seq-duplicates')]).toEqual([200, first.text, '1']);
     const other = await post(server, 'x', { 'idempotency-key': 'k1' });
-    expect([other.status, other.lines[0].error.code, other.lines[0].error.retryable]).toEqual([409, 'KEY_CONFLICT', false]);
+    expect([other.status, other.lines[0].error.code, other.lines[0].error.retryable]).toEqual([
+      409,
+      'KEY_CONFLICT',
+      false,
+    ]);
     expect(api.items).toHaveLength(1);
   });
 
-  test.each(['content-length: 3000000', 'transfer-encoding: chunked'])('http: no leader and a large body (%s) → 503 before a byte of it was read; a small malformed one → 400', async (header) => {
-    const api = new FakeSequencer('seq-b');
-    api.state = { role: 'follower', leader: null, ready: false };
-    const server = await serve(api);
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    socket.write(`POST /v1/submit HTTP/1.1\r\nhost: x\r\n${header}\r\n\r\n`);
-    const [first] = await once(socket, 'data') as [Buffer];
-    socket.destroy();
-    expect(first.toString()).toMatch(/^HTTP\/1\.1 503 /);
-    expect((await post(server, 'nonsense', NDJSON)).status).toBe(400);
-  });
+  test.each(['content-length: 3000000', 'transfer-encoding: chunked'])(
+    'http: no leader and a large body (%s) → 503 before a byte of it was read; a small malformed one → 400',
+    async (header) => {
+      const api = new FakeSequencer('seq-b');
+      api.state = { role: 'follower', leader: null, ready: false };
+      const server = await serve(api);
+      const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+      socket.write(`POST /v1/submit HTTP/1.1\r\nhost: x\r\n${header}\r\n\r\n`);
+      const [first] = (await once(socket, 'data')) as [Buffer];
+      socket.destroy();
+      expect(first.toString()).toMatch(/^HTTP\/1\.1 503 /);
+      expect((await post(server, 'nonsense', NDJSON)).status).toBe(400);
+    },
+  );
 
   test('http: NDJSON of text and base64, CRLF, no last newline → one line per item in order', async () => {
     const api = new FakeSequencer();
-    const reply = await post(await serve(api), '{"key":"a","data":"\\u0000é"}\r\n{"base64":"AP8="}\n{"data":""}', NDJSON);
-    expect([reply.status, reply.headers.get('content-type')?.split(';')[0], reply.lines]).toEqual([200, 'application/x-ndjson', [0, 1, 2].map((index) => ({ height: 1, index, epoch: 7 }))]);
+    const reply = await post(
+      await serve(api),
+      '{"key":"a","data":"\\u0000é"}\r\n{"base64":"AP8="}\n{"data":""}',
+      NDJSON,
+    );
+    expect([reply.status, reply.headers.get('content-type')?.split(';')[0], reply.lines]).toEqual([
+      200,
+      'application/x-ndjson',
+      [0, 1, 2].map((index) => ({ height: 1, index, epoch: 7 })),
+    ]);
     expect(api.items.map((item) => Buffer.from(item.text, 'latin1').toString('hex'))).toEqual(['00c3a9', '00ff', '']);
   });
 
@@ -88,12 +118,25 @@ describe('submit', () => {
     const api = new FakeSequencer();
     api.intercept = () => [outcomes[name]!];
     const reply = await post(await serve(api), 'x', { 'idempotency-key': 'k' });
-    expect([reply.status, reply.lines[0].error.code, reply.headers.get('retry-after')]).toEqual([status, code, retryAfter]);
-    expect(reply.lines[0].error).toMatchObject({ message: expect.any(String), why: expect.any(String), next: expect.any(Array) });
+    expect([reply.status, reply.lines[0].error.code, reply.headers.get('retry-after')]).toEqual([
+      status,
+      code,
+      retryAfter,
+    ]);
+    expect(reply.lines[0].error).toMatchObject({
+      message: expect.any(String),
+      why: expect.any(String),
+      next: expect.any(Array),
+    });
   });
 
   test.each([
-    [['ok', 'ok'], 200], [['ok', 'unknown'], 207], [['busy', 'ok'], 207], [['unknown', 'busy'], 504], [['busy', 'unknown'], 503], [['conflict', 'conflict'], 409],
+    [['ok', 'ok'], 200],
+    [['ok', 'unknown'], 207],
+    [['busy', 'ok'], 207],
+    [['unknown', 'busy'], 504],
+    [['busy', 'unknown'], 503],
+    [['conflict', 'conflict'], 409],
   ])('http: NDJSON %j → %i, one line each', async (names, status) => {
     const api = new FakeSequencer();
     api.intercept = () => names.map((name) => outcomes[name]!);
@@ -108,10 +151,22 @@ describe('submit', () => {
   });
 
   test.each([
-    ['not JSON', 'nope', 1], ['an array', '[1]', 1], ['a blank line', '{"data":"a"}\n\n{"data":"b"}', 2], ['unknown field', '{"data":"a"}\n{"Key":"k","data":"b"}', 2],
-    ['both', '{"data":"a","base64":"YQ=="}', 1], ['neither', '{"key":"a"}', 1], ['number data', '{"data":1}', 1], ['loose base64', '{"base64":"YQ"}', 1],
-    ['base64 with trailing bits', '{"base64":"YR=="}', 1], ['empty key', '{"key":"","data":"a"}', 1], ['null key', '{"key":null,"data":"a"}', 1], ['long key', `{"key":"${'k'.repeat(257)}","data":"a"}`, 1],
-    ['half a surrogate pair', '{"data":"\\ud800"}', 1], ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), undefined], ['nothing', '', undefined], ['prototype', '{"__proto__":1,"data":"a"}', 1],
+    ['not JSON', 'nope', 1],
+    ['an array', '[1]', 1],
+    ['a blank line', '{"data":"a"}\n\n{"data":"b"}', 2],
+    ['unknown field', '{"data":"a"}\n{"Key":"k","data":"b"}', 2],
+    ['both', '{"data":"a","base64":"YQ=="}', 1],
+    ['neither', '{"key":"a"}', 1],
+    ['number data', '{"data":1}', 1],
+    ['loose base64', '{"base64":"YQ"}', 1],
+    ['base64 with trailing bits', '{"base64":"YR=="}', 1],
+    ['empty key', '{"key":"","data":"a"}', 1],
+    ['null key', '{"key":null,"data":"a"}', 1],
+    ['long key', `{"key":"${'k'.repeat(257)}","data":"a"}`, 1],
+    ['half a surrogate pair', '{"data":"\\ud800"}', 1],
+    ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), undefined],
+    ['nothing', '', undefined],
+    ['prototype', '{"__proto__":1,"data":"a"}', 1],
   ])('http: NDJSON line %s → 400 and nothing submitted', async (_name, body, line) => {
     const api = new FakeSequencer();
     const reply = await post(await serve(api), body, NDJSON);
@@ -135,7 +190,10 @@ describe('submit', () => {
 
   test('http: two keys, compressed body, web page → refused', async () => {
     const server = await serve(new FakeSequencer());
-    const raw = await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx');
+    const raw = await exchange(
+      server.port,
+      'POST /v1/submit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx',
+    );
     expect(raw).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
     expect((await post(server, 'x', { 'content-encoding': 'gzip' })).status).toBe(415);
     expect((await post(server, 'x', { origin: 'https://evil.example' })).status).toBe(403);
@@ -144,7 +202,10 @@ describe('submit', () => {
   test('http: request bodies beyond what the server holds → 503 at once, memory is given back', async () => {
     const api = new FakeSequencer();
     let release: (() => void) | undefined;
-    api.intercept = (items) => new Promise<SubmitOutcome[]>((resolve) => { release = () => resolve(items.map(() => outcomes.ok!)); });
+    api.intercept = (items) =>
+      new Promise<SubmitOutcome[]>((resolve) => {
+        release = () => resolve(items.map(() => outcomes.ok!));
+      });
     const server = await serve(api, { limits: { maxHeldBytes: 1000 } });
     const first = post(server, 'x'.repeat(900));
     await until(() => release !== undefined, 'the first to be held');
@@ -165,9 +226,17 @@ describe('submit', () => {
 
   test('http: 20,000 items of 200 bytes in batches → well under 2 s of CPU', async () => {
     const api = new FakeSequencer();
-    api.commit = (items) => items.map((_item, index) => ({ outcome: 'committed', receipt: { height: 1, index, epoch: 7 }, duplicate: false }));
+    api.commit = (items) =>
+      items.map((_item, index) => ({
+        outcome: 'committed',
+        receipt: { height: 1, index, epoch: 7 },
+        duplicate: false,
+      }));
     const server = await serve(api, { maxBlockBytes: 1 << 20 });
-    const batch = Array.from({ length: 1000 }, (_, at) => `{"key":"0123456789abcdef:${at}","data":"${'x'.repeat(200)}"}\n`).join('');
+    const batch = Array.from(
+      { length: 1000 },
+      (_, at) => `{"key":"0123456789abcdef:${at}","data":"${'x'.repeat(200)}"}\n`,
+    ).join('');
     const before = process.cpuUsage();
     for (let sent = 0; sent < 20; sent += 1) expect((await post(server, batch, NDJSON)).status).toBe(200);
     const { user, system } = process.cpuUsage(before);
@@ -187,7 +256,11 @@ describe('forwarding', () => {
   test('http: a follower passes both kinds on with key and type → the leader answers', async () => {
     const { leader, follower, following } = await pair();
     const one = await post(following, Buffer.from([1, 0, 2]), { 'idempotency-key': 'k' });
-    expect([one.status, one.lines[0], one.headers.get('seq-leader')]).toEqual([200, { height: 1, index: 0, epoch: 7 }, 'seq-a']);
+    expect([one.status, one.lines[0], one.headers.get('seq-leader')]).toEqual([
+      200,
+      { height: 1, index: 0, epoch: 7 },
+      'seq-a',
+    ]);
     const many = await post(following, '{"key":"k","data":"other"}\n{"data":"x"}', NDJSON);
     expect([many.status, many.lines[0].error.code, many.lines[1].height]).toEqual([207, 'KEY_CONFLICT', 2]);
     expect([leader.items.length, follower.calls.length]).toEqual([2, 0]);
@@ -214,7 +287,11 @@ describe('forwarding', () => {
     const { follower, following } = await pair();
     follower.state = { ...follower.state, ...state };
     const reply = await post(following, 'x');
-    expect([reply.status, reply.lines[0].error.code, Number(reply.headers.get('retry-after')) > 0]).toEqual([503, code, true]);
+    expect([reply.status, reply.lines[0].error.code, Number(reply.headers.get('retry-after')) > 0]).toEqual([
+      503,
+      code,
+      true,
+    ]);
     expect(reply.lines[0].error.why).not.toBe('');
   });
 
@@ -258,7 +335,9 @@ describe('forwarding', () => {
     expect((await kept).lines[0].error).toMatchObject({ code: 'NO_LEADER', why: 'too few nodes answer' });
     follower.state = nobody;
     const leaving = new AbortController();
-    const left = fetch(`${following.url}/v1/submit`, { method: 'POST', body: 'x', signal: leaving.signal }).catch(() => 'left');
+    const left = fetch(`${following.url}/v1/submit`, { method: 'POST', body: 'x', signal: leaving.signal }).catch(
+      () => 'left',
+    );
     await until(() => follower.heirs === 1, 'the submission is kept');
     leaving.abort();
     expect(await left).toBe('left');
@@ -267,20 +346,29 @@ describe('forwarding', () => {
     expect(follower.calls).toHaveLength(0);
   });
 
-  test.each([['with keys', '{"key":"k1","data":"1"}\n{"key":"k2","data":"2"}', 200, 2], ['without', '{"key":"k1","data":"1"}\n{"data":"2"}', 504, 0]] as const)('http: the leader is cut off under a submission %s → sent again only where it is recognised', async (_name, body, status, taken) => {
-    const { follower, following } = await pair({ bounds: { holdMs: 20_000 } });
-    const dying = createServer((socket) => socket.once('data', () => socket.destroy()));
-    sockets.push(dying);
-    dying.listen(0, '127.0.0.1');
-    await once(dying, 'listening');
-    follower.state = { ...follower.state, leader: { id: 'seq-a', epoch: 7, url: `http://127.0.0.1:${(dying.address() as { port: number }).port}` } };
-    const sent = post(following, body, NDJSON);
-    if (taken > 0) {
-      await until(() => follower.heirs === 1 && follower.calls.length === 0, 'it is kept');
-      follower.become({});
-    }
-    expect([(await sent).status, follower.items.length]).toEqual([status, taken]);
-  });
+  test.each([
+    ['with keys', '{"key":"k1","data":"1"}\n{"key":"k2","data":"2"}', 200, 2],
+    ['without', '{"key":"k1","data":"1"}\n{"data":"2"}', 504, 0],
+  ] as const)(
+    'http: the leader is cut off under a submission %s → sent again only where it is recognised',
+    async (_name, body, status, taken) => {
+      const { follower, following } = await pair({ bounds: { holdMs: 20_000 } });
+      const dying = createServer((socket) => socket.once('data', () => socket.destroy()));
+      sockets.push(dying);
+      dying.listen(0, '127.0.0.1');
+      await once(dying, 'listening');
+      follower.state = {
+        ...follower.state,
+        leader: { id: 'seq-a', epoch: 7, url: `http://127.0.0.1:${(dying.address() as { port: number }).port}` },
+      };
+      const sent = post(following, body, NDJSON);
+      if (taken > 0) {
+        await until(() => follower.heirs === 1 && follower.calls.length === 0, 'it is kept');
+        follower.become({});
+      }
+      expect([(await sent).status, follower.items.length]).toEqual([status, taken]);
+    },
+  );
 
   test('http: more than may be kept → 503 BUSY, and what is kept stays', async () => {
     const { follower, following } = await pair({ bounds: { holdMs: 20_000 }, limits: { maxHeldBytes: 1000 } });
@@ -288,12 +376,19 @@ describe('forwarding', () => {
     const kept = post(following, 'x'.repeat(600));
     await until(() => follower.heirs === 1, 'the submission is kept');
     const over = await post(following, 'y'.repeat(600));
-    expect([over.status, over.lines[0].error.code, Number(over.headers.get('retry-after')) > 0]).toEqual([503, 'BUSY', true]);
+    expect([over.status, over.lines[0].error.code, Number(over.headers.get('retry-after')) > 0]).toEqual([
+      503,
+      'BUSY',
+      true,
+    ]);
     follower.become({});
     expect((await kept).status).toBe(200);
   });
 
-  test.each([['leads', {}, 200], ['fails', { role: 'follower', leader: null }, 503]] as const)('http: passed on to one that is being promoted, which then %s → %j', async (_name, then, status) => {
+  test.each([
+    ['leads', {}, 200],
+    ['fails', { role: 'follower', leader: null }, 503],
+  ] as const)('http: passed on to one that is being promoted, which then %s → %j', async (_name, then, status) => {
     const api = new FakeSequencer('seq-b');
     const server = await serve(api, { bounds: { holdMs: 20_000 } });
     api.state = { role: 'promoting', leader: null };
@@ -318,8 +413,12 @@ describe('forwarding', () => {
 
   test('http: the leader hangs and another one is seen → 504 at once; a reply cut short → 504', async () => {
     const { follower, following } = await pair();
-    const mute = createServer((socket) => { socket.on('error', () => {}); mode(socket); });
-    let mode: (socket: import('node:net').Socket) => void = () => follower.become({ ...follower.state, leader: { id: 'seq-c', epoch: 9, url: '' } });
+    const mute = createServer((socket) => {
+      socket.on('error', () => {});
+      mode(socket);
+    });
+    let mode: (socket: import('node:net').Socket) => void = () =>
+      follower.become({ ...follower.state, leader: { id: 'seq-c', epoch: 9, url: '' } });
     sockets.push(mute);
     mute.listen(0, '127.0.0.1');
     await once(mute, 'listening');
@@ -327,7 +426,11 @@ describe('forwarding', () => {
     follower.state = { ...follower.state, leader: { id: 'seq-a', epoch: 7, url } };
     const began = Date.now();
     const hung = await post(following, 'x', { 'idempotency-key': 'k' });
-    expect([hung.status, hung.lines[0].error.code, hung.lines[0].error.retryable]).toEqual([504, 'OUTCOME_UNKNOWN', true]);
+    expect([hung.status, hung.lines[0].error.code, hung.lines[0].error.retryable]).toEqual([
+      504,
+      'OUTCOME_UNKNOWN',
+      true,
+    ]);
     expect(Date.now() - began).toBeLessThan(2000);
     follower.state = { ...follower.state, leader: { id: 'seq-a', epoch: 7, url } };
     mode = (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"hei');
@@ -354,15 +457,28 @@ describe('reading', () => {
     const server = await serve(api);
     const found = await get(server, '/v1/blocks/5');
     expect([found.status, found.json()]).toEqual([200, { ...block, data: 'Af8=' }]);
-    for (const bad of ['1e3', '0x10', '-1', '0', '5.0', '+5', '9007199254740993', '99999999999999999', 'x', '5%20']) expect([bad, (await get(server, `/v1/blocks/${bad}`)).status]).toEqual([bad, 400]);
+    for (const bad of ['1e3', '0x10', '-1', '0', '5.0', '+5', '9007199254740993', '99999999999999999', 'x', '5%20'])
+      expect([bad, (await get(server, `/v1/blocks/${bad}`)).status]).toEqual([bad, 400]);
     for (const height of [4, 1, 7]) {
       const missing = await get(server, `/v1/blocks/${height}`);
-      expect([missing.status, missing.json().error]).toEqual([404, expect.objectContaining({ code: 'NO_BLOCK', head: 6, floor: 4 })]);
+      expect([missing.status, missing.json().error]).toEqual([
+        404,
+        expect.objectContaining({ code: 'NO_BLOCK', head: 6, floor: 4 }),
+      ]);
     }
-    for (const bad of ['', '?from=1e3', '?from=5&to=4', '?from=5&from=6']) expect((await get(server, `/v1/blocks${bad}`)).status).toBe(400);
+    for (const bad of ['', '?from=1e3', '?from=5&to=4', '?from=5&from=6'])
+      expect((await get(server, `/v1/blocks${bad}`)).status).toBe(400);
     const below = await get(server, '/v1/blocks?from=2');
-    expect([below.status, below.json().error]).toEqual([404, expect.objectContaining({ code: 'NOT_FOUND', head: 6, floor: 4 })]);
-    expect((await get(server, '/v1/blocks?from=5&to=6')).text.trim().split('\n').map((line) => JSON.parse(line).height)).toEqual([5, 6]);
+    expect([below.status, below.json().error]).toEqual([
+      404,
+      expect.objectContaining({ code: 'NOT_FOUND', head: 6, floor: 4 }),
+    ]);
+    expect(
+      (await get(server, '/v1/blocks?from=5&to=6')).text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).height),
+    ).toEqual([5, 6]);
   });
 
   test('http: a live feed delivers what comes later and ends cleanly on close', async () => {
@@ -377,16 +493,27 @@ describe('reading', () => {
     const closed = server.close();
     expect((await reader.read()).done).toBe(true);
     await closed;
-    expect(text.trim().split('\n').map((line) => Buffer.from(JSON.parse(line).data, 'base64').toString())).toEqual(['b', 'c']);
+    expect(
+      text
+        .trim()
+        .split('\n')
+        .map((line) => Buffer.from(JSON.parse(line).data, 'base64').toString()),
+    ).toEqual(['b', 'c']);
   });
 
   test('http: 100,000 blocks to a reader that does not read → the source is paused, memory stays bounded; then all arrive in order', async () => {
     const api = new FakeSequencer();
     const data = Buffer.alloc(200, 'x');
-    for (let height = 1; height <= 100_000; height += 1) api.blocks.push({ height, hash: 'a'.repeat(64), parent: 'b'.repeat(64), timestamp: 1, data, epoch: 7 });
+    for (let height = 1; height <= 100_000; height += 1)
+      api.blocks.push({ height, hash: 'a'.repeat(64), parent: 'b'.repeat(64), timestamp: 1, data, epoch: 7 });
     let pulled = 0;
     const { follow } = api;
-    api.follow = async function* (from, signal) { for await (const block of follow.call(api, from, signal)) { pulled += 1; yield block; } };
+    api.follow = async function* (from, signal) {
+      for await (const block of follow.call(api, from, signal)) {
+        pulled += 1;
+        yield block;
+      }
+    };
     const server = await serve(api);
     const response = await fetch(`${server.url}/v1/blocks?from=1&to=100000`);
     const before = process.memoryUsage().rss;
@@ -404,7 +531,8 @@ describe('reading', () => {
     for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
       const lines = (rest + Buffer.from(chunk).toString()).split('\n');
       rest = lines.pop()!;
-      for (const line of lines) if (JSON.parse(line).height !== expected++) throw new Error(`out of order at ${line.slice(0, 40)}`);
+      for (const line of lines)
+        if (JSON.parse(line).height !== expected++) throw new Error(`out of order at ${line.slice(0, 40)}`);
     }
     expect(expected).toBe(100_001);
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
@@ -434,7 +562,14 @@ describe('reading', () => {
     api.head = async () => ({ confirmed: false, why: 'not the leader' });
     api.state = { role: 'follower', leader: { id: 'seq-z', epoch: 8, url: 'http://10.0.0.1:7' } };
     const refused = await get(server, '/v1/head');
-    expect([refused.status, refused.json().error]).toEqual([503, expect.objectContaining({ code: 'NOT_CONFIRMED', why: 'not the leader', next: [expect.stringContaining('http://10.0.0.1:7/v1/head')] })]);
+    expect([refused.status, refused.json().error]).toEqual([
+      503,
+      expect.objectContaining({
+        code: 'NOT_CONFIRMED',
+        why: 'not the leader',
+        next: [expect.stringContaining('http://10.0.0.1:7/v1/head')],
+      }),
+    ]);
     api.head = () => new Promise(() => {});
     expect((await get(server, '/v1/head')).json().error.why).toContain('50 ms');
   });
@@ -449,25 +584,56 @@ describe('reading', () => {
     const api = new FakeSequencer();
     api.state = state;
     const server = await serve(api);
-    expect(await Promise.all(['/livez', '/readyz', '/leader'].map(async (path) => (await get(server, path)).status))).toEqual(expected);
+    expect(
+      await Promise.all(['/livez', '/readyz', '/leader'].map(async (path) => (await get(server, path)).status)),
+    ).toEqual(expected);
   });
 
   test('http: metrics show events and state under seq_', async () => {
     const api = new FakeSequencer();
     const server = await serve(api);
     server.observe({ type: 'role', from: 'promoting', to: 'leader', epoch: 7, reason: '' });
-    server.observe({ type: 'committed', height: 1, hash: '', epoch: 7, by: 'leader', items: 3, bytes: 10, commitMs: 0.3 });
+    server.observe({
+      type: 'committed',
+      height: 1,
+      hash: '',
+      epoch: 7,
+      by: 'leader',
+      items: 3,
+      bytes: 10,
+      commitMs: 0.3,
+    });
     server.observe({ type: 'tenure-ended', epoch: 7, code: 'FENCED', reason: '', heldMs: 1 });
     server.observe({ type: 'alarm', code: 'CONFLICT', reason: '' });
     await post(server, 'x');
     const { text, headers } = await get(server, '/metrics');
     expect(headers.get('content-type')).toContain('text/plain');
-    for (const line of ['seq_role{role="leader"} 1', 'seq_role{role="follower"} 0', 'seq_epoch 7', 'seq_lease_ms 2500', 'seq_committed_items_total 3', 'seq_commit_seconds_bucket{le="0.0005"} 1', 'seq_stepdowns_total{code="FENCED"} 1', 'seq_elections_total{result="won"} 1', 'seq_alarms_total{code="CONFLICT"} 1', 'seq_node_state{node="r1",state="up"} 1', 'seq_submissions_total{outcome="committed"} 1', 'seq_committed_height 1']) expect(text).toContain(line);
-    for (const line of text.split('\n')) expect(line === '' || line.startsWith('#') || line.startsWith('seq_')).toBe(true);
+    for (const line of [
+      'seq_role{role="leader"} 1',
+      'seq_role{role="follower"} 0',
+      'seq_epoch 7',
+      'seq_lease_ms 2500',
+      'seq_committed_items_total 3',
+      'seq_commit_seconds_bucket{le="0.0005"} 1',
+      'seq_stepdowns_total{code="FENCED"} 1',
+      'seq_elections_total{result="won"} 1',
+      'seq_alarms_total{code="CONFLICT"} 1',
+      'seq_node_state{node="r1",state="up"} 1',
+      'seq_submissions_total{outcome="committed"} 1',
+      'seq_committed_height 1',
+    ])
+      expect(text).toContain(line);
+    for (const line of text.split('\n'))
+      expect(line === '' || line.startsWith('#') || line.startsWith('seq_')).toBe(true);
   });
 
   test('http: status carries the limits that submit cuts its batches to', async () => {
-    expect((await get(await serve(new FakeSequencer()), '/v1/status')).json()).toMatchObject({ id: 'seq-a', role: 'leader', cluster: 'test.1', limits: { maxItemBytes: 1024 - 64 - 256, maxBatchItems: 20_000 } });
+    expect((await get(await serve(new FakeSequencer()), '/v1/status')).json()).toMatchObject({
+      id: 'seq-a',
+      role: 'leader',
+      cluster: 'test.1',
+      limits: { maxItemBytes: 1024 - 64 - 256, maxBatchItems: 20_000 },
+    });
   });
 });
 
@@ -476,7 +642,11 @@ describe('guarding', () => {
     const server = await serve(new FakeSequencer(), { token: 'secret-token' });
     for (const authorization of [undefined, 'Bearer wrong', 'Basic secret-token', 'Bearer ', 'secret-token']) {
       const reply = await get(server, '/v1/status', authorization ? { authorization } : {});
-      expect([reply.status, reply.json().error.code, reply.headers.get('www-authenticate')]).toEqual([401, 'TOKEN_NEEDED', 'Bearer']);
+      expect([reply.status, reply.json().error.code, reply.headers.get('www-authenticate')]).toEqual([
+        401,
+        'TOKEN_NEEDED',
+        'Bearer',
+      ]);
     }
     expect((await post(server, 'x')).status).toBe(401);
     expect((await get(server, '/livez')).status).toBe(200);
@@ -486,49 +656,101 @@ describe('guarding', () => {
 
   test('http: unknown route, wrong method, bad escapes, huge header, garbage → JSON errors, the server lives', async () => {
     const server = await serve(new FakeSequencer());
-    for (const [path, method] of [['/', 'GET'], ['/v1/submit', 'GET'], ['/v1/blocks/1', 'DELETE'], ['/v1/head', 'POST']] as const) {
+    for (const [path, method] of [
+      ['/', 'GET'],
+      ['/v1/submit', 'GET'],
+      ['/v1/blocks/1', 'DELETE'],
+      ['/v1/head', 'POST'],
+    ] as const) {
       const response = await fetch(server.url + path, { method });
-      expect([path, response.status, (await response.json() as { error: { code: string } }).error.code]).toEqual([path, 404, 'NO_ROUTE']);
+      expect([path, response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([
+        path,
+        404,
+        'NO_ROUTE',
+      ]);
     }
-    expect(await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(/^HTTP\/1.1 400 [\s\S]*"error"/);
-    expect(await exchange(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/);
-    expect(await exchange(server.port, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
+    expect(await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1.1 400 [\s\S]*"error"/,
+    );
+    expect(await exchange(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/,
+    );
+    expect(await exchange(server.port, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 431 /,
+    );
     expect(await exchange(server.port, '\x00\x01garbage\r\n\r\n')).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
-    expect(await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
+    expect(await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n')).toMatch(
+      /^HTTP\/1.1 400 /,
+    );
     expect((await get(server, '/livez')).status).toBe(200);
   });
 
   test('http: a body that never ends → cut at the limit, nothing submitted', async () => {
     const api = new FakeSequencer();
     const server = await serve(api, { limits: { maxBodyBytes: 4096 }, bounds: { requestMs: 500 } });
-    const endless = await exchange(server.port, `POST /v1/submit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`.repeat(1) + `${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`, 3000);
+    const endless = await exchange(
+      server.port,
+      `POST /v1/submit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`.repeat(
+        1,
+      ) + `${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`,
+      3000,
+    );
     expect(endless).toMatch(/^HTTP\/1.1 413 /);
-    const slow = await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc', 5000);
+    const slow = await exchange(
+      server.port,
+      'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc',
+      5000,
+    );
     expect(slow).toMatch(/^(HTTP\/1.1 408 [\s\S]*|)$/);
     expect(api.calls).toEqual([]);
   });
 
   test.each([
-    ['7070', '127.0.0.1', 7070], [':7070', '127.0.0.1', 7070], ['0.0.0.0:0', '0.0.0.0', 0], ['[::1]:80', '::1', 80], ['host.example:1', 'host.example', 1],
-    ['', null, 0], ['host', null, 0], ['1.2.3.4:70000', null, 0], ['a:b', null, 0], ['::1:80', null, 0], ['a:-1', null, 0],
+    ['7070', '127.0.0.1', 7070],
+    [':7070', '127.0.0.1', 7070],
+    ['0.0.0.0:0', '0.0.0.0', 0],
+    ['[::1]:80', '::1', 80],
+    ['host.example:1', 'host.example', 1],
+    ['', null, 0],
+    ['host', null, 0],
+    ['1.2.3.4:70000', null, 0],
+    ['a:b', null, 0],
+    ['::1:80', null, 0],
+    ['a:-1', null, 0],
   ])('http: --http %j → %s %i', (text, host, port) => {
-    if (host === null) expect(() => parseListen(text)).toThrow(expect.objectContaining({ code: 'HTTP_ADDRESS', exit: 78 }));
+    if (host === null)
+      expect(() => parseListen(text)).toThrow(expect.objectContaining({ code: 'HTTP_ADDRESS', exit: 78 }));
     else expect(parseListen(text)).toEqual({ host, port });
   });
 
   test('http: beyond loopback without token or TLS → 78 HTTP_NOT_LOOPBACK before anything is bound', async () => {
-    for (const host of ['127.0.0.1', '127.8.9.1', 'localhost', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1']) expect([host, isLoopback(host)]).toEqual([host, true]);
-    for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.evil.example', 'localhost.evil.example', '::2', '1::1', '']) expect([host, isLoopback(host)]).toEqual([host, false]);
-    await expect(startHttpServer({ api: new FakeSequencer(), listen: { host: '0.0.0.0', port: 0 }, maxBlockBytes: 1024 })).rejects.toMatchObject({ code: 'HTTP_NOT_LOOPBACK', exit: 78 });
+    for (const host of ['127.0.0.1', '127.8.9.1', 'localhost', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1'])
+      expect([host, isLoopback(host)]).toEqual([host, true]);
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.evil.example', 'localhost.evil.example', '::2', '1::1', ''])
+      expect([host, isLoopback(host)]).toEqual([host, false]);
+    await expect(
+      startHttpServer({ api: new FakeSequencer(), listen: { host: '0.0.0.0', port: 0 }, maxBlockBytes: 1024 }),
+    ).rejects.toMatchObject({ code: 'HTTP_NOT_LOOPBACK', exit: 78 });
     checkListen({ host: '0.0.0.0', port: 1 }, { token: true, tls: false });
     checkListen({ host: '0.0.0.0', port: 1 }, { token: false, tls: true });
   });
 
   test('http: a port in use, an address of another machine → 78 with what to do', async () => {
     const server = await serve(new FakeSequencer());
-    const refused = await startHttpServer({ api: new FakeSequencer(), listen: { host: '127.0.0.1', port: server.port }, maxBlockBytes: 1024 }).catch((error) => error as SeqError);
+    const refused = await startHttpServer({
+      api: new FakeSequencer(),
+      listen: { host: '127.0.0.1', port: server.port },
+      maxBlockBytes: 1024,
+    }).catch((error) => error as SeqError);
     expect(refused).toMatchObject({ code: 'PORT_IN_USE', exit: 78, changed: 'nothing' });
-    await expect(startHttpServer({ api: new FakeSequencer(), listen: { host: '192.0.2.1', port: 0 }, maxBlockBytes: 1024, token: 'secret-token' })).rejects.toMatchObject({ code: 'HTTP_ADDRESS', exit: 78 });
+    await expect(
+      startHttpServer({
+        api: new FakeSequencer(),
+        listen: { host: '192.0.2.1', port: 0 },
+        maxBlockBytes: 1024,
+        token: 'secret-token',
+      }),
+    ).rejects.toMatchObject({ code: 'HTTP_ADDRESS', exit: 78 });
   });
 
   test('http: token file missing, empty, with spaces, too large → 78', () => {
@@ -564,7 +786,9 @@ describe('guarding', () => {
 async function exchange(port: number, bytes: string, limitMs = 2000): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let text = '';
-  socket.on('data', (chunk) => { text += chunk.toString('latin1'); });
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1');
+  });
   socket.on('error', () => {});
   socket.write(bytes, 'latin1');
   const timer = setTimeout(() => socket.destroy(), limitMs);

@@ -7,7 +7,14 @@ describe('harness', () => {
     const lab = await withLab({ proxies: true, eager: true }, async (lab) => {
       const leader = await lab.waitForLeader();
       const other = lab.sequencers.find(({ name }) => name !== leader)!.name;
-      expect((await lab.submit(leader, [{ key: 'a', data: 'one' }, { key: 'b', data: 'two' }])).status).toBe(200);
+      expect(
+        (
+          await lab.submit(leader, [
+            { key: 'a', data: 'one' },
+            { key: 'b', data: 'two' },
+          ])
+        ).status,
+      ).toBe(200);
 
       for (const proxy of lab.proxiesOf(leader)) proxy.cut();
       expect(lab.proxy(leader, 'r1').passed.up).toBeGreaterThan(0);
@@ -15,11 +22,17 @@ describe('harness', () => {
       await lab.pause(leader);
       await lab.waitForLeader(15_000, [leader]);
       const answer = await lab.waitFor('the successor to take an item', 10_000, async () => {
-        const got = await lab.submit(other, [{ key: 'a', data: 'one' }, { key: 'c', data: 'three' }]);
+        const got = await lab.submit(other, [
+          { key: 'a', data: 'one' },
+          { key: 'c', data: 'three' },
+        ]);
         return got.status === 200 ? got : undefined;
       });
       lab.unpause(leader);
-      const [first, third] = answer.body.trim().split('\n').map((line) => JSON.parse(line) as { height: number });
+      const [first, third] = answer.body
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { height: number });
       expect(first!.height).toBeLessThan(third!.height);
       await lab.waitForHeight(leader, third!.height);
 
@@ -29,6 +42,8 @@ describe('harness', () => {
       expect(Math.min(...[...streams.values()].map((entries) => entries.length))).toBeGreaterThan(0);
       return lab;
     });
-    expect(lab.places.map(({ name }) => `${name} ${lab.state(name)}`).filter((line) => !line.endsWith('dead'))).toEqual([]);
+    expect(lab.places.map(({ name }) => `${name} ${lab.state(name)}`).filter((line) => !line.endsWith('dead'))).toEqual(
+      [],
+    );
   }, 60_000);
 });

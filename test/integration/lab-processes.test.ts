@@ -17,7 +17,12 @@ const directory = mkdtempSync(join(tmpdir(), 'seq-lab-test-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const script = (name: string, code: string) => ({
-  name, command: process.execPath, args: ['-e', code], cwd: directory, logFile: join(directory, `${name}.log`), env: process.env,
+  name,
+  command: process.execPath,
+  args: ['-e', code],
+  cwd: directory,
+  logFile: join(directory, `${name}.log`),
+  env: process.env,
 });
 
 describe('processes', () => {
@@ -42,8 +47,12 @@ describe('processes', () => {
 
   it('identity: a zombie → dead', async () => {
     const child = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 5'], { stdio: ['ignore', 'pipe', 'ignore'] });
-    const pid = Number(await new Promise<string>((resolve) => child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()))));
-    await waitUntil({ what: 'the end of sleep 0', timeoutMs: 3000 }, () => (startTokenOf(pid) === null ? true : undefined));
+    const pid = Number(
+      await new Promise<string>((resolve) => child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()))),
+    );
+    await waitUntil({ what: 'the end of sleep 0', timeoutMs: 3000 }, () =>
+      startTokenOf(pid) === null ? true : undefined,
+    );
     child.kill('SIGKILL');
   });
 
@@ -55,7 +64,10 @@ describe('processes', () => {
   });
 
   it('stop: a process that ignores SIGTERM, paused → killed', async () => {
-    const spec = script('stubborn', `process.on('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)`);
+    const spec = script(
+      'stubborn',
+      `process.on('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)`,
+    );
     const identity = await spawnDetached(spec);
     await waitForLog(spec.logFile, /ready/, { timeoutMs: 5000 });
     signalIfOurs(identity, 'SIGSTOP');
@@ -63,7 +75,10 @@ describe('processes', () => {
   });
 
   it('start: no such program → CANNOT_START', async () => {
-    await expect(spawnDetached({ ...script('none', ''), command: '/nonexistent/program' })).rejects.toMatchObject({ code: 'CANNOT_START', exit: 78 });
+    await expect(spawnDetached({ ...script('none', ''), command: '/nonexistent/program' })).rejects.toMatchObject({
+      code: 'CANNOT_START',
+      exit: 78,
+    });
   });
 });
 
@@ -84,7 +99,11 @@ describe('state', () => {
     writeFileSync(lock, JSON.stringify({ pid: process.pid, startToken: startTokenOf(process.pid) }));
     await expect(withLabLock(home, async () => 'in')).rejects.toMatchObject({ code: 'LAB_BUSY', exit: 75 });
     writeFileSync(lock, JSON.stringify({ pid: process.pid, startToken: 'long ago' }));
-    expect(await withLabLock(home, async () => withLabLock(home, async () => 'twice').catch((error: { code: string }) => error.code))).toBe('LAB_BUSY');
+    expect(
+      await withLabLock(home, async () =>
+        withLabLock(home, async () => 'twice').catch((error: { code: string }) => error.code),
+      ),
+    ).toBe('LAB_BUSY');
     expect(await withLabLock(home, async () => 'in')).toBe('in');
   });
 
@@ -99,11 +118,15 @@ describe('nodes', () => {
   it('nodes: started, killed, started, wiped → data kept, then gone (persist always)', async () => {
     const cluster = await PrivateCluster.start({ nodes: 1, sequencers: 1, bootstrap: false, persist: 'always' });
     try {
-      const ask = (command: string) => new Promise<string>((resolve, reject) => {
-        const socket = connect(cluster.port('r1'), '127.0.0.1', () => socket.write(`${command}\r\n`));
-        socket.once('data', (chunk) => { socket.destroy(); resolve(chunk.toString()); });
-        socket.once('error', reject);
-      });
+      const ask = (command: string) =>
+        new Promise<string>((resolve, reject) => {
+          const socket = connect(cluster.port('r1'), '127.0.0.1', () => socket.write(`${command}\r\n`));
+          socket.once('data', (chunk) => {
+            socket.destroy();
+            resolve(chunk.toString());
+          });
+          socket.once('error', reject);
+        });
       expect(await ask('CONFIG GET maxmemory-policy')).toContain('noeviction');
       expect(await ask('SET seen 1')).toBe('+OK\r\n');
       await cluster.kill('r1');
@@ -124,7 +147,11 @@ describe('nodes', () => {
   it('ports: another server answers at a dead process’s port → never taken for it; started once the port is free', async () => {
     const cluster = await PrivateCluster.start({ nodes: 1, sequencers: 1 });
     const strangers = {
-      r1: createServer((socket) => socket.on('error', () => undefined).on('data', () => void socket.write('+PONG\r\n$16\r\nprocess_id:1\r\n\r\n\r\n'))),
+      r1: createServer((socket) =>
+        socket
+          .on('error', () => undefined)
+          .on('data', () => void socket.write('+PONG\r\n$16\r\nprocess_id:1\r\n\r\n\r\n')),
+      ),
       'seq-a': createHttpServer((_, response) => void response.end('{"live":true,"pid":1}')),
     };
     try {
@@ -132,10 +159,19 @@ describe('nodes', () => {
         const stranger = strangers[name];
         await cluster.kill(name);
         // A killed process whose last thread has not ended yet still holds its port.
-        await cluster.waitFor('the port', 10_000, () => new Promise<true | undefined>((resolve) => {
-          stranger.once('error', () => resolve(undefined)).listen(cluster.port(name), '127.0.0.1', () => resolve(true));
-        }));
-        expect(await cluster.startProcess(name, { portMs: 0 }).catch((error: { code: string }) => error.code)).toBe('PROCESS_ENDED');
+        await cluster.waitFor(
+          'the port',
+          10_000,
+          () =>
+            new Promise<true | undefined>((resolve) => {
+              stranger
+                .once('error', () => resolve(undefined))
+                .listen(cluster.port(name), '127.0.0.1', () => resolve(true));
+            }),
+        );
+        expect(await cluster.startProcess(name, { portMs: 0 }).catch((error: { code: string }) => error.code)).toBe(
+          'PROCESS_ENDED',
+        );
         const from = cluster.logEnd(name);
         const started = cluster.startProcess(name, { portMs: 30_000 });
         await cluster.waitForLog(name, /in use|EADDRINUSE/i, { timeoutMs: 20_000, from });
@@ -158,27 +194,40 @@ describe('proxy', () => {
     let seen = '';
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
-      socket.on('data', (chunk) => { seen += chunk.toString('latin1'); socket.write(chunk); });
+      socket.on('data', (chunk) => {
+        seen += chunk.toString('latin1');
+        socket.write(chunk);
+      });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const proxy = await startTcpProxy((server.address() as AddressInfo).port);
-    closers.push(() => server.close(), () => void proxy.close());
+    closers.push(
+      () => server.close(),
+      () => void proxy.close(),
+    );
     return {
-      proxy, seen: () => seen,
-      client: () => new Promise((resolve, reject) => {
-        const socket = connect(proxy.port, '127.0.0.1', () => resolve(socket));
-        socket.on('error', reject);
-        closers.push(() => socket.destroy());
-      }),
+      proxy,
+      seen: () => seen,
+      client: () =>
+        new Promise((resolve, reject) => {
+          const socket = connect(proxy.port, '127.0.0.1', () => resolve(socket));
+          socket.on('error', reject);
+          closers.push(() => socket.destroy());
+        }),
     };
   }
-  const answer = (socket: Socket, text: string, limitMs = 150): Promise<string | null> => new Promise((resolve) => {
-    const timer = setTimeout(() => done(null), limitMs);
-    const onData = (chunk: Buffer) => done(chunk.toString('latin1'));
-    const done = (value: string | null) => { clearTimeout(timer); socket.off('data', onData); resolve(value); };
-    socket.on('data', onData);
-    socket.write(text);
-  });
+  const answer = (socket: Socket, text: string, limitMs = 150): Promise<string | null> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(() => done(null), limitMs);
+      const onData = (chunk: Buffer) => done(chunk.toString('latin1'));
+      const done = (value: string | null) => {
+        clearTimeout(timer);
+        socket.off('data', onData);
+        resolve(value);
+      };
+      socket.on('data', onData);
+      socket.write(text);
+    });
 
   it('proxy: nothing set → passes both ways', async () => {
     const { proxy, client } = await echoThrough();
@@ -242,11 +291,15 @@ describe('proxy', () => {
     const socket = await client();
     expect(await answer(socket, 'anyone?')).toBeNull();
     proxy.onConnect('refuse');
-    const refused = await client().then((other) => new Promise<string>((resolve) => {
-      other.removeAllListeners('error');
-      other.once('error', () => resolve('reset'));
-      other.once('close', () => resolve('reset'));
-    }), () => 'reset');
+    const refused = await client().then(
+      (other) =>
+        new Promise<string>((resolve) => {
+          other.removeAllListeners('error');
+          other.once('error', () => resolve('reset'));
+          other.once('close', () => resolve('reset'));
+        }),
+      () => 'reset',
+    );
     expect(refused).toBe('reset');
   });
 });

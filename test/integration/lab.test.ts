@@ -9,8 +9,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const PROGRAM = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const HOMES: string[] = [];
 
-interface Answer { code: number; stdout: string; stderr: string }
-interface Row { name: string; kind: string; pid: number; port: number; url: string; state: string }
+interface Answer {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+interface Row {
+  name: string;
+  kind: string;
+  pid: number;
+  port: number;
+  url: string;
+  state: string;
+}
 type Seq = (...args: string[]) => Promise<Answer>;
 
 function home(): { seq: Seq; directory: string; config: string } {
@@ -19,12 +30,19 @@ function home(): { seq: Seq; directory: string; config: string } {
   const kept = Object.entries(process.env).filter(([name]) => !/^(SEQ_|VITEST|NODE_OPTIONS$|XDG_)/.test(name));
   const env = { ...Object.fromEntries(kept), HOME: at, NODE_ENV: 'production' };
   return {
-    directory: join(at, '.local/state/seq/lab'), config: join(at, '.config/seq/config.yaml'),
-    seq: (...args) => new Promise((resolve) => {
-      execFile(process.execPath, [PROGRAM, ...args], { env, cwd: at, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-        resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr });
-      });
-    }),
+    directory: join(at, '.local/state/seq/lab'),
+    config: join(at, '.config/seq/config.yaml'),
+    seq: (...args) =>
+      new Promise((resolve) => {
+        execFile(
+          process.execPath,
+          [PROGRAM, ...args],
+          { env, cwd: at, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 },
+          (error, stdout, stderr) => {
+            resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr });
+          },
+        );
+      }),
   };
 }
 
@@ -35,7 +53,7 @@ async function data(seq: Seq, ...args: string[]): Promise<any> {
 }
 
 async function rows(seq: Seq): Promise<Record<string, Row>> {
-  const { processes } = await data(seq, 'lab', 'status') as { processes: Row[] };
+  const { processes } = (await data(seq, 'lab', 'status')) as { processes: Row[] };
   return Object.fromEntries(processes.map((row) => [row.name, row]));
 }
 
@@ -58,7 +76,11 @@ const { seq } = main;
 
 afterAll(async () => {
   for (const at of HOMES) {
-    await new Promise<void>((resolve) => execFile(process.execPath, [PROGRAM, 'lab', 'down'], { env: { PATH: process.env['PATH'], HOME: at } }, () => resolve()));
+    await new Promise<void>((resolve) =>
+      execFile(process.execPath, [PROGRAM, 'lab', 'down'], { env: { PATH: process.env['PATH'], HOME: at } }, () =>
+        resolve(),
+      ),
+    );
     rmSync(at, { recursive: true, force: true });
   }
 }, 60_000);
@@ -73,14 +95,20 @@ it('lab: up with a context that is not there → 66, and nothing was started', a
 describe('lab: nothing there', () => {
   it('status → 0 and says so; every act → 66 with `seq lab up`', async () => {
     expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, processes: [] });
-    await Promise.all([['kill', 'leader'], ['pause', 'r1'], ['start', 'r1'], ['logs', 'r1'], ['demo']].map(async (args) => {
-      const { code, stderr } = await seq('lab', ...args);
-      expect({ args, code, up: stderr.includes('seq lab up') }).toEqual({ args, code: 66, up: true });
-    }));
+    await Promise.all(
+      [['kill', 'leader'], ['pause', 'r1'], ['start', 'r1'], ['logs', 'r1'], ['demo']].map(async (args) => {
+        const { code, stderr } = await seq('lab', ...args);
+        expect({ args, code, up: stderr.includes('seq lab up') }).toEqual({ args, code: 66, up: true });
+      }),
+    );
   });
 
   it('up: a ttl too short for the block time, too many nodes, an unknown signal → 78, 78, 64, and nothing there', async () => {
-    const codes = [await seq('lab', 'up', '--ttl', '1s', '--block-time', '1s'), await seq('lab', 'up', '--nodes', '99'), await seq('lab', 'kill', 'r1', '--signal', 'SIGNOTHING')];
+    const codes = [
+      await seq('lab', 'up', '--ttl', '1s', '--block-time', '1s'),
+      await seq('lab', 'up', '--nodes', '99'),
+      await seq('lab', 'kill', 'r1', '--signal', 'SIGNOTHING'),
+    ];
     expect(codes.map(({ code }) => code)).toEqual([78, 78, 64]);
     expect(existsSync(main.directory)).toBe(false);
   });
@@ -97,7 +125,11 @@ describe('lab: up', () => {
 
   it('up → three nodes and two sequencers run, on ports of their own', () => {
     expect(Object.values(first).map(({ name, kind, state }) => `${name} ${kind} ${state}`)).toEqual([
-      'r1 redis running', 'r2 redis running', 'r3 redis running', 'seq-a sequencer running', 'seq-b sequencer running',
+      'r1 redis running',
+      'r2 redis running',
+      'r3 redis running',
+      'seq-a sequencer running',
+      'seq-b sequencer running',
     ]);
     const ports = Object.values(first).map((row) => row.port);
     expect(new Set(ports).size).toBe(5);
@@ -128,7 +160,10 @@ describe('lab: up', () => {
 
   it('an unknown name → 66 with the names there are; wiping a sequencer → 66 with the nodes', async () => {
     const unknown = await seq('lab', 'kill', 'seq-z');
-    expect({ code: unknown.code, names: unknown.stderr.includes('r1, r2, r3, seq-a, seq-b') }).toEqual({ code: 66, names: true });
+    expect({ code: unknown.code, names: unknown.stderr.includes('r1, r2, r3, seq-a, seq-b') }).toEqual({
+      code: 66,
+      names: true,
+    });
     const wiped = await seq('lab', 'wipe', 'seq-a');
     expect({ code: wiped.code, names: wiped.stderr.includes('r1, r2, r3') }).toEqual({ code: 66, names: true });
   });
@@ -145,16 +180,27 @@ describe('lab: up', () => {
   }, 60_000);
 
   it('up after a kill → does not restart it, and says how to', async () => {
-    const { started, processes } = await data(seq, 'lab', 'up') as { started: string[]; processes: Row[] };
+    const { started, processes } = (await data(seq, 'lab', 'up')) as { started: string[]; processes: Row[] };
     expect(started).toEqual([]);
     expect(processes.filter((row) => row.state === 'dead')).toHaveLength(1);
   });
 
   it('demo again, with a file that was named → starts the dead sequencer, and holds', async () => {
     const file = join(HOMES[0]!, 'odd.txt');
-    writeFileSync(file, Buffer.concat([Buffer.from('one\n\n\r\ntwo\ttabs\none\nünï\n'), Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from('no newline at the end')]));
+    writeFileSync(
+      file,
+      Buffer.concat([
+        Buffer.from('one\n\n\r\ntwo\ttabs\none\nünï\n'),
+        Buffer.from([0xff, 0xfe, 0x0a]),
+        Buffer.from('no newline at the end'),
+      ]),
+    );
     const report = await data(seq, 'lab', 'demo', file);
-    expect(report).toMatchObject({ holds: true, items: 8, comparison: { lost: 0, duplicates: 0, foreign: 0, identical: true } });
+    expect(report).toMatchObject({
+      holds: true,
+      items: 8,
+      comparison: { lost: 0, duplicates: 0, foreign: 0, identical: true },
+    });
     expect(report.startedFirst).toHaveLength(1);
     expect(report.killed.name).not.toBe(report.successor.name);
   }, 60_000);
@@ -175,12 +221,28 @@ describe('lab: up', () => {
     const before = (await rows(seq))['r3']!;
     await data(seq, 'lab', 'wipe', 'r3');
     const after = (await rows(seq))['r3']!;
-    expect({ state: after.state, port: after.port, other: after.pid !== before.pid }).toEqual({ state: 'running', port: before.port, other: true });
+    expect({ state: after.state, port: after.port, other: after.pid !== before.pid }).toEqual({
+      state: 'running',
+      port: before.port,
+      other: true,
+    });
   });
 
-  it('another home → another lab; a recorded pid that is somebody else\'s → never signalled', async () => {
+  it("another home → another lab; a recorded pid that is somebody else's → never signalled", async () => {
     const other = home();
-    const { processes } = await data(other.seq, 'lab', 'up', '--nodes', '1', '--sequencers', '1', '--ttl', '500ms', '--block-time', '100ms') as { processes: Row[] };
+    const { processes } = (await data(
+      other.seq,
+      'lab',
+      'up',
+      '--nodes',
+      '1',
+      '--sequencers',
+      '1',
+      '--ttl',
+      '500ms',
+      '--block-time',
+      '100ms',
+    )) as { processes: Row[] };
     const ports = new Set(Object.values(await rows(seq)).map((row) => row.port));
     expect(processes.filter((row) => ports.has(row.port))).toEqual([]);
     const file = join(other.directory, 'lab.json');
@@ -189,7 +251,9 @@ describe('lab: up', () => {
     state.processes[0].identity.startToken = 'another process';
     writeFileSync(file, JSON.stringify(state));
     expect((await rows(other.seq))['r1']?.state).toBe('dead');
-    expect((await data(other.seq, 'lab', 'down')).stopped.map((each: { name: string }) => each.name)).toEqual(['seq-a']);
+    expect((await data(other.seq, 'lab', 'down')).stopped.map((each: { name: string }) => each.name)).toEqual([
+      'seq-a',
+    ]);
     expect(alive(node.pid)).toBe(true);
     process.kill(node.pid, 'SIGKILL');
   }, 60_000);
@@ -207,32 +271,69 @@ describe('lab: up', () => {
 describe('lab: down --keep, then up', () => {
   it.each([
     { persist: 'everysec', last: 'lost', refused: /needs --confirm [0-9a-f]{8}/, confirmed: () => ['--yes'] },
-    { persist: 'none', last: 'the stores of the sequencers are the last copy', refused: /needs --accept-possible-loss/, confirmed: (next: string) => next.split(' ').slice(5) },
-  ])('persist $persist → nothing without a confirmation; then the same servers go on, every item where it was', async ({ persist, last, refused, confirmed }) => {
-    const { seq, directory } = home();
-    const file = join(HOMES.at(-1)!, 'items.txt');
-    writeFileSync(file, Array.from({ length: 200 }, (_, at) => `item ${at}\n`).join(''));
-    await data(seq, 'lab', 'up', '--persist', persist, '--sequencers', '1', '--ttl', '500ms', '--block-time', '100ms', '--eager');
-    await data(seq, 'submit', '-c', 'lab', file);
-    const before = (await rows(seq))['r1']!;
-    expect((await data(seq, 'lab', 'down', '--keep')).kept).toBe(directory);
-    expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, kept: true });
+    {
+      persist: 'none',
+      last: 'the stores of the sequencers are the last copy',
+      refused: /needs --accept-possible-loss/,
+      confirmed: (next: string) => next.split(' ').slice(5),
+    },
+  ])(
+    'persist $persist → nothing without a confirmation; then the same servers go on, every item where it was',
+    async ({ persist, last, refused, confirmed }) => {
+      const { seq, directory } = home();
+      const file = join(HOMES.at(-1)!, 'items.txt');
+      writeFileSync(file, Array.from({ length: 200 }, (_, at) => `item ${at}\n`).join(''));
+      await data(
+        seq,
+        'lab',
+        'up',
+        '--persist',
+        persist,
+        '--sequencers',
+        '1',
+        '--ttl',
+        '500ms',
+        '--block-time',
+        '100ms',
+        '--eager',
+      );
+      await data(seq, 'submit', '-c', 'lab', file);
+      const before = (await rows(seq))['r1']!;
+      expect((await data(seq, 'lab', 'down', '--keep')).kept).toBe(directory);
+      expect(await data(seq, 'lab', 'status')).toMatchObject({ up: false, kept: true });
 
-    const first = await seq('lab', 'up', '-o', 'json');
-    const { error } = JSON.parse(first.stdout) as { error: { code: string; why: string; next: string[] } };
-    expect({ code: first.code, error: error.code }).toEqual({ code: 81, error: 'CONFIRMATION_NEEDED' });
-    expect(`it ${error.why.replace(/^it /, '')}`).toMatch(refused);
-    expect(first.stderr).toContain(last);
-    expect((await data(seq, 'status', '-c', 'lab')).reasonCode).toMatch(/NO_QUORUM|NOT_INITIALISED/);
+      const first = await seq('lab', 'up', '-o', 'json');
+      const { error } = JSON.parse(first.stdout) as { error: { code: string; why: string; next: string[] } };
+      expect({ code: first.code, error: error.code }).toEqual({ code: 81, error: 'CONFIRMATION_NEEDED' });
+      expect(`it ${error.why.replace(/^it /, '')}`).toMatch(refused);
+      expect(first.stderr).toContain(last);
+      expect((await data(seq, 'status', '-c', 'lab')).reasonCode).toMatch(/NO_QUORUM|NOT_INITIALISED/);
 
-    const up = await data(seq, 'lab', 'up', ...confirmed(error.next[0]!));
-    expect(up.recovered.cluster).toMatch(/\.2$/);
-    expect(up.started).toEqual(['seq-a']);
-    expect((await rows(seq))['r1']).toMatchObject({ state: 'running', port: before.port });
-    expect(await data(seq, 'submit', '-c', 'lab', file)).toMatchObject({ sequenced: 0 });
-    expect((await seq('stream', 'tail', '-c', 'lab', '--items', '--raw', '--from', '1', '--store', join(directory, 'seq-a', 'data'))).stdout).toBe(readFileSync(file, 'utf8'));
-    expect((await data(seq, 'lab', 'up')).recovered).toBeNull();
-    expect((await data(seq, 'lab', 'down')).kept).toBeNull();
-    expect(existsSync(directory)).toBe(false);
-  }, 90_000);
+      const up = await data(seq, 'lab', 'up', ...confirmed(error.next[0]!));
+      expect(up.recovered.cluster).toMatch(/\.2$/);
+      expect(up.started).toEqual(['seq-a']);
+      expect((await rows(seq))['r1']).toMatchObject({ state: 'running', port: before.port });
+      expect(await data(seq, 'submit', '-c', 'lab', file)).toMatchObject({ sequenced: 0 });
+      expect(
+        (
+          await seq(
+            'stream',
+            'tail',
+            '-c',
+            'lab',
+            '--items',
+            '--raw',
+            '--from',
+            '1',
+            '--store',
+            join(directory, 'seq-a', 'data'),
+          )
+        ).stdout,
+      ).toBe(readFileSync(file, 'utf8'));
+      expect((await data(seq, 'lab', 'up')).recovered).toBeNull();
+      expect((await data(seq, 'lab', 'down')).kept).toBeNull();
+      expect(existsSync(directory)).toBe(false);
+    },
+    90_000,
+  );
 });

@@ -17,28 +17,59 @@ let client: Traffic;
 
 beforeAll(async () => {
   lab = await PrivateCluster.start({
-    nodes: 3, sequencers: 3, ttlMs: 1000, blockTimeMs: 100, eager: true,
-    runArgs: ['--node-timeout', '200ms', '--producer', 'exec', '--', '/bin/sh', '-c', `LEDGER_STATE=$PWD/ledger.json exec '${process.execPath}' '${LEDGER}'`],
+    nodes: 3,
+    sequencers: 3,
+    ttlMs: 1000,
+    blockTimeMs: 100,
+    eager: true,
+    runArgs: [
+      '--node-timeout',
+      '200ms',
+      '--producer',
+      'exec',
+      '--',
+      '/bin/sh',
+      '-c',
+      `LEDGER_STATE=$PWD/ledger.json exec '${process.execPath}' '${LEDGER}'`,
+    ],
   });
   await lab.waitForLeader();
   // Every third transfer brings money in; of the others some must be refused as overdrafts, whoever decides.
-  client = new Traffic(lab, 'bank', (n) => JSON.stringify({ from: n % 3 === 0 ? 'world' : ACCOUNTS[n % 4], to: ACCOUNTS[(n * 7 + 1) % 4] === ACCOUNTS[n % 4] ? 'erin' : ACCOUNTS[(n * 7 + 1) % 4], amount: (n * 37) % 100 + 1 }));
+  client = new Traffic(lab, 'bank', (n) =>
+    JSON.stringify({
+      from: n % 3 === 0 ? 'world' : ACCOUNTS[n % 4],
+      to: ACCOUNTS[(n * 7 + 1) % 4] === ACCOUNTS[n % 4] ? 'erin' : ACCOUNTS[(n * 7 + 1) % 4],
+      amount: ((n * 37) % 100) + 1,
+    }),
+  );
 });
 afterAll(async () => lab?.close());
 afterEach(({ task }) => {
-  if (task.result?.state === 'fail') for (const { name } of lab?.sequencers ?? []) process.stderr.write(`--- ${name} (${lab.state(name)})\n${lab.log(name, 25).join('\n')}\n`);
+  if (task.result?.state === 'fail')
+    for (const { name } of lab?.sequencers ?? [])
+      process.stderr.write(`--- ${name} (${lab.state(name)})\n${lab.log(name, 25).join('\n')}\n`);
 });
 
 /** The ledger process of a sequencer. */
 function childOf(name: string): number {
-  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number));
+  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number));
   const child = table.find(([, parent]) => parent === lab.pid(name));
   if (child === undefined) throw new Error(`${name} has no child`);
   return child[0]!;
 }
 
-interface Books { height: number; hash: string; accepted: number; refused: number; balances: Record<string, number> }
-const books = (name: string): Books => JSON.parse(readFileSync(join(dirname(lab.dataDirectory(name)), 'ledger.json'), 'utf8')) as Books;
+interface Books {
+  height: number;
+  hash: string;
+  accepted: number;
+  refused: number;
+  balances: Record<string, number>;
+}
+const books = (name: string): Books =>
+  JSON.parse(readFileSync(join(dirname(lab.dataDirectory(name)), 'ledger.json'), 'utf8')) as Books;
 
 /** The chain counted here, by the plainest of rules. */
 function counted(chain: readonly CommittedBlock[]): Pick<Books, 'accepted' | 'refused' | 'balances'> {
@@ -47,7 +78,12 @@ function counted(chain: readonly CommittedBlock[]): Pick<Books, 'accepted' | 're
   for (const block of chain) {
     const content = decodeBlockData(block.data);
     if (content.format !== 'exec' || content.data.length === 0) continue;
-    for (const entry of JSON.parse(Buffer.from(content.data).toString()) as { from: string; to: string; amount: number; refused?: string }[]) {
+    for (const entry of JSON.parse(Buffer.from(content.data).toString()) as {
+      from: string;
+      to: string;
+      amount: number;
+      refused?: string;
+    }[]) {
       if (entry.refused !== undefined) {
         refused++;
         continue;
@@ -55,7 +91,8 @@ function counted(chain: readonly CommittedBlock[]): Pick<Books, 'accepted' | 're
       accepted++;
       balances[entry.from] = (balances[entry.from] ?? 0) - entry.amount;
       balances[entry.to] = (balances[entry.to] ?? 0) + entry.amount;
-      if (entry.from !== 'world') expect(balances[entry.from], `overdraft of ${entry.from} in block ${block.height}`).toBeGreaterThanOrEqual(0);
+      if (entry.from !== 'world')
+        expect(balances[entry.from], `overdraft of ${entry.from} in block ${block.height}`).toBeGreaterThanOrEqual(0);
     }
   }
   return { accepted, refused, balances };
@@ -78,10 +115,15 @@ test('ledger: kill -9 of the leader, then of its successor’s child, then of a 
   const last = (await checkAll(lab, [client], { tail: false })).at(-1)!.height;
   const names = lab.sequencers.map(({ name }) => name);
   // Blocks go on being made: the books are compared when all of them show the same one.
-  const all = await lab.waitFor('every ledger to have applied the same blocks', 20_000, () => {
-    const read = names.map(books);
-    return read.every(({ height }) => height >= last && height === read[0]!.height) ? read : undefined;
-  }, 3);
+  const all = await lab.waitFor(
+    'every ledger to have applied the same blocks',
+    20_000,
+    () => {
+      const read = names.map(books);
+      return read.every(({ height }) => height >= last && height === read[0]!.height) ? read : undefined;
+    },
+    3,
+  );
   for (const one of all) expect(one).toEqual(all[0]);
   const { height, hash, ...told } = all[0]!;
   await lab.waitForHeight(names[0]!, height);
@@ -91,6 +133,8 @@ test('ledger: kill -9 of the leader, then of its successor’s child, then of a 
   expect(told.accepted).toBeGreaterThan(10);
   expect(told.refused).toBeGreaterThan(0);
   expect(Object.values(told.balances).reduce((sum, value) => sum + value, 0)).toBe(0);
-  const said = logLines(lab, second).filter(({ event }) => event === 'producer').map(({ state, why }) => `${String(state)} ${String(why)}`);
+  const said = logLines(lab, second)
+    .filter(({ event }) => event === 'producer')
+    .map(({ state, why }) => `${String(state)} ${String(why)}`);
   expect(said.join('\n')).toMatch(/failed .*SIGKILL/);
 }, 90_000);

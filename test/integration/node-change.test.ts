@@ -7,7 +7,11 @@ import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 import { checkAll, Traffic } from '../support/traffic.js';
 
-interface Document<T> { data: T; error: { code: string; exit: number } | null; verdict?: string }
+interface Document<T> {
+  data: T;
+  error: { code: string; exit: number } | null;
+  verdict?: string;
+}
 
 async function ask<T>(lab: Lab, args: string[]): Promise<{ code: number | null; document: Document<T> }> {
   const ran = await runSeq(newHome(), [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--json']);
@@ -29,7 +33,8 @@ const SPOIL = `
   end
   return #entries`;
 
-const spoil = (lab: Lab, name: string, below: number): Promise<unknown> => meddle(lab, name, (redis) => redis.eval(SPOIL, 1, 'seq:block:stream', below));
+const spoil = (lab: Lab, name: string, below: number): Promise<unknown> =>
+  meddle(lab, name, (redis) => redis.eval(SPOIL, 1, 'seq:block:stream', below));
 
 describe('damaged entries on a real server', () => {
   it('damage: deep in the window → verify names it, node admit --damaged has it set aside, identical afterwards, no block missed', async () => {
@@ -44,7 +49,16 @@ describe('damaged entries on a real server', () => {
       expect(verify.code).toBe(1);
       const refused = await ask(lab, ['node', 'admit', '--on', 'r2', '--damaged']);
       expect([refused.code, refused.document.error?.code]).toEqual([81, 'CONFIRMATION_NEEDED']);
-      const done = await ask<{ nodes: { id: string }[] }>(lab, ['node', 'admit', '--on', 'r2', '--damaged', '--yes', '--timeout', '20s']);
+      const done = await ask<{ nodes: { id: string }[] }>(lab, [
+        'node',
+        'admit',
+        '--on',
+        'r2',
+        '--damaged',
+        '--yes',
+        '--timeout',
+        '20s',
+      ]);
       expect([done.code, done.document.data?.nodes.map((node) => node.id)]).toEqual([0, ['r2']]);
       expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(incarnation);
       expect(await lab.waitForLeader()).toBe(leader);
@@ -61,7 +75,7 @@ describe('damaged entries on a real server', () => {
       const { incarnation } = await look(lab, 'r3', cluster);
       const follower = lab.sequencers.map((one) => one.name).find((name) => name !== leader)!;
       await lab.pause(follower);
-      const { height } = await lab.status(leader) as { height: string };
+      const { height } = (await lab.status(leader)) as { height: string };
       await lab.waitForHeight(leader, Number(height) + 3);
       await spoil(lab, 'r3', 1);
       lab.unpause(follower);
@@ -78,7 +92,13 @@ describe('rolling restart', () => {
       const traffic = new Traffic(lab, 'c1');
       const generation = await clusterOf(lab);
       for (const { name } of lab.nodes) {
-        const safe = await ask<{ result: string; now: string }>(lab, ['wait', '--for', 'restart-safe', '--timeout', '30s']);
+        const safe = await ask<{ result: string; now: string }>(lab, [
+          'wait',
+          '--for',
+          'restart-safe',
+          '--timeout',
+          '30s',
+        ]);
         expect([safe.code, safe.document.data.now]).toEqual([0, 'the next node may be restarted']);
         await lab.kill(name);
         await traffic.more(6);

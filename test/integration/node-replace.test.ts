@@ -8,10 +8,27 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
-interface Document { data: { digest: string; old: string; margin: { before: number; meanwhile: number; after: number | null } } | null; error: { code: string } | null }
+interface Document {
+  data: { digest: string; old: string; margin: { before: number; meanwhile: number; after: number | null } } | null;
+  error: { code: string } | null;
+}
 
-async function replace(lab: Lab, to: string, ...args: string[]): Promise<{ code: number | null; document: Document; why: string | undefined }> {
-  const ran = await runSeq(newHome(), ['node', 'replace', '--on', 'r3', '--to', to, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--json', ...args]);
+async function replace(
+  lab: Lab,
+  to: string,
+  ...args: string[]
+): Promise<{ code: number | null; document: Document; why: string | undefined }> {
+  const ran = await runSeq(newHome(), [
+    'node',
+    'replace',
+    '--on',
+    'r3',
+    '--to',
+    to,
+    ...lab.nodeFlags.flatMap((node) => ['--node', node]),
+    '--json',
+    ...args,
+  ]);
   const document = JSON.parse(ran.stdout) as Document;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
   return { code: ran.code, document, why: document.error?.code };
@@ -47,51 +64,62 @@ const withSpare = async (body: (spare: RedisServer) => Promise<void>): Promise<v
 
 describe('seq node replace', () => {
   it('replace: the old server answers → retired for good; the new one counts, also under the next leader', async () => {
-    await withLab({ ...QUICK, sequencers: 2 }, (lab) => withSpare(async (spare) => {
-      const cluster = await clusterOf(lab);
-      const leader = await lab.waitForLeader();
-      await lab.waitForHeight(leader, 8);
-      expect((await replace(lab, spare.url)).why).toBe('CONFIRMATION_NEEDED');
-      const { data } = await replaced(lab, spare.url);
-      expect(data).toMatchObject({ old: 'retire', margin: { before: 1, meanwhile: 0, after: 1 } });
-      expect(await viewAt(lab.url('r3'), cluster)).toMatchObject({ admission: 'foreign', cluster: `retired:${cluster}` });
-      expect(await lab.waitForLeader()).toBe(leader);
-      // It forgets even that it is retired: an empty server that nobody asks (I13).
-      await meddle(lab, 'r3', (redis) => redis.flushall());
-      await lab.kill(leader);
-      const other = await lab.waitForLeader();
-      expect(other).not.toBe(leader);
-      await lab.waitFor('the new server to follow the next leader', 15_000, async () => {
-        const view = await viewAt(spare.url, cluster);
-        return view.admission === 'admitted' && view.lock?.owner.startsWith(`${other}/`) ? true : undefined;
-      });
-      await lab.startProcess(leader); // with the old address, which it learns is one
-      await lab.waitFor('it to follow with the new server', 15_000, async () => {
-        const nodes = (await lab.status(leader))?.['nodes'] as { id: string; state: string }[] | undefined;
-        return nodes?.find(({ id }) => id === 'r3')?.state === 'admitted' || undefined;
-      });
-      expect(await viewAt(lab.url('r3'), cluster)).toMatchObject({ admission: 'pristine' });
-      await lab.kill('r1'); // the quorum is r2 and the new one
-      const { height } = await lab.status(other) as { height: string };
-      await lab.waitForHeight(other, Number(height) + 3);
-    }));
+    await withLab({ ...QUICK, sequencers: 2 }, (lab) =>
+      withSpare(async (spare) => {
+        const cluster = await clusterOf(lab);
+        const leader = await lab.waitForLeader();
+        await lab.waitForHeight(leader, 8);
+        expect((await replace(lab, spare.url)).why).toBe('CONFIRMATION_NEEDED');
+        const { data } = await replaced(lab, spare.url);
+        expect(data).toMatchObject({ old: 'retire', margin: { before: 1, meanwhile: 0, after: 1 } });
+        expect(await viewAt(lab.url('r3'), cluster)).toMatchObject({
+          admission: 'foreign',
+          cluster: `retired:${cluster}`,
+        });
+        expect(await lab.waitForLeader()).toBe(leader);
+        // It forgets even that it is retired: an empty server that nobody asks (I13).
+        await meddle(lab, 'r3', (redis) => redis.flushall());
+        await lab.kill(leader);
+        const other = await lab.waitForLeader();
+        expect(other).not.toBe(leader);
+        await lab.waitFor('the new server to follow the next leader', 15_000, async () => {
+          const view = await viewAt(spare.url, cluster);
+          return view.admission === 'admitted' && view.lock?.owner.startsWith(`${other}/`) ? true : undefined;
+        });
+        await lab.startProcess(leader); // with the old address, which it learns is one
+        await lab.waitFor('it to follow with the new server', 15_000, async () => {
+          const nodes = (await lab.status(leader))?.['nodes'] as { id: string; state: string }[] | undefined;
+          return nodes?.find(({ id }) => id === 'r3')?.state === 'admitted' || undefined;
+        });
+        expect(await viewAt(lab.url('r3'), cluster)).toMatchObject({ admission: 'pristine' });
+        await lab.kill('r1'); // the quorum is r2 and the new one
+        const { height } = (await lab.status(other)) as { height: string };
+        await lab.waitForHeight(other, Number(height) + 3);
+      }),
+    );
   }, 90_000);
 
   it('replace: the old server is dead → refused until it is said to be gone; what is not fit or would leave too few → refused, nothing changed', async () => {
-    await withLab({ ...QUICK, sequencers: 1 }, (lab) => withSpare(async (spare) => {
-      const leader = await lab.waitForLeader();
-      await lab.waitForHeight(leader, 4);
-      expect((await replace(lab, lab.url('r1'), '--dry-run')).why).toBe('SAME_SERVER');
-      expect((await replace(lab, 'redis://127.0.0.1:1', '--dry-run')).why).toBe('NODE_UNREACHABLE');
-      await lab.pause('r2');
-      const without = await replace(lab, spare.url, '--dry-run');
-      expect([without.code, without.why]).toEqual([81, 'QUORUM_AT_RISK']);
-      lab.unpause('r2');
-      await lab.waitForLeader();
-      await lab.kill('r3');
-      await lab.waitFor('a margin that lets r3 go', 15_000, async () => (await replace(lab, spare.url, '--dry-run')).why === 'OLD_SERVER_SILENT' || undefined);
-      const { data } = await replaced(lab, spare.url, '--old-server-is-gone');
-      expect(data).toMatchObject({ old: 'gone', margin: { before: 0, meanwhile: 0, after: 1 } });
-    }));
+    await withLab({ ...QUICK, sequencers: 1 }, (lab) =>
+      withSpare(async (spare) => {
+        const leader = await lab.waitForLeader();
+        await lab.waitForHeight(leader, 4);
+        expect((await replace(lab, lab.url('r1'), '--dry-run')).why).toBe('SAME_SERVER');
+        expect((await replace(lab, 'redis://127.0.0.1:1', '--dry-run')).why).toBe('NODE_UNREACHABLE');
+        await lab.pause('r2');
+        const without = await replace(lab, spare.url, '--dry-run');
+        expect([without.code, without.why]).toEqual([81, 'QUORUM_AT_RISK']);
+        lab.unpause('r2');
+        await lab.waitForLeader();
+        await lab.kill('r3');
+        await lab.waitFor(
+          'a margin that lets r3 go',
+          15_000,
+          async () => (await replace(lab, spare.url, '--dry-run')).why === 'OLD_SERVER_SILENT' || undefined,
+        );
+        const { data } = await replaced(lab, spare.url, '--old-server-is-gone');
+        expect(data).toMatchObject({ old: 'gone', margin: { before: 0, meanwhile: 0, after: 1 } });
+      }),
+    );
   }, 60_000);
 });

@@ -15,7 +15,9 @@ let writer: ChainWriter;
 
 beforeEach(async () => {
   servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
-  nodes = servers.map((server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }));
+  nodes = servers.map(
+    (server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }),
+  );
   writer = new ChainWriter(nodes, CLUSTER);
   await writer.bootstrap();
   await writer.lead();
@@ -23,7 +25,12 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await Promise.all(nodes.map((node) => node.close()));
-  await Promise.all(servers.map((server) => { server.unpause(); return server.stop(); }));
+  await Promise.all(
+    servers.map((server) => {
+      server.unpause();
+      return server.stop();
+    }),
+  );
 });
 
 const target = () => servers.flatMap((server, i) => ['--node', `r${i + 1}=${server.url}`]);
@@ -33,11 +40,17 @@ async function seq(...args: string[]) {
   expect(schemaProblems(document)).toEqual([]);
   return { ...ran, ...document };
 }
-interface Row { height: string; class: string; cells: { mark: string }[] }
+interface Row {
+  height: string;
+  class: string;
+  cells: { mark: string }[];
+}
 /** `5 committed AAA`, newest first. */
 async function picture(...args: string[]): Promise<string[]> {
   const { data } = await seq('stream', 'inspect', ...args);
-  return (data['heights'] as unknown as Row[]).map((row) => `${row.height} ${row.class} ${row.cells.map((cell) => cell.mark).join('')}`);
+  return (data['heights'] as unknown as Row[]).map(
+    (row) => `${row.height} ${row.class} ${row.cells.map((cell) => cell.mark).join('')}`,
+  );
 }
 async function raw<T>(at: number, run: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(servers[at]!.port, '127.0.0.1');
@@ -51,21 +64,51 @@ async function raw<T>(at: number, run: (redis: Redis) => Promise<T>): Promise<T>
 describe('matrix', () => {
   test('inspect: equal, partial and trimmed → letters, classes, items; verify and diff agree', async () => {
     expect(await picture('--limit', '2')).toEqual(['5 committed AAA', '4 committed AAA']);
-    const items = (await seq('stream', 'inspect', '--height', '3', '--data')).data['heights'] as unknown as { items: { data: string }[] }[];
+    const items = (await seq('stream', 'inspect', '--height', '3', '--data')).data['heights'] as unknown as {
+      items: { data: string }[];
+    }[];
     expect(items[0]!.items[0]!.data).toBe('item 3');
-    expect((await seq('stream', 'verify', '--exit-code'))).toMatchObject({ code: 0, data: { verdict: 'OK', total: 0, range: { heightFrom: '1', heightTo: '5' } } });
-    expect((await seq('stream', 'diff', '--on', 'r1,r3', '--exit-code'))).toMatchObject({ code: 0, data: { total: 0, compared: 5 } });
+    expect(await seq('stream', 'verify', '--exit-code')).toMatchObject({
+      code: 0,
+      data: { verdict: 'OK', total: 0, range: { heightFrom: '1', heightTo: '5' } },
+    });
+    expect(await seq('stream', 'diff', '--on', 'r1,r3', '--exit-code')).toMatchObject({
+      code: 0,
+      data: { total: 0, compared: 5 },
+    });
 
     const six = await writer.write([], [nodes[0]!]);
     expect((await picture('--limit', '2'))[0]).toBe('6 pending A..');
     await writer.put(six, [nodes[1]!]);
     await writer.write([], nodes.slice(0, 2), 2);
-    expect(await picture('--from', '1')).toEqual(['7 committed AA.', '6 committed AA.', '5 committed AAA', '4 committed AAA', '3 committed AAA', '2 committed --A', '1 committed --A']);
+    expect(await picture('--from', '1')).toEqual([
+      '7 committed AA.',
+      '6 committed AA.',
+      '5 committed AAA',
+      '4 committed AAA',
+      '3 committed AAA',
+      '2 committed --A',
+      '1 committed --A',
+    ]);
     expect(await picture('--from', '1', '--differing')).toEqual(['7 committed AA.', '6 committed AA.']);
     const behind = await seq('stream', 'diff', '--on', 'r3', '--exit-code');
-    expect([behind.code, behind.data]).toMatchObject([1, { total: 2, differences: [{ height: '6', kind: 'lacks', node: 'r3' }, { height: '7', kind: 'lacks' }] }]);
+    expect([behind.code, behind.data]).toMatchObject([
+      1,
+      {
+        total: 2,
+        differences: [
+          { height: '6', kind: 'lacks', node: 'r3' },
+          { height: '7', kind: 'lacks' },
+        ],
+      },
+    ]);
     expect((await seq('stream', 'verify')).data).toMatchObject({ verdict: 'OK', total: 0 });
-    const codes = await Promise.all(['table', 'plain', 'csv', 'ndjson'].map(async (format) => (await runSeq(home, ['stream', 'inspect', ...target(), '--node-timeout', '1s', '-o', format])).code));
+    const codes = await Promise.all(
+      ['table', 'plain', 'csv', 'ndjson'].map(
+        async (format) =>
+          (await runSeq(home, ['stream', 'inspect', ...target(), '--node-timeout', '1s', '-o', format])).code,
+      ),
+    );
     expect(codes).toEqual([0, 0, 0, 0]);
   });
 
@@ -78,14 +121,23 @@ describe('matrix', () => {
     await Promise.all(nodes.map((node) => node.call({ script: 'release_lock', owner: writer.owner }, 1000)));
     await next.lead(nodes.slice(0, 2));
     await next.write([], nodes.slice(0, 2));
-    expect((await picture('--limit', '2'))).toEqual(['6 committed AAB', '5 committed AAA']);
-    expect((await seq('stream', 'diff', '--on', 'r3')).data).toMatchObject({ total: 1, differences: [{ height: '6', kind: 'other', node: 'r3', wanted: next.blocks[0]!.hash }] });
+    expect(await picture('--limit', '2')).toEqual(['6 committed AAB', '5 committed AAA']);
+    expect((await seq('stream', 'diff', '--on', 'r3')).data).toMatchObject({
+      total: 1,
+      differences: [{ height: '6', kind: 'other', node: 'r3', wanted: next.blocks[0]!.hash }],
+    });
     servers[0]!.pause();
     const { code, data, ms } = await seq('stream', 'inspect', '--limit', '2');
-    expect([code, (data['heights'] as unknown as Row[]).map((row) => `${row.class} ${row.cells.map((cell) => cell.mark).join('')}`)]).toEqual([0, ['pending ?AB', 'committed ?AA']]);
+    expect([
+      code,
+      (data['heights'] as unknown as Row[]).map((row) => `${row.class} ${row.cells.map((cell) => cell.mark).join('')}`),
+    ]).toEqual([0, ['pending ?AB', 'committed ?AA']]);
     expect((data['heights'] as unknown as { note: string }[])[0]!.note).toContain('could make it committed');
     expect(ms).toBeLessThan(9000);
-    expect((await seq('stream', 'verify')).data).toMatchObject({ verdict: 'OK', nodes: [{ id: 'r1', verified: false }, { verified: true }, { verified: true }] });
+    expect((await seq('stream', 'verify')).data).toMatchObject({
+      verdict: 'OK',
+      nodes: [{ id: 'r1', verified: false }, { verified: true }, { verified: true }],
+    });
   });
 
   test('verify: content changed by hand, an entry deleted → each with its witness, exit 1', async () => {
@@ -93,15 +145,25 @@ describe('matrix', () => {
       const entries = await redis.xrange('seq:block:stream', '-', '+');
       // The stream anew: Redis 8 gives no id a second time that was deleted.
       await redis.del('seq:block:stream');
-      for (const [id, fields] of entries) await redis.xadd('seq:block:stream', id, ...fields.map((value, i) => (id === '3-1' && fields[i - 1] === 'data' ? 'forged' : value)));
+      for (const [id, fields] of entries)
+        await redis.xadd(
+          'seq:block:stream',
+          id,
+          ...fields.map((value, i) => (id === '3-1' && fields[i - 1] === 'data' ? 'forged' : value)),
+        );
     });
     await raw(2, (redis) => redis.xdel('seq:block:stream', '2-1'));
     const { code, data } = await seq('stream', 'verify', '--exit-code');
-    const found = (data['violations'] as unknown as { node: string; height: string | null; code: string }[]).map((one) => `${one.node} ${one.height} ${one.code}`);
+    const found = (data['violations'] as unknown as { node: string; height: string | null; code: string }[]).map(
+      (one) => `${one.node} ${one.height} ${one.code}`,
+    );
     expect(code).toBe(1);
     expect(found).toEqual(expect.arrayContaining(['r2 3 CORRUPT', 'r3 2 HOLE', 'r3 null NOT_ADMITTED']));
     expect(found.filter((one) => one.startsWith('r1'))).toEqual([]);
     expect((await picture('--height', '3'))[0]).toBe('3 committed A!a');
-    expect((await seq('stream', 'diff', '--on', 'r2', '--exit-code'))).toMatchObject({ code: 1, data: { differences: [{ height: '3', kind: 'damaged' }] } });
+    expect(await seq('stream', 'diff', '--on', 'r2', '--exit-code')).toMatchObject({
+      code: 1,
+      data: { differences: [{ height: '3', kind: 'damaged' }] },
+    });
   });
 });

@@ -7,10 +7,21 @@ import { newHome, runSeq } from '../support/spawn-seq.js';
 const home = newHome();
 let lab: PrivateCluster;
 
-interface Document { ok: boolean; data: Record<string, never>; error: { code: string; message: string; changed: string; next: string[] } | null }
+interface Document {
+  ok: boolean;
+  data: Record<string, never>;
+  error: { code: string; message: string; changed: string; next: string[] } | null;
+}
 
 async function seq(...args: string[]) {
-  const ran = await runSeq(home, [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--node-timeout', '1s', '-o', 'json']);
+  const ran = await runSeq(home, [
+    ...args,
+    ...lab.nodeFlags.flatMap((node) => ['--node', node]),
+    '--node-timeout',
+    '1s',
+    '-o',
+    'json',
+  ]);
   const document = JSON.parse(ran.stdout) as Document;
   expect(schemaProblems(document)).toEqual([]);
   return { ...ran, document, data: document.data as Record<string, never>, error: document.error };
@@ -18,7 +29,9 @@ async function seq(...args: string[]) {
 
 /** Ready for the next leader is what the nodes say of a sequencer: its presence record may be older than what it says itself. */
 async function readyOnNodes(id: string): Promise<void> {
-  await lab.waitFor(`the nodes to show ${id} as ready`, 15_000, async () => ((await seq('stepdown', '--dry-run', '--to', id)).code === 0 ? true : undefined));
+  await lab.waitFor(`the nodes to show ${id} as ready`, 15_000, async () =>
+    (await seq('stepdown', '--dry-run', '--to', id)).code === 0 ? true : undefined,
+  );
 }
 
 beforeAll(async () => {
@@ -27,9 +40,11 @@ beforeAll(async () => {
   await lab.waitForLeader(40_000);
   await lab.waitForHeight('seq-a', 3);
   await lab.waitForHeight('seq-b', 3);
-  await readyOnNodes(await lab.waitForLeader() === 'seq-a' ? 'seq-b' : 'seq-a');
+  await readyOnNodes((await lab.waitForLeader()) === 'seq-a' ? 'seq-b' : 'seq-a');
 }, 60_000);
-afterAll(async () => { await lab.close(); });
+afterAll(async () => {
+  await lab.close();
+});
 
 describe('stepdown', () => {
   test.each([
@@ -55,7 +70,17 @@ describe('stepdown', () => {
   test('stepdown: --dry-run → candidates, nothing sent', async () => {
     const leader = await lab.waitForLeader();
     const { code, data } = await seq('stepdown', '--dry-run');
-    expect([code, data]).toMatchObject([0, { from: leader, to: leader === 'seq-a' ? 'seq-b' : 'seq-a', epochTo: null, gapMs: null, dryRun: true, candidates: [{ ready: true, configDrift: false }] }]);
+    expect([code, data]).toMatchObject([
+      0,
+      {
+        from: leader,
+        to: leader === 'seq-a' ? 'seq-b' : 'seq-a',
+        epochTo: null,
+        gapMs: null,
+        dryRun: true,
+        candidates: [{ ready: true, configDrift: false }],
+      },
+    ]);
     expect(await lab.leader()).toBe(leader);
   });
 
@@ -76,14 +101,30 @@ describe('stepdown', () => {
 
   test('history: after two hand-overs → who led when, what it cost, who asked for it', async () => {
     const { code, data } = await seq('history');
-    const tenures = data['tenures'] as unknown as { holder: string; epoch: string; ended: string; current: boolean; gapBeforeMs: number | null }[];
+    const tenures = data['tenures'] as unknown as {
+      holder: string;
+      epoch: string;
+      ended: string;
+      current: boolean;
+      gapBeforeMs: number | null;
+    }[];
     expect(code).toBe(0);
     expect(tenures.length).toBeGreaterThanOrEqual(3);
-    expect(tenures.map((one) => Number(one.epoch))).toEqual(tenures.map((one) => Number(one.epoch)).sort((a, b) => b - a));
+    expect(tenures.map((one) => Number(one.epoch))).toEqual(
+      tenures.map((one) => Number(one.epoch)).sort((a, b) => b - a),
+    );
     expect(tenures[0]).toMatchObject({ current: true, ended: '' });
     expect(tenures[1]?.ended).toMatch(/^stepdown by .+@.+: test$/);
     expect(tenures[0]?.gapBeforeMs).toBeLessThan(2000);
-    expect(data['changes']).toEqual(expect.arrayContaining([expect.objectContaining({ what: 'stepdown', reason: 'test', outcome: expect.stringContaining('committed height') })]));
+    expect(data['changes']).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          what: 'stepdown',
+          reason: 'test',
+          outcome: expect.stringContaining('committed height'),
+        }),
+      ]),
+    );
   });
 
   test('stepdown: the only other sequencer hangs → refused as not ready, and the leader goes on', async () => {
@@ -110,7 +151,15 @@ describe('stepdown', () => {
     await readyOnNodes(other);
     await lab.pause(leader);
     try {
-      const { code, data, error } = await seq('stepdown', '--revoke', '--expect-leader', leader, '--yes', '--reason', 'it hangs');
+      const { code, data, error } = await seq(
+        'stepdown',
+        '--revoke',
+        '--expect-leader',
+        leader,
+        '--yes',
+        '--reason',
+        'it hangs',
+      );
       expect([code, error, data]).toMatchObject([0, null, { from: leader, to: other }]);
     } finally {
       lab.unpause(leader);

@@ -10,11 +10,30 @@ import { readStreams, withLab, type Lab } from '../support/lab.js';
 import { newHome, runSeq, type Ran } from '../support/spawn-seq.js';
 import { schemaProblems } from '../support/schemas.js';
 
-interface Answer { ok: boolean; data: { result: string; cluster: string; digest: string; head: string; hash: string; doubts: string[]; rejoined: string[]; nodes: { id: string; action: string; finding: string }[] }; error: { code: string; exit: number; next: string[] } | null }
+interface Answer {
+  ok: boolean;
+  data: {
+    result: string;
+    cluster: string;
+    digest: string;
+    head: string;
+    hash: string;
+    doubts: string[];
+    rejoined: string[];
+    nodes: { id: string; action: string; finding: string }[];
+  };
+  error: { code: string; exit: number; next: string[] } | null;
+}
 
 const home = newHome();
 async function recover(lab: Lab, ...args: string[]): Promise<Answer & { code: number | null }> {
-  const ran: Ran = await runSeq(home, ['cluster', 'recover', ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--json', ...args]);
+  const ran: Ran = await runSeq(home, [
+    'cluster',
+    'recover',
+    ...lab.nodeFlags.flatMap((node) => ['--node', node]),
+    '--json',
+    ...args,
+  ]);
   const document = JSON.parse(ran.stdout) as Answer;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
   return { ...document, code: ran.code };
@@ -36,7 +55,10 @@ async function sequencersBack(lab: Lab): Promise<string> {
 
 function cutAof(lab: Lab, name: string, bytes: number): void {
   const dir = join(lab.dataDirectory(name), 'appendonlydir');
-  const file = join(dir, readdirSync(dir).find((entry) => entry.endsWith('.incr.aof'))!);
+  const file = join(
+    dir,
+    readdirSync(dir).find((entry) => entry.endsWith('.incr.aof'))!,
+  );
   truncateSync(file, statSync(file).size - bytes);
 }
 
@@ -51,11 +73,12 @@ describe('recover', () => {
       expect(await recover(lab)).toMatchObject({ code: 0, data: { result: 'not-needed', cluster } });
 
       await powerCut(lab);
-      const status = await lab.ask(['status']) as { verdict: string; reasonCode: string; next: string[] };
+      const status = (await lab.ask(['status'])) as { verdict: string; reasonCode: string; next: string[] };
       expect(status).toMatchObject({ verdict: 'CRIT', reasonCode: 'NO_QUORUM' });
       expect(status.next[0]).toContain('seq cluster recover');
       const heads = new Map<string, string>();
-      for (const entries of (await readStreams(lab)).values()) for (const entry of entries) heads.set(`${entry.height}`, heads.get(`${entry.height}`) ?? entry.hash);
+      for (const entries of (await readStreams(lab)).values())
+        for (const entry of entries) heads.set(`${entry.height}`, heads.get(`${entry.height}`) ?? entry.hash);
 
       const plan = await recover(lab, '--dry-run');
       expect(plan).toMatchObject({ code: 0, data: { result: 'planned', doubts: [] } });
@@ -77,7 +100,8 @@ describe('recover', () => {
       const first = JSON.parse(receipt.body) as object;
       expect(JSON.parse(again.body), 'the same item at the same place').toMatchObject(first);
       await untilIdentical(lab);
-      for (const entry of (await readStreams(lab)).get('r1')!) if (heads.has(`${entry.height}`)) expect(entry.hash).toBe(heads.get(`${entry.height}`));
+      for (const entry of (await readStreams(lab)).get('r1')!)
+        if (heads.has(`${entry.height}`)) expect(entry.hash).toBe(heads.get(`${entry.height}`));
       for (const { name } of lab.nodes) expect((await look(lab, name, done.data.cluster)).admission).toBe('admitted');
     });
   }, 60_000);
@@ -92,13 +116,19 @@ describe('recover', () => {
       await powerCut(lab, (name) => cutAof(lab, name, 4000));
       await lab.waitFor('the lease to end', 5000, () => (performance.now() - from > 1000 ? true : undefined));
       lab.unpause(leader);
-      const { height, hash } = await lab.status(leader) as { height: number; hash: string };
+      const { height, hash } = (await lab.status(leader)) as { height: number; hash: string };
       const peer = ['--peer', `http://127.0.0.1:${lab.port(leader)}`];
       const plan = await recover(lab, '--dry-run', ...peer);
       expect(plan.data.doubts.join('\n')).toMatch(/store of seq-a is ahead of every node/);
       expect(plan.data).toMatchObject({ head: String(height), hash });
-      expect(await recover(lab, ...peer, '--confirm', plan.data.digest)).toMatchObject({ code: 81, error: { code: 'CONFIRMATION_NEEDED' } });
-      expect(await recover(lab, ...peer, '--confirm', plan.data.digest, '--accept-possible-loss')).toMatchObject({ code: 0, data: { result: 'recovered' } });
+      expect(await recover(lab, ...peer, '--confirm', plan.data.digest)).toMatchObject({
+        code: 81,
+        error: { code: 'CONFIRMATION_NEEDED' },
+      });
+      expect(await recover(lab, ...peer, '--confirm', plan.data.digest, '--accept-possible-loss')).toMatchObject({
+        code: 0,
+        data: { result: 'recovered' },
+      });
       const next = await sequencersBack(lab);
       await lab.waitForHeight(next, height + 3);
       await untilIdentical(lab);
@@ -106,34 +136,77 @@ describe('recover', () => {
     });
   }, 60_000);
 
-  it.each(['marking', 'admitting'])('recover: killed while %s → run again it goes on and finishes', async (at) => {
-    await withLab(POWER, async (lab) => {
-      const cluster = await clusterOf(lab);
-      await lab.waitForHeight(await lab.waitForLeader(), 5);
-      await powerCut(lab);
-      const plan = await recover(lab, '--dry-run');
-      const args = ['cluster', 'recover', ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--confirm', plan.data.digest, '-v'];
-      await runSeq(home, args, { during: (child) => { child.stderr!.on('data', (text: string) => { if (text.includes(at)) child.kill('SIGKILL'); }); } });
-      // As if it had been killed right after its first mark, whatever became of that run.
-      const view = await look(lab, 'r1', cluster.replace(/\.1$/, '.2'));
-      if (view.cluster === cluster) {
-        const node = new RedisNode({ id: 'r1', url: lab.url('r1'), identity: { cluster: cluster.replace(/\.1$/, '.2'), lane: '' } });
-        const { head, headEpoch, headHash, floor, floorHash } = view;
-        const mark = await node.call({ script: 'recover_node', owner: 'recover/00000000000000aa', epoch: view.epoch + 1, nonce: 'rec-x', expect: recoveryExpectation(view), keep: true, facts: { head, headEpoch, headHash, floor, floorHash }, keepMs: 60_000 }, 1000);
-        await node.close();
-        expect(mark.outcome).toBe('accepted');
-      }
-      const after = await recover(lab, '--dry-run');
-      if (after.data.result !== 'not-needed') {
-        expect(after.data).toMatchObject({ result: 'planned', doubts: [], cluster: cluster.replace(/\.1$/, '.3'), hash: plan.data.hash });
-        expect(await recover(lab, '--confirm', after.data.digest)).toMatchObject({ code: 0, data: { result: 'recovered' } });
-      }
-      const next = await sequencersBack(lab);
-      await lab.waitForHeight(next, Number(plan.data.head) + 3);
-      await untilIdentical(lab);
-      expect((await readStreams(lab)).get('r3')!.find((entry) => entry.height === Number(plan.data.head))?.hash).toBe(plan.data.hash);
-    });
-  }, 60_000);
+  it.each(['marking', 'admitting'])(
+    'recover: killed while %s → run again it goes on and finishes',
+    async (at) => {
+      await withLab(POWER, async (lab) => {
+        const cluster = await clusterOf(lab);
+        await lab.waitForHeight(await lab.waitForLeader(), 5);
+        await powerCut(lab);
+        const plan = await recover(lab, '--dry-run');
+        const args = [
+          'cluster',
+          'recover',
+          ...lab.nodeFlags.flatMap((node) => ['--node', node]),
+          '--confirm',
+          plan.data.digest,
+          '-v',
+        ];
+        await runSeq(home, args, {
+          during: (child) => {
+            child.stderr!.on('data', (text: string) => {
+              if (text.includes(at)) child.kill('SIGKILL');
+            });
+          },
+        });
+        // As if it had been killed right after its first mark, whatever became of that run.
+        const view = await look(lab, 'r1', cluster.replace(/\.1$/, '.2'));
+        if (view.cluster === cluster) {
+          const node = new RedisNode({
+            id: 'r1',
+            url: lab.url('r1'),
+            identity: { cluster: cluster.replace(/\.1$/, '.2'), lane: '' },
+          });
+          const { head, headEpoch, headHash, floor, floorHash } = view;
+          const mark = await node.call(
+            {
+              script: 'recover_node',
+              owner: 'recover/00000000000000aa',
+              epoch: view.epoch + 1,
+              nonce: 'rec-x',
+              expect: recoveryExpectation(view),
+              keep: true,
+              facts: { head, headEpoch, headHash, floor, floorHash },
+              keepMs: 60_000,
+            },
+            1000,
+          );
+          await node.close();
+          expect(mark.outcome).toBe('accepted');
+        }
+        const after = await recover(lab, '--dry-run');
+        if (after.data.result !== 'not-needed') {
+          expect(after.data).toMatchObject({
+            result: 'planned',
+            doubts: [],
+            cluster: cluster.replace(/\.1$/, '.3'),
+            hash: plan.data.hash,
+          });
+          expect(await recover(lab, '--confirm', after.data.digest)).toMatchObject({
+            code: 0,
+            data: { result: 'recovered' },
+          });
+        }
+        const next = await sequencersBack(lab);
+        await lab.waitForHeight(next, Number(plan.data.head) + 3);
+        await untilIdentical(lab);
+        expect((await readStreams(lab)).get('r3')!.find((entry) => entry.height === Number(plan.data.head))?.hash).toBe(
+          plan.data.hash,
+        );
+      });
+    },
+    60_000,
+  );
 
   it('recover: two of three wiped, then the third comes late → what is there is kept, filled everywhere; the late one is handed to the leader', async () => {
     await withLab({ ...POWER, sequencers: 1 }, async (lab) => {
@@ -147,7 +220,10 @@ describe('recover', () => {
       const plan = await recover(lab, '--dry-run');
       expect(plan.data.nodes.map(({ action }) => action)).toEqual(['keep', 'refill', 'left-out']);
       expect(plan.data.doubts.join('\n')).toMatch(/r2 holds nothing .*\nr3 did not answer/);
-      expect(await recover(lab, '--confirm', plan.data.digest, '--accept-possible-loss')).toMatchObject({ code: 0, data: { result: 'recovered' } });
+      expect(await recover(lab, '--confirm', plan.data.digest, '--accept-possible-loss')).toMatchObject({
+        code: 0,
+        data: { result: 'recovered' },
+      });
       const next = await sequencersBack(lab);
       await lab.waitForHeight(next, Number(plan.data.head) + 2);
       await lab.startProcess('r3');

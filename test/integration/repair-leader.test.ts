@@ -9,10 +9,25 @@ import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
 const home = newHome();
-interface Answer { code: number | null; data: { digest: string; by: string; steps: { node: string; kind: string; class: string }[]; undecidable: { class: string; copies: { hash: string; nodes: string[] }[]; stores: { hash: string | null }[] }[]; done: object | null; result: string }; error: { code: string; message: string; changed: string } | null }
+interface Answer {
+  code: number | null;
+  data: {
+    digest: string;
+    by: string;
+    steps: { node: string; kind: string; class: string }[];
+    undecidable: { class: string; copies: { hash: string; nodes: string[] }[]; stores: { hash: string | null }[] }[];
+    done: object | null;
+    result: string;
+  };
+  error: { code: string; message: string; changed: string } | null;
+}
 
 async function seq(lab: Lab, ...args: string[]): Promise<Answer> {
-  const ran = await runSeq(home, [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--node-timeout', '1s', '-o', 'json'], { limitMs: 60_000 });
+  const ran = await runSeq(
+    home,
+    [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--node-timeout', '1s', '-o', 'json'],
+    { limitMs: 60_000 },
+  );
   const document = JSON.parse(ran.stdout) as Answer;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
   return { ...document, code: ran.code };
@@ -21,7 +36,8 @@ const steps = ({ data }: Answer): string[] => data.steps.map((step) => `${step.n
 
 /** Changes the bytes of one entry in the middle, in one step, as only a hand at the server can. */
 async function spoil(redis: Redis, height: number): Promise<void> {
-  await redis.eval(`
+  await redis.eval(
+    `
     local all = redis.call('XRANGE', KEYS[1], '-', '+')
     redis.call('DEL', KEYS[1])
     for _, entry in ipairs(all) do
@@ -29,7 +45,11 @@ async function spoil(redis: Redis, height: number): Promise<void> {
         for i = 1, #entry[2], 2 do if entry[2][i] == 'data' then entry[2][i + 1] = 'spoilt' end end
       end
       redis.call('XADD', KEYS[1], entry[1], unpack(entry[2]))
-    end`, 1, 'seq:block:stream', String(height));
+    end`,
+    1,
+    'seq:block:stream',
+    String(height),
+  );
 }
 
 describe('repair while a leader works', () => {
@@ -47,7 +67,9 @@ describe('repair while a leader works', () => {
       expect([cut.code, cut.error?.code]).toEqual([79, 'REPAIR_UNFINISHED']);
       expect(cut.error?.message).toContain('r3');
       proxy.heal();
-      await lab.waitFor('nothing left to repair', 20_000, async () => ((await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined));
+      await lab.waitFor('nothing left to repair', 20_000, async () =>
+        (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
+      );
       await untilIdentical(lab);
     });
   }, 60_000);
@@ -60,19 +82,31 @@ describe('repair while a leader works', () => {
       await meddle(lab, 'r2', (redis) => spoil(redis, 5));
       const plan = await seq(lab, 'repair', 'plan');
       expect([plan.data.by, steps(plan)]).toEqual(['leader', ['r2 replace divergent']]);
-      expect(await seq(lab, 'repair')).toMatchObject({ code: 81, error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' } });
-      const both = await Promise.all([1, 2].map((which) => seq(lab, 'repair', 'apply', '--confirm', plan.data.digest, '--reason', `operator ${which}`)));
+      expect(await seq(lab, 'repair')).toMatchObject({
+        code: 81,
+        error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' },
+      });
+      const both = await Promise.all(
+        [1, 2].map((which) =>
+          seq(lab, 'repair', 'apply', '--confirm', plan.data.digest, '--reason', `operator ${which}`),
+        ),
+      );
       // One wins. The other is told: under way, overtaken, or (being later) that its plan is another one or done.
-      expect(both.filter((one) => one.code === 0).length, JSON.stringify(both.map((one) => one.error))).toBeGreaterThanOrEqual(1);
+      expect(
+        both.filter((one) => one.code === 0).length,
+        JSON.stringify(both.map((one) => one.error)),
+      ).toBeGreaterThanOrEqual(1);
       for (const one of both) expect([0, 75, 76, 80]).toContain(one.code);
       expect((await look(lab, 'r2', await clusterOf(lab))).incarnation).not.toBe(before.incarnation);
-      await lab.waitFor('nothing left to repair', 20_000, async () => ((await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined));
+      await lab.waitFor('nothing left to repair', 20_000, async () =>
+        (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
+      );
       await untilIdentical(lab);
       expect(await lab.leader()).toBe(leader);
     });
   }, 60_000);
 
-  test('repair: another valid block of the same epoch on one node, under a leader → the leader\'s cannot be chosen against; chosen or not, the leader\'s stays', async () => {
+  test("repair: another valid block of the same epoch on one node, under a leader → the leader's cannot be chosen against; chosen or not, the leader's stays", async () => {
     await withLab({ sequencers: 1, ttlMs: 3000, blockTimeMs: 200 }, async (lab) => {
       const leader = await lab.waitForLeader();
       await lab.waitForHeight(leader, 8);
@@ -81,13 +115,20 @@ describe('repair while a leader works', () => {
       expect(plan.data.by).toBe('leader');
       const choice = await seq(lab, 'repair', 'plan', '--choose-block', rival);
       // The leader's store holds what was committed there: whoever chooses the other one is told so, before anything is asked of anybody.
-      expect([choice.code, choice.error?.code, choice.error?.changed], JSON.stringify([plan, choice])).toEqual(plan.data.undecidable.length > 0 ? [81, 'CHOICE_REFUSED', 'nothing'] : [66, 'CHOICE_NOT_FOUND', 'nothing']);
+      expect([choice.code, choice.error?.code, choice.error?.changed], JSON.stringify([plan, choice])).toEqual(
+        plan.data.undecidable.length > 0 ? [81, 'CHOICE_REFUSED', 'nothing'] : [66, 'CHOICE_NOT_FOUND', 'nothing'],
+      );
       const chosen = plan.data.undecidable.flatMap((one) => one.copies).find((copy) => copy.hash !== rival)?.hash;
       const args = chosen === undefined ? [] : ['--choose-block', chosen];
       const right = await seq(lab, 'repair', 'plan', ...args);
       expect(steps(right)).toEqual(['r2 replace divergent']);
-      expect(await seq(lab, 'repair', 'apply', ...args, '--confirm', right.data.digest)).toMatchObject({ code: 0, error: null });
-      await lab.waitFor('nothing left to repair', 20_000, async () => ((await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined));
+      expect(await seq(lab, 'repair', 'apply', ...args, '--confirm', right.data.digest)).toMatchObject({
+        code: 0,
+        error: null,
+      });
+      await lab.waitFor('nothing left to repair', 20_000, async () =>
+        (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
+      );
       await untilIdentical(lab);
       expect(await lab.leader()).toBe(leader);
     });
@@ -99,8 +140,14 @@ async function forge(lab: Lab, name: string, height: number): Promise<string> {
   return meddle(lab, name, async (redis) => {
     const [entry] = await redis.xrange('seq:block:stream', String(height), String(height));
     const of = (field: string): string => entry![1][entry![1].indexOf(field) + 1]!;
-    const block = makeBlock({ height, parent: of('parent'), timestamp: Number(of('timestamp')), data: Buffer.from('another') });
-    await redis.eval(`
+    const block = makeBlock({
+      height,
+      parent: of('parent'),
+      timestamp: Number(of('timestamp')),
+      data: Buffer.from('another'),
+    });
+    await redis.eval(
+      `
       local all = redis.call('XRANGE', KEYS[1], '-', '+')
       redis.call('DEL', KEYS[1])
       for _, entry in ipairs(all) do
@@ -111,7 +158,12 @@ async function forge(lab: Lab, name: string, height: number): Promise<string> {
           end
         end
         redis.call('XADD', KEYS[1], entry[1], unpack(entry[2]))
-      end`, 1, 'seq:block:stream', String(height), block.hash);
+      end`,
+      1,
+      'seq:block:stream',
+      String(height),
+      block.hash,
+    );
     return block.hash;
   });
 }

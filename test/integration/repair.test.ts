@@ -22,16 +22,51 @@ let writer: ChainWriter;
 
 afterEach(async () => {
   await Promise.all(nodes.map((node) => node.close()));
-  await Promise.all(servers.map((server) => { server.unpause(); return server.stop(); }));
+  await Promise.all(
+    servers.map((server) => {
+      server.unpause();
+      return server.stop();
+    }),
+  );
 });
 
-interface Step { node: string; kind: string; class: string; from: string; to: string; removes: string }
-interface Plan { digest: string; by: string; steps: Step[]; undecidable: { node: string; class: string; height: string | null; why: string; copies: { hash: string; nodes: string[] }[]; next: string[] }[]; goal: { height: string; hash: string }; verdict: string }
-interface Answer { code: number | null; data: Plan & { done: { blocks: number; ms: number; epoch: string } | null; result: string }; error: { code: string; message: string; changed: string; next: string[] } | null; warnings: string[]; stderr: string }
+interface Step {
+  node: string;
+  kind: string;
+  class: string;
+  from: string;
+  to: string;
+  removes: string;
+}
+interface Plan {
+  digest: string;
+  by: string;
+  steps: Step[];
+  undecidable: {
+    node: string;
+    class: string;
+    height: string | null;
+    why: string;
+    copies: { hash: string; nodes: string[] }[];
+    next: string[];
+  }[];
+  goal: { height: string; hash: string };
+  verdict: string;
+}
+interface Answer {
+  code: number | null;
+  data: Plan & { done: { blocks: number; ms: number; epoch: string } | null; result: string };
+  error: { code: string; message: string; changed: string; next: string[] } | null;
+  warnings: string[];
+  stderr: string;
+}
 
 const target = () => servers.flatMap((server, i) => ['--node', `r${i + 1}=${server.url}`]);
 async function seq(args: string[], options: RunOptions = {}): Promise<Answer> {
-  const ran = await runSeq(home, [...args, ...target(), '--node-timeout', '1s', '-o', 'json'], { limitMs: 60_000, ...options });
+  const ran = await runSeq(home, [...args, ...target(), '--node-timeout', '1s', '-o', 'json'], {
+    limitMs: 60_000,
+    ...options,
+  });
   const document = JSON.parse(ran.stdout) as Answer;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
   return { ...document, code: ran.code, stderr: ran.stderr };
@@ -39,7 +74,9 @@ async function seq(args: string[], options: RunOptions = {}): Promise<Answer> {
 
 async function cluster(n: number, blocks: number): Promise<void> {
   servers = await Promise.all(Array.from({ length: n }, () => startRedis()));
-  nodes = servers.map((server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }));
+  nodes = servers.map(
+    (server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }),
+  );
   writer = new ChainWriter(nodes, CLUSTER);
   await writer.bootstrap();
   await writer.lead();
@@ -66,35 +103,55 @@ async function raw<T>(at: number, run: (redis: Redis) => Promise<T>): Promise<T>
 }
 /** `height hash` of every entry, per node. */
 async function streams(): Promise<string[][]> {
-  return Promise.all(nodes.map(async (node) => {
-    const read = await node.read({ from: 1, to: 1_000_000, limit: 100_000, data: true }, 5000);
-    if (read.outcome !== 'accepted' || read.value.damaged.length > 0) throw new Error(JSON.stringify(read));
-    return read.value.entries.map((entry) => `${entry.height} ${entry.hash.slice(0, 12)}`);
-  }));
+  return Promise.all(
+    nodes.map(async (node) => {
+      const read = await node.read({ from: 1, to: 1_000_000, limit: 100_000, data: true }, 5000);
+      if (read.outcome !== 'accepted' || read.value.damaged.length > 0) throw new Error(JSON.stringify(read));
+      return read.value.entries.map((entry) => `${entry.height} ${entry.hash.slice(0, 12)}`);
+    }),
+  );
 }
 async function identical(height: number, hash?: string): Promise<void> {
   const all = await streams();
   for (const stream of all) expect(stream).toEqual(all[0]);
   expect(all[0]!.at(-1)).toMatch(new RegExp(`^${height} ${hash === undefined ? '' : hash.slice(0, 12)}`));
 }
-const orphansOf = (at: number): Promise<string[]> => raw(at, async (redis) => (await redis.xrange('seq:block:orphans', '-', '+')).map(([, fields]) => fields[fields.indexOf('hash') + 1]!));
+const orphansOf = (at: number): Promise<string[]> =>
+  raw(at, async (redis) =>
+    (await redis.xrange('seq:block:orphans', '-', '+')).map(([, fields]) => fields[fields.indexOf('hash') + 1]!),
+  );
 /** Plan → apply with its digest → verify; what the plan said. */
 async function repaired(...args: string[]): Promise<Plan> {
   const plan = await seq(['repair', 'plan', ...args]);
   expect([plan.code, plan.error]).toEqual([0, null]);
   expect(await seq(['repair', 'verify'])).toMatchObject({ code: 1, data: { result: 'not-repaired' } });
-  const applied = await seq(['repair', 'apply', ...args, '--confirm', plan.data.digest.slice(0, 8), '--reason', 'test']);
+  const applied = await seq([
+    'repair',
+    'apply',
+    ...args,
+    '--confirm',
+    plan.data.digest.slice(0, 8),
+    '--reason',
+    'test',
+  ]);
   expect([applied.code, applied.error, applied.warnings]).toEqual([0, null, []]);
-  expect(await seq(['repair', 'verify'])).toMatchObject({ code: 0, data: { result: 'repaired', violations: 0, steps: [], undecidable: [] } });
+  expect(await seq(['repair', 'verify'])).toMatchObject({
+    code: 0,
+    data: { result: 'repaired', violations: 0, steps: [], undecidable: [] },
+  });
   return plan.data;
 }
-const short = (plan: Plan): string[] => plan.steps.map((step) => `${step.node} ${step.kind} ${step.class} ${step.from}-${step.to}`);
+const short = (plan: Plan): string[] =>
+  plan.steps.map((step) => `${step.node} ${step.kind} ${step.class} ${step.from}-${step.to}`);
 
 describe('repair while nobody leads', () => {
   test('repair: nothing to do, then a node 40 blocks behind → refused without its digest or with another one; carried out, proven, recorded', async () => {
     await cluster(3, 5);
     await release();
-    expect(await seq(['repair', 'plan'])).toMatchObject({ code: 0, data: { verdict: 'OK', steps: [], undecidable: [], by: 'own-tenure' } });
+    expect(await seq(['repair', 'plan'])).toMatchObject({
+      code: 0,
+      data: { verdict: 'OK', steps: [], undecidable: [], by: 'own-tenure' },
+    });
     expect(await seq(['repair'])).toMatchObject({ code: 0, data: { done: null } });
     await writer.lead();
     for (let i = 0; i < 40; i++) await writer.write([], on(1, 2));
@@ -106,18 +163,30 @@ describe('repair while nobody leads', () => {
     expect(short(plan.data)).toEqual(['r3 backfill under-replicated 6-45']);
     expect(held.data.digest).not.toBe(plan.data.digest);
     for (const [args, code, error] of [
-      [['repair'], 81, 'CONFIRMATION_NEEDED'], [['repair', 'apply', '--yes'], 81, 'CONFIRMATION_NEEDED'], [['repair', 'apply', '--confirm', held.data.digest], 76, 'PLAN_STALE'],
-      [['repair', 'apply', '--expect-leader', 'seq-a', '--confirm', plan.data.digest], 76, 'EXPECTATION'], [['repair', 'apply', '--expect-epoch', '9', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
+      [['repair'], 81, 'CONFIRMATION_NEEDED'],
+      [['repair', 'apply', '--yes'], 81, 'CONFIRMATION_NEEDED'],
+      [['repair', 'apply', '--confirm', held.data.digest], 76, 'PLAN_STALE'],
+      [['repair', 'apply', '--expect-leader', 'seq-a', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
+      [['repair', 'apply', '--expect-epoch', '9', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
     ] as const) {
       const refused = await seq([...args]);
       expect([refused.code, refused.error?.code, refused.error?.changed]).toEqual([code, error, 'nothing']);
     }
-    expect(await seq(['repair', 'apply', '--dry-run'])).toMatchObject({ code: 0, data: { digest: plan.data.digest, dryRun: true, done: null } });
+    expect(await seq(['repair', 'apply', '--dry-run'])).toMatchObject({
+      code: 0,
+      data: { digest: plan.data.digest, dryRun: true, done: null },
+    });
     await repaired();
     await identical(45);
     expect(await raw(1, (redis) => redis.get('seq:leader:lock'))).toBeNull();
-    const { data } = await seq(['history']) as unknown as { data: { changes: { what: string; reason: string; outcome: string; plan?: string }[] } };
-    expect(data.changes[0]).toMatchObject({ what: 'repair', reason: 'test', outcome: expect.stringMatching(/^repaired by repair\..+ under epoch 3$/) as string });
+    const { data } = (await seq(['history'])) as unknown as {
+      data: { changes: { what: string; reason: string; outcome: string; plan?: string }[] };
+    };
+    expect(data.changes[0]).toMatchObject({
+      what: 'repair',
+      reason: 'test',
+      outcome: expect.stringMatching(/^repaired by repair\..+ under epoch 3$/) as string,
+    });
   });
 
   test('repair: one copy of a pending block → settled under a new epoch on every node', async () => {
@@ -125,7 +194,11 @@ describe('repair while nobody leads', () => {
     const four = await writer.write([], on(2));
     await release();
     const plan = await repaired();
-    expect(short(plan).sort()).toEqual(['r1 backfill under-replicated 4-4', 'r2 settle pending 4-4', 'r3 backfill under-replicated 4-4']);
+    expect(short(plan).sort()).toEqual([
+      'r1 backfill under-replicated 4-4',
+      'r2 settle pending 4-4',
+      'r3 backfill under-replicated 4-4',
+    ]);
     await identical(4, four.hash);
   });
 
@@ -153,7 +226,14 @@ describe('repair while nobody leads', () => {
     await writer.put(y, on(3, 4, 5));
     await release();
     const plan = await repaired();
-    expect(short(plan).sort()).toEqual(['r1 supersede orphaned 3-3', 'r2 supersede orphaned 3-3', 'r3 settle pending 3-3', 'r4 settle pending 3-3', 'r5 settle pending 3-3', 'r6 backfill under-replicated 3-3']);
+    expect(short(plan).sort()).toEqual([
+      'r1 supersede orphaned 3-3',
+      'r2 supersede orphaned 3-3',
+      'r3 settle pending 3-3',
+      'r4 settle pending 3-3',
+      'r5 settle pending 3-3',
+      'r6 backfill under-replicated 3-3',
+    ]);
     await identical(3, y.hash);
     expect(await orphansOf(1)).toEqual([x.hash]);
   });
@@ -169,21 +249,36 @@ describe('repair while nobody leads', () => {
     expect(plan.data.undecidable[0]!.copies.map((copy) => copy.nodes)).toEqual([['r1'], ['r2']]);
     const bare = await seq(['repair', 'apply', '--confirm', plan.data.digest]);
     expect([bare.code, bare.error?.code, bare.error?.changed]).toEqual([81, 'CHOICE_NEEDED', 'nothing']);
-    expect(await seq(['repair', 'plan', '--choose-block', 'deadbeefdeadbeef'])).toMatchObject({ code: 66, error: { code: 'CHOICE_NOT_FOUND' } });
-    expect(await seq(['repair', 'apply', '--choose-block', y.hash, '--confirm', plan.data.digest])).toMatchObject({ code: 76, error: { code: 'PLAN_STALE' } });
+    expect(await seq(['repair', 'plan', '--choose-block', 'deadbeefdeadbeef'])).toMatchObject({
+      code: 66,
+      error: { code: 'CHOICE_NOT_FOUND' },
+    });
+    expect(await seq(['repair', 'apply', '--choose-block', y.hash, '--confirm', plan.data.digest])).toMatchObject({
+      code: 76,
+      error: { code: 'PLAN_STALE' },
+    });
     await repaired('--choose-block', y.hash.slice(0, 12));
     await identical(4, y.hash);
     expect(await orphansOf(1)).toEqual([x.hash]);
 
     // The only node that keeps the loser hangs: that is not "nothing to undo".
     servers[0]!.pause();
-    expect(await seq(['repair', 'undo', '--dry-run'])).toMatchObject({ code: 81, error: { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining('r1') as string } });
+    expect(await seq(['repair', 'undo', '--dry-run'])).toMatchObject({
+      code: 81,
+      error: { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining('r1') as string },
+    });
     servers[0]!.unpause();
     // Undone while nothing stands on it: the other one is there again, and the chosen one in the orphans.
     const undo = await seq(['repair', 'undo', '--dry-run']);
     expect([undo.code, undo.data.result]).toEqual([0, 'planned']);
-    expect(await seq(['repair', 'undo', '--confirm', undo.data.digest])).toMatchObject({ code: 81, error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' } });
-    expect(await seq(['repair', 'undo', '--replace-committed', '--confirm', undo.data.digest])).toMatchObject({ code: 0, data: { result: 'undone' } });
+    expect(await seq(['repair', 'undo', '--confirm', undo.data.digest])).toMatchObject({
+      code: 81,
+      error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' },
+    });
+    expect(await seq(['repair', 'undo', '--replace-committed', '--confirm', undo.data.digest])).toMatchObject({
+      code: 0,
+      data: { result: 'undone' },
+    });
     await identical(4, x.hash);
     expect((await orphansOf(3)).at(-1)).toBe(y.hash);
   });
@@ -202,12 +297,25 @@ describe('repair while nobody leads', () => {
       // One copy each, so that nothing on the nodes decides; a store says which one was acknowledged.
       const asked = ['--store', dir];
       const chosen = await seq(['repair', 'plan', ...asked, '--choose-block', y.hash]);
-      expect([chosen.code, chosen.error], JSON.stringify(chosen)).toMatchObject([81, { code: 'CHOICE_REFUSED', changed: 'nothing', message: expect.stringContaining(`${dir} holds ${x.hash.slice(0, 8)}`) as string, next: [expect.stringContaining(x.hash.slice(0, 16)) as string] }]);
+      expect([chosen.code, chosen.error], JSON.stringify(chosen)).toMatchObject([
+        81,
+        {
+          code: 'CHOICE_REFUSED',
+          changed: 'nothing',
+          message: expect.stringContaining(`${dir} holds ${x.hash.slice(0, 8)}`) as string,
+          next: [expect.stringContaining(x.hash.slice(0, 16)) as string],
+        },
+      ]);
       const plan = await seq(['repair', 'plan', ...asked, '--choose-block', x.hash]);
-      expect(await seq(['repair', 'apply', ...asked, '--choose-block', x.hash, '--confirm', plan.data.digest])).toMatchObject({ code: 0, error: null });
+      expect(
+        await seq(['repair', 'apply', ...asked, '--choose-block', x.hash, '--confirm', plan.data.digest]),
+      ).toMatchObject({ code: 0, error: null });
       await identical(4, x.hash);
       const undo = await seq(['repair', 'undo', ...asked, '--replace-committed', '--dry-run']);
-      expect([undo.code, undo.error]).toMatchObject([81, { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining(dir) as string }]);
+      expect([undo.code, undo.error]).toMatchObject([
+        81,
+        { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining(dir) as string },
+      ]);
       await identical(4, x.hash);
     } finally {
       rmSync(dir, { recursive: true, force: true });
@@ -222,7 +330,12 @@ describe('repair while nobody leads', () => {
     servers[2]!.pause();
     const plan = await seq(['repair', 'plan']);
     // With r3 silent and r5 forgetful, two of five are left that are known to hold block 20: it is settled again.
-    expect(short(plan.data)).toEqual(['r1 settle pending 20-20', 'r2 settle pending 20-20', 'r4 rebase under-replicated 14-20', 'r5 readmit forgotten 14-20']);
+    expect(short(plan.data)).toEqual([
+      'r1 settle pending 20-20',
+      'r2 settle pending 20-20',
+      'r4 rebase under-replicated 14-20',
+      'r5 readmit forgotten 14-20',
+    ]);
     expect(plan.data.undecidable).toMatchObject([{ node: 'r3', class: 'silent' }]);
     const applied = await seq(['repair', 'apply', '--confirm', plan.data.digest]);
     expect([applied.code, applied.error]).toEqual([0, null]);
@@ -232,25 +345,55 @@ describe('repair while nobody leads', () => {
   });
 
   test.each([
-    ['an entry whose bytes were changed', 'divergent', async (redis: Redis) => {
-      const [entry] = await redis.xrange('seq:block:stream', '8', '8');
-      await edit(redis, entry!, (fields) => { fields[fields.indexOf('data') + 1] = 'other'; });
-    }],
-    ['a head that is not what the record names', 'divergent', async (redis: Redis) => {
-      const [entry] = await redis.xrevrange('seq:block:stream', '+', '-', 'COUNT', 1);
-      const block = makeBlock({ height: 12, parent: writer.blocks[10]!.hash, timestamp: 99_999, data: Buffer.from('forged') });
-      await edit(redis, entry!, (fields) => { fields[fields.indexOf('data') + 1] = 'forged'; fields[fields.indexOf('hash') + 1] = block.hash; fields[fields.indexOf('timestamp') + 1] = '99999'; });
-    }],
-    ['a hole', 'forgotten', async (redis: Redis) => { await redis.xdel('seq:block:stream', '5-1'); }],
-  ] as const)('repair: %s on one node → %s; its stream set aside, filled anew, admitted, identical', async (_, of, spoil) => {
-    await cluster(3, 12);
-    await release();
-    await raw(2, spoil);
-    const plan = await repaired();
-    expect(plan.steps.map((step) => `${step.node} ${step.kind} ${step.class}`)).toEqual([`r2 ${of === 'forgotten' ? 'readmit' : 'replace'} ${of}`]);
-    await identical(12);
-    expect(await raw(2, (redis) => redis.keys('seq:block:orphans:*'))).toHaveLength(1);
-  });
+    [
+      'an entry whose bytes were changed',
+      'divergent',
+      async (redis: Redis) => {
+        const [entry] = await redis.xrange('seq:block:stream', '8', '8');
+        await edit(redis, entry!, (fields) => {
+          fields[fields.indexOf('data') + 1] = 'other';
+        });
+      },
+    ],
+    [
+      'a head that is not what the record names',
+      'divergent',
+      async (redis: Redis) => {
+        const [entry] = await redis.xrevrange('seq:block:stream', '+', '-', 'COUNT', 1);
+        const block = makeBlock({
+          height: 12,
+          parent: writer.blocks[10]!.hash,
+          timestamp: 99_999,
+          data: Buffer.from('forged'),
+        });
+        await edit(redis, entry!, (fields) => {
+          fields[fields.indexOf('data') + 1] = 'forged';
+          fields[fields.indexOf('hash') + 1] = block.hash;
+          fields[fields.indexOf('timestamp') + 1] = '99999';
+        });
+      },
+    ],
+    [
+      'a hole',
+      'forgotten',
+      async (redis: Redis) => {
+        await redis.xdel('seq:block:stream', '5-1');
+      },
+    ],
+  ] as const)(
+    'repair: %s on one node → %s; its stream set aside, filled anew, admitted, identical',
+    async (_, of, spoil) => {
+      await cluster(3, 12);
+      await release();
+      await raw(2, spoil);
+      const plan = await repaired();
+      expect(plan.steps.map((step) => `${step.node} ${step.kind} ${step.class}`)).toEqual([
+        `r2 ${of === 'forgotten' ? 'readmit' : 'replace'} ${of}`,
+      ]);
+      await identical(12);
+      expect(await raw(2, (redis) => redis.keys('seq:block:orphans:*'))).toHaveLength(1);
+    },
+  );
 });
 
 /** Rewrites one entry under its own id: everything above it has to go in again, as a hand at the server would have to do it. */

@@ -10,13 +10,27 @@ let lab: PrivateCluster;
 const clients: Traffic[] = [];
 
 beforeAll(async () => {
-  lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: TTL_MS, blockTimeMs: 100, proxies: true, runArgs: ['--log-level', 'debug', '--node-timeout', '150ms'] });
+  lab = await PrivateCluster.start({
+    nodes: 3,
+    sequencers: 2,
+    ttlMs: TTL_MS,
+    blockTimeMs: 100,
+    proxies: true,
+    runArgs: ['--log-level', 'debug', '--node-timeout', '150ms'],
+  });
   await lab.waitForLeader();
 });
 afterAll(async () => lab?.close());
 afterEach(async ({ task }) => {
   if (task.result?.state !== 'fail' || !lab) return;
-  for (const { name } of lab.sequencers) process.stderr.write(`--- ${name} (${lab.state(name)})\n${lab.log(name, 400).filter((line) => !/"level":"debug"/.test(line)).slice(-25).join('\n')}\n`);
+  for (const { name } of lab.sequencers)
+    process.stderr.write(
+      `--- ${name} (${lab.state(name)})\n${lab
+        .log(name, 400)
+        .filter((line) => !/"level":"debug"/.test(line))
+        .slice(-25)
+        .join('\n')}\n`,
+    );
   // What failed must not fail the tests behind it.
   for (const { name } of lab.sequencers) {
     if (lab.state(name) === 'paused') lab.unpause(name);
@@ -38,15 +52,23 @@ function traffic(name: string): Traffic {
 const other = (name: string): string => lab.sequencers.find((one) => one.name !== name)!.name;
 const since = (name: string, at: number) => logLines(lab, name).filter(({ time }) => Date.parse(String(time)) >= at);
 /** Blocks that this process says it committed as leader since then. */
-const led = (name: string, at: number) => since(name, at).filter(({ event, by }) => event === 'committed' && by === 'leader');
+const led = (name: string, at: number) =>
+  since(name, at).filter(({ event, by }) => event === 'committed' && by === 'leader');
 
 /** Waits until it follows, with nothing to catch up. Returns how long that took. */
 async function warm(name: string, limitMs: number): Promise<number> {
   const startedAt = performance.now();
-  await lab.waitFor(`${name} to be a warm follower`, limitMs, async () => {
-    const [mine, leader] = await Promise.all([lab.status(name), lab.status(other(name))]);
-    return mine?.['role'] === 'follower' && Number(mine['height']) + 2 >= Number(leader?.['height']) ? true : undefined;
-  }, 5);
+  await lab.waitFor(
+    `${name} to be a warm follower`,
+    limitMs,
+    async () => {
+      const [mine, leader] = await Promise.all([lab.status(name), lab.status(other(name))]);
+      return mine?.['role'] === 'follower' && Number(mine['height']) + 2 >= Number(leader?.['height'])
+        ? true
+        : undefined;
+    },
+    5,
+  );
   return performance.now() - startedAt;
 }
 
@@ -63,7 +85,10 @@ test('run: kill -9 of the leader → the other leads; case 8: started again, it 
   await client.stop();
   await checkAll(lab, clients);
   const lines = since(leader, at);
-  const [started, committed] = [lines.find(({ event }) => event === 'started'), lines.find(({ event }) => event === 'stored')];
+  const [started, committed] = [
+    lines.find(({ event }) => event === 'started'),
+    lines.find(({ event }) => event === 'stored'),
+  ];
   expect(Date.parse(String(committed!['time'])) - Date.parse(String(started!['time']))).toBeLessThan(1000);
 });
 
@@ -82,7 +107,9 @@ test('run: case 26: a pause longer than the lease → the old leader writes noth
   await client.stop();
   const chain = await checkAll(lab, clients);
   expect(led(leader, at).filter((line) => line['epoch'] === epoch)).toEqual([]);
-  expect(since(leader, at).filter(({ event }) => event === 'tenure-ended')).toMatchObject([{ epoch, code: expect.stringMatching(/LEASE_EXPIRED|FENCED/) as string }]);
+  expect(since(leader, at).filter(({ event }) => event === 'tenure-ended')).toMatchObject([
+    { epoch, code: expect.stringMatching(/LEASE_EXPIRED|FENCED/) as string },
+  ]);
   // Epochs only rise along the chain: nothing of the old tenure comes after the successor's first block.
   const epochs = chain.map((block) => block.epoch).filter((one) => one > 0);
   expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
@@ -92,7 +119,8 @@ test('run: case 25: the clocks of two servers jump forward under a leader, then 
   const client = traffic('clock');
   await client.more(3);
   // All that a server makes of its clock is when a key with an expiry goes.
-  const jump = async (ms: number) => Promise.all(['r1', 'r2'].map((name) => meddle(lab, name, (redis) => redis.pexpire('seq:leader:lock', ms))));
+  const jump = async (ms: number) =>
+    Promise.all(['r1', 'r2'].map((name) => meddle(lab, name, (redis) => redis.pexpire('seq:leader:lock', ms))));
   for (let round = 0; round < 3; round++) {
     await jump(1);
     await client.more(3);
@@ -104,7 +132,9 @@ test('run: case 25: the clocks of two servers jump forward under a leader, then 
   await lab.kill(leader);
   await client.more(3);
   const took = since(other(leader), at).find(({ event, to }) => event === 'role' && to === 'leader');
-  expect(Date.parse(String(took!['time'])) - at, 'nobody led while q locks stood').toBeGreaterThanOrEqual(6 * TTL_MS - 200);
+  expect(Date.parse(String(took!['time'])) - at, 'nobody led while q locks stood').toBeGreaterThanOrEqual(
+    6 * TTL_MS - 200,
+  );
   await lab.startProcess(leader);
   await warm(leader, 10_000);
   await client.stop();
@@ -122,16 +152,25 @@ test('run: case 6: the successor cannot read the only block that its claim shows
     lab.proxy(name, 'r3').onConnect('silent');
   }
   await lab.pause(next);
-  const heads = async (...names: string[]) => Promise.all(names.map((name) => meddle(lab, name, async (redis) => Number(await redis.hget('seq:node:admission', 'head')))));
+  const heads = async (...names: string[]) =>
+    Promise.all(
+      names.map((name) => meddle(lab, name, async (redis) => Number(await redis.hget('seq:node:admission', 'head')))),
+    );
   // More than what lies in the sockets of the one that is paused.
-  const [behind] = await heads('r3') as [number];
-  await lab.waitFor('blocks on two nodes alone', 10_000, async () => ((await heads('r2'))[0]! > behind + 3 ? true : undefined), 10);
+  const [behind] = (await heads('r3')) as [number];
+  await lab.waitFor(
+    'blocks on two nodes alone',
+    10_000,
+    async () => ((await heads('r2'))[0]! > behind + 3 ? true : undefined),
+    10,
+  );
   await lab.pause(leader);
-  const [there] = await heads('r2') as [number];
-  const hashOf = (name: string, height: number) => meddle(lab, name, async (redis) => {
-    const [found] = await redis.xrange('seq:block:stream', `${height}-0`, `${height}-18446744073709551615`);
-    return found?.[1][found[1].indexOf('hash') + 1];
-  });
+  const [there] = (await heads('r2')) as [number];
+  const hashOf = (name: string, height: number) =>
+    meddle(lab, name, async (redis) => {
+      const [found] = await redis.xrange('seq:block:stream', `${height}-0`, `${height}-18446744073709551615`);
+      return found?.[1][found[1].indexOf('hash') + 1];
+    });
   const committed = await hashOf('r1', there - 1);
   await lab.kill(leader);
   await lab.pause('r1');
@@ -142,10 +181,15 @@ test('run: case 6: the successor cannot read the only block that its claim shows
   }
   const at = Date.now();
   lab.unpause(next);
-  await lab.waitFor('four leases to pass', 15_000, async () => {
-    expect(await heads('r2', 'r3'), 'nothing new anywhere').toEqual([there, behind]);
-    return Date.now() - at > 4 * TTL_MS ? true : undefined;
-  }, 50);
+  await lab.waitFor(
+    'four leases to pass',
+    15_000,
+    async () => {
+      expect(await heads('r2', 'r3'), 'nothing new anywhere').toEqual([there, behind]);
+      return Date.now() - at > 4 * TTL_MS ? true : undefined;
+    },
+    50,
+  );
   await meddle(lab, 'r2', (redis) => redis.call('ACL', 'SETUSER', 'default', '+xrange', '+xread'));
   lab.unpause('r1');
   await client.more(3);
@@ -218,8 +262,15 @@ test('run: case 1: a node that accepts connections and never answers → commits
   }
   await client.more(9);
   const leader = await lab.waitForLeader();
-  await lab.waitFor('the log to name r3', 5000, () => since(leader, at).find(({ event, node, why }) => event === 'node' && node === 'r3' && /handshake|connect/.test(String(why))));
-  expect(since(leader, at).filter(({ event }) => event === 'tenure-ended').length, 'one node does not end a tenure').toBe(0);
+  await lab.waitFor('the log to name r3', 5000, () =>
+    since(leader, at).find(
+      ({ event, node, why }) => event === 'node' && node === 'r3' && /handshake|connect/.test(String(why)),
+    ),
+  );
+  expect(
+    since(leader, at).filter(({ event }) => event === 'tenure-ended').length,
+    'one node does not end a tenure',
+  ).toBe(0);
   for (const { name } of lab.sequencers) lab.proxy(name, 'r3').heal();
   await client.more(3);
   await client.stop();
@@ -238,8 +289,11 @@ test('run: case 27: the lead is held on two nodes of three and one of them fails
   await client.more(3);
   lab.proxy(next, 'r3').cut();
   lab.proxy(next, 'r3').heal();
-  const leads = async () => (await lab.ask(['status', '--node-timeout', '500ms'])) as { leader: { id: string; nodes: string[] } | null };
-  await lab.waitFor('all three nodes to be held', 10_000, async () => ((await leads()).leader?.nodes.length === 3 ? true : undefined));
+  const leads = async () =>
+    (await lab.ask(['status', '--node-timeout', '500ms'])) as { leader: { id: string; nodes: string[] } | null };
+  await lab.waitFor('all three nodes to be held', 10_000, async () =>
+    (await leads()).leader?.nodes.length === 3 ? true : undefined,
+  );
   const at = Date.now();
   lab.proxy(next, 'r1').blackHole();
   lab.proxy(next, 'r1').onConnect('silent');
@@ -262,8 +316,19 @@ test('run: SIGTERM → 0, the lock is released at once, the last line says reaso
   await client.more(3);
   await client.stop();
   const lines = logLines(lab, leader);
-  expect(lines.at(-1)).toMatchObject({ level: 'info', event: 'stopped', code: expect.stringMatching(/SIGTERM|STOPPED/) as string, reason: expect.stringMatching(/./) as string });
-  for (const line of lines) expect(line).toMatchObject({ level: expect.any(String) as string, time: expect.stringMatching(/^\d{4}-/) as string, id: leader, message: expect.any(String) as string });
+  expect(lines.at(-1)).toMatchObject({
+    level: 'info',
+    event: 'stopped',
+    code: expect.stringMatching(/SIGTERM|STOPPED/) as string,
+    reason: expect.stringMatching(/./) as string,
+  });
+  for (const line of lines)
+    expect(line).toMatchObject({
+      level: expect.any(String) as string,
+      time: expect.stringMatching(/^\d{4}-/) as string,
+      id: leader,
+      message: expect.any(String) as string,
+    });
   // A lease that ended by itself would have taken longer than this on every node.
   const took = since(other(leader), at).find(({ event, to }) => event === 'role' && to === 'leader');
   expect(Date.parse(String(took!['time'])) - at).toBeLessThan(TTL_MS);

@@ -8,13 +8,21 @@ let lab: PrivateCluster;
 const clients: Traffic[] = [];
 
 beforeAll(async () => {
-  lab = await PrivateCluster.start({ nodes: 5, sequencers: 2, ttlMs: 500, blockTimeMs: 100, persist: 'everysec', runArgs: ['--node-timeout', '150ms'] });
+  lab = await PrivateCluster.start({
+    nodes: 5,
+    sequencers: 2,
+    ttlMs: 500,
+    blockTimeMs: 100,
+    persist: 'everysec',
+    runArgs: ['--node-timeout', '150ms'],
+  });
   await lab.waitForLeader();
 });
 afterAll(async () => lab?.close());
 afterEach(async ({ task }) => {
   if (task.result?.state !== 'fail' || !lab) return;
-  for (const { name } of lab.sequencers) process.stderr.write(`--- ${name} (${lab.state(name)})\n${lab.log(name, 25).join('\n')}\n`);
+  for (const { name } of lab.sequencers)
+    process.stderr.write(`--- ${name} (${lab.state(name)})\n${lab.log(name, 25).join('\n')}\n`);
   for (const { name } of lab.nodes) if (lab.state(name) === 'paused') lab.unpause(name);
   await Promise.all(clients.splice(0).map((client) => client.stop()));
 });
@@ -24,12 +32,18 @@ function traffic(name: string): Traffic {
   clients.push(client);
   return client;
 }
-interface Row { id: string; state: string; admitted: boolean }
-const rows = async (): Promise<Row[]> => ((await lab.ask(['status', '--node-timeout', '500ms'])) as { nodes: Row[] }).nodes;
-const admitted = (names: string[]) => lab.waitFor(`${names.join(', ')} to be admitted again`, 15_000, async () => {
-  const seen = await rows();
-  return names.every((name) => seen.find(({ id }) => id === name)?.admitted) ? true : undefined;
-});
+interface Row {
+  id: string;
+  state: string;
+  admitted: boolean;
+}
+const rows = async (): Promise<Row[]> =>
+  ((await lab.ask(['status', '--node-timeout', '500ms'])) as { nodes: Row[] }).nodes;
+const admitted = (names: string[]) =>
+  lab.waitFor(`${names.join(', ')} to be admitted again`, 15_000, async () => {
+    const seen = await rows();
+    return names.every((name) => seen.find(({ id }) => id === name)?.admitted) ? true : undefined;
+  });
 
 test('run: a node hangs (SIGSTOP) and goes on → no tenure ends, it is brought up to the same chain', async () => {
   const client = traffic('hang');
@@ -55,7 +69,10 @@ test('run: a node is killed and started again with all its data → left out by 
   await admitted(['r1']);
   await client.stop();
   await checkAll(lab, clients);
-  const said = lab.sequencers.flatMap(({ name }) => logLines(lab, name)).filter(({ event, node }) => event === 'node' && node === 'r1').map(({ why }) => String(why));
+  const said = lab.sequencers
+    .flatMap(({ name }) => logLines(lab, name))
+    .filter(({ event, node }) => event === 'node' && node === 'r1')
+    .map(({ why }) => String(why));
   expect(said.join('\n')).toMatch(/restarted/);
 });
 
@@ -89,11 +106,12 @@ test('run: case 24: only two of five nodes answer → nothing is committed until
   for (const name of ['r3', 'r4', 'r5']) await lab.pause(name);
   // Writes under way when the nodes hung may still come out; then a quorum of those that answer would be two, and it is no quorum.
   await lab.waitFor('nobody to lead', 10_000, async () => ((await lab.leader()) === null ? true : undefined));
-  const heights = async () => Promise.all(lab.sequencers.map(async ({ name }) => Number((await lab.status(name))?.['height'])));
+  const heights = async () =>
+    Promise.all(lab.sequencers.map(async ({ name }) => Number((await lab.status(name))?.['height'])));
   const before = Math.max(...(await heights()));
   await new Promise((resolve) => setTimeout(resolve, 1500));
   expect(Math.max(...(await heights()))).toBe(before);
-  expect((await lab.ask(['status', '--node-timeout', '500ms']))).toMatchObject({ verdict: 'CRIT' });
+  expect(await lab.ask(['status', '--node-timeout', '500ms'])).toMatchObject({ verdict: 'CRIT' });
   lab.unpause('r3');
   await client.more(3);
   for (const name of ['r4', 'r5']) lab.unpause(name);

@@ -9,7 +9,11 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, runSeq, type Ran } from '../support/spawn-seq.js';
 
 const servers: RedisServer[] = [];
-const start = async (args: string[] = []) => { const server = await startRedis({ args }); servers.push(server); return server; };
+const start = async (args: string[] = []) => {
+  const server = await startRedis({ args });
+  servers.push(server);
+  return server;
+};
 let lab: PrivateCluster;
 let foreign: RedisServer;
 let empty: RedisServer[];
@@ -28,7 +32,21 @@ beforeAll(async () => {
   busyPort = (busy.address() as { port: number }).port;
   await lab.waitForLeader();
   // A store with a chain of its own: one node, one sequencer, made by --bootstrap.
-  const ran = await run([...nodes(`o=${(await start()).url}`), '--bootstrap', '--store', foreignStore, '--ttl', '1s', '--block-time', '100ms', '--log-level', 'debug'], { during: (child) => until(child, /"event":"stored"/, 'SIGTERM') });
+  const ran = await run(
+    [
+      ...nodes(`o=${(await start()).url}`),
+      '--bootstrap',
+      '--store',
+      foreignStore,
+      '--ttl',
+      '1s',
+      '--block-time',
+      '100ms',
+      '--log-level',
+      'debug',
+    ],
+    { during: (child) => until(child, /"event":"stored"/, 'SIGTERM') },
+  );
   expect(ran.code, ran.stderr).toBe(0);
 });
 afterAll(async () => {
@@ -42,7 +60,10 @@ const nodes = (...list: string[]) => list.flatMap((node) => ['--node', node]);
 const emptyNodes = () => nodes(...empty.map(({ url }, at) => `e${at + 1}=${url}`));
 function run(args: string[], options: Parameters<typeof runSeq>[2] = {}): Promise<Ran> {
   runs += 1;
-  const own = [...(args.includes('--id') ? [] : ['--id', `x${runs}`]), ...(args.includes('--store') ? [] : ['--store', join(home, `store-${runs}`)])];
+  const own = [
+    ...(args.includes('--id') ? [] : ['--id', `x${runs}`]),
+    ...(args.includes('--store') ? [] : ['--store', join(home, `store-${runs}`)]),
+  ];
   return runSeq(home, ['run', ...own, ...args], { limitMs: 15_000, ...options });
 }
 /** Exit code, code on stderr, and the same as the last line of the log where the log had begun. */
@@ -59,12 +80,22 @@ function expectRefused(ran: Ran, exit: number, code: string, says: RegExp): void
 describe('run: refused, and why', () => {
   test('run: another node of another cluster among ours → 76, the node is named', async () => {
     const [r1, r2] = lab.nodeFlags as [string, string];
-    expectRefused(await run(nodes(r1, r2, `r3=${foreign.url}`)), 76, 'WRONG_CLUSTER', new RegExp(`r3 \\(${foreign.url}\\) belongs to cluster`));
+    expectRefused(
+      await run(nodes(r1, r2, `r3=${foreign.url}`)),
+      76,
+      'WRONG_CLUSTER',
+      new RegExp(`r3 \\(${foreign.url}\\) belongs to cluster`),
+    );
   });
 
   test('run: a node under another name than its record has → 76', async () => {
     const [r1, r2, r3] = lab.nodes.map(({ name }) => lab.url(name)) as [string, string, string];
-    expectRefused(await run(nodes(`r1=${r2}`, `r2=${r1}`, `r3=${r3}`)), 76, 'WRONG_CLUSTER', /is called r1 here, but its own record says r2/);
+    expectRefused(
+      await run(nodes(`r1=${r2}`, `r2=${r1}`, `r3=${r3}`)),
+      76,
+      'WRONG_CLUSTER',
+      /is called r1 here, but its own record says r2/,
+    );
   });
 
   test('run: case 24: another list of nodes than the sequencer that runs → 78, and it goes on undisturbed', async () => {
@@ -74,45 +105,101 @@ describe('run: refused, and why', () => {
   });
 
   test('run: nodes not initialised → 76; a password needed → 77; a Redis Cluster → 78', async () => {
-    const [locked, clustered] = await Promise.all([start(['--requirepass', 'sesame-open']), start(['--cluster-enabled', 'yes'])]);
+    const [locked, clustered] = await Promise.all([
+      start(['--requirepass', 'sesame-open']),
+      start(['--cluster-enabled', 'yes']),
+    ]);
     expectRefused(await run(emptyNodes()), 76, 'NOT_INITIALISED', /seq cluster init/);
     expectRefused(await run(nodes(locked.url)), 77, 'NODE_DENIED', /NOAUTH/);
     writeFileSync(join(home, 'wrong'), 'sesame-shut\n');
-    expectRefused(await run(nodes(locked.url), { env: { SEQ_PASSWORD_FILE: join(home, 'wrong') } }), 77, 'NODE_DENIED', /WRONGPASS|NOAUTH/);
+    expectRefused(
+      await run(nodes(locked.url), { env: { SEQ_PASSWORD_FILE: join(home, 'wrong') } }),
+      77,
+      'NODE_DENIED',
+      /WRONGPASS|NOAUTH/,
+    );
     expectRefused(await run(nodes(clustered.url)), 78, 'REDIS_CLUSTER', /part of a Redis Cluster/);
-    for (const { url } of empty) expect((await runSeq(home, ['status', '--node', url, '-o', 'json'])).stdout).toMatch(/pristine/);
+    for (const { url } of empty)
+      expect((await runSeq(home, ['status', '--node', url, '-o', 'json'])).stdout).toMatch(/pristine/);
   });
 
   test('run: a server that evicts, one server under two names → 78', async () => {
     const evicting = await start(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
     expectRefused(await run(nodes(evicting.url)), 78, 'EVICTION', /noeviction/);
     const { port } = empty[0]!;
-    expectRefused(await run(nodes(`a=redis://127.0.0.1:${port}`, `b=redis://localhost:${port}`)), 78, 'SAME_SERVER', /same server|one server/);
+    expectRefused(
+      await run(nodes(`a=redis://127.0.0.1:${port}`, `b=redis://localhost:${port}`)),
+      78,
+      'SAME_SERVER',
+      /same server|one server/,
+    );
   });
 
   test('run: port in use → 78; the cluster is as it was', async () => {
-    expectRefused(await run([...nodes(...lab.nodeFlags), '--http', `127.0.0.1:${busyPort}`]), 78, 'PORT_IN_USE', new RegExp(`${busyPort}: the port is in use`));
+    expectRefused(
+      await run([...nodes(...lab.nodeFlags), '--http', `127.0.0.1:${busyPort}`]),
+      78,
+      'PORT_IN_USE',
+      new RegExp(`${busyPort}: the port is in use`),
+    );
   });
 
   test('run: a store that cannot be read → 78; one of another cluster → 76, untouched', async () => {
     mkdirSync(join(home, 'broken'));
     writeFileSync(join(home, 'broken', 'chain.mdb'), 'this is no database'.repeat(1000));
-    expectRefused(await run([...nodes(...lab.nodeFlags), '--store', join(home, 'broken')]), 78, 'STORE_UNREADABLE', /broken/);
+    expectRefused(
+      await run([...nodes(...lab.nodeFlags), '--store', join(home, 'broken')]),
+      78,
+      'STORE_UNREADABLE',
+      /broken/,
+    );
     writeFileSync(join(home, 'a-file'), '');
-    expectRefused(await run([...nodes(...lab.nodeFlags), '--store', join(home, 'a-file')]), 78, 'STORE_UNREADABLE', /a-file/);
-    expectRefused(await run([...nodes(...lab.nodeFlags), '--store', foreignStore]), 76, 'STORE_FOREIGN', /foreign-store/);
+    expectRefused(
+      await run([...nodes(...lab.nodeFlags), '--store', join(home, 'a-file')]),
+      78,
+      'STORE_UNREADABLE',
+      /a-file/,
+    );
+    expectRefused(
+      await run([...nodes(...lab.nodeFlags), '--store', foreignStore]),
+      76,
+      'STORE_FOREIGN',
+      /foreign-store/,
+    );
   });
 
   test('run: --bootstrap with a chain in the own store and empty nodes → 76: they have lost their memory, and stay empty', async () => {
-    expectRefused(await run([...emptyNodes(), '--bootstrap', '--store', foreignStore]), 76, 'ALREADY_INITIALISED', /the nodes are empty, but the store .* holds \d+ blocks/);
-    expectRefused(await run([...emptyNodes(), '--bootstrap', '--peer', lab.url('seq-a')]), 76, 'ALREADY_INITIALISED', /the nodes are empty, but the peer .* holds \d+ blocks/);
+    expectRefused(
+      await run([...emptyNodes(), '--bootstrap', '--store', foreignStore]),
+      76,
+      'ALREADY_INITIALISED',
+      /the nodes are empty, but the store .* holds \d+ blocks/,
+    );
+    expectRefused(
+      await run([...emptyNodes(), '--bootstrap', '--peer', lab.url('seq-a')]),
+      76,
+      'ALREADY_INITIALISED',
+      /the nodes are empty, but the peer .* holds \d+ blocks/,
+    );
   });
 
   test.each<[string, string[], number, string, RegExp]>([
-    ['ttl below two block times and a node timeout', ['--ttl', '500ms', '--block-time', '250ms'], 78, 'TTL_TOO_SHORT', /below 2 × block-time \+ node-timeout = 600 ms/],
+    [
+      'ttl below two block times and a node timeout',
+      ['--ttl', '500ms', '--block-time', '250ms'],
+      78,
+      'TTL_TOO_SHORT',
+      /below 2 × block-time \+ node-timeout = 600 ms/,
+    ],
     ['beyond loopback, no token', ['--http', '0.0.0.0:7070'], 78, 'HTTP_NOT_LOOPBACK', /token/],
     ['no HOST:PORT', ['--http', 'here'], 78, 'HTTP_ADDRESS', /HOST:PORT/],
-    ['a token file that is not there', ['--http', '127.0.0.1:0', '--http-token-file', '/nonexistent/token'], 78, 'HTTP_TOKEN_FILE', /cannot be read/],
+    [
+      'a token file that is not there',
+      ['--http', '127.0.0.1:0', '--http-token-file', '/nonexistent/token'],
+      78,
+      'HTTP_TOKEN_FILE',
+      /cannot be read/,
+    ],
     ['a peer that is no URL', ['--peer', 'not a url'], 78, 'PEER_URL', /HTTP address of a sequencer/],
     ['case 28: ttl of zero', ['--ttl', '0ms'], 78, 'TTL_TOO_SHORT', /ttl 0 ms/],
     ['case 28: a bare number for a duration', ['--ttl', '3000'], 64, 'BAD_VALUE', /ttl/],
@@ -124,7 +211,13 @@ describe('run: refused, and why', () => {
     ['case 28: a negative size', ['--max-block-bytes=-1KiB'], 64, 'BAD_VALUE', /max-block-bytes/],
     ['case 28: blocks larger than any may be', ['--max-block-bytes', '17MiB'], 78, 'BAD_BLOCK_SIZE', /16MiB/],
     ['an id that cannot stand in a token', ['--id', 'a/b'], 78, 'BAD_ID', /letters, digits/],
-    ['one node twice', ['--node', 'redis://127.0.0.1:1', '--node', 'redis://127.0.0.1:1'], 78, 'DUPLICATE_NODE', /counted twice/],
+    [
+      'one node twice',
+      ['--node', 'redis://127.0.0.1:1', '--node', 'redis://127.0.0.1:1'],
+      78,
+      'DUPLICATE_NODE',
+      /counted twice/,
+    ],
   ])('run: %s → refused at once', async (_, args, exit, code, says) => {
     const given = args.includes('--node') ? args : [...nodes('redis://127.0.0.1:1'), ...args];
     expectRefused(await run(given), exit, code, says);
@@ -135,16 +228,22 @@ describe('run: --bootstrap', () => {
   test('run: two start on empty nodes at once with --bootstrap → one cluster, one leader, both stop with 0', async () => {
     const timing = ['--bootstrap', '--ttl', '1s', '--block-time', '100ms', '--http', '127.0.0.1:0'];
     let bothLive = (): void => undefined;
-    const live = new Promise<void>((resolve) => { bothLive = resolve; });
+    const live = new Promise<void>((resolve) => {
+      bothLive = resolve;
+    });
     let ready = 0;
-    const both = await Promise.all([0, 1].map(() => run([...emptyNodes(), ...timing], {
-      during: async (child) => {
-        await until(child, /"event":"started"/);
-        if (++ready === 2) bothLive();
-        await Promise.race([live, new Promise((resolve) => setTimeout(resolve, 8000))]);
-        child.kill('SIGTERM');
-      },
-    })));
+    const both = await Promise.all(
+      [0, 1].map(() =>
+        run([...emptyNodes(), ...timing], {
+          during: async (child) => {
+            await until(child, /"event":"started"/);
+            if (++ready === 2) bothLive();
+            await Promise.race([live, new Promise((resolve) => setTimeout(resolve, 8000))]);
+            child.kill('SIGTERM');
+          },
+        }),
+      ),
+    );
     for (const ran of both) {
       expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
       expect(ran.stdout).toMatch(/listening on/);
@@ -155,7 +254,11 @@ describe('run: --bootstrap', () => {
 });
 
 /** Waits for text on its stdout, then sends the signal. */
-async function until(child: Parameters<NonNullable<NonNullable<Parameters<typeof runSeq>[2]>['during']>>[0], pattern: RegExp, signal?: NodeJS.Signals): Promise<void> {
+async function until(
+  child: Parameters<NonNullable<NonNullable<Parameters<typeof runSeq>[2]>['during']>>[0],
+  pattern: RegExp,
+  signal?: NodeJS.Signals,
+): Promise<void> {
   let text = '';
   await new Promise<void>((resolve) => {
     child.stdout!.on('data', (more: string) => {

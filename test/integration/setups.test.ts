@@ -23,20 +23,53 @@ const channel = hintChannelOf('');
 const block = makeBlock({ height: 1, parent: GENESIS, timestamp: 1000, data: Buffer.from('one') });
 const two = makeBlock({ height: 2, parent: block.hash, timestamp: 2000, data: Buffer.from('two') });
 const other = makeBlock({ height: 2, parent: block.hash, timestamp: 2000, data: Buffer.from('other') });
-const presence = { id: 'seq-a', role: 'leader', height: 1, version: '1', url: '', pid: 1, configDigest: 'd', extra: {} } as const;
+const presence = {
+  id: 'seq-a',
+  role: 'leader',
+  height: 1,
+  version: '1',
+  url: '',
+  pid: 1,
+  configDigest: 'd',
+  extra: {},
+} as const;
 const request = { id: 'q', kind: 'stepdown', to: '', plan: '', by: 'me', reason: '', epoch: 2 } as const;
 
 /** One whole life of a node: every script accepted once. */
 const LIFE: NodeCall[] = [
-  { script: 'bootstrap_prepare', nonce: 'n0' }, { script: 'bootstrap_commit', nonce: 'n0' }, { script: 'inspect' },
-  { script: 'promote_leader', owner: OWNER, expectedEpoch: 0, ttlMs: 60_000 }, { script: 'claim', owner: OWNER, epoch: 1 },
-  ...[block, two].map((b): NodeCall => ({ script: 'write_block', owner: OWNER, epoch: 1, ttlMs: 60_000, mode: 'append', block: b, entryEpoch: 1 })),
+  { script: 'bootstrap_prepare', nonce: 'n0' },
+  { script: 'bootstrap_commit', nonce: 'n0' },
+  { script: 'inspect' },
+  { script: 'promote_leader', owner: OWNER, expectedEpoch: 0, ttlMs: 60_000 },
+  { script: 'claim', owner: OWNER, epoch: 1 },
+  ...[block, two].map((b): NodeCall => ({
+    script: 'write_block',
+    owner: OWNER,
+    epoch: 1,
+    ttlMs: 60_000,
+    mode: 'append',
+    block: b,
+    entryEpoch: 1,
+  })),
   { script: 'raise_epoch', value: 2, ofOwner: OWNER, highestSeen: 1, mayDepose: false },
   { script: 'write_block', owner: OWNER, epoch: 2, ttlMs: 60_000, mode: 'repair', block: other, entryEpoch: 2 },
-  { script: 'set_hold', by: 'me', reason: 'r', ttlMs: 1000 }, { script: 'clear_hold' }, { script: 'request_leader', request, ttlMs: 1000 }, { script: 'clear_request', id: 'q' },
-  { script: 'announce', presence, ttlMs: 1000 }, { script: 'audit', record: { a: 'b' }, maxRecords: 5 },
+  { script: 'set_hold', by: 'me', reason: 'r', ttlMs: 1000 },
+  { script: 'clear_hold' },
+  { script: 'request_leader', request, ttlMs: 1000 },
+  { script: 'clear_request', id: 'q' },
+  { script: 'announce', presence, ttlMs: 1000 },
+  { script: 'audit', record: { a: 'b' }, maxRecords: 5 },
   { script: 'rebase', owner: OWNER, epoch: 2, floor: 5, floorHash: 'a'.repeat(64), nonce: 'rb', keepMs: 1000 },
-  { script: 'begin_admission', owner: OWNER, epoch: 2, nonce: 'n1', floor: 0, floorHash: GENESIS, keepMs: 1000, replaces: 'n0' },
+  {
+    script: 'begin_admission',
+    owner: OWNER,
+    epoch: 2,
+    nonce: 'n1',
+    floor: 0,
+    floorHash: GENESIS,
+    keepMs: 1000,
+    replaces: 'n0',
+  },
   { script: 'backfill', owner: OWNER, epoch: 2, nonce: 'n1', block, entryEpoch: 1 },
   { script: 'admit', owner: OWNER, epoch: 2, nonce: 'n1', ttlMs: 60_000, head: 1, headHash: block.hash },
   { script: 'release_lock', owner: OWNER, handover: { to: 'seq-b', ttlMs: 1000 } },
@@ -64,24 +97,33 @@ describe('setups: an ACL user', () => {
   let server: RedisServer;
   let admin: Redis;
   const user = { username: 'seq', password: 'secret' };
-  const grant = (...more: string[]) => admin.call('ACL', ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1), ...more);
+  const grant = (...more: string[]) =>
+    admin.call('ACL', ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1), ...more);
   beforeAll(async () => {
     server = await startRedis();
     admin = new Redis(server.port, '127.0.0.1');
     admin.on('error', () => undefined);
   });
-  afterAll(async () => { admin.disconnect(); await server.stop(); });
+  afterAll(async () => {
+    admin.disconnect();
+    await server.stop();
+  });
 
   it('setups: exactly the rule of doctor --acl → every script, reads, tail and hints work; the server logs no denial', async () => {
     await grant();
     await admin.call('ACL', 'LOG', 'RESET');
     expect(await live({ url: server.url, ...user })).toEqual([]);
     const node = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
-    const heard = new Promise((resolve) => { node.onHint(resolve); });
+    const heard = new Promise((resolve) => {
+      node.onHint(resolve);
+    });
     const told = setInterval(() => void admin.publish(channel, 'released'), 20);
     expect(await heard).toBe('released');
     clearInterval(told);
-    expect(await node.checkup(3000)).toMatchObject({ outcome: 'accepted', value: { user: 'seq', denied: [], scriptsOnly: [] } });
+    expect(await node.checkup(3000)).toMatchObject({
+      outcome: 'accepted',
+      value: { user: 'seq', denied: [], scriptsOnly: [] },
+    });
     await node.close();
     // CONFIG is asked for and not needed: that denial is the only one.
     const log = (await admin.call('ACL', 'LOG')) as string[][];
@@ -89,7 +131,9 @@ describe('setups: an ACL user', () => {
   });
 
   it('setups: any one right missing → doctor names the command', async () => {
-    const commands = [...new Set(rightsOf(keys, channel).map(([command]) => command))].filter((command) => !['ping', 'info', 'select'].includes(command) && !command.startsWith('acl'));
+    const commands = [...new Set(rightsOf(keys, channel).map(([command]) => command))].filter(
+      (command) => !['ping', 'info', 'select'].includes(command) && !command.startsWith('acl'),
+    );
     for (const command of commands) {
       await grant(`-${command}`);
       const node = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
@@ -99,11 +143,15 @@ describe('setups: an ACL user', () => {
     }
     await grant('-multi');
     const slower = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
-    expect(await slower.checkup(3000)).toMatchObject({ value: { denied: [], scriptsOnly: [expect.stringContaining('multi:')] } });
+    expect(await slower.checkup(3000)).toMatchObject({
+      value: { denied: [], scriptsOnly: [expect.stringContaining('multi:')] },
+    });
     await slower.close();
     await grant('resetkeys', '~other:*');
     const node = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
-    expect(await node.checkup(3000)).toMatchObject({ value: { denied: expect.arrayContaining([expect.stringContaining('get: ')]) } });
+    expect(await node.checkup(3000)).toMatchObject({
+      value: { denied: expect.arrayContaining([expect.stringContaining('get: ')]) },
+    });
     await node.close();
   });
 
@@ -111,7 +159,10 @@ describe('setups: an ACL user', () => {
     const granted = new Set(rightsOf(keys, channel).map(([command]) => command));
     const used = new Set<string>();
     for (const file of readdirSync(luaDirectory()).filter((name) => name.endsWith('.lua'))) {
-      const code = readFileSync(join(luaDirectory(), file), 'utf8').split('\n').filter((line) => !line.startsWith('--')).join('\n');
+      const code = readFileSync(join(luaDirectory(), file), 'utf8')
+        .split('\n')
+        .filter((line) => !line.startsWith('--'))
+        .join('\n');
       for (const [, command] of code.matchAll(/(?:redis\.p?call|must)\('([A-Z]+)'/g)) used.add(command!.toLowerCase());
       for (const [, command] of code.matchAll(/look\(\w+, '([A-Z]+)'/g)) used.add(command!.toLowerCase());
     }
@@ -142,8 +193,12 @@ describe('setups: ways to a server', () => {
     try {
       for (const call of LIFE.slice(0, 5)) expect((await node.call(call, 3000)).outcome).toBe('accepted');
       expect((await node.call(LIFE[5]!, 3000)).outcome).not.toBe('accepted');
-      expect(await node.call({ script: 'inspect' }, 3000)).toMatchObject({ value: { admission: 'admitted', head: 0, length: 0 } });
-      expect(await node.checkup(3000)).toMatchObject({ value: { denied: expect.arrayContaining([expect.stringMatching(/^xadd: the server does not know it/)]) } });
+      expect(await node.call({ script: 'inspect' }, 3000)).toMatchObject({
+        value: { admission: 'admitted', head: 0, length: 0 },
+      });
+      expect(await node.checkup(3000)).toMatchObject({
+        value: { denied: expect.arrayContaining([expect.stringMatching(/^xadd: the server does not know it/)]) },
+      });
     } finally {
       await node.close();
       await server.stop();
@@ -153,20 +208,84 @@ describe('setups: ways to a server', () => {
   it('setups: TLS with a CA and a client certificate → a whole life; without the certificate or the CA → no answer, said at which step', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'seq-tls-'));
     const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
-    openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-days', '2', '-subj', '/CN=seq test CA');
+    openssl(
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-keyout',
+      'ca.key',
+      '-out',
+      'ca.crt',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=seq test CA',
+    );
     for (const name of ['server', 'client']) {
-      openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=localhost`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
-      openssl('x509', '-req', '-in', `${name}.csr`, '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out', `${name}.crt`, '-days', '2', '-copy_extensions', 'copy');
+      openssl(
+        'req',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-keyout',
+        `${name}.key`,
+        '-out',
+        `${name}.csr`,
+        '-subj',
+        `/CN=localhost`,
+        '-addext',
+        'subjectAltName=IP:127.0.0.1,DNS:localhost',
+      );
+      openssl(
+        'x509',
+        '-req',
+        '-in',
+        `${name}.csr`,
+        '-CA',
+        'ca.crt',
+        '-CAkey',
+        'ca.key',
+        '-CAcreateserial',
+        '-out',
+        `${name}.crt`,
+        '-days',
+        '2',
+        '-copy_extensions',
+        'copy',
+      );
     }
     const file = (name: string) => join(dir, name);
-    const { server, port } = await onFreePort(async (free) => ({ port: free, server: await startRedis({ args: ['--tls-port', String(free), '--tls-cert-file', file('server.crt'), '--tls-key-file', file('server.key'), '--tls-ca-cert-file', file('ca.crt'), '--tls-auth-clients', 'yes'] }) }));
+    const { server, port } = await onFreePort(async (free) => ({
+      port: free,
+      server: await startRedis({
+        args: [
+          '--tls-port',
+          String(free),
+          '--tls-cert-file',
+          file('server.crt'),
+          '--tls-key-file',
+          file('server.key'),
+          '--tls-ca-cert-file',
+          file('ca.crt'),
+          '--tls-auth-clients',
+          'yes',
+        ],
+      }),
+    }));
     const pem = (name: string) => readFileSync(file(name), 'utf8');
     const url = `rediss://127.0.0.1:${port}`;
     try {
-      expect(await live({ url, tls: { ca: pem('ca.crt'), cert: pem('client.crt'), key: pem('client.key') } })).toEqual([]);
+      expect(await live({ url, tls: { ca: pem('ca.crt'), cert: pem('client.crt'), key: pem('client.key') } })).toEqual(
+        [],
+      );
       for (const tls of [{ ca: pem('ca.crt') }, { cert: pem('client.crt'), key: pem('client.key') }]) {
         const node = new RedisNode({ id: 'r1', url, identity: IDENTITY, tls });
-        expect(await node.call({ script: 'inspect' }, 2000)).toMatchObject({ outcome: 'unknown', step: expect.stringMatching(/connect|handshake/) });
+        expect(await node.call({ script: 'inspect' }, 2000)).toMatchObject({
+          outcome: 'unknown',
+          step: expect.stringMatching(/connect|handshake/),
+        });
         await node.close();
       }
     } finally {
@@ -183,8 +302,14 @@ describe('setups: seq run', () => {
     const home = newHome();
     try {
       expect((await runSeq(home, ['cluster', 'init', '--node', `r1=${server.url}`])).code).toBe(0);
-      await admin.call('ACL', ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1), '-xdel');
-      const ran = await runSeq(home, ['run', '--id', 'a', '--node', `r1=${server.url}`], { env: { SEQ_USERNAME: 'seq', SEQ_PASSWORD: 'secret' } });
+      await admin.call(
+        'ACL',
+        ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1),
+        '-xdel',
+      );
+      const ran = await runSeq(home, ['run', '--id', 'a', '--node', `r1=${server.url}`], {
+        env: { SEQ_USERNAME: 'seq', SEQ_PASSWORD: 'secret' },
+      });
       expect(ran.code, ran.stderr).toBe(77);
       expect(ran.stderr + ran.stdout).toMatch(/user seq may not run xdel/);
       expect(await admin.xlen(keys.stream)).toBe(0);

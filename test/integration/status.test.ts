@@ -16,14 +16,21 @@ let flags: string[] = [];
 
 async function begin(args: string[] = []): Promise<void> {
   servers = await Promise.all([startRedis({ args }), startRedis({ args }), startRedis({ args })]);
-  nodes = servers.map((server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }));
+  nodes = servers.map(
+    (server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }),
+  );
   flags = servers.flatMap((server) => ['--node', server.url]);
   writer = new ChainWriter(nodes, CLUSTER);
 }
 beforeEach(() => begin());
 afterEach(async () => {
   await Promise.all(nodes.map((node) => node.close()));
-  await Promise.all(servers.map((server) => { server.unpause(); return server.stop(); }));
+  await Promise.all(
+    servers.map((server) => {
+      server.unpause();
+      return server.stop();
+    }),
+  );
 });
 
 const look = (limitMs = 1000) => inspectCluster({ nodes, limitMs, clock: systemClock });
@@ -37,33 +44,86 @@ async function json(...args: string[]) {
 describe('status: real servers', () => {
   test('status: empty, then bootstrapped, then led → NOT_INITIALISED, NO_LEADER, OK with everything a script needs', async () => {
     const empty = await json('status');
-    expect([empty.code, empty.document.data.verdict, empty.document.data.reasonCode]).toEqual([0, 'CRIT', 'NOT_INITIALISED']);
+    expect([empty.code, empty.document.data.verdict, empty.document.data.reasonCode]).toEqual([
+      0,
+      'CRIT',
+      'NOT_INITIALISED',
+    ]);
     expect(empty.document.data.next[0]).toMatch(/^seq cluster init --node /);
     await writer.bootstrap();
     expect((await look()).reasonCode).toBe('NO_LEADER');
     await writer.lead();
     for (let i = 0; i < 3; i++) await writer.write();
-    await nodes[0]!.call({
-      script: 'announce', ttlMs: 5000, presence: {
-        id: 'seq-a', role: 'leader', height: 3, version: '0.1.0', url: 'http://127.0.0.1:1', pid: 42, configDigest: 'd', extra: { seenAtMs: String(Date.now()) },
+    await nodes[0]!.call(
+      {
+        script: 'announce',
+        ttlMs: 5000,
+        presence: {
+          id: 'seq-a',
+          role: 'leader',
+          height: 3,
+          version: '0.1.0',
+          url: 'http://127.0.0.1:1',
+          pid: 42,
+          configDigest: 'd',
+          extra: { seenAtMs: String(Date.now()) },
+        },
       },
-    }, 1000);
+      1000,
+    );
     const { code, document } = await json('status');
     expect(code).toBe(0);
     expect(document.meta).toMatchObject({ nodesAsked: 3, nodesAnswered: 3, quorum: 2 });
     expect(document.data).toMatchObject({
-      verdict: 'OK', reasonCode: 'OK', quorum: 2, margin: 1, leader: { id: 'seq-a', epoch: '1', owner: writer.owner, nodes: ['r1', 'r2', 'r3'] },
+      verdict: 'OK',
+      reasonCode: 'OK',
+      quorum: 2,
+      margin: 1,
+      leader: { id: 'seq-a', epoch: '1', owner: writer.owner, nodes: ['r1', 'r2', 'r3'] },
       committed: { height: '3', hash: writer.chain.hash },
-      nodes: ['r1', 'r2', 'r3'].map((id) => ({ id, state: 'OK', admitted: true, holder: 'seq-a', epoch: '1', floor: '0', head: '3', lag: 0, error: null })),
+      nodes: ['r1', 'r2', 'r3'].map((id) => ({
+        id,
+        state: 'OK',
+        admitted: true,
+        holder: 'seq-a',
+        epoch: '1',
+        floor: '0',
+        head: '3',
+        lag: 0,
+        error: null,
+      })),
       sequencers: [{ id: 'seq-a', role: 'leader', height: '3', lagBlocks: 0, pid: 42 }],
     });
     const table = await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table']);
     expect(table.stdout.split('\n')[0]).toMatch(/^OK {2}seq-a leads under epoch 1, height 3 is committed/);
     const watched = await runSeq(['status', ...flags, '--watch', '--interval', '10ms', '--count', '2', '-o', 'json']);
-    expect(watched.stdout.trim().split('\n').map((line) => JSON.parse(line).data.verdict)).toEqual(['OK', 'OK']);
+    expect(
+      watched.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).data.verdict),
+    ).toEqual(['OK', 'OK']);
     // One that was killed as leader has said so last, and leads no more.
-    await nodes[0]!.call({ script: 'announce', ttlMs: 60_000, presence: { id: 'seq-z', role: 'leader', height: 2, version: '0.1.0', url: '', pid: 43, configDigest: 'd', extra: {} } }, 1000);
-    expect((await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table'])).stdout).toMatch(/seq-z\W+leader\?/);
+    await nodes[0]!.call(
+      {
+        script: 'announce',
+        ttlMs: 60_000,
+        presence: {
+          id: 'seq-z',
+          role: 'leader',
+          height: 2,
+          version: '0.1.0',
+          url: '',
+          pid: 43,
+          configDigest: 'd',
+          extra: {},
+        },
+      },
+      1000,
+    );
+    expect((await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table'])).stdout).toMatch(
+      /seq-z\W+leader\?/,
+    );
     const list = await json('node', 'list', '--on', 'r2');
     expect(list.document.data.nodes.map((n: { id: string }) => n.id)).toEqual(['r2']);
   });
@@ -77,7 +137,12 @@ describe('status: real servers', () => {
     const startedAt = performance.now();
     const view = await look(100);
     const elapsed = performance.now() - startedAt;
-    expect([view.verdict, view.reasonCode, view.margin, view.leader?.nodes]).toEqual(['WARN', 'NODE_DOWN', 0, ['r1', 'r2']]);
+    expect([view.verdict, view.reasonCode, view.margin, view.leader?.nodes]).toEqual([
+      'WARN',
+      'NODE_DOWN',
+      0,
+      ['r1', 'r2'],
+    ]);
     expect(view.nodes[2]).toMatchObject({ id: 'r3', state: 'DOWN', error: { code: 'NO_ANSWER', limitMs: 100 } });
     expect(elapsed).toBeLessThan(300);
     const { code, document } = await json('status');
@@ -90,7 +155,13 @@ describe('status: real servers', () => {
     await writer.write();
     await Promise.all([servers[1]!.kill(), servers[2]!.kill()]);
     const one = await json('status');
-    expect([one.code, one.document.ok, one.document.data.verdict, one.document.data.reasonCode, one.document.data.margin]).toEqual([0, true, 'CRIT', 'NO_QUORUM', -1]);
+    expect([
+      one.code,
+      one.document.ok,
+      one.document.data.verdict,
+      one.document.data.reasonCode,
+      one.document.data.margin,
+    ]).toEqual([0, true, 'CRIT', 'NO_QUORUM', -1]);
     expect(one.document.data.nodes).toHaveLength(3);
     await servers[0]!.kill();
     const none = await json('status');
@@ -117,10 +188,18 @@ describe('status: real servers', () => {
     await writer.write();
     const block = await writer.write([], [nodes[0]!]);
     const pending = await look();
-    expect([pending.reasonCode, pending.committed?.height, pending.pending]).toMatchObject(['PENDING_BLOCK', 1, { height: 2, hash: block.hash, nodes: ['r1'], mayBeCommitted: false }]);
+    expect([pending.reasonCode, pending.committed?.height, pending.pending]).toMatchObject([
+      'PENDING_BLOCK',
+      1,
+      { height: 2, hash: block.hash, nodes: ['r1'], mayBeCommitted: false },
+    ]);
     await writer.put(block, [nodes[1]!]);
     const lagging = await look();
-    expect([lagging.reasonCode, lagging.committed, lagging.nodes[2]?.lag]).toEqual(['NODE_LAGGING', { height: 2, hash: block.hash }, 1]);
+    expect([lagging.reasonCode, lagging.committed, lagging.nodes[2]?.lag]).toEqual([
+      'NODE_LAGGING',
+      { height: 2, hash: block.hash },
+      1,
+    ]);
   });
 
   test('status: servers that need a password → 77, and the password is never shown', async () => {
@@ -128,7 +207,9 @@ describe('status: real servers', () => {
     await begin(['--requirepass', 's3cret']);
     const { code, document } = await json('status');
     expect([code, document.error.code]).toEqual([77, 'NODE_DENIED']);
-    const let_in = await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'json', '-v'], { SEQ_PASSWORD: 's3cret' });
+    const let_in = await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'json', '-v'], {
+      SEQ_PASSWORD: 's3cret',
+    });
     expect([let_in.code, JSON.parse(let_in.stdout).data.reasonCode]).toEqual([0, 'NOT_INITIALISED']);
     expect(let_in.stdout + let_in.stderr).not.toContain('s3cret');
   });

@@ -1,6 +1,16 @@
 // The local chain on a real disk: what it keeps through kill -9, what it refuses, what others see of it while it is written.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -48,7 +58,9 @@ const readHead = async (at: string): Promise<number> => {
     await reader.close();
   }
 };
-const refused = async (attempt: Promise<unknown> | (() => unknown)): Promise<{ code: string; exit: number; message: string }> => {
+const refused = async (
+  attempt: Promise<unknown> | (() => unknown),
+): Promise<{ code: string; exit: number; message: string }> => {
   try {
     await (typeof attempt === 'function' ? attempt() : attempt);
   } catch (error) {
@@ -60,7 +72,11 @@ const refused = async (attempt: Promise<unknown> | (() => unknown)): Promise<{ c
 /** The same table for the store on disk and for the one that tests and the simulator use. */
 describe.each([
   ['lmdb', (options: object): Promise<ChainStore> => store(options)],
-  ['memory', async (options: object): Promise<ChainStore> => new MemoryStore({ cluster: 'c1', lane: '', clock: new ManualClock(), ...options })],
+  [
+    'memory',
+    async (options: object): Promise<ChainStore> =>
+      new MemoryStore({ cluster: 'c1', lane: '', clock: new ManualClock(), ...options }),
+  ],
 ])('store (%s)', (_kind, make) => {
   test('store: empty → height 0, genesis hash', async () => {
     const chain = await make({});
@@ -77,8 +93,18 @@ describe.each([
     const done = [chain.append(one), chain.append(two)];
     const check = (): void => {
       expect(chain.head()).toEqual({ height: 2, hash: two.hash, timestamp: two.timestamp, epoch: 8 });
-      expect({ ...chain.get(1)!, data: Buffer.from(chain.get(1)!.data).toString('hex') }).toEqual({ ...one, data: Buffer.from(one.data).toString('hex') });
-      expect(chain.header(2)).toEqual({ height: 2, hash: two.hash, parent: one.hash, timestamp: two.timestamp, epoch: 8, size: two.data.length });
+      expect({ ...chain.get(1)!, data: Buffer.from(chain.get(1)!.data).toString('hex') }).toEqual({
+        ...one,
+        data: Buffer.from(one.data).toString('hex'),
+      });
+      expect(chain.header(2)).toEqual({
+        height: 2,
+        hash: two.hash,
+        parent: one.hash,
+        timestamp: two.timestamp,
+        epoch: 8,
+        size: two.data.length,
+      });
       expect(chain.receipt('b')).toEqual({ height: 1, index: 2, epoch: 7, digest: itemDigest(text('bytes of b')) });
       expect(chain.receipt('x')).toEqual({ height: 2, index: 0, epoch: 8, digest: itemDigest(text('x')) });
       expect(chain.receipt('c')).toBeUndefined();
@@ -95,7 +121,10 @@ describe.each([
     const stranger = new ChainMaker('c2');
     stranger.block();
     const wrong = [
-      { ...maker.block(), height: 3 }, stranger.block(), { ...maker.block(), height: 2 }, { ...new ChainMaker().block() },
+      { ...maker.block(), height: 3 },
+      stranger.block(),
+      { ...maker.block(), height: 2 },
+      { ...new ChainMaker().block() },
     ];
     for (const block of wrong) expect(() => void chain.append(block)).toThrow(InvariantError);
     expect(chain.head().height).toBe(1);
@@ -116,7 +145,14 @@ describe.each([
     const chain = await make({ keepItems: 4 });
     const maker = new ChainMaker();
     for (let height = 1; height <= 5; height++) await chain.append(maker.block(keyed(`${height}a`, `${height}b`)));
-    expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => chain.receipt(key)?.height)).toEqual([undefined, undefined, undefined, undefined, 4, 5]);
+    expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => chain.receipt(key)?.height)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      4,
+      5,
+    ]);
     await chain.append(maker.block(keyed('1a')));
     expect(chain.receipt('1a')).toMatchObject({ height: 6, index: 0 });
     expect(chain.receipt('4a')?.height).toBe(4);
@@ -141,16 +177,34 @@ describe.each([
     const sizes = [100, 5, 50, 0, 200, 30, 30, 30, 1, 99];
     const exact = (head: number, limits: { blocks: number; bytes: number }): number => {
       let floor = head;
-      for (let bytes = 0; floor > 0 && head - floor < limits.blocks && bytes + sizes[floor - 1]! <= limits.bytes; floor--) bytes += sizes[floor - 1]!;
+      for (
+        let bytes = 0;
+        floor > 0 && head - floor < limits.blocks && bytes + sizes[floor - 1]! <= limits.bytes;
+        floor--
+      )
+        bytes += sizes[floor - 1]!;
       return floor;
     };
-    const limits = [{ blocks: 3, bytes: 1000 }, { blocks: 100, bytes: 150 }, { blocks: 4, bytes: 90 }, { blocks: 100, bytes: 10_000 }, { blocks: 1, bytes: 0 }, { blocks: 0, bytes: 10 }];
+    const limits = [
+      { blocks: 3, bytes: 1000 },
+      { blocks: 100, bytes: 150 },
+      { blocks: 4, bytes: 90 },
+      { blocks: 100, bytes: 10_000 },
+      { blocks: 1, bytes: 0 },
+      { blocks: 0, bytes: 10 },
+    ];
     for (const [at, size] of sizes.entries()) {
       await chain.append(maker.block(new Uint8Array(size)));
-      for (const limit of limits) expect([at + 1, limit, chain.windowFloor(limit)]).toEqual([at + 1, limit, exact(at + 1, limit)]);
+      for (const limit of limits)
+        expect([at + 1, limit, chain.windowFloor(limit)]).toEqual([at + 1, limit, exact(at + 1, limit)]);
     }
     // First asked when the chain is long already.
-    for (const limit of [{ blocks: 5, bytes: 130 }, { blocks: 9, bytes: 130 }, { blocks: 2, bytes: 99 }]) expect(chain.windowFloor(limit)).toBe(exact(10, limit));
+    for (const limit of [
+      { blocks: 5, bytes: 130 },
+      { blocks: 9, bytes: 130 },
+      { blocks: 2, bytes: 99 },
+    ])
+      expect(chain.windowFloor(limit)).toBe(exact(10, limit));
   });
 });
 
@@ -192,7 +246,11 @@ describe('store: on disk', () => {
     const maker = new ChainMaker();
     const order: number[] = [];
     const start = performance.now();
-    await Promise.all(Array.from({ length: 2000 }, () => maker.block(new Uint8Array(200))).map((block) => chain.append(block).then(() => order.push(block.height))));
+    await Promise.all(
+      Array.from({ length: 2000 }, () => maker.block(new Uint8Array(200))).map((block) =>
+        chain.append(block).then(() => order.push(block.height)),
+      ),
+    );
     expect(performance.now() - start).toBeLessThan(5000);
     expect(order).toEqual(Array.from({ length: 2000 }, (_, at) => at + 1));
   });
@@ -235,7 +293,9 @@ describe('store: on disk', () => {
     rmSync(dir, { recursive: true });
     await (await store()).close();
     const root = open({ path: join(dir, 'chain.mdb'), noSubdir: true, maxDbs: 8, overlappingSync: false });
-    await root.openDB<Buffer, Buffer>('meta', { encoding: 'binary', keyEncoding: 'binary' }).put(Buffer.from('about'), Buffer.from('{"format":2,"cluster":"c1","lane":""}'));
+    await root
+      .openDB<Buffer, Buffer>('meta', { encoding: 'binary', keyEncoding: 'binary' })
+      .put(Buffer.from('about'), Buffer.from('{"format":2,"cluster":"c1","lane":""}'));
     await root.close();
     const error = await refused(store());
     expect(error).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
@@ -251,7 +311,10 @@ describe('store: on disk', () => {
     const good = readFileSync(join(dir, 'chain.mdb'));
     // LMDB itself says "index points to a 00 page" on stderr where it comes upon a page that was cut off.
     for (const pages of [1, 2, 3, 4, 5, 8, 16, 32, 60]) {
-      for (const [how, open] of [['read', readHead], ['written', async (at: string) => (await store({ dir: at })).head().height]] as const) {
+      for (const [how, open] of [
+        ['read', readHead],
+        ['written', async (at: string) => (await store({ dir: at })).head().height],
+      ] as const) {
         // A folder of its own each: a file that is mapped must not be replaced.
         const at = join(base, `${how}-${pages}`);
         mkdirSync(at);
@@ -271,7 +334,8 @@ describe('store: on disk', () => {
     const path = join(dir, 'chain.mdb');
     copyFileSync(path, join(base, 'good'));
     const bytes = readFileSync(path);
-    for (let at = bytes.indexOf('payload!'); at >= 0; at = bytes.indexOf('payload!', at + 8)) bytes.write('PAYLOAD!', at);
+    for (let at = bytes.indexOf('payload!'); at >= 0; at = bytes.indexOf('payload!', at + 8))
+      bytes.write('PAYLOAD!', at);
     writeFileSync(path, bytes);
     expect(await refused(store())).toMatchObject({ code: 'STORE_UNREADABLE', exit: 78 });
     copyFileSync(join(base, 'good'), path);
@@ -323,7 +387,10 @@ describe('store: two processes', () => {
         const block = chain.get(height)!;
         expect(block.parent).toBe(parent);
         expect(blockHash(block)).toBe(block.hash);
-        expect([0, 4].map((index) => chain.receipt(`k${height}.${index}`))).toMatchObject([{ height, index: 0, epoch: 3 }, { height, index: 4, epoch: 3 }]);
+        expect([0, 4].map((index) => chain.receipt(`k${height}.${index}`))).toMatchObject([
+          { height, index: 0, epoch: 3 },
+          { height, index: 4, epoch: 3 },
+        ]);
         parent = block.hash;
       }
       expect(chain.receipt(`k${head.height + 1}.0`)).toBeUndefined();
@@ -366,7 +433,11 @@ test('store (memory): crash → what was not synced is gone, what was is not', a
   const chain = new MemoryStore({ cluster: 'c1', lane: '', clock, syncMs: 5 });
   const maker = new ChainMaker();
   const outcomes: string[] = [];
-  const watch = (name: string, done: Promise<void>): void => void done.then(() => outcomes.push(`${name} synced`), () => outcomes.push(`${name} lost`));
+  const watch = (name: string, done: Promise<void>): void =>
+    void done.then(
+      () => outcomes.push(`${name} synced`),
+      () => outcomes.push(`${name} lost`),
+    );
   watch('1', chain.append(maker.block(keyed('a'))));
   await clock.advance(5);
   watch('2', chain.append(maker.block(keyed('b'))));
@@ -381,7 +452,9 @@ test('store (memory): crash → what was not synced is gone, what was is not', a
 test('store: 20,000 keyed items of 200 bytes in one block → appended and synced well within a second', async () => {
   const chain = await store();
   const maker = new ChainMaker();
-  const data = encodeItems(Array.from({ length: 20_000 }, (_, line) => ({ key: `file-7f3a:${line}`, data: Buffer.alloc(200, line) })));
+  const data = encodeItems(
+    Array.from({ length: 20_000 }, (_, line) => ({ key: `file-7f3a:${line}`, data: Buffer.alloc(200, line) })),
+  );
   const block = maker.block(data);
   const start = performance.now();
   await chain.append(block);

@@ -11,31 +11,71 @@ import { newHome, runSeq, type RunOptions } from '../support/spawn-seq.js';
 let home = '';
 let api: FakeSequencer;
 let server: HttpServer;
-const start = async (options: { token?: string; maxBlockBytes?: number } = {}) => startHttpServer({ api, listen: { host: '127.0.0.1', port: 0 }, maxBlockBytes: 1 << 20, bounds: { closeMs: 100 }, ...options });
-beforeEach(async () => { home = newHome(); api = new FakeSequencer(); server = await start(); });
-afterEach(async () => { await server.close(); rmSync(home, { recursive: true, force: true }); });
+const start = async (options: { token?: string; maxBlockBytes?: number } = {}) =>
+  startHttpServer({
+    api,
+    listen: { host: '127.0.0.1', port: 0 },
+    maxBlockBytes: 1 << 20,
+    bounds: { closeMs: 100 },
+    ...options,
+  });
+beforeEach(async () => {
+  home = newHome();
+  api = new FakeSequencer();
+  server = await start();
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(home, { recursive: true, force: true });
+});
 
-const submit = (args: string[], options: RunOptions = {}) => runSeq(home, ['submit', '--http', server.url, ...args], options);
-const file = (name: string, text: string) => { const path = join(home, name); writeFileSync(path, text); return path; };
+const submit = (args: string[], options: RunOptions = {}) =>
+  runSeq(home, ['submit', '--http', server.url, ...args], options);
+const file = (name: string, text: string) => {
+  const path = join(home, name);
+  writeFileSync(path, text);
+  return path;
+};
 const texts = () => api.items.map((item) => item.text);
-const data = (stdout: string) => { const document = JSON.parse(stdout); expect(schemaProblems(document)).toEqual([]); return document.data; };
+const data = (stdout: string) => {
+  const document = JSON.parse(stdout);
+  expect(schemaProblems(document)).toEqual([]);
+  return document.data;
+};
 
 describe('seq submit', () => {
   test('submit: a file → first and last place, count, rate; the same file again → known, nothing new; another prefix → again', async () => {
     const path = file('in.txt', 'a\n\nb');
     const first = await submit([path]);
     expect([first.code, first.stderr]).toEqual([0, '']);
-    expect(first.stdout).toMatch(/^verdict\tOK\tSEQUENCED\t3 items are sequenced\n[\s\S]*first\t\(1, 0\) in epoch 7\nlast\t\(1, 2\) in epoch 7\nrate\t\d+ items\/s\n/);
+    expect(first.stdout).toMatch(
+      /^verdict\tOK\tSEQUENCED\t3 items are sequenced\n[\s\S]*first\t\(1, 0\) in epoch 7\nlast\t\(1, 2\) in epoch 7\nrate\t\d+ items\/s\n/,
+    );
     expect(texts()).toEqual(['a', '', 'b']);
-    expect(data((await submit([path, '-o', 'json'])).stdout)).toMatchObject({ items: 3, sequenced: 0, duplicates: 3, reasonCode: 'KNOWN', first: { height: '1', index: 0, epoch: '7' } });
-    expect(data((await submit([path, '-o', 'json', '--key-prefix', 'again'])).stdout)).toMatchObject({ items: 3, sequenced: 3, keyPrefix: 'again' });
+    expect(data((await submit([path, '-o', 'json'])).stdout)).toMatchObject({
+      items: 3,
+      sequenced: 0,
+      duplicates: 3,
+      reasonCode: 'KNOWN',
+      first: { height: '1', index: 0, epoch: '7' },
+    });
+    expect(data((await submit([path, '-o', 'json', '--key-prefix', 'again'])).stdout)).toMatchObject({
+      items: 3,
+      sequenced: 3,
+      keyPrefix: 'again',
+    });
     expect(api.items.slice(3).map((item) => item.key)).toEqual(['again:1', 'again:2', 'again:3']);
   });
 
   test('submit: stdin, with and without -, is new each time; empty input is no failure', async () => {
     for (const args of [[], ['-'], []]) expect((await submit(args, { input: 'x\ny\n' })).code).toBe(0);
     expect(texts()).toEqual(['x', 'y', 'x', 'y', 'x', 'y']);
-    expect(data((await submit(['-o', 'json'])).stdout)).toMatchObject({ items: 0, first: null, last: null, reasonCode: 'EMPTY' });
+    expect(data((await submit(['-o', 'json'])).stdout)).toMatchObject({
+      items: 0,
+      first: null,
+      last: null,
+      reasonCode: 'EMPTY',
+    });
   });
 
   test('submit: --binary frames', async () => {
@@ -45,7 +85,10 @@ describe('seq submit', () => {
     expect(texts()).toEqual(['\xff\n', '']);
     appendFileSync(path, Buffer.from([0, 0]));
     expect((await submit(['--binary', path])).stderr).toContain('FRAME_TRUNCATED: frame 3');
-    expect(JSON.parse((await submit(['--binary', path, '--resume', '-o', 'json'])).stdout).error).toMatchObject({ code: 'FRAME_TRUNCATED', changed: 'nothing' });
+    expect(JSON.parse((await submit(['--binary', path, '--resume', '-o', 'json'])).stdout).error).toMatchObject({
+      code: 'FRAME_TRUNCATED',
+      changed: 'nothing',
+    });
   });
 
   test('submit: Ctrl-C in the middle → 130 within 100 ms with what is known; --resume → the rest alone, no duplicates even after growth', async () => {
@@ -58,33 +101,67 @@ describe('seq submit', () => {
       return new Promise<SubmitOutcome[]>(() => {});
     };
     let pressedAt = 0;
-    const cut = await submit([path], { during: async (child) => { await until(() => stuck, 'the second batch'); pressedAt = performance.now(); child.kill('SIGINT'); } });
+    const cut = await submit([path], {
+      during: async (child) => {
+        await until(() => stuck, 'the second batch');
+        pressedAt = performance.now();
+        child.kill('SIGINT');
+      },
+    });
     expect([cut.code, cut.stderr.includes('INTERRUPTED: interrupted after 4000 items')]).toEqual([130, true]);
     expect(performance.now() - pressedAt).toBeLessThan(1000);
     api.intercept = () => undefined;
     const before = api.calls.length;
     appendFileSync(path, 'one more\n');
-    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({ items: 9001, resumed: 4000, sequenced: 5001, duplicates: 0, first: { height: '1', index: 0 } });
+    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
+      items: 9001,
+      resumed: 4000,
+      sequenced: 5001,
+      duplicates: 0,
+      first: { height: '1', index: 0 },
+    });
     expect(api.calls.slice(before).flat()).toHaveLength(5001);
     expect(texts()).toEqual([...lines, 'one more']);
-    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({ items: 9001, resumed: 9001, sequenced: 0 });
+    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
+      items: 9001,
+      resumed: 9001,
+      sequenced: 0,
+    });
     expect(readdirSync(join(home, 'state', 'seq', 'submit')).every((name) => name.endsWith('.json'))).toBe(true);
   });
 
   test('submit: killed before its first receipt, the file grows → --resume keeps to the keys of the first run; a file replaced meanwhile → 65, nothing sent', async () => {
     const path = file('in.txt', 'a\nb\n');
     let taken = false;
-    api.intercept = (items) => { api.commit(items); taken = true; return new Promise<SubmitOutcome[]>(() => {}); };
-    await submit([path], { during: async (child) => { await until(() => taken, 'the batch'); child.kill('SIGKILL'); } });
+    api.intercept = (items) => {
+      api.commit(items);
+      taken = true;
+      return new Promise<SubmitOutcome[]>(() => {});
+    };
+    await submit([path], {
+      during: async (child) => {
+        await until(() => taken, 'the batch');
+        child.kill('SIGKILL');
+      },
+    });
     api.intercept = () => undefined;
     appendFileSync(path, 'c\n');
-    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({ items: 3, sequenced: 1, duplicates: 2 });
+    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
+      items: 3,
+      sequenced: 1,
+      duplicates: 2,
+    });
     expect(texts()).toEqual(['a', 'b', 'c']);
 
     const other = file('other.txt', 'd\n');
     api.intercept = () => new Promise<SubmitOutcome[]>(() => {});
     const calls = api.calls.length;
-    await submit([other], { during: async (child) => { await until(() => api.calls.length > calls, 'the batch'); child.kill('SIGKILL'); } });
+    await submit([other], {
+      during: async (child) => {
+        await until(() => api.calls.length > calls, 'the batch');
+        child.kill('SIGKILL');
+      },
+    });
     api.intercept = () => undefined;
     file('other.txt', 'D\ne\n');
     const changed = await submit([other, '--resume']);
@@ -107,7 +184,11 @@ describe('seq submit', () => {
   test('submit: a named pipe of items resumes by its name', async () => {
     const named = ['--key-prefix', 'orders', '--resume', '-o', 'json'];
     await submit(named, { input: 'a\nb\n' });
-    expect(data((await submit(named, { input: 'a\nb\nc\n' })).stdout)).toMatchObject({ items: 3, resumed: 2, sequenced: 1 });
+    expect(data((await submit(named, { input: 'a\nb\nc\n' })).stdout)).toMatchObject({
+      items: 3,
+      resumed: 2,
+      sequenced: 1,
+    });
     expect(texts()).toEqual(['a', 'b', 'c']);
   });
 
@@ -128,22 +209,37 @@ describe('seq submit', () => {
   });
 
   test.each<[string, string[], number, string]>([
-    ['no such file', ['none.txt'], 66, 'FILE_NOT_FOUND'], ['a directory', ['.'], 65, 'FILE_UNREADABLE'], ['--resume of a nameless pipe', ['--resume'], 64, '--resume needs'],
-    ['a bad prefix', ['--key-prefix', 'a\nb'], 64, '--key-prefix'], ['an empty prefix', ['--key-prefix', ''], 64, '--key-prefix'], ['a bare number', ['--give-up', '5'], 64, '--give-up'],
-    ['no URL', ['--http', 'nonsense'], 64, '--http'], ['no token file', ['--http-token-file', '/nonexistent'], 78, 'HTTP_TOKEN_FILE'], ['no CA file', ['--http-ca', '/nonexistent'], 78, 'CERTIFICATE_UNREADABLE'],
+    ['no such file', ['none.txt'], 66, 'FILE_NOT_FOUND'],
+    ['a directory', ['.'], 65, 'FILE_UNREADABLE'],
+    ['--resume of a nameless pipe', ['--resume'], 64, '--resume needs'],
+    ['a bad prefix', ['--key-prefix', 'a\nb'], 64, '--key-prefix'],
+    ['an empty prefix', ['--key-prefix', ''], 64, '--key-prefix'],
+    ['a bare number', ['--give-up', '5'], 64, '--give-up'],
+    ['no URL', ['--http', 'nonsense'], 64, '--http'],
+    ['no token file', ['--http-token-file', '/nonexistent'], 78, 'HTTP_TOKEN_FILE'],
+    ['no CA file', ['--http-ca', '/nonexistent'], 78, 'CERTIFICATE_UNREADABLE'],
   ])('submit: %s → %j exits %i before anything is sent', async (_name, args, code, says) => {
     const ran = await submit(args, { input: 'a\n' });
     expect([ran.code, ran.stderr.includes(says), api.calls.length]).toEqual([code, true, 0]);
   });
 
   test('submit: nobody listens → 69 after --give-up, as one JSON document', async () => {
-    const ran = await runSeq(home, ['submit', '--http', 'http://127.0.0.1:1', '--give-up', '200ms', '-o', 'json'], { input: 'a\n' });
+    const ran = await runSeq(home, ['submit', '--http', 'http://127.0.0.1:1', '--give-up', '200ms', '-o', 'json'], {
+      input: 'a\n',
+    });
     const document = JSON.parse(ran.stdout);
-    expect([ran.code, document.ok, document.error.code, document.error.changed]).toEqual([69, false, 'NO_SEQUENCER', 'nothing']);
+    expect([ran.code, document.ok, document.error.code, document.error.changed]).toEqual([
+      69,
+      false,
+      'NO_SEQUENCER',
+      'nothing',
+    ]);
   });
 
   test('submit: a state folder that cannot be written → a warning, the work goes on', async () => {
-    const ran = await submit([file('in.txt', 'a\n'), '-o', 'json'], { env: { XDG_STATE_HOME: file('not-a-folder', '') } });
+    const ran = await submit([file('in.txt', 'a\n'), '-o', 'json'], {
+      env: { XDG_STATE_HOME: file('not-a-folder', '') },
+    });
     expect([ran.code, JSON.parse(ran.stdout).warnings]).toEqual([0, [expect.stringContaining('no state is kept')]]);
   });
 });

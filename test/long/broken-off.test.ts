@@ -4,5 +4,11 @@ import { describe, test } from 'vitest';
 import { BROKEN_OFF } from '../support/broken-off.js';
 
 describe('broken off', () => {
-  test.each(BROKEN_OFF.map((row) => [row.name, row] as const))('broken off: %s → run again it finishes, nothing is left half done', async (_, row) => { await row.run(); }, 180_000);
+  test.each(BROKEN_OFF.map((row) => [row.name, row] as const))(
+    'broken off: %s → run again it finishes, nothing is left half done',
+    async (_, row) => {
+      await row.run();
+    },
+    180_000,
+  );
 });

@@ -14,9 +14,13 @@ describe('model', () => {
   it.each([
     ['an answer lost', { unknowns: 1 }],
     ['a node restarted', { unknowns: 0, restarts: 1 }],
-  ])('recovery: the old life goes on meanwhile, %s → nothing it committed is dropped', async (_, faults) => {
-    const { why, endings } = await exploreProcesses(recoveryConfig(1, faults));
-    expect(why).toBe('');
-    expect(endings).toContain('recovered model.2');
-  }, 600_000);
+  ])(
+    'recovery: the old life goes on meanwhile, %s → nothing it committed is dropped',
+    async (_, faults) => {
+      const { why, endings } = await exploreProcesses(recoveryConfig(1, faults));
+      expect(why).toBe('');
+      expect(endings).toContain('recovered model.2');
+    },
+    600_000,
+  );
 });

@@ -56,29 +56,108 @@ const rivalLeads = async (): Promise<void> => {
   await must(other, { script: 'claim', owner: B, epoch: 2 });
 };
 const ACCEPTED = { outcome: 'accepted', incarnation: 'boot', value: { head: FIRST + 1 } };
-const refused = (reason: string, detail: Record<string, unknown> = {}): Record<string, unknown> => ({ outcome: 'refused', reason, detail });
+const refused = (reason: string, detail: Record<string, unknown> = {}): Record<string, unknown> => ({
+  outcome: 'refused',
+  reason,
+  detail,
+});
 const NEXT = write(at(FIRST + 1));
 const REQUEST = { id: 'q1', kind: 'stepdown', to: 'seq-b', plan: '', by: 'me', reason: 'test', epoch: 1 } as const;
 
 const ROWS: Row[] = [
   { what: 'nothing', answer: ACCEPTED, by: 'transaction' },
-  { what: 'nothing, and the block trims', call: { ...NEXT, trim: { to: 2, hash: at(2).hash } }, answer: ACCEPTED, by: 'transaction' },
-  { what: 'nothing, and the block names a floor below the node\'s', call: { ...NEXT, trim: { to: 0, hash: at(1).hash } }, answer: ACCEPTED, by: 'transaction' },
-  { what: 'nothing, and the block is written in mode repair', call: { ...NEXT, mode: 'repair' }, answer: ACCEPTED, by: 'script' },
-  { what: 'nothing, and the same block comes again', call: write(at(FIRST)), answer: { ...ACCEPTED, value: { head: FIRST } }, by: 'script' },
-  { what: 'nothing, and a height is left out', call: write(at(FIRST + 2)), answer: refused('GAP', { head: FIRST }), by: 'script' },
-  { what: 'nothing, and the ttl is none', call: { ...NEXT, ttlMs: 0 }, answer: refused('BAD_ARGUMENT', { why: 'ttl_ms' }), by: 'script' },
-  { what: 'nothing, and the trim leaves nothing', call: { ...NEXT, trim: { to: 4, hash: at(4).hash } }, answer: refused('BAD_ARGUMENT', { why: 'trim' }), by: 'script' },
-  { what: 'nothing, and a trim that would move nothing names no hash', call: { ...NEXT, trim: { to: 0, hash: 'none' } }, answer: refused('BAD_ARGUMENT', { why: 'trim' }), by: 'script' },
-  { what: 'nothing, and the hash is none', call: { ...NEXT, block: { ...at(4), hash: 'AB'.repeat(32) } }, answer: refused('BAD_ARGUMENT', { why: 'hash' }), by: 'script' },
-  { what: 'nothing, and another tenure writes', call: { ...NEXT, owner: B }, answer: refused('FENCING_ERROR', { check: 'lock', holder: A }), by: 'script' },
-  { what: 'a hold is set (which stops promotions only)', befalls: () => must(other, { script: 'set_hold', by: 'me', reason: 'x', ttlMs: TTL }), answer: ACCEPTED, by: 'transaction' },
-  { what: 'the scripts are flushed', befalls: () => redis.script('FLUSH'), answer: ACCEPTED, by: 'transaction' },
-  { what: 'another promotes and claims', befalls: rivalLeads, answer: refused('FENCING_ERROR', { check: 'lock', holder: B }), by: 'script' },
-  { what: 'another promotes, and its lock is gone again', befalls: async () => { await rivalLeads(); await redis.set(LOCK, A, 'PX', TTL); }, answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 2 }), by: 'script' },
-  { what: 'the lock is released', befalls: () => must(other, { script: 'release_lock', owner: A }), answer: refused('FENCING_ERROR', { check: 'lock' }), by: 'script' },
   {
-    what: 'the lock expires and nobody looks', by: 'script', answer: refused('FENCING_ERROR', { check: 'lock' }),
+    what: 'nothing, and the block trims',
+    call: { ...NEXT, trim: { to: 2, hash: at(2).hash } },
+    answer: ACCEPTED,
+    by: 'transaction',
+  },
+  {
+    what: "nothing, and the block names a floor below the node's",
+    call: { ...NEXT, trim: { to: 0, hash: at(1).hash } },
+    answer: ACCEPTED,
+    by: 'transaction',
+  },
+  {
+    what: 'nothing, and the block is written in mode repair',
+    call: { ...NEXT, mode: 'repair' },
+    answer: ACCEPTED,
+    by: 'script',
+  },
+  {
+    what: 'nothing, and the same block comes again',
+    call: write(at(FIRST)),
+    answer: { ...ACCEPTED, value: { head: FIRST } },
+    by: 'script',
+  },
+  {
+    what: 'nothing, and a height is left out',
+    call: write(at(FIRST + 2)),
+    answer: refused('GAP', { head: FIRST }),
+    by: 'script',
+  },
+  {
+    what: 'nothing, and the ttl is none',
+    call: { ...NEXT, ttlMs: 0 },
+    answer: refused('BAD_ARGUMENT', { why: 'ttl_ms' }),
+    by: 'script',
+  },
+  {
+    what: 'nothing, and the trim leaves nothing',
+    call: { ...NEXT, trim: { to: 4, hash: at(4).hash } },
+    answer: refused('BAD_ARGUMENT', { why: 'trim' }),
+    by: 'script',
+  },
+  {
+    what: 'nothing, and a trim that would move nothing names no hash',
+    call: { ...NEXT, trim: { to: 0, hash: 'none' } },
+    answer: refused('BAD_ARGUMENT', { why: 'trim' }),
+    by: 'script',
+  },
+  {
+    what: 'nothing, and the hash is none',
+    call: { ...NEXT, block: { ...at(4), hash: 'AB'.repeat(32) } },
+    answer: refused('BAD_ARGUMENT', { why: 'hash' }),
+    by: 'script',
+  },
+  {
+    what: 'nothing, and another tenure writes',
+    call: { ...NEXT, owner: B },
+    answer: refused('FENCING_ERROR', { check: 'lock', holder: A }),
+    by: 'script',
+  },
+  {
+    what: 'a hold is set (which stops promotions only)',
+    befalls: () => must(other, { script: 'set_hold', by: 'me', reason: 'x', ttlMs: TTL }),
+    answer: ACCEPTED,
+    by: 'transaction',
+  },
+  { what: 'the scripts are flushed', befalls: () => redis.script('FLUSH'), answer: ACCEPTED, by: 'transaction' },
+  {
+    what: 'another promotes and claims',
+    befalls: rivalLeads,
+    answer: refused('FENCING_ERROR', { check: 'lock', holder: B }),
+    by: 'script',
+  },
+  {
+    what: 'another promotes, and its lock is gone again',
+    befalls: async () => {
+      await rivalLeads();
+      await redis.set(LOCK, A, 'PX', TTL);
+    },
+    answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 2 }),
+    by: 'script',
+  },
+  {
+    what: 'the lock is released',
+    befalls: () => must(other, { script: 'release_lock', owner: A }),
+    answer: refused('FENCING_ERROR', { check: 'lock' }),
+    by: 'script',
+  },
+  {
+    what: 'the lock expires and nobody looks',
+    by: 'script',
+    answer: refused('FENCING_ERROR', { check: 'lock' }),
     befalls: async () => {
       await redis.pexpire(LOCK, 1);
       const now = async (): Promise<number> => (await redis.time()).reduce((s, us) => Number(s) * 1e6 + Number(us), 0);
@@ -86,35 +165,146 @@ const ROWS: Row[] = [
       await expect.poll(now, { interval: 1 }).toBeGreaterThan(from + 3000);
     },
   },
-  { what: 'the epoch is raised', befalls: () => must(other, { script: 'raise_epoch', value: 9, highestSeen: 1, mayDepose: true }), answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 9 }), by: 'script' },
-  { what: 'the epoch is gone', befalls: () => redis.del(EPOCH), answer: refused('NOT_ADMITTED', { why: 'damaged' }), by: 'script' },
-  { what: 'everything is gone', befalls: () => redis.flushall(), answer: refused('NOT_ADMITTED', { why: 'wiped' }), by: 'script' },
-  { what: 'the newest entry is gone', befalls: () => redis.xdel(STREAM, `${FIRST}-1`), answer: refused('NOT_ADMITTED', { why: 'damaged' }), by: 'script' },
-  { what: 'an entry in between is gone', befalls: () => redis.xdel(STREAM, '2-1'), answer: refused('NOT_ADMITTED', { why: 'damaged' }), by: 'script' },
-  { what: 'a stray entry is above', befalls: () => redis.xadd(STREAM, '9-1', 'a', 'b'), answer: refused('NOT_ADMITTED', { why: 'damaged' }), by: 'script' },
-  { what: 'the record names another process', befalls: () => redis.hset(RECORD, 'run', 'x'.repeat(40)), answer: refused('NOT_ADMITTED', { why: 'restarted' }), by: 'script' },
-  { what: 'the record names another cluster', befalls: () => redis.hset(RECORD, 'cluster', 'test.2'), answer: refused('WRONG_CLUSTER', { why: 'cluster', actual: 'test.2' }), by: 'script' },
-  { what: 'the record names another node', befalls: () => redis.hset(RECORD, 'node', 'r2'), answer: refused('WRONG_CLUSTER', { why: 'node', actual: 'r2' }), by: 'script' },
-  { what: 'another tenure has the same epoch', befalls: () => redis.hset(RECORD, 'claimant', B), answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 1 }), by: 'script' },
-  { what: 'the head is another block', befalls: () => redis.hset(RECORD, 'head_hash', 'ab'.repeat(32)), answer: refused('PARENT_MISMATCH', { hash: 'ab'.repeat(32) }), by: 'script' },
-  { what: 'an admission has begun', befalls: () => redis.hset(RECORD, 'pending', 'n1'), answer: refused('NOT_ADMITTED', { why: 'admitting' }), by: 'script' },
-  { what: 'the lock is of another type', befalls: async () => { await redis.del(LOCK); await redis.rpush(LOCK, 'x'); }, answer: refused('WRONG_TYPE', { why: LOCK }), by: 'script' },
-  { what: 'a request waits', befalls: () => must(other, { script: 'request_leader', request: REQUEST, ttlMs: TTL }), answer: { ...ACCEPTED, value: { head: FIRST + 1, request: REQUEST } }, by: 'script' },
-  { what: 'the block came already, in bulk', befalls: () => other.backfill({ owner: A, epoch: 1, ttlMs: TTL, mode: 'repair', blocks: [{ block: at(FIRST + 1), entryEpoch: 1 }] }, LIMIT), answer: ACCEPTED, by: 'script' },
-  { what: 'the server is out of memory', befalls: () => redis.config('SET', 'maxmemory', '1'), answer: ACCEPTED, by: 'script' },
-  { what: 'too few replicas', befalls: () => redis.config('SET', 'min-replicas-to-write', '1'), answer: refused('NOREPLICAS'), by: 'script' },
-  { what: 'its user loses PEXPIRE', befalls: (user) => redis.call('ACL', 'SETUSER', user, '-pexpire'), answer: refused('NOPERM'), by: 'script' },
-  { what: 'its user loses EXEC', befalls: (user) => redis.call('ACL', 'SETUSER', user, '-exec'), answer: ACCEPTED, by: 'script' },
   {
-    what: 'its user loses EXEC, MULTI and WATCH, and another leads', by: 'script', answer: refused('FENCING_ERROR', { check: 'lock', holder: B }),
-    befalls: async (user) => { await redis.call('ACL', 'SETUSER', user, '-exec', '-multi', '-watch'); await rivalLeads(); },
+    what: 'the epoch is raised',
+    befalls: () => must(other, { script: 'raise_epoch', value: 9, highestSeen: 1, mayDepose: true }),
+    answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 9 }),
+    by: 'script',
+  },
+  {
+    what: 'the epoch is gone',
+    befalls: () => redis.del(EPOCH),
+    answer: refused('NOT_ADMITTED', { why: 'damaged' }),
+    by: 'script',
+  },
+  {
+    what: 'everything is gone',
+    befalls: () => redis.flushall(),
+    answer: refused('NOT_ADMITTED', { why: 'wiped' }),
+    by: 'script',
+  },
+  {
+    what: 'the newest entry is gone',
+    befalls: () => redis.xdel(STREAM, `${FIRST}-1`),
+    answer: refused('NOT_ADMITTED', { why: 'damaged' }),
+    by: 'script',
+  },
+  {
+    what: 'an entry in between is gone',
+    befalls: () => redis.xdel(STREAM, '2-1'),
+    answer: refused('NOT_ADMITTED', { why: 'damaged' }),
+    by: 'script',
+  },
+  {
+    what: 'a stray entry is above',
+    befalls: () => redis.xadd(STREAM, '9-1', 'a', 'b'),
+    answer: refused('NOT_ADMITTED', { why: 'damaged' }),
+    by: 'script',
+  },
+  {
+    what: 'the record names another process',
+    befalls: () => redis.hset(RECORD, 'run', 'x'.repeat(40)),
+    answer: refused('NOT_ADMITTED', { why: 'restarted' }),
+    by: 'script',
+  },
+  {
+    what: 'the record names another cluster',
+    befalls: () => redis.hset(RECORD, 'cluster', 'test.2'),
+    answer: refused('WRONG_CLUSTER', { why: 'cluster', actual: 'test.2' }),
+    by: 'script',
+  },
+  {
+    what: 'the record names another node',
+    befalls: () => redis.hset(RECORD, 'node', 'r2'),
+    answer: refused('WRONG_CLUSTER', { why: 'node', actual: 'r2' }),
+    by: 'script',
+  },
+  {
+    what: 'another tenure has the same epoch',
+    befalls: () => redis.hset(RECORD, 'claimant', B),
+    answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 1 }),
+    by: 'script',
+  },
+  {
+    what: 'the head is another block',
+    befalls: () => redis.hset(RECORD, 'head_hash', 'ab'.repeat(32)),
+    answer: refused('PARENT_MISMATCH', { hash: 'ab'.repeat(32) }),
+    by: 'script',
+  },
+  {
+    what: 'an admission has begun',
+    befalls: () => redis.hset(RECORD, 'pending', 'n1'),
+    answer: refused('NOT_ADMITTED', { why: 'admitting' }),
+    by: 'script',
+  },
+  {
+    what: 'the lock is of another type',
+    befalls: async () => {
+      await redis.del(LOCK);
+      await redis.rpush(LOCK, 'x');
+    },
+    answer: refused('WRONG_TYPE', { why: LOCK }),
+    by: 'script',
+  },
+  {
+    what: 'a request waits',
+    befalls: () => must(other, { script: 'request_leader', request: REQUEST, ttlMs: TTL }),
+    answer: { ...ACCEPTED, value: { head: FIRST + 1, request: REQUEST } },
+    by: 'script',
+  },
+  {
+    what: 'the block came already, in bulk',
+    befalls: () =>
+      other.backfill(
+        { owner: A, epoch: 1, ttlMs: TTL, mode: 'repair', blocks: [{ block: at(FIRST + 1), entryEpoch: 1 }] },
+        LIMIT,
+      ),
+    answer: ACCEPTED,
+    by: 'script',
+  },
+  {
+    what: 'the server is out of memory',
+    befalls: () => redis.config('SET', 'maxmemory', '1'),
+    answer: ACCEPTED,
+    by: 'script',
+  },
+  {
+    what: 'too few replicas',
+    befalls: () => redis.config('SET', 'min-replicas-to-write', '1'),
+    answer: refused('NOREPLICAS'),
+    by: 'script',
+  },
+  {
+    what: 'its user loses PEXPIRE',
+    befalls: (user) => redis.call('ACL', 'SETUSER', user, '-pexpire'),
+    answer: refused('NOPERM'),
+    by: 'script',
+  },
+  {
+    what: 'its user loses EXEC',
+    befalls: (user) => redis.call('ACL', 'SETUSER', user, '-exec'),
+    answer: ACCEPTED,
+    by: 'script',
+  },
+  {
+    what: 'its user loses EXEC, MULTI and WATCH, and another leads',
+    by: 'script',
+    answer: refused('FENCING_ERROR', { check: 'lock', holder: B }),
+    befalls: async (user) => {
+      await redis.call('ACL', 'SETUSER', user, '-exec', '-multi', '-watch');
+      await rivalLeads();
+    },
   },
 ];
 
 const WATCH = '$5\r\nwatch\r\n';
 
 /** In front of the server; what comes with a WATCH and behind it waits for `moment`, once it is set. */
-async function gateway(): Promise<{ url: string; before: (moment: () => Promise<unknown>) => void; close: () => void }> {
+async function gateway(): Promise<{
+  url: string;
+  before: (moment: () => Promise<unknown>) => void;
+  close: () => void;
+}> {
   let moment: (() => Promise<unknown>) | null = null;
   const proxy = createServer((client) => {
     const upstream = connect(server.port, '127.0.0.1');
@@ -124,7 +314,12 @@ async function gateway(): Promise<{ url: string; before: (moment: () => Promise<
         const named = moment === null ? -1 : chunk.indexOf(WATCH);
         if (named < 0) return void upstream.write(chunk);
         const at = chunk.lastIndexOf('*', named);
-        const [run, answered] = [moment!, new Promise((resolve) => { upstream.once('data', resolve); })];
+        const [run, answered] = [
+          moment!,
+          new Promise((resolve) => {
+            upstream.once('data', resolve);
+          }),
+        ];
         moment = null;
         upstream.write(chunk.subarray(0, at));
         await answered;
@@ -133,16 +328,35 @@ async function gateway(): Promise<{ url: string; before: (moment: () => Promise<
       });
     });
     upstream.on('data', (chunk) => client.write(chunk));
-    for (const [one, another] of [[client, upstream], [upstream, client]] as const) one.on('error', () => undefined).on('close', () => another.destroy());
+    for (const [one, another] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const)
+      one.on('error', () => undefined).on('close', () => another.destroy());
   });
-  await new Promise<void>((resolve) => { proxy.listen(0, '127.0.0.1', resolve); });
-  return { url: `redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`, before: (run) => { moment = run; }, close: () => proxy.close() };
+  await new Promise<void>((resolve) => {
+    proxy.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    before: (run) => {
+      moment = run;
+    },
+    close: () => proxy.close(),
+  };
 }
 
 type When = 'by script' | 'watched' | 'before WATCH';
 
 /** Blocks 1 … 3 written by that user, what befalls, the call; everything there is afterwards. */
-async function play(row: Row, when: When): Promise<{ reply: NodeReply<unknown>; data: Record<string, string>; used: { scripts: number; transactions: number } }> {
+async function play(
+  row: Row,
+  when: When,
+): Promise<{
+  reply: NodeReply<unknown>;
+  data: Record<string, string>;
+  used: { scripts: number; transactions: number };
+}> {
   await redis.config('SET', 'maxmemory', '0');
   await redis.config('SET', 'min-replicas-to-write', '0');
   await redis.flushall();
@@ -160,7 +374,11 @@ async function play(row: Row, when: When): Promise<{ reply: NodeReply<unknown>; 
     const after = await stats();
     const data = await picture(redis);
     for (const key of Object.keys(data)) data[key] = data[key]!.replace(/ \d+$/, ' expires');
-    return { reply, data, used: { scripts: after.scripts - before.scripts, transactions: after.transactions - before.transactions } };
+    return {
+      reply,
+      data,
+      used: { scripts: after.scripts - before.scripts, transactions: after.transactions - before.transactions },
+    };
   } finally {
     await node.close();
     front.close();
@@ -205,7 +423,11 @@ describe('the next block', () => {
     await redis.flushall();
     const node = openNode(server);
     try {
-      const [first, second, third] = [at(1), ...chain(2, at(1), Buffer.alloc(size, 'é').toString('latin1'))] as [Block, Block, Block];
+      const [first, second, third] = [at(1), ...chain(2, at(1), Buffer.alloc(size, 'é').toString('latin1'))] as [
+        Block,
+        Block,
+        Block,
+      ];
       await lead(node, [first]);
       await redis.config('RESETSTAT');
       await must(node, write(second));
@@ -213,7 +435,9 @@ describe('the next block', () => {
       expect((await stats()).scripts).toBe(0);
       const read = await node.read({ from: 1, to: 3, limit: 3, data: true }, LIMIT);
       expect(read).toMatchObject({ outcome: 'accepted', value: { damaged: [] } });
-      expect(read.outcome === 'accepted' && read.value.entries.map((one) => [one.height, one.hash, one.owner])).toEqual([first, second, third].map(({ height, hash }) => [height, hash, A]));
+      expect(read.outcome === 'accepted' && read.value.entries.map((one) => [one.height, one.hash, one.owner])).toEqual(
+        [first, second, third].map(({ height, hash }) => [height, hash, A]),
+      );
     } finally {
       await node.close();
     }
@@ -225,7 +449,11 @@ describe('the next block', () => {
     try {
       await lead(node, blocks.slice(0, FIRST));
       const replies = await Promise.all([4, 5, 6].map((height) => node.call(write(at(height)), LIMIT)));
-      expect(replies.map((reply) => (reply.outcome === 'accepted' ? reply.value : reply))).toEqual([{ head: 4 }, { head: 5 }, { head: 6 }]);
+      expect(replies.map((reply) => (reply.outcome === 'accepted' ? reply.value : reply))).toEqual([
+        { head: 4 },
+        { head: 5 },
+        { head: 6 },
+      ]);
       await must(node, write(at(7)));
       expect(await redis.xlen(STREAM)).toBe(7);
     } finally {

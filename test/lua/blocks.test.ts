@@ -4,7 +4,21 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { RedisNode } from '../../src/core/redis/node.js';
 import type { Block, NodeCall } from '../../src/core/protocol/words.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { A, B, chain, GENESIS, lead, LIMIT, must, openNode, picture, plainClient, refusedUnchanged, TTL, write } from './fixture.js';
+import {
+  A,
+  B,
+  chain,
+  GENESIS,
+  lead,
+  LIMIT,
+  must,
+  openNode,
+  picture,
+  plainClient,
+  refusedUnchanged,
+  TTL,
+  write,
+} from './fixture.js';
 
 let server: RedisServer;
 let node: RedisNode;
@@ -19,7 +33,9 @@ afterAll(async () => {
   redis.disconnect();
   await server.stop();
 });
-beforeEach(async () => { await redis.flushall(); });
+beforeEach(async () => {
+  await redis.flushall();
+});
 
 const blocks = chain(8);
 const at = (height: number): Block => blocks[height - 1] as Block;
@@ -29,14 +45,27 @@ describe('write_block', () => {
   test('1: next height → appended, lease renewed, all fields there, binary data unchanged', async () => {
     await lead(node);
     await redis.pexpire('seq:leader:lock', 5000);
-    const block = makeBlock({ height: 1, parent: GENESIS, timestamp: 7, data: Buffer.from([0, 255, 10, 13, 128, 0xc3, 0x28]) });
+    const block = makeBlock({
+      height: 1,
+      parent: GENESIS,
+      timestamp: 7,
+      data: Buffer.from([0, 255, 10, 13, 128, 0xc3, 0x28]),
+    });
     expect((await must(node, write(block))).value).toEqual({ head: 1 });
     expect(await redis.pttl('seq:leader:lock')).toBeGreaterThan(50_000);
     const read = await node.read({ from: 1, to: 1, limit: 5, data: true }, LIMIT);
     expect(read).toMatchObject({ outcome: 'accepted', incarnation: 'boot', value: { damaged: [], lastId: '1-1' } });
     if (read.outcome !== 'accepted') return;
     const [entry] = read.value.entries;
-    expect(entry).toMatchObject({ height: 1, epoch: 1, owner: A, hash: block.hash, parent: GENESIS, timestamp: 7, size: 7 });
+    expect(entry).toMatchObject({
+      height: 1,
+      epoch: 1,
+      owner: A,
+      hash: block.hash,
+      parent: GENESIS,
+      timestamp: 7,
+      size: 7,
+    });
     expect(Buffer.from(entry?.data ?? []).equals(Buffer.from(block.data))).toBe(true);
   });
   test('1: first block on another chain, or next on another head → PARENT_MISMATCH', async () => {
@@ -45,7 +74,11 @@ describe('write_block', () => {
     await refusedUnchanged(node, redis, write(alien), 'PARENT_MISMATCH', { head: 0, epoch: 0, hash: GENESIS });
     await must(node, write(at(1)));
     const [, second] = chain(2, undefined, ' rival');
-    await refusedUnchanged(node, redis, write(second as Block), 'PARENT_MISMATCH', { head: 1, epoch: 1, hash: at(1).hash });
+    await refusedUnchanged(node, redis, write(second as Block), 'PARENT_MISMATCH', {
+      head: 1,
+      epoch: 1,
+      hash: at(1).hash,
+    });
   });
   test('2: the head again → accepted, nothing written; under a higher epoch → re-stamped', async () => {
     await lead(node, blocks.slice(0, 3));
@@ -53,9 +86,19 @@ describe('write_block', () => {
     expect((await must(node, write(at(3)))).value).toEqual({ head: 3 });
     expect(await redis.dumpBuffer('seq:block:stream')).toEqual(stream);
     await must(node, write(at(3), { epoch: 4, mode: 'repair' }));
-    expect((await must(node, { script: 'inspect' })).value).toMatchObject({ head: 3, headEpoch: 4, length: 3, epoch: 4, admission: 'admitted' });
+    expect((await must(node, { script: 'inspect' })).value).toMatchObject({
+      head: 3,
+      headEpoch: 4,
+      length: 3,
+      epoch: 4,
+      admission: 'admitted',
+    });
     const read = await node.read({ from: 1, to: 9, limit: 9, data: true }, LIMIT);
-    expect(read.outcome === 'accepted' && read.value.entries.map((one) => `${one.height}-${one.epoch}`)).toEqual(['1-1', '2-1', '3-4']);
+    expect(read.outcome === 'accepted' && read.value.entries.map((one) => `${one.height}-${one.epoch}`)).toEqual([
+      '1-1',
+      '2-1',
+      '3-4',
+    ]);
     // A copy stamped with an older epoch is the same block all the same, and changes no stamp.
     await must(node, write(at(3), { epoch: 4, entryEpoch: 2, mode: 'repair' }));
     expect((await must(node, { script: 'inspect' })).value).toMatchObject({ headEpoch: 4 });
@@ -73,17 +116,38 @@ describe('write_block', () => {
   test('3: head of a higher epoch → HEIGHT_EXISTS, also for repair', async () => {
     await lead(node, blocks.slice(0, 2));
     await must(node, write(at(3), { epoch: 5 }));
-    await refusedUnchanged(node, redis, write(rival(3), { epoch: 5, entryEpoch: 3, mode: 'repair' }), 'HEIGHT_EXISTS', { epoch: 5, hash: at(3).hash });
+    await refusedUnchanged(node, redis, write(rival(3), { epoch: 5, entryEpoch: 3, mode: 'repair' }), 'HEIGHT_EXISTS', {
+      epoch: 5,
+      hash: at(3).hash,
+    });
   });
   test('3: another block, lower epoch, repair → superseded, the old one kept as evidence', async () => {
     await lead(node, blocks.slice(0, 3));
     const call = write(rival(3), { epoch: 2, mode: 'repair' });
     expect((await must(node, call)).value).toEqual({ head: 3 });
-    expect((await must(node, { script: 'inspect' })).value).toMatchObject({ head: 3, headEpoch: 2, headHash: rival(3).hash, length: 3, admission: 'admitted' });
+    expect((await must(node, { script: 'inspect' })).value).toMatchObject({
+      head: 3,
+      headEpoch: 2,
+      headHash: rival(3).hash,
+      length: 3,
+      admission: 'admitted',
+    });
     const orphans = await redis.xrange('seq:block:orphans', '-', '+');
     expect(orphans).toHaveLength(1);
     const fields = orphans[0]?.[1] ?? [];
-    expect(fields).toEqual(expect.arrayContaining(['height', '3', 'hash', at(3).hash, 'data', at(3).data.toString(), 'superseded_by', rival(3).hash, 'at']));
+    expect(fields).toEqual(
+      expect.arrayContaining([
+        'height',
+        '3',
+        'hash',
+        at(3).hash,
+        'data',
+        at(3).data.toString(),
+        'superseded_by',
+        rival(3).hash,
+        'at',
+      ]),
+    );
     // Repeats: accepted, no second orphan; and the chain goes on upon the new head.
     await must(node, call);
     expect(await redis.xlen('seq:block:orphans')).toBe(1);
@@ -92,14 +156,20 @@ describe('write_block', () => {
   test('3: repair with another parent than the old entry has → CONFLICT', async () => {
     await lead(node, blocks.slice(0, 3));
     const block = makeBlock({ height: 3, parent: 'cd'.repeat(32), timestamp: 7, data: Buffer.from('x') });
-    await refusedUnchanged(node, redis, write(block, { epoch: 2, mode: 'repair' }), 'CONFLICT', { epoch: 1, hash: at(3).hash });
+    await refusedUnchanged(node, redis, write(block, { epoch: 2, mode: 'repair' }), 'CONFLICT', {
+      epoch: 1,
+      hash: at(3).hash,
+    });
   });
   test('4: below the head → accepted for the same block, CONFLICT for another', async () => {
     await lead(node, blocks.slice(0, 4));
     const stream = await redis.dumpBuffer('seq:block:stream');
     expect((await must(node, write(at(2), { mode: 'repair' }))).value).toEqual({ head: 4 });
     expect(await redis.dumpBuffer('seq:block:stream')).toEqual(stream);
-    await refusedUnchanged(node, redis, write(rival(2), { epoch: 3, mode: 'repair' }), 'CONFLICT', { epoch: 1, hash: at(2).hash });
+    await refusedUnchanged(node, redis, write(rival(2), { epoch: 3, mode: 'repair' }), 'CONFLICT', {
+      epoch: 1,
+      hash: at(2).hash,
+    });
   });
   test('5: beyond the next height → GAP', async () => {
     await lead(node, blocks.slice(0, 2));
@@ -108,20 +178,35 @@ describe('write_block', () => {
   test('trim: floor moves with an append, below it → TRIMMED; exact; never the last two', async () => {
     await lead(node, blocks.slice(0, 4));
     await must(node, write(at(5), { trim: { to: 3, hash: at(3).hash } }));
-    expect((await must(node, { script: 'inspect' })).value).toMatchObject({ floor: 3, floorHash: at(3).hash, head: 5, length: 2, admission: 'admitted' });
-    for (const height of [1, 3]) await refusedUnchanged(node, redis, write(at(height), { mode: 'repair' }), 'TRIMMED', { floor: 3 });
-    await refusedUnchanged(node, redis, write(at(6), { trim: { to: 5, hash: at(5).hash } }), 'BAD_ARGUMENT', { why: 'trim' });
+    expect((await must(node, { script: 'inspect' })).value).toMatchObject({
+      floor: 3,
+      floorHash: at(3).hash,
+      head: 5,
+      length: 2,
+      admission: 'admitted',
+    });
+    for (const height of [1, 3])
+      await refusedUnchanged(node, redis, write(at(height), { mode: 'repair' }), 'TRIMMED', { floor: 3 });
+    await refusedUnchanged(node, redis, write(at(6), { trim: { to: 5, hash: at(5).hash } }), 'BAD_ARGUMENT', {
+      why: 'trim',
+    });
     // A floor that is there already is no reason to do anything.
     await must(node, write(at(6), { trim: { to: 2, hash: at(2).hash } }));
     expect((await must(node, { script: 'inspect' })).value).toMatchObject({ floor: 3, head: 6 });
   });
   test('fencing: another owner, lower epoch, equal epoch of another tenure → FENCING_ERROR', async () => {
     await lead(node, blocks.slice(0, 2));
-    await refusedUnchanged(node, redis, write(at(3), { owner: B, epoch: 9 }), 'FENCING_ERROR', { check: 'lock', holder: A });
+    await refusedUnchanged(node, redis, write(at(3), { owner: B, epoch: 9 }), 'FENCING_ERROR', {
+      check: 'lock',
+      holder: A,
+    });
     await must(node, { script: 'claim', owner: A, epoch: 4 });
     await refusedUnchanged(node, redis, write(at(3), { epoch: 3 }), 'FENCING_ERROR', { check: 'epoch', epoch: 4 });
     await redis.set('seq:leader:lock', B);
-    await refusedUnchanged(node, redis, write(at(3), { owner: B, epoch: 4 }), 'FENCING_ERROR', { check: 'epoch', epoch: 4 });
+    await refusedUnchanged(node, redis, write(at(3), { owner: B, epoch: 4 }), 'FENCING_ERROR', {
+      check: 'epoch',
+      epoch: 4,
+    });
     await redis.del('seq:leader:lock');
     await refusedUnchanged(node, redis, write(at(3), { epoch: 4 }), 'FENCING_ERROR', { check: 'lock' });
   });
@@ -157,27 +242,56 @@ describe('write_block', () => {
 describe('backfill (pipelined write_block)', () => {
   test('a run of blocks → one reply each; it stops at the first that is not accepted', async () => {
     await lead(node, blocks.slice(0, 2));
-    const batch = (list: Block[]) => ({ owner: A, epoch: 1, ttlMs: TTL, mode: 'repair' as const, blocks: list.map((block) => ({ block, entryEpoch: 1 })) });
+    const batch = (list: Block[]) => ({
+      owner: A,
+      epoch: 1,
+      ttlMs: TTL,
+      mode: 'repair' as const,
+      blocks: list.map((block) => ({ block, entryEpoch: 1 })),
+    });
     await redis.script('FLUSH');
     const replies = await node.backfill(batch(blocks.slice(2, 6)), LIMIT);
     expect(replies.map((reply) => reply.outcome === 'accepted' && reply.value.head)).toEqual([3, 4, 5, 6]);
     const mixed = await node.backfill(batch([at(7), rival(7), at(8)]), LIMIT);
-    expect(mixed.map((reply) => (reply.outcome === 'refused' ? reply.reason : reply.outcome))).toEqual(['accepted', 'CONFLICT']);
+    expect(mixed.map((reply) => (reply.outcome === 'refused' ? reply.reason : reply.outcome))).toEqual([
+      'accepted',
+      'CONFLICT',
+    ]);
     expect(await node.backfill(batch([]), LIMIT)).toEqual([]);
   });
 });
 
 describe('rebase', () => {
   const rebase = (over: Partial<Extract<NodeCall, { script: 'rebase' }>> = {}): NodeCall => ({
-    script: 'rebase', owner: A, epoch: 1, floor: 6, floorHash: at(6).hash, nonce: 'n1', keepMs: TTL, ...over,
+    script: 'rebase',
+    owner: A,
+    epoch: 1,
+    floor: 6,
+    floorHash: at(6).hash,
+    nonce: 'n1',
+    keepMs: TTL,
+    ...over,
   });
   test('behind → stream set aside with a time, floor = head, still admitted; appends go on', async () => {
     await lead(node, blocks.slice(0, 3));
-    expect((await must(node, rebase())).value).toEqual({ head: 6, headEpoch: 0, headHash: at(6).hash, floor: 6, floorHash: at(6).hash });
+    expect((await must(node, rebase())).value).toEqual({
+      head: 6,
+      headEpoch: 0,
+      headHash: at(6).hash,
+      floor: 6,
+      floorHash: at(6).hash,
+    });
     expect(await redis.xlen('seq:block:orphans:n1')).toBe(3);
     expect(await redis.pttl('seq:block:orphans:n1')).toBeGreaterThan(0);
     await must(node, write(at(7)));
-    expect((await must(node, { script: 'inspect' })).value).toMatchObject({ head: 7, floor: 6, length: 1, admission: 'admitted', incarnation: 'boot', epoch: 1 });
+    expect((await must(node, { script: 'inspect' })).value).toMatchObject({
+      head: 7,
+      floor: 6,
+      length: 1,
+      admission: 'admitted',
+      incarnation: 'boot',
+      epoch: 1,
+    });
     await must(node, rebase({ floor: 100, nonce: 'n2' }));
     expect(await redis.exists('seq:block:orphans:n1')).toBe(0);
     expect(await redis.xlen('seq:block:orphans:n2')).toBe(1);
@@ -185,7 +299,10 @@ describe('rebase', () => {
   test('not behind, or fenced → refused', async () => {
     await lead(node, blocks.slice(0, 6));
     await refusedUnchanged(node, redis, rebase(), 'NOT_BEHIND', { head: 6 });
-    await refusedUnchanged(node, redis, rebase({ floor: 100, owner: B }), 'FENCING_ERROR', { check: 'lock', holder: A });
+    await refusedUnchanged(node, redis, rebase({ floor: 100, owner: B }), 'FENCING_ERROR', {
+      check: 'lock',
+      holder: A,
+    });
     await refusedUnchanged(node, redis, rebase({ floor: 100, epoch: 0 }), 'FENCING_ERROR', { check: 'epoch' });
   });
 });
@@ -201,9 +318,15 @@ test('reading: ranges, newest first, limits, and no incarnation on a node that i
   expect(await heights({ from: 0, to: 5, limit: 2, data: false, newestFirst: true })).toEqual([5, 4]);
   expect(await heights({ from: 5, to: 4, limit: 2, data: false })).toEqual([]);
   await redis.hset('seq:node:admission', 'run', 'f'.repeat(40));
-  expect(await node.read({ from: 1, to: 1, limit: 1, data: false }, LIMIT)).toMatchObject({ outcome: 'accepted', incarnation: '' });
+  expect(await node.read({ from: 1, to: 1, limit: 1, data: false }, LIMIT)).toMatchObject({
+    outcome: 'accepted',
+    incarnation: '',
+  });
   await redis.hset('seq:node:admission', 'cluster', 'other.1');
-  expect(await node.read({ from: 1, to: 1, limit: 1, data: false }, LIMIT)).toMatchObject({ outcome: 'refused', reason: 'WRONG_CLUSTER' });
+  expect(await node.read({ from: 1, to: 1, limit: 1, data: false }, LIMIT)).toMatchObject({
+    outcome: 'refused',
+    reason: 'WRONG_CLUSTER',
+  });
 });
 
 test('tail: waits for what comes next, on a connection of its own', async () => {
@@ -211,7 +334,11 @@ test('tail: waits for what comes next, on a connection of its own', async () => 
   expect(await node.tail('', 50, 10)).toMatchObject({ value: { lastId: '2-1' } });
   const waiting = node.tail('2-1', 5000, 10);
   await must(node, write(at(3)));
-  expect(await waiting).toMatchObject({ outcome: 'accepted', incarnation: 'boot', value: { lastId: '3-1', entries: [{ height: 3, hash: at(3).hash }] } });
+  expect(await waiting).toMatchObject({
+    outcome: 'accepted',
+    incarnation: 'boot',
+    value: { lastId: '3-1', entries: [{ height: 3, hash: at(3).hash }] },
+  });
   const before = await picture(redis);
   expect(await node.tail('3-1', 20, 10)).toMatchObject({ outcome: 'accepted', value: { entries: [], lastId: '' } });
   expect(await picture(redis)).toEqual(before);

@@ -10,7 +10,9 @@ import { A, chain, IDENTITY, lead, LIMIT, must, openNode, picture, plainClient, 
 
 const SLACK_MS = 80;
 const closers: (() => Promise<unknown> | void)[] = [];
-afterEach(async () => { for (const close of closers.splice(0).reverse()) await close(); });
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
 
 async function redisServer(args: string[] = []): Promise<RedisServer> {
   const server = await startRedis({ args });
@@ -29,11 +31,16 @@ async function listener(onSocket: (socket: Socket) => void): Promise<number> {
     socket.on('error', () => undefined);
     onSocket(socket);
   });
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  closers.push(() => new Promise<void>((resolve) => {
-    for (const socket of sockets) socket.destroy();
-    server.close(() => resolve());
-  }));
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  closers.push(
+    () =>
+      new Promise<void>((resolve) => {
+        for (const socket of sockets) socket.destroy();
+        server.close(() => resolve());
+      }),
+  );
   return (server.address() as { port: number }).port;
 }
 async function timed<T>(work: Promise<T>): Promise<{ reply: T; ms: number }> {
@@ -67,7 +74,9 @@ test('SIGSTOPped server, connected before → unknown at call within the limit, 
     expect(third.ms).toBeLessThan(30);
   }
   server.unpause();
-  await expect.poll(() => node.call({ script: 'inspect' }, 100), { timeout: 5000 }).toMatchObject({ outcome: 'accepted', value: { admission: 'admitted', head: 2 } });
+  await expect
+    .poll(() => node.call({ script: 'inspect' }, 100), { timeout: 5000 })
+    .toMatchObject({ outcome: 'accepted', value: { admission: 'admitted', head: 2 } });
 });
 
 test('closed port → unknown at connect at once, and again without a connection attempt', async () => {
@@ -76,10 +85,22 @@ test('closed port → unknown at connect at once, and again without a connection
   expect(first.reply).toMatchObject({ outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' });
   expect(first.ms).toBeLessThan(100);
   const second = await timed(node.call({ script: 'inspect' }, 100));
-  expect(second.reply).toMatchObject({ outcome: 'unknown', step: 'connect', cause: /^ECONNREFUSED; next attempt in \d+ ms$/ });
+  expect(second.reply).toMatchObject({
+    outcome: 'unknown',
+    step: 'connect',
+    cause: /^ECONNREFUSED; next attempt in \d+ ms$/,
+  });
   expect(second.ms).toBeLessThan(20);
-  for (const reply of [await node.read({ from: 1, to: 2, limit: 1, data: false }, 100), await node.tail('', 20, 1), await node.probe(100)]) expectUnknown(reply, 'connect');
-  const [unsent] = await node.backfill({ owner: A, epoch: 1, ttlMs: 1000, mode: 'repair', blocks: [{ block: chain(1)[0]!, entryEpoch: 1 }] }, 100);
+  for (const reply of [
+    await node.read({ from: 1, to: 2, limit: 1, data: false }, 100),
+    await node.tail('', 20, 1),
+    await node.probe(100),
+  ])
+    expectUnknown(reply, 'connect');
+  const [unsent] = await node.backfill(
+    { owner: A, epoch: 1, ttlMs: 1000, mode: 'repair', blocks: [{ block: chain(1)[0]!, entryEpoch: 1 }] },
+    100,
+  );
   expectUnknown(unsent as NodeReply<unknown>, 'connect');
 });
 
@@ -99,8 +120,11 @@ test('server that accepts and stays silent (half-alive node) → unknown at hand
 });
 
 test.each([
-  ['HTTP', 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'], ['an SSH banner', 'SSH-2.0-OpenSSH_9.2p1\r\n'], ['binary noise', '\x00\xff\x13\x37noise\r\n'],
-  ['a wrong PONG', '+HELLO\r\n'], ['a number', ':1\r\n'],
+  ['HTTP', 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'],
+  ['an SSH banner', 'SSH-2.0-OpenSSH_9.2p1\r\n'],
+  ['binary noise', '\x00\xff\x13\x37noise\r\n'],
+  ['a wrong PONG', '+HELLO\r\n'],
+  ['a number', ':1\r\n'],
 ])('garbage-speaking server (%s) → unknown at handshake', async (_what, garbage) => {
   const node = nodeAt(await listener((socket) => socket.on('data', () => socket.write(garbage, 'latin1'))));
   const { reply, ms } = await timed(node.call({ script: 'inspect' }, 150));
@@ -110,9 +134,24 @@ test.each([
 });
 
 test('garbage after a good handshake → unknown with an alarm or a lost connection, never a value', async () => {
-  const answers = ['+OK\r\n', '*1\r\n$2\r\nhi\r\n', '*2\r\n$8\r\naccepted\r\n:1\r\n', '*3\r\n$7\r\nrefused\r\n$4\r\nFOO!\r\n$0\r\n\r\n', '$-1\r\n', '-ERR odd\r\n', '*0\r\n', '?!\r\n'];
+  const answers = [
+    '+OK\r\n',
+    '*1\r\n$2\r\nhi\r\n',
+    '*2\r\n$8\r\naccepted\r\n:1\r\n',
+    '*3\r\n$7\r\nrefused\r\n$4\r\nFOO!\r\n$0\r\n\r\n',
+    '$-1\r\n',
+    '-ERR odd\r\n',
+    '*0\r\n',
+    '?!\r\n',
+  ];
   for (const answer of answers) {
-    const node = nodeAt(await listener((socket) => socket.on('data', (chunk) => socket.write(chunk.toString().toLowerCase().includes('ping') ? '+PONG\r\n' : answer))));
+    const node = nodeAt(
+      await listener((socket) =>
+        socket.on('data', (chunk) =>
+          socket.write(chunk.toString().toLowerCase().includes('ping') ? '+PONG\r\n' : answer),
+        ),
+      ),
+    );
     expect(await node.call({ script: 'claim', owner: A, epoch: 1 }, 200), answer).toMatchObject({ outcome: 'unknown' });
     await node.close();
   }
@@ -121,8 +160,13 @@ test('garbage after a good handshake → unknown with an alarm or a lost connect
 test('password needed, wrong, right → NOAUTH twice, then accepted; no secret in any answer or url', async () => {
   const server = await redisServer(['--requirepass', 's3cret-pw']);
   for (const [node, outcome] of [
-    [nodeAt(server.port), 'refused'], [nodeAt(server.port, { password: 'wr0ng-pw' }), 'refused'], [nodeAt(server.port, { password: 's3cret-pw' }), 'accepted'],
-    [new RedisNode({ id: 'r1', url: `redis://default:s3cret-pw@127.0.0.1:${server.port}/3`, identity: IDENTITY }), 'accepted'],
+    [nodeAt(server.port), 'refused'],
+    [nodeAt(server.port, { password: 'wr0ng-pw' }), 'refused'],
+    [nodeAt(server.port, { password: 's3cret-pw' }), 'accepted'],
+    [
+      new RedisNode({ id: 'r1', url: `redis://default:s3cret-pw@127.0.0.1:${server.port}/3`, identity: IDENTITY }),
+      'accepted',
+    ],
   ] as const) {
     closers.push(() => node.close());
     for (let i = 0; i < 2; i += 1) {
@@ -132,7 +176,9 @@ test('password needed, wrong, right → NOAUTH twice, then accepted; no secret i
       expect(JSON.stringify(reply) + node.url).not.toMatch(/s3cret|wr0ng/);
     }
   }
-  await expect(connectNode({ id: 'r1', url: `redis://:wr0ng-pw@127.0.0.1:${server.port}`, identity: IDENTITY }, LIMIT)).rejects.toMatchObject({ code: 'NODE_DENIED', exit: 77 });
+  await expect(
+    connectNode({ id: 'r1', url: `redis://:wr0ng-pw@127.0.0.1:${server.port}`, identity: IDENTITY }, LIMIT),
+  ).rejects.toMatchObject({ code: 'NODE_DENIED', exit: 77 });
 });
 
 test('a password for a server that needs none → used without it', async () => {
@@ -147,7 +193,10 @@ test('lost reply: the call ran, the answer is unknown; asked again the same bloc
     const upstream = connect(server.port, '127.0.0.1');
     upstream.on('error', () => undefined);
     socket.on('data', (chunk) => upstream.write(chunk));
-    upstream.on('data', (chunk) => { if (swallow) socket.destroy(); else socket.write(chunk); });
+    upstream.on('data', (chunk) => {
+      if (swallow) socket.destroy();
+      else socket.write(chunk);
+    });
     socket.on('close', () => upstream.destroy());
   });
   const node = nodeAt(port);
@@ -172,7 +221,9 @@ test('server killed and started again: nothing is resent, the next call connects
   const pending = node.call({ script: 'audit', record: { n: '2' }, maxRecords: 99 }, LIMIT);
   await server.restart();
   expectUnknown(await pending, 'call');
-  await expect.poll(async () => (await node.call({ script: 'inspect' }, 100)).outcome, { timeout: 5000 }).toBe('accepted');
+  await expect
+    .poll(async () => (await node.call({ script: 'inspect' }, 100)).outcome, { timeout: 5000 })
+    .toBe('accepted');
   const redis = plainClient(server);
   closers.push(() => redis.disconnect());
   expect(await redis.exists('seq:ops:audit')).toBe(0);
@@ -200,7 +251,11 @@ test('close: whatever waits ends as unknown, later calls too', async () => {
   await must(node, { script: 'inspect' });
   await node.close();
   expect((await tail).outcome).toBe('unknown');
-  expect(await node.call({ script: 'inspect' }, LIMIT)).toMatchObject({ outcome: 'unknown', step: 'connect', cause: 'the connection is closed' });
+  expect(await node.call({ script: 'inspect' }, LIMIT)).toMatchObject({
+    outcome: 'unknown',
+    step: 'connect',
+    cause: 'the connection is closed',
+  });
 });
 
 test('prepare: what a takeover will use is loaded and connected, nothing on the node changes; on a server without scripts a promotion then needs no load', async () => {
@@ -213,5 +268,10 @@ test('prepare: what a takeover will use is loaded and connected, nothing on the 
   const before = await picture(plain);
   await node.prepare(LIMIT);
   expect(await picture(plain)).toEqual(before);
-  expect(await plain.script('EXISTS', ...(['promote_leader', 'claim', 'write_block', 'release_lock'] as const).map((name) => scriptText(name).sha))).toEqual([1, 1, 1, 1]);
+  expect(
+    await plain.script(
+      'EXISTS',
+      ...(['promote_leader', 'claim', 'write_block', 'release_lock'] as const).map((name) => scriptText(name).sha),
+    ),
+  ).toEqual([1, 1, 1, 1]);
 });

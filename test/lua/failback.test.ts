@@ -5,7 +5,9 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { chain, lead, LIMIT, must, openNode, plainClient, write } from './fixture.js';
 
 const closers: (() => unknown)[] = [];
-afterAll(async () => { for (const close of closers.reverse()) await close(); });
+afterAll(async () => {
+  for (const close of closers.reverse()) await close();
+});
 
 async function open(): Promise<{ server: RedisServer; redis: Redis }> {
   const server = await startRedis();
@@ -14,7 +16,8 @@ async function open(): Promise<{ server: RedisServer; redis: Redis }> {
   closers.push(() => redis.disconnect());
   return { server, redis };
 }
-const info = (redis: Redis, field: string) => async (): Promise<string> => new RegExp(`^${field}:(.*?)\r?$`, 'm').exec(await redis.info('replication'))?.[1] ?? '';
+const info = (redis: Redis, field: string) => async (): Promise<string> =>
+  new RegExp(`^${field}:(.*?)\r?$`, 'm').exec(await redis.info('replication'))?.[1] ?? '';
 const follow = async (replica: Redis, master: RedisServer): Promise<void> => {
   await replica.replicaof('127.0.0.1', master.port);
   await expect.poll(info(replica, 'master_link_status'), { timeout: 20_000 }).toBe('up');
@@ -35,6 +38,13 @@ test('failed over to a replica that lagged, and back → not admitted: restarted
   await first.redis.replicaof('NO', 'ONE');
   expect(await first.redis.xlen('seq:block:stream')).toBe(3);
   expect(await must(node, { script: 'inspect' })).toMatchObject({ value: { admission: 'restarted' } });
-  expect(await node.call(write(blocks[3]!), LIMIT)).toMatchObject({ outcome: 'refused', reason: 'NOT_ADMITTED', detail: { why: 'restarted' } });
-  expect(await node.read({ from: 1, to: 9, limit: 9, data: false }, LIMIT), 'what it holds counts towards nothing').toMatchObject({ outcome: 'accepted', incarnation: '' });
+  expect(await node.call(write(blocks[3]!), LIMIT)).toMatchObject({
+    outcome: 'refused',
+    reason: 'NOT_ADMITTED',
+    detail: { why: 'restarted' },
+  });
+  expect(
+    await node.read({ from: 1, to: 9, limit: 9, data: false }, LIMIT),
+    'what it holds counts towards nothing',
+  ).toMatchObject({ outcome: 'accepted', incarnation: '' });
 }, 60_000);

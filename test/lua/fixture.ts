@@ -18,7 +18,12 @@ export function chain(n: number, after?: Block, salt = ''): Block[] {
   let parent = after;
   for (let i = 0; i < n; i += 1) {
     const height = (parent?.height ?? 0) + 1;
-    parent = makeBlock({ height, parent: parent?.hash ?? GENESIS, timestamp: 1000 + height, data: Buffer.from(`block ${height}${salt}`) });
+    parent = makeBlock({
+      height,
+      parent: parent?.hash ?? GENESIS,
+      timestamp: 1000 + height,
+      data: Buffer.from(`block ${height}${salt}`),
+    });
     blocks.push(parent);
   }
   return blocks;
@@ -29,12 +34,19 @@ export function openNode(server: RedisServer, id = 'r1', lane = ''): RedisNode {
 }
 
 export function plainClient(server: RedisServer): Redis {
-  const client = new Redis(server.port, '127.0.0.1', { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: 20 });
+  const client = new Redis(server.port, '127.0.0.1', {
+    protocol: 2,
+    retryStrategy: () => 50,
+    maxRetriesPerRequest: 20,
+  });
   client.on('error', () => undefined);
   return client;
 }
 
-export async function must<C extends NodeCall>(node: RedisNode, call: C): Promise<Extract<ReplyTo<C>, { outcome: 'accepted' }>> {
+export async function must<C extends NodeCall>(
+  node: RedisNode,
+  call: C,
+): Promise<Extract<ReplyTo<C>, { outcome: 'accepted' }>> {
   const reply: NodeReply<unknown> = await node.call(call, LIMIT);
   if (reply.outcome !== 'accepted') throw new Error(`${call.script}: ${JSON.stringify(reply)}`);
   return reply as Extract<ReplyTo<C>, { outcome: 'accepted' }>;
@@ -45,9 +57,21 @@ export async function bootstrap(node: RedisNode, nonce = 'boot'): Promise<void> 
   await must(node, { script: 'bootstrap_commit', nonce });
 }
 
-export function write(block: Block, over: Partial<Extract<NodeCall, { script: 'write_block' }>> = {}): Extract<NodeCall, { script: 'write_block' }> {
+export function write(
+  block: Block,
+  over: Partial<Extract<NodeCall, { script: 'write_block' }>> = {},
+): Extract<NodeCall, { script: 'write_block' }> {
   const epoch = over.epoch ?? 1;
-  return { script: 'write_block', owner: A, epoch, ttlMs: TTL, mode: 'append', block, entryEpoch: over.entryEpoch ?? epoch, ...over };
+  return {
+    script: 'write_block',
+    owner: A,
+    epoch,
+    ttlMs: TTL,
+    mode: 'append',
+    block,
+    entryEpoch: over.entryEpoch ?? epoch,
+    ...over,
+  };
 }
 
 /** A leads at epoch 1 and has written `blocks`. */
@@ -64,7 +88,7 @@ export async function picture(client: Redis): Promise<Record<string, string>> {
   const result: Record<string, string> = {};
   for (const key of keys) {
     const dump = await client.dumpBuffer(key);
-    const expires = await client.call('PEXPIRETIME', key) as number;
+    const expires = (await client.call('PEXPIRETIME', key)) as number;
     result[key] = `${dump?.toString('base64') ?? ''} ${expires}`;
   }
   return result;
@@ -72,15 +96,23 @@ export async function picture(client: Redis): Promise<Record<string, string>> {
 
 /** The call is refused with exactly this reason (and at least this detail), twice, and not a byte has changed. */
 export async function refusedUnchanged(
-  node: RedisNode, client: Redis, call: NodeCall, reason: string, detail: Record<string, unknown> = {},
+  node: RedisNode,
+  client: Redis,
+  call: NodeCall,
+  reason: string,
+  detail: Record<string, unknown> = {},
 ): Promise<void> {
   const before = await picture(client);
   for (let round = 0; round < 2; round += 1) {
     const reply: NodeReply<unknown> = await node.call(call, LIMIT);
-    if (reply.outcome !== 'refused' || reply.reason !== reason) throw new Error(`${call.script}: ${reason} expected, got ${JSON.stringify(reply)}`);
+    if (reply.outcome !== 'refused' || reply.reason !== reason)
+      throw new Error(`${call.script}: ${reason} expected, got ${JSON.stringify(reply)}`);
     for (const [name, value] of Object.entries(detail)) {
       const there = (reply.detail as Record<string, unknown>)[name];
-      if (there !== value) throw new Error(`${call.script}: ${reason} with ${name} ${String(value)} expected, got ${JSON.stringify(reply)}`);
+      if (there !== value)
+        throw new Error(
+          `${call.script}: ${reason} with ${name} ${String(value)} expected, got ${JSON.stringify(reply)}`,
+        );
     }
   }
   const after = await picture(client);

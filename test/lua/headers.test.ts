@@ -10,15 +10,22 @@ const texts = new Map(names.map((name) => [name, readFileSync(join(dir, `${name}
 
 function headerList(text: string, word: 'KEYS' | 'ARGV'): string[] {
   const line = text.split('\n').find((one) => one.startsWith(`-- ${word} `));
-  return (line ?? '').slice(`-- ${word} `.length).split(' · ').map((item, index) => {
-    const [number, name = ''] = item.split(' ');
-    expect(number, `${word} of ${item}`).toBe(String(index + 1));
-    return name;
-  });
+  return (line ?? '')
+    .slice(`-- ${word} `.length)
+    .split(' · ')
+    .map((item, index) => {
+      const [number, name = ''] = item.split(' ');
+      expect(number, `${word} of ${item}`).toBe(String(index + 1));
+      return name;
+    });
 }
 
 test('lua: the directory holds exactly the scripts of the table', () => {
-  expect(readdirSync(dir).filter((file) => file.endsWith('.lua')).sort()).toEqual(names.map((name) => `${name}.lua`).sort());
+  expect(
+    readdirSync(dir)
+      .filter((file) => file.endsWith('.lua'))
+      .sort(),
+  ).toEqual(names.map((name) => `${name}.lua`).sort());
 });
 
 describe.each(names)('lua: %s', (name) => {
@@ -55,8 +62,13 @@ describe.each(names)('lua: %s', (name) => {
   });
 
   test('no write before the last check: the first one is a pcall that is looked at, later ones go through must', () => {
-    const code = text.split('\n').filter((line) => !line.startsWith('--')).join('\n');
-    const plainWrites = [...code.matchAll(/redis\.call\('(SET|DEL|HSET|HDEL|XADD|XDEL|XTRIM|PEXPIRE|RENAME|INCR|ZADD|ZREM\w*|PUBLISH)'/g)];
+    const code = text
+      .split('\n')
+      .filter((line) => !line.startsWith('--'))
+      .join('\n');
+    const plainWrites = [
+      ...code.matchAll(/redis\.call\('(SET|DEL|HSET|HDEL|XADD|XDEL|XTRIM|PEXPIRE|RENAME|INCR|ZADD|ZREM\w*|PUBLISH)'/g),
+    ];
     expect(plainWrites.map((one) => one[0])).toEqual([]);
     const firstMust = code.indexOf("  must('") === -1 ? code.indexOf("\nmust('") : code.indexOf("must('");
     const firstWrite = code.indexOf('local first = redis.pcall(');
@@ -74,7 +86,10 @@ test('lua: passages marked as common are the same wherever they stand', () => {
   const known = new Map<string, { text: string; in: string }>();
   for (const [name, text] of texts) {
     for (const [, title = '', body = ''] of text.matchAll(/^ *-- common: ([^\n]+)\n([\s\S]*?)-- end common$/gm)) {
-      const plain = body.split('\n').map((line) => line.trim()).join('\n');
+      const plain = body
+        .split('\n')
+        .map((line) => line.trim())
+        .join('\n');
       const first = known.get(title);
       if (first === undefined) known.set(title, { text: plain, in: name });
       else expect(plain, `${title}: ${name} against ${first.in}`).toBe(first.text);

@@ -3,7 +3,21 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { RedisNode } from '../../src/core/redis/node.js';
 import type { NodeCall } from '../../src/core/protocol/words.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { A, B, bootstrap, chain, lead, LIMIT, must, openNode, picture, plainClient, refusedUnchanged, TTL, write } from './fixture.js';
+import {
+  A,
+  B,
+  bootstrap,
+  chain,
+  lead,
+  LIMIT,
+  must,
+  openNode,
+  picture,
+  plainClient,
+  refusedUnchanged,
+  TTL,
+  write,
+} from './fixture.js';
 
 let server: RedisServer;
 let node: RedisNode;
@@ -18,16 +32,28 @@ afterAll(async () => {
   redis.disconnect();
   await server.stop();
 });
-beforeEach(async () => { await redis.flushall(); });
+beforeEach(async () => {
+  await redis.flushall();
+});
 
-const promote = (owner = A, expectedEpoch = 0, previousOwner?: string): NodeCall => ({ script: 'promote_leader', owner, expectedEpoch, ttlMs: TTL, ...(previousOwner === undefined ? {} : { previousOwner }) });
+const promote = (owner = A, expectedEpoch = 0, previousOwner?: string): NodeCall => ({
+  script: 'promote_leader',
+  owner,
+  expectedEpoch,
+  ttlMs: TTL,
+  ...(previousOwner === undefined ? {} : { previousOwner }),
+});
 
 describe('promote_leader', () => {
   beforeEach(() => bootstrap(node));
 
   test('free lock, epoch as expected → lock, epoch + 1, claimant', async () => {
     expect((await must(node, promote())).value).toEqual({ epoch: 1 });
-    expect((await must(node, { script: 'inspect' })).value).toMatchObject({ lock: { owner: A }, epoch: 1, claimant: A });
+    expect((await must(node, { script: 'inspect' })).value).toMatchObject({
+      lock: { owner: A },
+      epoch: 1,
+      claimant: A,
+    });
   });
   test('the same call once more → LOCK_HELD, never a second epoch', async () => {
     await must(node, promote());
@@ -77,11 +103,20 @@ describe('claim', () => {
   });
   test('lock of another, free lock, lower epoch, equal epoch of another → FENCING_ERROR', async () => {
     await lead(node);
-    await refusedUnchanged(node, redis, { script: 'claim', owner: B, epoch: 9 }, 'FENCING_ERROR', { check: 'lock', holder: A });
-    await refusedUnchanged(node, redis, { script: 'claim', owner: A, epoch: 0 }, 'FENCING_ERROR', { check: 'epoch', epoch: 1 });
+    await refusedUnchanged(node, redis, { script: 'claim', owner: B, epoch: 9 }, 'FENCING_ERROR', {
+      check: 'lock',
+      holder: A,
+    });
+    await refusedUnchanged(node, redis, { script: 'claim', owner: A, epoch: 0 }, 'FENCING_ERROR', {
+      check: 'epoch',
+      epoch: 1,
+    });
     await must(node, { script: 'release_lock', owner: A });
     await refusedUnchanged(node, redis, { script: 'claim', owner: A, epoch: 9 }, 'FENCING_ERROR', { check: 'lock' });
-    await refusedUnchanged(node, redis, { script: 'claim', owner: B, epoch: 1, acquireTtlMs: TTL }, 'FENCING_ERROR', { check: 'epoch', epoch: 1 });
+    await refusedUnchanged(node, redis, { script: 'claim', owner: B, epoch: 1, acquireTtlMs: TTL }, 'FENCING_ERROR', {
+      check: 'epoch',
+      epoch: 1,
+    });
   });
   test('acquire: a free lock is taken for its full time, a lock of mine is not prolonged', async () => {
     await lead(node);
@@ -99,7 +134,7 @@ describe('release_lock', () => {
     await lead(node);
     const heard: string[] = [];
     const stop = node.onHint((hint) => heard.push(hint));
-    await expect.poll(async () => (await redis.call('PUBSUB', 'NUMSUB', 'seq:hints') as [string, number])[1]).toBe(1);
+    await expect.poll(async () => ((await redis.call('PUBSUB', 'NUMSUB', 'seq:hints')) as [string, number])[1]).toBe(1);
     await must(node, { script: 'release_lock', owner: A });
     await expect.poll(() => heard).toContain('released');
     stop();
@@ -109,7 +144,7 @@ describe('release_lock', () => {
     await lead(node);
     const heard: string[] = [];
     const stop = node.onHint((hint) => heard.push(hint));
-    await expect.poll(async () => (await redis.call('PUBSUB', 'NUMSUB', 'seq:hints') as [string, number])[1]).toBe(1);
+    await expect.poll(async () => ((await redis.call('PUBSUB', 'NUMSUB', 'seq:hints')) as [string, number])[1]).toBe(1);
     await must(node, { script: 'release_lock', owner: A, handover: { to: 'x', ttlMs: TTL } });
     await expect.poll(() => heard).toContain('gone');
     stop();
@@ -117,7 +152,13 @@ describe('release_lock', () => {
   });
   test('of another → FENCING_ERROR with holder', async () => {
     await lead(node);
-    await refusedUnchanged(node, redis, { script: 'release_lock', owner: B, handover: { to: 'x', ttlMs: TTL } }, 'FENCING_ERROR', { check: 'lock', holder: A });
+    await refusedUnchanged(
+      node,
+      redis,
+      { script: 'release_lock', owner: B, handover: { to: 'x', ttlMs: TTL } },
+      'FENCING_ERROR',
+      { check: 'lock', holder: A },
+    );
   });
   test('on a node that is not admitted → gone all the same', async () => {
     await lead(node);
@@ -129,7 +170,13 @@ describe('release_lock', () => {
 });
 
 describe('raise_epoch', () => {
-  const raise = (value: number, over = {}): NodeCall => ({ script: 'raise_epoch', value, highestSeen: 10, mayDepose: false, ...over });
+  const raise = (value: number, over = {}): NodeCall => ({
+    script: 'raise_epoch',
+    value,
+    highestSeen: 10,
+    mayDepose: false,
+    ...over,
+  });
   test('free lock → raised, nobody is claimant; lower or equal → accepted with what is there', async () => {
     await bootstrap(node);
     expect((await must(node, raise(7))).value).toEqual({ epoch: 7 });
@@ -145,7 +192,10 @@ describe('raise_epoch', () => {
     await must(node, raise(7, { ofOwner: A }));
     await must(node, write(chain(1)[0]!, { epoch: 7 }));
     await must(node, raise(9, { mayDepose: true }));
-    await refusedUnchanged(node, redis, write(chain(2)[1]!, { epoch: 9 }), 'FENCING_ERROR', { check: 'epoch', epoch: 9 });
+    await refusedUnchanged(node, redis, write(chain(2)[1]!, { epoch: 9 }), 'FENCING_ERROR', {
+      check: 'epoch',
+      epoch: 9,
+    });
   });
   test('more than 2^32 above the highest seen → BAD_ARGUMENT', async () => {
     await bootstrap(node);
@@ -159,9 +209,16 @@ test('hints: keyspace events of the lock are heard where they are switched on (c
   await bootstrap(node);
   const heard: string[] = [];
   const stop = node.onHint((hint) => heard.push(hint));
-  await expect.poll(async () => (await redis.call('PUBSUB', 'NUMSUB', '__keyevent@0__:expired') as [string, number])[1]).toBe(1);
+  await expect
+    .poll(async () => ((await redis.call('PUBSUB', 'NUMSUB', '__keyevent@0__:expired')) as [string, number])[1])
+    .toBe(1);
   await must(node, { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: 30 });
-  await expect.poll(async () => { await node.call({ script: 'inspect' }, LIMIT); return heard; }).toContain('gone');
+  await expect
+    .poll(async () => {
+      await node.call({ script: 'inspect' }, LIMIT);
+      return heard;
+    })
+    .toContain('gone');
   stop();
   await redis.config('SET', 'notify-keyspace-events', '');
 });

@@ -23,7 +23,21 @@ afterAll(async () => {
   await server.stop();
 });
 
-const NUMBERS = ['1e3', '0x10', '-1', '1.5', '', ' 1', '1 ', '01', '9007199254740992', '99999999999999999999', 'NaN', 'Infinity', 'ten'];
+const NUMBERS = [
+  '1e3',
+  '0x10',
+  '-1',
+  '1.5',
+  '',
+  ' 1',
+  '1 ',
+  '01',
+  '9007199254740992',
+  '99999999999999999999',
+  'NaN',
+  'Infinity',
+  'ten',
+];
 const num = (text: string): number => text as unknown as number;
 
 type Make = (text: string) => NodeCall;
@@ -36,32 +50,112 @@ const FIELDS: [string, Make][] = [
   ['write_block height', (x) => write({ ...next, height: num(x) })],
   ['write_block timestamp', (x) => write({ ...next, timestamp: num(x) })],
   ['write_block entryEpoch', (x) => write(next, { entryEpoch: num(x) })],
-  ['rebase epoch', (x) => ({ script: 'rebase', owner: A, epoch: num(x), floor: 9, floorHash: GENESIS, nonce: 'n', keepMs: TTL })],
-  ['rebase floor', (x) => ({ script: 'rebase', owner: A, epoch: 1, floor: num(x), floorHash: GENESIS, nonce: 'n', keepMs: TTL })],
-  ['rebase keep', (x) => ({ script: 'rebase', owner: A, epoch: 1, floor: 9, floorHash: GENESIS, nonce: 'n', keepMs: num(x) })],
+  [
+    'rebase epoch',
+    (x) => ({ script: 'rebase', owner: A, epoch: num(x), floor: 9, floorHash: GENESIS, nonce: 'n', keepMs: TTL }),
+  ],
+  [
+    'rebase floor',
+    (x) => ({ script: 'rebase', owner: A, epoch: 1, floor: num(x), floorHash: GENESIS, nonce: 'n', keepMs: TTL }),
+  ],
+  [
+    'rebase keep',
+    (x) => ({ script: 'rebase', owner: A, epoch: 1, floor: 9, floorHash: GENESIS, nonce: 'n', keepMs: num(x) }),
+  ],
   ['release_lock handover ttl', (x) => ({ script: 'release_lock', owner: A, handover: { to: 'b', ttlMs: num(x) } })],
   ['raise_epoch value', (x) => ({ script: 'raise_epoch', value: num(x), highestSeen: 5, mayDepose: true })],
   ['raise_epoch highestSeen', (x) => ({ script: 'raise_epoch', value: 5, highestSeen: num(x), mayDepose: true })],
-  ['begin_admission epoch', (x) => ({ script: 'begin_admission', owner: A, epoch: num(x), nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL })],
-  ['begin_admission floor', (x) => ({ script: 'begin_admission', owner: A, epoch: 1, nonce: 'n', floor: num(x), floorHash: GENESIS, keepMs: TTL })],
+  [
+    'begin_admission epoch',
+    (x) => ({
+      script: 'begin_admission',
+      owner: A,
+      epoch: num(x),
+      nonce: 'n',
+      floor: 0,
+      floorHash: GENESIS,
+      keepMs: TTL,
+    }),
+  ],
+  [
+    'begin_admission floor',
+    (x) => ({
+      script: 'begin_admission',
+      owner: A,
+      epoch: 1,
+      nonce: 'n',
+      floor: num(x),
+      floorHash: GENESIS,
+      keepMs: TTL,
+    }),
+  ],
   ['backfill epoch', (x) => ({ script: 'backfill', owner: A, epoch: num(x), nonce: 'n', block: next, entryEpoch: 1 })],
-  ['backfill height', (x) => ({ script: 'backfill', owner: A, epoch: 1, nonce: 'n', block: { ...next, height: num(x) }, entryEpoch: 1 })],
-  ['backfill entryEpoch', (x) => ({ script: 'backfill', owner: A, epoch: 1, nonce: 'n', block: next, entryEpoch: num(x) })],
-  ['admit epoch', (x) => ({ script: 'admit', owner: A, epoch: num(x), nonce: 'n', ttlMs: TTL, head: 0, headHash: GENESIS })],
-  ['admit ttl', (x) => ({ script: 'admit', owner: A, epoch: 1, nonce: 'n', ttlMs: num(x), head: 0, headHash: GENESIS })],
-  ['admit head', (x) => ({ script: 'admit', owner: A, epoch: 1, nonce: 'n', ttlMs: TTL, head: num(x), headHash: GENESIS })],
+  [
+    'backfill height',
+    (x) => ({ script: 'backfill', owner: A, epoch: 1, nonce: 'n', block: { ...next, height: num(x) }, entryEpoch: 1 }),
+  ],
+  [
+    'backfill entryEpoch',
+    (x) => ({ script: 'backfill', owner: A, epoch: 1, nonce: 'n', block: next, entryEpoch: num(x) }),
+  ],
+  [
+    'admit epoch',
+    (x) => ({ script: 'admit', owner: A, epoch: num(x), nonce: 'n', ttlMs: TTL, head: 0, headHash: GENESIS }),
+  ],
+  [
+    'admit ttl',
+    (x) => ({ script: 'admit', owner: A, epoch: 1, nonce: 'n', ttlMs: num(x), head: 0, headHash: GENESIS }),
+  ],
+  [
+    'admit head',
+    (x) => ({ script: 'admit', owner: A, epoch: 1, nonce: 'n', ttlMs: TTL, head: num(x), headHash: GENESIS }),
+  ],
   ['set_hold ttl', (x) => ({ script: 'set_hold', by: 'o', reason: 'r', ttlMs: num(x) })],
-  ['request_leader ttl', (x) => ({ script: 'request_leader', request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 }, ttlMs: num(x) })],
-  ['request_leader epoch', (x) => ({ script: 'request_leader', request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: num(x) }, ttlMs: TTL })],
-  ['announce ttl', (x) => ({ script: 'announce', presence: { id: 's', role: 'follower', height: 0, version: '', url: '', pid: 1, configDigest: '', extra: {} }, ttlMs: num(x) })],
+  [
+    'request_leader ttl',
+    (x) => ({
+      script: 'request_leader',
+      request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 },
+      ttlMs: num(x),
+    }),
+  ],
+  [
+    'request_leader epoch',
+    (x) => ({
+      script: 'request_leader',
+      request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: num(x) },
+      ttlMs: TTL,
+    }),
+  ],
+  [
+    'announce ttl',
+    (x) => ({
+      script: 'announce',
+      presence: { id: 's', role: 'follower', height: 0, version: '', url: '', pid: 1, configDigest: '', extra: {} },
+      ttlMs: num(x),
+    }),
+  ],
   ['audit maxRecords', (x) => ({ script: 'audit', record: { a: 'b' }, maxRecords: num(x) })],
 ];
-const ZERO_IS_NONSENSE = ['promote_leader ttl', 'write_block ttl', 'rebase keep', 'release_lock handover ttl', 'admit ttl', 'set_hold ttl', 'request_leader ttl', 'announce ttl', 'audit maxRecords'];
+const ZERO_IS_NONSENSE = [
+  'promote_leader ttl',
+  'write_block ttl',
+  'rebase keep',
+  'release_lock handover ttl',
+  'admit ttl',
+  'set_hold ttl',
+  'request_leader ttl',
+  'announce ttl',
+  'audit maxRecords',
+];
 
 test.each(FIELDS)('%s: nonsense → BAD_ARGUMENT, nothing changed', async (field, make) => {
   const before = await picture(redis);
   for (const text of ZERO_IS_NONSENSE.includes(field) ? [...NUMBERS, '0'] : NUMBERS) {
-    expect(await node.call(make(text), LIMIT), `${field} '${text}'`).toMatchObject({ outcome: 'refused', reason: 'BAD_ARGUMENT' });
+    expect(await node.call(make(text), LIMIT), `${field} '${text}'`).toMatchObject({
+      outcome: 'refused',
+      reason: 'BAD_ARGUMENT',
+    });
   }
   expect(await picture(redis)).toEqual(before);
 });
@@ -73,9 +167,23 @@ const ODD: [string, NodeCall][] = [
   ['hash in capitals', write({ ...next, hash: next.hash.toUpperCase() })],
   ['short parent', write({ ...next, parent: 'ab' })],
   ['mode', write(next, { mode: 'force' as 'append' })],
-  ['entry epoch above the writer\'s', write(next, { entryEpoch: 2 })],
-  ['kind of request', { script: 'request_leader', request: { id: 'q', kind: 'dance' as 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 }, ttlMs: TTL }],
-  ['plan above 64 KiB', { script: 'request_leader', request: { id: 'q', kind: 'admit', to: '', plan: 'x'.repeat(65_537), by: '', reason: '', epoch: 1 }, ttlMs: TTL }],
+  ["entry epoch above the writer's", write(next, { entryEpoch: 2 })],
+  [
+    'kind of request',
+    {
+      script: 'request_leader',
+      request: { id: 'q', kind: 'dance' as 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 },
+      ttlMs: TTL,
+    },
+  ],
+  [
+    'plan above 64 KiB',
+    {
+      script: 'request_leader',
+      request: { id: 'q', kind: 'admit', to: '', plan: 'x'.repeat(65_537), by: '', reason: '', epoch: 1 },
+      ttlMs: TTL,
+    },
+  ],
   ['empty audit record', { script: 'audit', record: {}, maxRecords: 5 }],
   ['expected epoch', { script: 'clear_hold', expect: { epoch: num('1e3') } }],
 ];
@@ -92,8 +200,16 @@ test('numbers: 2^53-1 is exact in and out, and is the end', async () => {
   expect((await must(node, { script: 'claim', owner: A, epoch: top - 1 })).outcome).toBe('accepted');
   expect((await must(node, { script: 'inspect' })).value.epoch).toBe(top - 1);
   await must(node, write(blocks[0] as Block, { epoch: top, entryEpoch: top }));
-  expect((await must(node, { script: 'inspect' })).value).toMatchObject({ epoch: top, headEpoch: top, admission: 'admitted' });
-  expect(await node.read({ from: 1, to: 1, limit: 1, data: true }, LIMIT)).toMatchObject({ value: { entries: [{ epoch: top }], damaged: [], lastId: `1-${top}` } });
+  expect((await must(node, { script: 'inspect' })).value).toMatchObject({
+    epoch: top,
+    headEpoch: top,
+    admission: 'admitted',
+  });
+  expect(await node.read({ from: 1, to: 1, limit: 1, data: true }, LIMIT)).toMatchObject({
+    value: { entries: [{ epoch: top }], damaged: [], lastId: `1-${top}` },
+  });
   await must(node, write(blocks[1] as Block, { epoch: top, entryEpoch: 1 }));
-  expect(await node.call({ script: 'promote_leader', owner: A, expectedEpoch: top, ttlMs: TTL }, LIMIT)).toMatchObject({ reason: 'BAD_ARGUMENT' });
+  expect(await node.call({ script: 'promote_leader', owner: A, expectedEpoch: top, ttlMs: TTL }, LIMIT)).toMatchObject({
+    reason: 'BAD_ARGUMENT',
+  });
 });

@@ -18,10 +18,20 @@ afterAll(async () => {
   redis.disconnect();
   await server.stop();
 });
-beforeEach(async () => { await redis.flushall(); });
+beforeEach(async () => {
+  await redis.flushall();
+});
 
 const view = async () => (await must(node, { script: 'inspect' })).value;
-const request = { id: 'q1', kind: 'repair' as const, to: '', plan: '{"a":1}', by: 'op@host', reason: 'Grund: ä', epoch: 1 };
+const request = {
+  id: 'q1',
+  kind: 'repair' as const,
+  to: '',
+  plan: '{"a":1}',
+  by: 'op@host',
+  reason: 'Grund: ä',
+  epoch: 1,
+};
 
 test('hold: set, seen, set anew, cleared, cleared again', async () => {
   await bootstrap(node);
@@ -40,7 +50,7 @@ test('request: left, published, replaced, cleared by its own id only', async () 
   await lead(node);
   const heard: string[] = [];
   const stop = node.onHint((hint) => heard.push(hint));
-  await expect.poll(async () => (await redis.call('PUBSUB', 'NUMSUB', 'seq:hints') as [string, number])[1]).toBe(1);
+  await expect.poll(async () => ((await redis.call('PUBSUB', 'NUMSUB', 'seq:hints')) as [string, number])[1]).toBe(1);
   await must(node, { script: 'request_leader', request, ttlMs: TTL });
   await expect.poll(() => heard).toEqual(['request']);
   stop();
@@ -60,21 +70,34 @@ describe('expectations', () => {
     (expectation) => ({ script: 'clear_hold', expect: expectation }),
     (expectation) => ({ script: 'request_leader', request, ttlMs: TTL, expect: expectation }),
   ];
-  test.each(calls.map((make, index) => [index, make] as const))('what is there differs → EXPECTATION with what is there (%i)', async (_index, make) => {
-    await lead(node);
-    await refusedUnchanged(node, redis, make({ leader: 'seq-b' }), 'EXPECTATION', { why: 'leader', actual: 'seq-a' });
-    await refusedUnchanged(node, redis, make({ leader: '' }), 'EXPECTATION', { why: 'leader', actual: 'seq-a' });
-    await refusedUnchanged(node, redis, make({ leader: 'seq-a', epoch: 2 }), 'EXPECTATION', { why: 'epoch', actual: '1' });
-    await must(node, make({ leader: 'seq-a', epoch: 1 }));
-    await must(node, { script: 'release_lock', owner: A });
-    await refusedUnchanged(node, redis, make({ leader: 'seq-a' }), 'EXPECTATION', { why: 'leader', actual: '' });
-    await must(node, make({ leader: '' }));
-  });
+  test.each(calls.map((make, index) => [index, make] as const))(
+    'what is there differs → EXPECTATION with what is there (%i)',
+    async (_index, make) => {
+      await lead(node);
+      await refusedUnchanged(node, redis, make({ leader: 'seq-b' }), 'EXPECTATION', { why: 'leader', actual: 'seq-a' });
+      await refusedUnchanged(node, redis, make({ leader: '' }), 'EXPECTATION', { why: 'leader', actual: 'seq-a' });
+      await refusedUnchanged(node, redis, make({ leader: 'seq-a', epoch: 2 }), 'EXPECTATION', {
+        why: 'epoch',
+        actual: '1',
+      });
+      await must(node, make({ leader: 'seq-a', epoch: 1 }));
+      await must(node, { script: 'release_lock', owner: A });
+      await refusedUnchanged(node, redis, make({ leader: 'seq-a' }), 'EXPECTATION', { why: 'leader', actual: '' });
+      await must(node, make({ leader: '' }));
+    },
+  );
 });
 
 describe('presence', () => {
   const presence = (id: string, extra: Record<string, string> = {}): Omit<Presence, 'pttlMs'> => ({
-    id, role: 'follower', height: 7, version: '0.1.0', url: 'http://127.0.0.1:1', pid: 42, configDigest: 'abc', extra,
+    id,
+    role: 'follower',
+    height: 7,
+    version: '0.1.0',
+    url: 'http://127.0.0.1:1',
+    pid: 42,
+    configDigest: 'abc',
+    extra,
   });
   test('announced, also before bootstrap → seen by inspect with all fields; expired → gone', async () => {
     await must(node, { script: 'announce', presence: presence('seq-b', { host: 'h', ttlMs: '3000' }), ttlMs: TTL });
@@ -94,7 +117,7 @@ describe('presence', () => {
     expect(await redis.zscore('seq:sequencers', 'old')).toBeNull();
     expect((await view()).sequencers).toHaveLength(64);
   });
-  test('a stranger\'s hash under our name does not blind inspect', async () => {
+  test("a stranger's hash under our name does not blind inspect", async () => {
     await must(node, { script: 'announce', presence: presence('seq-a'), ttlMs: TTL });
     await redis.zadd('seq:sequencers', Date.now(), 'odd', Date.now(), 'list');
     await redis.hset('seq:sequencer:odd', 'role', 'king');
@@ -104,7 +127,8 @@ describe('presence', () => {
 });
 
 test('audit: records are appended as they are, the newest max_records stay', async () => {
-  for (let i = 0; i < 5; i += 1) await must(node, { script: 'audit', record: { what: 'hold', n: String(i), reason: 'ß' }, maxRecords: 3 });
+  for (let i = 0; i < 5; i += 1)
+    await must(node, { script: 'audit', record: { what: 'hold', n: String(i), reason: 'ß' }, maxRecords: 3 });
   const records = await redis.xrange('seq:ops:audit', '-', '+');
   expect(records.map((one) => one[1])).toEqual(['2', '3', '4'].map((n) => ['what', 'hold', 'n', n, 'reason', 'ß']));
 });

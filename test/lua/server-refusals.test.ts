@@ -5,31 +5,73 @@ import { afterEach, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
 import type { Block, NodeCall } from '../../src/core/protocol/words.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { A, B, chain, GENESIS, IDENTITY, lead, LIMIT, must, openNode, picture, plainClient, refusedUnchanged, TTL, write } from './fixture.js';
+import {
+  A,
+  B,
+  chain,
+  GENESIS,
+  IDENTITY,
+  lead,
+  LIMIT,
+  must,
+  openNode,
+  picture,
+  plainClient,
+  refusedUnchanged,
+  TTL,
+  write,
+} from './fixture.js';
 
 const blocks = chain(5);
 const at = (height: number): Block => blocks[height - 1] as Block;
 const rival = chain(1, at(1), ' rival')[0] as Block;
 const closers: (() => Promise<unknown> | void)[] = [];
-afterEach(async () => { for (const close of closers.splice(0).reverse()) await close(); });
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
 
 async function open(args: string[] = []): Promise<{ server: RedisServer; node: RedisNode; redis: Redis }> {
   const server = await startRedis({ args });
   const node = openNode(server);
   const redis = plainClient(server);
-  closers.push(() => server.stop(), () => redis.disconnect(), () => node.close());
+  closers.push(
+    () => server.stop(),
+    () => redis.disconnect(),
+    () => node.close(),
+  );
   return { server, node, redis };
 }
 
 /** One call of every script that writes, each of which would be accepted. */
 const WRITES: NodeCall[] = [
-  write(at(3)), write(rival, { epoch: 2, mode: 'repair' }), { script: 'claim', owner: A, epoch: 5 },
+  write(at(3)),
+  write(rival, { epoch: 2, mode: 'repair' }),
+  { script: 'claim', owner: A, epoch: 5 },
   { script: 'rebase', owner: A, epoch: 1, floor: 9, floorHash: GENESIS, nonce: 'n', keepMs: TTL },
   { script: 'promote_leader', owner: 'seq-a/00000000000000ab', expectedEpoch: 1, ttlMs: TTL, previousOwner: A },
-  { script: 'raise_epoch', value: 9, highestSeen: 9, mayDepose: true }, { script: 'set_hold', by: 'o', reason: 'r', ttlMs: TTL },
-  { script: 'request_leader', request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 }, ttlMs: TTL },
-  { script: 'announce', presence: { id: 's', role: 'follower', height: 0, version: '', url: '', pid: 1, configDigest: '', extra: {} }, ttlMs: TTL },
-  { script: 'audit', record: { a: 'b' }, maxRecords: 5 }, { script: 'begin_admission', owner: A, epoch: 1, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL, replaces: 'boot' },
+  { script: 'raise_epoch', value: 9, highestSeen: 9, mayDepose: true },
+  { script: 'set_hold', by: 'o', reason: 'r', ttlMs: TTL },
+  {
+    script: 'request_leader',
+    request: { id: 'q', kind: 'admit', to: '', plan: '', by: '', reason: '', epoch: 1 },
+    ttlMs: TTL,
+  },
+  {
+    script: 'announce',
+    presence: { id: 's', role: 'follower', height: 0, version: '', url: '', pid: 1, configDigest: '', extra: {} },
+    ttlMs: TTL,
+  },
+  { script: 'audit', record: { a: 'b' }, maxRecords: 5 },
+  {
+    script: 'begin_admission',
+    owner: A,
+    epoch: 1,
+    nonce: 'n',
+    floor: 0,
+    floorHash: GENESIS,
+    keepMs: TTL,
+    replaces: 'boot',
+  },
   { script: 'release_lock', owner: A },
 ];
 
@@ -39,9 +81,29 @@ test('OOM: a node without memory still commits, supersedes and trims; what can w
   await redis.config('SET', 'maxmemory', '1');
   await must(node, write(rival, { epoch: 2, mode: 'repair' }));
   await must(node, write(chain(1, rival)[0] as Block, { epoch: 2, trim: { to: 1, hash: at(1).hash } }));
-  await must(node, { script: 'promote_leader', owner: 'seq-a/00000000000000ab', expectedEpoch: 2, ttlMs: TTL, previousOwner: A });
-  await must(node, { script: 'begin_admission', owner: 'seq-a/00000000000000ab', epoch: 3, nonce: 'n', floor: 0, floorHash: GENESIS, keepMs: TTL, replaces: 'boot' });
-  await refusedUnchanged(node, redis, { script: 'backfill', owner: 'seq-a/00000000000000ab', epoch: 3, nonce: 'n', block: at(1), entryEpoch: 1 }, 'OOM');
+  await must(node, {
+    script: 'promote_leader',
+    owner: 'seq-a/00000000000000ab',
+    expectedEpoch: 2,
+    ttlMs: TTL,
+    previousOwner: A,
+  });
+  await must(node, {
+    script: 'begin_admission',
+    owner: 'seq-a/00000000000000ab',
+    epoch: 3,
+    nonce: 'n',
+    floor: 0,
+    floorHash: GENESIS,
+    keepMs: TTL,
+    replaces: 'boot',
+  });
+  await refusedUnchanged(
+    node,
+    redis,
+    { script: 'backfill', owner: 'seq-a/00000000000000ab', epoch: 3, nonce: 'n', block: at(1), entryEpoch: 1 },
+    'OOM',
+  );
   expect((await must(node, { script: 'inspect' })).value).toMatchObject({ admission: 'admitting', length: 0 });
 });
 
@@ -87,8 +149,8 @@ test('BUSY: a script that does not end → refused', async () => {
 test('NOPERM: refused when nothing ran; after the first write it is unknown, with an alarm, and never looks like a refusal', async () => {
   const { server, node, redis } = await open();
   await lead(node, blocks.slice(0, 2));
-  const as = (user: string, ...rules: string[]): Promise<RedisNode> => redis.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all', ...rules)
-    .then(() => {
+  const as = (user: string, ...rules: string[]): Promise<RedisNode> =>
+    redis.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all', ...rules).then(() => {
       const mine = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, username: user, password: 'pw' });
       closers.push(() => mine.close());
       return mine;
@@ -114,16 +176,27 @@ test('SCRIPT FLUSH between calls: loaded again, run once', async () => {
 
 test('Redis Cluster: recognised by probe; its refusal of several keys is an alarm, not a no', async () => {
   const { node } = await open(['--cluster-enabled', 'yes']);
-  expect(await node.probe(LIMIT)).toMatchObject({ outcome: 'accepted', value: { clusterEnabled: true, version: /^\d/ } });
+  expect(await node.probe(LIMIT)).toMatchObject({
+    outcome: 'accepted',
+    value: { clusterEnabled: true, version: /^\d/ },
+  });
   expect(await node.call({ script: 'inspect' }, LIMIT)).toMatchObject({ outcome: 'unknown', alarm: true });
 });
 
 test('damaged entries: found by their hash, their fields, their id; the good ones are still there', async () => {
   const { node, redis } = await open();
   await lead(node, blocks.slice(0, 2));
-  const fields = (block: Block, over: Record<string, string> = {}): string[] => Object.entries({
-    height: String(block.height), data: block.data.toString(), epoch: '1', timestamp: String(block.timestamp), parent: block.parent, hash: block.hash, owner: B, ...over,
-  }).flat();
+  const fields = (block: Block, over: Record<string, string> = {}): string[] =>
+    Object.entries({
+      height: String(block.height),
+      data: block.data.toString(),
+      epoch: '1',
+      timestamp: String(block.timestamp),
+      parent: block.parent,
+      hash: block.hash,
+      owner: B,
+      ...over,
+    }).flat();
   await redis.xadd('seq:block:stream', '3-1', ...fields(at(3), { data: 'tampered' }));
   await redis.xadd('seq:block:stream', '4-1', ...fields(at(4), { height: '9' }));
   await redis.xadd('seq:block:stream', '5-1', 'height', '5', 'data', 'x', 'epoch', '1');
@@ -131,10 +204,25 @@ test('damaged entries: found by their hash, their fields, their id; the good one
   await redis.xadd('seq:block:stream', '18446744073709551615-1', 'a', 'b');
   const read = async (data: boolean) => {
     const reply = await node.read({ from: 1, to: Infinity, limit: 99, data }, LIMIT);
-    return reply.outcome === 'accepted' ? [reply.value.entries.map((one) => one.height), reply.value.damaged.map((one) => `${one.height} ${one.why}`), reply.value.lastId] : reply;
+    return reply.outcome === 'accepted'
+      ? [
+          reply.value.entries.map((one) => one.height),
+          reply.value.damaged.map((one) => `${one.height} ${one.why}`),
+          reply.value.lastId,
+        ]
+      : reply;
   };
-  const shapes = ['4 its fields say 9-1', '5 field owner is missing', '6 field timestamp is not a whole number below 2^53', 'null field height is missing'];
-  expect(await read(true)).toEqual([[1, 2], ['3 its hash is not that of its content', ...shapes], '18446744073709551615-1']);
+  const shapes = [
+    '4 its fields say 9-1',
+    '5 field owner is missing',
+    '6 field timestamp is not a whole number below 2^53',
+    'null field height is missing',
+  ];
+  expect(await read(true)).toEqual([
+    [1, 2],
+    ['3 its hash is not that of its content', ...shapes],
+    '18446744073709551615-1',
+  ]);
   expect(await read(false)).toEqual([[1, 2, 3], shapes, '18446744073709551615-1']);
   expect(await picture(redis)).toEqual(await picture(redis));
 });

@@ -23,20 +23,45 @@ const happenings = (taken: readonly string[]): NonNullable<ProcessConfig['happen
   {
     name: 'a leader uses it',
     possible: ({ nodes }) => nodes.filter(isAdmitted).length >= (taken.length > 0 ? 2 : nodes.length),
-    act: (nodes) => nodes.forEach((s, n) => { if (isAdmitted(s) && (taken.length > 0 || n < 2)) run(s, n, { script: 'promote_leader', owner: LEADER, expectedEpoch: 0, ttlMs: Infinity }); }),
+    act: (nodes) =>
+      nodes.forEach((s, n) => {
+        if (isAdmitted(s) && (taken.length > 0 || n < 2))
+          run(s, n, { script: 'promote_leader', owner: LEADER, expectedEpoch: 0, ttlMs: Infinity });
+      }),
   },
-  ...NODE_IDS.flatMap((id, n): NonNullable<ProcessConfig['happens']>[number][] => (taken.includes(id) ? [
-    {
-      name: `the leader begins with ${id}`,
-      possible: ({ nodes }) => leads(nodes, n) && !isAdmitted(nodes[n]!),
-      act: (nodes) => run(nodes[n]!, n, { script: 'begin_admission', owner: LEADER, epoch: 1, nonce: `1-${id}`, ...EMPTY_CHAIN, keepMs: 1 }),
-    },
-    {
-      name: `the leader admits ${id}`,
-      possible: ({ nodes }) => leads(nodes, n) && nodes[n]!.record?.pending === `1-${id}`,
-      act: (nodes) => run(nodes[n]!, n, { script: 'admit', owner: LEADER, epoch: 1, nonce: `1-${id}`, ttlMs: Infinity, head: 0, headHash: GENESIS }),
-    },
-  ] : [])),
+  ...NODE_IDS.flatMap((id, n): NonNullable<ProcessConfig['happens']>[number][] =>
+    taken.includes(id)
+      ? [
+          {
+            name: `the leader begins with ${id}`,
+            possible: ({ nodes }) => leads(nodes, n) && !isAdmitted(nodes[n]!),
+            act: (nodes) =>
+              run(nodes[n]!, n, {
+                script: 'begin_admission',
+                owner: LEADER,
+                epoch: 1,
+                nonce: `1-${id}`,
+                ...EMPTY_CHAIN,
+                keepMs: 1,
+              }),
+          },
+          {
+            name: `the leader admits ${id}`,
+            possible: ({ nodes }) => leads(nodes, n) && nodes[n]!.record?.pending === `1-${id}`,
+            act: (nodes) =>
+              run(nodes[n]!, n, {
+                script: 'admit',
+                owner: LEADER,
+                epoch: 1,
+                nonce: `1-${id}`,
+                ttlMs: Infinity,
+                head: 0,
+                headHash: GENESIS,
+              }),
+          },
+        ]
+      : [],
+  ),
 ];
 
 /** It has proven itself on a quorum of others. */
@@ -45,9 +70,16 @@ function leads(nodes: readonly MemoryNodeState[], n: number): boolean {
 }
 
 /** `taken`: the nodes that the leader may take, which is there then from a quorum on; if none, when all are admitted. */
-export function bootstrapConfig(by: number, faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>, taken: readonly string[] = []): ProcessConfig {
+export function bootstrapConfig(
+  by: number,
+  faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>,
+  taken: readonly string[] = [],
+): ProcessConfig {
   return {
-    genesis: GENESIS, nodes: NODE_IDS.map((id) => emptyNodeState(`run-${id}`)), ...faults, happens: happenings(taken),
+    genesis: GENESIS,
+    nodes: NODE_IDS.map((id) => emptyNodeState(`run-${id}`)),
+    ...faults,
+    happens: happenings(taken),
     processes: Array.from({ length: by }, () => async ({ ports, clock, random }) => {
       await bootstrap({ nodes: ports(CLUSTER), cluster: CLUSTER, limitMs: 1, clock, random });
       return 'made';
@@ -58,7 +90,10 @@ export function bootstrapConfig(by: number, faults: Pick<ProcessConfig, 'unknown
 
 /** Memory: the nonces each node has shown, the one that admitted a node, and which nodes a leader has raised. */
 function observe(world: World, memory: string): { memory: string; why: string } {
-  const known = memory === '' ? { shown: NODE_IDS.map((): string[] => []), admitting: '', used: NODE_IDS.map(() => false) } : JSON.parse(memory) as { shown: string[][]; admitting: string; used: boolean[] };
+  const known =
+    memory === ''
+      ? { shown: NODE_IDS.map((): string[] => []), admitting: '', used: NODE_IDS.map(() => false) }
+      : (JSON.parse(memory) as { shown: string[][]; admitting: string; used: boolean[] });
   const { nodes, ended } = world;
   let why = '';
   nodes.forEach((s, n) => {
@@ -71,13 +106,21 @@ function observe(world: World, memory: string): { memory: string; why: string } 
   nodes.forEach((s, n) => {
     if (!isAdmitted(s)) return;
     const nonce = nonceOf(s.record!.incarnation);
-    if (known.used[n] && s.epoch === 0) why ||= `I7: node ${n + 1} was used, forgot, and takes part again without a leader`;
+    if (known.used[n] && s.epoch === 0)
+      why ||= `I7: node ${n + 1} was used, forgot, and takes part again without a leader`;
     if (ofLeader(nonce)) return;
     if (known.admitting === '') known.admitting = nonce;
     if (known.admitting !== nonce) why ||= `node ${n + 1} is admitted by ${nonce}, another one by ${known.admitting}`;
-    if (known.shown.some((one) => !one.includes(nonce))) why ||= `node ${n + 1} is admitted by ${nonce}, which not every node has shown`;
+    if (known.shown.some((one) => !one.includes(nonce)))
+      why ||= `node ${n + 1} is admitted by ${nonce}, which not every node has shown`;
   });
-  if (ended.includes('made') && world.wipes === 0 && world.restarts === 0 && !nodes.every((s) => isAdmitted(s) || ofLeader(s.record?.pending ?? ''))) why ||= 'it is said to be made, and a node is neither admitted nor taken by the leader';
+  if (
+    ended.includes('made') &&
+    world.wipes === 0 &&
+    world.restarts === 0 &&
+    !nodes.every((s) => isAdmitted(s) || ofLeader(s.record?.pending ?? ''))
+  )
+    why ||= 'it is said to be made, and a node is neither admitted nor taken by the leader';
   return { memory: JSON.stringify(known), why };
 }
 

@@ -22,10 +22,26 @@ export const EXHAUSTIVE: Task[] = [
   { cfg: { ...BASE, name: 'two-heights', heights: 2 }, limits: { livenessEvery: 1 }, bounded: '' },
   { cfg: { ...BASE, name: 'repair', repairs: 2 }, limits: { livenessEvery: 1 }, bounded: '' },
   { cfg: { ...BASE, name: 'repair-choice', repairs: 1, conflict: true }, limits: { livenessEvery: 1 }, bounded: '' },
-  { cfg: { ...BASE, name: 'repair-wipe', repairs: 1, wipes: 1, strays: 1, giveUps: 1, staleStores: false }, limits: { livenessEvery: 4 }, bounded: ONE_EACH },
-  { cfg: { ...BASE, name: 'repair-mend', repairs: 1, damages: 1, mends: 1, strays: 1, giveUps: 1, staleStores: false }, limits: { livenessEvery: 4 }, bounded: ONE_EACH },
-  { cfg: { ...BASE, name: 'window', heights: 3, window: 2, strays: 1, giveUps: 1, staleStores: false }, limits: { livenessEvery: 1 }, bounded: ONE_EACH },
-  { cfg: { ...BASE, name: 'rollback', rollbacks: 1, strays: 1, giveUps: 0, staleStores: false }, limits: { livenessEvery: 4 }, bounded: 'one late run in each path, no call given up, no stale stores' },
+  {
+    cfg: { ...BASE, name: 'repair-wipe', repairs: 1, wipes: 1, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: ONE_EACH,
+  },
+  {
+    cfg: { ...BASE, name: 'repair-mend', repairs: 1, damages: 1, mends: 1, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: ONE_EACH,
+  },
+  {
+    cfg: { ...BASE, name: 'window', heights: 3, window: 2, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 1 },
+    bounded: ONE_EACH,
+  },
+  {
+    cfg: { ...BASE, name: 'rollback', rollbacks: 1, strays: 1, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: 'one late run in each path, no call given up, no stale stores',
+  },
   { cfg: { ...BASE, name: 'one-wipe', wipes: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'one-damage', damages: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'three', tenures: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
@@ -42,21 +58,47 @@ export const SHORT: Task[] = [
   { cfg: { ...BASE, name: 'pair' }, limits: { livenessEvery: 1 }, bounded: '' },
   { cfg: { ...BASE, name: 'two-heights', heights: 2 }, limits: { livenessEvery: 1 }, bounded: '' },
   { cfg: { ...BASE, name: 'repair', repairs: 2 }, limits: { livenessEvery: 1 }, bounded: '' },
-  { cfg: { ...BASE, name: 'repair-choice', repairs: 1, conflict: true, strays: 0, giveUps: 0, staleStores: false }, limits: { livenessEvery: 4 }, bounded: `${QUIET}, liveness in every 4th combination` },
-  { cfg: { ...BASE, name: 'repair-wipe', repairs: 1, wipes: 1, strays: 0, giveUps: 0, staleStores: false }, limits: { livenessEvery: 4 }, bounded: `${QUIET}, liveness in every 4th combination` },
-  { cfg: { ...BASE, name: 'repair-mend', repairs: 1, damages: 1, mends: 1, strays: 0, giveUps: 0, staleStores: false }, limits: { livenessEvery: 4 }, bounded: `${QUIET}, liveness in every 4th combination` },
-  { cfg: { ...BASE, name: 'window', heights: 3, window: 2, strays: 0, giveUps: 1, staleStores: false }, limits: { livenessEvery: 4 }, bounded: 'one call given up in each path, none late, no stale stores, liveness in every 4th combination' },
-  { cfg: { ...BASE, name: 'rollback', rollbacks: 1, strays: 0, giveUps: 0, staleStores: false }, limits: { livenessEvery: 16 }, bounded: `${QUIET}, liveness in every 16th combination` },
   {
-    cfg: { ...BASE, name: 'one-wipe', heights: 2, wipes: 1, strays: 1, giveUps: 1, staleStores: false }, limits: { livenessEvery: 16, states: 150_000 },
-    bounded: 'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 150,000 states',
+    cfg: { ...BASE, name: 'repair-choice', repairs: 1, conflict: true, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: `${QUIET}, liveness in every 4th combination`,
   },
   {
-    cfg: { ...BASE, name: 'one-damage', heights: 2, damages: 1, strays: 1, giveUps: 1, staleStores: false }, limits: { livenessEvery: 16, states: 120_000 },
-    bounded: 'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 120,000 states',
+    cfg: { ...BASE, name: 'repair-wipe', repairs: 1, wipes: 1, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: `${QUIET}, liveness in every 4th combination`,
   },
   {
-    cfg: { ...BASE, name: 'three', tenures: 3, strays: 1, giveUps: 1, staleStores: false }, limits: { livenessEvery: 16, states: 150_000 },
-    bounded: 'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 150,000 states',
+    cfg: { ...BASE, name: 'repair-mend', repairs: 1, damages: 1, mends: 1, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: `${QUIET}, liveness in every 4th combination`,
+  },
+  {
+    cfg: { ...BASE, name: 'window', heights: 3, window: 2, strays: 0, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 4 },
+    bounded: 'one call given up in each path, none late, no stale stores, liveness in every 4th combination',
+  },
+  {
+    cfg: { ...BASE, name: 'rollback', rollbacks: 1, strays: 0, giveUps: 0, staleStores: false },
+    limits: { livenessEvery: 16 },
+    bounded: `${QUIET}, liveness in every 16th combination`,
+  },
+  {
+    cfg: { ...BASE, name: 'one-wipe', heights: 2, wipes: 1, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 16, states: 150_000 },
+    bounded:
+      'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 150,000 states',
+  },
+  {
+    cfg: { ...BASE, name: 'one-damage', heights: 2, damages: 1, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 16, states: 120_000 },
+    bounded:
+      'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 120,000 states',
+  },
+  {
+    cfg: { ...BASE, name: 'three', tenures: 3, strays: 1, giveUps: 1, staleStores: false },
+    limits: { livenessEvery: 16, states: 150_000 },
+    bounded:
+      'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 150,000 states',
   },
 ];

@@ -8,7 +8,23 @@ import { Pools, type Net, type Node, type Outcome, type Tenure } from './pools.j
 import { code, hashOf, RIVALS, type ModelConfig, type State } from './state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 
-const KINDS: readonly MoveKind[] = ['start', 'renew', 'run', 'give up', 'late run', 'grace over', 'produce', 'gate over', 'expire', 'raise', 'wipe', 'damage', 'mend', 'snapshot', 'roll back'];
+const KINDS: readonly MoveKind[] = [
+  'start',
+  'renew',
+  'run',
+  'give up',
+  'late run',
+  'grace over',
+  'produce',
+  'gate over',
+  'expire',
+  'raise',
+  'wipe',
+  'damage',
+  'mend',
+  'snapshot',
+  'roll back',
+];
 const KIND = Object.fromEntries(KINDS.map((kind, i) => [kind, i])) as Record<MoveKind, number>;
 
 /** Odd factors for what is added up in a fingerprint, two lanes. */
@@ -45,7 +61,14 @@ class Exhaustion {
   private readonly liveness: Liveness;
   private readonly looked = new FingerprintSet(16);
   private readonly hasher = new Hasher();
-  private readonly result: Exploration = { states: 0, moves: 0, deepest: 0, complete: false, livenessChecks: 0, finding: null };
+  private readonly result: Exploration = {
+    states: 0,
+    moves: 0,
+    deepest: 0,
+    complete: false,
+    livenessChecks: 0,
+    finding: null,
+  };
   private readonly width: number;
   private stack: Int32Array;
   private height = 0;
@@ -60,21 +83,47 @@ class Exhaustion {
   private sumA = 0;
   private sumB = 0;
 
-  constructor(private readonly cfg: ModelConfig, private readonly limits: Limits) {
+  constructor(
+    private readonly cfg: ModelConfig,
+    private readonly limits: Limits,
+  ) {
     this.pools = new Pools(cfg);
     this.liveness = new Liveness(cfg);
     this.width = 2 * cfg.nodes + cfg.tenures + 8;
     this.stack = new Int32Array(this.width * 1024);
     this.row = this.blank();
     this.next = this.blank();
-    this.sortings = Array.from({ length: cfg.tenures + 1 }, (_, count) => this.pools.namings
-      .map((naming, i) => ({ naming: i, from: Array.from({ length: count }, (__, slot) => naming.indexOf(slot + 1) - 1), rest: naming.slice(count + 1) }))
-      .filter(({ from, rest }) => from.every((p) => p >= 0 && p < count) && rest.every((name, i) => name === count + 1 + i)));
+    this.sortings = Array.from({ length: cfg.tenures + 1 }, (_, count) =>
+      this.pools.namings
+        .map((naming, i) => ({
+          naming: i,
+          from: Array.from({ length: count }, (__, slot) => naming.indexOf(slot + 1) - 1),
+          rest: naming.slice(count + 1),
+        }))
+        .filter(
+          ({ from, rest }) => from.every((p) => p >= 0 && p < count) && rest.every((name, i) => name === count + 1 + i),
+        ),
+    );
   }
 
   private blank(): Row {
     const { cfg, pools } = this;
-    return { nodes: [...pools.first], nets: new Array<Net>(cfg.nodes).fill(pools.noCalls), tenures: [], agreed: 0, wipes: 0, damages: 0, expiries: 0, raises: 0, mends: 0, rollbacks: 0, savedAt: -1, saved: pools.wiped, strays: 0, giveUps: 0 };
+    return {
+      nodes: [...pools.first],
+      nets: new Array<Net>(cfg.nodes).fill(pools.noCalls),
+      tenures: [],
+      agreed: 0,
+      wipes: 0,
+      damages: 0,
+      expiries: 0,
+      raises: 0,
+      mends: 0,
+      rollbacks: 0,
+      savedAt: -1,
+      saved: pools.wiped,
+      strays: 0,
+      giveUps: 0,
+    };
   }
 
   run(): Exploration {
@@ -141,7 +190,13 @@ class Exhaustion {
     for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nets[n]!.id;
     for (let p = 0; p < cfg.tenures; p++) stack[at++] = next.tenures[p]?.id ?? -1;
     stack[at++] = next.agreed;
-    stack[at++] = next.wipes | (next.expiries << 4) | (next.strays << 8) | (next.giveUps << 16) | (next.raises << 24) | (next.damages << 28);
+    stack[at++] =
+      next.wipes |
+      (next.expiries << 4) |
+      (next.strays << 8) |
+      (next.giveUps << 16) |
+      (next.raises << 24) |
+      (next.damages << 28);
     stack[at++] = next.mends | (next.rollbacks << 4) | ((next.savedAt + 1) << 8);
     stack[at++] = next.saved.id;
     stack[at++] = this.depth + 1;
@@ -277,7 +332,14 @@ class Exhaustion {
     while (agreed[known]) known++;
     for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
       for (let arg = height; arg <= height + QUIET; arg += QUIET) {
-        if (arg >= QUIET && !mayRepair(cfg, row.tenures.map(({ m }) => m))) continue;
+        if (
+          arg >= QUIET &&
+          !mayRepair(
+            cfg,
+            row.tenures.map(({ m }) => m),
+          )
+        )
+          continue;
         const outcome = pools.begin(p, row.nodes, agreed, height, mustExceed, undefined, arg >= QUIET);
         if (!outcome) continue;
         this.copy();
@@ -319,7 +381,8 @@ class Exhaustion {
     const claimed = tenure.m.claimedEpoch;
     if (claimed !== 0 && before && before.m.claimedEpoch === 0) {
       for (let q = 0; q < next.tenures.length; q++) {
-        if (q !== p && next.tenures[q]!.m.claimedEpoch === claimed) this.violation ||= `I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${claimed}`;
+        if (q !== p && next.tenures[q]!.m.claimedEpoch === claimed)
+          this.violation ||= `I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${claimed}`;
       }
     }
   }
@@ -335,7 +398,8 @@ class Exhaustion {
     const shift = 8 * (height - 1);
     const known = (this.next.agreed >>> shift) & 255;
     if (known === 0) this.next.agreed |= hash << shift;
-    else if (known !== hash) this.violation ||= `I4: FORK at height ${height}: ${who} takes ${text} as committed, ${hashOf((known >> 3) - 1, known & 7)} was`;
+    else if (known !== hash)
+      this.violation ||= `I4: FORK at height ${height}: ${who} takes ${text} as committed, ${hashOf((known >> 3) - 1, known & 7)} was`;
   }
 
   /** Closes `next`: the networks without their dead calls, what a reader of all nodes sees, I2; kept if it is new. */
@@ -346,7 +410,8 @@ class Exhaustion {
     const fallible = this.fallible();
     if (!fallible) {
       for (let i = 0; i < cfg.nodes; i++) {
-        if (next.nodes[i] !== row.nodes[i] || next.nets[i] !== row.nets[i] || this.wasFallible) next.nets[i] = pools.pruned(next.nets[i]!, next.nodes[i]!);
+        if (next.nodes[i] !== row.nodes[i] || next.nets[i] !== row.nets[i] || this.wasFallible)
+          next.nets[i] = pools.pruned(next.nets[i]!, next.nodes[i]!);
       }
     }
     if (touched && next.nodes[n] !== row.nodes[n]) this.look();
@@ -368,7 +433,11 @@ class Exhaustion {
     let first = true;
     for (const { naming, from } of this.sortings[count]!) {
       let sorted = true;
-      for (let slot = 1; slot < count; slot++) if (tenures[from[slot - 1]!]!.rank > tenures[from[slot]!]!.rank) { sorted = false; break; }
+      for (let slot = 1; slot < count; slot++)
+        if (tenures[from[slot - 1]!]!.rank > tenures[from[slot]!]!.rank) {
+          sorted = false;
+          break;
+        }
       if (!sorted) continue;
       this.printUnder(naming, from, pools.namings[naming]!);
       const { sumA: a, sumB: b } = this;
@@ -384,7 +453,13 @@ class Exhaustion {
   private printUnder(naming: number, from: readonly number[], names: readonly number[]): void {
     const { cfg, next } = this;
     const { nodes, nets, tenures } = next;
-    let sumA = next.wipes | (next.expiries << 4) | (next.strays << 8) | (next.giveUps << 16) | (next.raises << 24) | (next.damages << 28);
+    let sumA =
+      next.wipes |
+      (next.expiries << 4) |
+      (next.strays << 8) |
+      (next.giveUps << 16) |
+      (next.raises << 24) |
+      (next.damages << 28);
     let sumB = Math.imul(sumA, 0x27d4eb2f);
     if (next.mends + next.rollbacks > 0) {
       sumA = (sumA + Math.imul(next.mends + next.rollbacks * 16, 0x165667b1)) | 0;
@@ -436,7 +511,8 @@ class Exhaustion {
       for (let n = 0; n < nodes.length; n++) {
         const { hashes, epochs, floor, s } = nodes[n]!;
         const admitted = nodes[n]!.admitted || any;
-        if (nodes[n]!.admitted && floor === height) this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
+        if (nodes[n]!.admitted && floor === height)
+          this.agree(height, code(s.record!.floorHash), s.record!.floorHash, 'a reader, by the floor of a node,');
         const hash = hashes[height - floor - 1];
         if (hash === undefined) continue;
         let copies = 0;
@@ -445,7 +521,8 @@ class Exhaustion {
           const copy = other.hashes[height - other.floor - 1];
           if (copy === undefined) continue;
           const same = other.epochs[height - other.floor - 1] === epochs[height - floor - 1];
-          if (same && copy !== hash && !(cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(copy)))) this.violation ||= `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
+          if (same && copy !== hash && !(cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(copy))))
+            this.violation ||= `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
           if ((other.admitted || any) && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
         }
         if (!admitted) continue;
@@ -463,7 +540,21 @@ class Exhaustion {
       const tenure = p < 0 ? undefined : row.tenures[p]!;
       if (tenure?.ended) continue;
       // Nodes and that one tenure only; which node is which does not matter.
-      const columns = row.nodes.map((node, n) => [hasher.reset(8).add(node.a[0]!).add(tenure?.columnA[n] ?? 0).finish().a, hasher.reset(9).add(node.b[0]!).add(tenure?.columnB[n] ?? 0).finish().b] as const);
+      const columns = row.nodes.map(
+        (node, n) =>
+          [
+            hasher
+              .reset(8)
+              .add(node.a[0]!)
+              .add(tenure?.columnA[n] ?? 0)
+              .finish().a,
+            hasher
+              .reset(9)
+              .add(node.b[0]!)
+              .add(tenure?.columnB[n] ?? 0)
+              .finish().b,
+          ] as const,
+      );
       columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
       hasher.reset(10).add(p);
       for (const [a, b] of columns) hasher.add(a).add(b);
@@ -484,9 +575,20 @@ class Exhaustion {
   private stateOf(row: Row): State {
     const { agreed, wipes, damages, expiries, raises, mends, rollbacks, savedAt, saved, strays, giveUps } = row;
     return {
-      nodes: row.nodes.map(({ model }) => model), nets: row.nets.map(({ model }) => model), tenures: row.tenures.map(({ m }) => m),
-      agreed: agreedHashes(agreed, this.cfg), wipes, damages, expiries, raises, mends, rollbacks,
-      saved: savedAt < 0 ? null : { n: savedAt, node: saved.model }, strays, giveUps, violation: '',
+      nodes: row.nodes.map(({ model }) => model),
+      nets: row.nets.map(({ model }) => model),
+      tenures: row.tenures.map(({ m }) => m),
+      agreed: agreedHashes(agreed, this.cfg),
+      wipes,
+      damages,
+      expiries,
+      raises,
+      mends,
+      rollbacks,
+      saved: savedAt < 0 ? null : { n: savedAt, node: saved.model },
+      strays,
+      giveUps,
+      violation: '',
     };
   }
 
@@ -517,7 +619,7 @@ function agreedHashes(agreed: number, cfg: ModelConfig): string[] {
 function factors(seed: number): Int32Array {
   let x = seed;
   return Int32Array.from({ length: 16 }, () => {
-    x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d) + 0x6d2b79f5 | 0;
+    x = (Math.imul(x ^ (x >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) | 0;
     return x | 1;
   });
 }

@@ -40,10 +40,18 @@ export const print = { a: 0, b: 0 };
 export function fingerprint(cfg: ModelConfig, state: State): void {
   const { nodes, nets, tenures } = state;
   for (let n = 0; n < nodes.length; n++) {
-    hasher.reset(5).add(nodes[n]!.a).add(nets[n]!.a).add(state.saved?.n === n ? state.saved.node.a : 0);
+    hasher
+      .reset(5)
+      .add(nodes[n]!.a)
+      .add(nets[n]!.a)
+      .add(state.saved?.n === n ? state.saved.node.a : 0);
     for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnA[n]!);
     columnA[n] = hasher.finish().a;
-    hasher.reset(6).add(nodes[n]!.b).add(nets[n]!.b).add(state.saved?.n === n ? state.saved.node.b : 0);
+    hasher
+      .reset(6)
+      .add(nodes[n]!.b)
+      .add(nets[n]!.b)
+      .add(state.saved?.n === n ? state.saved.node.b : 0);
     for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnB[n]!);
     columnB[n] = hasher.finish().b;
     order[n] = n;
@@ -57,7 +65,13 @@ export function fingerprint(cfg: ModelConfig, state: State): void {
   for (let n = 0; n < nodes.length; n++) hasher.add(columnA[order[n]!]!).add(columnB[order[n]!]!);
   for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.a).add(tenures[p]!.b);
   for (const hash of state.agreed) hasher.add(hash === '' ? 0 : hash.charCodeAt(0) * 64 + hash.charCodeAt(2));
-  hasher.add(state.wipes).add(state.expiries).add(state.damages).add(state.raises).add(state.mends).add(state.rollbacks);
+  hasher
+    .add(state.wipes)
+    .add(state.expiries)
+    .add(state.damages)
+    .add(state.raises)
+    .add(state.mends)
+    .add(state.rollbacks);
   if (cfg.strays !== Infinity) hasher.add(state.strays);
   if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
   hasher.finish();
@@ -77,7 +91,9 @@ export function explore(cfg: ModelConfig, limits: Limits = {}): Exploration {
 /** The same over whole states: slower by far, with fewer reductions; it holds `exhaust` to account. */
 export function exploreDirectly(cfg: ModelConfig, limits: Limits = {}): Exploration {
   const seen = new FingerprintSet(20);
-  const stack: { state: State; move: Move | null; depth: number }[] = [{ state: initialState(cfg), move: null, depth: 0 }];
+  const stack: { state: State; move: Move | null; depth: number }[] = [
+    { state: initialState(cfg), move: null, depth: 0 },
+  ];
   const path: (Move | null)[] = [];
   const liveness = new Liveness(cfg);
   const result: Exploration = { states: 0, moves: 0, deepest: 0, complete: false, livenessChecks: 0, finding: null };
@@ -138,7 +154,8 @@ export interface Walks {
  * acts, now and then an older one wakes up. Violations of another sort than expected are walked past.
  */
 export function walk(
-  cfg: ModelConfig, { runs, seed = 1, steps = 80, ms = Infinity, liveness: alive = false, expect = /./ }: Walks,
+  cfg: ModelConfig,
+  { runs, seed = 1, steps = 80, ms = Infinity, liveness: alive = false, expect = /./ }: Walks,
 ): { runs: number; finding: Finding | null } {
   const random = generator(seed);
   const liveness = new Liveness(cfg);
@@ -151,7 +168,13 @@ export function walk(
   return { runs, finding: null };
 }
 
-function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect: RegExp, liveness: Liveness | null): Finding | null {
+function walkOnce(
+  cfg: ModelConfig,
+  random: () => number,
+  steps: number,
+  expect: RegExp,
+  liveness: Liveness | null,
+): Finding | null {
   const trace: Move[] = [];
   let state = initialState(cfg);
   const promotes: number[] = [];
@@ -170,11 +193,25 @@ function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect:
     const who = woken < 0 ? live : woken;
     const rare = random();
     const phase = who >= 0 ? state.tenures[who]!.t.phase : 'ended';
-    const mask = who < 0 ? 0 : phase === 'promoting' || phase === 'claiming' || phase === 'adopting' ? promotes[who]! : writes[who]!;
+    const mask =
+      who < 0
+        ? 0
+        : phase === 'promoting' || phase === 'claiming' || phase === 'adopting'
+          ? promotes[who]!
+          : writes[who]!;
     const goOn = live < 0 || spent > stay || phase === 'ended';
     const eligible = (kind: Move['kind'], tenure: number, node: number): boolean => {
       if (kind === 'start' || kind === 'renew') return goOn;
-      if (kind === 'expire' || kind === 'raise' || kind === 'wipe' || kind === 'damage' || kind === 'mend' || kind === 'snapshot' || kind === 'roll back') return rare < 0.15;
+      if (
+        kind === 'expire' ||
+        kind === 'raise' ||
+        kind === 'wipe' ||
+        kind === 'damage' ||
+        kind === 'mend' ||
+        kind === 'snapshot' ||
+        kind === 'roll back'
+      )
+        return rare < 0.15;
       if (kind === 'late run') return rare > 0.85;
       if (tenure !== who) return false;
       if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;
@@ -182,10 +219,15 @@ function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect:
       return node < 0 || ((mask >> node) & 1) === 1 || !isAdmitted(state.nodes[node]!.s);
     };
     const options: [Move['kind'], number, number, number][] = [];
-    forEachMove(cfg, state, () => undefined, (kind, tenure, node, arg) => {
-      if (eligible(kind, tenure, node)) options.push([kind, tenure, node, arg]);
-      return false;
-    });
+    forEachMove(
+      cfg,
+      state,
+      () => undefined,
+      (kind, tenure, node, arg) => {
+        if (eligible(kind, tenure, node)) options.push([kind, tenure, node, arg]);
+        return false;
+      },
+    );
     spent += 1;
     if (options.length === 0) {
       spent += 3;
@@ -194,10 +236,15 @@ function walkOnce(cfg: ModelConfig, random: () => number, steps: number, expect:
     const [kind, tenure, node, arg] = options[Math.floor(random() * options.length)]!;
     let made: Move | null = null;
     let next: State = state;
-    forEachMove(cfg, state, (move, candidate) => {
-      made ??= move;
-      next = candidate;
-    }, (k, t, n, x) => k === kind && t === tenure && n === node && x === arg);
+    forEachMove(
+      cfg,
+      state,
+      (move, candidate) => {
+        made ??= move;
+        next = candidate;
+      },
+      (k, t, n, x) => k === kind && t === tenure && n === node && x === arg,
+    );
     if (made === null) continue;
     if (kind === 'start' || kind === 'renew') spent = 0;
     state = next;
@@ -218,15 +265,26 @@ function quorumMask(nodes: number, random: () => number): number {
 }
 
 /** Follows a trace, leaving out what is not possible; ends at the first violation. */
-export function replay(cfg: ModelConfig, trace: readonly Move[], expect = /./, each?: (move: Move, state: State) => void): { why: string; trace: Move[] } {
+export function replay(
+  cfg: ModelConfig,
+  trace: readonly Move[],
+  expect = /./,
+  each?: (move: Move, state: State) => void,
+): { why: string; trace: Move[] } {
   const liveness = new Liveness(cfg);
   let state = initialState(cfg);
   const made: Move[] = [];
   for (const wanted of trace) {
     let next: State | null = null;
-    forEachMove(cfg, state, (_, candidate) => {
-      next ??= candidate;
-    }, (kind, tenure, node, arg) => kind === wanted.kind && tenure === wanted.tenure && node === wanted.node && arg === wanted.arg);
+    forEachMove(
+      cfg,
+      state,
+      (_, candidate) => {
+        next ??= candidate;
+      },
+      (kind, tenure, node, arg) =>
+        kind === wanted.kind && tenure === wanted.tenure && node === wanted.node && arg === wanted.arg,
+    );
     if (!next) continue;
     state = next;
     made.push(wanted);
@@ -267,21 +325,38 @@ export function narrate(cfg: ModelConfig, finding: Finding): string {
   replay(cfg, finding.trace, new RegExp(kindOf(finding.why)), (move, state) => {
     const node = move.node >= 0 ? ` node ${move.node + 1}` : '';
     const who = move.tenure >= 0 ? `tenure ${move.tenure + 1}` : 'fault';
-    lines.push(`${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`.padEnd(52) + picture(state));
+    lines.push(
+      `${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`.padEnd(
+        52,
+      ) + picture(state),
+    );
   });
   return [...lines, `     ${finding.why}`].join('\n');
 }
 
 /** A trace as text, one move a line: `<tenure> <kind> [<node>] [@<arg>]`, tenure 0 for faults; what a failing exploration is kept as. */
 export function traceOf(text: string): Move[] {
-  return text.trim().split('\n').map((line) => {
-    const [, tenure, kind, node, arg] = /^\s*(\d) ([a-z ]*[a-z])(?: (\d))?(?: @(\d+))?$/.exec(line) ?? [];
-    return { kind: kind as Move['kind'], tenure: Number(tenure) - 1, node: node === undefined ? -1 : Number(node) - 1, arg: Number(arg ?? 0) };
-  });
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [, tenure, kind, node, arg] = /^\s*(\d) ([a-z ]*[a-z])(?: (\d))?(?: @(\d+))?$/.exec(line) ?? [];
+      return {
+        kind: kind as Move['kind'],
+        tenure: Number(tenure) - 1,
+        node: node === undefined ? -1 : Number(node) - 1,
+        arg: Number(arg ?? 0),
+      };
+    });
 }
 
 export function textOf(trace: readonly Move[]): string {
-  return trace.map(({ kind, tenure, node, arg }) => `${tenure + 1} ${kind}${node >= 0 ? ` ${node + 1}` : ''}${arg ? ` @${arg}` : ''}`).join('\n');
+  return trace
+    .map(
+      ({ kind, tenure, node, arg }) =>
+        `${tenure + 1} ${kind}${node >= 0 ? ` ${node + 1}` : ''}${arg ? ` @${arg}` : ''}`,
+    )
+    .join('\n');
 }
 
 function picture(state: State): string {
@@ -290,6 +365,9 @@ function picture(state: State): string {
     const entries = s.entries.map((entry) => `${entry.hash}@${entry.epoch}`).join(' ');
     return `[${s.lock ? s.lock.owner.slice(1, 2) : '-'} e${s.epoch ?? '-'}/${s.record.claimant.slice(1, 2) || '-'} ${entries}${s.record.pending ? ' admitting' : ''}]`;
   });
-  const tenures = state.tenures.map(({ t, out }) => `${t.phase}${t.epoch ? ` E${t.epoch}` : ''}(${t.nodes.map((track, n) => `${track.standing}${out[n] ? ':' + (track.busy?.kind ?? '?') : ''}`).join(',')})`);
+  const tenures = state.tenures.map(
+    ({ t, out }) =>
+      `${t.phase}${t.epoch ? ` E${t.epoch}` : ''}(${t.nodes.map((track, n) => `${track.standing}${out[n] ? ':' + (track.busy?.kind ?? '?') : ''}`).join(',')})`,
+  );
   return `${nodes.join(' ')}  ${tenures.join(' | ')}`;
 }

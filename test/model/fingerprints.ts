@@ -15,7 +15,7 @@ export class FingerprintSet {
   /** True when it was not there. */
   add(high: number, low: number): boolean {
     const h = high >>> 0;
-    const l = (low >>> 0) || 1; // 0,0 marks a free slot
+    const l = low >>> 0 || 1; // 0,0 marks a free slot
     if (!this.put(h, l)) return false;
     this.size += 1;
     if (this.size > this.capacity * 0.75) this.grow();
@@ -58,17 +58,25 @@ export class Hasher {
     let k = Math.imul(value + 1, 0xcc9e2d51);
     k = (k << 15) | (k >>> 17);
     this.a ^= Math.imul(k, 0x1b873593);
-    this.a = Math.imul((this.a << 13) | (this.a >>> 19), 5) + 0xe6546b64 | 0;
+    this.a = (Math.imul((this.a << 13) | (this.a >>> 19), 5) + 0xe6546b64) | 0;
     let m = Math.imul(value + 7, 0x9e3779b1) ^ this.b;
     m ^= m >>> 15;
-    this.b = Math.imul(m, 0x2c1b3c6d) + Math.imul((this.b << 7) | (this.b >>> 25), 0x297a2d39) | 0;
+    this.b = (Math.imul(m, 0x2c1b3c6d) + Math.imul((this.b << 7) | (this.b >>> 25), 0x297a2d39)) | 0;
     return this;
   }
 
   finish(): this {
     let { a, b } = this;
-    a ^= a >>> 16; a = Math.imul(a, 0x85ebca6b); a ^= a >>> 13; a = Math.imul(a, 0xc2b2ae35); a ^= a >>> 16;
-    b ^= b >>> 15; b = Math.imul(b, 0x735a2d97); b ^= b >>> 15; b = Math.imul(b, 0x0ca7d2e9 | 1); b ^= b >>> 16;
+    a ^= a >>> 16;
+    a = Math.imul(a, 0x85ebca6b);
+    a ^= a >>> 13;
+    a = Math.imul(a, 0xc2b2ae35);
+    a ^= a >>> 16;
+    b ^= b >>> 15;
+    b = Math.imul(b, 0x735a2d97);
+    b ^= b >>> 15;
+    b = Math.imul(b, 0x0ca7d2e9 | 1);
+    b ^= b >>> 16;
     this.a = a;
     this.b = b;
     return this;

@@ -16,7 +16,13 @@ export class Liveness {
   private readonly calm: ModelConfig;
 
   constructor(cfg: ModelConfig) {
-    this.calm = { ...cfg, tenures: cfg.tenures + 3, heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages > 0 ? 5 : 1), heldReplies: false, lazyProposals: false };
+    this.calm = {
+      ...cfg,
+      tenures: cfg.tenures + 3,
+      heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages > 0 ? 5 : 1),
+      heldReplies: false,
+      lazyProposals: false,
+    };
   }
 
   /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
@@ -41,8 +47,16 @@ export class Liveness {
     const { hasher } = this;
     const columns: [number, number][] = state.nodes.map((node, n) => {
       const m = p < 0 ? undefined : state.tenures[p]!;
-      const a = hasher.reset(8).add(node.a).add(m ? m.columnA[n]! : 0).finish().a;
-      const b = hasher.reset(9).add(node.b).add(m ? m.columnB[n]! : 0).finish().b;
+      const a = hasher
+        .reset(8)
+        .add(node.a)
+        .add(m ? m.columnA[n]! : 0)
+        .finish().a;
+      const b = hasher
+        .reset(9)
+        .add(node.b)
+        .add(m ? m.columnB[n]! : 0)
+        .finish().b;
       return [a, b];
     });
     columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
@@ -74,7 +88,8 @@ export class Liveness {
     const expired = expireLocks(this.calm, state, state.tenures[p]!.t.settings.owner);
     let from: State = { ...expired, agreed: [...expired.agreed, ''] };
     const { t } = from.tenures[p]!;
-    if (t.phase === 'leading' && !t.inflight && !t.settings.quiet) { // a leader at rest writes another block, which shows it what has become of its nodes
+    if (t.phase === 'leading' && !t.inflight && !t.settings.quiet) {
+      // a leader at rest writes another block, which shows it what has become of its nodes
       const next = new Next(this.calm, from);
       next.tenure(p).ready = t.committed.height + 1;
       next.produce(p);
@@ -112,7 +127,8 @@ export class Liveness {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       let moved = false;
       for (let n = 0; n < state.nodes.length; n++) {
-        for (let batch = 0; batch < 8; batch++) { // backfills go through in one go, as their batches do
+        for (let batch = 0; batch < 8; batch++) {
+          // backfills go through in one go, as their batches do
           const out = state.tenures[p]!.out[n];
           if (!out || (batch > 0 && out.kind !== 'backfill')) break;
           const next = out.held ? delivered(this.calm, state, p, n) : runAndAnswer(this.calm, state, p, n, out, false);
@@ -147,7 +163,8 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   const { t } = state.tenures[p]!;
   if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
   if (t.settings.quiet) return repairedOf(state, p);
-  const cutOff = (n: number): boolean => t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
+  const cutOff = (n: number): boolean =>
+    t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
   if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
   const allUp = state.nodes.every(({ s }) => isAdmitted(s));
   if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
@@ -155,12 +172,18 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   if (t.inflight && !mustCommit && t.nodes.some((track) => track.admission?.begun)) return '';
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
-  const first = JSON.stringify(headers(state, state.nodes.findIndex((_, n) => !cutOff(n))));
+  const first = JSON.stringify(
+    headers(
+      state,
+      state.nodes.findIndex((_, n) => !cutOff(n)),
+    ),
+  );
   for (let n = 0; n < state.nodes.length; n++) {
     if (cutOff(n)) continue;
     if (!isAdmitted(state.nodes[n]!.s)) return `node ${n + 1} is not admitted`;
     if (t.nodes[n]!.standing !== 'ours') return `node ${n + 1} stays ${t.nodes[n]!.standing}: ${t.nodes[n]!.why}`;
-    if (JSON.stringify(headers(state, n)) !== first) return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
+    if (JSON.stringify(headers(state, n)) !== first)
+      return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
   }
   return '';
 }
@@ -173,17 +196,27 @@ function repairedOf(state: State, p: number): string {
   const { t } = state.tenures[p]!;
   const { owner, quorum } = t.settings;
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
-  const own = state.nodes.flatMap(({ s }, n) => (isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'ours' ? [n] : []));
+  const own = state.nodes.flatMap(({ s }, n) =>
+    isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'ours' ? [n] : [],
+  );
   const settled = (n: number): string => headers(state, n).slice(0, t.committed.height).join(' '); // what is pending above is no repair's business
-  for (const n of own) if (settled(n) !== settled(own[0]!)) return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
-  const undone = state.nodes.findIndex(({ s }) => s.record?.pendingOwner === owner && s.record.pendingEpoch === t.epoch);
-  return undone >= 0 && own.length >= quorum && t.nodes[undone]!.admission?.begun ? `node ${undone + 1} is not admitted` : '';
+  for (const n of own)
+    if (settled(n) !== settled(own[0]!))
+      return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
+  const undone = state.nodes.findIndex(
+    ({ s }) => s.record?.pendingOwner === owner && s.record.pendingEpoch === t.epoch,
+  );
+  return undone >= 0 && own.length >= quorum && t.nodes[undone]!.admission?.begun
+    ? `node ${undone + 1} is not admitted`
+    : '';
 }
 
 /** Of the heights that all nodes retain. */
 function headers(state: State, n: number): string[] {
   const floor = Math.max(...state.nodes.map(({ s }) => (isAdmitted(s) ? s.record!.floor : 0)));
-  return state.nodes[n]!.s.entries.filter(({ height }) => height > floor).map((entry) => `${entry.height}:${entry.hash}<${entry.parent}`);
+  return state.nodes[n]!.s.entries.filter(({ height }) => height > floor).map(
+    (entry) => `${entry.height}:${entry.hash}<${entry.parent}`,
+  );
 }
 
 function expireLocks(cfg: ModelConfig, state: State, but: string): State {
@@ -204,7 +237,8 @@ function delivered(cfg: ModelConfig, state: State, p: number, n: number): State 
 function same(x: State, y: State, p: number): boolean {
   for (let n = 0; n < x.nodes.length; n++) {
     if (x.nodes[n]!.a !== y.nodes[n]!.a || x.nodes[n]!.b !== y.nodes[n]!.b) return false;
-    if (x.tenures[p]!.columnA[n] !== y.tenures[p]!.columnA[n] || x.tenures[p]!.columnB[n] !== y.tenures[p]!.columnB[n]) return false;
+    if (x.tenures[p]!.columnA[n] !== y.tenures[p]!.columnA[n] || x.tenures[p]!.columnB[n] !== y.tenures[p]!.columnB[n])
+      return false;
   }
   return x.tenures[p]!.a === y.tenures[p]!.a && x.tenures[p]!.b === y.tenures[p]!.b;
 }

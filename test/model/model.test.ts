@@ -22,7 +22,11 @@ it.each<[string, Partial<ModelConfig>]>([
   ['an expired lock', { strays: 0, giveUps: 0, expiries: 1, staleStores: false }],
   ['a raised epoch', { strays: 0, giveUps: 0, raises: 1, staleStores: false }],
   ['a wipe', { strays: 0, giveUps: 0, wipes: 1, staleStores: false }],
-])('model: %s, explored in pieces and as whole states → the same number of states', (_, bounds) => {
-  const cfg: ModelConfig = { ...BASE, name: 'equal', sameTenures: false, patient: false, ...bounds };
-  expect(explore(cfg).states).toBe(exploreDirectly(cfg).states);
-}, 120_000);
+])(
+  'model: %s, explored in pieces and as whole states → the same number of states',
+  (_, bounds) => {
+    const cfg: ModelConfig = { ...BASE, name: 'equal', sameTenures: false, patient: false, ...bounds };
+    expect(explore(cfg).states).toBe(exploreDirectly(cfg).states);
+  },
+  120_000,
+);

@@ -6,13 +6,48 @@ import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
 import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/tenure-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import {
-  blockOf, chainOf, IDENTITY, isAdmitted, keyOf, NODE_ID, raiseOf, RIVALS, rolledBack, MAX_ADMISSIONS, ownerOf, sealNetwork, sealNode, sealTenure, settingsOf, GENESIS,
-  type ModelConfig, type ModelTenure, type NetCall, type Outstanding, type State, type StoredBlock,
+  blockOf,
+  chainOf,
+  IDENTITY,
+  isAdmitted,
+  keyOf,
+  NODE_ID,
+  raiseOf,
+  RIVALS,
+  rolledBack,
+  MAX_ADMISSIONS,
+  ownerOf,
+  sealNetwork,
+  sealNode,
+  sealTenure,
+  settingsOf,
+  GENESIS,
+  type ModelConfig,
+  type ModelTenure,
+  type NetCall,
+  type Outstanding,
+  type State,
+  type StoredBlock,
 } from './state.js';
 
 export type MoveKind =
-  | 'start' | 'renew' | 'run' | 'hold' | 'deliver' | 'give up' | 'late run' | 'grace over' | 'produce'
-  | 'gate over' | 'expire' | 'raise' | 'wipe' | 'damage' | 'mend' | 'snapshot' | 'roll back';
+  | 'start'
+  | 'renew'
+  | 'run'
+  | 'hold'
+  | 'deliver'
+  | 'give up'
+  | 'late run'
+  | 'grace over'
+  | 'produce'
+  | 'gate over'
+  | 'expire'
+  | 'raise'
+  | 'wipe'
+  | 'damage'
+  | 'mend'
+  | 'snapshot'
+  | 'roll back';
 
 export interface Move {
   kind: MoveKind;
@@ -110,7 +145,13 @@ export function renewTenure(cfg: ModelConfig, state: State, continued: number): 
   return begin(cfg, state, store, continued, t.settings.quiet === true);
 }
 
-function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], continued: number | undefined, quiet: boolean): State | null {
+function begin(
+  cfg: ModelConfig,
+  state: State,
+  store: readonly StoredBlock[],
+  continued: number | undefined,
+  quiet: boolean,
+): State | null {
   const votes: { node: number; epoch: number }[] = [];
   state.nodes.forEach(({ s }, node) => {
     if (isAdmitted(s) || cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
@@ -118,7 +159,13 @@ function begin(cfg: ModelConfig, state: State, store: readonly StoredBlock[], co
   if (votes.length < quorumOf(cfg.nodes)) return null;
   const next = new Next(cfg, state);
   if (continued !== undefined) next.tenure(continued).renewable = false;
-  next.begin({ votes, store, continued, quiet, mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0) });
+  next.begin({
+    votes,
+    store,
+    continued,
+    quiet,
+    mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0),
+  });
   return next.seal();
 }
 
@@ -134,8 +181,11 @@ export function storeUpTo(state: State, height: number): StoredBlock[] {
   for (let h = 1; h <= height; h++) {
     const hash = state.agreed[h - 1]!;
     const parent = h === 1 ? GENESIS : state.agreed[h - 2]!;
-    const epochs = state.nodes.map(({ s }) => s.entries.find((entry) => entry.height === h && entry.hash === hash)?.epoch ?? 0);
-    const epoch = epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(state.nodes.length)) ?? 0;
+    const epochs = state.nodes.map(
+      ({ s }) => s.entries.find((entry) => entry.height === h && entry.hash === hash)?.epoch ?? 0,
+    );
+    const epoch =
+      epochs.find((e) => e > 0 && epochs.filter((other) => other === e).length >= quorumOf(state.nodes.length)) ?? 0;
     store.push({ ...blockOf(hash.charCodeAt(0) - 49, h, parent), epoch });
   }
   return store;
@@ -157,14 +207,16 @@ function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visi
   }
   for (let node = 0; node < cfg.nodes && state.damages < cfg.damages; node++) {
     const track = t.nodes[node]!;
-    if (t.phase !== 'leading' || track.standing !== 'ours' || track.damage || !wanted('damage', tenure, node, 0)) continue;
+    if (t.phase !== 'leading' || track.standing !== 'ours' || track.damage || !wanted('damage', tenure, node, 0))
+      continue;
     const next = new Next(cfg, state);
     next.damages += 1;
     next.step(tenure, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
     visit({ kind: 'damage', tenure, node, arg: 0 }, next.seal());
   }
   for (let node = 0; node < cfg.nodes && state.mends < cfg.mends; node++) {
-    if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('mend', tenure, node, 0)) continue;
+    if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('mend', tenure, node, 0))
+      continue;
     const next = new Next(cfg, state);
     next.mends += 1;
     next.step(tenure, { type: 'mend', now: 0, node });
@@ -199,7 +251,12 @@ function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visi
 
 /** Runs a call and hands its reply over at once. */
 export function runAndAnswer(
-  cfg: ModelConfig, state: State, tenure: number, node: number, out: Outstanding, skipRefusedPromotion: boolean,
+  cfg: ModelConfig,
+  state: State,
+  tenure: number,
+  node: number,
+  out: Outstanding,
+  skipRefusedPromotion: boolean,
 ): State | null {
   const next = new Next(cfg, state);
   const reply = next.execute(node, out);
@@ -208,7 +265,15 @@ export function runAndAnswer(
   return next.seal();
 }
 
-function giveUp(cfg: ModelConfig, state: State, tenure: number, node: number, out: Outstanding, visit: Visit, wanted: Wanted): void {
+function giveUp(
+  cfg: ModelConfig,
+  state: State,
+  tenure: number,
+  node: number,
+  out: Outstanding,
+  visit: Visit,
+  wanted: Wanted,
+): void {
   if (state.giveUps >= cfg.giveUps) return;
   const { t } = state.tenures[tenure]!;
   const kind = t.nodes[node]!.busy!.kind;
@@ -219,7 +284,12 @@ function giveUp(cfg: ModelConfig, state: State, tenure: number, node: number, ou
   next.giveUps += 1;
   let waiting: Outstanding | null | undefined = out;
   const promoted = t.nodes.filter((track) => track.standing === 'promoted').length;
-  const wide = cfg.twist === 'wide-claim' && kind === 'promote' && t.phase === 'promoting' && promoted >= quorumOf(cfg.nodes) && isAdmitted(state.nodes[node]!.s);
+  const wide =
+    cfg.twist === 'wide-claim' &&
+    kind === 'promote' &&
+    t.phase === 'promoting' &&
+    promoted >= quorumOf(cfg.nodes) &&
+    isAdmitted(state.nodes[node]!.s);
   if (wide) {
     const incarnation = state.nodes[node]!.s.record!.incarnation;
     next.deliver(tenure, node, out, { outcome: 'accepted', incarnation, value: { epoch: 0 } });
@@ -248,7 +318,11 @@ function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit, wa
   }
 }
 
-export function mayPromote(cfg: ModelConfig, s: MemoryNodeState, call: Extract<NodeCall, { script: 'promote_leader' }>): boolean {
+export function mayPromote(
+  cfg: ModelConfig,
+  s: MemoryNodeState,
+  call: Extract<NodeCall, { script: 'promote_leader' }>,
+): boolean {
   return cfg.mutant.repeatPromotionAtAnyEpoch === true || s.epoch === call.expectedEpoch;
 }
 
@@ -283,7 +357,10 @@ export class Next {
   private readonly changed: (ModelTenure | null)[];
   private mayFall = new Set<number>();
 
-  constructor(protected readonly cfg: ModelConfig, private readonly from: State) {
+  constructor(
+    protected readonly cfg: ModelConfig,
+    private readonly from: State,
+  ) {
     this.wipes = from.wipes;
     this.damages = from.damages;
     this.expiries = from.expiries;
@@ -318,8 +395,18 @@ export class Next {
     if (!m) {
       const old = this.tenures[p]!;
       m = {
-        t: cloneTenure(old.t), out: old.out.slice(), store: old.store.slice(), claimedEpoch: old.claimedEpoch, mustExceed: old.mustExceed,
-        ready: old.ready, renewable: old.renewable, admissions: old.admissions, a: 0, b: 0, columnA: [], columnB: [],
+        t: cloneTenure(old.t),
+        out: old.out.slice(),
+        store: old.store.slice(),
+        claimedEpoch: old.claimedEpoch,
+        mustExceed: old.mustExceed,
+        ready: old.ready,
+        renewable: old.renewable,
+        admissions: old.admissions,
+        a: 0,
+        b: 0,
+        columnA: [],
+        columnB: [],
       };
       this.changed[p] = m;
     }
@@ -337,8 +424,18 @@ export class Next {
     const tenure = this.tenures.length;
     const settings = settingsOf(cfg, tenure, quiet, continued === undefined ? undefined : ownerOf(continued));
     this.addTenure({
-      t: newTenure(settings, chainOf(store, cfg.window)), out: new Array<null>(cfg.nodes).fill(null), store: [...store], claimedEpoch: 0, mustExceed, ready: 0,
-      renewable: false, admissions: 0, a: 0, b: 0, columnA: [], columnB: [],
+      t: newTenure(settings, chainOf(store, cfg.window)),
+      out: new Array<null>(cfg.nodes).fill(null),
+      store: [...store],
+      claimedEpoch: 0,
+      mustExceed,
+      ready: 0,
+      renewable: false,
+      admissions: 0,
+      a: 0,
+      b: 0,
+      columnA: [],
+      columnB: [],
     });
     this.step(tenure, { type: 'start', now: 0, votes });
   }
@@ -355,15 +452,22 @@ export class Next {
       const r = s.record;
       if (r === null) return { outcome: 'refused', reason: 'NOT_ADMITTED', detail: {} };
       const { head, headEpoch, headHash, floor, floorHash } = r;
-      if (call.acquireTtlMs === undefined) return { outcome: 'accepted', incarnation: r.incarnation, value: { head, headEpoch, headHash, floor, floorHash } };
+      if (call.acquireTtlMs === undefined)
+        return {
+          outcome: 'accepted',
+          incarnation: r.incarnation,
+          value: { head, headEpoch, headHash, floor, floorHash },
+        };
     }
     if (call.script === 'admit') this.mayFall.add(n);
-    const toSend = this.cfg.twist === 'wide-claim' && call.script === 'claim' ? { ...call, acquireTtlMs: Infinity } : call;
+    const toSend =
+      this.cfg.twist === 'wide-claim' && call.script === 'claim' ? { ...call, acquireTtlMs: Infinity } : call;
     return applyCall(s, toSend, IDENTITY, NODE_ID, 0, this.cfg.mutant);
   }
 
   execute(n: number, out: Outstanding): NodeReply<unknown> {
-    if (out.call?.script === 'inspect') { // reads only: one view for each node state will do
+    if (out.call?.script === 'inspect') {
+      // reads only: one view for each node state will do
       const node = this.nodes[n]!;
       return (node.view ??= applyCall(node.s, out.call, IDENTITY, NODE_ID, 0, this.cfg.mutant));
     }
@@ -379,7 +483,15 @@ export class Next {
     if (out.kind === 'read') this.step(p, { type: 'read', now: 0, node: n, id: out.id, reply: reply as never });
     else if (out.kind === 'backfill') {
       const { block } = out.call as Extract<NodeCall, { script: 'write_block' | 'backfill' }>;
-      this.step(p, { type: 'backfilled', now: 0, node: n, id: out.id, replies: [reply as never], from: [block as Header], bytes: 0 });
+      this.step(p, {
+        type: 'backfilled',
+        now: 0,
+        node: n,
+        id: out.id,
+        replies: [reply as never],
+        from: [block as Header],
+        bytes: 0,
+      });
     } else this.step(p, { type: 'reply', now: 0, node: n, id: out.id, reply });
   }
 
@@ -405,9 +517,13 @@ export class Next {
     if (m.claimedEpoch === 0 && (phase === 'adopting' || phase === 'settling' || phase === 'leading')) {
       m.claimedEpoch = epoch;
       this.tenures.forEach((_, q) => {
-        if (q !== p && this.peek(q).claimedEpoch === epoch) this.violate(`I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${epoch}`);
+        if (q !== p && this.peek(q).claimedEpoch === epoch)
+          this.violate(`I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${epoch}`);
       });
-      if (epoch <= m.mustExceed) this.violate(`I1: tenure ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began has ${m.mustExceed}`);
+      if (epoch <= m.mustExceed)
+        this.violate(
+          `I1: tenure ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began has ${m.mustExceed}`,
+        );
       m.mustExceed = 0;
     }
   }
@@ -422,21 +538,52 @@ export class Next {
           m.admissions += 1;
           t.nodes[effect.node]!.admission!.nonce = nonce;
           const call = { ...effect.call, nonce };
-          return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'call', key: keyOf(p, call), call, from: 0, to: 0 });
+          return this.outgoing(p, m, effect.node, {
+            id: effect.id,
+            kind: 'call',
+            key: keyOf(p, call),
+            call,
+            from: 0,
+            to: 0,
+          });
         }
-        return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'call', key: keyOf(p, effect.call), call: effect.call, from: 0, to: 0 });
+        return this.outgoing(p, m, effect.node, {
+          id: effect.id,
+          kind: 'call',
+          key: keyOf(p, effect.call),
+          call: effect.call,
+          from: 0,
+          to: 0,
+        });
       case 'backfill': {
         const block = m.store[effect.from - 1];
-        if (!block) return this.violate(`tenure ${p + 1} wants to backfill height ${effect.from}, its store ends at ${m.store.length}`);
+        if (!block)
+          return this.violate(
+            `tenure ${p + 1} wants to backfill height ${effect.from}, its store ends at ${m.store.length}`,
+          );
         const entryEpoch = effect.stampOwnEpoch || block.epoch === 0 ? t.epoch : block.epoch;
         const { owner } = t.settings;
-        const call: NodeCall = effect.nonce !== undefined
-          ? { script: 'backfill', owner, epoch: t.epoch, nonce: effect.nonce, block, entryEpoch }
-          : { script: 'write_block', owner, epoch: t.epoch, ttlMs: Infinity, mode: 'repair', block, entryEpoch };
-        return this.outgoing(p, m, effect.node, { id: effect.id, kind: 'backfill', key: keyOf(p, call), call, from: effect.from, to: effect.to });
+        const call: NodeCall =
+          effect.nonce !== undefined
+            ? { script: 'backfill', owner, epoch: t.epoch, nonce: effect.nonce, block, entryEpoch }
+            : { script: 'write_block', owner, epoch: t.epoch, ttlMs: Infinity, mode: 'repair', block, entryEpoch };
+        return this.outgoing(p, m, effect.node, {
+          id: effect.id,
+          kind: 'backfill',
+          key: keyOf(p, call),
+          call,
+          from: effect.from,
+          to: effect.to,
+        });
       }
       case 'read':
-        m.out[effect.node] = { id: effect.id, kind: 'read', key: effect.from * 16 + effect.to, from: effect.from, to: effect.to };
+        m.out[effect.node] = {
+          id: effect.id,
+          kind: 'read',
+          key: effect.from * 16 + effect.to,
+          from: effect.from,
+          to: effect.to,
+        };
         return;
       case 'load':
         events.push({ type: 'proposal', now: 0, block: m.store[effect.height - 1]! });
@@ -463,7 +610,12 @@ export class Next {
         m.ready = 0;
         m.mustExceed = 0;
         m.renewable = effect.end.code === 'RENEW';
-        if (!ORDINARY_ENDS.has(effect.end.code) && !(effect.end.code === 'BEHIND' && this.cfg.window > 0) && !(effect.end.code === 'CHOICE_OVERTAKEN' && this.cfg.conflict)) this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
+        if (
+          !ORDINARY_ENDS.has(effect.end.code) &&
+          !(effect.end.code === 'BEHIND' && this.cfg.window > 0) &&
+          !(effect.end.code === 'CHOICE_OVERTAKEN' && this.cfg.conflict)
+        )
+          this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
         return;
       case 'leading':
       case 'request':
@@ -501,7 +653,11 @@ export class Next {
       nodes[n] = sealNode(s);
       this.checkNode(n, before, s);
     }
-    const fallible = this.wipes < cfg.wipes || this.rollbacks < cfg.rollbacks || cfg.damages > 0 || nodes.some(({ s }) => !isAdmitted(s));
+    const fallible =
+      this.wipes < cfg.wipes ||
+      this.rollbacks < cfg.rollbacks ||
+      cfg.damages > 0 ||
+      nodes.some(({ s }) => !isAdmitted(s));
     for (let n = 0; n < cfg.nodes; n++) {
       const added = this.sent[n];
       if (!this.fresh[n] && !added && fallible) continue;
@@ -509,7 +665,8 @@ export class Next {
       const old = this.nets[n]!.calls;
       let calls = fallible ? old : old.filter(({ call }) => mayMatter(s, call, cfg));
       for (const one of added ?? []) {
-        if ((fallible || mayMatter(s, one.call, cfg)) && !calls.some(({ key }) => key === one.key)) calls = [...calls, one];
+        if ((fallible || mayMatter(s, one.call, cfg)) && !calls.some(({ key }) => key === one.key))
+          calls = [...calls, one];
       }
       if (calls !== old && (calls.length !== old.length || added)) this.nets[n] = sealNetwork(calls);
     }
@@ -521,8 +678,20 @@ export class Next {
     }
     if (touched) this.look();
     return {
-      nodes, nets: this.nets, tenures: this.tenures, agreed: this.agreed, wipes: this.wipes, damages: this.damages, expiries: this.expiries, raises: this.raises,
-      mends: this.mends, rollbacks: this.rollbacks, saved: this.saved, strays: this.from.strays, giveUps: this.giveUps, violation: this.violation,
+      nodes,
+      nets: this.nets,
+      tenures: this.tenures,
+      agreed: this.agreed,
+      wipes: this.wipes,
+      damages: this.damages,
+      expiries: this.expiries,
+      raises: this.raises,
+      mends: this.mends,
+      rollbacks: this.rollbacks,
+      saved: this.saved,
+      strays: this.from.strays,
+      giveUps: this.giveUps,
+      violation: this.violation,
     };
   }
 
@@ -534,8 +703,15 @@ export class Next {
       const other = this.nodes[k]!.s.entries;
       for (const entry of s.entries) {
         const there = other.find(({ height }) => height === entry.height);
-        if (there && there.epoch === entry.epoch && there.hash !== entry.hash && !(this.cfg.conflict && RIVALS.includes(entry.hash) && RIVALS.includes(there.hash))) {
-          this.violate(`I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${there.hash}`);
+        if (
+          there &&
+          there.epoch === entry.epoch &&
+          there.hash !== entry.hash &&
+          !(this.cfg.conflict && RIVALS.includes(entry.hash) && RIVALS.includes(there.hash))
+        ) {
+          this.violate(
+            `I2: epoch ${entry.epoch} has two blocks at height ${entry.height}: ${entry.hash} and ${there.hash}`,
+          );
         }
       }
     }
@@ -559,7 +735,8 @@ export class Next {
         let copies = 0;
         for (const other of nodes) {
           const copy = isAdmitted(other.s) ? other.s.entries.find((one) => one.height === height) : undefined;
-          if (copy && copy.hash === entry.hash && (cfg.twist === 'mixed-epochs' || copy.epoch === entry.epoch)) copies++;
+          if (copy && copy.hash === entry.hash && (cfg.twist === 'mixed-epochs' || copy.epoch === entry.epoch))
+            copies++;
         }
         if (copies >= quorumOf(nodes.length)) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');
       }
@@ -569,14 +746,17 @@ export class Next {
 
 /** What is wrong with a node by itself: '' or the first invariant that does not hold. */
 export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState, mayFall: boolean): string {
-  if (!mayFall && (s.epoch ?? 0) < (before.epoch ?? 0)) return `I3: the epoch of node ${n + 1} fell from ${before.epoch} to ${s.epoch}`;
+  if (!mayFall && (s.epoch ?? 0) < (before.epoch ?? 0))
+    return `I3: the epoch of node ${n + 1} fell from ${before.epoch} to ${s.epoch}`;
   const r = s.record;
   if (r === null) return '';
-  if (s.entries.length !== r.head - r.floor) return `I6: node ${n + 1} holds ${s.entries.length} entries, its record says ${r.floor}…${r.head}`;
+  if (s.entries.length !== r.head - r.floor)
+    return `I6: node ${n + 1} holds ${s.entries.length} entries, its record says ${r.floor}…${r.head}`;
   for (let i = 0; i < s.entries.length; i++) {
     const entry = s.entries[i]!;
     const parent = i === 0 ? r.floorHash : s.entries[i - 1]!.hash;
-    if (entry.height !== r.floor + i + 1 || entry.parent !== parent) return `I6: node ${n + 1}, entry ${i + 1} does not follow the one below`;
+    if (entry.height !== r.floor + i + 1 || entry.parent !== parent)
+      return `I6: node ${n + 1}, entry ${i + 1} does not follow the one below`;
   }
   return '';
 }
@@ -589,7 +769,8 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
   const epoch = s.epoch ?? 0;
   const claimant = s.record!.claimant;
   switch (call.script) {
-    case 'promote_leader': return call.expectedEpoch >= epoch;
+    case 'promote_leader':
+      return call.expectedEpoch >= epoch;
     case 'claim':
       if (call.epoch !== epoch) return call.epoch > epoch;
       return claimant === call.owner ? call.acquireTtlMs !== undefined : cfg.mutant.noClaimantRule === true;
@@ -601,13 +782,20 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
       return height > head || (height === head && (headHash !== call.block.hash || headEpoch < call.entryEpoch));
     }
     case 'rebase':
-      if (call.epoch < epoch || (call.epoch === epoch && claimant !== call.owner && !cfg.mutant.noClaimantRule)) return false;
+      if (call.epoch < epoch || (call.epoch === epoch && claimant !== call.owner && !cfg.mutant.noClaimantRule))
+        return false;
       return call.epoch > epoch || s.record!.head < call.floor;
-    default: return false; // an admission's calls: nothing to admitted nodes
+    default:
+      return false; // an admission's calls: nothing to admitted nodes
   }
 }
 
 /** Whether a call that is below a node's epoch may come to matter: not where the broken rule leaves I3 alone, or is about the answer only. */
-function breaksPromises({ noEpochCheck, noAdmissionCheck, repeatPromotionAtAnyEpoch, reuseNonces }: ModelConfig['mutant']): boolean {
+function breaksPromises({
+  noEpochCheck,
+  noAdmissionCheck,
+  repeatPromotionAtAnyEpoch,
+  reuseNonces,
+}: ModelConfig['mutant']): boolean {
   return [noEpochCheck, noAdmissionCheck, repeatPromotionAtAnyEpoch, reuseNonces].includes(true);
 }

@@ -14,7 +14,11 @@ interface Mutation {
 
 const FOUND: Mutation[] = [
   { rule: 'the claim is a plain read', cfg: { tenures: 4, twist: 'plain-read' }, finds: /^I4: FORK|^I1/ },
-  { rule: 'copies of a head are added up across epochs', cfg: { tenures: 4, twist: 'mixed-epochs' }, finds: /^I4: FORK/ },
+  {
+    rule: 'copies of a head are added up across epochs',
+    cfg: { tenures: 4, twist: 'mixed-epochs' },
+    finds: /^I4: FORK/,
+  },
   { rule: 'a wiped node votes', cfg: { tenures: 3, wipes: 1, mutant: { noAdmissionCheck: true } }, finds: /^I4: FORK/ },
   { rule: 'no supersede', cfg: { tenures: 3, mutant: { noSupersede: true } }, finds: /^STALL/, liveness: true },
 ];
@@ -89,7 +93,8 @@ const NO_EPOCH_CHECK = traceOf(`
  * gets in again later (`returns`), which takes the broken rule.
  */
 function succession(prepares: string, lets: string, returns: string): ReturnType<typeof traceOf> {
-  return traceOf(`
+  return traceOf(
+    `
 1 start
 1 run 1
 2 start
@@ -121,7 +126,8 @@ ${lets}
 2 run 1
 2 run 2
 ${returns}
-${'3 run 3\n3 run 3\n3 run 1\n3 run 1\n'.repeat(6)}`.replaceAll('\n\n', '\n'));
+${'3 run 3\n3 run 3\n3 run 1\n3 run 1\n'.repeat(6)}`.replaceAll('\n\n', '\n'),
+  );
 }
 
 // Tenure 2 has claimed node 3, whose lock expires; tenure 1, promoted there before, claims it at the same epoch by taking the free lock.
@@ -227,62 +233,105 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
   {
     // Exactly as many states as with the rule kept: a leader never gets HEIGHT_EXISTS, because it replaces what its claim has seen.
     rule: 'content of HEIGHT_EXISTS ignored',
-    spaces: [{ cfg: { mutant: { existsIsVote: true } }, states: 39_862 }, { cfg: { ...THREE, mutant: { existsIsVote: true } }, states: 525_713 }],
+    spaces: [
+      { cfg: { mutant: { existsIsVote: true } }, states: 39_862 },
+      { cfg: { ...THREE, mutant: { existsIsVote: true } }, states: 525_713 },
+    ],
   },
   {
     // More states, no harm: whoever comes by a lock without a promotion of its own is a leader, and two leaders have no epoch in common.
     rule: 'the claimant rule dropped',
-    spaces: [{ cfg: { mutant: { noClaimantRule: true } }, states: 41_695 }, { cfg: { ...RAISED, mutant: { noClaimantRule: true } }, states: 51_164 }],
+    spaces: [
+      { cfg: { mutant: { noClaimantRule: true } }, states: 41_695 },
+      { cfg: { ...RAISED, mutant: { noClaimantRule: true } }, states: 51_164 },
+    ],
   },
   {
     // A copy under one epoch was a vote when it was written: q of them were a quorum then, whatever a node remembers now.
     rule: 'copies on nodes that are not admitted counted by readers',
     spaces: [
-      { cfg: { ...QUIET, wipes: 1, twist: 'unadmitted-copies' }, states: 66_937 }, { cfg: { ...QUIET, rollbacks: 1, twist: 'unadmitted-copies' }, states: 236_921 },
+      { cfg: { ...QUIET, wipes: 1, twist: 'unadmitted-copies' }, states: 66_937 },
+      { cfg: { ...QUIET, rollbacks: 1, twist: 'unadmitted-copies' }, states: 236_921 },
       { cfg: { ...QUIET, repairs: 1, damages: 1, mends: 1, twist: 'unadmitted-copies' }, states: 77_348 },
     ],
   },
   {
     rule: 'the owner check dropped, no wipes',
-    spaces: [{ cfg: { mutant: { noOwnerCheck: true } }, states: 44_007 }, { cfg: { ...RAISED, mutant: { noOwnerCheck: true } }, states: 51_119 }],
+    spaces: [
+      { cfg: { mutant: { noOwnerCheck: true } }, states: 44_007 },
+      { cfg: { ...RAISED, mutant: { noOwnerCheck: true } }, states: 51_119 },
+    ],
   },
 ];
 
 const PAIRS: { rules: string; cfg: Partial<ModelConfig>; finds: RegExp; trace?: string }[] = [
-  { rules: 'content of HEIGHT_EXISTS ignored and nothing overwritten', cfg: { ...THREE, mutant: { existsIsVote: true, noSupersede: true } }, finds: /^I4: FORK/ },
-  { rules: 'claimant rule and owner check dropped', cfg: { ...RAISED, mutant: { noClaimantRule: true, noOwnerCheck: true } }, finds: /^I1/ },
   {
-    rules: 'claimant rule dropped and claims on free nodes', finds: /^I1/, cfg: { ...RAISED, giveUps: 1, expiries: 1, twist: 'wide-claim', mutant: { noClaimantRule: true } },
+    rules: 'content of HEIGHT_EXISTS ignored and nothing overwritten',
+    cfg: { ...THREE, mutant: { existsIsVote: true, noSupersede: true } },
+    finds: /^I4: FORK/,
+  },
+  {
+    rules: 'claimant rule and owner check dropped',
+    cfg: { ...RAISED, mutant: { noClaimantRule: true, noOwnerCheck: true } },
+    finds: /^I1/,
+  },
+  {
+    rules: 'claimant rule dropped and claims on free nodes',
+    finds: /^I1/,
+    cfg: { ...RAISED, giveUps: 1, expiries: 1, twist: 'wide-claim', mutant: { noClaimantRule: true } },
     trace: TWO_AT_ONE_EPOCH,
   },
 ];
 
 describe('mutants', () => {
-  it.each(FOUND)('model: $rule → found', ({ rule, cfg, finds, liveness = false }) => {
-    const config = { ...BASE, name: rule, ...cfg };
-    const { finding } = walk(config, { runs: 60_000, ms: 110_000, expect: finds, liveness });
-    expect(finding, 'the mutant was not found').not.toBeNull();
-    const shortest = minimised(config, finding!);
-    expect(narrate(config, shortest)).toMatch(finds.source.startsWith('^') ? new RegExp(finds.source.replaceAll('^', '')) : finds);
-  }, 120_000);
+  it.each(FOUND)(
+    'model: $rule → found',
+    ({ rule, cfg, finds, liveness = false }) => {
+      const config = { ...BASE, name: rule, ...cfg };
+      const { finding } = walk(config, { runs: 60_000, ms: 110_000, expect: finds, liveness });
+      expect(finding, 'the mutant was not found').not.toBeNull();
+      const shortest = minimised(config, finding!);
+      expect(narrate(config, shortest)).toMatch(
+        finds.source.startsWith('^') ? new RegExp(finds.source.replaceAll('^', '')) : finds,
+      );
+    },
+    120_000,
+  );
 
   it('model: a node re-admitted without re-confirming the lead → fork; with the proof, the same path forks nothing', () => {
-    const config: ModelConfig = { ...BASE, name: 'unconfirmed admission', heights: 2, wipes: 1, twist: 'unconfirmed-admission' };
+    const config: ModelConfig = {
+      ...BASE,
+      name: 'unconfirmed admission',
+      heights: 2,
+      wipes: 1,
+      twist: 'unconfirmed-admission',
+    };
     expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
     expect(replay({ ...config, twist: '' }, UNCONFIRMED).why).toBe('');
   });
 
   it('model: the epoch check dropped → fork; with it, the same path forks nothing', () => {
-    const config: ModelConfig = { ...BASE, name: 'no epoch check', tenures: 3, expiries: 1, mutant: { noEpochCheck: true } };
+    const config: ModelConfig = {
+      ...BASE,
+      name: 'no epoch check',
+      tenures: 3,
+      expiries: 1,
+      mutant: { noEpochCheck: true },
+    };
     expect(replay(config, NO_EPOCH_CHECK, /^I4/).why).toMatch(/^I4: FORK/);
     expect(replay({ ...config, mutant: {} }, NO_EPOCH_CHECK).why).toBe('');
   });
 
   it.each([
     { rule: 'the owner check dropped', trace: succession('2 run 3', '', ''), cfg: { mutant: { noOwnerCheck: true } } },
-    { rule: 'claims on free nodes too', trace: succession('2 grace over', '0 expire 3', '0 expire 3'), cfg: { expiries: 2, twist: 'wide-claim' as const } },
     {
-      rule: 'a second copy of a promotion runs at any epoch', cfg: { expiries: 1, mutant: { repeatPromotionAtAnyEpoch: true } },
+      rule: 'claims on free nodes too',
+      trace: succession('2 grace over', '0 expire 3', '0 expire 3'),
+      cfg: { expiries: 2, twist: 'wide-claim' as const },
+    },
+    {
+      rule: 'a second copy of a promotion runs at any epoch',
+      cfg: { expiries: 1, mutant: { repeatPromotionAtAnyEpoch: true } },
       trace: succession('2 run 3', '0 expire 3', '3 late run 3 @17825792'),
     },
   ])('model: $rule, one wipe → fork; with the rule kept, the same path forks nothing', ({ rule, trace, cfg }) => {
@@ -292,13 +341,28 @@ describe('mutants', () => {
   });
 
   it('model: a repair re-admits without repeating its claim, one wipe → fork; with the proof, the same path forks nothing', () => {
-    const config: ModelConfig = { ...BASE, name: 'unproven repair', tenures: 3, repairs: 1, wipes: 1, twist: 'unconfirmed-admission' };
+    const config: ModelConfig = {
+      ...BASE,
+      name: 'unproven repair',
+      tenures: 3,
+      repairs: 1,
+      wipes: 1,
+      twist: 'unconfirmed-admission',
+    };
     expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
     expect(replay({ ...config, twist: '' }, UNPROVEN_REPAIR).why).toBe('');
   });
 
   it('model: a choice between two blocks stands against a later epoch too → fork, explored; what the person was shown is its limit → explored whole, none', () => {
-    const config: ModelConfig = { ...BASE, name: 'choice', repairs: 1, conflict: true, strays: 0, giveUps: 0, staleStores: false };
+    const config: ModelConfig = {
+      ...BASE,
+      name: 'choice',
+      repairs: 1,
+      conflict: true,
+      strays: 0,
+      giveUps: 0,
+      staleStores: false,
+    };
     expect(explore({ ...config, twist: 'choice-stands' }, { expect: /^I4/ }).finding?.why).toMatch(/^I4: FORK/);
     const { complete, finding } = explore(config);
     expect({ complete, why: finding?.why ?? '' }).toEqual({ complete: true, why: '' });
@@ -306,8 +370,18 @@ describe('mutants', () => {
 
   // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the tenure it followed since.
   it.each([
-    { what: 'rolled back to a moment after it, nonces taken twice → fork', loss: '0 roll back 3', mutant: { reuseNonces: true }, finds: /^I4: FORK/ },
-    { what: 'rolled back to a moment after it → the nonce is refused, no fork', loss: '0 roll back 3', mutant: {}, finds: null },
+    {
+      what: 'rolled back to a moment after it, nonces taken twice → fork',
+      loss: '0 roll back 3',
+      mutant: { reuseNonces: true },
+      finds: /^I4: FORK/,
+    },
+    {
+      what: 'rolled back to a moment after it → the nonce is refused, no fork',
+      loss: '0 roll back 3',
+      mutant: {},
+      finds: null,
+    },
     // Known, and outside of what is promised (docs/PROOF.md): no rule on the node can remember a nonce that it forgot as well.
     { what: 'wiped a second time → fork', loss: '0 wipe 3', mutant: {}, finds: /^I4: FORK/ },
   ])('model: a second copy of a whole admission, the node $what', ({ loss, mutant, finds }) => {
@@ -318,17 +392,28 @@ describe('mutants', () => {
   });
 
   // A rule that another one stands behind: alone it is not needed for safety, which whole spaces show; together they are, in the same space.
-  it.each(COVERED)('model: $rule alone, explored to the end → holds', ({ spaces }) => {
-    for (const { cfg, states } of spaces) {
-      const { finding, complete, states: counted } = explore({ ...BASE, name: 'alone', ...cfg }, { expect: /^I\d/ });
-      expect({ why: finding?.why ?? '', complete, states: counted }).toEqual({ why: '', complete: true, states });
-    }
-  }, 120_000);
+  it.each(COVERED)(
+    'model: $rule alone, explored to the end → holds',
+    ({ spaces }) => {
+      for (const { cfg, states } of spaces) {
+        const { finding, complete, states: counted } = explore({ ...BASE, name: 'alone', ...cfg }, { expect: /^I\d/ });
+        expect({ why: finding?.why ?? '', complete, states: counted }).toEqual({ why: '', complete: true, states });
+      }
+    },
+    120_000,
+  );
 
-  it.each(PAIRS)('model: $rules together, in a space where each alone holds → found', ({ cfg, finds, trace }) => {
-    const config: ModelConfig = { ...BASE, name: 'together', ...cfg };
-    const why = trace === undefined ? explore(config, { expect: finds }).finding?.why : replay(config, traceOf(trace), finds).why;
-    expect(why).toMatch(finds);
-    if (trace !== undefined) expect(replay({ ...config, mutant: {} }, traceOf(trace), finds).why).toBe('');
-  }, 120_000);
+  it.each(PAIRS)(
+    'model: $rules together, in a space where each alone holds → found',
+    ({ cfg, finds, trace }) => {
+      const config: ModelConfig = { ...BASE, name: 'together', ...cfg };
+      const why =
+        trace === undefined
+          ? explore(config, { expect: finds }).finding?.why
+          : replay(config, traceOf(trace), finds).why;
+      expect(why).toMatch(finds);
+      if (trace !== undefined) expect(replay({ ...config, mutant: {} }, traceOf(trace), finds).why).toBe('');
+    },
+    120_000,
+  );
 });

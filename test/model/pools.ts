@@ -6,8 +6,26 @@ import type { NodeReply } from '../../src/core/protocol/words.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { brokenIn, mayMatter, mayPromote, Next, storeUpTo, type Beginning } from './moves.js';
 import {
-  code, firstNode, IDENTITY, isAdmitted, keyOf, named, NODE_ID, printCall, printNode, raiseOf, rolledBack, sealNode, sealTenure,
-  type ModelConfig, type ModelNode, type ModelTenure, type NetCall, type Network, type State, type StoredBlock,
+  code,
+  firstNode,
+  IDENTITY,
+  isAdmitted,
+  keyOf,
+  named,
+  NODE_ID,
+  printCall,
+  printNode,
+  raiseOf,
+  rolledBack,
+  sealNode,
+  sealTenure,
+  type ModelConfig,
+  type ModelNode,
+  type ModelTenure,
+  type NetCall,
+  type Network,
+  type State,
+  type StoredBlock,
 } from './state.js';
 
 /** Fingerprints under each naming of the tenures. */
@@ -103,7 +121,12 @@ class Alone extends Next {
   }
 
   /** One script on a node; only that node matters. */
-  static run(cfg: ModelConfig, n: number, node: ModelNode, call: NetCall['call']): { s: MemoryNodeState; reply: NodeReply<unknown>; bad: string } {
+  static run(
+    cfg: ModelConfig,
+    n: number,
+    node: ModelNode,
+    call: NetCall['call'],
+  ): { s: MemoryNodeState; reply: NodeReply<unknown>; bad: string } {
     const nodes = new Array<ModelNode>(n + 1).fill(node);
     const next = new Alone(cfg, { ...NOTHING, nodes });
     const reply = next.apply(n, call);
@@ -112,7 +135,22 @@ class Alone extends Next {
   }
 }
 
-const NOTHING: State = { nodes: [], nets: [], tenures: [], agreed: [], wipes: 0, damages: 0, expiries: 0, raises: 0, mends: 0, rollbacks: 0, saved: null, strays: 0, giveUps: 0, violation: '' };
+const NOTHING: State = {
+  nodes: [],
+  nets: [],
+  tenures: [],
+  agreed: [],
+  wipes: 0,
+  damages: 0,
+  expiries: 0,
+  raises: 0,
+  mends: 0,
+  rollbacks: 0,
+  saved: null,
+  strays: 0,
+  giveUps: 0,
+  violation: '',
+};
 
 export class Pools {
   readonly nodes: Node[] = [];
@@ -146,9 +184,20 @@ export class Pools {
     let node = this.nodesByModel.get(model);
     if (!node) {
       node = {
-        id: this.nodes.length, model, s: model.s, admitted: isAdmitted(model.s), locked: model.s.lock !== null,
-        hashes: model.s.entries.map((entry) => code(entry.hash)), epochs: model.s.entries.map((entry) => entry.epoch), floor: model.s.record?.floor ?? 0,
-        runs: new Map(), reads: new Map(), expired: null, rolledBack: null, raised: new Map(), ...this.prints(() => printNode(model.s)),
+        id: this.nodes.length,
+        model,
+        s: model.s,
+        admitted: isAdmitted(model.s),
+        locked: model.s.lock !== null,
+        hashes: model.s.entries.map((entry) => code(entry.hash)),
+        epochs: model.s.entries.map((entry) => entry.epoch),
+        floor: model.s.record?.floor ?? 0,
+        runs: new Map(),
+        reads: new Map(),
+        expired: null,
+        rolledBack: null,
+        raised: new Map(),
+        ...this.prints(() => printNode(model.s)),
       };
       this.nodes.push(node);
       this.nodesByModel.set(model, node);
@@ -159,7 +208,8 @@ export class Pools {
   call(sent: NetCall): Call {
     // Within one history a tenure has one epoch and one chain; here its like from another history may come along.
     const { call: what } = sent;
-    const floor = what.script === 'write_block' ? what.trim?.hash : what.script === 'begin_admission' ? what.floorHash : '';
+    const floor =
+      what.script === 'write_block' ? what.trim?.hash : what.script === 'begin_admission' ? what.floorHash : '';
     const text = `${sent.key} ${'epoch' in what ? what.epoch : ''} ${floor ?? ''}`;
     let call = this.callsByText.get(text);
     if (!call) {
@@ -173,16 +223,28 @@ export class Pools {
   private net(calls: Call[]): Net {
     const a = new Int32Array(this.namings.length);
     const b = new Int32Array(this.namings.length);
-    for (const call of calls) { // a sum: the order of calls does not matter
+    for (const call of calls) {
+      // a sum: the order of calls does not matter
       for (let i = 0; i < a.length; i++) {
         a[i]! += call.a[i]!;
         b[i]! += call.b[i]!;
       }
     }
-    const text = calls.map(({ id }) => id).sort((x, y) => x - y).join();
+    const text = calls
+      .map(({ id }) => id)
+      .sort((x, y) => x - y)
+      .join();
     let net = this.netsByText.get(text);
     if (!net) {
-      net = { id: this.nets.length, model: { calls: calls.map(({ sent }) => sent), a: a[0]!, b: b[0]! }, calls, a, b, added: new Map(), pruned: new Map() };
+      net = {
+        id: this.nets.length,
+        model: { calls: calls.map(({ sent }) => sent), a: a[0]!, b: b[0]! },
+        calls,
+        a,
+        b,
+        added: new Map(),
+        pruned: new Map(),
+      };
       this.nets.push(net);
       this.netsByText.set(text, net);
     }
@@ -204,10 +266,24 @@ export class Pools {
     if (tenure) return tenure;
     const { length } = this.namings;
     tenure = {
-      id: this.tenures.length, p, m: { ...m, columnA: m.columnA.slice(), columnB: m.columnB.slice() }, a: new Int32Array(length), b: new Int32Array(length),
-      columnA: new Int32Array(length * nodes), columnB: new Int32Array(length * nodes), rank: this.rankOf(p, m), ended: m.t.phase === 'ended',
+      id: this.tenures.length,
+      p,
+      m: { ...m, columnA: m.columnA.slice(), columnB: m.columnB.slice() },
+      a: new Int32Array(length),
+      b: new Int32Array(length),
+      columnA: new Int32Array(length * nodes),
+      columnB: new Int32Array(length * nodes),
+      rank: this.rankOf(p, m),
+      ended: m.t.phase === 'ended',
       calls: m.out.map((out) => (out?.call ? this.call({ tenure: p, key: out.key, call: out.call }) : null)),
-      steps: new Map(), gaveUp: [], damaged: [], mended: [], grace: undefined, gate: undefined, produced: undefined, followed: undefined,
+      steps: new Map(),
+      gaveUp: [],
+      damaged: [],
+      mended: [],
+      grace: undefined,
+      gate: undefined,
+      produced: undefined,
+      followed: undefined,
     };
     for (let i = 0; i < length; i++) {
       named(this.namings[i]!, () => sealTenure(m));
@@ -226,12 +302,16 @@ export class Pools {
   /** Under names that tell only this tenure from all others, and without an order of nodes. */
   private rankOf(p: number, m: ModelTenure): number {
     if (this.namings.length === 1) return 0;
-    return named(Array.from({ length: 10 }, (_, k) => (k === 0 ? 0 : k === p + 1 ? 1 : 2)), () => {
-      sealTenure(m);
-      let rank = m.a ^ Math.imul(m.b, 0x9e3779b1);
-      for (let n = 0; n < this.cfg.nodes; n++) rank = (rank + Math.imul(m.columnA[n]!, 0x2c1b3c6d) + m.columnB[n]!) | 0;
-      return rank;
-    });
+    return named(
+      Array.from({ length: 10 }, (_, k) => (k === 0 ? 0 : k === p + 1 ? 1 : 2)),
+      () => {
+        sealTenure(m);
+        let rank = m.a ^ Math.imul(m.b, 0x9e3779b1);
+        for (let n = 0; n < this.cfg.nodes; n++)
+          rank = (rank + Math.imul(m.columnA[n]!, 0x2c1b3c6d) + m.columnB[n]!) | 0;
+        return rank;
+      },
+    );
   }
 
   private reply(reply: NodeReply<unknown>): Reply {
@@ -247,11 +327,13 @@ export class Pools {
   private prints(print: () => { a: number; b: number }): Prints {
     const a = new Int32Array(this.namings.length);
     const b = new Int32Array(this.namings.length);
-    this.namings.forEach((naming, i) => named(naming, () => {
-      const printed = print();
-      a[i] = printed.a;
-      b[i] = printed.b;
-    }));
+    this.namings.forEach((naming, i) =>
+      named(naming, () => {
+        const printed = print();
+        a[i] = printed.a;
+        b[i] = printed.b;
+      }),
+    );
     return { a, b };
   }
 
@@ -261,7 +343,11 @@ export class Pools {
     let run = node.runs.get(call.id);
     if (!run) {
       if (call.sent.call.script === 'inspect') {
-        run = { node, reply: this.reply(applyCall(cloneNodeState(node.s), call.sent.call, IDENTITY, NODE_ID, 0, this.cfg.mutant)), bad: '' };
+        run = {
+          node,
+          reply: this.reply(applyCall(cloneNodeState(node.s), call.sent.call, IDENTITY, NODE_ID, 0, this.cfg.mutant)),
+          bad: '',
+        };
       } else {
         const { s, reply, bad } = Alone.run(this.cfg, n, node.model, call.sent.call);
         run = { node: this.node(s), reply: this.reply(reply), bad };
@@ -348,44 +434,60 @@ export class Pools {
     if (known !== undefined) return known;
     const { t, out } = tenure.m;
     const { kind } = t.nodes[n]!.busy!;
-    const idle = kind === 'inspect' || (kind === 'read' && t.nodes[n]!.failures > 0)
-      || (this.cfg.patient && (t.phase === 'promoting' || t.phase === 'claiming'));
-    return (tenure.gaveUp[n] = idle ? null : this.alone(tenure, (next) => {
-      let waiting = out[n];
-      do {
-        next.deliver(tenure.p, n, waiting!, UNKNOWN);
-        waiting = next.peek(tenure.p).out[n];
-      } while (kind === 'claim' && waiting?.call?.script === 'claim' && waiting.call.acquireTtlMs === undefined);
-    }));
+    const idle =
+      kind === 'inspect' ||
+      (kind === 'read' && t.nodes[n]!.failures > 0) ||
+      (this.cfg.patient && (t.phase === 'promoting' || t.phase === 'claiming'));
+    return (tenure.gaveUp[n] = idle
+      ? null
+      : this.alone(tenure, (next) => {
+          let waiting = out[n];
+          do {
+            next.deliver(tenure.p, n, waiting!, UNKNOWN);
+            waiting = next.peek(tenure.p).out[n];
+          } while (kind === 'claim' && waiting?.call?.script === 'claim' && waiting.call.acquireTtlMs === undefined);
+        }));
   }
 
   graceOver(tenure: Tenure): Outcome | null {
     if (tenure.grace !== undefined) return tenure.grace;
     const { t, out } = tenure.m;
-    return (tenure.grace = t.graceUntil === Infinity ? null : this.alone(tenure, (next) => {
-      if (!this.cfg.patient || t.phase !== 'promoting') return next.step(tenure.p, { type: 'tick', now: 1 });
-      out.forEach((waiting, n) => { if (waiting) next.deliver(tenure.p, n, waiting, UNKNOWN); });
-    }));
+    return (tenure.grace =
+      t.graceUntil === Infinity
+        ? null
+        : this.alone(tenure, (next) => {
+            if (!this.cfg.patient || t.phase !== 'promoting') return next.step(tenure.p, { type: 'tick', now: 1 });
+            out.forEach((waiting, n) => {
+              if (waiting) next.deliver(tenure.p, n, waiting, UNKNOWN);
+            });
+          }));
   }
 
   /** The leader is told that a node of its own, intact to itself, is damaged. */
   damaged(tenure: Tenure, n: number): Outcome | null {
     const { t } = tenure.m;
     const track = t.nodes[n]!;
-    return (tenure.damaged[n] ??= t.phase !== 'leading' || track.standing !== 'ours' || track.damage ? null
-      : this.alone(tenure, (next) => next.step(tenure.p, { type: 'damaged', now: 0, node: n, incarnation: track.incarnation, why: 'said so' })));
+    return (tenure.damaged[n] ??=
+      t.phase !== 'leading' || track.standing !== 'ours' || track.damage
+        ? null
+        : this.alone(tenure, (next) =>
+            next.step(tenure.p, { type: 'damaged', now: 0, node: n, incarnation: track.incarnation, why: 'said so' }),
+          ));
   }
 
   /** An operator asks the leader to look again at a node that it has given up. */
   mended(tenure: Tenure, n: number): Outcome | null {
     const { t } = tenure.m;
-    return (tenure.mended[n] ??= t.phase !== 'leading' || t.nodes[n]!.standing !== 'quarantined' ? null
-      : this.alone(tenure, (next) => next.step(tenure.p, { type: 'mend', now: 0, node: n })));
+    return (tenure.mended[n] ??=
+      t.phase !== 'leading' || t.nodes[n]!.standing !== 'quarantined'
+        ? null
+        : this.alone(tenure, (next) => next.step(tenure.p, { type: 'mend', now: 0, node: n })));
   }
 
   gateOver(tenure: Tenure): Outcome | null {
     const { gateUntil } = tenure.m.t;
-    return (tenure.gate ??= gateUntil === null ? null : this.alone(tenure, (next) => next.step(tenure.p, { type: 'tick', now: gateUntil })));
+    return (tenure.gate ??=
+      gateUntil === null ? null : this.alone(tenure, (next) => next.step(tenure.p, { type: 'tick', now: gateUntil })));
   }
 
   produced(tenure: Tenure): Outcome | null {
@@ -409,19 +511,33 @@ export class Pools {
   private outcome(next: Alone, p: number): Outcome {
     const m = next.peek(p);
     return {
-      tenure: this.tenure(p, m), sends: next.sends.map(({ n, sent }) => ({ n, call: this.call(sent) })),
-      agrees: next.agrees.map((one) => ({ ...one, hash: code(one.text) })), bad: next.bad,
+      tenure: this.tenure(p, m),
+      sends: next.sends.map(({ n, sent }) => ({ n, call: this.call(sent) })),
+      agrees: next.agrees.map((one) => ({ ...one, hash: code(one.text) })),
+      bad: next.bad,
     };
   }
 
   /** The p-th tenure begins, its store holding what is agreed up to `height`, or what that of the tenure it continues holds. */
-  begin(p: number, nodes: readonly Node[], agreed: readonly string[], height: number, mustExceed: number, continued: Tenure | undefined, quiet: boolean): Outcome | null {
+  begin(
+    p: number,
+    nodes: readonly Node[],
+    agreed: readonly string[],
+    height: number,
+    mustExceed: number,
+    continued: Tenure | undefined,
+    quiet: boolean,
+  ): Outcome | null {
     const votes: Beginning['votes'] = [];
     nodes.forEach(({ s }, node) => {
       if (isAdmitted(s) || this.cfg.mutant.noAdmissionCheck) votes.push({ node, epoch: s.epoch ?? 0 });
     });
     if (votes.length < quorumOf(nodes.length)) return null;
-    const store: readonly StoredBlock[] = continued ? continued.m.store : height === 0 ? [] : storeUpTo({ ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, height);
+    const store: readonly StoredBlock[] = continued
+      ? continued.m.store
+      : height === 0
+        ? []
+        : storeUpTo({ ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, height);
     const key = `${p} ${quiet} ${mustExceed} ${continued ? continued.id : ''} ${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
     let outcome = this.starts.get(key);
     if (!outcome) {

@@ -10,11 +10,15 @@ describe('model', () => {
     ['two answers lost', { unknowns: 2 }],
     ['an answer lost and a node wiped', { unknowns: 1, wipes: 1 }],
     ['an answer lost and a node restarted', { unknowns: 1, restarts: 1 }],
-  ])('bootstrap: %s at any moment → one nonce admits, and only what every node has shown; a used node is left alone, or taken by its leader', async (_, faults) => {
-    const { why, endings } = await exploreProcesses(bootstrapConfig(1, faults, ['c']));
-    expect(why).toBe('');
-    expect([...endings].sort()).toEqual(['BOOTSTRAP_BROKEN_OFF', 'NODE_UNREACHABLE', 'made']);
-  }, 120_000);
+  ])(
+    'bootstrap: %s at any moment → one nonce admits, and only what every node has shown; a used node is left alone, or taken by its leader',
+    async (_, faults) => {
+      const { why, endings } = await exploreProcesses(bootstrapConfig(1, faults, ['c']));
+      expect(why).toBe('');
+      expect([...endings].sort()).toEqual(['BOOTSTRAP_BROKEN_OFF', 'NODE_UNREACHABLE', 'made']);
+    },
+    120_000,
+  );
 
   it('bootstrap: a late first try of phase 1 and a repeated phase 2, the node used and flushed in between → it stays out', async () => {
     const { why } = await exploreProcesses(bootstrapConfig(1, { unknowns: 2, wipes: 1 }));

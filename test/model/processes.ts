@@ -13,7 +13,8 @@ export const NODE_IDS: readonly string[] = ['a', 'b', 'c'];
 export type Request = { cluster: string } & (
   | { kind: 'call'; call: NodeCall }
   | { kind: 'backfill'; batch: BackfillBatch }
-  | { kind: 'read'; from: number; to: number; limit: number });
+  | { kind: 'read'; from: number; to: number; limit: number }
+);
 
 export interface Open {
   /** Ports to all nodes under this identity; '' = whatever they are. */
@@ -51,15 +52,42 @@ export interface ProcessConfig {
   observe(world: World, memory: string): { memory: string; why: string };
 }
 
-export interface ProcessExploration { states: number; moves: number; endings: Set<string>; why: string; trace: string[] }
+export interface ProcessExploration {
+  states: number;
+  moves: number;
+  endings: Set<string>;
+  why: string;
+  trace: string[];
+}
 
 /** Answers, requests and node states are named by numbers: they are long, and few. */
-interface Place { id: number; answers: readonly (readonly number[])[]; open: { node: number; at: number; request: number }[]; ended: string | null }
-interface State { nodes: number[]; places: Place[]; strays: { node: number; request: number }[]; unknowns: number; wipes: number; restarts: number; happened: number; memory: string; trace: Trace | null }
+interface Place {
+  id: number;
+  answers: readonly (readonly number[])[];
+  open: { node: number; at: number; request: number }[];
+  ended: string | null;
+}
+interface State {
+  nodes: number[];
+  places: Place[];
+  strays: { node: number; request: number }[];
+  unknowns: number;
+  wipes: number;
+  restarts: number;
+  happened: number;
+  memory: string;
+  trace: Trace | null;
+}
 type Move = string | { who: string; node: number; request: number; answer: number };
-interface Trace { move: Move; before: Trace | null }
+interface Trace {
+  move: Move;
+  before: Trace | null;
+}
 
-export interface ProcessLimits { states?: number; progress?: (states: number, moves: number, stack: number) => void }
+export interface ProcessLimits {
+  states?: number;
+  progress?: (states: number, moves: number, stack: number) => void;
+}
 
 export async function exploreProcesses(cfg: ProcessConfig, limits: ProcessLimits = {}): Promise<ProcessExploration> {
   return new Processes(cfg, limits).run();
@@ -99,7 +127,10 @@ class Processes {
   private why = '';
   private readonly old: { node: number; request: number }[];
 
-  constructor(private readonly cfg: ProcessConfig, private readonly limits: ProcessLimits) {
+  constructor(
+    private readonly cfg: ProcessConfig,
+    private readonly limits: ProcessLimits,
+  ) {
     this.old = (cfg.old ?? []).map(({ node, request }) => ({ node, request: this.request(request) }));
   }
 
@@ -107,7 +138,20 @@ class Processes {
     const { cfg, stack, result } = this;
     const none = cfg.processes.map(() => NODE_IDS.map((): number[] => []));
     const places = await Promise.all(none.map((answers, p) => this.place(p, answers)));
-    this.offer({ nodes: cfg.nodes.map((s) => this.intern(s)), places, strays: [], unknowns: 0, wipes: 0, restarts: 0, happened: 0, memory: '', trace: null }, '');
+    this.offer(
+      {
+        nodes: cfg.nodes.map((s) => this.intern(s)),
+        places,
+        strays: [],
+        unknowns: 0,
+        wipes: 0,
+        restarts: 0,
+        happened: 0,
+        memory: '',
+        trace: null,
+      },
+      '',
+    );
     let popped = 0;
     while (stack.length > 0 && result.why === '') {
       if (this.seen.size > (this.limits.states ?? Infinity)) throw new Error(`more than ${this.limits.states} states`);
@@ -124,36 +168,68 @@ class Processes {
   private async processMoves(state: State, p: number): Promise<void> {
     const place = state.places[p]!;
     for (const { node, at, request } of place.open) {
-      const answered = async (answer: number): Promise<Place[]> => state.places.with(p, await this.place(p, place.answers.with(node, place.answers[node]!.toSpliced(at, 1, answer))));
+      const answered = async (answer: number): Promise<Place[]> =>
+        state.places.with(
+          p,
+          await this.place(p, place.answers.with(node, place.answers[node]!.toSpliced(at, 1, answer))),
+        );
       const run = this.apply(state.nodes[node]!, node, request);
-      this.offer({ ...state, nodes: state.nodes.with(node, run.node), places: await answered(run.answer) }, { who: `${p + 1}`, node, request, answer: run.answer });
+      this.offer(
+        { ...state, nodes: state.nodes.with(node, run.node), places: await answered(run.answer) },
+        { who: `${p + 1}`, node, request, answer: run.answer },
+      );
       if (state.unknowns >= this.cfg.unknowns) continue;
-      const strays = this.requests.at(request).harmless ? state.strays : [...state.strays, { node, request }].sort((x, y) => x.node - y.node || x.request - y.request);
-      this.offer({ ...state, places: await answered(this.unknown), strays, unknowns: state.unknowns + 1 }, { who: `${p + 1}`, node, request, answer: this.unknown });
+      const strays = this.requests.at(request).harmless
+        ? state.strays
+        : [...state.strays, { node, request }].sort((x, y) => x.node - y.node || x.request - y.request);
+      this.offer(
+        { ...state, places: await answered(this.unknown), strays, unknowns: state.unknowns + 1 },
+        { who: `${p + 1}`, node, request, answer: this.unknown },
+      );
     }
   }
 
   private networkMoves(state: State): void {
     state.strays.forEach(({ node, request }, i) => {
       const run = this.apply(state.nodes[node]!, node, request);
-      this.offer({ ...state, nodes: state.nodes.with(node, run.node), strays: state.strays.toSpliced(i, 1) }, { who: 'late', node, request, answer: run.answer });
+      this.offer(
+        { ...state, nodes: state.nodes.with(node, run.node), strays: state.strays.toSpliced(i, 1) },
+        { who: 'late', node, request, answer: run.answer },
+      );
     });
     for (const { node, request } of this.old) {
       const run = this.apply(state.nodes[node]!, node, request);
       if (run.node === state.nodes[node]) continue;
-      this.why = this.cfg.mayAct?.(this.pool.at(state.nodes[node]!)) === false ? 'a call of the old life changed a node of the new one' : '';
-      this.offer({ ...state, nodes: state.nodes.with(node, run.node) }, { who: 'old life', node, request, answer: run.answer });
+      this.why =
+        this.cfg.mayAct?.(this.pool.at(state.nodes[node]!)) === false
+          ? 'a call of the old life changed a node of the new one'
+          : '';
+      this.offer(
+        { ...state, nodes: state.nodes.with(node, run.node) },
+        { who: 'old life', node, request, answer: run.answer },
+      );
     }
   }
 
   private faults(state: State): void {
     const { cfg } = this;
     state.nodes.forEach((id, n) => {
-      if (state.wipes < (cfg.wipes ?? 0)) this.offer({ ...state, nodes: state.nodes.with(n, this.intern(emptyNodeState(this.pool.at(id).runId))), wipes: state.wipes + 1 }, `${NODE_IDS[n]} is wiped`);
+      if (state.wipes < (cfg.wipes ?? 0))
+        this.offer(
+          {
+            ...state,
+            nodes: state.nodes.with(n, this.intern(emptyNodeState(this.pool.at(id).runId))),
+            wipes: state.wipes + 1,
+          },
+          `${NODE_IDS[n]} is wiped`,
+        );
       if (state.restarts < (cfg.restarts ?? 0)) {
         const s = cloneNodeState(this.pool.at(id));
         s.runId += '+';
-        this.offer({ ...state, nodes: state.nodes.with(n, this.intern(s)), restarts: state.restarts + 1 }, `${NODE_IDS[n]} restarts`);
+        this.offer(
+          { ...state, nodes: state.nodes.with(n, this.intern(s)), restarts: state.restarts + 1 },
+          `${NODE_IDS[n]} restarts`,
+        );
       }
     });
     cfg.happens?.forEach(({ name, possible, act }, i) => {
@@ -172,7 +248,13 @@ class Processes {
     const why = this.why || seen;
     this.why = '';
     const { hasher } = this;
-    hasher.reset(next.strays.length).add(next.unknowns).add(next.wipes).add(next.restarts).add(next.happened ? 1 : 0).add(this.memories.of(memory, () => memory));
+    hasher
+      .reset(next.strays.length)
+      .add(next.unknowns)
+      .add(next.wipes)
+      .add(next.restarts)
+      .add(next.happened ? 1 : 0)
+      .add(this.memories.of(memory, () => memory));
     for (const id of next.nodes) hasher.add(id);
     for (const { id } of next.places) hasher.add(id);
     for (const { node, request } of next.strays) hasher.add(request * NODE_IDS.length + node);
@@ -183,7 +265,8 @@ class Processes {
     for (const { ended } of next.places) if (ended !== null) result.endings.add(ended);
     if (why !== '') {
       result.why = why;
-      for (let at: Trace | null = next.trace; at !== null; at = at.before) if (at.move !== '') result.trace.unshift(this.told(at.move));
+      for (let at: Trace | null = next.trace; at !== null; at = at.before)
+        if (at.move !== '') result.trace.unshift(this.told(at.move));
       return;
     }
     this.stack.push(next);
@@ -199,7 +282,11 @@ class Processes {
 
   private request(request: Request): number {
     const text = JSON.stringify(request, plain);
-    return this.requests.of(text, () => ({ request, text, harmless: request.kind === 'read' || (request.kind === 'call' && request.call.script === 'inspect') }));
+    return this.requests.of(text, () => ({
+      request,
+      text,
+      harmless: request.kind === 'read' || (request.kind === 'call' && request.call.script === 'inspect'),
+    }));
   }
 
   private answer(reply: unknown): number {
@@ -223,15 +310,18 @@ class Processes {
     const identity = { cluster: request.cluster, genesis: this.cfg.genesis };
     const { altered } = this.cfg;
     switch (request.kind) {
-      case 'call': return applyCall(s, altered ? altered(request.call, s) : request.call, identity, id, 0);
-      case 'read': return { outcome: 'accepted', incarnation: '', value: applyRead(s, { ...request, data: true }) };
+      case 'call':
+        return applyCall(s, altered ? altered(request.call, s) : request.call, identity, id, 0);
+      case 'read':
+        return { outcome: 'accepted', incarnation: '', value: applyRead(s, { ...request, data: true }) };
       case 'backfill': {
         const { owner, epoch, ttlMs, mode, nonce, blocks } = request.batch;
         const replies: NodeReply<unknown>[] = [];
         for (const { block, entryEpoch } of blocks) {
-          const call: NodeCall = nonce === undefined
-            ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
-            : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
+          const call: NodeCall =
+            nonce === undefined
+              ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
+              : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
           const reply: NodeReply<unknown> = applyCall(s, call, identity, id, 0);
           replies.push(reply);
           if (reply.outcome !== 'accepted') break;
@@ -253,7 +343,9 @@ class Processes {
       const at = asked[node]!++;
       const answer = answers[node]![at];
       if (answer !== undefined) {
-        const reply: unknown = JSON.parse(this.answers.at(answer), (_, value: unknown) => (isBytes(value) ? Uint8Array.from(value.bytes) : value));
+        const reply: unknown = JSON.parse(this.answers.at(answer), (_, value: unknown) =>
+          isBytes(value) ? Uint8Array.from(value.bytes) : value,
+        );
         return Promise.resolve((request.kind === 'backfill' && !Array.isArray(reply) ? [reply] : reply) as T);
       }
       place.open.push({ node, at, request: this.request(request) });
@@ -264,7 +356,14 @@ class Processes {
       ports: (cluster) => NODE_IDS.map((id, node) => portOf(id, node, cluster, ask)),
       clock: { now: () => 0, wall: () => 0, after: () => () => undefined },
       random: { hex: (bytes) => `${p + 1}${drawn++}`.padEnd(2 * bytes, '0'), unit: () => 0 },
-    }).then((word) => { place.ended = word; }, (error: { code?: string; message: string; stack?: string }) => { place.ended = error.code ?? `${error.message} ${error.stack ?? ''}`; });
+    }).then(
+      (word) => {
+        place.ended = word;
+      },
+      (error: { code?: string; message: string; stack?: string }) => {
+        place.ended = error.code ?? `${error.message} ${error.stack ?? ''}`;
+      },
+    );
     await new Promise((resolve) => setImmediate(resolve)); // every answer there is has been taken in by then
     if (place.ended === null) return place;
     // Nothing it has heard makes a difference any more.
@@ -289,9 +388,16 @@ function isBytes(value: unknown): value is { bytes: number[] } {
   return typeof value === 'object' && value !== null && Array.isArray((value as { bytes?: unknown }).bytes);
 }
 
-function portOf(id: string, node: number, cluster: string, ask: <T>(node: number, request: Request) => Promise<T>): NodePort {
+function portOf(
+  id: string,
+  node: number,
+  cluster: string,
+  ask: <T>(node: number, request: Request) => Promise<T>,
+): NodePort {
   return {
-    id, url: `memory://${id}`, connectionGeneration: 0,
+    id,
+    url: `memory://${id}`,
+    connectionGeneration: 0,
     call: (call) => ask(node, { cluster, kind: 'call', call }),
     backfill: (batch) => ask(node, { cluster, kind: 'backfill', batch }),
     read: ({ from, to, limit }) => ask(node, { cluster, kind: 'read', from, to, limit }),
@@ -302,12 +408,18 @@ function portOf(id: string, node: number, cluster: string, ask: <T>(node: number
 }
 
 function short(text: string): string {
-  const { kind, call, cluster } = JSON.parse(text) as { kind: string; cluster: string; call?: { script: string; nonce?: string; epoch?: number } };
+  const { kind, call, cluster } = JSON.parse(text) as {
+    kind: string;
+    cluster: string;
+    call?: { script: string; nonce?: string; epoch?: number };
+  };
   return `${call?.script ?? kind}${call?.nonce ? ` ${call.nonce.slice(0, 6)}` : ''}${call?.epoch === undefined ? '' : ` e${call.epoch}`} (${cluster})`;
 }
 
 function shortReply(text: string): string {
-  const reply = JSON.parse(text) as { outcome?: string; reason?: string; value?: { admission?: string; pending?: string } } | { outcome: string; reason?: string }[];
+  const reply = JSON.parse(text) as
+    | { outcome?: string; reason?: string; value?: { admission?: string; pending?: string } }
+    | { outcome: string; reason?: string }[];
   const one = Array.isArray(reply) ? reply.at(-1)! : reply;
   return one.reason ?? `${one.outcome ?? ''}${'value' in one && one.value?.admission ? ` ${one.value.admission}` : ''}`;
 }

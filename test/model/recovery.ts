@@ -31,20 +31,35 @@ function oldLife(): MemoryNodeState[] {
     s.entries = [{ ...FIRST, epoch: 1, owner: LEADER, damage: '' }];
     s.epoch = 1;
     if (n === 0) s.lock = { owner: LEADER, expiresAtMs: null };
-    if (n === 1) Object.assign(r, { incarnation: '', pending: NONCE, pendingOwner: LEADER, pendingEpoch: 1, usedNonces: [NONCE] });
+    if (n === 1)
+      Object.assign(r, { incarnation: '', pending: NONCE, pendingOwner: LEADER, pendingEpoch: 1, usedNonces: [NONCE] });
     if (n === 2) s.runId = 'run-c-again';
     return s;
   });
 }
 
 function oldCalls(): { node: number; request: Request }[] {
-  const write: NodeCall = { script: 'write_block', owner: LEADER, epoch: 1, ttlMs: Infinity, mode: 'append', block: SECOND, entryEpoch: 1 };
+  const write: NodeCall = {
+    script: 'write_block',
+    owner: LEADER,
+    epoch: 1,
+    ttlMs: Infinity,
+    mode: 'append',
+    block: SECOND,
+    entryEpoch: 1,
+  };
   const calls: [number, NodeCall][] = [
     [1, { script: 'admit', owner: LEADER, epoch: 1, nonce: NONCE, ttlMs: Infinity, head: 1, headHash: FIRST.hash }],
-    [0, write], [1, write], [2, write],
-    [0, { script: 'claim', owner: SUCCESSOR, epoch: 2 }], [1, { script: 'claim', owner: SUCCESSOR, epoch: 2 }],
+    [0, write],
+    [1, write],
+    [2, write],
+    [0, { script: 'claim', owner: SUCCESSOR, epoch: 2 }],
+    [1, { script: 'claim', owner: SUCCESSOR, epoch: 2 }],
     [1, { script: 'promote_leader', owner: SUCCESSOR, expectedEpoch: 1, ttlMs: Infinity }],
-    [2, { script: 'begin_admission', owner: LEADER, epoch: 1, nonce: 'nonce-2', floor: 0, floorHash: GENESIS, keepMs: 1 }],
+    [
+      2,
+      { script: 'begin_admission', owner: LEADER, epoch: 1, nonce: 'nonce-2', floor: 0, floorHash: GENESIS, keepMs: 1 },
+    ],
     [2, { script: 'backfill', owner: LEADER, epoch: 1, nonce: 'nonce-2', block: FIRST, entryEpoch: 1 }],
     [2, { script: 'admit', owner: LEADER, epoch: 1, nonce: 'nonce-2', ttlMs: Infinity, head: 1, headHash: FIRST.hash }],
   ];
@@ -58,15 +73,34 @@ async function recover({ ports, clock, random }: Open): Promise<string> {
   const decision = decideRecovery(evidence, CLUSTER);
   if (decision.outcome !== 'plan') return decision.outcome;
   const { plan } = decision;
-  await carryOut(plan, evidence, { nodes: ports(plan.cluster), readers, limitMs: 1, clock, random, command: 'recover', step: () => undefined, changed: () => undefined });
+  await carryOut(plan, evidence, {
+    nodes: ports(plan.cluster),
+    readers,
+    limitMs: 1,
+    clock,
+    random,
+    command: 'recover',
+    step: () => undefined,
+    changed: () => undefined,
+  });
   return `recovered ${plan.cluster}`;
 }
 
-export function recoveryConfig(by: number, faults: Pick<ProcessConfig, 'unknowns' | 'restarts'>, broken: RecoveryBreak = ''): ProcessConfig {
+export function recoveryConfig(
+  by: number,
+  faults: Pick<ProcessConfig, 'unknowns' | 'restarts'>,
+  broken: RecoveryBreak = '',
+): ProcessConfig {
   return {
-    genesis: GENESIS, nodes: oldLife(), old: oldCalls(), ...faults, observe,
+    genesis: GENESIS,
+    nodes: oldLife(),
+    old: oldCalls(),
+    ...faults,
+    observe,
     processes: new Array<typeof recover>(by).fill(recover),
-    ...(broken === 'moved-nodes-are-marked' ? { altered: (call, s) => (call.script === 'recover_node' ? { ...call, expect: expectationOf(s) } : call) } : {}),
+    ...(broken === 'moved-nodes-are-marked'
+      ? { altered: (call, s) => (call.script === 'recover_node' ? { ...call, expect: expectationOf(s) } : call) }
+      : {}),
     mayAct: (s) => s.record === null || s.record.cluster === CLUSTER,
   };
 }
@@ -78,8 +112,14 @@ function observe({ nodes, ended, restarts }: World, memory: string): { memory: s
   let why = '';
   for (const s of nodes) {
     for (const entry of isAdmitted(s) ? s.entries : []) {
-      const copies = nodes.filter((other) => isAdmitted(other) && other.record!.cluster === s.record!.cluster
-        && other.entries.some(({ height, hash, epoch }) => height === entry.height && hash === entry.hash && epoch === entry.epoch)).length;
+      const copies = nodes.filter(
+        (other) =>
+          isAdmitted(other) &&
+          other.record!.cluster === s.record!.cluster &&
+          other.entries.some(
+            ({ height, hash, epoch }) => height === entry.height && hash === entry.hash && epoch === entry.epoch,
+          ),
+      ).length;
       if (copies < quorumOf(nodes.length)) continue;
       agreed[entry.height - 1] ||= entry.hash;
       if (agreed[entry.height - 1] !== entry.hash) why ||= `I4: FORK at height ${entry.height}`;
@@ -91,13 +131,20 @@ function observe({ nodes, ended, restarts }: World, memory: string): { memory: s
     agreed.forEach((hash, i) => {
       if (hash === '') return;
       const without = voters.filter((s) => s.entries[i]?.hash !== hash).length;
-      if (without >= quorumOf(nodes.length)) why ||= `I4: committed block ${i + 1} is on no node of a quorum of ${record!.cluster}`;
+      if (without >= quorumOf(nodes.length))
+        why ||= `I4: committed block ${i + 1} is on no node of a quorum of ${record!.cluster}`;
     });
   }
   for (const word of ended) {
     const [, cluster] = /^recovered (.*)$/.exec(word ?? '') ?? [];
     const admitted = nodes.filter((s) => isAdmitted(s) && s.record!.cluster === cluster).length;
-    if (cluster !== undefined && restarts === 0 && admitted < quorumOf(nodes.length) && !ended.some((other) => other !== word && other !== null)) why ||= `said to be recovered as ${cluster}: ${admitted} nodes are admitted there`;
+    if (
+      cluster !== undefined &&
+      restarts === 0 &&
+      admitted < quorumOf(nodes.length) &&
+      !ended.some((other) => other !== word && other !== null)
+    )
+      why ||= `said to be recovered as ${cluster}: ${admitted} nodes are admitted there`;
   }
   return { memory: agreed.join(' '), why };
 }
@@ -109,7 +156,14 @@ function isAdmitted(s: MemoryNodeState): boolean {
 function expectationOf(s: MemoryNodeState): string {
   const r = s.record;
   return recoveryExpectation({
-    runId: s.runId, cluster: r?.cluster ?? '', incarnation: r?.incarnation ?? '', pending: r?.pending ?? '', epoch: s.epoch ?? 0,
-    head: r?.head ?? 0, headEpoch: r?.headEpoch ?? 0, headHash: r?.headHash ?? '', length: s.entries.length,
+    runId: s.runId,
+    cluster: r?.cluster ?? '',
+    incarnation: r?.incarnation ?? '',
+    pending: r?.pending ?? '',
+    epoch: s.epoch ?? 0,
+    head: r?.head ?? 0,
+    headEpoch: r?.headEpoch ?? 0,
+    headHash: r?.headHash ?? '',
+    length: s.entries.length,
   });
 }

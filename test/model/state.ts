@@ -90,8 +90,28 @@ export interface ModelConfig {
 }
 
 export const BASE: ModelConfig = {
-  name: '', nodes: 3, tenures: 2, heights: 1, wipes: 0, damages: 0, expiries: 0, repairs: 0, mends: 0, window: 0, rollbacks: 0, conflict: false, raises: 0, strays: Infinity, giveUps: Infinity,
-  staleStores: true, lazyProposals: false, heldReplies: false, sameTenures: true, patient: true, mutant: {}, twist: '',
+  name: '',
+  nodes: 3,
+  tenures: 2,
+  heights: 1,
+  wipes: 0,
+  damages: 0,
+  expiries: 0,
+  repairs: 0,
+  mends: 0,
+  window: 0,
+  rollbacks: 0,
+  conflict: false,
+  raises: 0,
+  strays: Infinity,
+  giveUps: Infinity,
+  staleStores: true,
+  lazyProposals: false,
+  heldReplies: false,
+  sameTenures: true,
+  patient: true,
+  mutant: {},
+  twist: '',
 };
 
 export interface StoredBlock extends Block {
@@ -196,9 +216,26 @@ export function blockOf(tenure: number, height: number, parent: string): Block {
 
 export function settingsOf(cfg: ModelConfig, tenure: number, quiet: boolean, previousOwner?: string): TenureSettings {
   return {
-    ...(quiet ? { quiet, ...(cfg.conflict ? { chosen: { block: blockOf(CHOSEN, 1, GENESIS), over: cfg.twist === 'choice-stands' ? Infinity : 1 } } : {}) } : {}),
-    owner: ownerOf(tenure), ...(previousOwner ? { previousOwner } : {}), nodes: cfg.nodes, quorum: quorumOf(cfg.nodes),
-    ttlMs: Infinity, usableLeaseMs: 1e12, nodeTimeoutMs: 1, graceMs: 1, retryMs: 0, regainMs: 0, renewNotBefore: [], maxAdopt: 1000,
+    ...(quiet
+      ? {
+          quiet,
+          ...(cfg.conflict
+            ? { chosen: { block: blockOf(CHOSEN, 1, GENESIS), over: cfg.twist === 'choice-stands' ? Infinity : 1 } }
+            : {}),
+        }
+      : {}),
+    owner: ownerOf(tenure),
+    ...(previousOwner ? { previousOwner } : {}),
+    nodes: cfg.nodes,
+    quorum: quorumOf(cfg.nodes),
+    ttlMs: Infinity,
+    usableLeaseMs: 1e12,
+    nodeTimeoutMs: 1,
+    graceMs: 1,
+    retryMs: 0,
+    regainMs: 0,
+    renewNotBefore: [],
+    maxAdopt: 1000,
     readmit: cfg.wipes > 0 || cfg.damages > 0 || cfg.rollbacks > 0,
   };
 }
@@ -228,7 +265,18 @@ export function initialState(cfg: ModelConfig): State {
   return {
     nodes: Array.from({ length: cfg.nodes }, (_, n) => sealNode(firstNode(cfg, n))),
     nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
-    tenures: [], agreed: new Array<string>(cfg.heights + 1).fill(''), wipes: 0, damages: 0, expiries: 0, raises: 0, mends: 0, rollbacks: 0, saved: null, strays: 0, giveUps: 0, violation: '',
+    tenures: [],
+    agreed: new Array<string>(cfg.heights + 1).fill(''),
+    wipes: 0,
+    damages: 0,
+    expiries: 0,
+    raises: 0,
+    mends: 0,
+    rollbacks: 0,
+    saved: null,
+    strays: 0,
+    giveUps: 0,
+    violation: '',
   };
 }
 
@@ -260,12 +308,22 @@ export function rolledBack(earlier: MemoryNodeState): MemoryNodeState {
 export const MAX_ADMISSIONS = 2;
 
 /** raise_epoch by an operator, in its four forms: above this node's epoch or above all, for the holder of its lock or for nobody. */
-export function raiseOf(form: number, s: MemoryNodeState, highestSeen: number): Extract<NodeCall, { script: 'raise_epoch' }> | null {
+export function raiseOf(
+  form: number,
+  s: MemoryNodeState,
+  highestSeen: number,
+): Extract<NodeCall, { script: 'raise_epoch' }> | null {
   const own = s.epoch ?? 0;
   const forHolder = form % 2 === 1;
   const value = (form < 2 ? own : highestSeen) + 1;
   if ((form >= 2 && own === highestSeen) || (forHolder && s.lock === null)) return null;
-  return { script: 'raise_epoch', value, highestSeen, mayDepose: true, ...(forHolder ? { ofOwner: s.lock!.owner } : {}) };
+  return {
+    script: 'raise_epoch',
+    value,
+    highestSeen,
+    mayDepose: true,
+    ...(forHolder ? { ofOwner: s.lock!.owner } : {}),
+  };
 }
 
 /** All nodes bear one id, so that they are interchangeable. */
@@ -307,20 +365,52 @@ function nonceCode(nonce: string): number {
   return nonce === 'boot' ? 1 : names[nonce.charCodeAt(1) - 48]! * 8 + nonce.charCodeAt(3) - 48 + 2;
 }
 
-const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = { rebase: 0, promote_leader: 1, claim: 2, write_block: 3, inspect: 4, admit: 5, begin_admission: 6, backfill: 7 };
+const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = {
+  rebase: 0,
+  promote_leader: 1,
+  claim: 2,
+  write_block: 3,
+  inspect: 4,
+  admit: 5,
+  begin_admission: 6,
+  backfill: 7,
+};
 
 /** One number for each call that a tenure can send. */
 export function keyOf(tenure: number, call: NodeCall): number {
   let rest = 0;
   switch (call.script) {
-    case 'promote_leader': rest = call.expectedEpoch; break;
-    case 'claim': rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1); break;
-    case 'write_block': rest = (call.trim?.to ?? 0) * 2 ** 26 + (code(call.block.hash) * 64 + code(call.block.parent)) * 32 + call.entryEpoch * 2 + (call.mode === 'repair' ? 1 : 0); break;
-    case 'rebase': rest = call.floor * 256 + code(call.floorHash); break;
-    case 'begin_admission': rest = call.floor * 2 ** 17 + attemptOf(call.nonce) + (call.replaces === undefined ? 0 : 8) + (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0); break;
-    case 'backfill': rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce); break;
-    case 'admit': rest = code(call.headHash) * 8 + attemptOf(call.nonce); break;
-    default: break;
+    case 'promote_leader':
+      rest = call.expectedEpoch;
+      break;
+    case 'claim':
+      rest = call.epoch * 2 + (call.acquireTtlMs === undefined ? 0 : 1);
+      break;
+    case 'write_block':
+      rest =
+        (call.trim?.to ?? 0) * 2 ** 26 +
+        (code(call.block.hash) * 64 + code(call.block.parent)) * 32 +
+        call.entryEpoch * 2 +
+        (call.mode === 'repair' ? 1 : 0);
+      break;
+    case 'rebase':
+      rest = call.floor * 256 + code(call.floorHash);
+      break;
+    case 'begin_admission':
+      rest =
+        call.floor * 2 ** 17 +
+        attemptOf(call.nonce) +
+        (call.replaces === undefined ? 0 : 8) +
+        (call.resume ? (code(call.resume.hash) * 16 + call.resume.head) * 16 : 0);
+      break;
+    case 'backfill':
+      rest = (code(call.block.hash) * 64 + code(call.block.parent)) * 64 + call.entryEpoch * 4 + attemptOf(call.nonce);
+      break;
+    case 'admit':
+      rest = code(call.headHash) * 8 + attemptOf(call.nonce);
+      break;
+    default:
+      break;
   }
   return ((names[tenure + 1]! - 1) * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
 }
@@ -356,14 +446,18 @@ export function printNode(s: MemoryNodeState): Hasher {
     if (r.pending !== '') h.add(ownerCode(r.pendingOwner)).add(r.pendingEpoch);
     for (const nonce of r.usedNonces) h.add(nonceCode(nonce) + 100);
   }
-  for (const entry of s.entries) h.add(entry.epoch).add(code(entry.hash)).add(code(entry.parent) + 1000);
+  for (const entry of s.entries)
+    h.add(entry.epoch)
+      .add(code(entry.hash))
+      .add(code(entry.parent) + 1000);
   return h.finish();
 }
 
 export function sealNetwork(calls: readonly NetCall[]): Network {
   let a = 0;
   let b = 0;
-  for (const { key } of calls) { // a sum: the order of calls does not matter
+  for (const { key } of calls) {
+    // a sum: the order of calls does not matter
     const print = printCall(key);
     a = (a + print.a) | 0;
     b = (b + print.b) | 0;
@@ -377,13 +471,29 @@ export function printCall(key: number): Hasher {
 
 const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
 const STANDINGS = { promoting: 1, promoted: 2, ours: 3, out: 4, quarantined: 5 } as const;
-const KINDS = { promote: 1, claim: 2, regain: 3, inspect: 4, read: 5, write: 6, backfill: 7, rebase: 8, begin: 9, learn: 10, admit: 11, prove: 12 } as const;
+const KINDS = {
+  promote: 1,
+  claim: 2,
+  regain: 3,
+  inspect: 4,
+  read: 5,
+  write: 6,
+  backfill: 7,
+  rebase: 8,
+  begin: 9,
+  learn: 10,
+  admit: 11,
+  prove: 12,
+} as const;
 
 /** Fills in the fingerprints of a tenure: only what can still make a difference. */
 export function sealTenure(m: ModelTenure): void {
   const { t } = m;
   const h = hasher.reset(3);
-  h.add(PHASES[t.phase]).add(m.claimedEpoch).add(m.mustExceed).add((m.renewable ? 1 : 0) + (t.settings.quiet ? 2 : 0));
+  h.add(PHASES[t.phase])
+    .add(m.claimedEpoch)
+    .add(m.mustExceed)
+    .add((m.renewable ? 1 : 0) + (t.settings.quiet ? 2 : 0));
   if (t.phase === 'ended') {
     if (m.renewable) for (const block of m.store) h.add(code(block.hash)).add(block.epoch);
     h.finish();
@@ -392,12 +502,18 @@ export function sealTenure(m: ModelTenure): void {
     for (let n = 0; n < m.out.length; n++) m.columnA[n] = m.columnB[n] = 0;
     return;
   }
-  h.add(ownerCode(t.settings.previousOwner)).add(t.epoch).add(t.graceUntil === Infinity ? 0 : 1).add(m.ready);
-  h.add(t.committed.height).add(code(t.committed.hash)).add(t.phase === 'settling' ? t.settleTo : 0);
+  h.add(ownerCode(t.settings.previousOwner))
+    .add(t.epoch)
+    .add(t.graceUntil === Infinity ? 0 : 1)
+    .add(m.ready);
+  h.add(t.committed.height)
+    .add(code(t.committed.hash))
+    .add(t.phase === 'settling' ? t.settleTo : 0);
   h.add(t.inflight ? code(t.inflight.block.hash) * 2 + (t.inflight.repair ? 1 : 0) : 254);
   if (t.adopt) {
     h.add(t.adopt.height + 50);
-    for (const candidate of t.adopt.candidates) h.add(code(candidate.hash)).add(candidate.epoch === Infinity ? 253 : candidate.epoch);
+    for (const candidate of t.adopt.candidates)
+      h.add(code(candidate.hash)).add(candidate.epoch === Infinity ? 253 : candidate.epoch);
   }
   for (const block of m.store) h.add(code(block.hash)).add(block.epoch + 300);
   h.add(m.admissions).add(t.gateUntil === null ? 0 : 1);
@@ -410,11 +526,16 @@ export function sealTenure(m: ModelTenure): void {
     c.add(STANDINGS[track.standing]).add(t.phase === 'promoting' ? track.promotedEpoch : 0);
     c.add((track.fenced ? 1 : 0) + (track.wantsRenewal ? 2 : 0) + (t.inflight && t.inflight.ackedAt[n]! >= 0 ? 4 : 0));
     const out = m.out[n];
-    if (track.busy) c.add(KINDS[track.busy.kind]).add(!out ? 77 : names === OWN_NAMES || !out.call ? out.key : keyOf(t.settings.owner.charCodeAt(1) - 49, out.call));
+    if (track.busy)
+      c.add(KINDS[track.busy.kind]).add(
+        !out ? 77 : names === OWN_NAMES || !out.call ? out.key : keyOf(t.settings.owner.charCodeAt(1) - 49, out.call),
+      );
     if (out?.held) c.add(replyCode(out.held));
     if (track.standing === 'ours' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
     if (track.standing === 'ours') {
-      c.add(track.head).add(code(track.headHash)).add((track.stampOwnEpoch ? 1 : 0) + track.floor * 2);
+      c.add(track.head)
+        .add(code(track.headHash))
+        .add((track.stampOwnEpoch ? 1 : 0) + track.floor * 2);
       if (t.phase === 'claiming' || t.phase === 'adopting') c.add(track.headEpoch + 20);
     }
     if (t.phase === 'adopting') {
@@ -423,10 +544,20 @@ export function sealTenure(m: ModelTenure): void {
     }
     const { admission, damage } = track;
     if (damage) c.add(nonceCode(damage.incarnation) + 500).add(damage.counts ? 1 : 0);
-    if (admission) c.add(nonceCode(admission.nonce)).add(admission.begun ? 1 : 0).add(admission.head);
-    for (const other of t.nodes) { // what node n has proven, and what the call under way there would prove, for an admission elsewhere
-      if (other.admission?.begun) c.add(((other.admission.proof >> n) & 1) + (track.busy && track.busy.id >= other.admission.provesFrom ? 2 : 0) + 800);
-      if (other.damage) c.add(((other.damage.proof >> n) & 1) + (track.busy && track.busy.id >= other.damage.provesFrom ? 2 : 0) + 900);
+    if (admission)
+      c.add(nonceCode(admission.nonce))
+        .add(admission.begun ? 1 : 0)
+        .add(admission.head);
+    for (const other of t.nodes) {
+      // what node n has proven, and what the call under way there would prove, for an admission elsewhere
+      if (other.admission?.begun)
+        c.add(
+          ((other.admission.proof >> n) & 1) +
+            (track.busy && track.busy.id >= other.admission.provesFrom ? 2 : 0) +
+            800,
+        );
+      if (other.damage)
+        c.add(((other.damage.proof >> n) & 1) + (track.busy && track.busy.id >= other.damage.provesFrom ? 2 : 0) + 900);
     }
     c.finish();
     m.columnA[n] = c.a;
@@ -437,6 +568,6 @@ export function sealTenure(m: ModelTenure): void {
 function replyCode(reply: NodeReply<unknown>): number {
   const text = JSON.stringify(reply);
   let h = 0;
-  for (let i = 0; i < text.length; i++) h = Math.imul(h, 31) + text.charCodeAt(i) | 0;
+  for (let i = 0; i < text.length; i++) h = (Math.imul(h, 31) + text.charCodeAt(i)) | 0;
   return h;
 }

@@ -13,7 +13,9 @@ type Value = Buffer | number | null | { error: string } | Value[];
 const value = fc.letrec<{ any: Value }>((tie) => ({
   any: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },
-    fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)), fc.maxSafeInteger(), fc.constant(null),
+    fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+    fc.maxSafeInteger(),
+    fc.constant(null),
     fc.string({ maxLength: 20, unit: fc.constantFrom('E', 'r', ' ', ':', '$', '*', 'é') }).map((error) => ({ error })),
     fc.array(tie('any'), { maxLength: 5 }),
   ),
@@ -24,7 +26,9 @@ function encoded(one: Value): Buffer {
   if (one === null) return Buffer.from('$-1\r\n');
   if (Buffer.isBuffer(one)) return Buffer.concat([Buffer.from(`$${one.length}\r\n`), one, Buffer.from('\r\n')]);
   if (typeof one === 'number') return Buffer.from(`:${Object.is(one, -0) ? 0 : one}\r\n`);
-  return Array.isArray(one) ? Buffer.concat([Buffer.from(`*${one.length}\r\n`), ...one.map(encoded)]) : Buffer.from(`-${one.error}\r\n`);
+  return Array.isArray(one)
+    ? Buffer.concat([Buffer.from(`*${one.length}\r\n`), ...one.map(encoded)])
+    : Buffer.from(`-${one.error}\r\n`);
 }
 
 function plain(reply: unknown): unknown {
@@ -53,43 +57,103 @@ function read(bytes: Buffer, sizes: readonly number[]): { replies: unknown[]; br
 
 describe('fuzz: what a server sends', () => {
   test('fuzz: any replies, cut anywhere → those replies', () => {
-    fc.assert(fc.property(fc.array(value, { maxLength: 5 }), cuts, (values, sizes) => {
-      expect(read(Buffer.concat(values.map(encoded)), sizes)).toEqual({ replies: values.map(plain), broken: false });
-    }), { numRuns: 500 });
+    fc.assert(
+      fc.property(fc.array(value, { maxLength: 5 }), cuts, (values, sizes) => {
+        expect(read(Buffer.concat(values.map(encoded)), sizes)).toEqual({ replies: values.map(plain), broken: false });
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test('fuzz: any bytes, or replies with some changed, cut anywhere → the same as in one piece: replies, more to come, or no Redis', () => {
-    const bent = fc.tuple(fc.array(value, { minLength: 1, maxLength: 4 }), fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 })).map(([values, changes]) => {
-      const bytes = Buffer.concat(values.map(encoded));
-      for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
-      return bytes;
-    });
-    const soup = fc.array(fc.constantFrom('*', '$', ':', '+', '-', '\r\n', '\r', '\n', '0', '1', '2', '-1', '99999999999999999999', 'a', '1e3', ' '), { maxLength: 30 }).map((parts) => Buffer.from(parts.join('')));
-    fc.assert(fc.property(fc.oneof(bent, soup, fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes))), cuts, (bytes, sizes) => {
-      expect(read(bytes, sizes)).toEqual(read(bytes, [bytes.length || 1]));
-    }), { numRuns: 3000 });
+    const bent = fc
+      .tuple(
+        fc.array(value, { minLength: 1, maxLength: 4 }),
+        fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }),
+      )
+      .map(([values, changes]) => {
+        const bytes = Buffer.concat(values.map(encoded));
+        for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
+        return bytes;
+      });
+    const soup = fc
+      .array(
+        fc.constantFrom(
+          '*',
+          '$',
+          ':',
+          '+',
+          '-',
+          '\r\n',
+          '\r',
+          '\n',
+          '0',
+          '1',
+          '2',
+          '-1',
+          '99999999999999999999',
+          'a',
+          '1e3',
+          ' ',
+        ),
+        { maxLength: 30 },
+      )
+      .map((parts) => Buffer.from(parts.join('')));
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          bent,
+          soup,
+          fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
+        ),
+        cuts,
+        (bytes, sizes) => {
+          expect(read(bytes, sizes)).toEqual(read(bytes, [bytes.length || 1]));
+        },
+      ),
+      { numRuns: 3000 },
+    );
   });
 
   test('fuzz: sizes that are claimed and never come → nothing is set aside for them', () => {
     const before = process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed;
-    const parsers = fc.sample(fc.array(fc.constantFrom('*16777216\r\n', '$536870912\r\nx', '*1\r\n'), { minLength: 1, maxLength: 14 }), 300).map((parts) => {
-      const parser = new ReplyParser(() => undefined);
-      try { parser.write(Buffer.from(parts.join(''))); } catch { /* no Redis says that */ }
-      return parser;
-    });
+    const parsers = fc
+      .sample(
+        fc.array(fc.constantFrom('*16777216\r\n', '$536870912\r\nx', '*1\r\n'), { minLength: 1, maxLength: 14 }),
+        300,
+      )
+      .map((parts) => {
+        const parser = new ReplyParser(() => undefined);
+        try {
+          parser.write(Buffer.from(parts.join('')));
+        } catch {
+          /* no Redis says that */
+        }
+        return parser;
+      });
     expect(parsers).toHaveLength(300);
     expect(process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed - before).toBeLessThan(32 * 2 ** 20);
   });
 
-  test.each([['values', ':1\r\n'], ['bytes', `$100\r\n${'x'.repeat(100)}\r\n`]])('a reply that never ends: too many %s → no Redis, however it is nested', (_, element) => {
+  test.each([
+    ['values', ':1\r\n'],
+    ['bytes', `$100\r\n${'x'.repeat(100)}\r\n`],
+  ])('a reply that never ends: too many %s → no Redis, however it is nested', (_, element) => {
     const parser = new ReplyParser(() => undefined, { items: 10_000, bytes: 100_000 });
     parser.write(Buffer.from('*16777216\r\n*16777216\r\n'));
-    expect(() => { for (let i = 0; i < 20_000; i++) parser.write(Buffer.from(element)); }).toThrow(/^Protocol error: more than \d+ (values|bytes) in one reply$/);
+    expect(() => {
+      for (let i = 0; i < 20_000; i++) parser.write(Buffer.from(element));
+    }).toThrow(/^Protocol error: more than \d+ (values|bytes) in one reply$/);
   });
 
   test('many replies, each within the bound → all are read', () => {
     let seen = 0;
-    const parser = new ReplyParser(() => { seen += 1; }, { items: 3, bytes: 10 });
+    const parser = new ReplyParser(
+      () => {
+        seen += 1;
+      },
+      { items: 3, bytes: 10 },
+    );
     for (let i = 0; i < 100; i++) parser.write(Buffer.from('*2\r\n$3\r\nabc\r\n:1\r\n$8\r\n12345678\r\n'));
     expect(seen).toBe(200);
   });
@@ -112,18 +176,33 @@ describe('fuzz: a connection', () => {
   afterAll(() => server.close());
 
   test('fuzz: any bytes as answers, then the end → every call that waits is answered or rejected, and nothing is thrown beside them', async () => {
-    const chunk = fc.oneof(value.map(encoded), fc.uint8Array({ maxLength: 30 }).map((bytes) => Buffer.from(bytes)), fc.constantFrom('*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n', '+OK\r\n', '*1\r\n').map((text) => Buffer.from(text)));
-    await fc.assert(fc.asyncProperty(fc.array(chunk, { maxLength: 6 }), fc.boolean(), fc.integer({ min: 1, max: 4 }), async (answers, listens, calls) => {
-      chunks = answers;
-      const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-      await once(socket, 'connect');
-      const wire = new Wire({ stream: socket } as unknown as Redis);
-      if (listens) wire.onMessage = (channel, message) => expect(typeof channel + typeof message).toBe('stringstring');
-      const settled = await Promise.allSettled(Array.from({ length: calls }, () => wire.send('PING', [])));
-      expect(settled).toHaveLength(calls);
-      for (const one of settled) if (one.status === 'rejected') expect(one.reason).toBeInstanceOf(Error);
-      await expect(wire.send('PING', [])).rejects.toBeInstanceOf(Error);
-      socket.destroy();
-    }), { numRuns: 150 });
+    const chunk = fc.oneof(
+      value.map(encoded),
+      fc.uint8Array({ maxLength: 30 }).map((bytes) => Buffer.from(bytes)),
+      fc
+        .constantFrom('*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n', '+OK\r\n', '*1\r\n')
+        .map((text) => Buffer.from(text)),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(chunk, { maxLength: 6 }),
+        fc.boolean(),
+        fc.integer({ min: 1, max: 4 }),
+        async (answers, listens, calls) => {
+          chunks = answers;
+          const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+          await once(socket, 'connect');
+          const wire = new Wire({ stream: socket } as unknown as Redis);
+          if (listens)
+            wire.onMessage = (channel, message) => expect(typeof channel + typeof message).toBe('stringstring');
+          const settled = await Promise.allSettled(Array.from({ length: calls }, () => wire.send('PING', [])));
+          expect(settled).toHaveLength(calls);
+          for (const one of settled) if (one.status === 'rejected') expect(one.reason).toBeInstanceOf(Error);
+          await expect(wire.send('PING', [])).rejects.toBeInstanceOf(Error);
+          socket.destroy();
+        },
+      ),
+      { numRuns: 150 },
+    );
   });
 });

@@ -13,7 +13,8 @@ import { CLUSTER, VirtualCluster, type VirtualSequencer } from '../support/virtu
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const item = (text: string): Item => ({ key: text, data: bytes(text) });
-const first = (text: string): Block => makeBlock({ height: 1, parent: genesisHash(CLUSTER, ''), timestamp: 1, data: encodeItems([item(text)]) });
+const first = (text: string): Block =>
+  makeBlock({ height: 1, parent: genesisHash(CLUSTER, ''), timestamp: 1, data: encodeItems([item(text)]) });
 const X = first('x');
 const Y = first('y');
 
@@ -28,17 +29,24 @@ function put(cluster: VirtualCluster, node: number, block: Block, epoch: number)
 
 /** Whatever a leader called committed though fewer than q nodes held it under its epoch. */
 const forged: string[] = [];
-afterEach(() => { expect(forged.splice(0)).toEqual([]); });
+afterEach(() => {
+  expect(forged.splice(0)).toEqual([]);
+});
 
 /** A sequencer whose commits are counted on the nodes at the very moment it announces them. */
 function watched(cluster: VirtualCluster, id: string, store?: MemoryStore): VirtualSequencer {
-  const one = cluster.start(id, ...(store ? [store] as const : []));
+  const one = cluster.start(id, ...(store ? ([store] as const) : []));
   const push = one.events.push.bind(one.events);
   one.events.push = (...events) => {
     for (const event of events) {
       if (event.type !== 'committed' || event.by !== 'leader' || event.epoch === 0) continue;
-      const copies = cluster.servers.filter(({ state }) => state.entries.some(({ height, hash, epoch }) => height === event.height && hash === event.hash && epoch === event.epoch)).length;
-      if (copies < cluster.quorum) forged.push(`I4: ${id} committed ${event.height} with ${copies} copies in epoch ${event.epoch}`);
+      const copies = cluster.servers.filter(({ state }) =>
+        state.entries.some(
+          ({ height, hash, epoch }) => height === event.height && hash === event.hash && epoch === event.epoch,
+        ),
+      ).length;
+      if (copies < cluster.quorum)
+        forged.push(`I4: ${id} committed ${event.height} with ${copies} copies in epoch ${event.epoch}`);
     }
     return push(...events);
   };
@@ -47,7 +55,9 @@ function watched(cluster: VirtualCluster, id: string, store?: MemoryStore): Virt
 const alarms = (one: VirtualSequencer) => one.events.filter(({ type }) => type === 'alarm');
 const identical = (cluster: VirtualCluster) => {
   const chains = cluster.servers.map((server) => cluster.chainOf(server));
-  for (const chain of chains) for (const [height, hash] of chain) for (const other of chains) if (other.has(height)) expect(other.get(height)).toBe(hash);
+  for (const chain of chains)
+    for (const [height, hash] of chain)
+      for (const other of chains) if (other.has(height)) expect(other.get(height)).toBe(hash);
 };
 
 describe('states that others were left in', () => {
@@ -67,21 +77,32 @@ describe('states that others were left in', () => {
   // Every way in which two tenures can have left one height on three nodes; a block with q copies of one epoch is committed.
   const cells = ['-', 'X5', 'Y6'];
   // Two of X5 beside a Y6 cannot be: the claim of epoch 6 would have seen X (cases 4 and 10 are how it came about elsewhere).
-  const ways = cells.flatMap((a) => cells.flatMap((b) => cells.map((c) => [a, b, c] as const)))
-    .filter((way) => way.some((cell) => cell !== '-') && !(way.includes('Y6') && way.filter((cell) => cell === 'X5').length > 1));
-  it.each(ways)('cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if there is one, and the chain goes on', async (...way) => {
-    const cluster = new VirtualCluster();
-    way.forEach((cell, node) => { if (cell !== '-') put(cluster, node, cell === 'X5' ? X : Y, Number(cell[1])); });
-    const a = watched(cluster, 'seq-a');
-    watched(cluster, 'seq-b');
-    await cluster.until(() => a.store.head().height >= 4, 4000, 'further blocks');
-    await cluster.clock.advance(300);
-    const committed = [X, Y].find((block) => way.filter((cell) => cell === (block === X ? 'X5' : 'Y6')).length >= cluster.quorum);
-    if (committed) expect(a.store.get(1)!.hash).toBe(committed.hash);
-    for (const server of cluster.servers) expect(cluster.chainOf(server).get(1)).toBe(a.store.get(1)!.hash);
-    identical(cluster);
-    for (const one of cluster.sequencers) expect(alarms(one)).toEqual([]);
-  });
+  const ways = cells
+    .flatMap((a) => cells.flatMap((b) => cells.map((c) => [a, b, c] as const)))
+    .filter(
+      (way) =>
+        way.some((cell) => cell !== '-') && !(way.includes('Y6') && way.filter((cell) => cell === 'X5').length > 1),
+    );
+  it.each(ways)(
+    'cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if there is one, and the chain goes on',
+    async (...way) => {
+      const cluster = new VirtualCluster();
+      way.forEach((cell, node) => {
+        if (cell !== '-') put(cluster, node, cell === 'X5' ? X : Y, Number(cell[1]));
+      });
+      const a = watched(cluster, 'seq-a');
+      watched(cluster, 'seq-b');
+      await cluster.until(() => a.store.head().height >= 4, 4000, 'further blocks');
+      await cluster.clock.advance(300);
+      const committed = [X, Y].find(
+        (block) => way.filter((cell) => cell === (block === X ? 'X5' : 'Y6')).length >= cluster.quorum,
+      );
+      if (committed) expect(a.store.get(1)!.hash).toBe(committed.hash);
+      for (const server of cluster.servers) expect(cluster.chainOf(server).get(1)).toBe(a.store.get(1)!.hash);
+      identical(cluster);
+      for (const one of cluster.sequencers) expect(alarms(one)).toEqual([]);
+    },
+  );
 
   it('case 11: six nodes, X on two, Y on three, one empty → the free node is not burnt, one block is committed', async () => {
     const cluster = new VirtualCluster({ nodes: 6 });
@@ -157,15 +178,24 @@ describe('reads, retries and late calls', () => {
       port.call = ((one: NodeCall, limitMs: number) => {
         if (one.script !== 'write_block') return call(one, limitMs);
         held.push({ port: { ...port, call } as unknown as NodePort, call: one });
-        return new Promise<ReplyTo<NodeCall>>((resolve) => cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })));
+        return new Promise<ReplyTo<NodeCall>>((resolve) =>
+          cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })),
+        );
       }) as unknown as NodePort['call'];
     }
     await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
     const b = watched(cluster, 'seq-b');
     await cluster.until(() => cluster.leader() === b && b.store.head().height >= 6, 4000, 'the successor');
-    const before = cluster.servers.map(({ state }) => JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])));
-    for (const { port, call } of held) expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
-    expect(cluster.servers.map(({ state }) => JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])))).toEqual(before);
+    const before = cluster.servers.map(({ state }) =>
+      JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
+    );
+    for (const { port, call } of held)
+      expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
+    expect(
+      cluster.servers.map(({ state }) =>
+        JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
+      ),
+    ).toEqual(before);
   });
 });
 
@@ -189,15 +219,28 @@ describe('tenures', () => {
     expect(a.sequencer.status().role).toBe('leader');
     expect(a.sequencer.status().why).toMatch(/produc/);
     await cluster.until(() => a.events.some((event) => event.type === 'tenure-ended'), 3000, 'the end of the tenure');
-    expect(a.events.find((event) => event.type === 'tenure-ended')).toMatchObject({ reason: expect.stringMatching(/producer/) as string });
+    expect(a.events.find((event) => event.type === 'tenure-ended')).toMatchObject({
+      reason: expect.stringMatching(/producer/) as string,
+    });
   });
 
   it('case 7: the leader’s producer fails once → the lease is released at once, nobody sleeps on it', async () => {
     let fail = false;
-    const cluster = new VirtualCluster({ timing: { ttlMs: 5000 }, producer: (id) => {
-      const good = batchProducer({ maxBlockBytes: 64 * 1024 });
-      return { ...good, produce: (request) => (fail && id === 'seq-a' ? Promise.reject(new Error('no')) : good.produce(request)), ready: () => good.ready(), committed: (block) => good.committed(block), revoked: (why) => good.revoked(why), onFailure: (listener) => good.onFailure(listener), close: () => good.close() };
-    } });
+    const cluster = new VirtualCluster({
+      timing: { ttlMs: 5000 },
+      producer: (id) => {
+        const good = batchProducer({ maxBlockBytes: 64 * 1024 });
+        return {
+          ...good,
+          produce: (request) => (fail && id === 'seq-a' ? Promise.reject(new Error('no')) : good.produce(request)),
+          ready: () => good.ready(),
+          committed: (block) => good.committed(block),
+          revoked: (why) => good.revoked(why),
+          onFailure: (listener) => good.onFailure(listener),
+          close: () => good.close(),
+        };
+      },
+    });
     const a = watched(cluster, 'seq-a');
     await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
     const b = watched(cluster, 'seq-b');
@@ -267,7 +310,11 @@ describe('refusals, splits and clocks', () => {
     await cluster.clock.advance(3000);
     expect([a.store.head().height, b.store.head().height, cluster.leader()]).toEqual([0, 0, undefined]);
     for (const one of [a, b]) for (const port of one.nodes) port.setCut(false);
-    await cluster.until(() => a.store.head().height >= 3 && b.store.head().height >= 3, 4000, 'one of them to lead and the other to follow');
+    await cluster.until(
+      () => a.store.head().height >= 3 && b.store.head().height >= 3,
+      4000,
+      'one of them to lead and the other to follow',
+    );
     const [led] = [a, b].filter((one) => one.events.some((event) => event.type === 'role' && event.to === 'leader'));
     expect([a, b].filter((one) => one !== led).every((one) => one.sequencer.status().role === 'follower')).toBe(true);
   });
@@ -294,7 +341,8 @@ describe('refusals, splits and clocks', () => {
       const call = port.call;
       port.call = (async (one: NodeCall, limitMs: number) => {
         const reply = await call(one, limitMs);
-        if (slow && one.script === 'promote_leader') await new Promise<void>((resolve) => cluster.clock.after(450, resolve));
+        if (slow && one.script === 'promote_leader')
+          await new Promise<void>((resolve) => cluster.clock.after(450, resolve));
         return reply;
       }) as unknown as NodePort['call'];
     }
@@ -310,17 +358,54 @@ describe('refusals, splits and clocks', () => {
     ['forward, on one node', ['r3'], 10_000, 1],
     ['back, on every node: its locks outlive the leader', ['r1', 'r2', 'r3'], -4000, 1],
     ['apart, on two nodes', ['r1', 'r2'], -3000, 1],
-  ])('case 25: a clock jumps %s → nothing forks, the old leader writes nothing more, all come together', async (_, nodes, ms, tenures) => {
-    const plan = (id: string) => ({ id, ttlMs: 1500, blockTimeMs: 500, nodeTimeoutMs: 50, pollMs: 250, eager: true, priority: 0, syncMs: 1, wallOffsetMs: 0 });
-    const { history } = await run({
-      seed: 25, nodes: 3, retainBlocks: 40, clients: 2, thinkMs: 200, healAt: 12_000, processes: ['seq-a', 'seq-b', 'seq-c'].map(plan),
-      faults: [
-        ...nodes.map((node) => ({ at: 4000, kind: 'jump' as const, node, ms })), { at: 4010, kind: 'pause' as const, process: '@leader', forMs: 300 },
-        ...(ms < 0 ? [{ at: 5000, kind: 'crash' as const, process: '@leader', afterCalls: 1, downMs: 3000, store: 'keep' as const }] : []),
-      ],
-    });
-    expect(check(history)).toEqual([]);
-    const epochs = new Set(history.entries.flatMap((entry) => (entry.is === 'event' && entry.event.type === 'committed' && entry.event.by === 'leader' ? [entry.event.epoch] : [])));
-    expect(epochs.size).toBeGreaterThanOrEqual(ms < 0 ? 2 : tenures);
-  });
+  ])(
+    'case 25: a clock jumps %s → nothing forks, the old leader writes nothing more, all come together',
+    async (_, nodes, ms, tenures) => {
+      const plan = (id: string) => ({
+        id,
+        ttlMs: 1500,
+        blockTimeMs: 500,
+        nodeTimeoutMs: 50,
+        pollMs: 250,
+        eager: true,
+        priority: 0,
+        syncMs: 1,
+        wallOffsetMs: 0,
+      });
+      const { history } = await run({
+        seed: 25,
+        nodes: 3,
+        retainBlocks: 40,
+        clients: 2,
+        thinkMs: 200,
+        healAt: 12_000,
+        processes: ['seq-a', 'seq-b', 'seq-c'].map(plan),
+        faults: [
+          ...nodes.map((node) => ({ at: 4000, kind: 'jump' as const, node, ms })),
+          { at: 4010, kind: 'pause' as const, process: '@leader', forMs: 300 },
+          ...(ms < 0
+            ? [
+                {
+                  at: 5000,
+                  kind: 'crash' as const,
+                  process: '@leader',
+                  afterCalls: 1,
+                  downMs: 3000,
+                  store: 'keep' as const,
+                },
+              ]
+            : []),
+        ],
+      });
+      expect(check(history)).toEqual([]);
+      const epochs = new Set(
+        history.entries.flatMap((entry) =>
+          entry.is === 'event' && entry.event.type === 'committed' && entry.event.by === 'leader'
+            ? [entry.event.epoch]
+            : [],
+        ),
+      );
+      expect(epochs.size).toBeGreaterThanOrEqual(ms < 0 ? 2 : tenures);
+    },
+  );
 });

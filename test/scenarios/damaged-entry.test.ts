@@ -42,11 +42,16 @@ describe('damaged entry', () => {
     cutOff(b, false);
     await cluster.until(() => anew(cluster, 1, former!), 5000, 'r2 admitted anew');
     expect(cluster.leader()).toBe(a);
-    expect(a.store.head().height - height).toBeGreaterThanOrEqual(Math.floor((cluster.clock.now() - from) / cluster.timing.blockTimeMs) - 3);
+    expect(a.store.head().height - height).toBeGreaterThanOrEqual(
+      Math.floor((cluster.clock.now() - from) / cluster.timing.blockTimeMs) - 3,
+    );
     expect(b.events).toContainEqual(expect.objectContaining({ type: 'alarm', code: 'DAMAGED_ENTRY', node: 'r2' }));
-    expect(a.events).toContainEqual(expect.objectContaining({ type: 'request', kind: 'admit', outcome: 'taken', by: 'seq-b' }));
+    expect(a.events).toContainEqual(
+      expect.objectContaining({ type: 'request', kind: 'admit', outcome: 'taken', by: 'seq-b' }),
+    );
     const others = cluster.chainOf(cluster.servers[0]!);
-    for (const [at, hash] of cluster.chainOf(cluster.servers[1]!)) if (others.has(at)) expect(hash).toBe(others.get(at));
+    for (const [at, hash] of cluster.chainOf(cluster.servers[1]!))
+      if (others.has(at)) expect(hash).toBe(others.get(at));
   });
 
   it('damage: a claimant finds it → it leads without the node, and then admits it anew', async () => {
@@ -70,21 +75,49 @@ describe('damaged entry', () => {
     await cluster.clock.advance(1000);
     const [former] = spoilHead(cluster, 1);
     const epoch = cluster.servers[0]!.state.epoch!;
-    const request = { id: 'q1', kind: 'admit' as const, to: 'r2', plan: JSON.stringify({ incarnation: former, why: DAMAGE }), by: 'op', reason: '', epoch };
-    for (const node of a.nodes.slice(0, 2)) await Promise.all([node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50), cluster.clock.advance(5)]);
+    const request = {
+      id: 'q1',
+      kind: 'admit' as const,
+      to: 'r2',
+      plan: JSON.stringify({ incarnation: former, why: DAMAGE }),
+      by: 'op',
+      reason: '',
+      epoch,
+    };
+    for (const node of a.nodes.slice(0, 2))
+      await Promise.all([
+        node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50),
+        cluster.clock.advance(5),
+      ]);
     const { height } = a.store.head();
     await cluster.clock.advance(3000);
     expect(cluster.servers[1]!.state.record!.incarnation).toBe(former);
     expect(a.store.head().height).toBeGreaterThan(height + 20);
     a.nodes[2]!.setCut(false);
-    await cluster.until(() => cluster.servers[1]!.state.record?.pending === '' && cluster.servers[1]!.state.record.incarnation !== former, 5000, 'r2 admitted anew');
+    await cluster.until(
+      () => cluster.servers[1]!.state.record?.pending === '' && cluster.servers[1]!.state.record.incarnation !== former,
+      5000,
+      'r2 admitted anew',
+    );
     expect(cluster.leader()).toBe(a);
   });
 
   it('request: on one node only → not acted on; on a quorum → done once', async () => {
     const { cluster, a, b } = await led();
-    const request = { id: 'q2', kind: 'stepdown' as const, to: 'seq-b', plan: '', by: 'op', reason: '', epoch: cluster.servers[0]!.state.epoch! };
-    const ask = (node: number) => Promise.all([a.nodes[node]!.call({ script: 'request_leader', request, ttlMs: 20_000 }, 50), cluster.clock.advance(5)]);
+    const request = {
+      id: 'q2',
+      kind: 'stepdown' as const,
+      to: 'seq-b',
+      plan: '',
+      by: 'op',
+      reason: '',
+      epoch: cluster.servers[0]!.state.epoch!,
+    };
+    const ask = (node: number) =>
+      Promise.all([
+        a.nodes[node]!.call({ script: 'request_leader', request, ttlMs: 20_000 }, 50),
+        cluster.clock.advance(5),
+      ]);
     await ask(0);
     await cluster.clock.advance(3000);
     expect(cluster.leader()).toBe(a);
@@ -105,7 +138,11 @@ describe('damaged entry', () => {
     cutOff(b, false);
     await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
     expect(b.store.get(height)?.hash).toBe(hash);
-    await cluster.until(() => anew(cluster, 0, former[0]!) && anew(cluster, 1, former[1]!), 10_000, 'r1 and r2 admitted anew');
+    await cluster.until(
+      () => anew(cluster, 0, former[0]!) && anew(cluster, 1, former[1]!),
+      10_000,
+      'r1 and r2 admitted anew',
+    );
     expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
   });
 
@@ -120,7 +157,13 @@ describe('damaged entry', () => {
     await stopping;
     cutOff(b, false);
     await cluster.clock.advance(30_000);
-    expect(b.events).toContainEqual(expect.objectContaining({ type: 'alarm', code: 'HELD_BACK', reason: expect.stringContaining('DAMAGED_HEADS') as string }));
+    expect(b.events).toContainEqual(
+      expect.objectContaining({
+        type: 'alarm',
+        code: 'HELD_BACK',
+        reason: expect.stringContaining('DAMAGED_HEADS') as string,
+      }),
+    );
     expect(cluster.servers[0]!.state.epoch! - epoch, 'epochs burnt in 30 s').toBeLessThan(20);
     expect(b.sequencer.status()).toMatchObject({ ready: false, why: expect.stringContaining('holds back') as string });
     const again = cluster.start('seq-a', a.store);

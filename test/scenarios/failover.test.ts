@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
 /** Two sequencers, one of which leads; `asked` is what the other asks of the nodes from now on, presence records left out. */
-async function ledWithSpy(): Promise<{ cluster: VirtualCluster; old: VirtualSequencer; other: VirtualSequencer; asked: string[] }> {
+async function ledWithSpy(): Promise<{
+  cluster: VirtualCluster;
+  old: VirtualSequencer;
+  other: VirtualSequencer;
+  asked: string[];
+}> {
   const cluster = new VirtualCluster();
   const old = cluster.start('seq-a');
   await cluster.until(() => cluster.leader() === old, 2000, 'a leader');
@@ -38,7 +43,8 @@ describe('a cluster under virtual time', () => {
     expect(height).toBeGreaterThan(15);
     await cluster.until(() => b.store.head().height >= height && a.store.head().height >= height, 500, 'the follower');
     for (let h = 1; h <= height; h++) expect(b.store.get(h)?.hash).toBe(a.store.get(h)?.hash);
-    for (const server of cluster.servers) expect(server.state.entries.length).toBeLessThanOrEqual(cluster.limits.retainBlocks);
+    for (const server of cluster.servers)
+      expect(server.state.entries.length).toBeLessThanOrEqual(cluster.limits.retainBlocks);
   });
 
   it('the leader is cut off from all nodes → it steps down by itself, the other leads, nothing acknowledged is lost', async () => {
@@ -55,7 +61,10 @@ describe('a cluster under virtual time', () => {
     await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== old, 2000, 'a successor');
     expect(old.sequencer.status().role).not.toBe('leader');
     const next = cluster.leader()!;
-    const again = next.sequencer.submit([{ key: 'k1', data: text('one') }, { key: 'k2', data: text('two') }]);
+    const again = next.sequencer.submit([
+      { key: 'k1', data: text('one') },
+      { key: 'k2', data: text('two') },
+    ]);
     await cluster.clock.advance(500);
     const outcomes = await again;
     expect(outcomes[0]).toMatchObject({ outcome: 'committed', duplicate: true });
@@ -63,7 +72,11 @@ describe('a cluster under virtual time', () => {
     for (const port of old.nodes) port.setCut(false);
     await cluster.clock.advance(3000);
     expect((await lost)[0]!.outcome).not.toBe('committed');
-    await cluster.until(() => old.store.head().height + 1 >= next.store.head().height, 2000, 'the old leader following');
+    await cluster.until(
+      () => old.store.head().height + 1 >= next.store.head().height,
+      2000,
+      'the old leader following',
+    );
     expect(old.store.get(5)?.hash).toBe(next.store.get(5)?.hash);
   });
 
@@ -96,8 +109,20 @@ describe('a cluster under virtual time', () => {
     const { cluster, old, other } = await ledWithSpy();
     const third = cluster.start('seq-c');
     await cluster.clock.advance(500);
-    const request = { id: 'q1', kind: 'stepdown' as const, to: 'seq-c', plan: '', by: 'op', reason: '', epoch: old.sequencer.status().epoch };
-    for (const node of old.nodes) await Promise.all([node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50), cluster.clock.advance(1)]);
+    const request = {
+      id: 'q1',
+      kind: 'stepdown' as const,
+      to: 'seq-c',
+      plan: '',
+      by: 'op',
+      reason: '',
+      epoch: old.sequencer.status().epoch,
+    };
+    for (const node of old.nodes)
+      await Promise.all([
+        node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50),
+        cluster.clock.advance(1),
+      ]);
     await cluster.until(() => cluster.leader() === third, 1000, 'seq-c leads');
     expect(other.events.filter((event) => event.type === 'promotion-failed')).toEqual([]);
   });
@@ -108,7 +133,11 @@ describe('a cluster under virtual time', () => {
     // The next block gets to r1 alone.
     old.nodes[1]!.setCut(true);
     old.nodes[2]!.setCut(true);
-    await cluster.until(() => cluster.servers[0]!.state.entries.at(-1)!.height === height + 1, 500, 'a block on one node');
+    await cluster.until(
+      () => cluster.servers[0]!.state.entries.at(-1)!.height === height + 1,
+      500,
+      'a block on one node',
+    );
     const pending = cluster.servers[0]!.state.entries.at(-1)!.hash;
     old.nodes[0]!.setCut(true);
     cluster.servers[0]!.state.lock = null; // it was written last and would be free last: all three are to be claimed

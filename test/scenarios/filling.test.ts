@@ -5,29 +5,52 @@ import { VirtualCluster } from '../support/virtual-cluster.js';
 
 interface Row {
   /** Bytes of a block, of those that are there and of those that come; how many are there; how many the nodes keep. */
-  there: number; old: number; bytes: number; window: number;
+  there: number;
+  old: number;
+  bytes: number;
+  window: number;
   /** ms of a call to any node; to the node that is filled besides, there for a block as well, and bytes a ms. */
-  callMs: number; farMs: number; blockMs: number; link: number;
+  callMs: number;
+  farMs: number;
+  blockMs: number;
+  link: number;
   /** A client that commits without a pause. */
   busy: boolean;
-  mostMs: number; mostShare: number;
+  mostMs: number;
+  mostShare: number;
 }
 
-const ROW: Row = { there: 400, old: 2000, bytes: 200, window: 50_000, callMs: 1, farMs: 0, blockMs: 0.02, link: 60_000, busy: true, mostMs: 1000, mostShare: 1 };
+const ROW: Row = {
+  there: 400,
+  old: 2000,
+  bytes: 200,
+  window: 50_000,
+  callMs: 1,
+  farMs: 0,
+  blockMs: 0.02,
+  link: 60_000,
+  busy: true,
+  mostMs: 1000,
+  mostShare: 1,
+};
 
 /** ms from the loss of its memory until it counts again, and the share of that in which batches of its filling were under way. */
 async function refill(row: Row): Promise<{ ms: number; share: number; committed: number; slid: number }> {
   const cluster = new VirtualCluster({
-    eager: true, timing: { ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, pollJitterMs: 100 },
+    eager: true,
+    timing: { ttlMs: 3000, blockTimeMs: 1000, nodeTimeoutMs: 100, pollMs: 500, pollJitterMs: 100 },
     limits: { maxBlockBytes: 256 * 1024, retainBlocks: row.window, retainBytes: 1024 ** 3 },
   });
   cluster.start('seq-a');
   await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
   const leader = cluster.leader()!;
-  const commit = async (bytes: number): Promise<void> => void await leader.sequencer.submit([{ data: new Uint8Array(bytes) }]);
+  const commit = async (bytes: number): Promise<void> =>
+    void (await leader.sequencer.submit([{ data: new Uint8Array(bytes) }]));
   for (let at = 0; at < row.there; at++) {
     let done = false;
-    void commit(row.old).then(() => { done = true; });
+    void commit(row.old).then(() => {
+      done = true;
+    });
     await cluster.until(() => done, 1000, 'a block');
   }
   let busyMs = 0;
@@ -39,7 +62,9 @@ async function refill(row: Row): Promise<{ ms: number; share: number; committed:
     };
   });
   let over = false;
-  const client = (async () => { while (row.busy && !over) await commit(row.bytes); })();
+  const client = (async () => {
+    while (row.busy && !over) await commit(row.bytes);
+  })();
   await cluster.clock.advance(300);
   const before = leader.store.head().height;
   const node = cluster.servers[2]!;
@@ -49,7 +74,10 @@ async function refill(row: Row): Promise<{ ms: number; share: number; committed:
   busyMs = 0;
   const ms = await cluster.until(() => node.state.record?.pending === '', 60_000, 'its admission');
   over = true;
-  await cluster.until(() => { void client; return true; }, 1);
+  await cluster.until(() => {
+    void client;
+    return true;
+  }, 1);
   const head = leader.store.head().height;
   return { ms, share: busyMs / ms, committed: head - before, slid: Math.max(0, head - row.window) - Number(floor) };
 }
@@ -57,17 +85,30 @@ async function refill(row: Row): Promise<{ ms: number; share: number; committed:
 describe('filling a node', () => {
   it.each<[string, Partial<Row>]>([
     ['nobody commits: all it can get', { busy: false, mostMs: 1500 }],
-    ['a client of small blocks, nothing slides: a tenth of the time', { there: 800, old: 60_000, mostMs: 15_000, mostShare: 0.2 }],
+    [
+      'a client of small blocks, nothing slides: a tenth of the time',
+      { there: 800, old: 60_000, mostMs: 15_000, mostShare: 0.2 },
+    ],
     ['the window slides', { window: 300, there: 300, old: 2000, bytes: 2000, mostMs: 3000 }],
     ['a window that slides in no time', { window: 16, there: 300, mostMs: 1000 }],
-    ['new blocks take half of what the link can', { there: 200, window: 200, old: 10_000, bytes: 10_000, link: 20_000, mostMs: 5000 }],
+    [
+      'new blocks take half of what the link can',
+      { there: 200, window: 200, old: 10_000, bytes: 10_000, link: 20_000, mostMs: 5000 },
+    ],
     ['the node is far away, and the next blocks come before its answer', { farMs: 20, mostMs: 3000 }],
-    ['far away, and a small batch brings less than comes meanwhile', { farMs: 30, there: 150, window: 150, old: 10_000, bytes: 10_000, link: 40_000, blockMs: 0.04, mostMs: 10_000 }],
+    [
+      'far away, and a small batch brings less than comes meanwhile',
+      { farMs: 30, there: 150, window: 150, old: 10_000, bytes: 10_000, link: 40_000, blockMs: 0.04, mostMs: 10_000 },
+    ],
     ['so far away that a gate is hardly long enough', { farMs: 75, mostMs: 20_000 }],
-  ])('filling: %s → it arrives', async (_, row) => {
-    const whole = { ...ROW, ...row };
-    const found = await refill(whole);
-    expect(found.ms, JSON.stringify(found)).toBeLessThan(whole.mostMs);
-    expect(found.share, JSON.stringify(found)).toBeLessThan(whole.mostShare);
-  }, 60_000);
+  ])(
+    'filling: %s → it arrives',
+    async (_, row) => {
+      const whole = { ...ROW, ...row };
+      const found = await refill(whole);
+      expect(found.ms, JSON.stringify(found)).toBeLessThan(whole.mostMs);
+      expect(found.share, JSON.stringify(found)).toBeLessThan(whole.mostShare);
+    },
+    60_000,
+  );
 });

@@ -5,7 +5,8 @@ import { BASE, type ModelConfig, type State } from '../model/state.js';
 
 const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
   {
-    was: 'a repair adopted what a person had chosen over what a paused leader committed between the plan and the repair', cfg: { conflict: true, repairs: 1 },
+    was: 'a repair adopted what a person had chosen over what a paused leader committed between the plan and the repair',
+    cfg: { conflict: true, repairs: 1 },
     trace: `
 1 start
 1 run 2
@@ -24,7 +25,8 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 2 run 2`,
   },
   {
-    was: 'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block was being settled', cfg: { heights: 2 },
+    was: 'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block was being settled',
+    cfg: { heights: 2 },
     trace: `
 1 start
 1 run 2
@@ -53,7 +55,8 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 2 give up 2`,
   },
   {
-    was: 'a leader whose nodes had all gone to a higher epoch kept its block in flight until the lease ran out', cfg: {},
+    was: 'a leader whose nodes had all gone to a higher epoch kept its block in flight until the lease ran out',
+    cfg: {},
     trace: `
 1 start
 1 late run 1 @1048576
@@ -69,7 +72,8 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 2 late run 1 @9437185`,
   },
   {
-    was: 'a node wiped between claim and read was called damaged', cfg: { wipes: 1 },
+    was: 'a node wiped between claim and read was called damaged',
+    cfg: { wipes: 1 },
     trace: `
 1 start
 1 run 2

@@ -10,26 +10,35 @@ const MISHAPS = [
 ] as const;
 
 describe('re-admission', () => {
-  it.each(MISHAPS)('a node is %s → admitted again within seconds, no block time missed, identical afterwards', async (_, keep) => {
-    const cluster = new VirtualCluster();
-    cluster.start('seq-a');
-    cluster.start('seq-b');
-    await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
-    await cluster.clock.advance(3000);
-    const leader = cluster.leader()!;
-    const before = leader.store.head().height;
-    const node = cluster.servers[1]!;
-    node.restart(keep);
-    const took = await cluster.until(() => node.state.record?.run === node.state.runId && node.state.record?.pending === '', 3000, 're-admission');
-    expect(took).toBeLessThan(1500);
-    await cluster.clock.advance(1000);
-    expect(cluster.leader()).toBe(leader);
-    expect(leader.store.head().height - before).toBeGreaterThanOrEqual(Math.floor((took + 1000) / cluster.timing.blockTimeMs) - 3);
-    const other = cluster.chainOf(cluster.servers[0]!);
-    const healed = cluster.chainOf(node);
-    for (const [height, hash] of healed) if (other.has(height)) expect(hash).toBe(other.get(height));
-    expect(Math.max(...healed.keys())).toBeGreaterThanOrEqual(Math.max(...other.keys()) - 1);
-  });
+  it.each(MISHAPS)(
+    'a node is %s → admitted again within seconds, no block time missed, identical afterwards',
+    async (_, keep) => {
+      const cluster = new VirtualCluster();
+      cluster.start('seq-a');
+      cluster.start('seq-b');
+      await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
+      await cluster.clock.advance(3000);
+      const leader = cluster.leader()!;
+      const before = leader.store.head().height;
+      const node = cluster.servers[1]!;
+      node.restart(keep);
+      const took = await cluster.until(
+        () => node.state.record?.run === node.state.runId && node.state.record?.pending === '',
+        3000,
+        're-admission',
+      );
+      expect(took).toBeLessThan(1500);
+      await cluster.clock.advance(1000);
+      expect(cluster.leader()).toBe(leader);
+      expect(leader.store.head().height - before).toBeGreaterThanOrEqual(
+        Math.floor((took + 1000) / cluster.timing.blockTimeMs) - 3,
+      );
+      const other = cluster.chainOf(cluster.servers[0]!);
+      const healed = cluster.chainOf(node);
+      for (const [height, hash] of healed) if (other.has(height)) expect(hash).toBe(other.get(height));
+      expect(Math.max(...healed.keys())).toBeGreaterThanOrEqual(Math.max(...other.keys()) - 1);
+    },
+  );
 
   it('a node bears the mark of a bootstrap that was broken off → the leader takes it as it takes an empty one', async () => {
     const cluster = new VirtualCluster();
@@ -39,7 +48,10 @@ describe('re-admission', () => {
     expect(node.state.record?.pending).toBe('bootstrap:aa.1');
     cluster.start('seq-a');
     await cluster.until(() => node.state.record?.pending === '', 3000, 'admission');
-    expect(node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id)).toMatchObject({ outcome: 'refused', reason: 'STALE_NONCE' });
+    expect(node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id)).toMatchObject({
+      outcome: 'refused',
+      reason: 'STALE_NONCE',
+    });
   });
 
   it('under continuous load → admitted all the same', async () => {
@@ -49,11 +61,21 @@ describe('re-admission', () => {
     const leader = cluster.leader()!;
     let open = 0;
     const feed = () => {
-      for (; open < 4; open++) void leader.sequencer.submit([{ data: new Uint8Array(10) }]).then(() => { open--; });
+      for (; open < 4; open++)
+        void leader.sequencer.submit([{ data: new Uint8Array(10) }]).then(() => {
+          open--;
+        });
     };
     const node = cluster.servers[2]!;
     node.restart('none');
-    await cluster.until(() => { feed(); return node.state.record !== null && node.state.record.pending === ''; }, 3000, 're-admission');
+    await cluster.until(
+      () => {
+        feed();
+        return node.state.record !== null && node.state.record.pending === '';
+      },
+      3000,
+      're-admission',
+    );
   });
 
   it('H on {A, B}, B wiped, A unreachable → no block is proposed until A is back', async () => {

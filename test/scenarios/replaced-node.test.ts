@@ -28,7 +28,23 @@ async function move(cluster: VirtualCluster, leader: VirtualSequencer, old: Memo
   const { epoch } = leader.sequencer.status();
   await cluster.until(() => leader.sequencer.status().nodes[2]!.state !== 'ours', 2000, 'the old server out');
   for (const server of cluster.servers.slice(0, 2)) {
-    server.apply({ script: 'request_leader', request: { id: 'q1', kind: 'replace', to: 'r3', plan: JSON.stringify({ url: NEW }), by: 'ops', reason: 'new hardware', epoch }, ttlMs: 5000 }, identity, server.id);
+    server.apply(
+      {
+        script: 'request_leader',
+        request: {
+          id: 'q1',
+          kind: 'replace',
+          to: 'r3',
+          plan: JSON.stringify({ url: NEW }),
+          by: 'ops',
+          reason: 'new hardware',
+          epoch,
+        },
+        ttlMs: 5000,
+      },
+      identity,
+      server.id,
+    );
   }
 }
 
@@ -38,7 +54,8 @@ function cut(who: VirtualSequencer, nodes: number[], is: boolean): void {
 
 function oneChain(...all: { store: VirtualSequencer['store'] }[]): void {
   const [first, second] = all.map(({ store }) => store) as [VirtualSequencer['store'], VirtualSequencer['store']];
-  for (let height = 1; height <= Math.min(first.head().height, second.head().height); height++) expect(second.get(height)?.hash, `height ${height}`).toBe(first.get(height)?.hash);
+  for (let height = 1; height <= Math.min(first.head().height, second.head().height); height++)
+    expect(second.get(height)?.hash, `height ${height}`).toBe(first.get(height)?.hash);
 }
 
 describe('replaced node', () => {
@@ -46,7 +63,11 @@ describe('replaced node', () => {
     const { cluster, a, b, old, successor } = await replaced();
     cut(a, [0, 1, 2], true);
     cut(b, [0, 1, 2], false);
-    await cluster.until(() => b.sequencer.status().role === 'leader' && b.nodes[2]!.url === NEW, 6000, 'seq-b leads, with the new server');
+    await cluster.until(
+      () => b.sequencer.status().role === 'leader' && b.nodes[2]!.url === NEW,
+      6000,
+      'seq-b leads, with the new server',
+    );
     await cluster.clock.advance(2000);
     expect(old.state.record, 'nobody has begun with the old server').toBeNull();
     // Each with a quorum of its own, if r3 were two servers.
@@ -56,7 +77,11 @@ describe('replaced node', () => {
     oneChain(a, b);
     cut(b, [1], false);
     cut(a, [0], false);
-    await cluster.until(() => Math.min(a.store.head().height, b.store.head().height) > 40 && successor.state.record?.pending === '', 8000, 'new blocks for both');
+    await cluster.until(
+      () => Math.min(a.store.head().height, b.store.head().height) > 40 && successor.state.record?.pending === '',
+      8000,
+      'new blocks for both',
+    );
     oneChain(a, b);
   });
 
@@ -68,7 +93,11 @@ describe('replaced node', () => {
     const successor = new MemoryServer('r3b', () => cluster.clock.now(), emptyNodeState('run-r3b'));
     cluster.elsewhere.set(NEW, successor);
     await move(cluster, a, old);
-    await cluster.until(() => cluster.servers.slice(0, 2).every(({ state }) => state.record?.moves.includes(NEW)), 2000, 'the move noted');
+    await cluster.until(
+      () => cluster.servers.slice(0, 2).every(({ state }) => state.record?.moves.includes(NEW)),
+      2000,
+      'the move noted',
+    );
     expect(successor.state.record?.incarnation ?? '').toBe('');
     cut(a, [0, 1, 2], true);
     old.wipe();

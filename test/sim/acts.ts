@@ -39,7 +39,11 @@ export class Stage {
   private written = new Set<string>();
   private resting = false;
 
-  constructor(private readonly acts: readonly Act[], private readonly hands: Stagehands, private readonly longestMs: number) {}
+  constructor(
+    private readonly acts: readonly Act[],
+    private readonly hands: Stagehands,
+    private readonly longestMs: number,
+  ) {}
 
   begin(): void {
     this.at++;
@@ -61,21 +65,38 @@ export class Stage {
       const leader = hands.processes.find((one) => one.sequencer?.status().role === 'leader');
       if (leader) hands.kill(leader);
       for (const { server } of hands.nodes) if (server.state.lock) this.gone.add(server.state.lock.owner);
-      hands.raise(hands.nodes.find((one) => one.id === node)!, by);
+      hands.raise(
+        hands.nodes.find((one) => one.id === node)!,
+        by,
+      );
     }
-    hands.note(`act ${mine + 1}: ${act.reach.join(' ')} are reached, ${act.writes.join(' ') || 'none'} written to, until block ${this.height} is ${act.until}`);
+    hands.note(
+      `act ${mine + 1}: ${act.reach.join(' ')} are reached, ${act.writes.join(' ') || 'none'} written to, until block ${this.height} is ${act.until}`,
+    );
   }
 
   /** Whether a request arrives. */
   lets(node: string, script: string): boolean {
     const act = this.acts[this.at];
     if (!act) return true;
-    return act.reach.includes(node) && (script !== 'write_block' || act.writes.includes(node)) && !(this.resting && script === 'promote_leader');
+    return (
+      act.reach.includes(node) &&
+      (script !== 'write_block' || act.writes.includes(node)) &&
+      !(this.resting && script === 'promote_leader')
+    );
   }
 
   ran(op: NodeOp): void {
     const act = this.acts[this.at];
-    if (!act || this.resting || op.outcome !== 'accepted' || op.script !== 'write_block' || op.height !== this.height || this.gone.has(op.owner)) return;
+    if (
+      !act ||
+      this.resting ||
+      op.outcome !== 'accepted' ||
+      op.script !== 'write_block' ||
+      op.height !== this.height ||
+      this.gone.has(op.owner)
+    )
+      return;
     this.written.add(op.node);
     if (act.until === 'written' && act.writes.every((node) => this.written.has(node))) this.end(sequencerOf(op.owner));
   }
@@ -85,7 +106,10 @@ export class Stage {
     if (!act || this.resting) return;
     const process = this.hands.processes.find((one) => one.id === who);
     if (process?.sequencer?.status().role !== 'leader') return;
-    const held = this.hands.nodes.some(({ server }) => server.state.lock && sequencerOf(server.state.lock.owner) === who && !this.gone.has(server.state.lock.owner));
+    const held = this.hands.nodes.some(
+      ({ server }) =>
+        server.state.lock && sequencerOf(server.state.lock.owner) === who && !this.gone.has(server.state.lock.owner),
+    );
     if (!held) return;
     if (act.until === 'led' && event.type === 'role') this.end(who);
     if (act.until === 'committed' && event.type === 'stored' && event.height >= this.height) this.end(who);
@@ -93,7 +117,8 @@ export class Stage {
 
   private end(who: string): void {
     const { hands } = this;
-    for (const { server } of hands.nodes) if (server.state.lock && sequencerOf(server.state.lock.owner) === who) this.gone.add(server.state.lock.owner);
+    for (const { server } of hands.nodes)
+      if (server.state.lock && sequencerOf(server.state.lock.owner) === who) this.gone.add(server.state.lock.owner);
     this.resting = true;
     const process = hands.processes.find((one) => one.id === who);
     if (process) hands.kill(process);

@@ -12,15 +12,21 @@ const script = fileURLToPath(new URL('../../scripts/sim.mjs', import.meta.url));
 
 function simulate(args: string[]): Promise<string> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, '--first', ...args], { maxBuffer: 64 * 1024 * 1024 }, (_, stdout, stderr) => resolve(stdout + stderr));
+    execFile(process.execPath, [script, '--first', ...args], { maxBuffer: 64 * 1024 * 1024 }, (_, stdout, stderr) =>
+      resolve(stdout + stderr),
+    );
   });
 }
 
 describe('simulation', () => {
-  it.each(broken.filter(({ by }) => by !== ''))('$name → found by $by', async ({ name, args, by }) => {
-    const said = await simulate(['--break', name, ...args]);
-    expect(said).toMatch(new RegExp(`^  ${by}: `, 'm'));
-  }, 120_000);
+  it.each(broken.filter(({ by }) => by !== ''))(
+    '$name → found by $by',
+    async ({ name, args, by }) => {
+      const said = await simulate(['--break', name, ...args]);
+      expect(said).toMatch(new RegExp(`^  ${by}: `, 'm'));
+    },
+    120_000,
+  );
 
   it.each(Object.entries(PLAYS))('%s, with every rule kept → plays to its end without an anomaly', async (_, acts) => {
     const { history } = await run(playScenario(acts, 1));

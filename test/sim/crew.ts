@@ -27,7 +27,12 @@ export class Client {
   stopped = false;
   busy = false;
 
-  constructor(readonly id: string, private readonly crew: Crew, private readonly dice: Dice, private readonly thinkMs: number) {}
+  constructor(
+    readonly id: string,
+    private readonly crew: Crew,
+    private readonly dice: Dice,
+    private readonly thinkMs: number,
+  ) {}
 
   get idle(): boolean {
     return this.open.length === 0;
@@ -61,7 +66,14 @@ export class Client {
     const items = [...this.open];
     const call = this.crew.nextCall();
     const who = process.id;
-    history.entries.push({ is: 'submit', t: clock.now(), call, client: this.id, who, keys: items.map((item) => item.key) });
+    history.entries.push({
+      is: 'submit',
+      t: clock.now(),
+      call,
+      client: this.id,
+      who,
+      keys: items.map((item) => item.key),
+    });
     let done = false;
     /** `synced` as it was when the answer was given: on its way the process may die and lose its disk. */
     const hearing = (outcomes: Awaited<ReturnType<SequencerApi['submit']>> | null, synced: number): void => {
@@ -71,8 +83,16 @@ export class Client {
       items.forEach((item, i) => {
         const outcome = outcomes?.[i] ?? { outcome: 'unknown' as const, why: 'the client gave up waiting' };
         history.entries.push({
-          is: 'answer', t: clock.now(), call, client: this.id, who, key: item.key, outcome: outcome.outcome,
-          receipt: outcome.outcome === 'committed' ? outcome.receipt : null, synced, why: outcome.outcome === 'committed' ? '' : outcome.why,
+          is: 'answer',
+          t: clock.now(),
+          call,
+          client: this.id,
+          who,
+          key: item.key,
+          outcome: outcome.outcome,
+          receipt: outcome.outcome === 'committed' ? outcome.receipt : null,
+          synced,
+          why: outcome.outcome === 'committed' ? '' : outcome.why,
         });
       });
       const settled = new Set(items.filter((_, i) => outcomes?.[i]?.outcome === 'committed').map((item) => item.key));
@@ -92,7 +112,11 @@ export class Client {
   }
 
   private again(): void {
-    this.crew.clock.after(this.open.length > 0 ? this.dice.between(20, 200) : this.dice.between(0, 2 * this.thinkMs), () => this.turn(), true);
+    this.crew.clock.after(
+      this.open.length > 0 ? this.dice.between(20, 200) : this.dice.between(0, 2 * this.thinkMs),
+      () => this.turn(),
+      true,
+    );
   }
 }
 
@@ -101,7 +125,11 @@ export class Reader {
   private next = 1;
   stopped = false;
 
-  constructor(readonly id: string, private readonly crew: Crew, private readonly dice: Dice) {}
+  constructor(
+    readonly id: string,
+    private readonly crew: Crew,
+    private readonly dice: Dice,
+  ) {}
 
   start(): void {
     this.crew.clock.after(this.dice.between(0, 500), () => this.turn());
@@ -119,7 +147,8 @@ export class Reader {
     });
     if (!sequencer) return;
     const { height, hash, role } = sequencer.status();
-    if (process.pauses === 0) this.crew.history.entries.push({ is: 'status', t: clock.now(), who: process.id, height, hash });
+    if (process.pauses === 0)
+      this.crew.history.entries.push({ is: 'status', t: clock.now(), who: process.id, height, hash });
     if (role === 'leader') void this.confirm(process.id, sequencer);
     void this.follow(process, sequencer, stop.signal);
   }
@@ -127,7 +156,14 @@ export class Reader {
   private async follow(process: SimProcess, sequencer: SequencerApi, signal: AbortSignal): Promise<void> {
     for await (const block of sequencer.follow(this.next, signal)) {
       if (signal.aborted || process.sequencer !== sequencer) return;
-      this.crew.history.entries.push({ is: 'read', t: this.crew.clock.now(), who: process.id, reader: this.id, height: block.height, hash: block.hash });
+      this.crew.history.entries.push({
+        is: 'read',
+        t: this.crew.clock.now(),
+        who: process.id,
+        reader: this.id,
+        height: block.height,
+        hash: block.hash,
+      });
       this.next = block.height + 1;
     }
   }
@@ -135,7 +171,16 @@ export class Reader {
   private async confirm(who: string, sequencer: SequencerApi): Promise<void> {
     const from = this.crew.clock.now();
     const head = await sequencer.confirmHead();
-    if (head.confirmed) this.crew.history.entries.push({ is: 'confirm', from, t: this.crew.clock.now(), who, height: head.height, hash: head.hash, epoch: head.epoch });
+    if (head.confirmed)
+      this.crew.history.entries.push({
+        is: 'confirm',
+        from,
+        t: this.crew.clock.now(),
+        who,
+        height: head.height,
+        hash: head.hash,
+        epoch: head.epoch,
+      });
   }
 }
 
@@ -147,7 +192,11 @@ export class Tail {
   private readonly wire: Wire;
 
   /** Its own dice: nobody else's luck depends on whether it is there. */
-  constructor(wire: Wire, private readonly dice: Dice, private readonly nodes: () => { nodes: readonly SimNode[]; cluster: string }) {
+  constructor(
+    wire: Wire,
+    private readonly dice: Dice,
+    private readonly nodes: () => { nodes: readonly SimNode[]; cluster: string },
+  ) {
     this.wire = Object.create(wire, { dice: { value: dice } }) as Wire;
   }
 
@@ -169,13 +218,24 @@ export class Tail {
       this.turn();
     });
     this.session++;
-    void this.follow(links.map((link) => new SimPort(this.wire, link, life, { ...this.wire.identity, cluster })), this.session, stop.signal);
+    void this.follow(
+      links.map((link) => new SimPort(this.wire, link, life, { ...this.wire.identity, cluster })),
+      this.session,
+      stop.signal,
+    );
   }
 
   private async follow(nodes: readonly SimPort[], session: number, signal: AbortSignal): Promise<void> {
     const { clock, history } = this.wire;
     try {
-      for await (const { height, hash } of tailBlocks({ nodes, limitMs: 100, clock, signal, from: this.next, follow: true })) {
+      for await (const { height, hash } of tailBlocks({
+        nodes,
+        limitMs: 100,
+        clock,
+        signal,
+        from: this.next,
+        follow: true,
+      })) {
         if (signal.aborted) return;
         history.entries.push({ is: 'tail', t: clock.now(), session, height, hash });
         this.next = height + 1;

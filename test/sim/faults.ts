@@ -54,12 +54,16 @@ export function startFault(world: Faulty, fault: Fault): void {
     case 'slow': {
       const links = linksOf(world, fault.process, fault.node);
       for (const link of links) link.slowMs += fault.ms;
-      return until(world, fault.forMs, () => { for (const link of links) link.slowMs -= fault.ms; });
+      return until(world, fault.forMs, () => {
+        for (const link of links) link.slowMs -= fault.ms;
+      });
     }
     case 'noise': {
       const { drop, lost, twice, lateMs, delayMs } = fault;
       wire.noise = { drop, lost, twice, lateMs, delayMs };
-      return until(world, fault.forMs, () => { wire.noise = QUIET; });
+      return until(world, fault.forMs, () => {
+        wire.noise = QUIET;
+      });
     }
     case 'pause':
       process!.pause();
@@ -71,7 +75,9 @@ export function startFault(world: Faulty, fault: Fault): void {
       clock.after(1000, () => {
         process!.kill();
         // Nobody is asked to survive the loss of the only copy of what the nodes have trimmed.
-        const level = world.processes.some((one) => one !== process && one.store.syncedHeight() + 2 >= process!.store.head().height);
+        const level = world.processes.some(
+          (one) => one !== process && one.store.syncedHeight() + 2 >= process!.store.head().height,
+        );
         if (fault.store === 'empty' && level) {
           process!.emptyStore();
           note(`the store of ${process!.id} is gone`);
@@ -108,12 +114,23 @@ export function startFault(world: Faulty, fault: Fault): void {
       return;
     }
     case 'hold':
-      for (const one of world.nodes) operator(world, one, { script: 'set_hold', by: 'operator', reason: 'simulated', ttlMs: fault.ttlMs });
-      return until(world, fault.clearMs, () => { for (const one of world.nodes) operator(world, one, { script: 'clear_hold' }); });
+      for (const one of world.nodes)
+        operator(world, one, { script: 'set_hold', by: 'operator', reason: 'simulated', ttlMs: fault.ttlMs });
+      return until(world, fault.clearMs, () => {
+        for (const one of world.nodes) operator(world, one, { script: 'clear_hold' });
+      });
     case 'stepdown': {
       const leader = world.processes.find((one) => one.sequencer?.status().role === 'leader');
       const epoch = leader?.sequencer?.status().epoch ?? 0;
-      const request = { id: `q${Math.floor(clock.now())}`, kind: 'stepdown' as const, to: fault.to, plan: '', by: 'operator', reason: 'simulated', epoch };
+      const request = {
+        id: `q${Math.floor(clock.now())}`,
+        kind: 'stepdown' as const,
+        to: fault.to,
+        plan: '',
+        by: 'operator',
+        reason: 'simulated',
+        epoch,
+      };
       for (const one of world.nodes) operator(world, one, { script: 'request_leader', request, ttlMs: 10_000 });
       return;
     }
@@ -121,13 +138,20 @@ export function startFault(world: Faulty, fault: Fault): void {
       const { state } = node!.server;
       const highestSeen = Math.max(...world.nodes.map((one) => one.server.state.epoch ?? 0));
       const value = (fault.ofHolder ? (state.epoch ?? 0) : highestSeen) + fault.by;
-      operator(world, node!, { script: 'raise_epoch', value, highestSeen, mayDepose: true, ...(fault.ofHolder && state.lock ? { ofOwner: state.lock.owner } : {}) });
+      operator(world, node!, {
+        script: 'raise_epoch',
+        value,
+        highestSeen,
+        mayDepose: true,
+        ...(fault.ofHolder && state.lock ? { ofOwner: state.lock.owner } : {}),
+      });
       return;
     }
     case 'revoke':
       for (const one of world.nodes) {
         const owner = one.server.state.lock?.owner;
-        if (owner && (fault.node === '*' || fault.node === one.id)) operator(world, one, { script: 'release_lock', owner });
+        if (owner && (fault.node === '*' || fault.node === one.id))
+          operator(world, one, { script: 'release_lock', owner });
       }
       return;
     case 'restart': {
@@ -142,7 +166,10 @@ export function startFault(world: Faulty, fault: Fault): void {
         node!.server.restart(fault.keep);
         node!.down = false;
         // Every sequencer learns of it in its own time.
-        for (const link of node!.links) clock.after(world.dice.between(0, 30), () => { if (link.connectedTo !== node!.server.starts) link.reset(); });
+        for (const link of node!.links)
+          clock.after(world.dice.between(0, 30), () => {
+            if (link.connectedTo !== node!.server.starts) link.reset();
+          });
       });
     }
     case 'repair':
@@ -150,7 +177,11 @@ export function startFault(world: Faulty, fault: Fault): void {
       return;
     case 'replace': {
       if (!spared(world, node!) || world.operators.some((one) => !one.done)) return;
-      const server = new MemoryServer(`${node!.id}.${wire.servers.size}`, () => clock.now() + node!.offsetMs, emptyNodeState(`run-${node!.id}-new${wire.servers.size}`));
+      const server = new MemoryServer(
+        `${node!.id}.${wire.servers.size}`,
+        () => clock.now() + node!.offsetMs,
+        emptyNodeState(`run-${node!.id}-new${wire.servers.size}`),
+      );
       server.starts = node!.server.starts + 1000; // no answer of the one is taken for the other's
       const successor = new SimNode(node!.id, server, `sim://${node!.id}.${wire.servers.size}`);
       successor.memory = node!.memory + 1000;
@@ -159,7 +190,12 @@ export function startFault(world: Faulty, fault: Fault): void {
         node!.down = true;
         for (const link of node!.links) link.reset();
       }
-      new Operator(world, `op${world.operators.length + 1}`, { verb: 'replace', node: node!.id, successor, gone: fault.gone });
+      new Operator(world, `op${world.operators.length + 1}`, {
+        verb: 'replace',
+        node: node!.id,
+        successor,
+        gone: fault.gone,
+      });
       haunt(world, node!, fault.gone);
       return;
     }
@@ -169,11 +205,13 @@ export function startFault(world: Faulty, fault: Fault): void {
       let forgot = world.nodes.filter((one) => !one.intact).length;
       if (forgot > mayLose) return;
       const order = [...world.nodes].sort(() => world.dice.unit() - 0.5);
-      const keeps = new Map(order.map((one) => {
-        const loses = fault.lose > 0 && one.intact && forgot < mayLose;
-        if (loses) forgot++;
-        return [one, loses ? world.dice.pick(['none', 1, 2, 3] as const) : 'all' as const];
-      }));
+      const keeps = new Map(
+        order.map((one) => {
+          const loses = fault.lose > 0 && one.intact && forgot < mayLose;
+          if (loses) forgot++;
+          return [one, loses ? world.dice.pick(['none', 1, 2, 3] as const) : ('all' as const)];
+        }),
+      );
       for (const one of world.nodes) {
         one.down = true;
         one.waiting.length = 0;
@@ -196,25 +234,42 @@ export function startFault(world: Faulty, fault: Fault): void {
           if (keep !== 'all') one.memory++;
           one.server.restart(keep);
           one.down = false;
-          for (const link of one.links) clock.after(world.dice.between(0, 30), () => { if (link.connectedTo !== one.server.starts) link.reset(); });
+          for (const link of one.links)
+            clock.after(world.dice.between(0, 30), () => {
+              if (link.connectedTo !== one.server.starts) link.reset();
+            });
         }
-        clock.after(fault.recoverAfterMs, () => { new Operator(world, `op${world.operators.length + 1}`, { verb: 'recover' }); });
+        clock.after(fault.recoverAfterMs, () => {
+          new Operator(world, `op${world.operators.length + 1}`, { verb: 'recover' });
+        });
       });
     }
     case 'acts': {
       if (wire.stage) return;
-      const stage = new Stage(fault.acts, {
-        nodes: world.nodes, processes: world.processes, note, over: () => { wire.stage = null; },
-        after: (ms, run) => void clock.after(ms, () => { if (wire.stage === stage) run(); }),
-        kill: (who) => {
-          who.kill();
-          world.startAgain(who, 300);
+      const stage = new Stage(
+        fault.acts,
+        {
+          nodes: world.nodes,
+          processes: world.processes,
+          note,
+          over: () => {
+            wire.stage = null;
+          },
+          after: (ms, run) =>
+            void clock.after(ms, () => {
+              if (wire.stage === stage) run();
+            }),
+          kill: (who) => {
+            who.kill();
+            world.startAgain(who, 300);
+          },
+          raise: (one, by) => {
+            const highestSeen = Math.max(...world.nodes.map(({ server }) => server.state.epoch ?? 0));
+            operator(world, one, { script: 'raise_epoch', value: highestSeen + by, highestSeen, mayDepose: true });
+          },
         },
-        raise: (one, by) => {
-          const highestSeen = Math.max(...world.nodes.map(({ server }) => server.state.epoch ?? 0));
-          operator(world, one, { script: 'raise_epoch', value: highestSeen + by, highestSeen, mayDepose: true });
-        },
-      }, fault.longestMs);
+        fault.longestMs,
+      );
       wire.stage = stage;
       stage.begin();
       return;
@@ -247,7 +302,9 @@ function haunt(world: Faulty, old: SimNode, gone: boolean): void {
 
 /** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone; one that is about to be retired is none of them. */
 function spared(world: Faulty, node: SimNode): boolean {
-  const intact = world.nodes.filter((one) => one !== node && one.intact && !world.operators.some((operator) => operator.replaces(one.id)));
+  const intact = world.nodes.filter(
+    (one) => one !== node && one.intact && !world.operators.some((operator) => operator.replaces(one.id)),
+  );
   const enough = intact.length >= world.wire.history.quorum;
   if (!enough) world.note(`${node.id} is spared: only ${intact.length} others remember`);
   return enough;
@@ -255,7 +312,13 @@ function spared(world: Faulty, node: SimNode): boolean {
 
 function operator(world: Faulty, node: SimNode, call: NodeCall): void {
   const cluster = node.server.state.record?.cluster ?? world.wire.identity.cluster;
-  node.run(() => void runOn(world.wire, node, call, false, { ...world.wire.identity, cluster: cluster.startsWith('retired:') ? world.wire.identity.cluster : cluster }));
+  node.run(
+    () =>
+      void runOn(world.wire, node, call, false, {
+        ...world.wire.identity,
+        cluster: cluster.startsWith('retired:') ? world.wire.identity.cluster : cluster,
+      }),
+  );
 }
 
 function linksOf(world: Faulty, process: string, node: string): Link[] {
@@ -284,33 +347,54 @@ function until(world: Faulty, ms: number, end: () => void): void {
 
 /** One line for people. */
 export function describeFault(fault: Fault): string {
-  const where = (process: string, node: string): string => `${process === '*' ? 'every sequencer' : process} – ${node === '*' ? 'every node' : node}`;
+  const where = (process: string, node: string): string =>
+    `${process === '*' ? 'every sequencer' : process} – ${node === '*' ? 'every node' : node}`;
   switch (fault.kind) {
-    case 'cut': return `cut ${where(fault.process, fault.node)} (${fault.direction}) for ${fault.forMs} ms${fault.late ? ', what was sent arrives afterwards' : ''}`;
-    case 'silent': return `${fault.node} answers nothing for ${fault.forMs} ms, then runs what it took in`;
-    case 'slow': return `${where(fault.process, fault.node)} slower by ${fault.ms} ms each way for ${fault.forMs} ms`;
-    case 'noise': return `noise for ${fault.forMs} ms: ${pct(fault.drop)} requests and ${pct(fault.lost)} replies lost, ${pct(fault.twice)} sent twice up to ${fault.lateMs} ms later, delays up to ${fault.delayMs} ms`;
-    case 'pause': return `${fault.process} is paused for ${fault.forMs} ms`;
-    case 'crash': return `${fault.process} dies at its ${fault.afterCalls}. call from now, back ${fault.downMs} ms later${fault.store === 'empty' ? ' with an empty store' : ''}`;
-    case 'stop': return `${fault.process} is asked to stop, back ${fault.downMs} ms later`;
-    case 'disk': return `the disk of ${fault.process} takes ${fault.syncMs} ms a sync for ${fault.forMs} ms`;
-    case 'jump': return `the clock of ${fault.node} jumps by ${fault.ms} ms`;
-    case 'wall': return `the wall clock of ${fault.process} jumps by ${fault.ms} ms`;
-    case 'corrupt': return `an entry of ${fault.node}, ${fault.below} below its head, is damaged`;
-    case 'hold': return `hold on all nodes, cleared after ${fault.clearMs} ms`;
-    case 'stepdown': return `the leader is asked to step down${fault.to ? ` in favour of ${fault.to}` : ''}`;
-    case 'raise': return `the epoch of ${fault.node} is raised by ${fault.by}${fault.ofHolder ? ' for the holder of its lock' : ''}`;
-    case 'revoke': return `the lock on ${fault.node === '*' ? 'every node' : fault.node} is released by an operator`;
-    case 'restart': return `${fault.node} restarts (keeps ${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ${fault.downMs} ms`;
-    case 'wipe': return `${fault.node} is flushed`;
-    case 'repair': return 'an operator repairs';
-    case 'replace': return `an operator puts another server in the place of ${fault.node}${fault.gone ? ', which is gone' : ''}`;
-    case 'power': return `power is cut for ${fault.downMs} ms${fault.lose > 0 ? ', some forget' : ''}; an operator recovers ${fault.recoverAfterMs} ms later`;
-    case 'acts': return `a play in ${fault.acts.length} acts`;
+    case 'cut':
+      return `cut ${where(fault.process, fault.node)} (${fault.direction}) for ${fault.forMs} ms${fault.late ? ', what was sent arrives afterwards' : ''}`;
+    case 'silent':
+      return `${fault.node} answers nothing for ${fault.forMs} ms, then runs what it took in`;
+    case 'slow':
+      return `${where(fault.process, fault.node)} slower by ${fault.ms} ms each way for ${fault.forMs} ms`;
+    case 'noise':
+      return `noise for ${fault.forMs} ms: ${pct(fault.drop)} requests and ${pct(fault.lost)} replies lost, ${pct(fault.twice)} sent twice up to ${fault.lateMs} ms later, delays up to ${fault.delayMs} ms`;
+    case 'pause':
+      return `${fault.process} is paused for ${fault.forMs} ms`;
+    case 'crash':
+      return `${fault.process} dies at its ${fault.afterCalls}. call from now, back ${fault.downMs} ms later${fault.store === 'empty' ? ' with an empty store' : ''}`;
+    case 'stop':
+      return `${fault.process} is asked to stop, back ${fault.downMs} ms later`;
+    case 'disk':
+      return `the disk of ${fault.process} takes ${fault.syncMs} ms a sync for ${fault.forMs} ms`;
+    case 'jump':
+      return `the clock of ${fault.node} jumps by ${fault.ms} ms`;
+    case 'wall':
+      return `the wall clock of ${fault.process} jumps by ${fault.ms} ms`;
+    case 'corrupt':
+      return `an entry of ${fault.node}, ${fault.below} below its head, is damaged`;
+    case 'hold':
+      return `hold on all nodes, cleared after ${fault.clearMs} ms`;
+    case 'stepdown':
+      return `the leader is asked to step down${fault.to ? ` in favour of ${fault.to}` : ''}`;
+    case 'raise':
+      return `the epoch of ${fault.node} is raised by ${fault.by}${fault.ofHolder ? ' for the holder of its lock' : ''}`;
+    case 'revoke':
+      return `the lock on ${fault.node === '*' ? 'every node' : fault.node} is released by an operator`;
+    case 'restart':
+      return `${fault.node} restarts (keeps ${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ${fault.downMs} ms`;
+    case 'wipe':
+      return `${fault.node} is flushed`;
+    case 'repair':
+      return 'an operator repairs';
+    case 'replace':
+      return `an operator puts another server in the place of ${fault.node}${fault.gone ? ', which is gone' : ''}`;
+    case 'power':
+      return `power is cut for ${fault.downMs} ms${fault.lose > 0 ? ', some forget' : ''}; an operator recovers ${fault.recoverAfterMs} ms later`;
+    case 'acts':
+      return `a play in ${fault.acts.length} acts`;
   }
 }
 
 function pct(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
-

@@ -11,8 +11,20 @@ export interface NodeOp {
   /** Grows when the node lost its memory or was admitted anew: promises do not reach across. */
   memory: number;
   incarnation: string;
-  script: 'promote_leader' | 'claim' | 'write_block' | 'rebase' | 'raise_epoch' | 'admit' | 'backfill' | 'begin_admission' | 'release_lock'
-    | 'recover_node' | 'retire_node' | 'bootstrap_prepare' | 'bootstrap_commit';
+  script:
+    | 'promote_leader'
+    | 'claim'
+    | 'write_block'
+    | 'rebase'
+    | 'raise_epoch'
+    | 'admit'
+    | 'backfill'
+    | 'begin_admission'
+    | 'release_lock'
+    | 'recover_node'
+    | 'retire_node'
+    | 'bootstrap_prepare'
+    | 'bootstrap_commit';
   owner: Owner;
   epoch: Epoch;
   /** 'accepted' or the reason of the refusal. */
@@ -28,9 +40,25 @@ export interface NodeOp {
   stray: boolean;
 }
 
-export interface Happening { is: 'event'; t: number; who: string; event: SeqEvent }
-export interface FaultNote { is: 'fault'; t: number; text: string }
-export interface Submitted { is: 'submit'; t: number; call: number; client: string; who: string; keys: string[] }
+export interface Happening {
+  is: 'event';
+  t: number;
+  who: string;
+  event: SeqEvent;
+}
+export interface FaultNote {
+  is: 'fault';
+  t: number;
+  text: string;
+}
+export interface Submitted {
+  is: 'submit';
+  t: number;
+  call: number;
+  client: string;
+  who: string;
+  keys: string[];
+}
 export interface Answered {
   is: 'answer';
   t: number;
@@ -44,19 +72,60 @@ export interface Answered {
   synced: Height;
   why: string;
 }
-export interface ReadBlock { is: 'read'; t: number; who: string; reader: string; height: Height; hash: Hash }
+export interface ReadBlock {
+  is: 'read';
+  t: number;
+  who: string;
+  reader: string;
+  height: Height;
+  hash: Hash;
+}
 /** What `stream tail` showed from the nodes by quorum; a session follows on without a gap. */
-export interface Tailed { is: 'tail'; t: number; session: number; height: Height; hash: Hash }
+export interface Tailed {
+  is: 'tail';
+  t: number;
+  session: number;
+  height: Height;
+  hash: Hash;
+}
 /** What a sequencer's status says of its chain: it may be behind, never ahead. */
-export interface Status { is: 'status'; t: number; who: string; height: Height; hash: Hash }
-export interface Confirmed { is: 'confirm'; from: number; t: number; who: string; height: Height; hash: Hash; epoch: Epoch }
+export interface Status {
+  is: 'status';
+  t: number;
+  who: string;
+  height: Height;
+  hash: Hash;
+}
+export interface Confirmed {
+  is: 'confirm';
+  from: number;
+  t: number;
+  who: string;
+  height: Height;
+  hash: Hash;
+  epoch: Epoch;
+}
 /** A process that could not go on: InvariantError, a rejection that nobody took, or a halt of its own. */
-export interface Trouble { is: 'trouble'; t: number; who: string; kind: 'bug' | 'halt'; text: string }
+export interface Trouble {
+  is: 'trouble';
+  t: number;
+  who: string;
+  kind: 'bug' | 'halt';
+  text: string;
+}
 
 /** One run of an operator's command. `code`: DONE, KILLED, or that of its error. */
-export interface Errand { is: 'errand'; t: number; who: string; verb: string; code: string; text: string }
+export interface Errand {
+  is: 'errand';
+  t: number;
+  who: string;
+  verb: string;
+  code: string;
+  text: string;
+}
 
-export type Entry = NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Tailed | Status | Confirmed | Trouble | Errand;
+export type Entry =
+  NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Tailed | Status | Confirmed | Trouble | Errand;
 
 export interface FinalNode {
   id: string;

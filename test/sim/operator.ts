@@ -17,7 +17,11 @@ import { OneLife } from './process.js';
 import type { Dice } from './random.js';
 import { Link, SimPort, type SimNode } from './wire.js';
 
-export type Verb = { verb: 'repair' } | { verb: 'recover' } | { verb: 'init' } | { verb: 'replace'; node: string; successor: SimNode; gone: boolean };
+export type Verb =
+  | { verb: 'repair' }
+  | { verb: 'recover' }
+  | { verb: 'init' }
+  | { verb: 'replace'; node: string; successor: SimNode; gone: boolean };
 
 const LIMIT_MS = 500;
 const TIMEOUT_MS = 8000;
@@ -33,7 +37,11 @@ export class Operator {
   done = false;
   told = 'not begun';
 
-  constructor(private readonly world: Faulty, readonly id: string, private readonly errand: Verb) {
+  constructor(
+    private readonly world: Faulty,
+    readonly id: string,
+    private readonly errand: Verb,
+  ) {
     this.dice = world.dice;
     this.links = world.nodes.map((node) => new Link(id, node));
     world.operators.push(this);
@@ -46,7 +54,10 @@ export class Operator {
     if (errand.verb === 'repair') return false;
     if (errand.verb !== 'replace') return true;
     if (world.nodes.some(({ server }) => server.state.record?.moves.includes(`=${errand.successor.url}`))) return true;
-    return errand.gone || world.nodes.find((node) => node.id === errand.node)!.server.state.record?.cluster.startsWith('retired:') === true;
+    return (
+      errand.gone ||
+      world.nodes.find((node) => node.id === errand.node)!.server.state.record?.cluster.startsWith('retired:') === true
+    );
   }
 
   replaces(node: string): boolean {
@@ -66,7 +77,9 @@ export class Operator {
     const calm = world.wire.history.healedAt > 0;
     if (!calm && dice.chance(0.35)) life.dieAfter(dice.int(1, 50));
     if (!calm && dice.chance(0.15)) {
-      clock.after(dice.between(0, 300), () => { life.paused = true; });
+      clock.after(dice.between(0, 300), () => {
+        life.paused = true;
+      });
       clock.after(dice.between(500, 9000), () => life.resume());
     }
     let over = false;
@@ -83,64 +96,121 @@ export class Operator {
       clock.after(dice.between(200, 1200), () => (this.mustFinish || this.runs < TRIES ? this.go() : this.leave()));
     };
     life.onDeath = () => end('KILLED', '');
-    void this.run(life).then((text) => life.deliver(() => end('DONE', text)), (error: unknown) => life.deliver(() => {
-      const known = error instanceof SeqError && error.exit !== EXIT.bug;
-      if (!known) world.trouble(this.id, 'bug', error instanceof Error ? `${error.message}\n${error.stack}` : String(error));
-      end(error instanceof SeqError ? error.code : 'BUG', error instanceof Error ? error.message : String(error));
-    }));
+    void this.run(life).then(
+      (text) => life.deliver(() => end('DONE', text)),
+      (error: unknown) =>
+        life.deliver(() => {
+          const known = error instanceof SeqError && error.exit !== EXIT.bug;
+          if (!known)
+            world.trouble(this.id, 'bug', error instanceof Error ? `${error.message}\n${error.stack}` : String(error));
+          end(error instanceof SeqError ? error.code : 'BUG', error instanceof Error ? error.message : String(error));
+        }),
+    );
   }
 
   private run(life: OneLife): Promise<string> {
     const { wire } = this.world;
     const clock: Clock = {
-      now: () => wire.clock.now(), wall: () => wire.clock.wall(),
+      now: () => wire.clock.now(),
+      wall: () => wire.clock.wall(),
       after: (ms, run) => (life.touch() ? wire.clock.after(ms, () => life.deliver(run)) : () => {}),
     };
-    const open = (cluster: string): NodePort[] => this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster }));
+    const open = (cluster: string): NodePort[] =>
+      this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster }));
     switch (this.errand.verb) {
-      case 'repair': return this.repair(open, clock);
-      case 'recover': return this.recover(open, clock);
-      case 'init': return this.init(open, clock);
-      case 'replace': return this.replace(open, clock, life);
+      case 'repair':
+        return this.repair(open, clock);
+      case 'recover':
+        return this.recover(open, clock);
+      case 'init':
+        return this.init(open, clock);
+      case 'replace':
+        return this.replace(open, clock, life);
     }
   }
 
   private async clusterShown(open: (cluster: string) => NodePort[]): Promise<string> {
-    const replies = await Promise.all(open('').map((node) => node.call({ script: 'inspect' }, LIMIT_MS) as Promise<NodeReply<NodeView>>));
+    const replies = await Promise.all(
+      open('').map((node) => node.call({ script: 'inspect' }, LIMIT_MS) as Promise<NodeReply<NodeView>>),
+    );
     return commonCluster(replies) || IDENTITY.cluster;
   }
 
   private async repair(open: (cluster: string) => NodePort[], clock: Clock): Promise<string> {
     const cluster = await this.clusterShown(open);
     const { plan, done } = await applyRepair({
-      nodes: open(cluster), lane: IDENTITY.lane, limitMs: LIMIT_MS, clock, expectedCluster: cluster, target: '', progress: () => {}, choose: [], random: this.dice, operator: this.person,
-      reason: 'simulated', host: this.id, expect: {}, dryRun: false, timeoutMs: TIMEOUT_MS, confirm: async () => {}, changing: () => {}, unchanged: () => {}, step: () => {},
+      nodes: open(cluster),
+      lane: IDENTITY.lane,
+      limitMs: LIMIT_MS,
+      clock,
+      expectedCluster: cluster,
+      target: '',
+      progress: () => {},
+      choose: [],
+      random: this.dice,
+      operator: this.person,
+      reason: 'simulated',
+      host: this.id,
+      expect: {},
+      dryRun: false,
+      timeoutMs: TIMEOUT_MS,
+      confirm: async () => {},
+      changing: () => {},
+      unchanged: () => {},
+      step: () => {},
     });
-    return done === null ? 'nothing to do' : `${plan.steps.map((step) => `${step.node} ${step.kind}`).join(', ')} by ${done.by} under epoch ${done.epoch}`;
+    return done === null
+      ? 'nothing to do'
+      : `${plan.steps.map((step) => `${step.node} ${step.kind}`).join(', ')} by ${done.by} under epoch ${done.epoch}`;
   }
 
   private async recover(open: (cluster: string) => NodePort[], clock: Clock): Promise<string> {
     const now = await this.clusterShown(open);
     const readers = open('');
     const peers = this.world.processes.map((one) => `http://${one.id}`);
-    const evidence = await gather({ nodes: open(now), readers, limitMs: LIMIT_MS, clock, peers, signal: NO_SIGNAL, askStore: async (url, lowest, blocks) => this.store(url, lowest, blocks) });
+    const evidence = await gather({
+      nodes: open(now),
+      readers,
+      limitMs: LIMIT_MS,
+      clock,
+      peers,
+      signal: NO_SIGNAL,
+      askStore: async (url, lowest, blocks) => this.store(url, lowest, blocks),
+    });
     const decision = decideRecovery(evidence, now);
     if (decision.outcome === 'impossible') throw refusal(decision.code, decision.why);
     const cluster = decision.outcome === 'plan' ? decision.plan.cluster : decision.cluster;
-    const options = { nodes: open(cluster), readers, limitMs: LIMIT_MS, clock, random: this.dice, command: '', step: () => {}, changed: () => {} };
+    const options = {
+      nodes: open(cluster),
+      readers,
+      limitMs: LIMIT_MS,
+      clock,
+      random: this.dice,
+      command: '',
+      step: () => {},
+      changed: () => {},
+    };
     if (decision.outcome === 'not-needed') {
       if (decision.rejoin.length > 0) await handToLeader(decision, this.world.wire.history.genesis, options);
       return `${decision.admitted.length} nodes are admitted`;
     }
     const { plan } = decision;
     // More than this operator would ever say yes to: no node forgot anything that a quorum does not know.
-    if (plan.nodes.some((node) => node.action === 'left-out') || plan.doubts.some((doubt) => doubt.includes('CONTRADICTS'))) throw refusal('DOUBTS', plan.doubts.join('; '));
+    if (
+      plan.nodes.some((node) => node.action === 'left-out') ||
+      plan.doubts.some((doubt) => doubt.includes('CONTRADICTS'))
+    )
+      throw refusal('DOUBTS', plan.doubts.join('; '));
     await carryOut(plan, evidence, options);
     return `${plan.cluster} from height ${plan.top.height}, epoch ${plan.epoch}${plan.doubts.length > 0 ? ` (${plan.doubts.join('; ')})` : ''}`;
   }
 
   /** What the HTTP server of a running sequencer would tell. */
-  private store(url: string, lowest: number | null, blocks: Map<string, Map<number, NonNullable<ReturnType<Faulty['processes'][number]['store']['get']>>>>): StoreEvidence {
+  private store(
+    url: string,
+    lowest: number | null,
+    blocks: Map<string, Map<number, NonNullable<ReturnType<Faulty['processes'][number]['store']['get']>>>>,
+  ): StoreEvidence {
     const who = this.world.processes.find((one) => `http://${one.id}` === url);
     const sequencer = who?.sequencer;
     if (!who?.up || !sequencer || who.pauses > 0) return { id: url, url, cluster: '', chain: null, why: 'no answer' };
@@ -149,12 +219,33 @@ export class Operator {
     const from = Math.max(1, Math.min(lowest ?? height, height) - HOW_FAR_BELOW);
     const own = new Map(Array.from({ length: height - from + 1 }, (_, i) => [from + i, sequencer.block(from + i)!]));
     blocks.set(who.id, own);
-    return { id: who.id, url, cluster, chain: { floor: from - 1, floorHash: own.get(from)!.parent, links: [...own.values()].map((block) => ({ height: block.height, hash: block.hash, parent: block.parent, epoch: block.epoch })) }, why: '' };
+    return {
+      id: who.id,
+      url,
+      cluster,
+      chain: {
+        floor: from - 1,
+        floorHash: own.get(from)!.parent,
+        links: [...own.values()].map((block) => ({
+          height: block.height,
+          hash: block.hash,
+          parent: block.parent,
+          epoch: block.epoch,
+        })),
+      },
+      why: '',
+    };
   }
 
   private async init(open: (cluster: string) => NodePort[], clock: Clock): Promise<string> {
     try {
-      const { how } = await bootstrap({ nodes: open(IDENTITY.cluster), cluster: IDENTITY.cluster, limitMs: LIMIT_MS, clock, random: this.dice });
+      const { how } = await bootstrap({
+        nodes: open(IDENTITY.cluster),
+        cluster: IDENTITY.cluster,
+        limitMs: LIMIT_MS,
+        clock,
+        random: this.dice,
+      });
       return how;
     } catch (error) {
       if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') {
@@ -170,10 +261,29 @@ export class Operator {
     const { world, errand } = this;
     if (errand.verb !== 'replace') return '';
     const cluster = await this.clusterShown(open);
-    const successor = new SimPort(world.wire, new Link(this.id, errand.successor), life, { ...world.wire.identity, cluster });
+    const successor = new SimPort(world.wire, new Link(this.id, errand.successor), life, {
+      ...world.wire.identity,
+      cluster,
+    });
     const { admitted } = await replaceNode({
-      nodes: open(cluster), id: errand.node, successor, oldIsGone: errand.gone, limitMs: LIMIT_MS, timeoutMs: TIMEOUT_MS, clock, random: this.dice, signal: NO_SIGNAL, expectedCluster: cluster,
-      target: '', reason: 'simulated', operator: this.person, dryRun: false, expect: {}, confirm: async () => {}, changing: () => {}, step: () => {},
+      nodes: open(cluster),
+      id: errand.node,
+      successor,
+      oldIsGone: errand.gone,
+      limitMs: LIMIT_MS,
+      timeoutMs: TIMEOUT_MS,
+      clock,
+      random: this.dice,
+      signal: NO_SIGNAL,
+      expectedCluster: cluster,
+      target: '',
+      reason: 'simulated',
+      operator: this.person,
+      dryRun: false,
+      expect: {},
+      confirm: async () => {},
+      changing: () => {},
+      step: () => {},
     });
     world.replaced(errand.node, errand.successor);
     return `${errand.node} is ${errand.successor.url}, admitted at height ${admitted?.head ?? 0}`;

@@ -32,8 +32,15 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
   for (let i = 0; i < (dice.chance(0.6) ? 3 : 2); i++) {
     const [ttlMs, blockTimeMs, nodeTimeoutMs, pollMs] = mixed ? dice.pick(TIMINGS) : common;
     processes.push({
-      id: `seq-${'abc'[i]}`, ttlMs, blockTimeMs, nodeTimeoutMs, pollMs, eager: mixed ? dice.chance(0.5) : eager,
-      priority: dice.chance(0.2) ? dice.int(0, 2) : 0, syncMs: dice.pick([0, 1, 4, 12]), wallOffsetMs: dice.chance(0.3) ? dice.int(-5000, 5000) : 0,
+      id: `seq-${'abc'[i]}`,
+      ttlMs,
+      blockTimeMs,
+      nodeTimeoutMs,
+      pollMs,
+      eager: mixed ? dice.chance(0.5) : eager,
+      priority: dice.chance(0.2) ? dice.int(0, 2) : 0,
+      syncMs: dice.pick([0, 1, 4, 12]),
+      wallOffsetMs: dice.chance(0.3) ? dice.int(-5000, 5000) : 0,
     });
   }
   const ttl = Math.max(...processes.map((one) => one.ttlMs));
@@ -45,41 +52,102 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
     for (const { after = 0, ...fault } of draw()) faults.push({ at: at + after, ...fault } as Fault);
   }
   const acts = new Dice(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
-  if (acts.chance(0.3) && !options.only) faults.push({ at: Math.round(ttl * acts.between(0.5, 2)), kind: 'acts', acts: drawActs(acts, nodes), longestMs: 5 * ttl });
+  if (acts.chance(0.3) && !options.only)
+    faults.push({
+      at: Math.round(ttl * acts.between(0.5, 2)),
+      kind: 'acts',
+      acts: drawActs(acts, nodes),
+      longestMs: 5 * ttl,
+    });
   const operators = new Dice(seed, 'operators'); // likewise
   if (!options.corrupt && !options.only && operators.chance(0.35)) {
     for (let count = operators.int(1, 2); count > 0; count--) {
       const at = Math.round(ttl / 3 + operators.unit() * (healAt - ttl / 3));
-      for (const { after = 0, ...fault } of drawErrand(operators, nodes, processes, ttl, options)) faults.push({ at: at + after, ...fault } as Fault);
+      for (const { after = 0, ...fault } of drawErrand(operators, nodes, processes, ttl, options))
+        faults.push({ at: at + after, ...fault } as Fault);
     }
   }
   const bootstrap = !options.only && operators.chance(0.05);
-  if (bootstrap) faults.push({ at: 0, kind: 'noise', drop: operators.pick([0, 0.1]), lost: operators.pick([0, 0.2]), twice: operators.pick([0, 0.5]), lateMs: 3 * ttl, delayMs: operators.pick([0, 100]), forMs: 2 * ttl });
+  if (bootstrap)
+    faults.push({
+      at: 0,
+      kind: 'noise',
+      drop: operators.pick([0, 0.1]),
+      lost: operators.pick([0, 0.2]),
+      twice: operators.pick([0, 0.5]),
+      lateMs: 3 * ttl,
+      delayMs: operators.pick([0, 100]),
+      forMs: 2 * ttl,
+    });
   faults.sort((a, b) => a.at - b.at);
   return {
-    seed, nodes, retainBlocks: dice.pick([6, 12, 40]), processes, clients: dice.int(1, 4), thinkMs: Math.round(ttl / dice.pick([3, 10, 30])), faults, healAt,
-    ...(options.mutant ? { mutant: options.mutant } : {}), ...(bootstrap ? { bootstrap } : {}),
+    seed,
+    nodes,
+    retainBlocks: dice.pick([6, 12, 40]),
+    processes,
+    clients: dice.int(1, 4),
+    thinkMs: Math.round(ttl / dice.pick([3, 10, 30])),
+    faults,
+    healAt,
+    ...(options.mutant ? { mutant: options.mutant } : {}),
+    ...(bootstrap ? { bootstrap } : {}),
   };
 }
 
 /** What an operator does in the middle of it all, with what gives it something to do. */
-function drawErrand(dice: Dice, nodes: number, processes: readonly ProcessPlan[], ttl: number, options: PlanOptions): Drawn[] {
+function drawErrand(
+  dice: Dice,
+  nodes: number,
+  processes: readonly ProcessPlan[],
+  ttl: number,
+  options: PlanOptions,
+): Drawn[] {
   const node = (): string => `r${dice.int(1, nodes)}`;
-  const cut = (after: number): Drawn => ({ after, kind: 'cut', process: '*', node: node(), direction: 'both', forMs: Math.round(ttl * dice.between(0.5, 2)), late: dice.chance(0.5), reset: true });
+  const cut = (after: number): Drawn => ({
+    after,
+    kind: 'cut',
+    process: '*',
+    node: node(),
+    direction: 'both',
+    forMs: Math.round(ttl * dice.between(0.5, 2)),
+    late: dice.chance(0.5),
+    reset: true,
+  });
   switch (dice.pick(['leader', 'own', 'own', 'replace', 'power', 'power'] as const)) {
     // The leader is asked, for a node that fell behind a moment ago.
-    case 'leader': return [cut(0), { after: Math.round(ttl * dice.between(0.3, 3)), kind: 'repair' }];
+    case 'leader':
+      return [cut(0), { after: Math.round(ttl * dice.between(0.3, 3)), kind: 'repair' }];
     // Nobody leads for a while: a tenure of the command itself, while the others come back at its heels; sometimes two commands at once.
     case 'own': {
       const downMs = Math.round(ttl * dice.between(1.5, 4));
       const begin = Math.round(ttl * dice.between(0.9, 2));
       return [
-        cut(0), ...processes.map((one): Drawn => ({ after: Math.round(ttl * dice.between(0, 0.4)), kind: 'crash', process: one.id, afterCalls: dice.int(1, 20), downMs, store: 'keep' })),
-        ...Array.from({ length: dice.chance(0.3) ? 2 : 1 }, (): Drawn => ({ after: begin + dice.int(0, 300), kind: 'repair' })),
+        cut(0),
+        ...processes.map((one): Drawn => ({
+          after: Math.round(ttl * dice.between(0, 0.4)),
+          kind: 'crash',
+          process: one.id,
+          afterCalls: dice.int(1, 20),
+          downMs,
+          store: 'keep',
+        })),
+        ...Array.from({ length: dice.chance(0.3) ? 2 : 1 }, (): Drawn => ({
+          after: begin + dice.int(0, 300),
+          kind: 'repair',
+        })),
       ];
     }
-    case 'replace': return [{ kind: 'replace', node: node(), gone: dice.chance(0.3) }];
-    case 'power': return [{ kind: 'power', downMs: dice.int(50, 2 * ttl), lose: options.memory && dice.chance(0.5) ? 1 : 0, recoverAfterMs: dice.int(0, 2 * ttl) }];
+    case 'replace':
+      return [{ kind: 'replace', node: node(), gone: dice.chance(0.3) }];
+    case 'power':
+      return [
+        {
+          kind: 'power',
+          downMs: dice.int(50, 2 * ttl),
+          lose: options.memory && dice.chance(0.5) ? 1 : 0,
+          recoverAfterMs: dice.int(0, 2 * ttl),
+        },
+      ];
   }
 }
 
@@ -90,82 +158,264 @@ function drawActs(dice: Dice, nodes: number): Act[] {
     const reach = [...all].sort(() => dice.unit() - 0.5).slice(0, dice.chance(0.3) ? nodes : Math.floor(nodes / 2) + 1);
     const until = dice.pick(['written', 'written', 'committed', 'led'] as const);
     return {
-      reach, writes: until === 'committed' ? reach : reach.slice(0, dice.int(1, Math.max(1, Math.floor(nodes / 2)))), until,
-      ...(dice.chance(i === 0 ? 0.2 : 0.05) ? { raise: { node: dice.pick(all), by: dice.pick([1, 5, 1000]) } } : {}), ...(dice.chance(0.3) ? { restMs: dice.int(50, 500) } : {}),
+      reach,
+      writes: until === 'committed' ? reach : reach.slice(0, dice.int(1, Math.max(1, Math.floor(nodes / 2)))),
+      until,
+      ...(dice.chance(i === 0 ? 0.2 : 0.05) ? { raise: { node: dice.pick(all), by: dice.pick([1, 5, 1000]) } } : {}),
+      ...(dice.chance(0.3) ? { restMs: dice.int(50, 500) } : {}),
     };
   });
 }
 
 /** A play by itself: three sequencers, three nodes, quick leases, nothing else going on. */
 export function playScenario(acts: Act[], seed: number): Scenario {
-  const processes = ['seq-a', 'seq-b', 'seq-c'].map((id) => ({ id, ttlMs: 600, blockTimeMs: 150, nodeTimeoutMs: 30, pollMs: 100, eager: false, priority: 0, syncMs: 1, wallOffsetMs: 0 }));
-  return { seed, nodes: 3, retainBlocks: 40, processes, clients: 2, thinkMs: 200, faults: [{ at: 2000, kind: 'acts', acts, longestMs: 5000 }], healAt: 12_000 };
+  const processes = ['seq-a', 'seq-b', 'seq-c'].map((id) => ({
+    id,
+    ttlMs: 600,
+    blockTimeMs: 150,
+    nodeTimeoutMs: 30,
+    pollMs: 100,
+    eager: false,
+    priority: 0,
+    syncMs: 1,
+    wallOffsetMs: 0,
+  }));
+  return {
+    seed,
+    nodes: 3,
+    retainBlocks: 40,
+    processes,
+    clients: 2,
+    thinkMs: 200,
+    faults: [{ at: 2000, kind: 'acts', acts, longestMs: 5000 }],
+    healAt: 12_000,
+  };
 }
 
 /** A fault, and how long after the others of its group it begins. */
 type Drawn = FaultKind & { after?: number };
 
-function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[], ttl: number, options: PlanOptions): () => Drawn[] {
+function faultDrawer(
+  dice: Dice,
+  nodes: number,
+  processes: readonly ProcessPlan[],
+  ttl: number,
+  options: PlanOptions,
+): () => Drawn[] {
   const node = (): string => `r${dice.int(1, nodes)}`;
-  const process = (): string => dice.chance(0.4) ? '@leader' : dice.pick(processes).id;
+  const process = (): string => (dice.chance(0.4) ? '@leader' : dice.pick(processes).id);
   const span = (): number => Math.round(dice.pick([0.05, 0.3, 1, 1.3, 3]) * ttl * dice.between(0.5, 1.5));
   const kinds: [number, () => Drawn[]][] = [
-    [6, () => [{ kind: 'cut', process: dice.chance(0.3) ? '*' : process(), node: dice.chance(0.25) ? '*' : node(), direction: dice.pick(['both', 'requests', 'replies'] as const), forMs: span(), late: dice.chance(0.5), reset: dice.chance(0.5) }]],
+    [
+      6,
+      () => [
+        {
+          kind: 'cut',
+          process: dice.chance(0.3) ? '*' : process(),
+          node: dice.chance(0.25) ? '*' : node(),
+          direction: dice.pick(['both', 'requests', 'replies'] as const),
+          forMs: span(),
+          late: dice.chance(0.5),
+          reset: dice.chance(0.5),
+        },
+      ],
+    ],
     // A partition: one sequencer sees some nodes, the others the rest.
-    [3, () => {
-      const who = process();
-      const forMs = span();
-      return Array.from({ length: nodes }, (_, i) => i + 1).filter(() => dice.chance(0.5)).map((i) => ({ kind: 'cut' as const, process: who, node: `r${i}`, direction: dice.pick(['both', 'requests', 'replies'] as const), forMs, late: dice.chance(0.5), reset: dice.chance(0.5) }));
-    }],
+    [
+      3,
+      () => {
+        const who = process();
+        const forMs = span();
+        return Array.from({ length: nodes }, (_, i) => i + 1)
+          .filter(() => dice.chance(0.5))
+          .map((i) => ({
+            kind: 'cut' as const,
+            process: who,
+            node: `r${i}`,
+            direction: dice.pick(['both', 'requests', 'replies'] as const),
+            forMs,
+            late: dice.chance(0.5),
+            reset: dice.chance(0.5),
+          }));
+      },
+    ],
     // A block on one node alone: the leader reaches only that one, the others all but that one; then all is mended, in this or that order.
-    [6, () => {
-      const alone = dice.int(1, nodes);
-      const direction = dice.pick(['both', 'replies', 'requests'] as const);
-      const leaderMs = Math.round(ttl * dice.between(0.8, 2.5));
-      const othersMs = Math.round(ttl * dice.between(0.8, 3.5));
-      return Array.from({ length: nodes }, (_, i) => i + 1).map((i) => (i === alone
-        ? { kind: 'cut' as const, process: '@others', node: `r${i}`, direction: 'both' as const, forMs: othersMs, late: dice.chance(0.3), reset: true }
-        : { kind: 'cut' as const, process: '@leader', node: `r${i}`, direction: direction === 'replies' && dice.chance(0.5) ? 'both' as const : direction, forMs: leaderMs, late: dice.chance(0.4), reset: dice.chance(0.5) }));
-    }],
+    [
+      6,
+      () => {
+        const alone = dice.int(1, nodes);
+        const direction = dice.pick(['both', 'replies', 'requests'] as const);
+        const leaderMs = Math.round(ttl * dice.between(0.8, 2.5));
+        const othersMs = Math.round(ttl * dice.between(0.8, 3.5));
+        return Array.from({ length: nodes }, (_, i) => i + 1).map((i) =>
+          i === alone
+            ? {
+                kind: 'cut' as const,
+                process: '@others',
+                node: `r${i}`,
+                direction: 'both' as const,
+                forMs: othersMs,
+                late: dice.chance(0.3),
+                reset: true,
+              }
+            : {
+                kind: 'cut' as const,
+                process: '@leader',
+                node: `r${i}`,
+                direction: direction === 'replies' && dice.chance(0.5) ? ('both' as const) : direction,
+                forMs: leaderMs,
+                late: dice.chance(0.4),
+                reset: dice.chance(0.5),
+              },
+        );
+      },
+    ],
     // No quorum for a while.
-    [2, () => {
-      const forMs = span();
-      return Array.from({ length: Math.floor(nodes / 2) + 1 }, (_, i) => ({ kind: 'silent' as const, node: `r${i + 1}`, forMs }));
-    }],
+    [
+      2,
+      () => {
+        const forMs = span();
+        return Array.from({ length: Math.floor(nodes / 2) + 1 }, (_, i) => ({
+          kind: 'silent' as const,
+          node: `r${i + 1}`,
+          forMs,
+        }));
+      },
+    ],
     [3, () => [{ kind: 'silent', node: node(), forMs: span() }]],
-    [2, () => [{ kind: 'slow', process: dice.chance(0.5) ? '*' : process(), node: node(), ms: dice.pick([2, 10, 30, 60]), forMs: span() }]],
-    [5, () => [{ kind: 'noise', drop: dice.pick([0, 0.05, 0.2]), lost: dice.pick([0, 0.05, 0.2]), twice: dice.pick([0, 0.1, 0.5]), lateMs: dice.pick([50, ttl, 3 * ttl]), delayMs: dice.pick([0, 10, 80, 300]), forMs: span() + ttl }]],
-    [5, () => [{ kind: 'pause', process: process(), forMs: Math.round(dice.pick([0.2, 0.9, 1.1, 2]) * ttl * dice.between(0.7, 1.3)) }]],
-    [6, () => [{ kind: 'crash', process: process(), afterCalls: dice.int(1, 60), downMs: dice.int(0, 2 * ttl), store: dice.chance(0.15) ? 'empty' : 'keep' }]],
+    [
+      2,
+      () => [
+        {
+          kind: 'slow',
+          process: dice.chance(0.5) ? '*' : process(),
+          node: node(),
+          ms: dice.pick([2, 10, 30, 60]),
+          forMs: span(),
+        },
+      ],
+    ],
+    [
+      5,
+      () => [
+        {
+          kind: 'noise',
+          drop: dice.pick([0, 0.05, 0.2]),
+          lost: dice.pick([0, 0.05, 0.2]),
+          twice: dice.pick([0, 0.1, 0.5]),
+          lateMs: dice.pick([50, ttl, 3 * ttl]),
+          delayMs: dice.pick([0, 10, 80, 300]),
+          forMs: span() + ttl,
+        },
+      ],
+    ],
+    [
+      5,
+      () => [
+        {
+          kind: 'pause',
+          process: process(),
+          forMs: Math.round(dice.pick([0.2, 0.9, 1.1, 2]) * ttl * dice.between(0.7, 1.3)),
+        },
+      ],
+    ],
+    [
+      6,
+      () => [
+        {
+          kind: 'crash',
+          process: process(),
+          afterCalls: dice.int(1, 60),
+          downMs: dice.int(0, 2 * ttl),
+          store: dice.chance(0.15) ? 'empty' : 'keep',
+        },
+      ],
+    ],
     [2, () => [{ kind: 'stop', process: process(), downMs: dice.int(100, 2 * ttl) }]],
     [2, () => [{ kind: 'disk', process: process(), syncMs: dice.pick([50, 400, 3000]), forMs: span() }]],
     [3, () => [{ kind: 'jump', node: node(), ms: dice.pick([-2 * ttl, -ttl, -100, 100, ttl, 10 * ttl]) }]],
     [1, () => [{ kind: 'wall', process: process(), ms: dice.pick([-60_000, -1000, 1000, 60_000]) }]],
     [1, () => [{ kind: 'hold', ttlMs: span() + 100, clearMs: span() }]],
-    [3, () => [{ kind: 'stepdown', to: dice.chance(0.5) ? '' : dice.chance(0.8) ? dice.pick(processes).id : 'nobody' }]],
+    [
+      3,
+      () => [{ kind: 'stepdown', to: dice.chance(0.5) ? '' : dice.chance(0.8) ? dice.pick(processes).id : 'nobody' }],
+    ],
     [2, () => [{ kind: 'raise', node: node(), by: dice.pick([1, 3, 1000]), ofHolder: dice.chance(0.3) }]],
     [2, () => [{ kind: 'revoke', node: dice.chance(0.5) ? '*' : node() }]],
   ];
   if (options.memory) {
-    kinds.push([6, () => [{ kind: 'restart', node: node(), keep: dice.pick(['all', 'all', 'none', dice.int(1, 5)] as const), downMs: dice.int(0, ttl) }]]);
+    kinds.push([
+      6,
+      () => [
+        {
+          kind: 'restart',
+          node: node(),
+          keep: dice.pick(['all', 'all', 'none', dice.int(1, 5)] as const),
+          downMs: dice.int(0, ttl),
+        },
+      ],
+    ]);
     kinds.push([2, () => [{ kind: 'wipe', node: node() }]]);
     // The node that a block's commitment hangs on forgets, while the only other copy is out of reach of those who go on.
-    kinds.push([8, () => {
-      const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => dice.unit() - 0.5);
-      const minority = Math.floor((nodes - 1) / 2);
-      const [lacking, hidden, forgetful] = [order.slice(0, minority), order.slice(minority, 2 * minority), order[2 * minority]!];
-      const forMs = Math.round(ttl * dice.between(1.5, 4));
-      const wipeAt = Math.round(ttl * dice.between(0.3, 1));
-      const wiped: Drawn = dice.chance(0.5) ? { after: wipeAt, kind: 'wipe', node: forgetful }
-        : { after: wipeAt, kind: 'restart', node: forgetful, keep: dice.pick(['all', 'none', 1, 2] as const), downMs: dice.int(0, Math.round(ttl / 4)) };
-      return [
-        ...lacking.map((node) => ({ kind: 'cut' as const, process: '@leader', node, direction: 'both' as const, forMs, late: dice.chance(0.5), reset: true })),
-        ...hidden.map((node) => ({ kind: 'cut' as const, process: '@others', node, direction: 'both' as const, forMs, late: false, reset: true })),
-        dice.chance(0.5) ? { after: wipeAt, kind: 'pause' as const, process: '@leader', forMs: Math.round(ttl * dice.between(1.2, 3)) }
-          : { after: wipeAt, kind: 'crash' as const, process: '@leader', afterCalls: 1, downMs: dice.int(0, 3 * ttl), store: 'keep' as const },
-        wiped,
-      ];
-    }]);
+    kinds.push([
+      8,
+      () => {
+        const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => dice.unit() - 0.5);
+        const minority = Math.floor((nodes - 1) / 2);
+        const [lacking, hidden, forgetful] = [
+          order.slice(0, minority),
+          order.slice(minority, 2 * minority),
+          order[2 * minority]!,
+        ];
+        const forMs = Math.round(ttl * dice.between(1.5, 4));
+        const wipeAt = Math.round(ttl * dice.between(0.3, 1));
+        const wiped: Drawn = dice.chance(0.5)
+          ? { after: wipeAt, kind: 'wipe', node: forgetful }
+          : {
+              after: wipeAt,
+              kind: 'restart',
+              node: forgetful,
+              keep: dice.pick(['all', 'none', 1, 2] as const),
+              downMs: dice.int(0, Math.round(ttl / 4)),
+            };
+        return [
+          ...lacking.map((node) => ({
+            kind: 'cut' as const,
+            process: '@leader',
+            node,
+            direction: 'both' as const,
+            forMs,
+            late: dice.chance(0.5),
+            reset: true,
+          })),
+          ...hidden.map((node) => ({
+            kind: 'cut' as const,
+            process: '@others',
+            node,
+            direction: 'both' as const,
+            forMs,
+            late: false,
+            reset: true,
+          })),
+          dice.chance(0.5)
+            ? {
+                after: wipeAt,
+                kind: 'pause' as const,
+                process: '@leader',
+                forMs: Math.round(ttl * dice.between(1.2, 3)),
+              }
+            : {
+                after: wipeAt,
+                kind: 'crash' as const,
+                process: '@leader',
+                afterCalls: 1,
+                downMs: dice.int(0, 3 * ttl),
+                store: 'keep' as const,
+              },
+          wiped,
+        ];
+      },
+    ]);
     if (options.corrupt) kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
   }
   const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
@@ -175,18 +425,42 @@ function faultDrawer(dice: Dice, nodes: number, processes: readonly ProcessPlan[
     return kinds[0]![1]();
   };
   const { only } = options;
-  return !only ? any : () => {
-    for (let tries = 0; tries < 10_000; tries++) {
-      const drawn = any();
-      if (drawn.every(({ kind }) => only.includes(kind))) return drawn;
-    }
-    throw new RangeError(`no fault is ever drawn that is only ${only.join(', ')}`);
-  };
+  return !only
+    ? any
+    : () => {
+        for (let tries = 0; tries < 10_000; tries++) {
+          const drawn = any();
+          if (drawn.every(({ kind }) => only.includes(kind))) return drawn;
+        }
+        throw new RangeError(`no fault is ever drawn that is only ${only.join(', ')}`);
+      };
 }
 
 /** Faults by the names that people use for them, and by their kinds. */
-const GROUPS: Record<string, readonly FaultKind['kind'][]> = { partition: ['cut'], kill: ['crash', 'restart'], wipe: ['wipe', 'restart'] };
-const DRAWN: readonly FaultKind['kind'][] = ['cut', 'silent', 'slow', 'noise', 'pause', 'crash', 'stop', 'disk', 'jump', 'wall', 'hold', 'stepdown', 'raise', 'revoke', 'restart', 'wipe', 'corrupt'];
+const GROUPS: Record<string, readonly FaultKind['kind'][]> = {
+  partition: ['cut'],
+  kill: ['crash', 'restart'],
+  wipe: ['wipe', 'restart'],
+};
+const DRAWN: readonly FaultKind['kind'][] = [
+  'cut',
+  'silent',
+  'slow',
+  'noise',
+  'pause',
+  'crash',
+  'stop',
+  'disk',
+  'jump',
+  'wall',
+  'hold',
+  'stepdown',
+  'raise',
+  'revoke',
+  'restart',
+  'wipe',
+  'corrupt',
+];
 export const FAULT_NAMES: readonly string[] = [...Object.keys(GROUPS), ...DRAWN.filter((kind) => !(kind in GROUPS))];
 
 /** `wipe,partition,pause,kill` → kinds; null where a name is none. */

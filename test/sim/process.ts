@@ -25,7 +25,18 @@ export interface ProcessHooks {
 }
 
 const NEVER = new Promise<never>(() => {});
-const HISTORY_EVENTS = new Set(['role', 'promotion-failed', 'tenure-ended', 'term-renewed', 'committed', 'alarm', 'halted', 'request', 'stopped', 'started']);
+const HISTORY_EVENTS = new Set([
+  'role',
+  'promotion-failed',
+  'tenure-ended',
+  'term-renewed',
+  'committed',
+  'alarm',
+  'halted',
+  'request',
+  'stopped',
+  'started',
+]);
 
 export class OneLife implements Life {
   alive = true;
@@ -76,7 +87,14 @@ export class SimProcess {
   /** When it is to be started again; Infinity while it is up. */
   pauses = 0;
 
-  constructor(readonly plan: ProcessPlan, private readonly seed: number, private readonly wire: Wire, readonly links: Link[], private readonly limits: Limits, private readonly hooks: ProcessHooks) {
+  constructor(
+    readonly plan: ProcessPlan,
+    private readonly seed: number,
+    private readonly wire: Wire,
+    readonly links: Link[],
+    private readonly limits: Limits,
+    private readonly hooks: ProcessHooks,
+  ) {
     this.id = plan.id;
     this.wallOffsetMs = plan.wallOffsetMs;
     this.storeOptions = { cluster: CLUSTER, lane: IDENTITY.lane, clock: wire.clock, syncMs: plan.syncMs };
@@ -116,18 +134,49 @@ export class SimProcess {
     };
     const store = this.facade(life);
     const timing: Timing = {
-      ttlMs: plan.ttlMs, blockTimeMs: plan.blockTimeMs, nodeTimeoutMs: plan.nodeTimeoutMs, retryMs: 2 * plan.nodeTimeoutMs, retryJitterMs: plan.nodeTimeoutMs,
-      pollMs: plan.pollMs, pollJitterMs: 0.4 * plan.pollMs,
+      ttlMs: plan.ttlMs,
+      blockTimeMs: plan.blockTimeMs,
+      nodeTimeoutMs: plan.nodeTimeoutMs,
+      retryMs: 2 * plan.nodeTimeoutMs,
+      retryJitterMs: plan.nodeTimeoutMs,
+      pollMs: plan.pollMs,
+      pollJitterMs: 0.4 * plan.pollMs,
     };
-    const inbox = new Inbox({ store, clock, maxItems: 1000, maxBytes: 1024 * 1024, maxItemBytes: largestItem(limits.maxBlockBytes), retryAfterMs: 100, unknownAfterMs: 2 * plan.ttlMs });
+    const inbox = new Inbox({
+      store,
+      clock,
+      maxItems: 1000,
+      maxBytes: 1024 * 1024,
+      maxItemBytes: largestItem(limits.maxBlockBytes),
+      retryAfterMs: 100,
+      unknownAfterMs: 2 * plan.ttlMs,
+    });
     const sequencer = new Sequencer({
-      id: plan.id, nodes: this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster })), identity, store, inbox, clock, timing, limits,
-      random: new Dice(this.seed, `${plan.id}/${this.lives++}`), producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
-      maxItemsBytes: largestItem(limits.maxBlockBytes), eager: plan.eager, priority: plan.priority, readmit: true, version: 'sim', url: `http://${plan.id}`, pid: 1,
-      configDigest: 'd', extra: {}, peers: [], catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
+      id: plan.id,
+      nodes: this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster: identity.cluster })),
+      identity,
+      store,
+      inbox,
+      clock,
+      timing,
+      limits,
+      random: new Dice(this.seed, `${plan.id}/${this.lives++}`),
+      producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
+      maxItemsBytes: largestItem(limits.maxBlockBytes),
+      eager: plan.eager,
+      priority: plan.priority,
+      readmit: true,
+      version: 'sim',
+      url: `http://${plan.id}`,
+      pid: 1,
+      configDigest: 'd',
+      extra: {},
+      peers: [],
+      catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
       emit: (event) => {
         if (life.alive) wire.stage?.told(plan.id, event);
-        if (life.alive && HISTORY_EVENTS.has(event.type)) wire.history.entries.push({ is: 'event', t: wire.clock.now(), who: plan.id, event });
+        if (life.alive && HISTORY_EVENTS.has(event.type))
+          wire.history.entries.push({ is: 'event', t: wire.clock.now(), who: plan.id, event });
       },
     });
     this.sequencer = sequencer;

@@ -23,11 +23,21 @@ const seeds = Number(args.get('seeds') ?? (seconds === Infinity ? 1 : Infinity))
 /** mixed: every other seed. */
 const only = args.has('faults') ? kindsNamed(args.get('faults')!) : undefined;
 const forgets = only?.some((kind) => kind === 'wipe' || kind === 'restart') === true;
-const memoryOf = (seed: number): boolean => forgets || (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
+const memoryOf = (seed: number): boolean =>
+  forgets || (args.get('memory') === 'mixed' ? seed % 2 === 1 : args.has('memory'));
 const narrated = args.get('narrate');
-const mutant: Mutant | undefined = args.has('mutant') ? Object.fromEntries(args.get('mutant')!.split(',').map((name) => [name, true])) : undefined;
+const mutant: Mutant | undefined = args.has('mutant')
+  ? Object.fromEntries(
+      args
+        .get('mutant')!
+        .split(',')
+        .map((name) => [name, true]),
+    )
+  : undefined;
 if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0) || only === null) {
-  say('usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--faults A,B] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]');
+  say(
+    'usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--faults A,B] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]',
+  );
   say(`faults: ${FAULT_NAMES.join(', ')}`);
   process.exit(64);
 }
@@ -43,7 +53,10 @@ const kinds = new Map<string, number>();
 /** How often what happened: whether the faults reach the branches that matter. */
 const covered = new Map<string, number>();
 let stop = false;
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { stop = true; });
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => {
+    stop = true;
+  });
 for (let seed = first; ran < seeds && !stop; seed++) {
   const now = performance.now();
   if (now - startedAt > seconds * 1000) break;
@@ -52,16 +65,33 @@ for (let seed = first; ran < seeds && !stop; seed++) {
     say(`  ${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies`);
   }
   const play = args.get('play');
-  const scenario = play !== undefined ? { ...playScenario(PLAYS[play] ?? [], seed), ...(mutant ? { mutant } : {}) } : drawScenario(seed, { memory: memoryOf(seed), corrupt: args.has('corrupt'), ...(only ? { only } : {}), ...(mutant ? { mutant } : {}) });
+  const scenario =
+    play !== undefined
+      ? { ...playScenario(PLAYS[play] ?? [], seed), ...(mutant ? { mutant } : {}) }
+      : drawScenario(seed, {
+          memory: memoryOf(seed),
+          corrupt: args.has('corrupt'),
+          ...(only ? { only } : {}),
+          ...(mutant ? { mutant } : {}),
+        });
   const result = await run(scenario);
   ran++;
   simulatedMs += result.simulatedMs;
-  if (result.history.convergedAt !== null) slowest = Math.max(slowest, result.history.convergedAt - result.history.healedAt);
+  if (result.history.convergedAt !== null)
+    slowest = Math.max(slowest, result.history.convergedAt - result.history.healedAt);
   if (args.has('coverage')) {
     covered.set('orphans', (covered.get('orphans') ?? 0) + result.orphans);
     for (const entry of result.history.entries) {
-      const what = entry.is === 'op' ? `${entry.script} ${entry.outcome}` : entry.is === 'answer' ? `answer ${entry.outcome}`
-        : entry.is === 'errand' ? `seq ${entry.verb} → ${entry.code}` : entry.is === 'event' ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}` : entry.is;
+      const what =
+        entry.is === 'op'
+          ? `${entry.script} ${entry.outcome}`
+          : entry.is === 'answer'
+            ? `answer ${entry.outcome}`
+            : entry.is === 'errand'
+              ? `seq ${entry.verb} → ${entry.code}`
+              : entry.is === 'event'
+                ? `${entry.event.type} ${'code' in entry.event ? entry.event.code : ''}`
+                : entry.is;
       covered.set(what, (covered.get(what) ?? 0) + 1);
     }
   }
@@ -90,5 +120,7 @@ const cpu = process.cpuUsage();
 const busy = (cpu.user + cpu.system) / 1e6;
 for (const [what, count] of [...covered].sort()) say(`  ${what}: ${count}`);
 for (const [kind, count] of kinds) say(`  ${kind}: ${count} seeds`);
-say(`${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second, ${Math.round(simulatedMs / 1000 / busy)} a second of processor time; slowest healing ${Math.round(slowest)} ms`);
+say(
+  `${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second, ${Math.round(simulatedMs / 1000 / busy)} a second of processor time; slowest healing ${Math.round(slowest)} ms`,
+);
 process.exitCode = anomalies === 0 ? 0 : 1;

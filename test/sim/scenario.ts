@@ -17,7 +17,15 @@ export interface ProcessPlan {
 
 export type FaultKind =
   /** The link between a sequencer and a node; '*' = all of them, '@leader' and '@others' as things stand when it begins. `late`: what was sent meanwhile arrives afterwards. */
-  | { kind: 'cut'; process: string; node: string; direction: 'both' | 'requests' | 'replies'; forMs: number; late: boolean; reset: boolean }
+  | {
+      kind: 'cut';
+      process: string;
+      node: string;
+      direction: 'both' | 'requests' | 'replies';
+      forMs: number;
+      late: boolean;
+      reset: boolean;
+    }
   /** Takes everything in and answers nothing; afterwards it runs all of it. */
   | { kind: 'silent'; node: string; forMs: number }
   | { kind: 'slow'; process: string; node: string; ms: number; forMs: number }

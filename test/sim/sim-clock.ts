@@ -2,7 +2,12 @@
 // their time, then of their making, so that one seed is one history. `quiet` timers promise to wake no promise and cost no turn of the queue.
 import type { Clock } from '../../src/core/ports.js';
 
-interface Timer { at: number; order: number; run: (() => void) | null; quiet: boolean }
+interface Timer {
+  at: number;
+  order: number;
+  run: (() => void) | null;
+  quiet: boolean;
+}
 
 /** So many timers run before the real event loop gets a turn (signals, unhandled rejections). */
 const TURN = 4096;
@@ -13,7 +18,9 @@ export class SimClock implements Clock {
   private readonly heap: Timer[] = [];
   /** Timers run so far. */
   ran = 0;
-  onError: (error: unknown) => void = (error) => { throw error; };
+  onError: (error: unknown) => void = (error) => {
+    throw error;
+  };
 
   constructor(private readonly wallStart = 1_700_000_000_000) {}
 

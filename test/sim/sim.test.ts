@@ -21,24 +21,34 @@ async function failures(seed: number, memory: boolean): Promise<{ anomalies: Ano
 
 async function explain(seed: number, memory: boolean, anomalies: Anomaly[]): Promise<string> {
   const small = await minimise(drawScenario(seed, { memory }), anomalies[0]!.checker, 40);
-  return [`npm run sim -- --seed ${seed}${memory ? ' --memory' : ''}`, ...anomalyLines(anomalies), asTest(small.scenario, `seed ${seed}: ${anomalies[0]!.what}`)].join('\n');
+  return [
+    `npm run sim -- --seed ${seed}${memory ? ' --memory' : ''}`,
+    ...anomalyLines(anomalies),
+    asTest(small.scenario, `seed ${seed}: ${anomalies[0]!.what}`),
+  ].join('\n');
 }
 
 describe('simulation', () => {
-  it('new seeds → no anomaly', async () => {
-    const first = firstSeed();
-    const end = performance.now() + SECONDS * 1000;
-    let seeds = 0;
-    let simulatedMs = 0;
-    for (; performance.now() < end; seeds++) {
-      const memory = seeds % 2 === 1;
-      const result = await failures(first + seeds, memory);
-      simulatedMs += result.simulatedMs;
-      if (result.anomalies.length > 0) expect.fail(await explain(first + seeds, memory, result.anomalies));
-    }
-    process.stdout.write(`simulation: seeds ${first} … ${first + seeds - 1}, ${Math.round(simulatedMs / 1000)} simulated seconds, 0 anomalies\n`);
-    expect(seeds).toBeGreaterThan(0);
-  }, (SECONDS + 120) * 1000);
+  it(
+    'new seeds → no anomaly',
+    async () => {
+      const first = firstSeed();
+      const end = performance.now() + SECONDS * 1000;
+      let seeds = 0;
+      let simulatedMs = 0;
+      for (; performance.now() < end; seeds++) {
+        const memory = seeds % 2 === 1;
+        const result = await failures(first + seeds, memory);
+        simulatedMs += result.simulatedMs;
+        if (result.anomalies.length > 0) expect.fail(await explain(first + seeds, memory, result.anomalies));
+      }
+      process.stdout.write(
+        `simulation: seeds ${first} … ${first + seeds - 1}, ${Math.round(simulatedMs / 1000)} simulated seconds, 0 anomalies\n`,
+      );
+      expect(seeds).toBeGreaterThan(0);
+    },
+    (SECONDS + 120) * 1000,
+  );
 
   it.each([
     [84, false], // a candidate below whose window the store ended was called damaged
@@ -46,7 +56,9 @@ describe('simulation', () => {
     [5259, true], // a node that forgot all but a raised epoch was never taken back
     [3844402034323518, false], // an answer on its way while the disk of who gave it was lost: held against the store of then
     [79002326, false], // an orphan at the lowest height that the others show: its parent is in a store
-    [55, true], [541, false], [15, false],
+    [55, true],
+    [541, false],
+    [15, false],
   ])('seed %i (lost memory: %s) → no anomaly', async (seed, memory) => {
     expect((await failures(seed, memory)).anomalies).toEqual([]);
   });

@@ -8,7 +8,13 @@ import type { History, NodeOp } from './history.js';
 import type { Dice } from './random.js';
 import type { SimClock } from './sim-clock.js';
 
-export interface Noise { drop: number; lost: number; twice: number; lateMs: number; delayMs: number }
+export interface Noise {
+  drop: number;
+  lost: number;
+  twice: number;
+  lateMs: number;
+  delayMs: number;
+}
 export const QUIET: Noise = { drop: 0, lost: 0, twice: 0, lateMs: 0, delayMs: 0 };
 
 /** A Redis server with what can befall it. */
@@ -20,12 +26,23 @@ export class SimNode {
   readonly waiting: (() => void)[] = [];
   memory = 0;
   readonly links = new Set<Link>();
-  constructor(readonly id: string, readonly server: MemoryServer, readonly url = `sim://${id}`) {}
+  constructor(
+    readonly id: string,
+    readonly server: MemoryServer,
+    readonly url = `sim://${id}`,
+  ) {}
 
   /** Its memory is the one that was admitted, and nobody has retired it. */
   get intact(): boolean {
     const { record, runId, entries } = this.server.state;
-    return !this.down && record !== null && record.pending === '' && record.run === runId && !record.cluster.startsWith('retired:') && entries.every((entry) => entry.damage === '');
+    return (
+      !this.down &&
+      record !== null &&
+      record.pending === '' &&
+      record.run === runId &&
+      !record.cluster.startsWith('retired:') &&
+      entries.every((entry) => entry.damage === '')
+    );
   }
 
   run(work: () => void): void {
@@ -51,7 +68,10 @@ export class Link {
   /** Start of the server that the present connection goes to. */
   connectedTo: number;
   readonly pending = new Set<() => void>();
-  constructor(readonly process: string, public node: SimNode) {
+  constructor(
+    readonly process: string,
+    public node: SimNode,
+  ) {
     this.connectedTo = node.server.starts;
     node.links.add(this);
   }
@@ -105,38 +125,63 @@ export class SimPort implements NodePort {
   private readonly listeners = new Map<(hint: NodeHint) => void, () => void>();
 
   /** `identity`: the generation that its process was started for, or '' for whatever is there. */
-  constructor(private readonly wire: Wire, private readonly link: Link, private readonly life: Life, private readonly identity = wire.identity) {}
+  constructor(
+    private readonly wire: Wire,
+    private readonly link: Link,
+    private readonly life: Life,
+    private readonly identity = wire.identity,
+  ) {}
 
-  get id() { return this.link.node.id; }
-  get url() { return this.link.node.url; }
-  get connectionGeneration() { return this.link.generation; }
+  get id() {
+    return this.link.node.id;
+  }
+  get url() {
+    return this.link.node.url;
+  }
+  get connectionGeneration() {
+    return this.link.generation;
+  }
 
   call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
-    return this.ask<ReplyTo<C>>(limitMs, (node, answer) => {
-      answer(runOn(this.wire, node, call, false, this.identity) as ReplyTo<C>);
-    }, (node) => runOn(this.wire, node, call, true, this.identity), call.script);
+    return this.ask<ReplyTo<C>>(
+      limitMs,
+      (node, answer) => {
+        answer(runOn(this.wire, node, call, false, this.identity) as ReplyTo<C>);
+      },
+      (node) => runOn(this.wire, node, call, true, this.identity),
+      call.script,
+    );
   }
 
   backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     const { owner, epoch, ttlMs, mode, blocks, nonce } = batch;
     const { clock, dice } = this.wire;
     const replies: WriteReply[] = [];
-    const callOf = ({ block, entryEpoch }: BackfillBatch['blocks'][number]): NodeCall => (nonce === undefined
-      ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
-      : { script: 'backfill', owner, epoch, nonce, block, entryEpoch });
-    const whole = this.ask<'done'>(limitMs, (node, answer) => {
-      // Pipelined: each runs by itself, whatever the one before it got; others' calls may come between.
-      let next = 0;
-      const go = (): void => {
-        while (next < blocks.length) {
-          replies[next] = runOn(this.wire, node, callOf(blocks[next]!), false, this.identity) as WriteReply;
-          next++;
-          if (next < blocks.length && dice.chance(0.2)) return void clock.after(dice.between(0, 1), () => node.run(go), true);
-        }
-        answer('done');
-      };
-      go();
-    }, (node) => { for (const one of blocks) runOn(this.wire, node, callOf(one), true, this.identity); }, 'write_block');
+    const callOf = ({ block, entryEpoch }: BackfillBatch['blocks'][number]): NodeCall =>
+      nonce === undefined
+        ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
+        : { script: 'backfill', owner, epoch, nonce, block, entryEpoch };
+    const whole = this.ask<'done'>(
+      limitMs,
+      (node, answer) => {
+        // Pipelined: each runs by itself, whatever the one before it got; others' calls may come between.
+        let next = 0;
+        const go = (): void => {
+          while (next < blocks.length) {
+            replies[next] = runOn(this.wire, node, callOf(blocks[next]!), false, this.identity) as WriteReply;
+            next++;
+            if (next < blocks.length && dice.chance(0.2))
+              return void clock.after(dice.between(0, 1), () => node.run(go), true);
+          }
+          answer('done');
+        };
+        go();
+      },
+      (node) => {
+        for (const one of blocks) runOn(this.wire, node, callOf(one), true, this.identity);
+      },
+      'write_block',
+    );
     return whole.then((outcome) => {
       const known: WriteReply[] = [];
       if (outcome !== 'done') return [outcome as Unknown];
@@ -181,12 +226,15 @@ export class SimPort implements NodePort {
 
   onHint(listener: (hint: NodeHint) => void): () => void {
     const { clock } = this.wire;
-    this.listeners.set(listener, this.link.node.server.onHint((hint) => {
-      if (!this.life.alive || this.link.repliesCut > 0) return;
-      clock.after(this.delay(), () => {
-        if (this.link.repliesCut === 0) this.life.deliver(() => listener(hint));
-      });
-    }));
+    this.listeners.set(
+      listener,
+      this.link.node.server.onHint((hint) => {
+        if (!this.life.alive || this.link.repliesCut > 0) return;
+        clock.after(this.delay(), () => {
+          if (this.link.repliesCut === 0) this.life.deliver(() => listener(hint));
+        });
+      }),
+    );
     return () => {
       this.listeners.get(listener)?.();
       this.listeners.delete(listener);
@@ -218,7 +266,11 @@ export class SimPort implements NodePort {
     const tell = (): void => {
       const { record, runId } = node.server.state;
       if (record !== null && identity.cluster !== '' && record.cluster !== identity.cluster) {
-        return answer({ outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: record.cluster } });
+        return answer({
+          outcome: 'refused',
+          reason: 'WRONG_CLUSTER',
+          detail: { why: 'cluster', actual: record.cluster },
+        });
       }
       const admitted = record !== null && record.pending === '' && record.run === runId;
       answer({ outcome: 'accepted', incarnation: admitted ? record.incarnation : '', value: read });
@@ -228,7 +280,12 @@ export class SimPort implements NodePort {
   }
 
   /** One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer nobody hears. */
-  private ask<T extends NodeReply<unknown> | 'done'>(limitMs: number, run: (node: SimNode, answer: (reply: T) => void) => void, again?: (node: SimNode) => void, script = 'read'): Promise<T> {
+  private ask<T extends NodeReply<unknown> | 'done'>(
+    limitMs: number,
+    run: (node: SimNode, answer: (reply: T) => void) => void,
+    again?: (node: SimNode) => void,
+    script = 'read',
+  ): Promise<T> {
     const { link, life, wire } = this;
     const { clock, dice, noise } = wire;
     if (!life.touch()) return NEVER;
@@ -241,8 +298,11 @@ export class SimPort implements NodePort {
         link.pending.delete(lose);
         resolve(reply);
       };
-      const lose = (): void => life.deliver(() => finish({ outcome: 'unknown', step: 'reply', cause: 'the connection was lost' } as T));
-      const cancelDeadline = clock.after(limitMs, () => life.deliver(() => finish({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs } as T)));
+      const lose = (): void =>
+        life.deliver(() => finish({ outcome: 'unknown', step: 'reply', cause: 'the connection was lost' } as T));
+      const cancelDeadline = clock.after(limitMs, () =>
+        life.deliver(() => finish({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs } as T)),
+      );
       link.pending.add(lose);
       // Asked when it is sent and when it arrives: what was under way when an act ended belongs to that act.
       const { node } = link; // where it goes, wherever the link leads when it arrives
@@ -263,21 +323,27 @@ export class SimPort implements NodePort {
 
   private there(arrive: () => void): void {
     const { link } = this;
-    this.wire.clock.after(this.delay(), () => {
-      if (link.requestsCut > 0) link.held.push(arrive);
-      else arrive();
-    }, true);
+    this.wire.clock.after(
+      this.delay(),
+      () => {
+        if (link.requestsCut > 0) link.held.push(arrive);
+        else arrive();
+      },
+      true,
+    );
   }
 
   private back(starts: number, arrive: () => void): void {
     const { link, life, wire } = this;
     if (wire.dice.chance(wire.noise.lost)) return;
     wire.clock.after(this.delay(), () => {
-      const come = (): void => life.deliver(() => {
-        if (starts > link.connectedTo) link.reset(); // an answer of the new server: the old connection is known to be gone
-        else if (starts < link.connectedTo) return;
-        arrive();
-      });
+      const come = (): void =>
+        life.deliver(() => {
+          if (starts > link.connectedTo)
+            link.reset(); // an answer of the new server: the old connection is known to be gone
+          else if (starts < link.connectedTo) return;
+          arrive();
+        });
       if (link.repliesCut > 0) link.held.push(come);
       else come();
     });
@@ -290,25 +356,69 @@ export class SimPort implements NodePort {
   }
 }
 
-const NOTED = new Set(['promote_leader', 'claim', 'write_block', 'rebase', 'raise_epoch', 'admit', 'backfill', 'begin_admission', 'release_lock', 'recover_node', 'retire_node', 'bootstrap_prepare', 'bootstrap_commit']);
+const NOTED = new Set([
+  'promote_leader',
+  'claim',
+  'write_block',
+  'rebase',
+  'raise_epoch',
+  'admit',
+  'backfill',
+  'begin_admission',
+  'release_lock',
+  'recover_node',
+  'retire_node',
+  'bootstrap_prepare',
+  'bootstrap_commit',
+]);
 
 /** Runs one call on a node now, and notes it. */
-export function runOn(wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'stage'>, node: SimNode, call: NodeCall, stray: boolean, identity = wire.identity): NodeReply<unknown> {
+export function runOn(
+  wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'stage'>,
+  node: SimNode,
+  call: NodeCall,
+  stray: boolean,
+  identity = wire.identity,
+): NodeReply<unknown> {
   const { server } = node;
   const reply = server.apply(call, identity, node.id) as NodeReply<unknown>;
   if (!NOTED.has(call.script)) return reply;
-  if ((call.script === 'begin_admission' || (call.script === 'recover_node' && !call.keep)) && reply.outcome === 'accepted') node.memory++;
+  if (
+    (call.script === 'begin_admission' || (call.script === 'recover_node' && !call.keep)) &&
+    reply.outcome === 'accepted'
+  )
+    node.memory++;
   const { state } = server;
   const { record } = state;
   const block = 'block' in call ? call.block : null;
   const there = block === null || record === null ? undefined : state.entries[block.height - record.floor - 1];
   const op: NodeOp = {
-    is: 'op', t: wire.clock.now(), node: node.id, memory: node.memory, incarnation: record?.incarnation ?? '', script: call.script as NodeOp['script'],
-    owner: 'owner' in call ? call.owner : '', epoch: call.script === 'promote_leader' ? (reply.outcome === 'accepted' ? (reply.value as { epoch: number }).epoch : call.expectedEpoch)
-      : 'epoch' in call ? call.epoch : call.script === 'raise_epoch' ? call.value : 0,
-    outcome: reply.outcome === 'refused' ? reply.reason : reply.outcome, claimant: record?.claimant ?? '', nodeEpoch: state.epoch ?? 0,
-    height: block?.height ?? ('head' in call ? call.head : 0), hash: block?.hash ?? '', parent: block?.parent ?? '',
-    entryEpoch: 'entryEpoch' in call ? call.entryEpoch : 0, stamped: there?.epoch ?? 0, stray,
+    is: 'op',
+    t: wire.clock.now(),
+    node: node.id,
+    memory: node.memory,
+    incarnation: record?.incarnation ?? '',
+    script: call.script as NodeOp['script'],
+    owner: 'owner' in call ? call.owner : '',
+    epoch:
+      call.script === 'promote_leader'
+        ? reply.outcome === 'accepted'
+          ? (reply.value as { epoch: number }).epoch
+          : call.expectedEpoch
+        : 'epoch' in call
+          ? call.epoch
+          : call.script === 'raise_epoch'
+            ? call.value
+            : 0,
+    outcome: reply.outcome === 'refused' ? reply.reason : reply.outcome,
+    claimant: record?.claimant ?? '',
+    nodeEpoch: state.epoch ?? 0,
+    height: block?.height ?? ('head' in call ? call.head : 0),
+    hash: block?.hash ?? '',
+    parent: block?.parent ?? '',
+    entryEpoch: 'entryEpoch' in call ? call.entryEpoch : 0,
+    stamped: there?.epoch ?? 0,
+    stray,
   };
   wire.history.entries.push(op);
   wire.stage?.ran(op);

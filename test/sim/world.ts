@@ -37,18 +37,50 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   const clock = new SimClock();
   const quorum = quorumOf(scenario.nodes);
   const history: History = {
-    nodes: scenario.nodes, quorum, genesis: GENESIS, retainBlocks: scenario.retainBlocks,
-    memoryFaults: scenario.faults.some((fault) => fault.kind === 'restart' || fault.kind === 'wipe' || fault.kind === 'corrupt' || (fault.kind === 'power' && fault.lose > 0)),
-    entries: [], final: { nodes: [], stores: [] }, healedAt: 0, convergedAt: null, boundMs: boundOf(scenario), missing: '',
+    nodes: scenario.nodes,
+    quorum,
+    genesis: GENESIS,
+    retainBlocks: scenario.retainBlocks,
+    memoryFaults: scenario.faults.some(
+      (fault) =>
+        fault.kind === 'restart' ||
+        fault.kind === 'wipe' ||
+        fault.kind === 'corrupt' ||
+        (fault.kind === 'power' && fault.lose > 0),
+    ),
+    entries: [],
+    final: { nodes: [], stores: [] },
+    healedAt: 0,
+    convergedAt: null,
+    boundMs: boundOf(scenario),
+    missing: '',
   };
   const limits: Limits = { maxBlockBytes: 64 * 1024, retainBlocks: scenario.retainBlocks, retainBytes: 1024 * 1024 };
   const nodes: SimNode[] = [];
   for (let i = 1; i <= scenario.nodes; i++) {
     const id = `r${i}`;
     const nowMs = (): number => clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
-    nodes.push(new SimNode(id, new MemoryServer(id, nowMs, scenario.bootstrap ? emptyNodeState(`run-${id}`) : newNodeState(id, IDENTITY.cluster, GENESIS), scenario.mutant)));
+    nodes.push(
+      new SimNode(
+        id,
+        new MemoryServer(
+          id,
+          nowMs,
+          scenario.bootstrap ? emptyNodeState(`run-${id}`) : newNodeState(id, IDENTITY.cluster, GENESIS),
+          scenario.mutant,
+        ),
+      ),
+    );
   }
-  const wire: Wire = { clock, dice: new Dice(seed, 'wire'), noise: QUIET, history, identity: memoryIdentity(IDENTITY), stage: null, servers: new Map(nodes.map((node) => [node.url, node])) };
+  const wire: Wire = {
+    clock,
+    dice: new Dice(seed, 'wire'),
+    noise: QUIET,
+    history,
+    identity: memoryIdentity(IDENTITY),
+    stage: null,
+    servers: new Map(nodes.map((node) => [node.url, node])),
+  };
   let over = false;
   const trouble = (who: string, kind: 'bug' | 'halt', text: string): void => {
     if (!over) history.entries.push({ is: 'trouble', t: clock.now(), who, kind, text });
@@ -65,43 +97,75 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       who.start();
     });
   };
-  const processes: SimProcess[] = scenario.processes.map((plan) => new SimProcess(plan, seed, wire, nodes.map((node) => new Link(plan.id, node)), limits, {
-    catchUp: (who, options) => catchUp(who, options, processes, wire),
-    halted: (who, why) => {
-      trouble(who.id, 'halt', why);
-      who.kill();
-      startAgain(who, 1000);
-    },
-    clusterNow: () => clusterOf(nodes.filter(served)),
-    addresses: (who) => {
-      who.links.forEach((link, i) => {
-        if (link.node !== nodes[i]) link.moveTo(nodes[i]!);
-      });
-    },
-    died: (who) => {
-      if (!over) note(`${who.id} is dead`);
-    },
-  }));
+  const processes: SimProcess[] = scenario.processes.map(
+    (plan) =>
+      new SimProcess(
+        plan,
+        seed,
+        wire,
+        nodes.map((node) => new Link(plan.id, node)),
+        limits,
+        {
+          catchUp: (who, options) => catchUp(who, options, processes, wire),
+          halted: (who, why) => {
+            trouble(who.id, 'halt', why);
+            who.kill();
+            startAgain(who, 1000);
+          },
+          clusterNow: () => clusterOf(nodes.filter(served)),
+          addresses: (who) => {
+            who.links.forEach((link, i) => {
+              if (link.node !== nodes[i]) link.moveTo(nodes[i]!);
+            });
+          },
+          died: (who) => {
+            if (!over) note(`${who.id} is dead`);
+          },
+        },
+      ),
+  );
   clock.onError = (error) => trouble('?', 'bug', textOf(error));
   const onRejection = (error: unknown): void => trouble('?', 'bug', textOf(error));
   process.on('unhandledRejection', onRejection);
   try {
     let calls = 0;
     const crew = { clock, history, processes, nextCall: () => ++calls };
-    const clients = Array.from({ length: scenario.clients }, (_, i) => new Client(`c${i + 1}`, crew, new Dice(seed, `client ${i}`), scenario.thinkMs));
+    const clients = Array.from(
+      { length: scenario.clients },
+      (_, i) => new Client(`c${i + 1}`, crew, new Dice(seed, `client ${i}`), scenario.thinkMs),
+    );
     const readers = Array.from({ length: 2 }, (_, i) => new Reader(`t${i + 1}`, crew, new Dice(seed, `reader ${i}`)));
-    const tail = seed % TAILED === 0 ? new Tail(wire, new Dice(seed, 'tail'), () => ({ nodes, cluster: clusterOf(nodes.filter(served)) })) : null;
+    const tail =
+      seed % TAILED === 0
+        ? new Tail(wire, new Dice(seed, 'tail'), () => ({ nodes, cluster: clusterOf(nodes.filter(served)) }))
+        : null;
     const dice = new Dice(seed, 'start');
     for (const one of processes) clock.after(dice.between(0, 300), () => one.start());
     for (const one of [...clients, ...readers]) one.start();
     tail?.start();
-    const faulty: Faulty = { clock, wire, nodes, processes, note, startAgain, trouble, ends: [], dice: new Dice(seed, 'faults'), operators: [],
+    const faulty: Faulty = {
+      clock,
+      wire,
+      nodes,
+      processes,
+      note,
+      startAgain,
+      trouble,
+      ends: [],
+      dice: new Dice(seed, 'faults'),
+      operators: [],
       replaced: (id, successor) => {
         nodes[nodes.findIndex((node) => node.id === id)] = successor;
       },
     };
-    if (scenario.bootstrap) clock.after(dice.between(0, 1000), () => { new Operator(faulty, 'op1', { verb: 'init' }); });
-    for (const fault of scenario.faults) clock.after(fault.at, () => { if (history.healedAt === 0) startFault(faulty, fault); });
+    if (scenario.bootstrap)
+      clock.after(dice.between(0, 1000), () => {
+        new Operator(faulty, 'op1', { verb: 'init' });
+      });
+    for (const fault of scenario.faults)
+      clock.after(fault.at, () => {
+        if (history.healedAt === 0) startFault(faulty, fault);
+      });
 
     await clock.runUntil(scenario.healAt);
     history.healedAt = clock.now();
@@ -113,8 +177,15 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       one.wake();
       if (!one.up && !down.has(one)) startAgain(one, 0);
     }
-    for (const node of nodes) runOn(wire, node, { script: 'clear_hold' } as NodeCall, false, { ...wire.identity, cluster: clusterOf(nodes) });
-    clock.after(500, () => { for (const client of clients) client.stopped = true; }, true);
+    for (const node of nodes)
+      runOn(wire, node, { script: 'clear_hold' } as NodeCall, false, { ...wire.identity, cluster: clusterOf(nodes) });
+    clock.after(
+      500,
+      () => {
+        for (const client of clients) client.stopped = true;
+      },
+      true,
+    );
     const end = clock.now() + history.boundMs;
     // Judged a while after healing, so that what was healed has had its effects.
     await clock.runUntil(clock.now() + 1500);
@@ -134,23 +205,39 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     over = true;
     process.off('unhandledRejection', onRejection);
   }
-  return { history, simulatedMs: clock.now(), timers: clock.ran, orphans: nodes.reduce((sum, node) => sum + node.server.state.orphans.length, 0) };
+  return {
+    history,
+    simulatedMs: clock.now(),
+    timers: clock.ran,
+    orphans: nodes.reduce((sum, node) => sum + node.server.state.orphans.length, 0),
+  };
 }
 
 /** Leader there, nodes and stores level with it, nothing open: '' then, else what is missing. */
-function missing(nodes: readonly SimNode[], processes: readonly SimProcess[], clients: readonly Client[], retainBlocks: number, operators: readonly Operator[]): string {
+function missing(
+  nodes: readonly SimNode[],
+  processes: readonly SimProcess[],
+  clients: readonly Client[],
+  retainBlocks: number,
+  operators: readonly Operator[],
+): string {
   for (const one of operators) if (!one.done) return `${one.id} is not done: ${one.told}`;
   const leaders = processes.filter((one) => one.sequencer?.status().role === 'leader');
-  if (leaders.length !== 1) return `${leaders.length} sequencers lead: ${processes.map((one) => `${one.id} ${one.up ? `${one.sequencer!.status().role} (${one.sequencer!.status().why})` : 'down'}`).join(', ')}`;
+  if (leaders.length !== 1)
+    return `${leaders.length} sequencers lead: ${processes.map((one) => `${one.id} ${one.up ? `${one.sequencer!.status().role} (${one.sequencer!.status().why})` : 'down'}`).join(', ')}`;
   const { height, hash } = leaders[0]!.store.head();
-  for (const one of processes) if (!one.up || one.sequencer!.status().height + 2 < height) return `${one.id} is at ${one.up ? one.sequencer!.status().height : 'nowhere'}, the leader at ${height}: ${one.sequencer?.status().why ?? 'down'}`;
+  for (const one of processes)
+    if (!one.up || one.sequencer!.status().height + 2 < height)
+      return `${one.id} is at ${one.up ? one.sequencer!.status().height : 'nowhere'}, the leader at ${height}: ${one.sequencer?.status().why ?? 'down'}`;
   for (const client of clients) if (!client.idle) return `${client.id} still waits`;
   for (const node of nodes) {
     const { record, runId, entries } = node.server.state;
     if (record === null || record.pending !== '' || record.run !== runId) return `${node.id} is not admitted`;
-    if (entries[height - record.floor - 1]?.hash !== hash) return `${node.id} (at ${record.head}) lacks the leader's block ${height}: ${JSON.stringify(leaders[0]!.sequencer!.status().nodes)}`;
+    if (entries[height - record.floor - 1]?.hash !== hash)
+      return `${node.id} (at ${record.head}) lacks the leader's block ${height}: ${JSON.stringify(leaders[0]!.sequencer!.status().nodes)}`;
     // A node just filled up is trimmed by the next append.
-    if (entries.length > retainBlocks) return `${node.id} holds ${entries.length} entries, ${retainBlocks} are to be retained`;
+    if (entries.length > retainBlocks)
+      return `${node.id} holds ${entries.length} entries, ${retainBlocks} are to be retained`;
   }
   return '';
 }
@@ -159,7 +246,10 @@ function finalState(history: History, nodes: readonly SimNode[], processes: read
   for (const node of nodes) {
     const { record, entries, runId } = node.server.state;
     history.final.nodes.push({
-      id: node.id, admitted: record !== null && record.pending === '' && record.run === runId, floor: record?.floor ?? 0, floorHash: record?.floorHash ?? '',
+      id: node.id,
+      admitted: record !== null && record.pending === '' && record.run === runId,
+      floor: record?.floor ?? 0,
+      floorHash: record?.floorHash ?? '',
       entries: entries.map(({ height, hash, parent, epoch }) => ({ height, hash, parent, epoch })),
     });
   }
@@ -174,7 +264,12 @@ function finalState(history: History, nodes: readonly SimNode[], processes: read
 }
 
 /** As the HTTP feed does it: another's synced blocks, links and the proven hash checked before anything is handed out. */
-async function catchUp(who: SimProcess, options: CatchUpOptions, processes: readonly SimProcess[], wire: Wire): Promise<void> {
+async function catchUp(
+  who: SimProcess,
+  options: CatchUpOptions,
+  processes: readonly SimProcess[],
+  wire: Wire,
+): Promise<void> {
   for (const url of options.peers) {
     const peer = processes.find((one) => `http://${one.id}` === url);
     await new Promise<void>((resolve) => wire.clock.after(5 + wire.dice.unit() * 20, resolve));
@@ -218,11 +313,15 @@ function boundOf(scenario: Scenario): number {
 function clusterOf(nodes: readonly SimNode[]): string {
   const shown = nodes.flatMap((node) => {
     const cluster = node.server.state.record?.cluster ?? '';
-    return cluster === '' || cluster.startsWith('retired:') ? [] : [{ outcome: 'accepted' as const, incarnation: '', value: { cluster } }];
+    return cluster === '' || cluster.startsWith('retired:')
+      ? []
+      : [{ outcome: 'accepted' as const, incarnation: '', value: { cluster } }];
   });
   return commonCluster(shown) || IDENTITY.cluster;
 }
 
 function textOf(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}\n${(error.stack ?? '').split('\n').slice(1, 5).join('\n')}` : String(error);
+  return error instanceof Error
+    ? `${error.name}: ${error.message}\n${(error.stack ?? '').split('\n').slice(1, 5).join('\n')}`
+    : String(error);
 }

@@ -26,7 +26,13 @@ for (const { argv: written, env } of JSON.parse(readFileSync(casesFile, 'utf8'))
     };
   }
   let ended;
-  await main({ argv, root, end: (code) => { ended = code; } });
+  await main({
+    argv,
+    root,
+    end: (code) => {
+      ended = code;
+    },
+  });
   for (const [name, pattern] of Object.entries(printed)) known[name] = pattern.exec(said.stdout)?.[1] ?? known[name];
   answers.push({ code: ended ?? Number(process.exitCode ?? 0), ...said });
   writeFileSync(answersFile, JSON.stringify(answers));

@@ -4,22 +4,45 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { environment, newHome, root } from './spawn-seq.js';
 
-export interface Case { argv: string[]; env?: Record<string, string> }
-export interface Answer { argv: string[]; code: number; stdout: string; stderr: string }
+export interface Case {
+  argv: string[];
+  env?: Record<string, string>;
+}
+export interface Answer {
+  argv: string[];
+  code: number;
+  stdout: string;
+  stderr: string;
+}
 
 /** The answers in the order of the cases; rejects when the process ends before the last one, and says where. */
 export async function runBatch(home: string, cases: readonly Case[], limitMs = 120_000): Promise<Answer[]> {
   const folder = newHome();
   const [casesFile, answersFile] = [join(folder, 'cases.json'), join(folder, 'answers.json')];
   writeFileSync(casesFile, JSON.stringify(cases));
-  const child = spawn(process.execPath, [join(root, 'test/support/batch-child.mjs'), casesFile, answersFile], { cwd: folder, env: { ...environment(home), NODE_ENV: 'production' }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(process.execPath, [join(root, 'test/support/batch-child.mjs'), casesFile, answersFile], {
+    cwd: folder,
+    env: { ...environment(home), NODE_ENV: 'production' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let noise = '';
-  child.stderr.on('data', (chunk: Buffer) => { noise += chunk.toString(); });
+  child.stderr.on('data', (chunk: Buffer) => {
+    noise += chunk.toString();
+  });
   const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
-  await new Promise((resolve) => { child.on('close', resolve); });
+  await new Promise((resolve) => {
+    child.on('close', resolve);
+  });
   clearTimeout(timer);
   let answers: Omit<Answer, 'argv'>[] = [];
-  try { answers = JSON.parse(readFileSync(answersFile, 'utf8')) as Omit<Answer, 'argv'>[]; } catch { /* it did not get through the first one */ }
-  if (answers.length < cases.length) throw new Error(`seq ${cases[answers.length]?.argv.join(' ')}: the process ended or ${limitMs} ms passed\n${noise.slice(-2000)}`);
+  try {
+    answers = JSON.parse(readFileSync(answersFile, 'utf8')) as Omit<Answer, 'argv'>[];
+  } catch {
+    /* it did not get through the first one */
+  }
+  if (answers.length < cases.length)
+    throw new Error(
+      `seq ${cases[answers.length]?.argv.join(' ')}: the process ended or ${limitMs} ms passed\n${noise.slice(-2000)}`,
+    );
   return answers.map((answer, at) => ({ argv: cases[at]?.argv ?? [], ...answer }));
 }

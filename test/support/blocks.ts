@@ -10,13 +10,21 @@ export const keyed = (...keys: string[]): Item[] => keys.map((key) => ({ key, da
 export class ChainMaker {
   height = 0;
   hash: string;
-  constructor(readonly cluster = 'c1', readonly lane = '') {
+  constructor(
+    readonly cluster = 'c1',
+    readonly lane = '',
+  ) {
     this.hash = genesisHash(cluster, lane);
   }
 
   block(content: Item[] | Uint8Array = [], parts: { epoch?: number; timestamp?: number } = {}): CommittedBlock {
     const data = content instanceof Uint8Array ? content : encodeItems(content);
-    const block = makeBlock({ height: this.height + 1, parent: this.hash, timestamp: parts.timestamp ?? 1_000 + this.height + 1, data });
+    const block = makeBlock({
+      height: this.height + 1,
+      parent: this.hash,
+      timestamp: parts.timestamp ?? 1_000 + this.height + 1,
+      data,
+    });
     this.height = block.height;
     this.hash = block.hash;
     return { ...block, epoch: parts.epoch ?? 1 };

@@ -23,14 +23,22 @@ export interface BrokenOff {
   run: (broken: Breaking) => Promise<void>;
 }
 
-interface Answer { code: number | null; data: Record<string, never>; error: { code: string; message: string; changed: string } | null }
+interface Answer {
+  code: number | null;
+  data: Record<string, never>;
+  error: { code: string; message: string; changed: string } | null;
+}
 
 const CLUSTER = 'c0ffee00c0ffee00.1';
 const home = newHome();
 
 /** What a row works with: the nodes, the command that is broken off, and the same commands left alone. */
 export class Breaking {
-  constructor(private readonly row: { at: ScriptName; nth?: number }, private readonly signal: 'SIGKILL' | 'SIGINT', readonly nodes: readonly { id: string; port: number }[]) {}
+  constructor(
+    private readonly row: { at: ScriptName; nth?: number },
+    private readonly signal: 'SIGKILL' | 'SIGINT',
+    readonly nodes: readonly { id: string; port: number }[],
+  ) {}
 
   /** Runs it until the moment of the row and ends it there. What an interrupted one says may never be "nothing". */
   async breakOff(args: readonly string[], dryRun: readonly string[] | null = null): Promise<void> {
@@ -100,9 +108,17 @@ export class Breaking {
 
 type Row = { at: ScriptName; nth?: number };
 
-async function onServers(row: Row, signal: 'SIGKILL' | 'SIGINT', blocks: number, body: (b: Breaking, writer: ChainWriter, nodes: RedisNode[], servers: RedisServer[]) => Promise<void>, persist: 'none' | 'always' = 'none'): Promise<void> {
+async function onServers(
+  row: Row,
+  signal: 'SIGKILL' | 'SIGINT',
+  blocks: number,
+  body: (b: Breaking, writer: ChainWriter, nodes: RedisNode[], servers: RedisServer[]) => Promise<void>,
+  persist: 'none' | 'always' = 'none',
+): Promise<void> {
   const servers = await Promise.all([1, 2, 3].map(() => startRedis({ persist })));
-  const nodes = servers.map((server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }));
+  const nodes = servers.map(
+    (server, i) => new RedisNode({ id: `r${i + 1}`, url: server.url, identity: { cluster: CLUSTER, lane: '' } }),
+  );
   const writer = new ChainWriter(nodes, CLUSTER);
   try {
     if (blocks >= 0) {
@@ -110,7 +126,16 @@ async function onServers(row: Row, signal: 'SIGKILL' | 'SIGINT', blocks: number,
       await writer.lead();
       for (let i = 0; i < blocks; i++) await writer.write([{ data: Buffer.from(`item ${i + 1}`) }]);
     }
-    await body(new Breaking(row, signal, servers.map(({ port }, at) => ({ id: `r${at + 1}`, port }))), writer, nodes, servers);
+    await body(
+      new Breaking(
+        row,
+        signal,
+        servers.map(({ port }, at) => ({ id: `r${at + 1}`, port })),
+      ),
+      writer,
+      nodes,
+      servers,
+    );
   } finally {
     await Promise.all(nodes.map((node) => node.close()));
     await Promise.all(servers.map((server) => server.stop()));
@@ -124,7 +149,11 @@ async function release(writer: ChainWriter): Promise<void> {
 
 /** `height hash` of the streams, all the same; the head. */
 async function identicalHead(b: Breaking): Promise<string> {
-  const streams = await b.everywhere(async (redis) => (await redis.xrange('seq:block:stream', '-', '+')).map(([id, fields]) => `${id.split('-')[0]} ${fields[fields.indexOf('hash') + 1]}`));
+  const streams = await b.everywhere(async (redis) =>
+    (await redis.xrange('seq:block:stream', '-', '+')).map(
+      ([id, fields]) => `${id.split('-')[0]} ${fields[fields.indexOf('hash') + 1]}`,
+    ),
+  );
   for (const stream of streams) expect(stream).toEqual(streams[0]);
   return streams[0]!.at(-1)!;
 }
@@ -134,180 +163,240 @@ async function identicalHead(b: Breaking): Promise<string> {
 type Scene = (row: Row, signal: 'SIGKILL' | 'SIGINT') => Promise<void>;
 
 /** r3 is 20 blocks behind, and the newest block is on r2 alone. */
-const repairAlone: Scene = (row, signal) => onServers(row, signal, 3, async (b, writer, nodes) => {
-  for (let i = 0; i < 20; i++) await writer.write([], nodes.slice(0, 2));
-  const last = await writer.write([], [nodes[1]!]);
-  await release(writer);
-  const plan = await b.seq(['repair', 'plan']);
-  await b.breakOff(['repair', 'apply', '--confirm', plan.data['digest'] as unknown as string]);
-  const done = await b.confirmed(['repair', 'apply'], ['repair', 'plan']);
-  expect([done.code, done.error]).toEqual([0, null]);
-  expect((await b.seq(['repair', 'verify'])).code).toBe(0);
-  expect(await identicalHead(b)).toBe(`${last.height} ${last.hash}`);
-  await b.locksEnd();
-});
+const repairAlone: Scene = (row, signal) =>
+  onServers(row, signal, 3, async (b, writer, nodes) => {
+    for (let i = 0; i < 20; i++) await writer.write([], nodes.slice(0, 2));
+    const last = await writer.write([], [nodes[1]!]);
+    await release(writer);
+    const plan = await b.seq(['repair', 'plan']);
+    await b.breakOff(['repair', 'apply', '--confirm', plan.data['digest'] as unknown as string]);
+    const done = await b.confirmed(['repair', 'apply'], ['repair', 'plan']);
+    expect([done.code, done.error]).toEqual([0, null]);
+    expect((await b.seq(['repair', 'verify'])).code).toBe(0);
+    expect(await identicalHead(b)).toBe(`${last.height} ${last.hash}`);
+    await b.locksEnd();
+  });
 
 /** A head that was settled against another block gives way to it again. */
-const undo: Scene = (row, signal) => onServers(row, signal, 3, async (b, writer, nodes) => {
-  const x = await writer.write([], nodes.slice(0, 1));
-  const y = { ...makeBlock({ height: x.height, parent: x.parent, timestamp: x.timestamp + 1, data: Buffer.from('y') }), epoch: 0 };
-  await writer.put(y, nodes.slice(1, 2));
-  await release(writer);
-  const choose = ['--choose-block', y.hash.slice(0, 16)];
-  const repaired = await b.confirmed(['repair', 'apply', ...choose], ['repair', 'plan', ...choose]);
-  expect([repaired.code, repaired.error, await identicalHead(b)]).toEqual([0, null, `${y.height} ${y.hash}`]);
-  const plan = await b.seq(['repair', 'undo', '--dry-run']);
-  await b.breakOff(['repair', 'undo', '--replace-committed', '--confirm', plan.data['digest'] as unknown as string]);
-  const done = await b.confirmed(['repair', 'undo', '--replace-committed'], ['repair', 'undo', '--dry-run']);
-  expect([done.code, done.error]).toEqual([0, null]);
-  expect((await b.seq(['repair', 'verify'])).code).toBe(0);
-  expect(await identicalHead(b)).toBe(`${x.height} ${x.hash}`);
-});
+const undo: Scene = (row, signal) =>
+  onServers(row, signal, 3, async (b, writer, nodes) => {
+    const x = await writer.write([], nodes.slice(0, 1));
+    const y = {
+      ...makeBlock({ height: x.height, parent: x.parent, timestamp: x.timestamp + 1, data: Buffer.from('y') }),
+      epoch: 0,
+    };
+    await writer.put(y, nodes.slice(1, 2));
+    await release(writer);
+    const choose = ['--choose-block', y.hash.slice(0, 16)];
+    const repaired = await b.confirmed(['repair', 'apply', ...choose], ['repair', 'plan', ...choose]);
+    expect([repaired.code, repaired.error, await identicalHead(b)]).toEqual([0, null, `${y.height} ${y.hash}`]);
+    const plan = await b.seq(['repair', 'undo', '--dry-run']);
+    await b.breakOff(['repair', 'undo', '--replace-committed', '--confirm', plan.data['digest'] as unknown as string]);
+    const done = await b.confirmed(['repair', 'undo', '--replace-committed'], ['repair', 'undo', '--dry-run']);
+    expect([done.code, done.error]).toEqual([0, null]);
+    expect((await b.seq(['repair', 'verify'])).code).toBe(0);
+    expect(await identicalHead(b)).toBe(`${x.height} ${x.hash}`);
+  });
 
-const hold: Scene = (row, signal) => onServers(row, signal, 2, async (b) => {
-  const args = ['hold', '--for', '5m', '--reason', 'broken off'];
-  await b.breakOff(args);
-  const done = await b.seq(args);
-  expect([done.code, done.data]).toMatchObject([0, { hold: { nodes: 3 } }]);
-});
+const hold: Scene = (row, signal) =>
+  onServers(row, signal, 2, async (b) => {
+    const args = ['hold', '--for', '5m', '--reason', 'broken off'];
+    await b.breakOff(args);
+    const done = await b.seq(args);
+    expect([done.code, done.data]).toMatchObject([0, { hold: { nodes: 3 } }]);
+  });
 
-const resume: Scene = (row, signal) => onServers(row, signal, 2, async (b) => {
-  expect((await b.seq(['hold', '--for', '5m', '--reason', 'x'])).code).toBe(0);
-  await b.breakOff(['resume']);
-  const done = await b.seq(['resume']);
-  expect([done.code, done.data]).toMatchObject([0, { hold: null }]);
-  expect(await b.everywhere((redis) => redis.exists('seq:leader:hold'))).toEqual([0, 0, 0]);
-});
+const resume: Scene = (row, signal) =>
+  onServers(row, signal, 2, async (b) => {
+    expect((await b.seq(['hold', '--for', '5m', '--reason', 'x'])).code).toBe(0);
+    await b.breakOff(['resume']);
+    const done = await b.seq(['resume']);
+    expect([done.code, done.data]).toMatchObject([0, { hold: null }]);
+    expect(await b.everywhere((redis) => redis.exists('seq:leader:hold'))).toEqual([0, 0, 0]);
+  });
 
-const heal: Scene = (row, signal) => onServers(row, signal, 2, async (b, writer, nodes) => {
-  await release(writer);
-  await nodes[0]!.call({ script: 'raise_epoch', value: 9, highestSeen: 9, mayDepose: false }, 5000);
-  const plan = await b.seq(['epoch', 'heal', '--dry-run']);
-  await b.breakOff(['epoch', 'heal', '--confirm', plan.data['digest'] as unknown as string]);
-  const done = await b.confirmed(['epoch', 'heal']);
-  expect([done.code, done.error]).toEqual([0, null]);
-  expect(await b.everywhere((redis) => redis.get('seq:epoch:token'))).toEqual(['9', '9', '9']);
-});
+const heal: Scene = (row, signal) =>
+  onServers(row, signal, 2, async (b, writer, nodes) => {
+    await release(writer);
+    await nodes[0]!.call({ script: 'raise_epoch', value: 9, highestSeen: 9, mayDepose: false }, 5000);
+    const plan = await b.seq(['epoch', 'heal', '--dry-run']);
+    await b.breakOff(['epoch', 'heal', '--confirm', plan.data['digest'] as unknown as string]);
+    const done = await b.confirmed(['epoch', 'heal']);
+    expect([done.code, done.error]).toEqual([0, null]);
+    expect(await b.everywhere((redis) => redis.get('seq:epoch:token'))).toEqual(['9', '9', '9']);
+  });
 
-const init: Scene = (row, signal) => onServers(row, signal, -1, async (b) => {
-  await b.breakOff(['cluster', 'init']);
-  const done = await b.seq(['cluster', 'init']);
-  expect([done.code, done.error]).toEqual([0, null]);
-  expect(new Set(await b.everywhere((redis) => redis.hget('seq:node:admission', 'cluster'))).size).toBe(1);
-  expect((await b.seq(['status'])).data).toMatchObject({ reasonCode: 'NO_LEADER', nodes: ['r1', 'r2', 'r3'].map((id) => ({ id, admitted: true })) });
-});
+const init: Scene = (row, signal) =>
+  onServers(row, signal, -1, async (b) => {
+    await b.breakOff(['cluster', 'init']);
+    const done = await b.seq(['cluster', 'init']);
+    expect([done.code, done.error]).toEqual([0, null]);
+    expect(new Set(await b.everywhere((redis) => redis.hget('seq:node:admission', 'cluster'))).size).toBe(1);
+    expect((await b.seq(['status'])).data).toMatchObject({
+      reasonCode: 'NO_LEADER',
+      nodes: ['r1', 'r2', 'r3'].map((id) => ({ id, admitted: true })),
+    });
+  });
 
 /** A power cut: every server forgot that it was admitted; one of them lost its data as well. */
-const recover: Scene = (row, signal) => onServers(row, signal, 8, async (b, writer, _, servers) => {
-  const head = writer.blocks.at(-1)!;
-  await release(writer);
-  for (const [at, server] of servers.entries()) await server.restart({ wipe: at === 2 });
-  const sure = ['--accept-possible-loss'];
-  const plan = await b.seq(['cluster', 'recover', '--dry-run']);
-  await b.breakOff(['cluster', 'recover', ...sure, '--confirm', plan.data['digest'] as unknown as string]);
-  const done = await b.confirmed(['cluster', 'recover', ...sure]);
-  expect([done.code, done.error]).toEqual([0, null]);
-  expect(await identicalHead(b)).toBe(`${head.height} ${head.hash}`);
-  await b.locksEnd();
-  expect((await b.seq(['status'])).data).toMatchObject({ reasonCode: 'NO_LEADER', nodes: ['r1', 'r2', 'r3'].map((id) => ({ id, admitted: true })) });
-}, 'always');
+const recover: Scene = (row, signal) =>
+  onServers(
+    row,
+    signal,
+    8,
+    async (b, writer, _, servers) => {
+      const head = writer.blocks.at(-1)!;
+      await release(writer);
+      for (const [at, server] of servers.entries()) await server.restart({ wipe: at === 2 });
+      const sure = ['--accept-possible-loss'];
+      const plan = await b.seq(['cluster', 'recover', '--dry-run']);
+      await b.breakOff(['cluster', 'recover', ...sure, '--confirm', plan.data['digest'] as unknown as string]);
+      const done = await b.confirmed(['cluster', 'recover', ...sure]);
+      expect([done.code, done.error]).toEqual([0, null]);
+      expect(await identicalHead(b)).toBe(`${head.height} ${head.hash}`);
+      await b.locksEnd();
+      expect((await b.seq(['status'])).data).toMatchObject({
+        reasonCode: 'NO_LEADER',
+        nodes: ['r1', 'r2', 'r3'].map((id) => ({ id, admitted: true })),
+      });
+    },
+    'always',
+  );
 
-const bench: Scene = (row, signal) => onServers(row, signal, 2, async (b) => {
-  const args = ['bench', '--duration', '1s', '--yes'];
-  await b.breakOff(args);
-  // What an interrupted one leaves it removed; what a killed one leaves has a lifetime, at the latest once it is run again.
-  const done = await b.seq(args);
-  expect([done.code, done.error]).toEqual([0, null]);
-  const lives = (await b.everywhere(async (redis) => Promise.all((await redis.keys('seq:bench-*')).map((key) => redis.pttl(key))))).flat();
-  for (const life of lives) expect(life).toBeGreaterThan(0);
-});
+const bench: Scene = (row, signal) =>
+  onServers(row, signal, 2, async (b) => {
+    const args = ['bench', '--duration', '1s', '--yes'];
+    await b.breakOff(args);
+    // What an interrupted one leaves it removed; what a killed one leaves has a lifetime, at the latest once it is run again.
+    const done = await b.seq(args);
+    expect([done.code, done.error]).toEqual([0, null]);
+    const lives = (
+      await b.everywhere(async (redis) => Promise.all((await redis.keys('seq:bench-*')).map((key) => redis.pttl(key))))
+    ).flat();
+    for (const life of lives) expect(life).toBeGreaterThan(0);
+  });
 
-async function onLab(row: Row, signal: 'SIGKILL' | 'SIGINT', sequencers: number, body: (b: Breaking, lab: Lab, leader: string) => Promise<void>): Promise<void> {
+async function onLab(
+  row: Row,
+  signal: 'SIGKILL' | 'SIGINT',
+  sequencers: number,
+  body: (b: Breaking, lab: Lab, leader: string) => Promise<void>,
+): Promise<void> {
   await withLab({ sequencers, ttlMs: 5000, blockTimeMs: 200 }, async (lab) => {
     const leader = await lab.waitForLeader();
     for (const { name } of lab.sequencers) await lab.waitForHeight(name, 6);
-    await body(new Breaking(row, signal, lab.nodes.map(({ name, port }) => ({ id: name, port }))), lab, leader);
+    await body(
+      new Breaking(
+        row,
+        signal,
+        lab.nodes.map(({ name, port }) => ({ id: name, port })),
+      ),
+      lab,
+      leader,
+    );
   });
 }
 
-const otherOf = (lab: Lab, leader: string): string => lab.sequencers.map(({ name }) => name).find((name) => name !== leader)!;
+const otherOf = (lab: Lab, leader: string): string =>
+  lab.sequencers.map(({ name }) => name).find((name) => name !== leader)!;
 
-const stepdown: Scene = (row, signal) => onLab(row, signal, 2, async (b, lab, leader) => {
-  const to = otherOf(lab, leader);
-  await lab.waitFor(`${to} to be ready`, 20_000, async () => ((await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined));
-  await b.breakOff(['stepdown', '--to', to, '--yes']);
-  // One node has the request: the leader does it, or it ends by itself. Either way the same command ends with the other one leading.
-  const done = await b.again(async () => {
-    const answer = await b.seq(['stepdown', '--to', to, '--yes']);
-    return answer.code === 76 && await lab.leader() !== to ? { ...answer, code: 75 } : answer;
+const stepdown: Scene = (row, signal) =>
+  onLab(row, signal, 2, async (b, lab, leader) => {
+    const to = otherOf(lab, leader);
+    await lab.waitFor(`${to} to be ready`, 20_000, async () =>
+      (await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined,
+    );
+    await b.breakOff(['stepdown', '--to', to, '--yes']);
+    // One node has the request: the leader does it, or it ends by itself. Either way the same command ends with the other one leading.
+    const done = await b.again(async () => {
+      const answer = await b.seq(['stepdown', '--to', to, '--yes']);
+      return answer.code === 76 && (await lab.leader()) !== to ? { ...answer, code: 75 } : answer;
+    });
+    expect([0, 76], JSON.stringify(done)).toContain(done.code);
+    expect(await lab.waitForLeader()).toBe(to);
+    await lab.waitForHeight(to, Number((await lab.status(to))?.['height']) + 2);
+    expect((await b.seq(['stream', 'verify', '--exit-code'])).code).toBe(0);
   });
-  expect([0, 76], JSON.stringify(done)).toContain(done.code);
-  expect(await lab.waitForLeader()).toBe(to);
-  await lab.waitForHeight(to, Number((await lab.status(to))?.['height']) + 2);
-  expect((await b.seq(['stream', 'verify', '--exit-code'])).code).toBe(0);
-});
 
-const revoke: Scene = (row, signal) => onLab(row, signal, 2, async (b, lab, leader) => {
-  const to = otherOf(lab, leader);
-  await lab.waitFor(`${to} to be ready`, 20_000, async () => ((await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined));
-  await lab.pause(leader);
-  await b.breakOff(['stepdown', '--revoke', '--yes']);
-  // Whether it is run again before the lease ends by itself or after: the other one leads.
-  const done = await b.seq(['stepdown', '--revoke', '--yes']);
-  expect([0, 76], JSON.stringify(done)).toContain(done.code);
-  expect(await lab.waitForLeader(20_000, [leader])).toBe(to);
-  lab.unpause(leader);
-  await lab.waitForHeight(leader, Number((await lab.status(to))?.['height']) + 2);
-  await untilIdentical(lab);
-});
+const revoke: Scene = (row, signal) =>
+  onLab(row, signal, 2, async (b, lab, leader) => {
+    const to = otherOf(lab, leader);
+    await lab.waitFor(`${to} to be ready`, 20_000, async () =>
+      (await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined,
+    );
+    await lab.pause(leader);
+    await b.breakOff(['stepdown', '--revoke', '--yes']);
+    // Whether it is run again before the lease ends by itself or after: the other one leads.
+    const done = await b.seq(['stepdown', '--revoke', '--yes']);
+    expect([0, 76], JSON.stringify(done)).toContain(done.code);
+    expect(await lab.waitForLeader(20_000, [leader])).toBe(to);
+    lab.unpause(leader);
+    await lab.waitForHeight(leader, Number((await lab.status(to))?.['height']) + 2);
+    await untilIdentical(lab);
+  });
 
-const admitDamaged: Scene = (row, signal) => onLab(row, signal, 1, async (b, lab) => {
-  const cluster = await clusterOf(lab);
-  const before = await look(lab, 'r2', cluster);
-  const args = ['node', 'admit', '--on', 'r2', '--damaged', '--yes', '--timeout', '30s'];
-  await b.breakOff(args);
-  const done = await b.again(() => b.seq(args));
-  expect([done.code, done.error]).toEqual([0, null]);
-  expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(before.incarnation);
-  await untilIdentical(lab);
-});
-
-const replace: Scene = (row, signal) => onLab(row, signal, 1, async (b, lab, leader) => {
-  const spare = await startRedis();
-  try {
-    const args = ['node', 'replace', '--on', 'r3', '--to', spare.url];
-    await b.breakOff(args, [...args, '--dry-run']);
-    const done = await b.confirmed(args);
+const admitDamaged: Scene = (row, signal) =>
+  onLab(row, signal, 1, async (b, lab) => {
+    const cluster = await clusterOf(lab);
+    const before = await look(lab, 'r2', cluster);
+    const args = ['node', 'admit', '--on', 'r2', '--damaged', '--yes', '--timeout', '30s'];
+    await b.breakOff(args);
+    const done = await b.again(() => b.seq(args));
     expect([done.code, done.error]).toEqual([0, null]);
-    const now = new Breaking(row, signal, b.nodes.map((node) => (node.id === 'r3' ? { id: 'r3', port: spare.port } : node)));
-    expect((await now.seq(['wait', '--for', 'healthy', '--timeout', '30s'])).code).toBe(0);
-    expect(await lab.leader()).toBe(leader);
-  } finally {
-    await spare.stop();
-  }
-});
+    expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(before.incarnation);
+    await untilIdentical(lab);
+  });
+
+const replace: Scene = (row, signal) =>
+  onLab(row, signal, 1, async (b, lab, leader) => {
+    const spare = await startRedis();
+    try {
+      const args = ['node', 'replace', '--on', 'r3', '--to', spare.url];
+      await b.breakOff(args, [...args, '--dry-run']);
+      const done = await b.confirmed(args);
+      expect([done.code, done.error]).toEqual([0, null]);
+      const now = new Breaking(
+        row,
+        signal,
+        b.nodes.map((node) => (node.id === 'r3' ? { id: 'r3', port: spare.port } : node)),
+      );
+      expect((await now.seq(['wait', '--for', 'healthy', '--timeout', '30s'])).code).toBe(0);
+      expect(await lab.leader()).toBe(leader);
+    } finally {
+      await spare.stop();
+    }
+  });
 
 /** An entry is changed by hand under the eyes of a leader that never reads it again. */
-const repairByLeader: Scene = (row, signal) => onLab(row, signal, 1, async (b, lab, leader) => {
-  await b.raw(1, (redis) => redis.eval(`
+const repairByLeader: Scene = (row, signal) =>
+  onLab(row, signal, 1, async (b, lab, leader) => {
+    await b.raw(1, (redis) =>
+      redis.eval(
+        `
     local all = redis.call('XRANGE', KEYS[1], '-', '+')
     redis.call('DEL', KEYS[1])
     for at, entry in ipairs(all) do
       if at == 3 then for i = 1, #entry[2], 2 do if entry[2][i] == 'timestamp' then entry[2][i + 1] = string.format('%d', tonumber(entry[2][i + 1]) + 1) end end end
       redis.call('XADD', KEYS[1], entry[1], unpack(entry[2]))
-    end`, 1, 'seq:block:stream'));
-  const plan = await b.seq(['repair', 'plan']);
-  expect(plan.data).toMatchObject({ by: 'leader', steps: [{ node: 'r2', kind: 'replace' }] });
-  await b.breakOff(['repair', 'apply', '--confirm', plan.data['digest'] as unknown as string, '--timeout', '20s']);
-  const done = await b.again(async () => {
-    const answer = await b.confirmed(['repair', 'apply', '--timeout', '20s'], ['repair', 'plan']);
-    return answer.code === 76 ? { ...answer, code: 75 } : answer; // It was mended between plan and apply.
+    end`,
+        1,
+        'seq:block:stream',
+      ),
+    );
+    const plan = await b.seq(['repair', 'plan']);
+    expect(plan.data).toMatchObject({ by: 'leader', steps: [{ node: 'r2', kind: 'replace' }] });
+    await b.breakOff(['repair', 'apply', '--confirm', plan.data['digest'] as unknown as string, '--timeout', '20s']);
+    const done = await b.again(async () => {
+      const answer = await b.confirmed(['repair', 'apply', '--timeout', '20s'], ['repair', 'plan']);
+      return answer.code === 76 ? { ...answer, code: 75 } : answer; // It was mended between plan and apply.
+    });
+    expect([done.code, done.error]).toEqual([0, null]);
+    await lab.waitFor('nothing left to repair', 30_000, async () =>
+      (await b.seq(['repair', 'verify'])).code === 0 ? true : undefined,
+    );
+    await untilIdentical(lab);
+    expect(await lab.leader()).toBe(leader);
   });
-  expect([done.code, done.error]).toEqual([0, null]);
-  await lab.waitFor('nothing left to repair', 30_000, async () => ((await b.seq(['repair', 'verify'])).code === 0 ? true : undefined));
-  await untilIdentical(lab);
-  expect(await lab.leader()).toBe(leader);
-});
 
 const CALLS: readonly [verb: string, scene: Scene, at: readonly ScriptName[], short?: ScriptName][] = [
   ['repair apply', repairAlone, ['promote_leader', 'claim', 'write_block', 'release_lock', 'audit'], 'write_block'],
@@ -318,15 +407,30 @@ const CALLS: readonly [verb: string, scene: Scene, at: readonly ScriptName[], sh
   ['epoch heal', heal, ['raise_epoch', 'audit'], 'raise_epoch'],
   ['cluster init', init, ['bootstrap_prepare', 'bootstrap_commit'], 'bootstrap_commit'],
   ['cluster recover', recover, ['recover_node', 'backfill', 'admit', 'release_lock', 'audit'], 'recover_node'],
-  ['bench', bench, ['bootstrap_prepare', 'bootstrap_commit', 'promote_leader', 'claim', 'write_block'], 'bootstrap_prepare'],
+  [
+    'bench',
+    bench,
+    ['bootstrap_prepare', 'bootstrap_commit', 'promote_leader', 'claim', 'write_block'],
+    'bootstrap_prepare',
+  ],
   ['stepdown', stepdown, ['request_leader'], 'request_leader'],
   ['stepdown --revoke', revoke, ['release_lock']],
   ['node admit --damaged', admitDamaged, ['request_leader']],
   ['node replace', replace, ['retire_node', 'request_leader']],
 ];
 
-export interface BrokenRow { name: string; short: boolean; run: () => Promise<void> }
+export interface BrokenRow {
+  name: string;
+  short: boolean;
+  run: () => Promise<void>;
+}
 
-export const BROKEN_OFF: readonly BrokenRow[] = CALLS.flatMap(([verb, scene, calls, short]) => calls.flatMap((at) => (['SIGKILL', 'SIGINT'] as const).map((signal) => ({
-  name: `${verb} at ${at}, ${signal}`, short: at === short && signal === 'SIGKILL', run: () => scene({ at, ...(verb === 'bench' && at === 'write_block' ? { nth: 10 } : {}) }, signal),
-}))));
+export const BROKEN_OFF: readonly BrokenRow[] = CALLS.flatMap(([verb, scene, calls, short]) =>
+  calls.flatMap((at) =>
+    (['SIGKILL', 'SIGINT'] as const).map((signal) => ({
+      name: `${verb} at ${at}, ${signal}`,
+      short: at === short && signal === 'SIGKILL',
+      run: () => scene({ at, ...(verb === 'bench' && at === 'write_block' ? { nth: 10 } : {}) }, signal),
+    })),
+  ),
+);

@@ -11,7 +11,13 @@ export class ChainWriter {
   epoch = 0;
   owner: string;
 
-  constructor(readonly nodes: readonly NodePort[], cluster: string, lane = '', readonly id = 'seq-a', readonly ttlMs = 60_000) {
+  constructor(
+    readonly nodes: readonly NodePort[],
+    cluster: string,
+    lane = '',
+    readonly id = 'seq-a',
+    readonly ttlMs = 60_000,
+  ) {
     this.chain = new ChainMaker(cluster.slice(0, cluster.lastIndexOf('.')), lane);
     this.owner = `${id}/0000000000000001`;
   }
@@ -25,13 +31,20 @@ export class ChainWriter {
   /** A new tenure on these nodes. */
   async lead(on: readonly NodePort[] = this.nodes): Promise<void> {
     const expectedEpoch = this.epoch;
-    for (const node of on) must(await node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch, ttlMs: this.ttlMs }, LIMIT_MS));
+    for (const node of on)
+      must(
+        await node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch, ttlMs: this.ttlMs }, LIMIT_MS),
+      );
     this.epoch += 1;
     for (const node of on) must(await node.call({ script: 'claim', owner: this.owner, epoch: this.epoch }, LIMIT_MS));
   }
 
   /** Makes the next block and writes it to these nodes. */
-  async write(content: Item[] | Uint8Array = [], on: readonly NodePort[] = this.nodes, trimTo = 0): Promise<CommittedBlock> {
+  async write(
+    content: Item[] | Uint8Array = [],
+    on: readonly NodePort[] = this.nodes,
+    trimTo = 0,
+  ): Promise<CommittedBlock> {
     const block = this.chain.block(content, { epoch: this.epoch });
     this.blocks.push(block);
     await this.put(block, on, trimTo);
@@ -40,9 +53,25 @@ export class ChainWriter {
 
   async put(block: CommittedBlock, on: readonly NodePort[], trimTo = 0): Promise<void> {
     const trim = trimTo > 0 ? { trim: { to: trimTo, hash: this.blocks[trimTo - 1]!.hash } } : {};
-    await Promise.all(on.map(async (node) => must(await node.call({
-      script: 'write_block', owner: this.owner, epoch: this.epoch, ttlMs: this.ttlMs, mode: 'append', block, entryEpoch: this.epoch, ...trim,
-    }, LIMIT_MS))));
+    await Promise.all(
+      on.map(async (node) =>
+        must(
+          await node.call(
+            {
+              script: 'write_block',
+              owner: this.owner,
+              epoch: this.epoch,
+              ttlMs: this.ttlMs,
+              mode: 'append',
+              block,
+              entryEpoch: this.epoch,
+              ...trim,
+            },
+            LIMIT_MS,
+          ),
+        ),
+      ),
+    );
   }
 }
 

@@ -5,13 +5,32 @@ import { newHome, root, runSeq, type Ran } from './spawn-seq.js';
 /** From the commit; without git, from the day. */
 export function seedOfCommit(): number {
   try {
-    return parseInt(execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).slice(0, 8), 16);
+    return parseInt(
+      execFileSync('git', ['rev-parse', 'HEAD'], {
+        cwd: root,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }).slice(0, 8),
+      16,
+    );
   } catch {
     return Math.floor(Date.now() / 86_400_000);
   }
 }
 
-export interface ChaosAnswer { ran: Ran; /** Its temporary directory. */ temporary: string; document: { ok: boolean; data: Record<string, unknown> & { anomalies: { what: string }[]; counts: Record<string, number>; rounds: number; faults: { injected: number }[] } } }
+export interface ChaosAnswer {
+  ran: Ran;
+  /** Its temporary directory. */ temporary: string;
+  document: {
+    ok: boolean;
+    data: Record<string, unknown> & {
+      anomalies: { what: string }[];
+      counts: Record<string, number>;
+      rounds: number;
+      faults: { injected: number }[];
+    };
+  };
+}
 
 export async function runChaosCommand(args: string[], limitMs: number): Promise<ChaosAnswer> {
   const temporary = newHome();
@@ -20,10 +39,14 @@ export async function runChaosCommand(args: string[], limitMs: number): Promise<
   try {
     document = JSON.parse(ran.stdout) as ChaosAnswer['document'];
   } catch {
-    throw new Error(`seq chaos ${args.join(' ')} ended with ${ran.code ?? ran.signal} and no JSON:\n${ran.stderr.slice(-3000)}`);
+    throw new Error(
+      `seq chaos ${args.join(' ')} ended with ${ran.code ?? ran.signal} and no JSON:\n${ran.stderr.slice(-3000)}`,
+    );
   }
   if (document.data?.anomalies?.length !== 0) {
-    throw new Error(`seq chaos ${args.join(' ')}:\n${JSON.stringify(document, null, 1).slice(0, 6000)}\n${ran.stderr.slice(-6000)}`);
+    throw new Error(
+      `seq chaos ${args.join(' ')}:\n${JSON.stringify(document, null, 1).slice(0, 6000)}\n${ran.stderr.slice(-6000)}`,
+    );
   }
   return { ran, temporary, document };
 }

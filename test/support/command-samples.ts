@@ -29,7 +29,10 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['stream:diff', { args: [...LAB, '--on', 'r1'], look: true }],
   ['stream:orphans', { args: LAB, look: true }],
   ['stream:tail', { args: [...LAB, '--limit', '2'], look: true }],
-  ...(['all', 'epoch', 'lag', 'leader', 'nodes', 'quorum', 'stream'].map((what) => [`check:${what}`, { args: LAB, ...CHECKED }]) as [string, Sample][]),
+  ...(['all', 'epoch', 'lag', 'leader', 'nodes', 'quorum', 'stream'].map((what) => [
+    `check:${what}`,
+    { args: LAB, ...CHECKED },
+  ]) as [string, Sample][]),
   ['config:show', { args: LAB, look: true }],
   ['config:validate', { args: [], look: true }],
   ['context:ls', { args: [], look: true }],

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 export function commitSeed(): number {
   let state: string;
   try {
-    const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 64 * 1024 * 1024 });
+    const git = (...args: string[]): string =>
+      execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 64 * 1024 * 1024 });
     state = git('rev-parse', 'HEAD') + git('diff', 'HEAD', '--', 'src', 'test');
   } catch {
     state = new Date().toISOString();

@@ -11,6 +11,14 @@ export function compileProgram(source: string): string {
   const dir = join(ROOT, 'node_modules', '.cache', 'seq-tests');
   mkdirSync(dir, { recursive: true });
   const outfile = join(dir, `${basename(source).replace(/\.ts$/, '')}.${process.pid}.mjs`);
-  buildSync({ entryPoints: [join(ROOT, source)], outfile, bundle: true, format: 'esm', platform: 'node', target: 'node20', packages: 'external' });
+  buildSync({
+    entryPoints: [join(ROOT, source)],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    packages: 'external',
+  });
   return outfile;
 }

@@ -7,7 +7,7 @@ const plan = JSON.parse(process.argv[2]);
 const say = (message) => process.stdout.write(`${typeof message === 'string' ? message : JSON.stringify(message)}\n`);
 const note = (text) => appendFileSync(plan.log, `${text}\n`);
 const base64 = (text) => Buffer.from(text).toString('base64');
-const mode = plan.once && existsSync(plan.once) ? 'well' : plan.mode ?? 'well';
+const mode = plan.once && existsSync(plan.once) ? 'well' : (plan.mode ?? 'well');
 if (plan.once) writeFileSync(plan.once, '');
 
 note(`start ${process.pid}`);
@@ -20,7 +20,13 @@ else say({ type: 'hello', protocol: mode === 'other protocol' ? 2 : 1, height: p
 let held;
 createInterface({ input: process.stdin }).on('line', (line) => {
   const message = JSON.parse(line);
-  note(message.type === 'committed' ? `committed ${message.height} ${Buffer.from(message.data, 'base64')}` : message.type === 'produce' ? `produce ${message.height}` : `${message.type} ${message.reason}`);
+  note(
+    message.type === 'committed'
+      ? `committed ${message.height} ${Buffer.from(message.data, 'base64')}`
+      : message.type === 'produce'
+        ? `produce ${message.height}`
+        : `${message.type} ${message.reason}`,
+  );
   if (message.type === 'committed') {
     if (mode !== 'silent ack') say({ type: 'ack' });
     if (mode === 'acks twice') say({ type: 'ack' });
@@ -28,24 +34,45 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (message.type === 'revoked' && held) say(held);
   if (message.type === 'produce') {
     const texts = message.items.map((item) => `${item.key ?? ''}=${Buffer.from(item.data, 'base64')}`);
-    const good = { type: 'block', height: message.height, data: base64(`made ${message.height}: ${texts}`), taken: texts.length };
+    const good = {
+      type: 'block',
+      height: message.height,
+      data: base64(`made ${message.height}: ${texts}`),
+      taken: texts.length,
+    };
     switch (mode) {
-      case 'exits': return process.exit(7);
-      case 'killed': return process.kill(process.pid, 'SIGKILL');
-      case 'silent': return;
-      case 'not JSON': return say('hello world');
-      case 'not an object': return say('17');
-      case 'unknown type': return say({ type: 'sing' });
-      case 'long line': return process.stdout.write('x'.repeat(300_000));
-      case 'wrong height': return say({ ...good, height: message.height + 1 });
-      case 'takes too many': return say({ ...good, taken: texts.length + 1 });
-      case 'takes a fraction': return say({ ...good, taken: 0.5 });
-      case 'not base64': return say({ ...good, data: 'a?b' });
-      case 'too large': return say({ ...good, data: Buffer.alloc(message.maxBytes + 1).toString('base64') });
-      case 'just fits': return say({ ...good, data: Buffer.alloc(message.maxBytes).toString('base64') });
-      case 'takes one': return say({ ...good, taken: 1 });
-      case 'holds until revoked': return held ? say(good) : (held = good);
-      default: return say(good);
+      case 'exits':
+        return process.exit(7);
+      case 'killed':
+        return process.kill(process.pid, 'SIGKILL');
+      case 'silent':
+        return;
+      case 'not JSON':
+        return say('hello world');
+      case 'not an object':
+        return say('17');
+      case 'unknown type':
+        return say({ type: 'sing' });
+      case 'long line':
+        return process.stdout.write('x'.repeat(300_000));
+      case 'wrong height':
+        return say({ ...good, height: message.height + 1 });
+      case 'takes too many':
+        return say({ ...good, taken: texts.length + 1 });
+      case 'takes a fraction':
+        return say({ ...good, taken: 0.5 });
+      case 'not base64':
+        return say({ ...good, data: 'a?b' });
+      case 'too large':
+        return say({ ...good, data: Buffer.alloc(message.maxBytes + 1).toString('base64') });
+      case 'just fits':
+        return say({ ...good, data: Buffer.alloc(message.maxBytes).toString('base64') });
+      case 'takes one':
+        return say({ ...good, taken: 1 });
+      case 'holds until revoked':
+        return held ? say(good) : (held = good);
+      default:
+        return say(good);
     }
   }
 });

@@ -3,7 +3,14 @@
 import { createHash } from 'node:crypto';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
-import type { CommittedBlock, Item, Receipt, SequencerApi, SequencerStatus, SubmitOutcome } from '../../src/core/ports.js';
+import type {
+  CommittedBlock,
+  Item,
+  Receipt,
+  SequencerApi,
+  SequencerStatus,
+  SubmitOutcome,
+} from '../../src/core/ports.js';
 
 const sha = (data: Uint8Array) => createHash('sha256').update(data).digest('hex');
 
@@ -16,25 +23,51 @@ export class FakeSequencer implements SequencerApi {
   state: Partial<SequencerStatus> = {};
   /** Decides instead of committing when it returns something. */
   intercept: (items: Item[]) => SubmitOutcome[] | Promise<SubmitOutcome[]> | undefined = () => undefined;
-  head: () => ReturnType<SequencerApi['confirmHead']> = async () => ({ confirmed: true, height: this.height, hash: this.hash, epoch: 7 });
+  head: () => ReturnType<SequencerApi['confirmHead']> = async () => ({
+    confirmed: true,
+    height: this.height,
+    hash: this.hash,
+    epoch: 7,
+  });
   readonly #heirs = new Set<(status: SequencerStatus) => void>();
   #wake = new Set<() => void>();
 
   constructor(readonly id = 'seq-a') {}
 
-  get height(): number { return this.floor + this.blocks.length; }
-  get hash(): string { return this.blocks.at(-1)?.hash ?? genesisHash('test', ''); }
+  get height(): number {
+    return this.floor + this.blocks.length;
+  }
+  get hash(): string {
+    return this.blocks.at(-1)?.hash ?? genesisHash('test', '');
+  }
 
   status(): SequencerStatus {
     return {
-      id: this.id, role: 'leader', cluster: 'test.1', lane: '', height: this.height, hash: this.hash, epoch: 7, leaseMs: 2500,
-      leader: { id: this.id, epoch: 7, url: '' }, seenHeight: this.height, ready: true, why: '', nodes: [{ id: 'r1', state: 'up', why: '' }],
-      inbox: { items: 0, bytes: 0, limitBytes: 1 << 24 }, startedAtMs: 1, loopAgeMs: 3, ...this.state,
+      id: this.id,
+      role: 'leader',
+      cluster: 'test.1',
+      lane: '',
+      height: this.height,
+      hash: this.hash,
+      epoch: 7,
+      leaseMs: 2500,
+      leader: { id: this.id, epoch: 7, url: '' },
+      seenHeight: this.height,
+      ready: true,
+      why: '',
+      nodes: [{ id: 'r1', state: 'up', why: '' }],
+      inbox: { items: 0, bytes: 0, limitBytes: 1 << 24 },
+      startedAtMs: 1,
+      loopAgeMs: 3,
+      ...this.state,
     };
   }
 
   push(data: Uint8Array): CommittedBlock {
-    const block = { ...makeBlock({ height: this.height + 1, parent: this.hash, timestamp: 1000 + this.height, data }), epoch: 7 };
+    const block = {
+      ...makeBlock({ height: this.height + 1, parent: this.hash, timestamp: 1000 + this.height, data }),
+      epoch: 7,
+    };
     this.blocks.push(block);
     for (const wake of this.#wake) wake();
     return block;
@@ -65,7 +98,9 @@ export class FakeSequencer implements SequencerApi {
   }
 
   /** How many wait to hear who leads. */
-  get heirs(): number { return this.#heirs.size; }
+  get heirs(): number {
+    return this.#heirs.size;
+  }
 
   /** From now on it says this of itself, and tells those who wait for it. */
   become(state: Partial<SequencerStatus>): void {
@@ -78,16 +113,36 @@ export class FakeSequencer implements SequencerApi {
     return () => void this.#heirs.delete(listener);
   }
 
-  confirmHead() { return this.head(); }
-  block(height: number) { return this.blocks[height - this.floor - 1]; }
+  confirmHead() {
+    return this.head();
+  }
+  block(height: number) {
+    return this.blocks[height - this.floor - 1];
+  }
 
   async *follow(from: number, signal: AbortSignal): AsyncIterable<CommittedBlock> {
-    if (from <= this.floor) throw new SeqError({ code: 'NOT_FOUND', exit: EXIT.notFound, message: `block ${from} is below the store`, why: 'trimmed', changed: 'nothing', next: [] });
+    if (from <= this.floor)
+      throw new SeqError({
+        code: 'NOT_FOUND',
+        exit: EXIT.notFound,
+        message: `block ${from} is below the store`,
+        why: 'trimmed',
+        changed: 'nothing',
+        next: [],
+      });
     for (let height = from; !signal.aborted;) {
       const block = this.block(height);
-      if (block) { yield block; height += 1; continue; }
+      if (block) {
+        yield block;
+        height += 1;
+        continue;
+      }
       await new Promise<void>((resolve) => {
-        const done = () => { this.#wake.delete(done); signal.removeEventListener('abort', done); resolve(); };
+        const done = () => {
+          this.#wake.delete(done);
+          signal.removeEventListener('abort', done);
+          resolve();
+        };
         this.#wake.add(done);
         signal.addEventListener('abort', done);
       });

@@ -23,14 +23,19 @@ export async function withLab<T>(options: LabOptions, body: (lab: Lab) => Promis
 }
 
 /** Each node's whole stream, straight from the server; for checks that nodes are identical. Throws when a node does not answer. */
-export async function readStreams(lab: Lab, lane = '', names = lab.nodes.map((node) => node.name)): Promise<Map<string, Entry[]>> {
+export async function readStreams(
+  lab: Lab,
+  lane = '',
+  names = lab.nodes.map((node) => node.name),
+): Promise<Map<string, Entry[]>> {
   const streams = new Map<string, Entry[]>();
   for (const name of names) {
     const node = new RedisNode({ id: name, url: lab.url(name), identity: { cluster: '', lane } });
     try {
       const read = await node.read({ from: 1, to: Number.MAX_SAFE_INTEGER, limit: 100_000, data: true }, 5000);
       if (read.outcome !== 'accepted') throw new Error(`${name}: ${JSON.stringify(read)}`);
-      if (read.value.damaged.length > 0) throw new Error(`${name} holds damaged entries: ${JSON.stringify(read.value.damaged)}`);
+      if (read.value.damaged.length > 0)
+        throw new Error(`${name} holds damaged entries: ${JSON.stringify(read.value.damaged)}`);
       streams.set(name, read.value.entries);
     } finally {
       await node.close();
@@ -46,8 +51,11 @@ export function differences(streams: ReadonlyMap<string, readonly Entry[]>): str
   const from = Math.max(...heights.map((of) => of[0] ?? 1));
   const to = Math.min(...heights.map((of) => of.at(-1) ?? 0));
   for (let height = from; height <= to; height++) {
-    const hashes = [...streams].map(([name, entries]) => `${name}=${entries.find((entry) => entry.height === height)?.hash ?? 'missing'}`);
-    if (new Set(hashes.map((text) => text.slice(text.indexOf('=')))).size > 1) found.push(`${height}: ${hashes.join(' ')}`);
+    const hashes = [...streams].map(
+      ([name, entries]) => `${name}=${entries.find((entry) => entry.height === height)?.hash ?? 'missing'}`,
+    );
+    if (new Set(hashes.map((text) => text.slice(text.indexOf('=')))).size > 1)
+      found.push(`${height}: ${hashes.join(' ')}`);
   }
   return found;
 }

@@ -13,9 +13,11 @@ if (mode === 'many') {
   process.exit(0);
 } else {
   // The parent says when it has closed its end.
-  process.stdin.once('end', () => {
-    for (let at = 0; at < 100; at += 1) log.line('info', 'x'.repeat(1000));
-    log.close({ code: 'OK', reason: 'r' });
-    process.exit(log.lost > 0 ? 9 : 1);
-  }).resume();
+  process.stdin
+    .once('end', () => {
+      for (let at = 0; at < 100; at += 1) log.line('info', 'x'.repeat(1000));
+      log.close({ code: 'OK', reason: 'r' });
+      process.exit(log.lost > 0 ? 9 : 1);
+    })
+    .resume();
 }

@@ -19,7 +19,12 @@ export class MemoryServer {
   private readonly wakers = new Set<() => void>();
   private readonly listeners = new Set<(hint: Hint) => void>();
 
-  constructor(readonly id: string, private readonly nowMs: () => number, state?: MemoryNodeState, readonly mutant: Mutant = {}) {
+  constructor(
+    readonly id: string,
+    private readonly nowMs: () => number,
+    state?: MemoryNodeState,
+    readonly mutant: Mutant = {},
+  ) {
     this.state = state ?? emptyNodeState(`run-${id}-0`);
   }
 
@@ -75,7 +80,12 @@ export class MemoryNode implements NodePort {
   private readonly identity: MemoryIdentity;
   private readonly endings = new Set<() => void>();
 
-  constructor(readonly server: MemoryServer, identity: ClusterIdentity, private readonly clock: Clock, id = server.id) {
+  constructor(
+    readonly server: MemoryServer,
+    identity: ClusterIdentity,
+    private readonly clock: Clock,
+    id = server.id,
+  ) {
     this.id = id;
     this.url = `memory://${server.id}`;
     this.identity = memoryIdentity(identity);
@@ -89,13 +99,21 @@ export class MemoryNode implements NodePort {
     return Promise.resolve(this.server.apply(call, this.identity, this.id));
   }
 
-  async backfill(batch: BackfillBatch, _limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]> {
+  async backfill(
+    batch: BackfillBatch,
+    _limitMs: number,
+  ): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]> {
     const replies: ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[] = [];
     const { owner, epoch, ttlMs, mode, nonce } = batch;
     for (const { block, entryEpoch } of batch.blocks) {
-      const reply = nonce === undefined
-        ? this.server.apply({ script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }, this.identity, this.id)
-        : this.server.apply({ script: 'backfill', owner, epoch, nonce, block, entryEpoch }, this.identity, this.id);
+      const reply =
+        nonce === undefined
+          ? this.server.apply(
+              { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch },
+              this.identity,
+              this.id,
+            )
+          : this.server.apply({ script: 'backfill', owner, epoch, nonce, block, entryEpoch }, this.identity, this.id);
       replies.push(reply);
       if (reply.outcome !== 'accepted') break;
     }
@@ -103,7 +121,8 @@ export class MemoryNode implements NodePort {
   }
 
   async read(
-    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, _limitMs: number,
+    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
+    _limitMs: number,
   ): Promise<NodeReply<EntriesRead>> {
     return this.answer(applyRead(this.server.state, range));
   }
@@ -152,5 +171,8 @@ export class MemoryNode implements NodePort {
 /** The generation is the part of `cluster` after its last dot; the genesis hash is of the cluster and lane alone. */
 export function memoryIdentity(identity: ClusterIdentity): MemoryIdentity {
   const dot = identity.cluster.lastIndexOf('.');
-  return { cluster: identity.cluster, genesis: genesisHash(dot < 0 ? identity.cluster : identity.cluster.slice(0, dot), identity.lane) };
+  return {
+    cluster: identity.cluster,
+    genesis: genesisHash(dot < 0 ? identity.cluster : identity.cluster.slice(0, dot), identity.lane),
+  };
 }

@@ -2,9 +2,25 @@
 // The exhaustive model, the simulator and the contract suite run it; the contract suite holds it equal to real Redis.
 // Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before the last check.
 import {
-  recoveryExpectation, sequencerOf,
-  type AdmissionState, type Block, type CallResult, type EntriesRead, type Epoch, type Expectation, type Hash, type HeadFacts, type Height,
-  type NodeCall, type NodeReply, type NodeView, type Owner, type RefusalDetail, type RefusalReason, type Refused, type ReplyTo,
+  recoveryExpectation,
+  sequencerOf,
+  type AdmissionState,
+  type Block,
+  type CallResult,
+  type EntriesRead,
+  type Epoch,
+  type Expectation,
+  type Hash,
+  type HeadFacts,
+  type Height,
+  type NodeCall,
+  type NodeReply,
+  type NodeView,
+  type Owner,
+  type RefusalDetail,
+  type RefusalReason,
+  type Refused,
+  type ReplyTo,
 } from '../../src/core/protocol/words.js';
 import { knowsMore, parseMoves, type Move } from '../../src/core/protocol/moves.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
@@ -47,12 +63,24 @@ type AnyReply = NodeReply<unknown>;
 
 /** Runs one script on `state` at the node's time `nowMs`. Never throws, never answers unknown. */
 export function applyCall<C extends NodeCall>(
-  state: MemoryNodeState, call: C, identity: MemoryIdentity, nodeId: string, nowMs: number, mutant: Mutant = NONE,
+  state: MemoryNodeState,
+  call: C,
+  identity: MemoryIdentity,
+  nodeId: string,
+  nowMs: number,
+  mutant: Mutant = NONE,
 ): ReplyTo<C> {
   return run(state, call, identity, nodeId, nowMs, mutant) as ReplyTo<C>;
 }
 
-function run(s: MemoryNodeState, call: NodeCall, identity: MemoryIdentity, nodeId: string, now: number, mutant: Mutant): AnyReply {
+function run(
+  s: MemoryNodeState,
+  call: NodeCall,
+  identity: MemoryIdentity,
+  nodeId: string,
+  now: number,
+  mutant: Mutant,
+): AnyReply {
   expire(s, now);
   const bad = badArgument(call);
   if (bad !== null) return bad;
@@ -61,30 +89,49 @@ function run(s: MemoryNodeState, call: NodeCall, identity: MemoryIdentity, nodeI
   const foreign = wrongCluster(s, identity, nodeId);
   if (foreign !== null) return foreign;
   switch (call.script) {
-    case 'release_lock': return releaseLock(s, call, now);
-    case 'bootstrap_prepare': return bootstrapPrepare(s, call.nonce, identity, nodeId);
-    case 'bootstrap_commit': return bootstrapCommit(s, call.nonce, identity);
-    case 'retire_node': return retireNode(s, call);
-    case 'begin_admission': return beginAdmission(s, call, identity, nodeId, mutant);
-    case 'backfill': return backfill(s, call);
-    case 'admit': return admit(s, call, now, mutant);
-    case 'announce': return announce(s, call, now);
-    case 'audit': return audit(s, call);
-    default: break;
+    case 'release_lock':
+      return releaseLock(s, call, now);
+    case 'bootstrap_prepare':
+      return bootstrapPrepare(s, call.nonce, identity, nodeId);
+    case 'bootstrap_commit':
+      return bootstrapCommit(s, call.nonce, identity);
+    case 'retire_node':
+      return retireNode(s, call);
+    case 'begin_admission':
+      return beginAdmission(s, call, identity, nodeId, mutant);
+    case 'backfill':
+      return backfill(s, call);
+    case 'admit':
+      return admit(s, call, now, mutant);
+    case 'announce':
+      return announce(s, call, now);
+    case 'audit':
+      return audit(s, call);
+    default:
+      break;
   }
   const notAdmitted = admissionRefusal(s, identity, nodeId, mutant);
   if (notAdmitted !== null) return notAdmitted;
   const record = s.record as MemoryRecord;
   switch (call.script) {
-    case 'promote_leader': return promoteLeader(s, record, call, now, mutant);
-    case 'claim': return claim(s, record, call, now, mutant);
-    case 'write_block': return writeBlock(s, record, call, now, mutant);
-    case 'rebase': return rebase(s, record, call, mutant);
-    case 'raise_epoch': return raiseEpoch(s, record, call);
-    case 'set_hold': return setHold(s, call, now);
-    case 'clear_hold': return clearHold(s, call);
-    case 'request_leader': return requestLeader(s, call, now);
-    case 'clear_request': return clearRequest(s, call.id);
+    case 'promote_leader':
+      return promoteLeader(s, record, call, now, mutant);
+    case 'claim':
+      return claim(s, record, call, now, mutant);
+    case 'write_block':
+      return writeBlock(s, record, call, now, mutant);
+    case 'rebase':
+      return rebase(s, record, call, mutant);
+    case 'raise_epoch':
+      return raiseEpoch(s, record, call);
+    case 'set_hold':
+      return setHold(s, call, now);
+    case 'clear_hold':
+      return clearHold(s, call);
+    case 'request_leader':
+      return requestLeader(s, call, now);
+    case 'clear_request':
+      return clearRequest(s, call.id);
   }
 }
 
@@ -165,7 +212,12 @@ const NOT_ADMITTED: Record<string, Refused> = Object.fromEntries(
   ['wiped', 'restarted', 'damaged', 'bootstrap', 'admitting'].map((why) => [why, refused('NOT_ADMITTED', { why })]),
 );
 
-function admissionRefusal(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, mutant: Mutant): Refused | null {
+function admissionRefusal(
+  s: MemoryNodeState,
+  identity: MemoryIdentity,
+  nodeId: string,
+  mutant: Mutant,
+): Refused | null {
   const memory = memoryOf(s);
   if (memory === 'admitted') return null;
   if (mutant.noAdmissionCheck) {
@@ -178,11 +230,20 @@ function admissionRefusal(s: MemoryNodeState, identity: MemoryIdentity, nodeId: 
 }
 
 /** I3, and the owner check before it. */
-function fencing(s: MemoryNodeState, record: MemoryRecord, owner: Owner, epoch: Epoch, mutant: Mutant, freeWillDo = false): Refused | null {
+function fencing(
+  s: MemoryNodeState,
+  record: MemoryRecord,
+  owner: Owner,
+  epoch: Epoch,
+  mutant: Mutant,
+  freeWillDo = false,
+): Refused | null {
   if (!mutant.noOwnerCheck && (s.lock === null ? !freeWillDo : s.lock.owner !== owner)) {
     return refused('FENCING_ERROR', s.lock === null ? { check: 'lock' } : { check: 'lock', holder: s.lock.owner });
   }
-  return mayAct(s, record, owner, epoch, mutant) ? null : refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  return mayAct(s, record, owner, epoch, mutant)
+    ? null
+    : refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
 }
 
 function mayAct(s: MemoryNodeState, record: MemoryRecord, owner: Owner, epoch: Epoch, mutant: Mutant): boolean {
@@ -197,12 +258,25 @@ function promise(s: MemoryNodeState, record: MemoryRecord, owner: Owner, epoch: 
 }
 
 function headFacts(record: MemoryRecord): HeadFacts {
-  return { head: record.head, headEpoch: record.headEpoch, headHash: record.headHash, floor: record.floor, floorHash: record.floorHash };
+  return {
+    head: record.head,
+    headEpoch: record.headEpoch,
+    headHash: record.headHash,
+    floor: record.floor,
+    floorHash: record.floorHash,
+  };
 }
 
 function entryOf(block: Block, epoch: Epoch, owner: Owner): MemoryEntry {
   return {
-    height: block.height, epoch, hash: block.hash, parent: block.parent, timestamp: block.timestamp, owner, data: block.data, damage: '',
+    height: block.height,
+    epoch,
+    hash: block.hash,
+    parent: block.parent,
+    timestamp: block.timestamp,
+    owner,
+    data: block.data,
+    damage: '',
   };
 }
 
@@ -222,10 +296,17 @@ type Reply<S extends NodeCall['script']> = NodeReply<CallResult[S]>;
 
 // --- leadership ---------------------------------------------------------------------------------------------------------------
 
-function promoteLeader(s: MemoryNodeState, record: MemoryRecord, call: Call<'promote_leader'>, now: number, mutant: Mutant): Reply<'promote_leader'> {
+function promoteLeader(
+  s: MemoryNodeState,
+  record: MemoryRecord,
+  call: Call<'promote_leader'>,
+  now: number,
+  mutant: Mutant,
+): Reply<'promote_leader'> {
   const renewed = s.lock !== null && call.previousOwner !== undefined && s.lock.owner === call.previousOwner;
   if (!renewed) {
-    if (s.hold !== null) return refused('HELD', { by: s.hold.by, why: s.hold.reason, pttlMs: pttl(s.hold.expiresAtMs, now) });
+    if (s.hold !== null)
+      return refused('HELD', { by: s.hold.by, why: s.hold.reason, pttlMs: pttl(s.hold.expiresAtMs, now) });
     if (s.handover !== null && s.handover.to !== sequencerOf(call.owner)) {
       return refused('HANDOVER', { to: s.handover.to, pttlMs: pttl(s.handover.expiresAtMs, now) });
     }
@@ -239,14 +320,21 @@ function promoteLeader(s: MemoryNodeState, record: MemoryRecord, call: Call<'pro
   return accepted(s, { epoch: epoch + 1 });
 }
 
-function claim(s: MemoryNodeState, record: MemoryRecord, call: Call<'claim'>, now: number, mutant: Mutant): Reply<'claim'> {
+function claim(
+  s: MemoryNodeState,
+  record: MemoryRecord,
+  call: Call<'claim'>,
+  now: number,
+  mutant: Mutant,
+): Reply<'claim'> {
   const fenced = fencing(s, record, call.owner, call.epoch, mutant, call.acquireTtlMs !== undefined);
   if (fenced !== null) return fenced;
   const moves = call.moves ?? '';
   if (record.moves !== moves) {
     const stamp = ({ epoch, turn }: Partial<Move> = {}): string => `${epoch}.${turn}`;
     const elsewhere = stamp(parseMoves(record.moves).get(record.node)) !== stamp(parseMoves(moves).get(record.node));
-    if (!mutant.noMoves && (elsewhere || knowsMore(record.moves, moves))) return refused('NODE_MOVED', { actual: record.moves });
+    if (!mutant.noMoves && (elsewhere || knowsMore(record.moves, moves)))
+      return refused('NODE_MOVED', { actual: record.moves });
     record.moves = moves;
   }
   if (s.lock === null && call.acquireTtlMs !== undefined) lockUntil(s, call.owner, call.acquireTtlMs, now);
@@ -274,7 +362,13 @@ function raiseEpoch(s: MemoryNodeState, record: MemoryRecord, call: Call<'raise_
 
 // --- blocks -------------------------------------------------------------------------------------------------------------------
 
-function writeBlock(s: MemoryNodeState, record: MemoryRecord, call: Call<'write_block'>, now: number, mutant: Mutant): Reply<'write_block'> {
+function writeBlock(
+  s: MemoryNodeState,
+  record: MemoryRecord,
+  call: Call<'write_block'>,
+  now: number,
+  mutant: Mutant,
+): Reply<'write_block'> {
   const { block, entryEpoch } = call;
   const height = block.height;
   const fenced = fencing(s, record, call.owner, call.epoch, mutant);
@@ -310,7 +404,10 @@ function writeBlock(s: MemoryNodeState, record: MemoryRecord, call: Call<'write_
   if (!mutant.noOwnerCheck || s.lock?.owner === call.owner) lockUntil(s, call.owner, call.ttlMs, now);
   // A request meant for another tenure is not for this one to see.
   const request = s.request?.request;
-  return accepted(s, request === undefined || request.epoch !== call.epoch ? { head: record.head } : { head: record.head, request });
+  return accepted(
+    s,
+    request === undefined || request.epoch !== call.epoch ? { head: record.head } : { head: record.head, request },
+  );
 }
 
 function replaceHead(s: MemoryNodeState, record: MemoryRecord, block: Block, entryEpoch: Epoch, owner: Owner): void {
@@ -339,7 +436,12 @@ function rebase(s: MemoryNodeState, record: MemoryRecord, call: Call<'rebase'>, 
 
 // --- admission (section 8) ----------------------------------------------------------------------------------------------------
 
-function bootstrapPrepare(s: MemoryNodeState, nonce: string, identity: MemoryIdentity, nodeId: string): Reply<'bootstrap_prepare'> {
+function bootstrapPrepare(
+  s: MemoryNodeState,
+  nonce: string,
+  identity: MemoryIdentity,
+  nodeId: string,
+): Reply<'bootstrap_prepare'> {
   const mark = `bootstrap:${nonce}`;
   if (s.record === null ? hasFormerKeys(s) : s.record.pending !== mark || hasFormerKeys(s)) {
     // Whether an admitted node is damaged besides does not matter here.
@@ -357,8 +459,16 @@ function hasFormerKeys(s: MemoryNodeState): boolean {
 
 function bootstrapCommit(s: MemoryNodeState, nonce: string, identity: MemoryIdentity): Reply<'bootstrap_commit'> {
   const record = s.record;
-  if (record !== null && record.pending === '' && record.incarnation === nonce && record.run === s.runId && s.epoch === 0) return accepted(s, {});
-  if (record === null || record.pending !== `bootstrap:${nonce}`) return refused('STALE_NONCE', { actual: record?.pending ?? '' });
+  if (
+    record !== null &&
+    record.pending === '' &&
+    record.incarnation === nonce &&
+    record.run === s.runId &&
+    s.epoch === 0
+  )
+    return accepted(s, {});
+  if (record === null || record.pending !== `bootstrap:${nonce}`)
+    return refused('STALE_NONCE', { actual: record?.pending ?? '' });
   if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
   if (hasFormerKeys(s)) return refused('NOT_PRISTINE', { why: 'wiped' });
   record.pending = '';
@@ -370,7 +480,11 @@ function bootstrapCommit(s: MemoryNodeState, nonce: string, identity: MemoryIden
 }
 
 function beginAdmission(
-  s: MemoryNodeState, call: Call<'begin_admission'>, identity: MemoryIdentity, nodeId: string, mutant: Mutant,
+  s: MemoryNodeState,
+  call: Call<'begin_admission'>,
+  identity: MemoryIdentity,
+  nodeId: string,
+  mutant: Mutant,
 ): Reply<'begin_admission'> {
   const record = s.record;
   if (record !== null) {
@@ -388,48 +502,81 @@ function beginAdmission(
   // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
   if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   // What an unfinished admission filled in is committed elsewhere: no evidence of anything.
-  const keeps = record !== null && record.pending !== '' && record.run === s.runId && call.resume !== undefined
-    && record.head === call.resume.head && record.headHash === call.resume.hash && streamAgrees(s, record);
+  const keeps =
+    record !== null &&
+    record.pending !== '' &&
+    record.run === s.runId &&
+    call.resume !== undefined &&
+    record.head === call.resume.head &&
+    record.headHash === call.resume.hash &&
+    streamAgrees(s, record);
   if (keeps) {
     // goes on from what is there
   } else if (record !== null && record.pending !== '' && !record.pending.startsWith('bootstrap:')) s.entries = [];
   else setAside(s, call.nonce);
   const used = record?.usedNonces ?? [];
-  const facts = keeps ? headFacts(record) : { head: call.floor, headEpoch: 0, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash };
+  const facts = keeps
+    ? headFacts(record)
+    : { head: call.floor, headEpoch: 0, headHash: call.floorHash, floor: call.floor, floorHash: call.floorHash };
   s.record = {
     ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis),
     claimant: record?.claimant ?? '',
     ...facts,
-    pending: call.nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...used, call.nonce].slice(-NONCES_KEPT), moves: call.moves ?? '',
+    pending: call.nonce,
+    pendingOwner: call.owner,
+    pendingEpoch: call.epoch,
+    usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
+    moves: call.moves ?? '',
   };
   return accepted(s, { head: facts.head });
 }
 
-function recoverNode(s: MemoryNodeState, call: Call<'recover_node'>, identity: MemoryIdentity, nodeId: string): Reply<'recover_node'> {
+function recoverNode(
+  s: MemoryNodeState,
+  call: Call<'recover_node'>,
+  identity: MemoryIdentity,
+  nodeId: string,
+): Reply<'recover_node'> {
   const { record } = s;
   const { facts, nonce } = call;
   if (record !== null) {
     const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
-    if (family(record.cluster) !== family(identity.cluster)) return refused('WRONG_CLUSTER', { why: 'cluster', actual: record.cluster });
+    if (family(record.cluster) !== family(identity.cluster))
+      return refused('WRONG_CLUSTER', { why: 'cluster', actual: record.cluster });
     if (record.node !== nodeId) return refused('WRONG_CLUSTER', { why: 'node', actual: record.node });
-    if (record.incarnation === nonce || record.pending === nonce || record.usedNonces.includes(nonce)) return refused('STALE_NONCE', { actual: record.pending });
+    if (record.incarnation === nonce || record.pending === nonce || record.usedNonces.includes(nonce))
+      return refused('STALE_NONCE', { actual: record.pending });
   }
   const actual = recoveryExpectation({
-    runId: s.runId, cluster: record?.cluster ?? '', incarnation: record?.incarnation ?? '', pending: record?.pending ?? '', epoch: s.epoch ?? 0,
-    head: record?.head ?? 0, headEpoch: record?.headEpoch ?? 0, headHash: record?.headHash ?? '', length: s.entries.length,
+    runId: s.runId,
+    cluster: record?.cluster ?? '',
+    incarnation: record?.incarnation ?? '',
+    pending: record?.pending ?? '',
+    epoch: s.epoch ?? 0,
+    head: record?.head ?? 0,
+    headEpoch: record?.headEpoch ?? 0,
+    headHash: record?.headHash ?? '',
+    length: s.entries.length,
   });
   if (actual !== call.expect) return refused('EXPECTATION', { why: 'moved', actual });
   if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   if (call.keep) {
     const last = s.entries.at(-1);
     const ends = last === undefined || (last.height === facts.head && last.epoch === facts.headEpoch);
-    if (s.entries.length !== facts.head - facts.floor || !ends) return refused('NOT_READY', { head: last?.height ?? 0 });
+    if (s.entries.length !== facts.head - facts.floor || !ends)
+      return refused('NOT_READY', { head: last?.height ?? 0 });
   } else {
     setAside(s, nonce);
   }
   s.record = {
-    ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis), claimant: record?.claimant ?? '', ...facts,
-    pending: nonce, pendingOwner: call.owner, pendingEpoch: call.epoch, usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT), moves: call.moves ?? '',
+    ...freshRecord(identity.cluster, nodeId, s.runId, identity.genesis),
+    claimant: record?.claimant ?? '',
+    ...facts,
+    pending: nonce,
+    pendingOwner: call.owner,
+    pendingEpoch: call.epoch,
+    usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT),
+    moves: call.moves ?? '',
   };
   return accepted(s, {});
 }
@@ -456,7 +603,7 @@ function admissionUnderWay(s: MemoryNodeState, call: { nonce: string; owner: Own
     return refused('FENCING_ERROR', { check: 'epoch', epoch: record.pendingEpoch });
   }
   if (record.run !== s.runId) return NOT_ADMITTED.restarted as Refused;
-  return streamAgrees(s, record) ? null : NOT_ADMITTED.damaged as Refused;
+  return streamAgrees(s, record) ? null : (NOT_ADMITTED.damaged as Refused);
 }
 
 function backfill(s: MemoryNodeState, call: Call<'backfill'>): Reply<'backfill'> {
@@ -484,8 +631,10 @@ function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mut
   const stale = admissionUnderWay(s, call);
   if (stale !== null) return stale;
   const record = s.record as MemoryRecord;
-  if ((s.epoch ?? 0) > call.epoch && !mutant.noEpochCheck) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
-  if (record.head !== call.head || record.headHash !== call.headHash) return refused('NOT_READY', { head: record.head, hash: record.headHash });
+  if ((s.epoch ?? 0) > call.epoch && !mutant.noEpochCheck)
+    return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  if (record.head !== call.head || record.headHash !== call.headHash)
+    return refused('NOT_READY', { head: record.head, hash: record.headHash });
   record.pending = '';
   record.pendingOwner = '';
   record.pendingEpoch = 0;
@@ -501,9 +650,11 @@ function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mut
 function unexpected(s: MemoryNodeState, expect: Expectation | undefined): Refused | null {
   if (expect === undefined) return null;
   const leader = s.lock === null ? '' : sequencerOf(s.lock.owner);
-  if (expect.leader !== undefined && expect.leader !== leader) return refused('EXPECTATION', { why: 'leader', actual: leader });
+  if (expect.leader !== undefined && expect.leader !== leader)
+    return refused('EXPECTATION', { why: 'leader', actual: leader });
   const epoch = s.epoch ?? 0;
-  if (expect.epoch !== undefined && expect.epoch !== epoch) return refused('EXPECTATION', { why: 'epoch', actual: String(epoch) });
+  if (expect.epoch !== undefined && expect.epoch !== epoch)
+    return refused('EXPECTATION', { why: 'epoch', actual: String(epoch) });
   return null;
 }
 
@@ -535,8 +686,9 @@ function clearRequest(s: MemoryNodeState, id: string): Reply<'clear_request'> {
 
 function announce(s: MemoryNodeState, call: Call<'announce'>, now: number): Reply<'announce'> {
   const mine = { presence: { ...call.presence, extra: { ...call.presence.extra } }, expiresAtMs: now + call.ttlMs };
-  s.sequencers = [...s.sequencers.filter((one) => one.presence.id !== call.presence.id), mine]
-    .sort((a, b) => (a.presence.id < b.presence.id ? -1 : 1));
+  s.sequencers = [...s.sequencers.filter((one) => one.presence.id !== call.presence.id), mine].sort((a, b) =>
+    a.presence.id < b.presence.id ? -1 : 1,
+  );
   return accepted(s, { usedMemory: 0, maxMemory: 0 });
 }
 
@@ -550,10 +702,19 @@ function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;
   // What the asker does not know is not judged.
-  const foreign = wrongCluster(s, identity.cluster === '' ? { ...identity, cluster: s.record?.cluster ?? '' } : identity, nodeId === '' ? (s.record?.node ?? '') : nodeId) !== null;
+  const foreign =
+    wrongCluster(
+      s,
+      identity.cluster === '' ? { ...identity, cluster: s.record?.cluster ?? '' } : identity,
+      nodeId === '' ? (s.record?.node ?? '') : nodeId,
+    ) !== null;
   // Field by field: spreads here cost the simulator a tenth of its time.
   return {
-    head: record?.head ?? 0, headEpoch: record?.headEpoch ?? 0, headHash: record?.headHash ?? '', floor: record?.floor ?? 0, floorHash: record?.floorHash ?? '',
+    head: record?.head ?? 0,
+    headEpoch: record?.headEpoch ?? 0,
+    headHash: record?.headHash ?? '',
+    floor: record?.floor ?? 0,
+    floorHash: record?.floorHash ?? '',
     admission: foreign ? 'foreign' : memoryOf(s),
     admissionWhy: '',
     cluster: record?.cluster ?? '',
@@ -570,8 +731,19 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     hold: s.hold === null ? null : { by: s.hold.by, reason: s.hold.reason, pttlMs: pttl(s.hold.expiresAtMs, now) },
     handover: s.handover === null ? null : { to: s.handover.to, pttlMs: pttl(s.handover.expiresAtMs, now) },
     request: s.request === null ? null : { ...s.request.request },
-    sequencers: s.sequencers.map(({ presence: { id, role, height, version, url, pid, configDigest, extra }, expiresAtMs }) => (
-      { id, role, height, version, url, pid, configDigest, pttlMs: pttl(expiresAtMs, now), extra })),
+    sequencers: s.sequencers.map(
+      ({ presence: { id, role, height, version, url, pid, configDigest, extra }, expiresAtMs }) => ({
+        id,
+        role,
+        height,
+        version,
+        url,
+        pid,
+        configDigest,
+        pttlMs: pttl(expiresAtMs, now),
+        extra,
+      }),
+    ),
     timeMs: Math.floor(now),
     info: {},
   };
@@ -583,7 +755,8 @@ export function entryId(entry: { height: Height; epoch: Epoch }): string {
 
 /** Entries from..to as NodePort.read gives them. */
 export function applyRead(
-  s: MemoryNodeState, range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
+  s: MemoryNodeState,
+  range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
 ): EntriesRead {
   const start = firstAt(s.entries, range.from);
   const end = firstAt(s.entries, range.to + 1);

@@ -62,13 +62,29 @@ export interface MemoryNodeState {
 /** A server without any key of ours. */
 export function emptyNodeState(runId: string): MemoryNodeState {
   return {
-    runId, lock: null, epoch: null, record: null, entries: [], orphans: [], aside: null,
-    hold: null, handover: null, request: null, sequencers: [], audit: [],
+    runId,
+    lock: null,
+    epoch: null,
+    record: null,
+    entries: [],
+    orphans: [],
+    aside: null,
+    hold: null,
+    handover: null,
+    request: null,
+    sequencers: [],
+    audit: [],
   };
 }
 
 /** A node right after bootstrap: admitted, floor 0, epoch 0. */
-export function newNodeState(id: string, cluster: string, genesis: Hash, runId = `run-${id}`, nonce = 'boot'): MemoryNodeState {
+export function newNodeState(
+  id: string,
+  cluster: string,
+  genesis: Hash,
+  runId = `run-${id}`,
+  nonce = 'boot',
+): MemoryNodeState {
   const state = emptyNodeState(runId);
   state.epoch = 0;
   state.record = { ...freshRecord(cluster, id, runId, genesis), incarnation: nonce };
@@ -77,8 +93,21 @@ export function newNodeState(id: string, cluster: string, genesis: Hash, runId =
 
 export function freshRecord(cluster: string, node: string, run: string, genesis: Hash): MemoryRecord {
   return {
-    cluster, node, run, incarnation: '', claimant: '', head: 0, headEpoch: 0, headHash: genesis, floor: 0, floorHash: genesis,
-    pending: '', pendingOwner: '', pendingEpoch: 0, usedNonces: [], moves: '',
+    cluster,
+    node,
+    run,
+    incarnation: '',
+    claimant: '',
+    head: 0,
+    headEpoch: 0,
+    headHash: genesis,
+    floor: 0,
+    floorHash: genesis,
+    pending: '',
+    pendingOwner: '',
+    pendingEpoch: 0,
+    usedNonces: [],
+    moves: '',
   };
 }
 
@@ -88,11 +117,26 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
     runId: s.runId,
     lock: s.lock,
     epoch: s.epoch,
-    record: r === null ? null : {
-      cluster: r.cluster, node: r.node, run: r.run, incarnation: r.incarnation, claimant: r.claimant,
-      head: r.head, headEpoch: r.headEpoch, headHash: r.headHash, floor: r.floor, floorHash: r.floorHash,
-      pending: r.pending, pendingOwner: r.pendingOwner, pendingEpoch: r.pendingEpoch, usedNonces: r.usedNonces, moves: r.moves,
-    },
+    record:
+      r === null
+        ? null
+        : {
+            cluster: r.cluster,
+            node: r.node,
+            run: r.run,
+            incarnation: r.incarnation,
+            claimant: r.claimant,
+            head: r.head,
+            headEpoch: r.headEpoch,
+            headHash: r.headHash,
+            floor: r.floor,
+            floorHash: r.floorHash,
+            pending: r.pending,
+            pendingOwner: r.pendingOwner,
+            pendingEpoch: r.pendingEpoch,
+            usedNonces: r.usedNonces,
+            moves: r.moves,
+          },
     entries: s.entries.slice(),
     orphans: s.orphans,
     aside: s.aside,

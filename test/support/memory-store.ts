@@ -93,13 +93,20 @@ export class MemoryStore implements ChainStore {
 
   private take(block: CommittedBlock): void {
     const head = this.head();
-    invariant(block.height === head.height + 1, `I5: block ${block.height} appended to a store whose head is ${head.height}`);
-    invariant(block.parent === head.hash, `I5: block ${block.height} appended with parent ${block.parent}, but the head is ${head.hash}`);
+    invariant(
+      block.height === head.height + 1,
+      `I5: block ${block.height} appended to a store whose head is ${head.height}`,
+    );
+    invariant(
+      block.parent === head.hash,
+      `I5: block ${block.height} appended with parent ${block.parent}, but the head is ${head.hash}`,
+    );
     invariant(block.timestamp >= head.timestamp, `I5: block ${block.height} is older than its parent`);
     invariant(blockHash(block) === block.hash, `I6: block ${block.height} does not match its hash ${block.hash}`);
     const keyed = keysOf(block.data);
     for (const { key, digest, index } of keyed) {
-      if (this.receipt(key) === undefined) this.receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
+      if (this.receipt(key) === undefined)
+        this.receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
     }
     this.blocks.push(block);
     this.keyed.push(keyed.length);
@@ -107,7 +114,11 @@ export class MemoryStore implements ChainStore {
     const { keepItems = 1_000_000, keepMs = 24 * 3600 * 1000 } = this.options;
     for (; this.windowFrom < block.height; this.windowFrom++) {
       const leaving = this.keyed[this.windowFrom - 1]!;
-      if (this.blocks[this.windowFrom - 1]!.timestamp >= block.timestamp - keepMs && this.windowKeyed - leaving < keepItems) break;
+      if (
+        this.blocks[this.windowFrom - 1]!.timestamp >= block.timestamp - keepMs &&
+        this.windowKeyed - leaving < keepItems
+      )
+        break;
       this.windowKeyed -= leaving;
     }
   }

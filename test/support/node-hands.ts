@@ -7,7 +7,7 @@ import { differences, readStreams, type Lab } from './lab.js';
 
 /** `<id>.<generation>` as the nodes name it. */
 export async function clusterOf(lab: Lab): Promise<string> {
-  const { cluster } = await lab.ask(['status', '--node-timeout', '2s']) as { cluster: string };
+  const { cluster } = (await lab.ask(['status', '--node-timeout', '2s'])) as { cluster: string };
   return cluster;
 }
 
@@ -35,7 +35,13 @@ export async function meddle<T>(lab: Lab, name: string, act: (redis: Redis) => P
 }
 
 /** Until the node is admitted under another incarnation than `before` (or any, when that is ''); ms. */
-export async function untilAdmitted(lab: Lab, name: string, cluster: string, before: string, limitMs = 15_000): Promise<{ ms: number; view: NodeView }> {
+export async function untilAdmitted(
+  lab: Lab,
+  name: string,
+  cluster: string,
+  before: string,
+  limitMs = 15_000,
+): Promise<{ ms: number; view: NodeView }> {
   const from = performance.now();
   const view = await lab.waitFor(`${name} to be admitted again`, limitMs, async () => {
     const seen = await look(lab, name, cluster).catch(() => undefined);
@@ -53,7 +59,8 @@ export async function untilIdentical(lab: Lab, limitMs = 10_000): Promise<void> 
     const floors = all.map((entries) => entries[0]?.height ?? 0);
     const close = Math.max(...heads) - Math.min(...heads) <= 2 && Math.max(...floors) - Math.min(...floors) <= 2;
     const other = differences(streams);
-    if (other.length > 1 || (other.length === 1 && !other[0]!.startsWith(`${Math.min(...heads)}:`))) throw new Error(other.join('\n'));
+    if (other.length > 1 || (other.length === 1 && !other[0]!.startsWith(`${Math.min(...heads)}:`)))
+      throw new Error(other.join('\n'));
     return close && other.length === 0 ? true : undefined;
   });
 }

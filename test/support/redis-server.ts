@@ -26,7 +26,12 @@ export interface RedisServer {
   /** Sends a signal; for a deadly one resolves when the process is gone. The directory stays, so restart() may follow. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Kills what still runs and starts again on the same port and directory. `wipe` removes the data first. */
-  restart(options?: { args?: string[]; persist?: RedisOptions['persist']; wipe?: boolean; signal?: NodeJS.Signals }): Promise<void>;
+  restart(options?: {
+    args?: string[];
+    persist?: RedisOptions['persist'];
+    wipe?: boolean;
+    signal?: NodeJS.Signals;
+  }): Promise<void>;
   /** SIGSTOP / SIGCONT: connections stay open, nothing answers. */
   pause(): void;
   unpause(): void;
@@ -50,7 +55,9 @@ export function redisServerPath(): string {
       try {
         accessSync(file, constants.X_OK);
         return file;
-      } catch { /* not here */ }
+      } catch {
+        /* not here */
+      }
     }
   }
   throw new Error('neither redis-server nor valkey-server is on PATH: install the package redis-server');
@@ -94,20 +101,44 @@ export async function launchServer(args: string[], ready: RegExp): Promise<Child
     };
     child.stdout?.on('data', keep);
     child.stderr?.on('data', keep);
-    child.once('error', (error) => { log += String(error); failed(); });
-    child.once('close', () => { running.delete(child); failed(); });
+    child.once('error', (error) => {
+      log += String(error);
+      failed();
+    });
+    child.once('close', () => {
+      running.delete(child);
+      failed();
+    });
   });
   return child;
 }
 
 function launch(port: number, dir: string, persist: RedisOptions['persist'], args: string[]): Promise<ChildProcess> {
-  const persistence = persist === undefined || persist === 'none'
-    ? ['--appendonly', 'no']
-    : ['--appendonly', 'yes', '--appendfsync', persist];
-  return launchServer([
-    '--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--daemonize', 'no', '--databases', '16',
-    '--maxmemory-policy', 'noeviction', ...persistence, ...args,
-  ], /ready to accept connections/i);
+  const persistence =
+    persist === undefined || persist === 'none'
+      ? ['--appendonly', 'no']
+      : ['--appendonly', 'yes', '--appendfsync', persist];
+  return launchServer(
+    [
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      dir,
+      '--save',
+      '',
+      '--daemonize',
+      'no',
+      '--databases',
+      '16',
+      '--maxmemory-policy',
+      'noeviction',
+      ...persistence,
+      ...args,
+    ],
+    /ready to accept connections/i,
+  );
 }
 
 /** Starts one server and waits until it answers. */
@@ -134,7 +165,9 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   return {
     port,
     url: `redis://127.0.0.1:${port}`,
-    get pid() { return child.pid ?? -1; },
+    get pid() {
+      return child.pid ?? -1;
+    },
     dir,
     kill,
     async stop() {
@@ -147,7 +180,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     async restart(next = {}) {
       await kill(next.signal ?? 'SIGKILL');
       if (next.wipe === true) {
-        for (const entry of ['appendonlydir', 'appendonly.aof', 'dump.rdb']) rmSync(join(dir, entry), { recursive: true, force: true });
+        for (const entry of ['appendonlydir', 'appendonly.aof', 'dump.rdb'])
+          rmSync(join(dir, entry), { recursive: true, force: true });
       }
       persist = next.persist ?? persist;
       args = next.args ?? args;
@@ -161,7 +195,11 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
         }
       }
     },
-    pause() { child.kill('SIGSTOP'); },
-    unpause() { child.kill('SIGCONT'); },
+    pause() {
+      child.kill('SIGSTOP');
+    },
+    unpause() {
+      child.kill('SIGCONT');
+    },
   };
 }

@@ -8,7 +8,12 @@ import { fileURLToPath } from 'node:url';
 export const PROGRAM = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 let home = '';
 
-export interface SeqAnswer { code: number; stdout: string; stderr: string; ms: number }
+export interface SeqAnswer {
+  code: number;
+  stdout: string;
+  stderr: string;
+  ms: number;
+}
 
 export function seqEnvironment(): NodeJS.ProcessEnv {
   if (home === '') {
@@ -22,12 +27,22 @@ export function seqEnvironment(): NodeJS.ProcessEnv {
 export function runSeq(args: string[], env: NodeJS.ProcessEnv = {}): Promise<SeqAnswer> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
-    const child = spawn(process.execPath, [PROGRAM, ...args], { env: { ...seqEnvironment(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [PROGRAM, ...args], {
+      env: { ...seqEnvironment(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code: code ?? -1, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString(), ms: performance.now() - startedAt }));
+    child.on('close', (code) =>
+      resolve({
+        code: code ?? -1,
+        stdout: Buffer.concat(out).toString(),
+        stderr: Buffer.concat(err).toString(),
+        ms: performance.now() - startedAt,
+      }),
+    );
   });
 }

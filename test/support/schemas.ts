@@ -27,7 +27,11 @@ function validator(name: string): ValidateFunction {
 export function schemaProblems(document: unknown): string[] {
   const problems = (name: string, value: unknown): string[] => {
     const validate = validator(name);
-    return validate(value) ? [] : (validate.errors ?? []).map((error) => `${name}${error.instancePath}: ${error.message ?? ''} ${JSON.stringify(error.params)}`);
+    return validate(value)
+      ? []
+      : (validate.errors ?? []).map(
+          (error) => `${name}${error.instancePath}: ${error.message ?? ''} ${JSON.stringify(error.params)}`,
+        );
   };
   const own = problems('envelope', document);
   if (own.length > 0) return own;

@@ -9,11 +9,25 @@ export const bin = join(root, 'bin', 'run.js');
 
 if (!existsSync(join(root, 'dist', 'cli', 'main.js'))) throw new Error('dist/ is missing: npm run build');
 
-export interface Ran { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string; ms: number }
-export interface RunOptions { env?: Record<string, string | undefined>; input?: string; cwd?: string; limitMs?: number; /** While it runs. */ during?: (child: ChildProcess) => void | Promise<void> }
+export interface Ran {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+  ms: number;
+}
+export interface RunOptions {
+  env?: Record<string, string | undefined>;
+  input?: string;
+  cwd?: string;
+  limitMs?: number;
+  /** While it runs. */ during?: (child: ChildProcess) => void | Promise<void>;
+}
 
 const homes: string[] = [];
-process.on('exit', () => { for (const home of homes) rmSync(home, { recursive: true, force: true }); });
+process.on('exit', () => {
+  for (const home of homes) rmSync(home, { recursive: true, force: true });
+});
 
 /** A new empty home folder. */
 export function newHome(): string {
@@ -25,20 +39,37 @@ export function newHome(): string {
 /** The environment of one home: none of ours, no colour rules, no settings from outside. */
 export function environment(home: string, more: Record<string, string | undefined> = {}): NodeJS.ProcessEnv {
   const { PATH, LANG } = process.env;
-  return { PATH, LANG, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_STATE_HOME: join(home, 'state'), ...more } as unknown as NodeJS.ProcessEnv;
+  return {
+    PATH,
+    LANG,
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, 'config'),
+    XDG_STATE_HOME: join(home, 'state'),
+    ...more,
+  } as unknown as NodeJS.ProcessEnv;
 }
 
 export async function runSeq(home: string, args: string[], options: RunOptions = {}): Promise<Ran> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [bin, ...args], { env: environment(home, options.env), cwd: options.cwd ?? home, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [bin, ...args], {
+    env: environment(home, options.env),
+    cwd: options.cwd ?? home,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text; });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text; });
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.input ?? '');
   const timer = setTimeout(() => child.kill('SIGKILL'), options.limitMs ?? 20_000);
-  const ended = new Promise<Ran>((resolve) => child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr, ms: performance.now() - startedAt })));
+  const ended = new Promise<Ran>((resolve) =>
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr, ms: performance.now() - startedAt })),
+  );
   await options.during?.(child);
   const ran = await ended;
   clearTimeout(timer);

@@ -12,7 +12,10 @@ const inFlight = new Set<Promise<void>>();
 for (;;) {
   const head = store.head();
   const height = head.height + 1;
-  const items = Array.from({ length: 5 }, (_, index) => ({ key: `k${height}.${index}`, data: Buffer.alloc(100 + (height % 7) * 500, height + index) }));
+  const items = Array.from({ length: 5 }, (_, index) => ({
+    key: `k${height}.${index}`,
+    data: Buffer.alloc(100 + (height % 7) * 500, height + index),
+  }));
   const block = makeBlock({ height, parent: head.hash, timestamp: head.timestamp + 1, data: encodeItems(items) });
   const synced: Promise<void> = store.append({ ...block, epoch: 3 }).then(() => {
     process.stdout.write(`synced ${height} ${block.hash}\n`);

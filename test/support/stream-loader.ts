@@ -8,7 +8,13 @@ import { ChainWriter } from './chain-writer.js';
 
 const PIECE = 256 * 1024;
 
-export interface LoadOptions { nodes: readonly RedisNode[]; ports: readonly number[]; cluster: string; heights: number; dataBytes: number }
+export interface LoadOptions {
+  nodes: readonly RedisNode[];
+  ports: readonly number[];
+  cluster: string;
+  heights: number;
+  dataBytes: number;
+}
 
 export async function loadStreams({ nodes, ports, cluster, heights, dataBytes }: LoadOptions): Promise<void> {
   const writer = new ChainWriter(nodes, cluster, '', 'seq-a', 24 * 3_600_000);
@@ -20,7 +26,25 @@ export async function loadStreams({ nodes, ports, cluster, heights, dataBytes }:
   let text = '';
   for (let height = 1; height <= heights; height += 1) {
     const block = makeBlock({ height, parent, timestamp: 1_700_000_000_000 + height, data });
-    text += command('XADD', 'seq:block:stream', `${height}-1`, 'height', String(height), 'data', data.toString('latin1'), 'epoch', '1', 'timestamp', String(block.timestamp), 'parent', parent, 'hash', block.hash, 'owner', writer.owner);
+    text += command(
+      'XADD',
+      'seq:block:stream',
+      `${height}-1`,
+      'height',
+      String(height),
+      'data',
+      data.toString('latin1'),
+      'epoch',
+      '1',
+      'timestamp',
+      String(block.timestamp),
+      'parent',
+      parent,
+      'hash',
+      block.hash,
+      'owner',
+      writer.owner,
+    );
     parent = block.hash;
     if (text.length < PIECE && height < heights) continue;
     await Promise.all(loads.map((load) => load.write(text)));
@@ -49,7 +73,10 @@ class Load {
       if (piece.includes('-ERR') || piece.includes('-OOM')) this.failure = piece.toString().slice(0, 200);
       this.wake();
     });
-    this.socket.on('error', (error) => { this.failure = error.message; this.wake(); });
+    this.socket.on('error', (error) => {
+      this.failure = error.message;
+      this.wake();
+    });
   }
 
   async write(text: string): Promise<void> {
@@ -58,7 +85,10 @@ class Load {
   }
 
   async done(answers: number): Promise<void> {
-    while (this.answers < answers && this.failure === '') await new Promise<void>((resolve) => { this.wake = resolve; });
+    while (this.answers < answers && this.failure === '')
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
     this.socket.destroy();
     if (this.failure !== '') throw new Error(this.failure);
   }

@@ -8,9 +8,27 @@ export class Terminal {
 
   /** Starts a plain shell in a terminal of that size. */
   constructor(columns: number, rows: number, env: NodeJS.ProcessEnv, cwd: string) {
-    if (spawnSync('tmux', ['-V']).error !== undefined) throw new Error('tmux is not installed and these tests need it: apt-get install tmux');
+    if (spawnSync('tmux', ['-V']).error !== undefined)
+      throw new Error('tmux is not installed and these tests need it: apt-get install tmux');
     const pairs = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
-    this.tmux('new-session', '-d', '-s', 'w', '-x', String(columns), '-y', String(rows), '-c', cwd, 'env', '-i', ...pairs, 'PS1=$ ', 'TERM=screen-256color', 'sh');
+    this.tmux(
+      'new-session',
+      '-d',
+      '-s',
+      'w',
+      '-x',
+      String(columns),
+      '-y',
+      String(rows),
+      '-c',
+      cwd,
+      'env',
+      '-i',
+      ...pairs,
+      'PS1=$ ',
+      'TERM=screen-256color',
+      'sh',
+    );
   }
 
   keys(...keys: string[]): void {
@@ -42,7 +60,8 @@ export class Terminal {
       const screen = this.screen();
       const found = probe(screen);
       if (found !== undefined && found !== false) return found;
-      if (performance.now() > end) throw new Error(`${what}: not within ${limitMs} ms. The screen:\n${screen.join('\n')}`);
+      if (performance.now() > end)
+        throw new Error(`${what}: not within ${limitMs} ms. The screen:\n${screen.join('\n')}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
@@ -52,6 +71,9 @@ export class Terminal {
   }
 
   private tmux(...args: string[]): string {
-    return execFileSync('tmux', ['-L', this.socket, '-f', '/dev/null', ...args], { encoding: 'utf8', env: { ...process.env, TMUX: '', LANG: 'C.UTF-8' } });
+    return execFileSync('tmux', ['-L', this.socket, '-f', '/dev/null', ...args], {
+      encoding: 'utf8',
+      env: { ...process.env, TMUX: '', LANG: 'C.UTF-8' },
+    });
   }
 }

@@ -7,7 +7,10 @@ import type { CommittedBlock, Receipt } from '../../src/core/ports.js';
 import { runSelf } from '../../src/lab/self.js';
 import { differences, readStreams, type Lab } from './lab.js';
 
-export interface Acknowledged extends Receipt { key: string; data: string }
+export interface Acknowledged extends Receipt {
+  key: string;
+  data: string;
+}
 
 const BATCH = 3;
 const ANSWER_MS = 1500;
@@ -25,14 +28,20 @@ export class Traffic {
   private readonly done: Promise<void>;
   private sent = 0;
 
-  constructor(private readonly lab: Lab, private readonly name: string, private readonly item: (n: number) => string = (n) => `${name} says ${n}`) {
+  constructor(
+    private readonly lab: Lab,
+    private readonly name: string,
+    private readonly item: (n: number) => string = (n) => `${name} says ${n}`,
+  ) {
     this.done = this.run();
   }
 
   /** Waits until `count` more items are acknowledged. */
   async more(count: number, limitMs = 15_000): Promise<void> {
     const goal = this.acknowledged.length + count;
-    await this.lab.waitFor(`${count} more items of ${this.name} (${this.acknowledged.length} so far)`, limitMs, () => (this.acknowledged.length >= goal || this.wrong.length > 0 ? true : undefined));
+    await this.lab.waitFor(`${count} more items of ${this.name} (${this.acknowledged.length} so far)`, limitMs, () =>
+      this.acknowledged.length >= goal || this.wrong.length > 0 ? true : undefined,
+    );
     expect(this.wrong).toEqual([]);
   }
 
@@ -47,7 +56,10 @@ export class Traffic {
   private async run(): Promise<void> {
     let at = 0;
     while (this.running) {
-      const batch = Array.from({ length: BATCH }, (_, i) => ({ key: `${this.name}:${this.sent + i}`, data: this.item(this.sent + i) }));
+      const batch = Array.from({ length: BATCH }, (_, i) => ({
+        key: `${this.name}:${this.sent + i}`,
+        data: this.item(this.sent + i),
+      }));
       for (;;) {
         const sequencers = this.lab.sequencers.map(({ name }) => name);
         const receipts = await this.offer(sequencers[at % sequencers.length]!, batch);
@@ -73,7 +85,10 @@ export class Traffic {
       this.running = false;
       return [];
     }
-    return answer.body.trim().split('\n').map((line) => JSON.parse(line) as Receipt);
+    return answer.body
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Receipt);
   }
 }
 
@@ -83,23 +98,36 @@ export async function chainOf(lab: Lab, name: string, to: number, cluster: strin
   const answer = await lab.http(name, 'GET', `/v1/blocks?from=1&to=${to}`, { limitMs: 10_000 });
   expect(answer.status, answer.body.slice(0, 300)).toBe(200);
   let parent = genesisHash(cluster.slice(0, cluster.lastIndexOf('.')), '');
-  return answer.body.trim().split('\n').map((line, at) => {
-    const wire = JSON.parse(line) as Omit<CommittedBlock, 'data'> & { data: string };
-    const block = { ...wire, data: new Uint8Array(Buffer.from(wire.data, 'base64')) };
-    expect(block).toMatchObject({ height: at + 1, parent });
-    expect(blockHash(block)).toBe(block.hash);
-    parent = block.hash;
-    return block;
-  });
+  return answer.body
+    .trim()
+    .split('\n')
+    .map((line, at) => {
+      const wire = JSON.parse(line) as Omit<CommittedBlock, 'data'> & { data: string };
+      const block = { ...wire, data: new Uint8Array(Buffer.from(wire.data, 'base64')) };
+      expect(block).toMatchObject({ height: at + 1, parent });
+      expect(blockHash(block)).toBe(block.hash);
+      parent = block.hash;
+      return block;
+    });
 }
 
-export interface Placed { key: string; data: string; height: number; index: number }
+export interface Placed {
+  key: string;
+  data: string;
+  height: number;
+  index: number;
+}
 
 export function itemsOf(chain: readonly CommittedBlock[]): Placed[] {
   return chain.flatMap((block) => {
     const content = decodeBlockData(block.data);
     if (content.format !== 'items') throw new Error(`block ${block.height} is ${content.format}`);
-    return content.items.map((item, index) => ({ key: item.key ?? '', data: Buffer.from(item.data).toString(), height: block.height, index }));
+    return content.items.map((item, index) => ({
+      key: item.key ?? '',
+      data: Buffer.from(item.data).toString(),
+      height: block.height,
+      index,
+    }));
   });
 }
 
@@ -107,7 +135,11 @@ export function itemsOf(chain: readonly CommittedBlock[]): Placed[] {
  * Waits until every running sequencer has all that was acknowledged, then checks everything that must hold. `nodes`: those that must be
  * identical (default: all). Returns the chain.
  */
-export async function checkAll(lab: Lab, clients: readonly Traffic[], options: { nodes?: string[]; tail?: boolean } = {}): Promise<CommittedBlock[]> {
+export async function checkAll(
+  lab: Lab,
+  clients: readonly Traffic[],
+  options: { nodes?: string[]; tail?: boolean } = {},
+): Promise<CommittedBlock[]> {
   const acknowledged = clients.flatMap((client) => client.acknowledged);
   expect(acknowledged.length).toBeGreaterThan(0);
   const last = Math.max(...acknowledged.map(({ height }) => height));
@@ -123,7 +155,12 @@ export async function checkAll(lab: Lab, clients: readonly Traffic[], options: {
   expect(places.length - new Set(places.map(({ key }) => key)).size, 'items twice in the chain').toBe(0);
   const place = new Map(places.map((item) => [item.key, item]));
   for (const { key, data, height, index } of acknowledged) {
-    expect(place.get(key), `acknowledged ${key}`).toEqual({ key, digest: itemDigest(Buffer.from(data)), height, index });
+    expect(place.get(key), `acknowledged ${key}`).toEqual({
+      key,
+      digest: itemDigest(Buffer.from(data)),
+      height,
+      index,
+    });
   }
   for (const client of clients) {
     const order = client.acknowledged.map(({ height, index }) => height * 1e6 + index);
@@ -137,10 +174,17 @@ export async function checkAll(lab: Lab, clients: readonly Traffic[], options: {
 }
 
 async function checkNodes(lab: Lab, names: string[], chain: readonly CommittedBlock[], last: number): Promise<void> {
-  await lab.waitFor(`${names.join(', ')} to hold block ${last}`, 15_000, async () => {
-    const streams = await readStreams(lab, '', names).catch(() => null);
-    return streams && [...streams.values()].every((entries) => (entries.at(-1)?.height ?? 0) >= last) ? true : undefined;
-  }, 50);
+  await lab.waitFor(
+    `${names.join(', ')} to hold block ${last}`,
+    15_000,
+    async () => {
+      const streams = await readStreams(lab, '', names).catch(() => null);
+      return streams && [...streams.values()].every((entries) => (entries.at(-1)?.height ?? 0) >= last)
+        ? true
+        : undefined;
+    },
+    50,
+  );
   const streams = await readStreams(lab, '', names);
   expect(differences(streams)).toEqual([]);
   for (const [name, entries] of streams) {
@@ -154,10 +198,25 @@ async function checkNodes(lab: Lab, names: string[], chain: readonly CommittedBl
 
 /** `seq stream tail` reads the same from the nodes by quorum. */
 async function checkTail(lab: Lab, items: readonly Placed[], to: number): Promise<void> {
-  const args = ['stream', 'tail', '--items', '-o', 'plain', '--from', '1', '--to', String(to), '--node-timeout', '2s', ...lab.nodeFlags.flatMap((node) => ['--node', node])];
+  const args = [
+    'stream',
+    'tail',
+    '--items',
+    '-o',
+    'plain',
+    '--from',
+    '1',
+    '--to',
+    String(to),
+    '--node-timeout',
+    '2s',
+    ...lab.nodeFlags.flatMap((node) => ['--node', node]),
+  ];
   const read = await runSelf(args, { env: lab.environment(), limitMs: 20_000 });
   expect(read.code, read.stderr).toBe(0);
-  expect(read.stdout.toString().trim().split('\n')).toEqual(items.map(({ height, index, data }) => `${height}\t${index}\t${data}`));
+  expect(read.stdout.toString().trim().split('\n')).toEqual(
+    items.map(({ height, index, data }) => `${height}\t${index}\t${data}`),
+  );
 }
 
 /** The log of a process as objects, from a byte offset on; a line that is not JSON fails. */

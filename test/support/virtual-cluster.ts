@@ -35,19 +35,41 @@ export class SwitchablePort implements NodePort {
   /** How many ms a call takes that carries so many blocks and bytes; nothing takes time without it. */
   takes: ((blocks: number, bytes: number) => number) | null = null;
   private cuts = 0;
-  constructor(private port: MemoryNode, private readonly clock: ManualClock, private readonly at: (url: string) => MemoryNode | undefined) {}
-  get id() { return this.port.id; }
-  get url() { return this.port.url; }
-  get connectionGeneration() { return this.port.connectionGeneration + this.cuts; }
-  call: NodePort['call'] = (call, limitMs) => this.guard(() => this.inTime(call.script === 'write_block' ? [call.block] : [], () => this.port.call(call, limitMs)), limitMs);
-  backfill: NodePort['backfill'] = (batch, limitMs) => this.cut ? this.silent(limitMs).then((reply) => [reply])
-    : this.inTime(batch.blocks.map(({ block }) => block), () => this.port.backfill(batch, limitMs));
+  constructor(
+    private port: MemoryNode,
+    private readonly clock: ManualClock,
+    private readonly at: (url: string) => MemoryNode | undefined,
+  ) {}
+  get id() {
+    return this.port.id;
+  }
+  get url() {
+    return this.port.url;
+  }
+  get connectionGeneration() {
+    return this.port.connectionGeneration + this.cuts;
+  }
+  call: NodePort['call'] = (call, limitMs) =>
+    this.guard(
+      () => this.inTime(call.script === 'write_block' ? [call.block] : [], () => this.port.call(call, limitMs)),
+      limitMs,
+    );
+  backfill: NodePort['backfill'] = (batch, limitMs) =>
+    this.cut
+      ? this.silent(limitMs).then((reply) => [reply])
+      : this.inTime(
+          batch.blocks.map(({ block }) => block),
+          () => this.port.backfill(batch, limitMs),
+        );
   read: NodePort['read'] = (range, limitMs) => this.guard(() => this.port.read(range, limitMs), limitMs);
   tail: NodePort['tail'] = async (afterId, waitMs, limit) => {
     const reply = await this.guard(() => this.port.tail(afterId, waitMs, limit), waitMs);
     return this.cut ? { outcome: 'unknown', step: 'call', cause: 'cut' } : reply;
   };
-  onHint: NodePort['onHint'] = (listener) => this.port.onHint((hint) => { if (!this.cut) listener(hint); });
+  onHint: NodePort['onHint'] = (listener) =>
+    this.port.onHint((hint) => {
+      if (!this.cut) listener(hint);
+    });
   close = () => this.port.close();
   moveTo(url: string): void {
     const port = this.at(url);
@@ -61,14 +83,25 @@ export class SwitchablePort implements NodePort {
   }
   private async inTime<T>(blocks: { data: Uint8Array }[], run: () => Promise<T>): Promise<T> {
     const { takes } = this;
-    if (takes !== null) await new Promise<void>((resolve) => this.clock.after(takes(blocks.length, blocks.reduce((sum, { data }) => sum + data.length, 0)), resolve));
+    if (takes !== null)
+      await new Promise<void>((resolve) =>
+        this.clock.after(
+          takes(
+            blocks.length,
+            blocks.reduce((sum, { data }) => sum + data.length, 0),
+          ),
+          resolve,
+        ),
+      );
     return run();
   }
   private guard<T extends { outcome: string }>(run: () => Promise<T>, limitMs: number): Promise<T> {
-    return this.cut ? this.silent(limitMs) as unknown as Promise<T> : run();
+    return this.cut ? (this.silent(limitMs) as unknown as Promise<T>) : run();
   }
   private silent(limitMs: number): Promise<{ outcome: 'unknown'; step: 'call'; cause: string; limitMs: number }> {
-    return new Promise((resolve) => this.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs })));
+    return new Promise((resolve) =>
+      this.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs })),
+    );
   }
 }
 
@@ -78,7 +111,15 @@ export function seededRandom(seed: number): Random {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return state / 2 ** 32;
   };
-  return { unit, hex: (bytes) => Array.from({ length: bytes }, () => Math.floor(unit() * 256).toString(16).padStart(2, '0')).join('') };
+  return {
+    unit,
+    hex: (bytes) =>
+      Array.from({ length: bytes }, () =>
+        Math.floor(unit() * 256)
+          .toString(16)
+          .padStart(2, '0'),
+      ).join(''),
+  };
 }
 
 export class VirtualCluster {
@@ -92,11 +133,24 @@ export class VirtualCluster {
 
   constructor(private readonly options: VirtualOptions = {}) {
     const n = options.nodes ?? 3;
-    this.timing = { ttlMs: 500, blockTimeMs: 100, nodeTimeoutMs: 50, retryMs: 50, retryJitterMs: 30, pollMs: 100, pollJitterMs: 40, ...options.timing };
+    this.timing = {
+      ttlMs: 500,
+      blockTimeMs: 100,
+      nodeTimeoutMs: 50,
+      retryMs: 50,
+      retryJitterMs: 30,
+      pollMs: 100,
+      pollJitterMs: 40,
+      ...options.timing,
+    };
     this.limits = { maxBlockBytes: 64 * 1024, retainBlocks: 20, retainBytes: 1024 * 1024, ...options.limits };
     this.servers = Array.from({ length: n }, (_, i) => {
       const id = `r${i + 1}`;
-      return new MemoryServer(id, () => this.clock.now(), newNodeState(id, IDENTITY.cluster, genesisHash(CLUSTER, IDENTITY.lane)));
+      return new MemoryServer(
+        id,
+        () => this.clock.now(),
+        newNodeState(id, IDENTITY.cluster, genesisHash(CLUSTER, IDENTITY.lane)),
+      );
     });
   }
 
@@ -105,18 +159,51 @@ export class VirtualCluster {
   }
 
   /** Starts a sequencer on a store of its own (or a kept one). */
-  start(id: string, store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }), overrides: Partial<{ eager: boolean; priority: number }> = {}): VirtualSequencer {
+  start(
+    id: string,
+    store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }),
+    overrides: Partial<{ eager: boolean; priority: number }> = {},
+  ): VirtualSequencer {
     const { clock, timing, limits } = this;
-    const nodes = this.servers.map((server) => new SwitchablePort(new MemoryNode(server, IDENTITY, clock), clock, (url) => {
-      const there = this.elsewhere.get(url);
-      return there && new MemoryNode(there, IDENTITY, clock, server.id);
-    }));
-    const inbox = new Inbox({ store, clock, maxItems: 10_000, maxBytes: 1024 * 1024, maxItemBytes: largestItem(limits.maxBlockBytes), retryAfterMs: 100, unknownAfterMs: 2000 });
+    const nodes = this.servers.map(
+      (server) =>
+        new SwitchablePort(new MemoryNode(server, IDENTITY, clock), clock, (url) => {
+          const there = this.elsewhere.get(url);
+          return there && new MemoryNode(there, IDENTITY, clock, server.id);
+        }),
+    );
+    const inbox = new Inbox({
+      store,
+      clock,
+      maxItems: 10_000,
+      maxBytes: 1024 * 1024,
+      maxItemBytes: largestItem(limits.maxBlockBytes),
+      retryAfterMs: 100,
+      unknownAfterMs: 2000,
+    });
     const events: SeqEvent[] = [];
     const sequencer = new Sequencer({
-      id, nodes, identity: IDENTITY, store, inbox, clock, timing, limits, random: seededRandom(this.sequencers.length + 7),
-      producer: this.options.producer?.(id) ?? batchProducer({ maxBlockBytes: limits.maxBlockBytes }), maxItemsBytes: largestItem(limits.maxBlockBytes),
-      readmit: true, eager: overrides.eager ?? this.options.eager ?? false, priority: overrides.priority ?? 0, version: 'test', url: '', pid: 1, configDigest: 'd', extra: {}, peers: [], emit: (event) => void events.push(event),
+      id,
+      nodes,
+      identity: IDENTITY,
+      store,
+      inbox,
+      clock,
+      timing,
+      limits,
+      random: seededRandom(this.sequencers.length + 7),
+      producer: this.options.producer?.(id) ?? batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
+      maxItemsBytes: largestItem(limits.maxBlockBytes),
+      readmit: true,
+      eager: overrides.eager ?? this.options.eager ?? false,
+      priority: overrides.priority ?? 0,
+      version: 'test',
+      url: '',
+      pid: 1,
+      configDigest: 'd',
+      extra: {},
+      peers: [],
+      emit: (event) => void events.push(event),
     });
     const made = { id, sequencer, store, events, nodes };
     this.sequencers.push(made);
@@ -132,7 +219,10 @@ export class VirtualCluster {
   async until(holds: () => boolean, limitMs: number, what = 'the condition'): Promise<number> {
     const from = this.clock.now();
     while (!holds()) {
-      if (this.clock.now() - from > limitMs) throw new Error(`${what} did not hold within ${limitMs} ms: ${this.sequencers.map((one) => `${one.id} ${JSON.stringify({ ...one.sequencer.status(), nodes: undefined })}`).join('\n')}`);
+      if (this.clock.now() - from > limitMs)
+        throw new Error(
+          `${what} did not hold within ${limitMs} ms: ${this.sequencers.map((one) => `${one.id} ${JSON.stringify({ ...one.sequencer.status(), nodes: undefined })}`).join('\n')}`,
+        );
       await this.clock.advance(5);
     }
     return this.clock.now() - from;

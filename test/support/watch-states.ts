@@ -5,32 +5,86 @@ import type { Entry, NodeView, Presence } from '../../src/core/protocol/words.js
 import { initialState, reduce, type WatchState } from '../../src/tui/model.js';
 
 export const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
-export const block = (letter: string, height: number, parent: string): Entry => ({ height, epoch: 3, hash: hash(letter, height), parent, timestamp: 1_000_000, owner: 'seq-a/0123456789abcdef', size: 10 });
+export const block = (letter: string, height: number, parent: string): Entry => ({
+  height,
+  epoch: 3,
+  hash: hash(letter, height),
+  parent,
+  timestamp: 1_000_000,
+  owner: 'seq-a/0123456789abcdef',
+  size: 10,
+});
 export const entry = (letter: string, height: number): Entry => block(letter, height, hash('x', height - 1));
 
 export function observe(word: string, index: number, name = `r${index + 1}`, sequencers = 2): NodeObservation {
   const base = { id: name, url: `redis://127.0.0.1:${7000 + index}` };
-  if (word === '?') return { ...base, rttMs: null, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
+  if (word === '?')
+    return { ...base, rttMs: null, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
   const match = /^(?:(-)|([a-z]):)?([a-z])(\d+)@(\d+)(r?)(?:e(\d+))?$/.exec(word);
   if (match === null) throw new Error(`bad word ${word}`);
   const [, free, other, letter = '', height = '', epoch = '', restarted, nodeEpoch] = match;
   const owner = `seq-${other ?? 'a'}/0123456789abcdef`;
   const presences = Array.from({ length: sequencers }, (_, i): Presence => ({
-    id: `seq-${String.fromCharCode(97 + i)}`, role: i === 0 ? 'leader' : 'follower', height: Number(height), version: '0.1.0', url: 'http://127.0.0.1:1', pid: 10 + i, configDigest: 'd', pttlMs: 900,
+    id: `seq-${String.fromCharCode(97 + i)}`,
+    role: i === 0 ? 'leader' : 'follower',
+    height: Number(height),
+    version: '0.1.0',
+    url: 'http://127.0.0.1:1',
+    pid: 10 + i,
+    configDigest: 'd',
+    pttlMs: 900,
     extra: { seenAtMs: '999900', ttlMs: '3000', ready: 'yes', commitMs: i === 0 ? '1.5' : '' },
   }));
   const view: NodeView = {
-    head: Number(height), headEpoch: Number(epoch), headHash: hash(letter, Number(height)), floor: 0, floorHash: hash('g', 0), admission: restarted ? 'restarted' : 'admitted', admissionWhy: '', cluster: 'c.1', node: name,
-    incarnation: 'boot', pending: '', moves: '', admittedRunId: `run${index}`, runId: `run${index}`, lock: free || restarted ? null : { owner, pttlMs: 2600 }, epoch: Number(nodeEpoch ?? epoch), claimant: owner,
-    length: Number(height), hold: null, handover: null, request: null, sequencers: presences, timeMs: 1_000_000, info: { redis_version: '7.0.15', uptime_in_seconds: '4000', used_memory: '2000000', aof_enabled: '0', rdb_last_bgsave_status: 'ok' },
+    head: Number(height),
+    headEpoch: Number(epoch),
+    headHash: hash(letter, Number(height)),
+    floor: 0,
+    floorHash: hash('g', 0),
+    admission: restarted ? 'restarted' : 'admitted',
+    admissionWhy: '',
+    cluster: 'c.1',
+    node: name,
+    incarnation: 'boot',
+    pending: '',
+    moves: '',
+    admittedRunId: `run${index}`,
+    runId: `run${index}`,
+    lock: free || restarted ? null : { owner, pttlMs: 2600 },
+    epoch: Number(nodeEpoch ?? epoch),
+    claimant: owner,
+    length: Number(height),
+    hold: null,
+    handover: null,
+    request: null,
+    sequencers: presences,
+    timeMs: 1_000_000,
+    info: {
+      redis_version: '7.0.15',
+      uptime_in_seconds: '4000',
+      used_memory: '2000000',
+      aof_enabled: '0',
+      rdb_last_bgsave_status: 'ok',
+    },
   };
   const known = entry(letter, Number(height));
-  return { ...base, rttMs: 1, reply: { outcome: 'accepted', incarnation: 'boot', value: view }, headEntry: { outcome: 'accepted', incarnation: 'boot', value: { entries: [known], damaged: [], lastId: '' } } };
+  return {
+    ...base,
+    rttMs: 1,
+    reply: { outcome: 'accepted', incarnation: 'boot', value: view },
+    headEntry: { outcome: 'accepted', incarnation: 'boot', value: { entries: [known], damaged: [], lastId: '' } },
+  };
 }
 
 export function start(count: number, names = Array.from({ length: count }, (_, i) => `r${i + 1}`)): WatchState {
   return initialState({
-    title: 'lab', nodes: names.map((id, i) => ({ id, url: `redis://127.0.0.1:${7000 + i}` })), size: { columns: 80, rows: 24 }, at: 0, wall: 1_700_000_000_000, intervalMs: 1000, summarize: { target: '-c lab' },
+    title: 'lab',
+    nodes: names.map((id, i) => ({ id, url: `redis://127.0.0.1:${7000 + i}` })),
+    size: { columns: 80, rows: 24 },
+    at: 0,
+    wall: 1_700_000_000_000,
+    intervalMs: 1000,
+    summarize: { target: '-c lab' },
   });
 }
 
@@ -39,7 +93,12 @@ export function look(state: WatchState, words: string, sequencers = 2): WatchSta
   const at = state.now + 1000;
   let next = state;
   for (const [i, word] of words.split(' ').entries()) {
-    next = reduce(next, { type: 'observed', observation: observe(word, i, state.data.nodes[i]!.id, sequencers), askedAt: at - 2, at: at - 1 });
+    next = reduce(next, {
+      type: 'observed',
+      observation: observe(word, i, state.data.nodes[i]!.id, sequencers),
+      askedAt: at - 2,
+      at: at - 1,
+    });
   }
   return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
 }

@@ -10,8 +10,13 @@ let lab: PrivateCluster;
 const home = newHome();
 let terminal: Terminal | undefined;
 
-beforeAll(async () => { lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 1500, blockTimeMs: 300 }); });
-afterAll(async () => { terminal?.close(); await lab?.close(); });
+beforeAll(async () => {
+  lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 1500, blockTimeMs: 300 });
+});
+afterAll(async () => {
+  terminal?.close();
+  await lab?.close();
+});
 
 const flags = () => [...lab.nodeFlags.flatMap((flag) => ['--node', flag]), '--node-timeout', '1s'];
 const status = async () => JSON.parse((await runSeq(home, ['status', ...flags(), '-o', 'json'])).stdout).data;
@@ -20,7 +25,12 @@ const command = (more = '') => `${process.execPath} ${bin} watch ${flags().join(
 async function open(columns: number, rows: number, more: NodeJS.ProcessEnv = {}): Promise<Terminal> {
   terminal?.close();
   // CI is set on purpose: a real terminal is one wherever it stands.
-  terminal = new Terminal(columns, rows, environment(home, { LANG: 'C.UTF-8', CI: '1', CONTINUOUS_INTEGRATION: '1', ...more }), home);
+  terminal = new Terminal(
+    columns,
+    rows,
+    environment(home, { LANG: 'C.UTF-8', CI: '1', CONTINUOUS_INTEGRATION: '1', ...more }),
+    home,
+  );
   await terminal.until('a prompt', (s) => s.some((row) => row.startsWith('$')));
   return terminal;
 }
@@ -33,9 +43,13 @@ async function agrees(t: Terminal, expected: string): Promise<void> {
   for (;;) {
     const now = await status();
     const screen = t.screen();
-    const [ours, theirs] = [`${verdict(screen)} ${holder(screen)}`, `${now.verdict} ${now.leader === null ? undefined : `${now.leader.id} ${now.leader.epoch}`}`];
+    const [ours, theirs] = [
+      `${verdict(screen)} ${holder(screen)}`,
+      `${now.verdict} ${now.leader === null ? undefined : `${now.leader.id} ${now.leader.epoch}`}`,
+    ];
     if (ours === theirs && now.verdict === expected) return;
-    if (performance.now() > end) throw new Error(`watch says ${ours}, status says ${theirs}, expected ${expected}\n${screen.join('\n')}`);
+    if (performance.now() > end)
+      throw new Error(`watch says ${ours}, status says ${theirs}, expected ${expected}\n${screen.join('\n')}`);
   }
 }
 
@@ -45,7 +59,14 @@ describe('watch: a real terminal', () => {
     t.type(command());
     await agrees(t, 'OK');
     await lab.pause('r3');
-    await t.until('r3 down', (s) => verdict(s) === 'WARN' && s.some((row) => /r3 +DOWN/.test(row)) && s.some((row) => row.includes('may lose 0')) && s.some((row) => /^ next: redis-cli/.test(row)));
+    await t.until(
+      'r3 down',
+      (s) =>
+        verdict(s) === 'WARN' &&
+        s.some((row) => /r3 +DOWN/.test(row)) &&
+        s.some((row) => row.includes('may lose 0')) &&
+        s.some((row) => /^ next: redis-cli/.test(row)),
+    );
     await agrees(t, 'WARN');
     lab.unpause('r3');
     await t.until('r3 back', (s) => s.some((row) => row.includes('r3 back after')));
@@ -64,7 +85,11 @@ describe('watch: a real terminal', () => {
     t.keys('o');
     await t.until('a snapshot', (s) => s.some((row) => row.includes('written: seq-watch-')));
     const written = readdirSync(home).find((name) => name.startsWith('seq-watch-'))!;
-    expect(JSON.parse(readFileSync(join(home, written), 'utf8'))).toMatchObject({ apiVersion: 'seq/v1', ok: true, data: { view: { verdict: 'OK' } } });
+    expect(JSON.parse(readFileSync(join(home, written), 'utf8'))).toMatchObject({
+      apiVersion: 'seq/v1',
+      ok: true,
+      data: { view: { verdict: 'OK' } },
+    });
     t.keys('q');
     await t.until('the end', () => t.fact('alternate_on') === '0');
   });
@@ -72,12 +97,30 @@ describe('watch: a real terminal', () => {
   test('watch: 140×40 → 60×16 → 40×8 → 20×4 → 140×40 → the same screen, without a stray character', async () => {
     const t = await open(140, 40);
     t.type(command());
-    await t.until('OK', (s) => verdict(s) === 'OK' && s.some((row) => row.includes('AGREEMENT')) && s.some((row) => /A +A +A +committed/.test(row)));
+    await t.until(
+      'OK',
+      (s) =>
+        verdict(s) === 'OK' &&
+        s.some((row) => row.includes('AGREEMENT')) &&
+        s.some((row) => /A +A +A +committed/.test(row)),
+    );
     t.keys('Space');
     const before = await t.until('frozen', (s) => s[0]?.includes('FROZEN') && s);
-    for (const [columns, rows, seen] of [[60, 16, '┌› NODES'], [40, 8, 'NODE STATE'], [20, 4, 'OK']] as const) {
+    for (const [columns, rows, seen] of [
+      [60, 16, '┌› NODES'],
+      [40, 8, 'NODE STATE'],
+      [20, 4, 'OK'],
+    ] as const) {
       t.resize(columns, rows);
-      const small = await t.until(`${columns}×${rows}`, (s) => s.length === rows && s.at(-1) === '' && s.some((row) => row.includes(seen)) && !s.some((row) => row.includes('LEASE')) && s);
+      const small = await t.until(
+        `${columns}×${rows}`,
+        (s) =>
+          s.length === rows &&
+          s.at(-1) === '' &&
+          s.some((row) => row.includes(seen)) &&
+          !s.some((row) => row.includes('LEASE')) &&
+          s,
+      );
       expect(Math.max(...small.map((row) => [...row].length))).toBeLessThanOrEqual(columns);
     }
     t.resize(140, 40);
@@ -88,29 +131,56 @@ describe('watch: a real terminal', () => {
   });
 
   test.each([
-    ['q', 0], ['Ctrl-C', 130], ['SIGTERM', 143], ['SIGHUP', 129], ['a throw', 7], ['a throw in a panel', 70],
+    ['q', 0],
+    ['Ctrl-C', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['a throw', 7],
+    ['a throw in a panel', 70],
   ])('watch: %s → terminal restored, three lines, exit %i', async (way, code) => {
     // On a signal of its own: outside of everything, or while a panel is drawn (and the last words, which draw the banner too).
     const thrown = 'throw new Error(`boom`)';
     const inPanel = `const own = Date.prototype.toISOString; Date.prototype.toISOString = function () { if (/\\bbanner\\b/.test(new Error().stack)) ${thrown}; return own.call(this); }`;
     const throws = way.startsWith('a throw');
-    const t = await open(80, 24, throws ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${way === 'a throw' ? thrown : inPanel} })`)}` } : {});
+    const t = await open(
+      80,
+      24,
+      throws
+        ? {
+            NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${way === 'a throw' ? thrown : inPanel} })`)}`,
+          }
+        : {},
+    );
     t.type('echo before; stty -a | grep -o " echo " | head -1');
-    await t.until('the prompt after it', (s) => s.some((row) => row.trim() === 'before') && s.filter((row) => row.trim() !== '').at(-1)?.trim() === '$');
+    await t.until(
+      'the prompt after it',
+      (s) =>
+        s.some((row) => row.trim() === 'before') &&
+        s
+          .filter((row) => row.trim() !== '')
+          .at(-1)
+          ?.trim() === '$',
+    );
     t.type(`sh -c 'echo $$ > pid; exec ${command()}'; echo code=$?`);
-    await t.until('OK, and all that follows from it', (s) => verdict(s) === 'OK' && s.some((row) => /^ next: nothing to do/.test(row)));
+    await t.until(
+      'OK, and all that follows from it',
+      (s) => verdict(s) === 'OK' && s.some((row) => /^ next: nothing to do/.test(row)),
+    );
     expect([t.fact('alternate_on'), t.fact('cursor_flag')]).toEqual(['1', '0']);
     const pid = Number(readFileSync(join(home, 'pid'), 'utf8'));
     if (way === 'q') t.keys('q');
     else if (way === 'Ctrl-C') t.keys('C-c');
-    else process.kill(pid, throws ? 'SIGUSR2' : way as NodeJS.Signals);
+    else process.kill(pid, throws ? 'SIGUSR2' : (way as NodeJS.Signals));
     const screen = await t.until('code', (s) => s.some((row) => /^code=\d/.test(row)) && s);
     expect([t.fact('alternate_on'), t.fact('cursor_flag'), t.fact('wrap_flag')]).toEqual(['0', '1', '1']);
     const text = screen.join('\n');
-    expect(text).toMatch(/before\n[\s\S]*\nOK {2}seq-[ab] leads[\s\S]*\nleader: seq-[ab], epoch \d+\nnext: nothing to do\n/);
+    expect(text).toMatch(
+      /before\n[\s\S]*\nOK {2}seq-[ab] leads[\s\S]*\nleader: seq-[ab], epoch \d+\nnext: nothing to do\n/,
+    );
     if (way !== 'a throw') expect(text).toContain(`code=${code}`);
     else expect(text).toMatch(/boom/);
-    if (way === 'a throw in a panel') expect(text).toMatch(/BUG: Error: boom[^\n]*\n {2}why: [^\n]*\n {2}changed: +nothing\n {2}next: /);
+    if (way === 'a throw in a panel')
+      expect(text).toMatch(/BUG: Error: boom[^\n]*\n {2}why: [^\n]*\n {2}changed: +nothing\n {2}next: /);
     t.type('stty -a | grep -c " -echo "');
     await t.until('the shell echoes', (s) => s.some((row) => row.trim() === '0'));
   });
@@ -121,7 +191,10 @@ describe('watch: a real terminal', () => {
     t.type(command());
     await t.until('OK', (s) => verdict(s) === 'OK');
     t.keys('C-z');
-    await t.until('the shell', (s) => t.fact('alternate_on') === '0' && s.some((row) => row.includes('Stopped')) && s.at(-1) !== undefined);
+    await t.until(
+      'the shell',
+      (s) => t.fact('alternate_on') === '0' && s.some((row) => row.includes('Stopped')) && s.at(-1) !== undefined,
+    );
     t.type('echo here-$((40+2))');
     await t.until('an answer', (s) => s.some((row) => row.includes('here-42')));
     t.type('fg');
@@ -142,7 +215,18 @@ describe('watch: no terminal', () => {
   test('watch: a pipe → what `seq status --watch -o ndjson` prints', async () => {
     const ran = await runSeq(home, ['watch', ...flags(), '--count', '2', '--interval', '250ms']);
     expect(ran.code).toBe(0);
-    expect(ran.stdout.trim().split('\n').map((line) => { const { kind, data } = JSON.parse(line); return [kind, data.verdict]; })).toEqual([['status', 'OK'], ['status', 'OK']]);
+    expect(
+      ran.stdout
+        .trim()
+        .split('\n')
+        .map((line) => {
+          const { kind, data } = JSON.parse(line);
+          return [kind, data.verdict];
+        }),
+    ).toEqual([
+      ['status', 'OK'],
+      ['status', 'OK'],
+    ]);
   });
 
   test('watch: --once → one frame as text; -o json → the envelope of status', async () => {
@@ -151,14 +235,18 @@ describe('watch: no terminal', () => {
     expect(ran.stdout).toMatch(/^ \[.*\] +OK +seq-[ab] leads/);
     expect(ran.stdout).not.toContain('\u001b');
     expect(ran.stdout.split('\n').length).toBe(24);
-    expect(JSON.parse((await runSeq(home, ['watch', ...flags(), '--once', '-o', 'json'])).stdout).data.verdict).toBe('OK');
+    expect(JSON.parse((await runSeq(home, ['watch', ...flags(), '--once', '-o', 'json'])).stdout).data.verdict).toBe(
+      'OK',
+    );
     expect((await runSeq(home, ['watch', ...flags(), '--interval', '10ms'])).code).toBe(64);
   });
 
   test('watch: --from-bundle → the frame of that moment, marked; a pipe gets one envelope', async () => {
     const file = join(home, 'then.bundle');
     expect((await runSeq(home, ['stream', 'export', ...flags(), '--file', file])).code).toBe(0);
-    const ran = await runSeq(home, ['watch', '--from-bundle', file, '--once'], { env: { COLUMNS: '100', LINES: '30' } });
+    const ran = await runSeq(home, ['watch', '--from-bundle', file, '--once'], {
+      env: { COLUMNS: '100', LINES: '30' },
+    });
     expect(ran.code).toBe(0);
     expect(ran.stdout).toMatch(/^ \[.*\] +(OK|WARN|CRIT) .*BUNDLE \d{4}-\d\d-\d\d/);
     expect(ran.stdout).toMatch(/r3 +OK/);

@@ -6,16 +6,28 @@ import { describe, expect, test } from 'vitest';
 
 const src = resolve(import.meta.dirname, '../../src');
 
-interface Import { file: string; target: string; packageName: string | null }
+interface Import {
+  file: string;
+  target: string;
+  packageName: string | null;
+}
 
 function imports(): Import[] {
-  const files = readdirSync(src, { recursive: true }).map(String).filter((file) => /\.tsx?$/.test(file));
+  const files = readdirSync(src, { recursive: true })
+    .map(String)
+    .filter((file) => /\.tsx?$/.test(file));
   return files.flatMap((file) => {
     const text = readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-    const names = [...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^;'"]*?from\s*'([^']+)'|(?:^|\n)\s*import\s*'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
-    return names.map((name) => name.startsWith('.')
-      ? { file, target: relative(src, resolve(src, dirname(file), name)), packageName: null }
-      : { file, target: '', packageName: name });
+    const names = [
+      ...text.matchAll(
+        /(?:^|\n)\s*(?:import|export)\b[^;'"]*?from\s*'([^']+)'|(?:^|\n)\s*import\s*'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/g,
+      ),
+    ].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
+    return names.map((name) =>
+      name.startsWith('.')
+        ? { file, target: relative(src, resolve(src, dirname(file), name)), packageName: null }
+        : { file, target: '', packageName: name },
+    );
   });
 }
 
@@ -56,11 +68,22 @@ describe('import arrows', () => {
   });
 
   test('arrows: the protocol imports nothing from outside → pure', () => {
-    expect(all.filter(({ file, packageName }) => file.startsWith('core/protocol/') && packageName !== null).map(({ file, packageName }) => `${file} → ${packageName}`)).toEqual([]);
+    expect(
+      all
+        .filter(({ file, packageName }) => file.startsWith('core/protocol/') && packageName !== null)
+        .map(({ file, packageName }) => `${file} → ${packageName}`),
+    ).toEqual([]);
   });
 
   test('arrows: ioredis, lmdb and fastify are each known to one folder', () => {
-    const homes: Record<string, RegExp> = { ioredis: /^core\/redis\//, lmdb: /^core\/store\//, fastify: /^core\/serve\//, ink: /^(tui|commands)\//, react: /^(tui|commands)\//, '@oclif/core': /^(cli|commands)\// };
+    const homes: Record<string, RegExp> = {
+      ioredis: /^core\/redis\//,
+      lmdb: /^core\/store\//,
+      fastify: /^core\/serve\//,
+      ink: /^(tui|commands)\//,
+      react: /^(tui|commands)\//,
+      '@oclif/core': /^(cli|commands)\//,
+    };
     const wrong = all.filter(({ file, packageName }) => {
       const allowed = packageName === null ? undefined : homes[packageName];
       return allowed !== undefined && !allowed.test(file);
@@ -69,9 +92,20 @@ describe('import arrows', () => {
   });
 
   test('arrows: every package that is imported is a declared dependency', () => {
-    const { dependencies, optionalDependencies = {} } = JSON.parse(readFileSync(join(src, '../package.json'), 'utf8')) as { dependencies: object; optionalDependencies?: object };
+    const { dependencies, optionalDependencies = {} } = JSON.parse(
+      readFileSync(join(src, '../package.json'), 'utf8'),
+    ) as { dependencies: object; optionalDependencies?: object };
     const declared = new Set([...Object.keys(dependencies), ...Object.keys(optionalDependencies)]);
-    const names = all.flatMap(({ packageName }) => packageName === null || isNodeModule(packageName) ? [] : [packageName.split('/').slice(0, packageName.startsWith('@') ? 2 : 1).join('/')]);
+    const names = all.flatMap(({ packageName }) =>
+      packageName === null || isNodeModule(packageName)
+        ? []
+        : [
+            packageName
+              .split('/')
+              .slice(0, packageName.startsWith('@') ? 2 : 1)
+              .join('/'),
+          ],
+    );
     expect([...new Set(names)].filter((name) => !declared.has(name))).toEqual([]);
   });
 });

@@ -5,13 +5,19 @@ import { expect, test } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
 const CASES = 44;
-const rows = readFileSync(join(root, 'test', 'CASES.md'), 'utf8').split('\n').flatMap((line) => {
-  const cells = /^\| (\d+) \| (.+?) \| (.+?) \|(?: (.+?) \|)?$/.exec(line);
-  return cells ? [{ number: Number(cells[1]), file: cells[3]!, name: cells[4] ?? '' }] : [];
-});
+const rows = readFileSync(join(root, 'test', 'CASES.md'), 'utf8')
+  .split('\n')
+  .flatMap((line) => {
+    const cells = /^\| (\d+) \| (.+?) \| (.+?) \|(?: (.+?) \|)?$/.exec(line);
+    return cells ? [{ number: Number(cells[1]), file: cells[3]!, name: cells[4] ?? '' }] : [];
+  });
 const sources = new Map<string, string>();
 function sourceOf(file: string): string {
-  if (!sources.has(file)) sources.set(file, existsSync(join(root, file)) ? readFileSync(join(root, file), 'utf8').replace(/\\(['"`])/g, '$1') : '');
+  if (!sources.has(file))
+    sources.set(
+      file,
+      existsSync(join(root, file)) ? readFileSync(join(root, file), 'utf8').replace(/\\(['"`])/g, '$1') : '',
+    );
   return sources.get(file)!;
 }
 
@@ -22,6 +28,11 @@ test('cases: every case from the field has a row with a test', () => {
 });
 
 test('cases: every test that is named exists in that file', () => {
-  const missing = rows.filter(({ file, name }) => !(file.startsWith('not yet: ') ? file.length > 12 : name !== '' && ["'", '"', '`'].some((quote) => sourceOf(file).includes(`${quote}${name}${quote}`))));
+  const missing = rows.filter(
+    ({ file, name }) =>
+      !(file.startsWith('not yet: ')
+        ? file.length > 12
+        : name !== '' && ["'", '"', '`'].some((quote) => sourceOf(file).includes(`${quote}${name}${quote}`))),
+  );
   expect(missing).toEqual([]);
 });

@@ -18,13 +18,57 @@ function node(word: string, index: number): NodeObservation {
   const owner = 'seq-a/0123456789abcdef';
   const head = Number(height);
   const view: NodeView = {
-    head, headEpoch: Number(epoch), headHash: hash(letter, head), floor: 0, floorHash: hash('g', 0), admission: 'admitted', admissionWhy: '', cluster: 'c.1', node: id,
-    incarnation: 'boot', pending: '', moves: '', admittedRunId: `run${index}`, runId: `run${index}`, lock: free ? null : { owner, pttlMs: 1000 }, epoch: Number(own ?? epoch), claimant: own ? '' : owner, length: head,
-    hold: null, handover: null, request: null, timeMs: 1_000_000, info: {},
-    sequencers: [{ id: 'seq-b', role: 'follower', height: 9, version: '1', url: '', pid: 1, configDigest: 'd', pttlMs: 2000, extra: { ready: 'yes' } }],
+    head,
+    headEpoch: Number(epoch),
+    headHash: hash(letter, head),
+    floor: 0,
+    floorHash: hash('g', 0),
+    admission: 'admitted',
+    admissionWhy: '',
+    cluster: 'c.1',
+    node: id,
+    incarnation: 'boot',
+    pending: '',
+    moves: '',
+    admittedRunId: `run${index}`,
+    runId: `run${index}`,
+    lock: free ? null : { owner, pttlMs: 1000 },
+    epoch: Number(own ?? epoch),
+    claimant: own ? '' : owner,
+    length: head,
+    hold: null,
+    handover: null,
+    request: null,
+    timeMs: 1_000_000,
+    info: {},
+    sequencers: [
+      {
+        id: 'seq-b',
+        role: 'follower',
+        height: 9,
+        version: '1',
+        url: '',
+        pid: 1,
+        configDigest: 'd',
+        pttlMs: 2000,
+        extra: { ready: 'yes' },
+      },
+    ],
   };
-  const entry: Entry = { height: head, epoch: Number(epoch), hash: view.headHash, parent: hash(letter, head - 1), timestamp: 1, owner, size: 0 };
-  return { ...base, reply: { outcome: 'accepted', incarnation: 'boot', value: view }, headEntry: { outcome: 'accepted', incarnation: 'boot', value: { entries: [entry], damaged: [], lastId: '' } } };
+  const entry: Entry = {
+    height: head,
+    epoch: Number(epoch),
+    hash: view.headHash,
+    parent: hash(letter, head - 1),
+    timestamp: 1,
+    owner,
+    size: 0,
+  };
+  return {
+    ...base,
+    reply: { outcome: 'accepted', incarnation: 'boot', value: view },
+    headEntry: { outcome: 'accepted', incarnation: 'boot', value: { entries: [entry], damaged: [], lastId: '' } },
+  };
 }
 
 function answers(words: string): CheckAnswer[] {
@@ -34,6 +78,7 @@ function answers(words: string): CheckAnswer[] {
 }
 
 describe('check', () => {
+  // prettier-ignore
   test.each([
     //                              leader  quorum epoch stream lag  nodes    worst
     ['x9@3 x9@3 x9@3',             'OK      OK     OK    OK     OK   OK     → OK'],
@@ -60,20 +105,35 @@ describe('check', () => {
   });
 
   test('prometheus: one status a check, label values escaped', () => {
-    expect(prometheusText('a"b\\', [answers('x9@3 x9@3 x9@3')[1]!]).split('\n')[2]).toBe('seq_check_status{cluster="a\\"b\\\\",check="quorum"} 0');
+    expect(prometheusText('a"b\\', [answers('x9@3 x9@3 x9@3')[1]!]).split('\n')[2]).toBe(
+      'seq_check_status{cluster="a\\"b\\\\",check="quorum"} 0',
+    );
   });
 });
 
 describe('wait', () => {
   test.each([
-    ['leader', 'x9@3 x9@3 x9@3', true], ['leader', 'x9@3 ? ?', false], ['restart-safe', 'x9@3 x9@3 x9@3', true], ['restart-safe', 'x9@3 x9@3 ?', false], ['healthy', 'x9@3 x9@3 x9@3', true], ['healthy', 'x9@3 x9@3 ?', false],
-    ['height=9', 'x9@3 x9@3 ?', true], ['height=10', 'x9@3 x9@3 x9@3', false], ['height=9', '? ? ?', false], ['epoch>2', 'x9@3 x9@3 x9@3', true],
-    ['epoch>3', 'x9@3 x9@3 x9@3', false], ['follower=seq-b', 'x9@3 x9@3 x9@3', true], ['follower=seq-z', 'x9@3 x9@3 x9@3', false],
+    ['leader', 'x9@3 x9@3 x9@3', true],
+    ['leader', 'x9@3 ? ?', false],
+    ['restart-safe', 'x9@3 x9@3 x9@3', true],
+    ['restart-safe', 'x9@3 x9@3 ?', false],
+    ['healthy', 'x9@3 x9@3 x9@3', true],
+    ['healthy', 'x9@3 x9@3 ?', false],
+    ['height=9', 'x9@3 x9@3 ?', true],
+    ['height=10', 'x9@3 x9@3 x9@3', false],
+    ['height=9', '? ? ?', false],
+    ['epoch>2', 'x9@3 x9@3 x9@3', true],
+    ['epoch>3', 'x9@3 x9@3 x9@3', false],
+    ['follower=seq-b', 'x9@3 x9@3 x9@3', true],
+    ['follower=seq-z', 'x9@3 x9@3 x9@3', false],
   ])('wait: %s in %s → %s', (text, words, met) => {
     expect(meets(summarize(words.split(' ').map(node)), parseCondition(text)!).met).toBe(met);
   });
 
-  test.each(['', 'leaders', 'height>3', 'height=', 'height=1e3', 'height=-1', 'epoch=3', 'epoch>', 'follower'])('wait: --for %j → no condition', (text) => {
-    expect(parseCondition(text)).toBeNull();
-  });
+  test.each(['', 'leaders', 'height>3', 'height=', 'height=1e3', 'height=-1', 'epoch=3', 'epoch>', 'follower'])(
+    'wait: --for %j → no condition',
+    (text) => {
+      expect(parseCondition(text)).toBeNull();
+    },
+  );
 });

@@ -11,56 +11,131 @@ import { suggest } from '../../src/cli/suggest.js';
 import { SeqError } from '../../src/core/errors.js';
 
 const outcome = <T>(run: () => T): T | string => {
-  try { return run(); } catch (error) { return error instanceof SeqError ? `${error.code} ${error.exit}` : String(error); }
+  try {
+    return run();
+  } catch (error) {
+    return error instanceof SeqError ? `${error.code} ${error.exit}` : String(error);
+  }
 };
 
 describe('values', () => {
   test.each([
-    ['500ms', 500], ['2s', 2000], ['1h30m', 5_400_000], ['1.5s', 1500], ['0', 0], ['1d', 86_400_000], ['0ms', 0],
-    ['2', 'BAD_VALUE 64'], ['', 'BAD_VALUE 64'], ['2x', 'BAD_VALUE 64'], ['-2s', 'BAD_VALUE 64'], ['1s1h', 'BAD_VALUE 64'], ['1s1s', 'BAD_VALUE 64'], ['1e3s', 'BAD_VALUE 64'], [' 2s', 'BAD_VALUE 64'], ['99999999999999999s', 'BAD_VALUE 64'],
+    ['500ms', 500],
+    ['2s', 2000],
+    ['1h30m', 5_400_000],
+    ['1.5s', 1500],
+    ['0', 0],
+    ['1d', 86_400_000],
+    ['0ms', 0],
+    ['2', 'BAD_VALUE 64'],
+    ['', 'BAD_VALUE 64'],
+    ['2x', 'BAD_VALUE 64'],
+    ['-2s', 'BAD_VALUE 64'],
+    ['1s1h', 'BAD_VALUE 64'],
+    ['1s1s', 'BAD_VALUE 64'],
+    ['1e3s', 'BAD_VALUE 64'],
+    [' 2s', 'BAD_VALUE 64'],
+    ['99999999999999999s', 'BAD_VALUE 64'],
   ])('duration: %j → %j', (text, expected) => expect(outcome(() => parseDuration(text))).toBe(expected));
 
   test.each([
-    ['1000', 1000], ['256KiB', 262_144], ['16MiB', 16_777_216], ['1.5MiB', 1_572_864], ['1MB', 1_000_000], ['0', 0],
-    ['16mib', 'BAD_VALUE 64'], ['', 'BAD_VALUE 64'], ['-1', 'BAD_VALUE 64'], ['1.5', 'BAD_VALUE 64'], ['0x10', 'BAD_VALUE 64'], ['9999999GiB', 'BAD_VALUE 64'],
+    ['1000', 1000],
+    ['256KiB', 262_144],
+    ['16MiB', 16_777_216],
+    ['1.5MiB', 1_572_864],
+    ['1MB', 1_000_000],
+    ['0', 0],
+    ['16mib', 'BAD_VALUE 64'],
+    ['', 'BAD_VALUE 64'],
+    ['-1', 'BAD_VALUE 64'],
+    ['1.5', 'BAD_VALUE 64'],
+    ['0x10', 'BAD_VALUE 64'],
+    ['9999999GiB', 'BAD_VALUE 64'],
   ])('size: %j → %j', (text, expected) => expect(outcome(() => parseSize(text))).toBe(expected));
 
   test.each([
-    ['0', 0], ['9007199254740991', 9_007_199_254_740_991], ['9007199254740992', 'BAD_VALUE 64'], ['1e3', 'BAD_VALUE 64'], ['0x10', 'BAD_VALUE 64'], ['+1', 'BAD_VALUE 64'], ['-1', 'BAD_VALUE 64'], ['1.0', 'BAD_VALUE 64'], ['', 'BAD_VALUE 64'],
+    ['0', 0],
+    ['9007199254740991', 9_007_199_254_740_991],
+    ['9007199254740992', 'BAD_VALUE 64'],
+    ['1e3', 'BAD_VALUE 64'],
+    ['0x10', 'BAD_VALUE 64'],
+    ['+1', 'BAD_VALUE 64'],
+    ['-1', 'BAD_VALUE 64'],
+    ['1.0', 'BAD_VALUE 64'],
+    ['', 'BAD_VALUE 64'],
   ])('count: %j → %j', (text, expected) => expect(outcome(() => parseCount(text))).toBe(expected));
 
-  test.each([[0, '0ms'], [1500, '1.5s'], [5_400_000, '1h30m'], [60_000, '1m'], [999, '999ms']])('duration: %d ms → %s and back', (ms, text) => {
+  test.each([
+    [0, '0ms'],
+    [1500, '1.5s'],
+    [5_400_000, '1h30m'],
+    [60_000, '1m'],
+    [999, '999ms'],
+  ])('duration: %d ms → %s and back', (ms, text) => {
     expect(formatDuration(ms)).toBe(text);
     expect(parseDuration(text)).toBe(ms);
   });
 
-  test('size: what is printed can be read', () => expect([formatSize(512), formatSize(262_144), formatSize(16 * 1024 ** 2)]).toEqual(['512B', '256KiB', '16MiB']));
+  test('size: what is printed can be read', () =>
+    expect([formatSize(512), formatSize(262_144), formatSize(16 * 1024 ** 2)]).toEqual(['512B', '256KiB', '16MiB']));
 });
 
 describe('node addresses', () => {
   test.each([
-    ['redis://Host:6379/0', 'redis://host:6379'], ['host:7001', 'redis://host:7001'], ['redis://h', 'redis://h:6379'], ['redis://h:1/2', 'redis://h:1/2'], ['rediss://h:1', 'rediss://h:1'],
-    ['redis://[::1]:7000', 'redis://[::1]:7000'], ['/run/redis.sock', 'unix:/run/redis.sock'], ['unix:///run/r.sock?db=3', 'unix:/run/r.sock?db=3'], ['unix:/run/r.sock', 'unix:/run/r.sock'],
-    ['sentinel://s1,s2:26380/main', 'sentinel://s1:26379,s2:26380/main'], ['redis://user@h:1', 'redis://h:1'],
-    ['http://h', 'BAD_NODE_URL 64'], ['redis://', 'BAD_NODE_URL 64'], ['redis://h:0', 'BAD_NODE_URL 64'], ['redis://h:99999', 'BAD_NODE_URL 64'], ['redis://h:1/x', 'BAD_NODE_URL 64'], ['', 'BAD_NODE_URL 64'],
-    ['redis://:secret@h', 'BAD_NODE_URL 64'], ['redis://u:secret@h', 'BAD_NODE_URL 64'], ['redis://h?password=secret', 'BAD_NODE_URL 64'], ['unix:relative', 'BAD_NODE_URL 64'],
+    ['redis://Host:6379/0', 'redis://host:6379'],
+    ['host:7001', 'redis://host:7001'],
+    ['redis://h', 'redis://h:6379'],
+    ['redis://h:1/2', 'redis://h:1/2'],
+    ['rediss://h:1', 'rediss://h:1'],
+    ['redis://[::1]:7000', 'redis://[::1]:7000'],
+    ['/run/redis.sock', 'unix:/run/redis.sock'],
+    ['unix:///run/r.sock?db=3', 'unix:/run/r.sock?db=3'],
+    ['unix:/run/r.sock', 'unix:/run/r.sock'],
+    ['sentinel://s1,s2:26380/main', 'sentinel://s1:26379,s2:26380/main'],
+    ['redis://user@h:1', 'redis://h:1'],
+    ['http://h', 'BAD_NODE_URL 64'],
+    ['redis://', 'BAD_NODE_URL 64'],
+    ['redis://h:0', 'BAD_NODE_URL 64'],
+    ['redis://h:99999', 'BAD_NODE_URL 64'],
+    ['redis://h:1/x', 'BAD_NODE_URL 64'],
+    ['', 'BAD_NODE_URL 64'],
+    ['redis://:secret@h', 'BAD_NODE_URL 64'],
+    ['redis://u:secret@h', 'BAD_NODE_URL 64'],
+    ['redis://h?password=secret', 'BAD_NODE_URL 64'],
+    ['unix:relative', 'BAD_NODE_URL 64'],
   ])('address: %j → %j', (text, expected) => {
     const found = outcome(() => checkUrl(text).url);
     expect(found).toBe(expected);
   });
 
   test('address: a refused password is in no part of the error', () => {
-    for (const text of ['redis://u:hunter2@h', 'redis://:hunter2@h:1', 'redis://h?password=hunter2', 'n1=redis://u:hunter2@h', 'redis://u:p@hunter2@h']) {
-      try { parseNodeFlag(text); expect.unreachable(); } catch (error) { expect(JSON.stringify({ ...(error as SeqError), message: (error as Error).message })).not.toContain('hunter2'); }
+    for (const text of [
+      'redis://u:hunter2@h',
+      'redis://:hunter2@h:1',
+      'redis://h?password=hunter2',
+      'n1=redis://u:hunter2@h',
+      'redis://u:p@hunter2@h',
+    ]) {
+      try {
+        parseNodeFlag(text);
+        expect.unreachable();
+      } catch (error) {
+        expect(JSON.stringify({ ...(error as SeqError), message: (error as Error).message })).not.toContain('hunter2');
+      }
       expect(withoutSecrets(text)).not.toContain('hunter2');
     }
   });
 
-  test('address: ID=URL → id and url', () => expect(parseNodeFlag('r1=redis://u@h:1')).toEqual({ id: 'r1', url: 'redis://h:1', username: 'u' }));
+  test('address: ID=URL → id and url', () =>
+    expect(parseNodeFlag('r1=redis://u@h:1')).toEqual({ id: 'r1', url: 'redis://h:1', username: 'u' }));
 });
 
 describe('discovery', () => {
-  const seen = (node: string, cluster: string) => ({ outcome: 'accepted' as const, incarnation: '', value: { node, cluster } });
+  const seen = (node: string, cluster: string) => ({
+    outcome: 'accepted' as const,
+    incarnation: '',
+    value: { node, cluster },
+  });
   const silent = { outcome: 'unknown' as const, step: 'connect' as const, cause: '' };
   test.each([
     ['all recorded', [null, null, null], [seen('a', 'c.1'), seen('b', 'c.1'), seen('d', 'c.1')], ['a', 'b', 'd']],
@@ -69,38 +144,110 @@ describe('discovery', () => {
     ['two claim one id', [null, null], [seen('a', 'c.1'), seen('a', 'c.1')], ['a', 'n2']],
     ['a configured id wins', ['x', null], [seen('a', 'c.1'), seen('x', 'c.1')], ['x', 'n2']],
     ['n2 is taken by the first', [null, null], [seen('n2', 'c.1'), silent], ['n2', 'n1']],
-    ['another order, the first is silent', [null, null, null], [silent, seen('n1', 'c.1'), seen('n3', 'c.1')], ['n2', 'n1', 'n3']],
-  ])('ids: %s', (_, ids, replies, expected) => expect(nameNodes(ids.map((id) => ({ id })), replies)).toEqual(expected));
+    [
+      'another order, the first is silent',
+      [null, null, null],
+      [silent, seen('n1', 'c.1'), seen('n3', 'c.1')],
+      ['n2', 'n1', 'n3'],
+    ],
+  ])('ids: %s', (_, ids, replies, expected) =>
+    expect(
+      nameNodes(
+        ids.map((id) => ({ id })),
+        replies,
+      ),
+    ).toEqual(expected),
+  );
 
   test.each([
-    [['a.1', 'a.1', 'b.1'], 'a.1'], [['a.1', 'a.2', 'a.2'], 'a.2'], [['a.1', 'a.1', 'a.2'], 'a.2'], [['', ''], ''],
-  ])('cluster: nodes show %j → %j', (clusters, expected) => expect(commonCluster(clusters.map((cluster) => seen('', cluster)))).toBe(expected));
+    [['a.1', 'a.1', 'b.1'], 'a.1'],
+    [['a.1', 'a.2', 'a.2'], 'a.2'],
+    [['a.1', 'a.1', 'a.2'], 'a.2'],
+    [['', ''], ''],
+  ])('cluster: nodes show %j → %j', (clusters, expected) =>
+    expect(commonCluster(clusters.map((cluster) => seen('', cluster)))).toBe(expected),
+  );
 });
 
 describe('settings', () => {
-  const sources = (over: Partial<Sources>): Sources => ({ flags: {}, env: {}, config: null, configPath: '/c', context: null, ...over });
-  const all = { flags: { 'node-timeout': 1 }, env: { SEQ_NODE_TIMEOUT: '2ms' }, context: { name: 'x', entry: { nodes: [], settings: { nodeTimeout: '3ms' } } }, config: { contexts: {}, settings: { nodeTimeout: '4ms' } } };
+  const sources = (over: Partial<Sources>): Sources => ({
+    flags: {},
+    env: {},
+    config: null,
+    configPath: '/c',
+    context: null,
+    ...over,
+  });
+  const all = {
+    flags: { 'node-timeout': 1 },
+    env: { SEQ_NODE_TIMEOUT: '2ms' },
+    context: { name: 'x', entry: { nodes: [], settings: { nodeTimeout: '3ms' } } },
+    config: { contexts: {}, settings: { nodeTimeout: '4ms' } },
+  };
   test.each([
-    [all, 1, 'flag'], [{ ...all, flags: {} }, 2, 'environment'], [{ ...all, flags: {}, env: {} }, 3, 'context'], [{ config: all.config }, 4, 'config file'], [{}, 5, 'default'], [{ env: { SEQ_NODE_TIMEOUT: '' } }, 5, 'default'],
+    [all, 1, 'flag'],
+    [{ ...all, flags: {} }, 2, 'environment'],
+    [{ ...all, flags: {}, env: {} }, 3, 'context'],
+    [{ config: all.config }, 4, 'config file'],
+    [{}, 5, 'default'],
+    [{ env: { SEQ_NODE_TIMEOUT: '' } }, 5, 'default'],
   ])('precedence: case %# → %d from %s', (over, value, origin) => {
     const found = setting(sources(over as Partial<Sources>), 'node-timeout', asDuration, 5);
     expect([found.value, found.origin]).toEqual([value, origin]);
   });
   test('precedence: a bad value in a file is 78, in the environment 64', () => {
-    expect(outcome(() => setting(sources({ config: { contexts: {}, settings: { nodeTimeout: '3' } } }), 'node-timeout', asDuration, 5))).toBe('BAD_CONFIG 78');
-    expect(outcome(() => setting(sources({ env: { SEQ_NODE_TIMEOUT: '3' } }), 'node-timeout', asDuration, 5))).toBe('BAD_VALUE 64');
+    expect(
+      outcome(() =>
+        setting(sources({ config: { contexts: {}, settings: { nodeTimeout: '3' } } }), 'node-timeout', asDuration, 5),
+      ),
+    ).toBe('BAD_CONFIG 78');
+    expect(outcome(() => setting(sources({ env: { SEQ_NODE_TIMEOUT: '3' } }), 'node-timeout', asDuration, 5))).toBe(
+      'BAD_VALUE 64',
+    );
   });
 });
 
 describe('shapes', () => {
   test('wire: heights, epochs, floors, heads and bigints → strings, the rest as it is', () => {
-    expect(wire({ height: 9, epochFrom: 3, lag: 1, nodes: [{ headEpoch: 2, floor: 0, rttMs: 0.5 }], big: 5n, gone: undefined, bytes: new Uint8Array([1]) }))
-      .toEqual({ height: '9', epochFrom: '3', lag: 1, nodes: [{ headEpoch: '2', floor: '0', rttMs: 0.5 }], big: '5', bytes: 'AQ==' });
+    expect(
+      wire({
+        height: 9,
+        epochFrom: 3,
+        lag: 1,
+        nodes: [{ headEpoch: 2, floor: 0, rttMs: 0.5 }],
+        big: 5n,
+        gone: undefined,
+        bytes: new Uint8Array([1]),
+      }),
+    ).toEqual({
+      height: '9',
+      epochFrom: '3',
+      lag: 1,
+      nodes: [{ headEpoch: '2', floor: '0', rttMs: 0.5 }],
+      big: '5',
+      bytes: 'AQ==',
+    });
   });
   test('fields: paths are kept through lists, unknown ones are told', () => {
-    expect(pickFields({ a: 1, nodes: [{ id: 'x', head: 2 }, { id: 'y', head: 3 }] }, ['nodes.id', 'zz'])).toEqual({ data: { nodes: [{ id: 'x' }, { id: 'y' }] }, unknown: ['zz'] });
+    expect(
+      pickFields(
+        {
+          a: 1,
+          nodes: [
+            { id: 'x', head: 2 },
+            { id: 'y', head: 3 },
+          ],
+        },
+        ['nodes.id', 'zz'],
+      ),
+    ).toEqual({ data: { nodes: [{ id: 'x' }, { id: 'y' }] }, unknown: ['zz'] });
   });
-  test.each([['stauts', 'status'], ['repair plna', 'repair plan'], ['str', 'stream'], ['zzzzz', undefined]])('suggest: %s → %s', (word, expected) => {
+  test.each([
+    ['stauts', 'status'],
+    ['repair plna', 'repair plan'],
+    ['str', 'stream'],
+    ['zzzzz', undefined],
+  ])('suggest: %s → %s', (word, expected) => {
     expect(suggest(word, ['status', 'stream', 'repair plan', 'repair apply'])[0]).toBe(expected);
   });
 });

@@ -6,7 +6,10 @@ import { allCodes, explain } from '../../src/cli/codes.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
 
 const src = resolve(import.meta.dirname, '../../src');
-const sources = readdirSync(src, { recursive: true }).map(String).filter((file) => /\.tsx?$/.test(file) && !file.startsWith('cli/codes')).map((file) => ({ file, text: readFileSync(join(src, file), 'utf8') }));
+const sources = readdirSync(src, { recursive: true })
+  .map(String)
+  .filter((file) => /\.tsx?$/.test(file) && !file.startsWith('cli/codes'))
+  .map((file) => ({ file, text: readFileSync(join(src, file), 'utf8') }));
 
 /** `code: 'X'`, both arms of a choice, `end(state, 'X'`, `unavailable('X'`, usageError's third argument, and reason codes. */
 const PLACES = [
@@ -19,16 +22,22 @@ const PLACES = [
 describe('explain', () => {
   test('codes: every code in the sources → has an entry', () => {
     const known = allCodes();
-    const missing = sources.flatMap(({ file, text }) => PLACES.flatMap((place) => [...text.matchAll(place)].map((match) => match[1] as string)).filter((code) => !known.has(code) && !/^E[A-Z]{3,}$/.test(code)).map((code) => `${code} (${file})`));
+    const missing = sources.flatMap(({ file, text }) =>
+      PLACES.flatMap((place) => [...text.matchAll(place)].map((match) => match[1] as string))
+        .filter((code) => !known.has(code) && !/^E[A-Z]{3,}$/.test(code))
+        .map((code) => `${code} (${file})`),
+    );
     expect([...new Set(missing)]).toEqual([]);
   });
 
   test('codes: every refusal word and reason code → has an entry', () => {
     const known = allCodes();
-    const words = sources.filter(({ file }) => /words\.ts$|inspect-verdict\.ts$/.test(file)).flatMap(({ text }) => {
-      const union = /export type (?:RefusalReason|ReasonCode) =([^;]+);/.exec(text)?.[1] ?? '';
-      return [...union.matchAll(/'([A-Z_]+)'/g)].map((match) => match[1] as string);
-    });
+    const words = sources
+      .filter(({ file }) => /words\.ts$|inspect-verdict\.ts$/.test(file))
+      .flatMap(({ text }) => {
+        const union = /export type (?:RefusalReason|ReasonCode) =([^;]+);/.exec(text)?.[1] ?? '';
+        return [...union.matchAll(/'([A-Z_]+)'/g)].map((match) => match[1] as string);
+      });
     expect(words.length).toBeGreaterThan(40);
     expect(words.filter((word) => !known.has(word))).toEqual([]);
   });
@@ -41,7 +50,10 @@ describe('explain', () => {
   });
 
   test.each([
-    ['FENCING_ERROR', 'FENCING_ERROR'], ['fencing-error', 'FENCING_ERROR'], ['r2 refuses: NOT_ADMITTED: wiped', 'NOT_ADMITTED'], ['the lease ran out', 'FENCING_ERROR'],
+    ['FENCING_ERROR', 'FENCING_ERROR'],
+    ['fencing-error', 'FENCING_ERROR'],
+    ['r2 refuses: NOT_ADMITTED: wiped', 'NOT_ADMITTED'],
+    ['the lease ran out', 'FENCING_ERROR'],
   ])('explain: %s → %s', (text, code) => {
     expect(explain(text).map((entry) => entry.code)).toContain(code);
   });
@@ -54,6 +66,17 @@ describe('explain', () => {
 
 test('errors: an address with a password stands in the wrong place and is quoted → the password is not shown', () => {
   const typed = 'redis://u:sesame42@h:1';
-  const error = new SeqError({ code: 'CONTEXT_NOT_FOUND', exit: EXIT.notFound, message: `there is no context '${typed}'`, why: `${typed} is none`, changed: 'nothing', next: [`seq context set ${typed}`] });
-  expect([error.message, error.why, ...error.next]).toEqual(["there is no context 'redis://u:***@h:1'", 'redis://u:***@h:1 is none', 'seq context set redis://u:***@h:1']);
+  const error = new SeqError({
+    code: 'CONTEXT_NOT_FOUND',
+    exit: EXIT.notFound,
+    message: `there is no context '${typed}'`,
+    why: `${typed} is none`,
+    changed: 'nothing',
+    next: [`seq context set ${typed}`],
+  });
+  expect([error.message, error.why, ...error.next]).toEqual([
+    "there is no context 'redis://u:***@h:1'",
+    'redis://u:***@h:1 is none',
+    'seq context set redis://u:***@h:1',
+  ]);
 });

@@ -19,18 +19,28 @@ test('samples: one that is held elsewhere names a test that is there and checks 
   for (const [id, { elsewhere }] of SAMPLES) {
     if (elsewhere === undefined) continue;
     expect(existsSync(join(root, elsewhere)), `${id}: ${elsewhere}`).toBe(true);
-    if (id !== 'run') expect(readFileSync(join(root, elsewhere), 'utf8'), `${id}: ${elsewhere}`).toContain('schemaProblems');
+    if (id !== 'run')
+      expect(readFileSync(join(root, elsewhere), 'utf8'), `${id}: ${elsewhere}`).toContain('schemaProblems');
   }
 });
 
 test('schemas: every kind that a command answers with has one', () => {
-  const source = (id: string) => ['ts', 'tsx'].map((end) => join(root, 'src/commands', `${id.replaceAll(':', '/')}.${end}`)).filter(existsSync).map((file) => readFileSync(file, 'utf8')).join('');
+  const source = (id: string) =>
+    ['ts', 'tsx']
+      .map((end) => join(root, 'src/commands', `${id.replaceAll(':', '/')}.${end}`))
+      .filter(existsSync)
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('');
   const kinds = commands.map(({ id }) => [id, /kind = '([^']+)'/.exec(source(id))?.[1]] as const);
-  expect(kinds.filter(([, kind]) => kind !== undefined && !existsSync(join(root, 'schemas', `${kind}.json`)))).toEqual([]);
+  expect(kinds.filter(([, kind]) => kind !== undefined && !existsSync(join(root, 'schemas', `${kind}.json`)))).toEqual(
+    [],
+  );
 });
 
 test('interface: no command, argument, flag, letter or value is gone (see scripts/command-reference.mjs for taking one away)', () => {
-  const now = new Set(interfaceLines({ commands: Object.fromEntries(commands.map((command) => [command.id, command])) }));
+  const now = new Set(
+    interfaceLines({ commands: Object.fromEntries(commands.map((command) => [command.id, command])) }),
+  );
   const before = readFileSync(join(root, 'test/cli/interface.txt'), 'utf8').split('\n').filter(Boolean);
   expect(before.filter((line) => !now.has(line))).toEqual([]);
   expect(before.length).toBeGreaterThan(900);

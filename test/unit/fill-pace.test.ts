@@ -1,12 +1,20 @@
 // How long the pause after a batch of a filling is (docs/PROTOCOL.md section 8, step 2): a table of what was measured.
 import { describe, expect, test } from 'vitest';
-import { abreast, batchSize, gateMissed, newPace, pauseAfter, type FillPace } from '../../src/core/protocol/fill-pace.js';
+import {
+  abreast,
+  batchSize,
+  gateMissed,
+  newPace,
+  pauseAfter,
+  type FillPace,
+} from '../../src/core/protocol/fill-pace.js';
 
 /** Batches of 10 ms that copy 1,000 a ms, back to back, while so much a ms comes new. */
 function fillFor(ms: number, newAMs: number, slid = 0, all = false): { pace: FillPace; pauseMs: number } {
   const pace = newPace(0, 0);
   let pauseMs = NaN;
-  for (let now = 10; now <= ms; now += 10) pauseMs = pauseAfter(pace, { weight: 10_000, tookMs: 10, all }, newAMs * now, slid, now);
+  for (let now = 10; now <= ms; now += 10)
+    pauseMs = pauseAfter(pace, { weight: 10_000, tookMs: 10, all }, newAMs * now, slid, now);
   return { pace, pauseMs };
 }
 
@@ -32,7 +40,8 @@ describe('the pace of a filling', () => {
     const { pace } = fillFor(200, 10);
     const pauses: number[] = [];
     let fresh = 2000;
-    for (let now = 300; now <= 1100; now += 100) pauses.push(pauseAfter(pace, { weight: 10_000, tookMs: 10, all: false }, fresh += 30_000, 0, now));
+    for (let now = 300; now <= 1100; now += 100)
+      pauses.push(pauseAfter(pace, { weight: 10_000, tookMs: 10, all: false }, (fresh += 30_000), 0, now));
     expect(pauses[0]).toBe(90);
     expect(pauses.at(-1)).toBe(0);
   });

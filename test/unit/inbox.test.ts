@@ -23,11 +23,24 @@ beforeEach(() => {
 });
 
 function make(limits: object = {}): Inbox {
-  return new Inbox({ store, clock, maxItems: 100, maxBytes: 10_000, maxItemBytes: 500, retryAfterMs: 250, unknownAfterMs: 2000, ...limits });
+  return new Inbox({
+    store,
+    clock,
+    maxItems: 100,
+    maxBytes: 10_000,
+    maxItemBytes: 500,
+    retryAfterMs: 250,
+    unknownAfterMs: 2000,
+    ...limits,
+  });
 }
 /** The outcomes in short: `h.i` (and `=` when a duplicate), the reason of a refusal, or `?`. */
 const short = (outcome: SubmitOutcome): string =>
-  outcome.outcome === 'committed' ? `${outcome.receipt.height}.${outcome.receipt.index}${outcome.duplicate ? '=' : ''}` : outcome.outcome === 'unknown' ? '?' : outcome.reason;
+  outcome.outcome === 'committed'
+    ? `${outcome.receipt.height}.${outcome.receipt.index}${outcome.duplicate ? '=' : ''}`
+    : outcome.outcome === 'unknown'
+      ? '?'
+      : outcome.reason;
 /** Offers, and says what is known so far. */
 function offer(...items: Item[]): { told: string } {
   const state = { told: '-' };
@@ -103,19 +116,39 @@ describe('inbox: the end of a tenure', () => {
 
   const table: [name: string, decide: () => Promise<void>, told: string][] = [
     ['that very block committed', async () => settle(proposed), '1.0 1.1 not-leader'],
-    ['another block committed there', async () => settle(foreign([{ data: text('z') }])), 'not-leader not-leader not-leader'],
-    ['another block there holds one of the items', async () => settle(foreign([{ data: text('z') }, ...keyed('b')])), 'not-leader 1.1= not-leader'],
-    ['another block there holds other bytes for a key', async () => settle(foreign([{ key: 'a', data: text('other') }])), 'not-leader not-leader not-leader'],
-    ['a later block settled, that height known from the store', async () => {
-      const other = foreign([]);
-      await store.append(other);
-      await settle(maker.block());
-    }, 'not-leader not-leader not-leader'],
+    [
+      'another block committed there',
+      async () => settle(foreign([{ data: text('z') }])),
+      'not-leader not-leader not-leader',
+    ],
+    [
+      'another block there holds one of the items',
+      async () => settle(foreign([{ data: text('z') }, ...keyed('b')])),
+      'not-leader 1.1= not-leader',
+    ],
+    [
+      'another block there holds other bytes for a key',
+      async () => settle(foreign([{ key: 'a', data: text('other') }])),
+      'not-leader not-leader not-leader',
+    ],
+    [
+      'a later block settled, that height known from the store',
+      async () => {
+        const other = foreign([]);
+        await store.append(other);
+        await settle(maker.block());
+      },
+      'not-leader not-leader not-leader',
+    ],
     ['nothing known in time', async () => clock.advance(2000), '? ? not-leader'],
-    ['that very block committed just in time', async () => {
-      await clock.advance(1999);
-      await settle(proposed);
-    }, '1.0 1.1 not-leader'],
+    [
+      'that very block committed just in time',
+      async () => {
+        await clock.advance(1999);
+        await settle(proposed);
+      },
+      '1.0 1.1 not-leader',
+    ],
   ];
   let proposed: ReturnType<typeof block>;
   const settle = async (made: ReturnType<typeof block>): Promise<void> => {
@@ -265,8 +298,19 @@ describe('produce: batch', () => {
   test('produce: items → as many as fit into a block, exactly', async () => {
     const items = keyed('a', 'b', 'c', 'd');
     const whole = encodeItems(items).length;
-    for (const [maxBlockBytes, taken] of [[whole, 4], [whole - 1, 3], [whole * 2, 4], [20, 0]] as const) {
-      const made = await batchProducer({ maxBlockBytes }).produce({ height: 1, parent: '', epoch: 1, deadlineMs: 1, items });
+    for (const [maxBlockBytes, taken] of [
+      [whole, 4],
+      [whole - 1, 3],
+      [whole * 2, 4],
+      [20, 0],
+    ] as const) {
+      const made = await batchProducer({ maxBlockBytes }).produce({
+        height: 1,
+        parent: '',
+        epoch: 1,
+        deadlineMs: 1,
+        items,
+      });
       expect([made.taken, made.data.length <= maxBlockBytes]).toEqual([taken, true]);
       expect(made.data).toEqual(encodeItems(items.slice(0, taken)));
     }
@@ -274,6 +318,16 @@ describe('produce: batch', () => {
   test('produce: the largest item that the inbox takes in → fits into a block', async () => {
     const maxBlockBytes = 1000;
     const item = { data: new Uint8Array(largestItem(maxBlockBytes) - 3) };
-    expect((await batchProducer({ maxBlockBytes }).produce({ height: 1, parent: '', epoch: 1, deadlineMs: 1, items: [item] })).taken).toBe(1);
+    expect(
+      (
+        await batchProducer({ maxBlockBytes }).produce({
+          height: 1,
+          parent: '',
+          epoch: 1,
+          deadlineMs: 1,
+          items: [item],
+        })
+      ).taken,
+    ).toBe(1);
   });
 });

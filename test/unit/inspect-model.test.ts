@@ -11,38 +11,99 @@ function node(word: string, index: number): NodeObservation {
   const id = `r${index + 1}`;
   const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1 };
   if (word === '?') return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
-  if (word === '!') return { ...base, reply: { outcome: 'refused', reason: 'NOAUTH', detail: { message: 'Authentication required.' } } };
+  if (word === '!')
+    return {
+      ...base,
+      reply: { outcome: 'refused', reason: 'NOAUTH', detail: { message: 'Authentication required.' } },
+    };
   const blank: NodeView = {
-    head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '', admission: 'pristine', admissionWhy: '', cluster: '', node: '',
-    incarnation: '', pending: '', moves: '', admittedRunId: '', runId: `run${index}`, lock: null, epoch: 0, claimant: '', length: 0, hold: null,
-    handover: null, request: null, sequencers: [], timeMs: 1_000_000, info: {},
+    head: 0,
+    headEpoch: 0,
+    headHash: '',
+    floor: 0,
+    floorHash: '',
+    admission: 'pristine',
+    admissionWhy: '',
+    cluster: '',
+    node: '',
+    incarnation: '',
+    pending: '',
+    moves: '',
+    admittedRunId: '',
+    runId: `run${index}`,
+    lock: null,
+    epoch: 0,
+    claimant: '',
+    length: 0,
+    hold: null,
+    handover: null,
+    request: null,
+    sequencers: [],
+    timeMs: 1_000_000,
+    info: {},
   };
-  const answer = (view: NodeView): NodeObservation => ({ ...base, reply: { outcome: 'accepted', incarnation: view.incarnation, value: view } });
+  const answer = (view: NodeView): NodeObservation => ({
+    ...base,
+    reply: { outcome: 'accepted', incarnation: view.incarnation, value: view },
+  });
   if (word === '.') return answer(blank);
-  if (word === '*') return answer({ ...blank, admission: 'bootstrap', pending: 'bootstrap:aa', cluster: 'c.1', node: id });
+  if (word === '*')
+    return answer({ ...blank, admission: 'bootstrap', pending: 'bootstrap:aa', cluster: 'c.1', node: id });
   const match = /^(?:(-)|([a-z]):)?([a-z])(\d+)@(\d+)(r?)(f?)(?:e(\d+))?(?:p([a-z]))?$/.exec(word);
   if (match === null) throw new Error(`bad word ${word}`);
   const [, free, other, letter = '', height = '', epoch = '', restarted, foreign, nodeEpoch, parent] = match;
   const owner = `seq-${other ?? 'a'}/0123456789abcdef`;
   const head = Number(height);
   const view: NodeView = {
-    ...blank, admission: foreign ? 'foreign' : restarted ? 'restarted' : 'admitted', cluster: foreign ? 'other.1' : 'c.1', node: id,
-    incarnation: 'boot', admittedRunId: `run${index}`, head, headEpoch: head === 0 ? 0 : Number(epoch), headHash: head === 0 ? hash('g', 0) : hash(letter, head),
-    floor: 0, floorHash: hash('g', 0), length: head, epoch: Number(nodeEpoch ?? epoch), claimant: owner,
+    ...blank,
+    admission: foreign ? 'foreign' : restarted ? 'restarted' : 'admitted',
+    cluster: foreign ? 'other.1' : 'c.1',
+    node: id,
+    incarnation: 'boot',
+    admittedRunId: `run${index}`,
+    head,
+    headEpoch: head === 0 ? 0 : Number(epoch),
+    headHash: head === 0 ? hash('g', 0) : hash(letter, head),
+    floor: 0,
+    floorHash: hash('g', 0),
+    length: head,
+    epoch: Number(nodeEpoch ?? epoch),
+    claimant: owner,
     lock: free || restarted ? null : { owner, pttlMs: 1000 + index },
   };
-  const entry: Entry = { height: head, epoch: Number(epoch), hash: view.headHash, parent: hash(parent ?? 'x', head - 1), timestamp: 1, owner, size: 0 };
-  return { ...answer(view), headEntry: { outcome: 'accepted', incarnation: 'boot', value: { entries: head > 0 ? [entry] : [], damaged: [], lastId: '' } } };
+  const entry: Entry = {
+    height: head,
+    epoch: Number(epoch),
+    hash: view.headHash,
+    parent: hash(parent ?? 'x', head - 1),
+    timestamp: 1,
+    owner,
+    size: 0,
+  };
+  return {
+    ...answer(view),
+    headEntry: {
+      outcome: 'accepted',
+      incarnation: 'boot',
+      value: { entries: head > 0 ? [entry] : [], damaged: [], lastId: '' },
+    },
+  };
 }
 
 const show = (words: string, options = {}) => {
   const view = summarize(words.split(' ').map(node), options);
-  const committed = view.committed === null ? 'none' : `${view.committed.hash?.slice(0, 1) ?? '?'}${view.committed.height}`;
-  return { view, line: `${view.verdict} ${view.reasonCode} leader=${view.leader === null ? '-' : `${view.leader.id}@${view.leader.epoch}/${view.leader.nodes.length}`} committed=${committed} margin=${view.margin}` };
+  const committed =
+    view.committed === null ? 'none' : `${view.committed.hash?.slice(0, 1) ?? '?'}${view.committed.height}`;
+  return {
+    view,
+    line: `${view.verdict} ${view.reasonCode} leader=${view.leader === null ? '-' : `${view.leader.id}@${view.leader.epoch}/${view.leader.nodes.length}`} committed=${committed} margin=${view.margin}`,
+  };
 };
 
 test('inspect: no quorum, one node silent, one that wants a password → each said as what it is', () => {
-  expect(show('x9@3 ! ?').view.reason).toBe('1 of 3 nodes can vote, 2 are needed: r3 did not answer; r2 refused to answer');
+  expect(show('x9@3 ! ?').view.reason).toBe(
+    '1 of 3 nodes can vote, 2 are needed: r3 did not answer; r2 refused to answer',
+  );
 });
 
 describe('inspect: one look at the nodes → verdict, code, leader, committed, margin', () => {
@@ -98,7 +159,10 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
     const earlier = { committed: { height: 7, hash: hash('x', 7) }, pending: null };
     expect(show('x9@3 x9@3 x7@3', { earlier }).line).toBe('OK OK leader=seq-a@3/3 committed=x9 margin=1');
     expect(show('x9@3 x8@3 x8@3', { earlier }).view.pending).toBeNull();
-    const standing = { committed: { height: 8, hash: hash('x', 8) }, pending: { height: 9, hash: hash('x', 9), epoch: 3, nodes: ['r1'], mayBeCommitted: false } };
+    const standing = {
+      committed: { height: 8, hash: hash('x', 8) },
+      pending: { height: 9, hash: hash('x', 9), epoch: 3, nodes: ['r1'], mayBeCommitted: false },
+    };
     expect(show('x9@3 x8@3 x8@3', { earlier: standing }).line).toContain('PENDING_BLOCK');
   });
 
@@ -115,17 +179,24 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
     }
     expect(show('. . .', { target: '-c lab' }).view.next).toEqual(['seq cluster init -c lab']);
     expect(show('-x9@3 -x9@3 -x9@3', { target: '-c lab' }).view.next).toEqual(['seq run --id seq-a -c lab']);
-    expect(show('-x9@3 -x9@3 -x9@3', { startSequencers: () => ['seq lab start seq-a'] }).view.next).toEqual(['seq lab start seq-a']);
-    expect(show('x9@3 x9@3 ?', { startCommand: (id: string) => `seq lab start ${id}` }).view.next).toEqual(['seq lab start r3']);
+    expect(show('-x9@3 -x9@3 -x9@3', { startSequencers: () => ['seq lab start seq-a'] }).view.next).toEqual([
+      'seq lab start seq-a',
+    ]);
+    expect(show('x9@3 x9@3 ?', { startCommand: (id: string) => `seq lab start ${id}` }).view.next).toEqual([
+      'seq lab start r3',
+    ]);
   });
 
-  test.each(['x9@3', 'x7@3', 'x9@3r', 'x9@3f', '.'])('inspect: the third node shows %s and its server is a replica → that is said', (word) => {
-    const observations = `x9@3 x9@3 ${word}`.split(' ').map(node);
-    if (observations[2]!.reply.outcome === 'accepted') observations[2]!.reply.value.info = { role: 'slave' };
-    const view = summarize(observations);
-    expect(view.verdict).toBe('WARN');
-    expect(view.reason).toContain('its server is a replica and takes no writes');
-  });
+  test.each(['x9@3', 'x7@3', 'x9@3r', 'x9@3f', '.'])(
+    'inspect: the third node shows %s and its server is a replica → that is said',
+    (word) => {
+      const observations = `x9@3 x9@3 ${word}`.split(' ').map(node);
+      if (observations[2]!.reply.outcome === 'accepted') observations[2]!.reply.value.info = { role: 'slave' };
+      const view = summarize(observations);
+      expect(view.verdict).toBe('WARN');
+      expect(view.reason).toContain('its server is a replica and takes no writes');
+    },
+  );
 
   test('inspect: two addresses of one server → SAME_SERVER', () => {
     const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
@@ -135,14 +206,31 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
   });
 
   test('inspect: presence records of all nodes → newest wins, age by the node clock, drift and a leader that cannot produce are said', () => {
-    const presence = (id: string, height: number, seenAtMs: number, more: Record<string, string> = {}, configDigest = 'd1') => ({
-      id, role: 'follower' as const, height, version: '1', url: 'http://127.0.0.1:1', pid: 7, configDigest, pttlMs: 100, extra: { seenAtMs: String(seenAtMs), ...more },
+    const presence = (
+      id: string,
+      height: number,
+      seenAtMs: number,
+      more: Record<string, string> = {},
+      configDigest = 'd1',
+    ) => ({
+      id,
+      role: 'follower' as const,
+      height,
+      version: '1',
+      url: 'http://127.0.0.1:1',
+      pid: 7,
+      configDigest,
+      pttlMs: 100,
+      extra: { seenAtMs: String(seenAtMs), ...more },
     });
     const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
     const views = observations.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
     views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
     views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
-    expect(summarize(observations).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([['seq-a', 9, 0, 100], ['seq-b', 8, 1, 500]]);
+    expect(summarize(observations).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
+      ['seq-a', 9, 0, 100],
+      ['seq-b', 8, 1, 500],
+    ]);
     views[1]!.sequencers = [presence('seq-b', 8, 999_500, {}, 'd2')];
     expect(summarize(observations).reasonCode).toBe('CONFIG_DRIFT');
     views[0]!.sequencers = [presence('seq-a', 9, 999_900, { ready: 'false', why: 'the producer is starting' })];
@@ -151,7 +239,8 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
 
   test('inspect: a hold on a quorum → said, and named as the cause when nobody leads', () => {
     const observations = '-x9@3 -x9@3 -x9@3'.split(' ').map(node);
-    for (const o of observations) if (o.reply.outcome === 'accepted') o.reply.value.hold = { by: 'ann', reason: 'upgrade', pttlMs: 5000 };
+    for (const o of observations)
+      if (o.reply.outcome === 'accepted') o.reply.value.hold = { by: 'ann', reason: 'upgrade', pttlMs: 5000 };
     const view = summarize(observations);
     expect([view.reasonCode, view.next[0]]).toEqual(['NO_LEADER', 'seq resume']);
   });

@@ -4,6 +4,7 @@ import { compareItems, linesOf } from '../../src/lab/compare.js';
 const bytes = (lines: string[]): Uint8Array[] => lines.map((line) => Buffer.from(line));
 
 describe('lab demo: what was sent against what was read', () => {
+  // prettier-ignore
   const table: [name: string, sent: string, read: string, lost: number, duplicates: number, foreign: number, identical: boolean][] = [
     //                         sent     read     lost dup foreign identical
     ['all in order',           'a b c', 'a b c', 0,   0,  0,      true],
@@ -22,11 +23,20 @@ describe('lab demo: what was sent against what was read', () => {
   });
 
   it('compare: bytes that are no UTF-8 → told apart', () => {
-    expect(compareItems([Buffer.from([0xff])], [Buffer.from([0xfe])])).toMatchObject({ lost: 1, foreign: 1, firstDifference: { at: 0 } });
+    expect(compareItems([Buffer.from([0xff])], [Buffer.from([0xfe])])).toMatchObject({
+      lost: 1,
+      foreign: 1,
+      firstDifference: { at: 0 },
+    });
   });
 
   it.each([
-    ['', []], ['a', ['a']], ['a\n', ['a']], ['a\n\nb', ['a', '', 'b']], ['\n', ['']], ['a\r\nb\n', ['a\r', 'b']],
+    ['', []],
+    ['a', ['a']],
+    ['a\n', ['a']],
+    ['a\n\nb', ['a', '', 'b']],
+    ['\n', ['']],
+    ['a\r\nb\n', ['a\r', 'b']],
   ])('lines: %j → %j', (text, lines) => {
     expect(linesOf(Buffer.from(text)).map((line) => Buffer.from(line).toString())).toEqual(lines);
   });

@@ -18,8 +18,15 @@ beforeAll(() => {
   child = spawn('sleep', ['60'], { stdio: 'ignore' });
   const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
   mkdirSync(join(base, 'seq', 'lab'), { recursive: true });
-  const processes = [{ name: 'r1', kind: 'redis', port: 1, identity }, { name: 'r2', kind: 'redis', port: 2, identity: { pid: child.pid!, startToken: 'another' } }, { name: 'seq-a', kind: 'sequencer', port: 3, identity: { pid: child.pid!, startToken: 'another' } }];
-  writeFileSync(join(base, 'seq', 'lab', 'lab.json'), JSON.stringify({ version: 1, phase: 'committed', settings: {}, processes }));
+  const processes = [
+    { name: 'r1', kind: 'redis', port: 1, identity },
+    { name: 'r2', kind: 'redis', port: 2, identity: { pid: child.pid!, startToken: 'another' } },
+    { name: 'seq-a', kind: 'sequencer', port: 3, identity: { pid: child.pid!, startToken: 'another' } },
+  ];
+  writeFileSync(
+    join(base, 'seq', 'lab', 'lab.json'),
+    JSON.stringify({ version: 1, phase: 'committed', settings: {}, processes }),
+  );
 });
 afterAll(() => {
   child.kill('SIGKILL');
@@ -34,7 +41,8 @@ test('next: a lab node that runs, is paused, is dead, is not there → nothing o
   expect(command('r1')).toBe(undefined);
   child.kill('SIGSTOP');
   const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
-  for (let tries = 0; tries < 500 && stateOf(identity) !== 'paused'; tries += 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let tries = 0; tries < 500 && stateOf(identity) !== 'paused'; tries += 1)
+    await new Promise((resolve) => setTimeout(resolve, 5));
   expect(command('r1')).toBe('seq lab unpause r1');
   expect(command('r2')).toBe('seq lab start r2');
   expect(command('r9')).toBe(undefined);
@@ -50,7 +58,12 @@ test.each([
   ['all running', 'rrrr', []],
 ])('next: a lab with %s → %s', (_name, states, next) => {
   const rows = [...states].map((state, at) => ({
-    name: at < 3 ? `r${at + 1}` : 'seq-a', kind: at < 3 ? 'redis' as const : 'sequencer' as const, pid: at + 1, port: at + 1, url: '', state: ({ x: 'dead', r: 'running', p: 'paused' } as const)[state as 'x'],
+    name: at < 3 ? `r${at + 1}` : 'seq-a',
+    kind: at < 3 ? ('redis' as const) : ('sequencer' as const),
+    pid: at + 1,
+    port: at + 1,
+    url: '',
+    state: ({ x: 'dead', r: 'running', p: 'paused' } as const)[state as 'x'],
   }));
   expect(nextForLab(rows)).toEqual(next);
 });

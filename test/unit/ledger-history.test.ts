@@ -11,7 +11,12 @@ import { mulberry32 } from '../contract/random-calls.js';
 const identity = { cluster: 'c.1', genesis: 'g' };
 const NO_DATA = new Uint8Array();
 
-interface Leader { owner: string; epoch: number; chain: Block[]; acks: Set<number> }
+interface Leader {
+  owner: string;
+  epoch: number;
+  chain: Block[];
+  acks: Set<number>;
+}
 
 function run(seed: number, n: number, steps: number): { commits: number; readings: number } {
   const unit = mulberry32(seed);
@@ -52,7 +57,9 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
       epoch = Math.max(epoch, nodes[i]!.epoch!);
     }
     if (won.length < q) return;
-    const claimed = won.filter((i) => below(6) > 0 && call(i, { script: 'claim', owner, epoch }).outcome === 'accepted');
+    const claimed = won.filter(
+      (i) => below(6) > 0 && call(i, { script: 'claim', owner, epoch }).outcome === 'accepted',
+    );
     if (claimed.length < q) return;
     const best = claimed.map((i) => nodes[i]!.record!).sort((a, b) => b.head - a.head || b.headEpoch - a.headEpoch)[0]!;
     const chain: Block[] = [];
@@ -64,7 +71,16 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
   const write = (leader: Leader): void => {
     const i = below(n);
     const top = leader.chain[leader.chain.length - 1]!;
-    const send = (block: Block) => call(i, { script: 'write_block', owner: leader.owner, epoch: leader.epoch, ttlMs: Infinity, mode: 'repair', block, entryEpoch: leader.epoch });
+    const send = (block: Block) =>
+      call(i, {
+        script: 'write_block',
+        owner: leader.owner,
+        epoch: leader.epoch,
+        ttlMs: Infinity,
+        mode: 'repair',
+        block,
+        entryEpoch: leader.epoch,
+      });
     const reply = send(top);
     if (reply.outcome === 'refused' && (reply.reason === 'GAP' || reply.reason === 'PARENT_MISMATCH')) {
       const behind = leader.chain[reply.detail.head! - (reply.reason === 'GAP' ? 0 : 1)];
@@ -80,11 +96,23 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
   const look = (all: boolean): void => {
     readings += 1;
     const top = Math.max(...nodes.map((node) => node.record!.head)) + 1;
-    const seen: NodeLedger[] = nodes.map((node, i) => (!all && below(3) === 0 ? { id: `r${i}`, answered: false } : {
-      id: `r${i}`, answered: true, admitted: true, facts: node.record!, epoch: node.epoch!, entries: node.entries, damaged: [],
-    }));
+    const seen: NodeLedger[] = nodes.map((node, i) =>
+      !all && below(3) === 0
+        ? { id: `r${i}`, answered: false }
+        : {
+            id: `r${i}`,
+            answered: true,
+            admitted: true,
+            facts: node.record!,
+            epoch: node.epoch!,
+            entries: node.entries,
+            damaged: [],
+          },
+    );
     for (const verdict of readLedger(seen, n, { from: Math.max(1, top - 6), to: top })) {
-      expect(['committed', 'pending', 'undetermined', 'empty'], `seed ${seed} height ${verdict.height}`).toContain(verdict.verdict);
+      expect(['committed', 'pending', 'undetermined', 'empty'], `seed ${seed} height ${verdict.height}`).toContain(
+        verdict.verdict,
+      );
       if (verdict.verdict === 'committed') take(verdict.height, verdict.hash!, 'reader');
       else if (all && truth.has(verdict.height)) {
         // Only while a later tenure re-proposes it, at the head: its copies stand under two epochs for the moment.
@@ -93,8 +121,15 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
       }
     }
     const from = Math.max(0, Math.min(truth.size, top - 1) - 4);
-    const followed = seen.map((node) => ({ id: node.id, admitted: node.answered, entries: node.answered ? node.entries : [] }));
-    const { committed, anomalies } = committedPrefix(followed, n, { height: from, hash: from === 0 ? 'g' : truth.get(from)! });
+    const followed = seen.map((node) => ({
+      id: node.id,
+      admitted: node.answered,
+      entries: node.answered ? node.entries : [],
+    }));
+    const { committed, anomalies } = committedPrefix(followed, n, {
+      height: from,
+      hash: from === 0 ? 'g' : truth.get(from)!,
+    });
     expect(anomalies, `seed ${seed}`).toEqual([]);
     for (const one of committed) take(one.height, one.hash, 'follower');
     if (all) expect(from + committed.length).toBeGreaterThanOrEqual(Math.min(truth.size, top - 2));
@@ -110,8 +145,11 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
   return { commits, readings };
 }
 
-test.each([1, 2, 3, 4, 5])('ledger: random tenures, n=%i → every reader sees what the leaders committed, and never another block', (n) => {
-  let commits = 0;
-  for (let seed = 1; seed <= 30; seed += 1) commits += run(seed * 10 + n, n, n === 1 ? 60 : 160).commits;
-  expect(commits).toBeGreaterThan(80);
-});
+test.each([1, 2, 3, 4, 5])(
+  'ledger: random tenures, n=%i → every reader sees what the leaders committed, and never another block',
+  (n) => {
+    let commits = 0;
+    for (let seed = 1; seed <= 30; seed += 1) commits += run(seed * 10 + n, n, n === 1 ? 60 : 160).commits;
+    expect(commits).toBeGreaterThan(80);
+  },
+);

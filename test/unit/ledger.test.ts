@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { committedPrefix, readLedger, type FollowedNode, type HeightVerdict, type LedgerEntry, type NodeLedger } from '../../src/core/protocol/ledger.js';
+import {
+  committedPrefix,
+  readLedger,
+  type FollowedNode,
+  type HeightVerdict,
+  type LedgerEntry,
+  type NodeLedger,
+} from '../../src/core/protocol/ledger.js';
 
 // One row = one height (10) as the nodes show it, one cell a node:
 //   A     entry of block A, epoch 1            A7  the same under epoch 7        A1B2  two entries at the height
@@ -13,19 +20,45 @@ function nodeOf(cell: string, index: number): NodeLedger {
   if (cell === '?') return { id, answered: false };
   const below = { height: H - 1, epoch: 1, hash: 'p', parent: 'o' };
   const facts = { head: H - 1, headEpoch: 1, headHash: 'p', floor: H - 2, floorHash: 'o' };
-  const base = { id, answered: true as const, admitted: true as boolean, facts, entries: [below] as LedgerEntry[], damaged: [] };
+  const base = {
+    id,
+    answered: true as const,
+    admitted: true as boolean,
+    facts,
+    entries: [below] as LedgerEntry[],
+    damaged: [],
+  };
   if (cell === '.') return base;
-  if (cell === 'x') return { ...base, admitted: false, facts: { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' }, entries: [] };
+  if (cell === 'x')
+    return {
+      ...base,
+      admitted: false,
+      facts: { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' },
+      entries: [],
+    };
   if (cell === '-') return { ...base, facts: { ...facts, head: H + 5, floor: H + 5, floorHash: 'far' }, entries: [] };
-  if (cell === '!') return { ...base, facts: { ...facts, head: H }, damaged: [{ id: `${H}-1`, height: H, why: 'hash' }] };
+  if (cell === '!')
+    return { ...base, facts: { ...facts, head: H }, damaged: [{ id: `${H}-1`, height: H, why: 'hash' }] };
   if (cell === '_') return { ...base, facts: { ...facts, head: H + 2 }, entries: [below, entry('T', 1, H + 2, 'S')] };
-  if (cell.startsWith('=')) return { ...base, facts: { head: H, headEpoch: 0, headHash: cell[1]!, floor: H, floorHash: cell[1]! }, entries: [] };
+  if (cell.startsWith('='))
+    return {
+      ...base,
+      facts: { head: H, headEpoch: 0, headHash: cell[1]!, floor: H, floorHash: cell[1]! },
+      entries: [],
+    };
   const inner = cell.replace(/[()]/g, '');
-  const found = [...inner.matchAll(/([A-Z])(\d*)/g)].map(([, hash, epoch]) => entry(hash!, epoch === '' ? 1 : Number(epoch)));
+  const found = [...inner.matchAll(/([A-Z])(\d*)/g)].map(([, hash, epoch]) =>
+    entry(hash!, epoch === '' ? 1 : Number(epoch)),
+  );
   const entries = [below, ...found];
   if (inner.endsWith('+')) entries.push(entry(`on-${found[0]!.hash}`, 9, H + 1, found[0]!.hash));
   const head = entries[entries.length - 1]!;
-  return { ...base, admitted: !cell.startsWith('('), entries, facts: { ...facts, head: head.height, headEpoch: head.epoch, headHash: head.hash } };
+  return {
+    ...base,
+    admitted: !cell.startsWith('('),
+    entries,
+    facts: { ...facts, head: head.height, headEpoch: head.epoch, headHash: head.hash },
+  };
 }
 
 function entry(hash: string, epoch: number, height = H, parent = 'p'): LedgerEntry {
@@ -36,29 +69,42 @@ function say(v: HeightVerdict): string {
   const copies = `${v.hash ?? ''} ${v.copies}/${v.n}`;
   const may = v.mayBeCommitted ? ' maybe' : '';
   const notes = [
-    ...v.orphans.map((o) => ` orphan ${o.node}`), ...v.corrupt.map((c) => ` corrupt ${c.node}`), ...v.missing.map((m) => ` hole ${m}`),
+    ...v.orphans.map((o) => ` orphan ${o.node}`),
+    ...v.corrupt.map((c) => ` corrupt ${c.node}`),
+    ...v.missing.map((m) => ` hole ${m}`),
   ].join('');
   switch (v.verdict) {
-    case 'committed': return `committed ${copies}${notes}`;
-    case 'orphan': return `orphan, committed is ${v.hash}${notes}`;
-    case 'pending': case 'undetermined': return `${v.verdict} ${v.candidates.length === 0 ? '' : copies}${may}${notes}`.replace('  ', ' ');
-    case 'conflict': return `conflict: ${v.why}`;
-    default: return `${v.verdict}${may}${notes}`;
+    case 'committed':
+      return `committed ${copies}${notes}`;
+    case 'orphan':
+      return `orphan, committed is ${v.hash}${notes}`;
+    case 'pending':
+    case 'undetermined':
+      return `${v.verdict} ${v.candidates.length === 0 ? '' : copies}${may}${notes}`.replace('  ', ' ');
+    case 'conflict':
+      return `conflict: ${v.why}`;
+    default:
+      return `${v.verdict}${may}${notes}`;
   }
 }
 
 function check(rows: string[]): void {
-  test.each(rows.map((row) => row.split('→').map((part) => part.trim()) as [string, string]))('ledger: %s → %s', (pattern, verdict) => {
-    const cells = pattern.replace(/^\S*:/, '').trim().split(/\s+/);
-    const nodes = cells.map(nodeOf);
-    const [v] = readLedger(nodes, cells.length, { from: H, to: H });
-    expect(say(v!)).toBe(verdict);
-    // The order in which nodes and entries come must not matter (case 15).
-    const shuffled = [...nodes].reverse().map((node) => (node.answered ? { ...node, entries: [...node.entries].reverse() } : node));
-    const [w] = readLedger(shuffled, cells.length, { from: H, to: H });
-    expect(w!.verdict).toBe(v!.verdict);
-    expect(w!.copies).toBe(v!.copies);
-  });
+  test.each(rows.map((row) => row.split('→').map((part) => part.trim()) as [string, string]))(
+    'ledger: %s → %s',
+    (pattern, verdict) => {
+      const cells = pattern.replace(/^\S*:/, '').trim().split(/\s+/);
+      const nodes = cells.map(nodeOf);
+      const [v] = readLedger(nodes, cells.length, { from: H, to: H });
+      expect(say(v!)).toBe(verdict);
+      // The order in which nodes and entries come must not matter (case 15).
+      const shuffled = [...nodes]
+        .reverse()
+        .map((node) => (node.answered ? { ...node, entries: [...node.entries].reverse() } : node));
+      const [w] = readLedger(shuffled, cells.length, { from: H, to: H });
+      expect(w!.verdict).toBe(v!.verdict);
+      expect(w!.copies).toBe(v!.copies);
+    },
+  );
 }
 
 describe('ledger: three nodes', () => {
@@ -151,7 +197,14 @@ describe('ledger: cases from the field', () => {
   test('ledger: case 2, at the head copies of three epochs → no block of three is enough, and none of the six is an orphan', () => {
     const nodes = ['A268', 'A268', 'A268', 'A269', 'A270', 'A270'].map(nodeOf);
     const [v] = readLedger(nodes, 6, { from: H, to: H });
-    expect(v).toMatchObject({ verdict: 'pending', epochs: [268, 269, 270], epoch: 268, copies: 3, mayBeCommitted: false, orphans: [] });
+    expect(v).toMatchObject({
+      verdict: 'pending',
+      epochs: [268, 269, 270],
+      epoch: 268,
+      copies: 3,
+      mayBeCommitted: false,
+      orphans: [],
+    });
   });
   test('ledger: case 14, two entries of one node at a height → one vote, at the higher epoch', () => {
     const [v] = readLedger(['A1A2', 'A1', '.'].map(nodeOf), 3, { from: H, to: H });
@@ -159,10 +212,13 @@ describe('ledger: cases from the field', () => {
   });
   test('ledger: case 16, head says more than the stream shows → not read, not "empty"', () => {
     const node = nodeOf('.', 0) as Extract<NodeLedger, { answered: true }>;
-    const [v] = readLedger([{ ...node, facts: { ...node.facts!, head: H } }, nodeOf('?', 1), nodeOf('.', 2)], 3, { from: H, to: H });
+    const [v] = readLedger([{ ...node, facts: { ...node.facts!, head: H } }, nodeOf('?', 1), nodeOf('.', 2)], 3, {
+      from: H,
+      to: H,
+    });
     expect(v).toMatchObject({ verdict: 'undetermined', unknown: ['r1', 'r2'] });
   });
-  test('ledger: an entry above the node\'s own epoch → damaged, counts for nothing', () => {
+  test("ledger: an entry above the node's own epoch → damaged, counts for nothing", () => {
     const nodes = ['A9', 'A9', '.'].map(nodeOf).map((node) => ({ ...node, epoch: 5 }) as NodeLedger);
     const [v] = readLedger(nodes, 3, { from: H, to: H });
     expect(v).toMatchObject({ verdict: 'corrupt', copies: 0 });
@@ -175,8 +231,13 @@ describe('ledger: cases from the field', () => {
   });
   test('ledger: a range → one verdict a height, in order, parents proven by their children', () => {
     const verdicts = readLedger(['A+', 'A+', '.'].map(nodeOf), 3, { from: H - 2, to: H + 2 });
-    expect(verdicts.map((v) => `${v.height} ${v.verdict} ${v.copies}`)).toEqual(
-      ['8 trimmed 0', '9 committed 3', '10 committed 2', '11 committed 2', '12 empty 0']);
+    expect(verdicts.map((v) => `${v.height} ${v.verdict} ${v.copies}`)).toEqual([
+      '8 trimmed 0',
+      '9 committed 3',
+      '10 committed 2',
+      '11 committed 2',
+      '12 empty 0',
+    ]);
     expect(verdicts.map((v) => v.evidence)).toEqual(['successor', 'quorum', 'quorum', 'quorum', null]);
   });
 });
@@ -185,15 +246,26 @@ describe('ledger: cases from the field', () => {
 // letter before it, unless written K1<X.
 function followed(spec: string, index: number): FollowedNode {
   const admitted = !spec.startsWith('(');
-  const entries = spec.replace(/[()]/g, '').trim().split(/\s+/).filter((s) => s !== '.').map((s) => {
-    const [, hash, epoch, parent] = /^([A-Z])(\d+)(?:<([A-Z]))?/.exec(s)!;
-    const height = Number(/@(\d+)/.exec(s)?.[1] ?? hash!.charCodeAt(0) - 'K'.charCodeAt(0) + 11);
-    return { height, epoch: Number(epoch), hash: hash!, parent: parent ?? String.fromCharCode(hash!.charCodeAt(0) - 1) };
-  });
+  const entries = spec
+    .replace(/[()]/g, '')
+    .trim()
+    .split(/\s+/)
+    .filter((s) => s !== '.')
+    .map((s) => {
+      const [, hash, epoch, parent] = /^([A-Z])(\d+)(?:<([A-Z]))?/.exec(s)!;
+      const height = Number(/@(\d+)/.exec(s)?.[1] ?? hash!.charCodeAt(0) - 'K'.charCodeAt(0) + 11);
+      return {
+        height,
+        epoch: Number(epoch),
+        hash: hash!,
+        parent: parent ?? String.fromCharCode(hash!.charCodeAt(0) - 1),
+      };
+    });
   return { id: `r${index + 1}`, admitted, entries };
 }
 
 describe('ledger: following from height 10', () => {
+  // prettier-ignore
   test.each([
     ['nothing new',                         ['.', '.', '.'],                    '', ''],
     ['one copy',                            ['K1', '.', '.'],                   '', ''],

@@ -13,20 +13,49 @@ import { compileProgram } from '../support/compile.js';
 async function memoryLog(options: Partial<LogOptions> = {}) {
   const lines: Record<string, unknown>[] = [];
   const clock = { ms: 0 };
-  const log = await openLog({ id: 'seq-a', now: () => clock.ms, destination: { write: (text: string) => { lines.push(JSON.parse(text)); } }, ...options });
+  const log = await openLog({
+    id: 'seq-a',
+    now: () => clock.ms,
+    destination: {
+      write: (text: string) => {
+        lines.push(JSON.parse(text));
+      },
+    },
+    ...options,
+  });
   return { log, lines, clock };
 }
 const failed = (reason: string): SeqEvent => ({ type: 'promotion-failed', code: 'LOCK_HELD', reason });
 
 describe('log', () => {
   test.each<[SeqEvent, string, string]>([
-    [{ type: 'role', from: 'follower', to: 'promoting', epoch: 0, reason: 'lease ended' }, 'info', 'follower → promoting: lease ended'],
-    [{ type: 'committed', height: 5, hash: '', epoch: 1, by: 'leader', items: 1, bytes: 1, commitMs: 1 }, 'debug', 'committed 5'],
-    [{ type: 'alarm', code: 'CONFLICT', reason: 'two blocks', node: 'r1' }, 'error', 'ALARM CONFLICT on r1: two blocks'],
-    [{ type: 'tenure-ended', epoch: 3, code: 'FENCED', reason: 'r1, r2 fenced it', heldMs: 12.4 }, 'warn', 'tenure of epoch 3 ended after 12 ms: r1, r2 fenced it'],
+    [
+      { type: 'role', from: 'follower', to: 'promoting', epoch: 0, reason: 'lease ended' },
+      'info',
+      'follower → promoting: lease ended',
+    ],
+    [
+      { type: 'committed', height: 5, hash: '', epoch: 1, by: 'leader', items: 1, bytes: 1, commitMs: 1 },
+      'debug',
+      'committed 5',
+    ],
+    [
+      { type: 'alarm', code: 'CONFLICT', reason: 'two blocks', node: 'r1' },
+      'error',
+      'ALARM CONFLICT on r1: two blocks',
+    ],
+    [
+      { type: 'tenure-ended', epoch: 3, code: 'FENCED', reason: 'r1, r2 fenced it', heldMs: 12.4 },
+      'warn',
+      'tenure of epoch 3 ended after 12 ms: r1, r2 fenced it',
+    ],
     [{ type: 'node', node: 'r1', state: 'down', why: 'refused' }, 'warn', 'node r1 is down: refused'],
     [{ type: 'producer', state: 'failed', why: 'exit 1' }, 'error', 'producer failed: exit 1'],
-    [{ type: 'halted', code: 'CHAIN_MISMATCH', reason: 'other chain' }, 'fatal', 'halted: other chain (CHAIN_MISMATCH)'],
+    [
+      { type: 'halted', code: 'CHAIN_MISMATCH', reason: 'other chain' },
+      'fatal',
+      'halted: other chain (CHAIN_MISMATCH)',
+    ],
     [{ type: 'stopped', code: 'SIGTERM', reason: 'asked to stop' }, 'info', 'stopped: asked to stop (SIGTERM)'],
     [{ type: 'stopped', code: 'STORE_FAILED', reason: 'disk full' }, 'fatal', 'stopped: disk full (STORE_FAILED)'],
   ])('log: %j → %s %s', (event, level, message) => {
@@ -39,14 +68,31 @@ describe('log', () => {
     expect(lines).toHaveLength(1);
     clock.ms = 10_001;
     log.event(failed('lock held, 7 ms left'));
-    expect(lines.map((line) => line['message'])).toEqual(['promotion failed: lock held, 0 ms left', 'promotion failed: lock held, 351 ms left (repeated 27 times)', 'promotion failed: lock held, 7 ms left']);
-    expect(lines[1]).toMatchObject({ level: 'info', repeated: 27, event: 'promotion-failed', code: 'LOCK_HELD', id: 'seq-a' });
+    expect(lines.map((line) => line['message'])).toEqual([
+      'promotion failed: lock held, 0 ms left',
+      'promotion failed: lock held, 351 ms left (repeated 27 times)',
+      'promotion failed: lock held, 7 ms left',
+    ]);
+    expect(lines[1]).toMatchObject({
+      level: 'info',
+      repeated: 27,
+      event: 'promotion-failed',
+      code: 'LOCK_HELD',
+      id: 'seq-a',
+    });
   });
 
   test('log: other nodes, states or words are never collapsed into each other; role changes never at all', async () => {
     const { log, lines } = await memoryLog();
-    for (const [node, state, why] of [['r1', 'down', 'x'], ['r2', 'down', 'x'], ['r1', 'up', ''], ['r1', 'down', 'y']] as const) log.event({ type: 'node', node, state, why });
-    for (let time = 0; time < 3; time += 1) log.event({ type: 'role', from: 'follower', to: 'promoting', epoch: 0, reason: 'again' });
+    for (const [node, state, why] of [
+      ['r1', 'down', 'x'],
+      ['r2', 'down', 'x'],
+      ['r1', 'up', ''],
+      ['r1', 'down', 'y'],
+    ] as const)
+      log.event({ type: 'node', node, state, why });
+    for (let time = 0; time < 3; time += 1)
+      log.event({ type: 'role', from: 'follower', to: 'promoting', epoch: 0, reason: 'again' });
     expect(lines).toHaveLength(7);
     expect(sameness('r1 at 12 ms')).toBe(sameness('r1 at 13.5 ms'));
     expect(sameness('r1')).not.toBe(sameness('r2'));
@@ -55,7 +101,14 @@ describe('log', () => {
   test('log: a flood of different lines → memory bounded, every repeat counted', () => {
     let counted = 0;
     let written = 0;
-    const collapser = new Collapser<number>({ windowMs: 1000, maxKinds: 8, now: () => 0, summary: ({ times }) => { counted += times; } });
+    const collapser = new Collapser<number>({
+      windowMs: 1000,
+      maxKinds: 8,
+      now: () => 0,
+      summary: ({ times }) => {
+        counted += times;
+      },
+    });
     for (let at = 0; at < 10_000; at += 1) if (collapser.admit(`kind ${at % 7 === 0 ? at : 'same'}`, at)) written += 1;
     expect(collapser.kinds).toBeLessThanOrEqual(8);
     collapser.flush(true);
@@ -68,7 +121,11 @@ describe('log', () => {
     log.event(failed('held'));
     log.close({ code: 'SIGTERM', reason: 'asked to stop' });
     log.close({ code: 'OTHER', reason: 'again' });
-    expect(lines.map((line) => line['message'])).toEqual(['promotion failed: held', 'promotion failed: held (repeated 1 time)', 'stopped: asked to stop (SIGTERM)']);
+    expect(lines.map((line) => line['message'])).toEqual([
+      'promotion failed: held',
+      'promotion failed: held (repeated 1 time)',
+      'stopped: asked to stop (SIGTERM)',
+    ]);
     const other = await memoryLog();
     other.log.event({ type: 'stopped', code: 'FENCED', reason: 'r' });
     other.log.close({ code: 'FENCED', reason: 'r' });
@@ -78,9 +135,27 @@ describe('log', () => {
 
   test('log: secrets in URLs, headers, fields, messages and errors → masked', async () => {
     const redact = redactor(['s3cr3t-value', 'p@ss']);
-    expect(redact({
-      a: 'redis://user:hunter2@h:1/0 and rediss://:x@h', b: 'Authorization: Bearer abc.def', c: 'the s3cr3t-value and p%40ss', password: 'x', deep: { token: 't', list: ['password=abc,d'] }, number: 5, plain: 'key r1:seq', error: new Error('AUTH s3cr3t-value'),
-    })).toMatchObject({ a: 'redis://user:***@h:1/0 and rediss://:***@h', b: 'Authorization: Bearer ***', c: 'the *** and ***', password: '***', deep: { token: '***', list: ['password=***,d'] }, number: 5, plain: 'key r1:seq', error: { message: 'AUTH ***' } });
+    expect(
+      redact({
+        a: 'redis://user:hunter2@h:1/0 and rediss://:x@h',
+        b: 'Authorization: Bearer abc.def',
+        c: 'the s3cr3t-value and p%40ss',
+        password: 'x',
+        deep: { token: 't', list: ['password=abc,d'] },
+        number: 5,
+        plain: 'key r1:seq',
+        error: new Error('AUTH s3cr3t-value'),
+      }),
+    ).toMatchObject({
+      a: 'redis://user:***@h:1/0 and rediss://:***@h',
+      b: 'Authorization: Bearer ***',
+      c: 'the *** and ***',
+      password: '***',
+      deep: { token: '***', list: ['password=***,d'] },
+      number: 5,
+      plain: 'key r1:seq',
+      error: { message: 'AUTH ***' },
+    });
     const { log, lines } = await memoryLog({ secrets: ['s3cr3t-value'] });
     log.event({ type: 'node', node: 'r1', state: 'down', why: 'WRONGPASS redis://a:b1c2@h s3cr3t-value' });
     log.line('info', 'token=abcdefgh', { password: 'pw' });
@@ -95,15 +170,22 @@ describe('log', () => {
   });
 
   let program = '';
-  beforeAll(() => { program = compileProgram('test/support/log-writer.ts'); });
+  beforeAll(() => {
+    program = compileProgram('test/support/log-writer.ts');
+  });
   afterAll(() => rmSync(program, { force: true }));
   const run = async (mode: string) => {
     const child = spawn(process.execPath, [program, mode]);
     let out = '';
     let err = '';
     if (mode === 'unread') child.stdout.destroy();
-    else child.stdout.on('data', (chunk) => { out += chunk; });
-    child.stderr.on('data', (chunk) => { err += chunk; });
+    else
+      child.stdout.on('data', (chunk) => {
+        out += chunk;
+      });
+    child.stderr.on('data', (chunk) => {
+      err += chunk;
+    });
     child.stdin.end();
     const [code] = await once(child, 'close');
     return { out, err, code };
@@ -111,7 +193,10 @@ describe('log', () => {
 
   test('log: the process exits right after its last line → the pipe has all of them', async () => {
     const { out, code, err } = await run('many');
-    const lines = out.trim().split('\n').map((line) => JSON.parse(line));
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     expect([err, code, lines.length]).toEqual(['', 3, 5001]);
     expect(lines.at(-1)).toMatchObject({ level: 'fatal', code: 'FENCED', reason: 'by r1' });
   });

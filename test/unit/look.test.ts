@@ -11,10 +11,21 @@ const AT = 1000;
 function seen(...locks: (number | null | undefined)[]): Look {
   return {
     at: AT,
-    replies: locks.map((left) => (left === undefined ? { outcome: 'unknown', step: 'call', cause: 'no answer' } : {
-      outcome: 'accepted', incarnation: 'i',
-      value: { admission: 'admitted', epoch: 4, lock: left === null ? null : { owner: 'seq-a/1', pttlMs: left }, hold: null, handover: null } as NodeView,
-    })),
+    replies: locks.map((left) =>
+      left === undefined
+        ? { outcome: 'unknown', step: 'call', cause: 'no answer' }
+        : {
+            outcome: 'accepted',
+            incarnation: 'i',
+            value: {
+              admission: 'admitted',
+              epoch: 4,
+              lock: left === null ? null : { owner: 'seq-a/1', pttlMs: left },
+              hold: null,
+              handover: null,
+            } as NodeView,
+          },
+    ),
   };
 }
 

@@ -13,9 +13,15 @@ const DURATION_MS = 1000;
 /** Time passes when somebody waits for it, and a millisecond with every call. */
 class Jumping implements Clock {
   private time = 0;
-  now(): number { return this.time; }
-  wall(): number { return this.time; }
-  pass(ms: number): void { this.time += ms; }
+  now(): number {
+    return this.time;
+  }
+  wall(): number {
+    return this.time;
+  }
+  pass(ms: number): void {
+    this.time += ms;
+  }
   after(ms: number, run: () => void): () => void {
     let wanted = true;
     setImmediate(() => {
@@ -23,11 +29,18 @@ class Jumping implements Clock {
       this.pass(ms);
       run();
     });
-    return () => { wanted = false; };
+    return () => {
+      wanted = false;
+    };
   }
 }
 
-const server = (): BenchServer => ({ set: async () => true, limitLife: async () => true, remove: async () => true, close: () => {} });
+const server = (): BenchServer => ({
+  set: async () => true,
+  limitLife: async () => true,
+  remove: async () => true,
+  close: () => {},
+});
 
 /** How the n-th write to a node ends for who sent it, and for the node. */
 type Fate = (nth: number) => 'well' | 'lost' | 'answer lost';
@@ -39,17 +52,33 @@ async function measured(fate: Fate) {
     if (id !== 'r1') return node as NodePort;
     let nth = 0;
     const call = async <C extends NodeCall>(one: C, limitMs: number): Promise<ReplyTo<C>> => {
-      const end = one.script === 'write_block' ? fate(nth += 1) : 'well';
+      const end = one.script === 'write_block' ? fate((nth += 1)) : 'well';
       clock.pass(1);
       const reply = end === 'lost' ? null : await node.call(one, limitMs);
       return end === 'well' ? reply! : ({ outcome: 'unknown', step: 'call', cause: 'no answer' } as ReplyTo<C>);
     };
-    return new Proxy(node as NodePort, { get: (target, name) => (name === 'call' ? call : Reflect.get(target, name, target)) });
+    return new Proxy(node as NodePort, {
+      get: (target, name) => (name === 'call' ? call : Reflect.get(target, name, target)),
+    });
   });
   const report = await measureLane({
-    servers: nodes.map((node) => ({ node, server: server() })), cluster: IDENTITY.cluster, lane: LANE, quorum: 2, limitMs: 100, clock, random: systemRandom,
-    signal: new AbortController().signal, durationMs: DURATION_MS, rate: 200, blockBytes: 100, retainBlocks: 10,
-    step: () => {}, changing: () => {}, announce: async () => {}, cleaned: () => {}, progress: () => {},
+    servers: nodes.map((node) => ({ node, server: server() })),
+    cluster: IDENTITY.cluster,
+    lane: LANE,
+    quorum: 2,
+    limitMs: 100,
+    clock,
+    random: systemRandom,
+    signal: new AbortController().signal,
+    durationMs: DURATION_MS,
+    rate: 200,
+    blockBytes: 100,
+    retainBlocks: 10,
+    step: () => {},
+    changing: () => {},
+    announce: async () => {},
+    cleaned: () => {},
+    progress: () => {},
   });
   return { failed: report.failed, ...report.nodes[0]! };
 }

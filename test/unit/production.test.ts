@@ -25,20 +25,54 @@ let declines: boolean;
 beforeEach(() => {
   clock = new ManualClock();
   const store = new MemoryStore({ cluster: 'c1', lane: '', clock });
-  inbox = new Inbox({ store, clock, maxItems: 100, maxBytes: 10_000, maxItemBytes: 500, retryAfterMs: 250, unknownAfterMs: 2000 });
+  inbox = new Inbox({
+    store,
+    clock,
+    maxItems: 100,
+    maxBytes: 10_000,
+    maxItemBytes: 500,
+    retryAfterMs: 250,
+    unknownAfterMs: 2000,
+  });
   inbox.open();
   declines = false;
   const batch = batchProducer({ maxBlockBytes: 1000 });
   proposed = [];
   synced = null;
   let disk: Promise<void> | undefined;
-  driver = { state: { epoch: 1 }, leaseMs: () => 3000, propose: () => {}, stepdown: (code: string) => proposed.push(code) } as unknown as TenureDriver;
+  driver = {
+    state: { epoch: 1 },
+    leaseMs: () => 3000,
+    propose: () => {},
+    stepdown: (code: string) => proposed.push(code),
+  } as unknown as TenureDriver;
   production = new Production({
-    producer: { ...batch, name: 'test', needsChain: false, ready: () => batch.ready(), produce: (request) => batch.produce(declines ? { ...request, items: [] } : request) }, inbox, clock, blockTimeMs: BLOCK_TIME_MS, nodeTimeoutMs: 100, eager: true, maxBlockBytes: 1000, maxItemsBytes: ITEMS_BYTES,
-    parentTimestamp: () => 0, caughtUp: () => undefined, syncing: () => (synced === null ? undefined : disk),
+    producer: {
+      ...batch,
+      name: 'test',
+      needsChain: false,
+      ready: () => batch.ready(),
+      produce: (request) => batch.produce(declines ? { ...request, items: [] } : request),
+    },
+    inbox,
+    clock,
+    blockTimeMs: BLOCK_TIME_MS,
+    nodeTimeoutMs: 100,
+    eager: true,
+    maxBlockBytes: 1000,
+    maxItemsBytes: ITEMS_BYTES,
+    parentTimestamp: () => 0,
+    caughtUp: () => undefined,
+    syncing: () => (synced === null ? undefined : disk),
     onProposed: (_, items) => {
       proposed.push(`${items} at ${clock.now() - startedAt}`);
-      disk = new Promise((resolve) => (synced = () => { synced = null; resolve(); }));
+      disk = new Promise(
+        (resolve) =>
+          (synced = () => {
+            synced = null;
+            resolve();
+          }),
+      );
     },
   });
   startedAt = clock.now();

@@ -1,8 +1,25 @@
 import { describe, expect, test } from 'vitest';
-import { commits, fencedOut, margin, mayBeCommitted, quorumOf, tally, votesOf, type TallyOutcome } from '../../src/core/protocol/quorum.js';
+import {
+  commits,
+  fencedOut,
+  margin,
+  mayBeCommitted,
+  quorumOf,
+  tally,
+  votesOf,
+  type TallyOutcome,
+} from '../../src/core/protocol/quorum.js';
 
 describe('quorum: size', () => {
-  test.each([[1, 1], [2, 2], [3, 2], [4, 3], [5, 3], [6, 4], [7, 4]])('quorum: n=%i → q=%i', (n, q) => {
+  test.each([
+    [1, 1],
+    [2, 2],
+    [3, 2],
+    [4, 3],
+    [5, 3],
+    [6, 4],
+    [7, 4],
+  ])('quorum: n=%i → q=%i', (n, q) => {
     expect(quorumOf(n)).toBe(q);
     expect(2 * q, 'two quorums share a node').toBeGreaterThan(n);
   });
@@ -10,26 +27,11 @@ describe('quorum: size', () => {
 
 // One row per n: every (yes, no) with the rest unknown. Row = yes 0…n, letter = no 0…n−yes. w won, l lost, p pending.
 const TABLE: Record<number, string[]> = {
-  1: ['pl',
-      'w'],
-  2: ['pll',
-      'pl',
-      'w'],
-  3: ['ppll',
-      'ppl',
-      'ww',
-      'w'],
-  4: ['pplll',
-      'ppll',
-      'ppl',
-      'ww',
-      'w'],
-  5: ['ppplll',
-      'pppll',
-      'pppl',
-      'www',
-      'ww',
-      'w'],
+  1: ['pl', 'w'],
+  2: ['pll', 'pl', 'w'],
+  3: ['ppll', 'ppl', 'ww', 'w'],
+  4: ['pplll', 'ppll', 'ppl', 'ww', 'w'],
+  5: ['ppplll', 'pppll', 'pppl', 'www', 'ww', 'w'],
 };
 const OUTCOME: Record<string, TallyOutcome> = { w: 'won', l: 'lost', p: 'pending' };
 

@@ -17,21 +17,39 @@ function stage(clock: ManualClock) {
 }
 
 describe('rehearsal', () => {
-  test.each([1, 3, 5])('rehearsal: n=%i, one life → led twice, stepped down on request, over in time', async (nodes) => {
-    const clock = new ManualClock();
-    const { options } = stage(clock);
-    const told: string[] = [];
-    const life = rehearse({ ...options, nodes, tell: (event) => told.push(event.type === 'role' ? event.to : event.type) });
-    await clock.advance(500);
-    expect(await life).toBe(true);
-    expect(told.filter((what) => ['promoting', 'leader'].includes(what))).toEqual(['promoting', 'leader', 'promoting', 'leader']);
-    expect(told).not.toContain('alarm');
-  });
+  test.each([1, 3, 5])(
+    'rehearsal: n=%i, one life → led twice, stepped down on request, over in time',
+    async (nodes) => {
+      const clock = new ManualClock();
+      const { options } = stage(clock);
+      const told: string[] = [];
+      const life = rehearse({
+        ...options,
+        nodes,
+        tell: (event) => told.push(event.type === 'role' ? event.to : event.type),
+      });
+      await clock.advance(500);
+      expect(await life).toBe(true);
+      expect(told.filter((what) => ['promoting', 'leader'].includes(what))).toEqual([
+        'promoting',
+        'leader',
+        'promoting',
+        'leader',
+      ]);
+      expect(told).not.toContain('alarm');
+    },
+  );
 
   test('rehearsal: a producer that fails → said as false, never thrown', async () => {
     const clock = new ManualClock();
     const { options } = stage(clock);
-    const life = rehearse({ ...options, producer: () => ({ ...batchProducer({ maxBlockBytes: 1_000_000 }), produce: () => Promise.reject(new Error('no')) }) });
+    const life = rehearse({
+      ...options,
+      producer: () => ({
+        ...batchProducer({ maxBlockBytes: 1_000_000 }),
+        produce: () => Promise.reject(new Error('no')),
+      }),
+    });
     await clock.advance(5000);
     expect(await life).toBe(false);
   });
@@ -41,7 +59,13 @@ describe('rehearsal', () => {
     const { options, lives } = stage(clock);
     let prepared = 0;
     let busy = true;
-    const real = [{ prepare: async () => { prepared++; } }] as unknown as NodePort[];
+    const real = [
+      {
+        prepare: async () => {
+          prepared++;
+        },
+      },
+    ] as unknown as NodePort[];
     const stop = keepRehearsed({ ...options, real, busy: () => busy });
     await clock.advance(2000);
     expect({ prepared, lives: lives() }).toEqual({ prepared: 0, lives: 0 });

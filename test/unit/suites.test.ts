@@ -5,7 +5,9 @@ import { expect, test } from 'vitest';
 import { helpers, suites } from '../../scripts/suites.mjs';
 
 test('suites: every folder of test/ is run by one suite', () => {
-  const folders = readdirSync(resolve(import.meta.dirname, '..'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  const folders = readdirSync(resolve(import.meta.dirname, '..'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name);
   const named = suites.flatMap((suite) => suite.paths).map((path) => path.replace(/^test\//, ''));
   expect(folders.filter((folder) => !named.includes(folder) && !helpers.includes(folder))).toEqual([]);
   expect(named.length).toBe(new Set(named).size);

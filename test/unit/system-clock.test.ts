@@ -5,10 +5,12 @@ import { systemClock } from '../../src/core/engine/system.js';
 test.each([0, 0.3, 1.5, 6.2])('clock: a moment %f ms ahead → called back once, not before it', async (ms) => {
   const time = systemClock.now() + ms;
   let calls = 0;
-  const at = await new Promise<number>((resolve) => systemClock.at!(time, () => {
-    calls++;
-    resolve(systemClock.now());
-  }));
+  const at = await new Promise<number>((resolve) =>
+    systemClock.at!(time, () => {
+      calls++;
+      resolve(systemClock.now());
+    }),
+  );
   expect(at).toBeGreaterThanOrEqual(time);
   expect(calls).toBe(1);
 });

@@ -61,7 +61,12 @@ describe('tui: components', () => {
     const { store, frames, lastFrame } = open();
     await until('a frame', () => lastFrame()!.includes('LEASE'));
     const before = frames.length;
-    store.dispatch({ type: 'observed', observation: observe('?', 2), askedAt: store.state.now, at: store.state.now + 1 });
+    store.dispatch({
+      type: 'observed',
+      observation: observe('?', 2),
+      askedAt: store.state.now,
+      at: store.state.now + 1,
+    });
     expect(frames.length).toBe(before);
     store.dispatch({ type: 'settled', at: store.state.now + 1000, wall: store.state.wall + 1000 });
     await until('DOWN', () => /r3 +DOWN/.test(lastFrame()!));
@@ -70,9 +75,28 @@ describe('tui: components', () => {
   });
 
   test.each([
-    ['jjG', {}, ['j', 'j', 'G']], ['j\r', {}, ['j', 'enter']], ['c', { ctrl: true }, ['ctrl-c']], ['', { return: true }, ['enter']], ['', { escape: true }, ['escape']], ['[99~', {}, []], ['', { tab: true, shift: true }, ['backtab']], ['x', { ctrl: true }, []],
+    ['jjG', {}, ['j', 'j', 'G']],
+    ['j\r', {}, ['j', 'enter']],
+    ['c', { ctrl: true }, ['ctrl-c']],
+    ['', { return: true }, ['enter']],
+    ['', { escape: true }, ['escape']],
+    ['[99~', {}, []],
+    ['', { tab: true, shift: true }, ['backtab']],
+    ['x', { ctrl: true }, []],
   ])('keys: %j %j → %j', (input, key, expected) => {
-    const none = { upArrow: false, downArrow: false, pageUp: false, pageDown: false, return: false, escape: false, ctrl: false, shift: false, tab: false, backspace: false, delete: false };
+    const none = {
+      upArrow: false,
+      downArrow: false,
+      pageUp: false,
+      pageDown: false,
+      return: false,
+      escape: false,
+      ctrl: false,
+      shift: false,
+      tab: false,
+      backspace: false,
+      delete: false,
+    };
     expect(keysOf(input, { ...none, ...key }, false)).toEqual(expected);
   });
 });
@@ -87,24 +111,31 @@ class Drawn {
     // eslint-disable-next-line no-control-regex
     for (const [part, args, end] of text.matchAll(/\u001b\[([\d;?]*)([A-Za-z])|[\s\S]/gu)) {
       const row = (this.cells[this.at[0]] ??= []);
-      if (end === 'H') { const [line = '1', column = '1'] = args!.split(';'); this.at = [Number(line) - 1, Number(column) - 1]; }
-      else if (end === 'K') row.length = Math.min(row.length, this.at[1]);
+      if (end === 'H') {
+        const [line = '1', column = '1'] = args!.split(';');
+        this.at = [Number(line) - 1, Number(column) - 1];
+      } else if (end === 'K') row.length = Math.min(row.length, this.at[1]);
       else if (end === 'J') this.cells.length = 0;
       else if (end === 'm') this.style = args === '0' ? '' : args!.replace(/^0;/, '');
       else if (end === undefined) {
-        for (let cell = 0; cell < widthOf(part); cell += 1) row[this.at[1] + cell] = cell === 0 ? `${this.style} ${part}` : '';
+        for (let cell = 0; cell < widthOf(part); cell += 1)
+          row[this.at[1] + cell] = cell === 0 ? `${this.style} ${part}` : '';
         this.at = [this.at[0], this.at[1] + widthOf(part)];
       }
     }
   }
 
-  rows() { return Array.from({ length: 4 }, (_, at) => Array.from(this.cells[at] ?? [], (cell) => cell ?? ' ')); }
+  rows() {
+    return Array.from({ length: 4 }, (_, at) => Array.from(this.cells[at] ?? [], (cell) => cell ?? ' '));
+  }
 }
 
 describe('tui: lanes', () => {
   test('lanes: a tab each with its verdict; ] and [ change what is on the screen; a verdict elsewhere draws, a look elsewhere does not', async () => {
     const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    const store = new WatchStore(well, { colour: false, unicode: false }, [{ name: 'orders', state: { ...well, title: 'lab:orders' } }]);
+    const store = new WatchStore(well, { colour: false, unicode: false }, [
+      { name: 'orders', state: { ...well, title: 'lab:orders' } },
+    ]);
     const onKey = (key: Key) => {
       const { state, effect } = press(store.state, key);
       store.set(state);
@@ -113,16 +144,37 @@ describe('tui: lanes', () => {
     const { lastFrame, frames, stdin } = render(<App store={store} onKey={onKey} />);
     await until('tabs', () => /> \(default\) {2}OK +orders {2}OK/.test(lastFrame()!.split('\n')[0]!));
     const before = frames.length;
-    for (const id of ['r1', 'r2', 'r3']) store.dispatch({ type: 'observed', observation: { ...observe('-x9@3', 0, id) }, askedAt: store.state.now + 1000, at: store.state.now + 1001 }, 1);
+    for (const id of ['r1', 'r2', 'r3'])
+      store.dispatch(
+        {
+          type: 'observed',
+          observation: { ...observe('-x9@3', 0, id) },
+          askedAt: store.state.now + 1000,
+          at: store.state.now + 1001,
+        },
+        1,
+      );
     expect(frames.length).toBe(before);
     store.dispatch({ type: 'settled', at: store.state.now + 1002, wall: store.state.wall }, 1);
-    await until('CRIT in its tab', () => /> \(default\) {2}OK +orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  OK '));
+    await until(
+      'CRIT in its tab',
+      () => /> \(default\) {2}OK +orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  OK '),
+    );
     stdin.write(']');
-    await until('the other lane', () => /\(default\) {2}OK +> orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  CRIT'));
+    await until(
+      'the other lane',
+      () => /\(default\) {2}OK +> orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  CRIT'),
+    );
     expect(lastWords(store.state, store.theme).at(-1)).toBe('lanes: (default) OK, orders CRIT (the one above)');
     stdin.write('\u001b[D');
     await until('and back', () => lastFrame()!.includes(' [lab]  OK '));
-    for (const [columns, rows] of [[140, 40], [100, 30], [60, 16], [40, 8], [20, 3]] as const) {
+    for (const [columns, rows] of [
+      [140, 40],
+      [100, 30],
+      [60, 16],
+      [40, 8],
+      [20, 3],
+    ] as const) {
       store.dispatch({ type: 'resized', columns, rows });
       expect([...new Set(frame(store.state, store.theme).map(widthOf))]).toEqual([columns]);
       expect(frame(store.state, store.theme).length).toBeLessThanOrEqual(rows - 1);
@@ -139,7 +191,14 @@ describe('tui: lanes', () => {
 
   test('budget: lanes on one server share five commands a second', () => {
     const budget = new Budget();
-    expect([0, 100, 200, 300, 400, 500].map((at) => budget.spend('redis://a', at))).toEqual([true, true, true, true, true, false]);
+    expect([0, 100, 200, 300, 400, 500].map((at) => budget.spend('redis://a', at))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      true,
+      false,
+    ]);
     expect([budget.spend('redis://b', 500), budget.spend('redis://a', 1000)]).toEqual([true, true]);
   });
 });
@@ -147,7 +206,17 @@ describe('tui: lanes', () => {
 describe('tui: screen', () => {
   test('screen: left although its last words throw', () => {
     let written = '';
-    const screen = new Screen({ write: (text) => { written += text; return true; } }, () => { throw new Error('boom'); });
+    const screen = new Screen(
+      {
+        write: (text) => {
+          written += text;
+          return true;
+        },
+      },
+      () => {
+        throw new Error('boom');
+      },
+    );
     screen.enter();
     screen.leave();
     // eslint-disable-next-line no-control-regex
@@ -156,7 +225,15 @@ describe('tui: screen', () => {
 
   const open_ = (clogged = () => false) => {
     const written: string[] = [];
-    const screen = new Screen({ write: (text) => { written.push(text); return !clogged(); } }, () => ['last', 'words']);
+    const screen = new Screen(
+      {
+        write: (text) => {
+          written.push(text);
+          return !clogged();
+        },
+      },
+      () => ['last', 'words'],
+    );
     return { written, screen };
   };
   test('screen: only rows that changed are written; after forget all of them', () => {
@@ -177,14 +254,27 @@ describe('tui: screen', () => {
     const { written, screen } = open_();
     screen.enter();
     let seed = 7;
-    const any = (below: number) => { seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31; return seed % below; };
+    const any = (below: number) => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+      return seed % below;
+    };
     const tones = ['', '2', '1;31', '30;42'];
     const pieces = ['r1', ' OK ', '──', '│', '█▁', '12', '...', ' ', '2.6s', '日本', '🚀'];
-    const row = () => { let out = ''; while (any(9) > 0) { const tone = tones[any(4)]; const text = pieces[any(pieces.length - (any(6) === 0 ? 0 : 2))]; out += tone === '' ? text : `\u001b[${tone}m${text}\u001b[0m`; } return out; };
+    const row = () => {
+      let out = '';
+      while (any(9) > 0) {
+        const tone = tones[any(4)];
+        const text = pieces[any(pieces.length - (any(6) === 0 ? 0 : 2))];
+        out += tone === '' ? text : `\u001b[${tone}m${text}\u001b[0m`;
+      }
+      return out;
+    };
     const real = new Drawn();
     let rows = [row(), row(), row()];
     for (let round = 0; round < 400; round += 1) {
-      rows = rows.map((before) => (any(3) === 0 ? row() : any(2) === 0 ? before.replace(/2/g, '7').replace(/▁/g, '█') : before));
+      rows = rows.map((before) =>
+        any(3) === 0 ? row() : any(2) === 0 ? before.replace(/2/g, '7').replace(/▁/g, '█') : before,
+      );
       if (any(20) === 0) screen.forget();
       screen.draw(rows.join('\n'));
       real.take(written.splice(0).join(''));

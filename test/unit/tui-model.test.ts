@@ -18,7 +18,16 @@ const screen = (state: WatchState) => frame(state, PLAIN).join('\n');
 
 describe('tui: text of an exact width', () => {
   test.each([
-    ['abc', 5, 'abc  '], ['abcdef', 4, 'abc~'], ['日本語', 6, '日本語'], ['日本語', 5, '日本~'], ['日本語', 4, '日~ '], ['👩‍👩‍👧x', 3, '👩‍👩‍👧x'], ['é', 2, 'é '], ['', 2, '  '], ['\u001b[31mred', 8, ' [31mred'], ['a\nb', 3, 'a b'],
+    ['abc', 5, 'abc  '],
+    ['abcdef', 4, 'abc~'],
+    ['日本語', 6, '日本語'],
+    ['日本語', 5, '日本~'],
+    ['日本語', 4, '日~ '],
+    ['👩‍👩‍👧x', 3, '👩‍👩‍👧x'],
+    ['é', 2, 'é '],
+    ['', 2, '  '],
+    ['\u001b[31mred', 8, ' [31mred'],
+    ['a\nb', 3, 'a b'],
   ])('text: %j in %d cells → %j', (text, width, expected) => {
     expect(fit(text, width)).toBe(expected);
     expect(widthOf(fit(text, width))).toBe(width);
@@ -30,7 +39,14 @@ describe('tui: text of an exact width', () => {
     expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
   });
 
-  test.each([[800, '0.8s'], [12_000, '12s'], [128_000, '2m08s'], [11_520_000, '3h12m'], [356_400_000, '4d03h'], [null, '?']])('age: %s ms → %s', (ms, expected) => {
+  test.each([
+    [800, '0.8s'],
+    [12_000, '12s'],
+    [128_000, '2m08s'],
+    [11_520_000, '3h12m'],
+    [356_400_000, '4d03h'],
+    [null, '?'],
+  ])('age: %s ms → %s', (ms, expected) => {
     expect(age(ms)).toBe(expected);
   });
 
@@ -46,9 +62,19 @@ describe('tui: what the looks add up to', () => {
   test('watch: same observations → the verdict, leader and next of summarize', () => {
     const words = 'x9@3 x9@3 ?';
     const state = look(look(start(3), words), words);
-    const direct = summarize(words.split(' ').map((word, i) => observe(word, i)), { target: '-c lab' });
+    const direct = summarize(
+      words.split(' ').map((word, i) => observe(word, i)),
+      { target: '-c lab' },
+    );
     const { verdict, reasonCode, leader, margin, next, committed } = state.data.view!;
-    expect({ verdict, reasonCode, leader, margin, next, committed }).toEqual({ verdict: direct.verdict, reasonCode: direct.reasonCode, leader: direct.leader, margin: direct.margin, next: direct.next, committed: direct.committed });
+    expect({ verdict, reasonCode, leader, margin, next, committed }).toEqual({
+      verdict: direct.verdict,
+      reasonCode: direct.reasonCode,
+      leader: direct.leader,
+      margin: direct.margin,
+      next: direct.next,
+      committed: direct.committed,
+    });
   });
 
   test('watch: one look alone → no verdict yet; the second gives it', () => {
@@ -59,18 +85,42 @@ describe('tui: what the looks add up to', () => {
   });
 
   test.each([
-    ['a node goes and comes back', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 ?', 'x9@3 x9@3 x9@3'], ['r3 back after', 'r3 gone: no answer']],
-    ['the leader changes', ['x9@3 x9@3 x9@3', '-x9@3 -x9@3 -x9@3', 'b:x9@4 b:x9@4 b:x9@4'], ['seq-b leads under epoch 4', 'seq-a no longer leads (epoch 3); nobody does']],
-    ['a node falls behind and catches up', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 x5@3', 'x9@3 x9@3 x9@3'], ['r3 caught up', 'r3 4 behind']],
-    ['a node restarts and is admitted', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 x9@3r', 'x9@3 x9@3 x9@3'], ['r3 admitted', 'r3 not admitted']],
+    [
+      'a node goes and comes back',
+      ['x9@3 x9@3 x9@3', 'x9@3 x9@3 ?', 'x9@3 x9@3 x9@3'],
+      ['r3 back after', 'r3 gone: no answer'],
+    ],
+    [
+      'the leader changes',
+      ['x9@3 x9@3 x9@3', '-x9@3 -x9@3 -x9@3', 'b:x9@4 b:x9@4 b:x9@4'],
+      ['seq-b leads under epoch 4', 'seq-a no longer leads (epoch 3); nobody does'],
+    ],
+    [
+      'a node falls behind and catches up',
+      ['x9@3 x9@3 x9@3', 'x9@3 x9@3 x5@3', 'x9@3 x9@3 x9@3'],
+      ['r3 caught up', 'r3 4 behind'],
+    ],
+    [
+      'a node restarts and is admitted',
+      ['x9@3 x9@3 x9@3', 'x9@3 x9@3 x9@3r', 'x9@3 x9@3 x9@3'],
+      ['r3 admitted', 'r3 not admitted'],
+    ],
     ['a node fences the leader', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 -x9@3e7'], ['r3 fences seq-a: its epoch 7 is above 3']],
     ['two blocks under one epoch', ['x9@3 x9@3 x9@3', 'x10@3 y10@3 x9@3'], ['CONFLICT at height 10']],
-    ['an orphan is repaired', ['x9@3 x9@3 x9@3', 'x9@3 x9@3 y9@2e3', 'x9@3 x9@3 x9@3'], ['r3: its orphan was repaired', 'r3 holds an orphan']],
+    [
+      'an orphan is repaired',
+      ['x9@3 x9@3 x9@3', 'x9@3 x9@3 y9@2e3', 'x9@3 x9@3 x9@3'],
+      ['r3: its orphan was repaired', 'r3 holds an orphan'],
+    ],
   ])('events: %s → %j', (_name, looks, expected) => {
     let state = look(start(3), looks[0]!);
     for (const words of looks) state = look(state, words);
     const texts = state.data.events.map((event) => event.text);
-    for (const text of expected) expect(texts.some((one) => one.includes(text)), `${text} in ${texts.join(' | ')}`).toBe(true);
+    for (const text of expected)
+      expect(
+        texts.some((one) => one.includes(text)),
+        `${text} in ${texts.join(' | ')}`,
+      ).toBe(true);
   });
 
   test('events: the same flapping → counted, not repeated; never more than 1000', () => {
@@ -83,52 +133,86 @@ describe('tui: what the looks add up to', () => {
   test('watch: a silent node keeps its last facts, marked, with their age', () => {
     let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
     for (let i = 0; i < 7; i++) state = look(state, 'x9@3 x9@3 ?');
-    const row = screen(state).split('\n').find((line) => / r3 /.test(line) && line.includes('DOWN'))!;
+    const row = screen(state)
+      .split('\n')
+      .find((line) => / r3 /.test(line) && line.includes('DOWN'))!;
     expect(row).toMatch(/r3 +DOWN +seq-a\? +\? +3\? +9\? +\? +\? +7s/);
     expect(screen(look(look(start(3), '? ? ?'), '? ? ?'))).toMatch(/CRIT.*0 of 3 nodes can vote/);
   });
 
   test.each([
     ['a word from before only', { role: 'leader', seenAtMs: '900000' }, [1, 0, 0], /seq-b leads under epoch 4/],
-    ['a follower now, same process', { role: 'follower', seenAtMs: '999900' }, [1, 1, 0], /seq-a stepped down from epoch 3 and goes on as a follower/],
+    [
+      'a follower now, same process',
+      { role: 'follower', seenAtMs: '999900' },
+      [1, 1, 0],
+      /seq-a stepped down from epoch 3 and goes on as a follower/,
+    ],
     ['no longer heard of', null, [1, 0, 1], /seq-a is no longer heard of/],
-    ['started again', { role: 'follower', seenAtMs: '999900', pid: 77 }, [1, 0, 1], /seq-a was started again \(pid 77\)/],
-  ] as const)('watch: another leads; the one before: %s → elections, stepdowns, leaders gone', (_, before, counts, event) => {
-    const say = (state: WatchState, words: string) => {
-      const at = state.now + 1000;
-      let next = state;
-      for (const [i, word] of words.split(' ').entries()) {
-        const seen = observe(word, i);
-        const view = (seen.reply as unknown as { value: NodeView }).value;
-        const [a, b] = view.sequencers as [Presence, Presence];
-        const then = before === null ? [] : [{ ...a, role: before.role, pid: 'pid' in before ? before.pid : a.pid, extra: { ...a.extra, seenAtMs: before.seenAtMs } }];
-        view.sequencers = [...then, { ...b, role: 'leader', extra: { ...b.extra, seenAtMs: '999900' } }];
-        next = reduce(next, { type: 'observed', observation: seen, askedAt: at - 2, at: at - 1 });
-      }
-      return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
-    };
-    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual([0, 0, 0]);
-    state = look(state, '-x9@3 -x9@3 -x9@3');
-    for (let i = 0; i < 2; i += 1) state = say(state, 'b:x9@4 b:x9@4 b:x9@4');
-    expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual(counts);
-    expect(state.data.events.map((one) => one.text).join('\n')).toMatch(event);
-  });
+    [
+      'started again',
+      { role: 'follower', seenAtMs: '999900', pid: 77 },
+      [1, 0, 1],
+      /seq-a was started again \(pid 77\)/,
+    ],
+  ] as const)(
+    'watch: another leads; the one before: %s → elections, stepdowns, leaders gone',
+    (_, before, counts, event) => {
+      const say = (state: WatchState, words: string) => {
+        const at = state.now + 1000;
+        let next = state;
+        for (const [i, word] of words.split(' ').entries()) {
+          const seen = observe(word, i);
+          const view = (seen.reply as unknown as { value: NodeView }).value;
+          const [a, b] = view.sequencers as [Presence, Presence];
+          const then =
+            before === null
+              ? []
+              : [
+                  {
+                    ...a,
+                    role: before.role,
+                    pid: 'pid' in before ? before.pid : a.pid,
+                    extra: { ...a.extra, seenAtMs: before.seenAtMs },
+                  },
+                ];
+          view.sequencers = [...then, { ...b, role: 'leader', extra: { ...b.extra, seenAtMs: '999900' } }];
+          next = reduce(next, { type: 'observed', observation: seen, askedAt: at - 2, at: at - 1 });
+        }
+        return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
+      };
+      let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual([0, 0, 0]);
+      state = look(state, '-x9@3 -x9@3 -x9@3');
+      for (let i = 0; i < 2; i += 1) state = say(state, 'b:x9@4 b:x9@4 b:x9@4');
+      expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual(counts);
+      expect(state.data.events.map((one) => one.text).join('\n')).toMatch(event);
+    },
+  );
 
   test('watch: 60x16 → why a node is down, and the reason in whole; with tabs the title does not repeat the lane', () => {
     let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
     state = reduce(look(look(state, 'x9@3 x9@3 ?'), 'x9@3 x9@3 ?'), { type: 'resized', columns: 60, rows: 16 });
     expect(screen(state)).toMatch(/r3 +DOWN .*\d+s call: no reply/);
-    expect(screen(state).split('\n').slice(0, 2).join(' ').replace(/ +/g, ' ')).toContain(state.data.view!.reason.split(' ').at(-1));
-    const tabs = [{ name: '', verdict: 'OK' }, { name: 'orders', verdict: 'OK' }];
+    expect(screen(state).split('\n').slice(0, 2).join(' ').replace(/ +/g, ' ')).toContain(
+      state.data.view!.reason.split(' ').at(-1),
+    );
+    const tabs = [
+      { name: '', verdict: 'OK' },
+      { name: 'orders', verdict: 'OK' },
+    ];
     expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1 })).toMatch(/> orders[\s\S]* \[lab\] +WARN/);
-    expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1, size: { columns: 60, rows: 6 } })).toMatch(/^ \[lab:orders\]/);
+    expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1, size: { columns: 60, rows: 6 } })).toMatch(
+      /^ \[lab:orders\]/,
+    );
   });
 
   test('watch: keys go to panels that can be seen; a filter is dropped by Esc; what a key brought about is told in whole', () => {
     const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((at, key) => press(at, key).state, state);
     const at80 = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    expect(['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel)).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
+    expect(
+      ['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel),
+    ).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
     expect(screen(keys(at80, '5'))).toContain('AGREEMENT is shown from 140x40 on');
     const at140 = keys(reduce(at80, { type: 'resized', columns: 140, rows: 40 }), '5');
     expect(at140.ui.panel).toBe('agreement');
@@ -163,22 +247,39 @@ describe('tui: what the looks add up to', () => {
 });
 
 describe('tui: entries are read once', () => {
-  const view = (head: number, letter = 'x') => ({ ...(observe(`${letter}${head}@3`, 0).reply as unknown as { value: object }).value }) as never;
+  const view = (head: number, letter = 'x') =>
+    ({ ...(observe(`${letter}${head}@3`, 0).reply as unknown as { value: object }).value }) as never;
   test('entries: unknown window, then only what is new, then nothing; a superseded head again', () => {
     expect(wantedEntries(NO_ENTRIES, view(3))).toEqual({ from: 1, to: 3 });
-    const known = addEntries(NO_ENTRIES, { entries: [entry('x', 1), entry('x', 2), entry('x', 3)], damaged: [], lastId: '' }, { from: 1, to: 3 }, 'boot');
+    const known = addEntries(
+      NO_ENTRIES,
+      { entries: [entry('x', 1), entry('x', 2), entry('x', 3)], damaged: [], lastId: '' },
+      { from: 1, to: 3 },
+      'boot',
+    );
     expect(wantedEntries(known, view(3))).toBeNull();
     expect(wantedEntries(known, view(5))).toEqual({ from: 4, to: 5 });
     expect(wantedEntries(known, view(3, 'y'))).toEqual({ from: 3, to: 3 });
     expect(checked(known, { ...(view(3) as object), incarnation: 'other' } as never)).toBe(NO_ENTRIES);
     const far = addEntries(known, { entries: [entry('x', 4)], damaged: [], lastId: '' }, { from: 4, to: 4 }, 'boot');
     expect([far.from, far.to, far.entries.length]).toEqual([1, 4, 4]);
-    expect(addEntries(known, { entries: [block('x', 4, hash('y', 3))], damaged: [], lastId: '' }, { from: 4, to: 4 }, 'boot')).toBe(NO_ENTRIES);
+    expect(
+      addEntries(
+        known,
+        { entries: [block('x', 4, hash('y', 3))], damaged: [], lastId: '' },
+        { from: 4, to: 4 },
+        'boot',
+      ),
+    ).toBe(NO_ENTRIES);
   });
 });
 
 describe('tui: keys', () => {
-  const ready = () => { let s = start(3); for (let i = 0; i < 3; i++) s = look(s, 'x9@3 x9@3 x5@3'); return s; };
+  const ready = () => {
+    let s = start(3);
+    for (let i = 0; i < 3; i++) s = look(s, 'x9@3 x9@3 x5@3');
+    return s;
+  };
   const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((s, key) => press(s, key).state, state);
   test('keys: move, open, back, panels', () => {
     const state = keys(ready(), 'j', 'j', 'j', 'enter');
@@ -203,31 +304,57 @@ describe('tui: keys', () => {
     expect(screen(frozen)).toMatch(/FROZEN 2\.0s/);
     expect(screen(frozen)).toContain('WARN');
     expect(screen(keys(frozen, ' '))).toContain('CRIT');
-    expect(press(ready(), '+')).toMatchObject({ state: { ui: { intervalMs: 500 } }, effect: { do: 'interval', ms: 500 } });
+    expect(press(ready(), '+')).toMatchObject({
+      state: { ui: { intervalMs: 500 } },
+      effect: { do: 'interval', ms: 500 },
+    });
     expect(press(ready(), 'y').effect).toEqual({ do: 'copy', text: 'seq stream diff --on r3 -c lab' });
-    expect((['q', 'ctrl-c', 'ctrl-z', 'r', 'o'] as const).map((key) => press(ready(), key).effect?.do)).toEqual(['quit', 'interrupt', 'suspend', 'look', 'snapshot']);
+    expect((['q', 'ctrl-c', 'ctrl-z', 'r', 'o'] as const).map((key) => press(ready(), key).effect?.do)).toEqual([
+      'quit',
+      'interrupt',
+      'suspend',
+      'look',
+      'snapshot',
+    ]);
   });
 });
 
 describe('tui: sizes', () => {
-  const sizes: [number, number, string][] = [[200, 60, 'full'], [140, 40, 'full'], [100, 30, 'large'], [80, 24, 'normal'], [60, 16, 'small'], [40, 8, 'tiny'], [39, 8, 'line'], [20, 3, 'line']];
-  const cases = sizes.flatMap(([columns, rows, kind]) => ['x9@3 x9@3 x9@3', 'x9@3 x9@3 ?', '? ? ?'].map((words) => [columns, rows, kind, words] as const));
-  test.each(cases)('frame: %d×%d (%s), %s → every row as wide as the terminal, one row fewer than it has', (columns, rows, kind, words) => {
-    for (const theme of [PLAIN, { colour: true, unicode: true }]) {
-      for (const pressed of [[], ['?'], ['enter'], ['2', 'enter'], ['/'], [' ']] as Key[][]) {
-        let state = reduce(look(look(start(3), words), words), { type: 'resized', columns, rows });
-        for (const key of pressed) state = press(state, key).state;
-        const drawn = frame(state, theme);
-        expect(sizeClass(state.size)).toBe(kind);
-        expect(drawn.length).toBeLessThanOrEqual(rows - 1);
-        // eslint-disable-next-line no-control-regex
-        expect([...new Set(drawn.map((row) => widthOf(row.replace(/\u001b\[[\d;]*m/g, ''))))]).toEqual([columns]);
+  const sizes: [number, number, string][] = [
+    [200, 60, 'full'],
+    [140, 40, 'full'],
+    [100, 30, 'large'],
+    [80, 24, 'normal'],
+    [60, 16, 'small'],
+    [40, 8, 'tiny'],
+    [39, 8, 'line'],
+    [20, 3, 'line'],
+  ];
+  const cases = sizes.flatMap(([columns, rows, kind]) =>
+    ['x9@3 x9@3 x9@3', 'x9@3 x9@3 ?', '? ? ?'].map((words) => [columns, rows, kind, words] as const),
+  );
+  test.each(cases)(
+    'frame: %d×%d (%s), %s → every row as wide as the terminal, one row fewer than it has',
+    (columns, rows, kind, words) => {
+      for (const theme of [PLAIN, { colour: true, unicode: true }]) {
+        for (const pressed of [[], ['?'], ['enter'], ['2', 'enter'], ['/'], [' ']] as Key[][]) {
+          let state = reduce(look(look(start(3), words), words), { type: 'resized', columns, rows });
+          for (const key of pressed) state = press(state, key).state;
+          const drawn = frame(state, theme);
+          expect(sizeClass(state.size)).toBe(kind);
+          expect(drawn.length).toBeLessThanOrEqual(rows - 1);
+          // eslint-disable-next-line no-control-regex
+          expect([...new Set(drawn.map((row) => widthOf(row.replace(/\u001b\[[\d;]*m/g, ''))))]).toEqual([columns]);
+        }
       }
-    }
-  });
+    },
+  );
 
   test('frame: each size shows what it promises', () => {
-    const shows = (columns: number, rows: number) => bands(reduce(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), { type: 'resized', columns, rows })).map((band) => band.kind).join(' ');
+    const shows = (columns: number, rows: number) =>
+      bands(reduce(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), { type: 'resized', columns, rows }))
+        .map((band) => band.kind)
+        .join(' ');
     expect(shows(140, 40)).toBe('banner top nodes agreement events next');
     expect(shows(100, 30)).toBe('banner top nodes bottom next');
     expect(shows(80, 24)).toBe('banner top nodes bottom next');
@@ -237,15 +364,25 @@ describe('tui: sizes', () => {
   });
 
   test('frame: 9 nodes, 20 sequencers, names of 60 characters, CJK and emoji → still aligned, nothing lost', () => {
-    const names = Array.from({ length: 9 }, (_, i) => (i % 3 === 0 ? `節点${i}`.repeat(15) : i % 3 === 1 ? `r${i}`.padEnd(60, 'x') : `🚀${i}`));
+    const names = Array.from({ length: 9 }, (_, i) =>
+      i % 3 === 0 ? `節点${i}`.repeat(15) : i % 3 === 1 ? `r${i}`.padEnd(60, 'x') : `🚀${i}`,
+    );
     let state = start(9, names);
     const words = Array.from({ length: 9 }, () => 'x9@3').join(' ');
     for (let i = 0; i < 3; i++) state = look(state, words, 20);
-    for (const [columns, rows] of [[140, 40], [100, 30], [80, 24], [60, 16], [40, 8]] as const) {
+    for (const [columns, rows] of [
+      [140, 40],
+      [100, 30],
+      [80, 24],
+      [60, 16],
+      [40, 8],
+    ] as const) {
       const drawn = frame(reduce(state, { type: 'resized', columns, rows }), PLAIN);
       expect([...new Set(drawn.map(widthOf))]).toEqual([columns]);
     }
-    expect(frame(reduce(state, { type: 'resized', columns: 140, rows: 40 }), PLAIN).join('\n')).toMatch(/SEQUENCERS \(\+\d+ more\)/);
+    expect(frame(reduce(state, { type: 'resized', columns: 140, rows: 40 }), PLAIN).join('\n')).toMatch(
+      /SEQUENCERS \(\+\d+ more\)/,
+    );
     expect(eventList(state).length).toBeGreaterThan(0);
     expect(lastWords(state, PLAIN)).toHaveLength(3);
   });
@@ -286,8 +423,15 @@ describe('tui: history', () => {
     expect(drawn).toMatch(/greatest lag, blocks +now [12] /);
     expect(drawn).toMatch(/29s ago +now/);
     expect(press(state, 'h').state.ui.detail).toBeNull();
-    for (const [columns, rows] of [[140, 40], [100, 30], [60, 16], [40, 8]] as const) {
-      expect([...new Set(frame(reduce(state, { type: 'resized', columns, rows }), PLAIN).map(widthOf))]).toEqual([columns]);
+    for (const [columns, rows] of [
+      [140, 40],
+      [100, 30],
+      [60, 16],
+      [40, 8],
+    ] as const) {
+      expect([...new Set(frame(reduce(state, { type: 'resized', columns, rows }), PLAIN).map(widthOf))]).toEqual([
+        columns,
+      ]);
     }
   });
 });

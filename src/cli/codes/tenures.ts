@@ -2,31 +2,148 @@
 import type { Code } from './code.js';
 
 export const TENURES: Record<string, Code> = {
-  PROMOTION_LOST: { meaning: 'Fewer than a quorum of nodes accepted the promotion.', causes: ['another sequencer was faster', 'nodes silent'], todo: ['nothing: it tries again'] },
-  MOVED: { meaning: 'A node told of a replaced node that this sequencer knew at its old address; it looks again, follows, and goes on.', causes: ['seq node replace, by another leader'], todo: ['nothing: give it the new address before its next start'] },
-  CLAIM_LOST: { meaning: 'Promoted, but fewer than a quorum accepted the claim of the new epoch.', causes: ['another sequencer claimed a higher epoch', 'a damaged head on too many nodes'], todo: ['nothing if it happens once', 'seq stream verify'] },
-  FENCED: { meaning: 'More nodes refused as fenced than may be missing: another tenure has taken over.', causes: ['a pause longer than the lease', 'an operator raised the epoch'], todo: ['nothing: it is a follower again', 'seq history'] },
-  LEASE_EXPIRED: { meaning: 'No quorum accepted a write before the lease deadline, so it stepped down by itself.', causes: ['slow or silent nodes', 'a pause of the process', 'a slow producer'], todo: ['seq check nodes', 'raise --ttl if this repeats'] },
-  BEHIND: { meaning: 'The sequencer\'s store lacks committed blocks, so it must catch up before it may lead.', causes: ['it was away for longer than the retained window'], todo: ['give it --peer URL of a sequencer that has them'] },
-  CHOICE_OVERTAKEN: { meaning: 'A repair met another block of a later epoch where a person had chosen between two of an earlier one: a leader went on since, and may have committed it. Nothing was written.', causes: ['a paused leader woke up between the plan and the repair'], todo: ['seq repair plan'] },
-  CHAIN_MISMATCH: { meaning: 'A chain does not link to the blocks known before it. The sequencer halts rather than choose.', causes: ['a store of another life of the cluster', 'changed data'], todo: ['seq stream verify', 'keep the store; start with an empty one once the cause is known'] },
-  BAD_PROPOSAL: { meaning: 'The block proposed does not continue the committed head.', causes: ['a bug, or a producer that answered too late'], todo: ['see the log', 'seq history'] },
-  RENEW: { meaning: 'The leader renewed its term under a higher epoch to regain a node.', causes: ['a node\'s epoch was above the leader\'s'], todo: ['nothing'] },
-  STORE_AHEAD: { meaning: 'A sequencer\'s store has committed blocks that a quorum of nodes no longer has: nodes lost what they had acknowledged.', causes: ['nodes lost data', 'a restored dump'], todo: ['nothing now: the leader proposes them again', 'find out why the nodes lost data'] },
-  STORE_HOLE: { meaning: 'The store lacks a block that it must propose again.', causes: ['blocks were removed from the store'], todo: ['let another sequencer lead', 'start this one with an empty store'] },
-  DAMAGED_HEADS: { meaning: 'Promoted and claimed, but too few of the claimed nodes hold an undamaged newest block: nobody can know what to go on with.', causes: ['the newest entry was changed or damaged on more nodes than may be missing'], todo: ['seq stream verify', 'start a sequencer whose store has that block: it need not read it from the nodes', 'seq cluster recover --dry-run'] },
-  HELD_BACK: { meaning: 'Three or more attempts to lead in a row ended for the same reason, one that does not heal by itself: the next one waits longer, up to 5 s or two ttl.', causes: ['a producer that fails at once', 'damaged heads on too many nodes'], todo: ['seq status -o wide', 'mend the reason named: what changes on the nodes is tried at once'] },
-  DAMAGED_ENTRY: { meaning: 'An entry on a node is damaged: it is never adopted, counted or superseded.', causes: ['changed by hand', 'damaged memory or file'], todo: ['seq stream verify', 'seq node admit --on ID --damaged'] },
-  EPOCH_ABOVE_FENCE: { meaning: 'An entry bears an epoch above its node\'s own: no honest write does that.', causes: ['changed by hand', 'a partial restore'], todo: ['seq stream verify', 'seq node admit --on ID'] },
-  FLOOR_MISMATCH: { meaning: 'The lowest entry does not link to the node\'s floor.', causes: ['changed by hand', 'a partial restore'], todo: ['seq stream verify', 'seq node admit --on ID'] },
-  AHEAD_OF_LEADER: { meaning: 'A node holds more than the leader has committed.', causes: ['an uncommitted block of an earlier leader'], todo: ['nothing: the leader supersedes it'] },
-  PRODUCER_FAILED: { meaning: 'The producer ended, fell silent or wrote garbage: the tenure ends, the chain goes on elsewhere.', causes: ['the child process crashed', 'it does not speak the protocol'], todo: ['see its stderr in the log', 'mend it and start the sequencer again'] },
-  NO_SUCCESSOR: { meaning: 'No other sequencer could take over.', causes: ['only one runs', 'the others are not ready'], todo: ['seq status', 'start another sequencer'] },
-  NOT_CONFIRMED: { meaning: 'The head could not be confirmed on a quorum under this epoch after the request arrived.', causes: ['leadership is moving', 'nodes silent'], todo: ['ask again'] },
-  BLOCK_TOO_LARGE: { meaning: 'The producer made a block above --max-block-bytes, so its tenure ended.', causes: ['a producer that ignores the limit'], todo: ['mend the producer', 'raise --max-block-bytes on every sequencer'] },
-  RENEWAL_FAILED: { meaning: 'The leader could not renew its term under a higher epoch and stepped down.', causes: ['another sequencer was faster', 'nodes silent'], todo: ['nothing: it is a follower again', 'seq history'] },
-  STOPPED: { meaning: 'The sequencer was stopped and released its locks.', causes: ['SIGTERM or Ctrl-C'], todo: ['nothing'] },
-  REQUESTED: { meaning: 'The leader stepped down because an operator asked for it.', causes: ['seq stepdown'], todo: ['nothing', 'seq history'] },
-  REPAIRED: { meaning: 'The tenure of a repair ended because every node of its plan was in order.', causes: ['seq repair'], todo: ['nothing', 'seq repair verify'] },
-  PRODUCER_REVOKED: { meaning: 'The block asked of the producer is no longer wanted: the tenure is gone.', causes: ['leadership was lost meanwhile'], todo: ['nothing'] },
+  PROMOTION_LOST: {
+    meaning: 'Fewer than a quorum of nodes accepted the promotion.',
+    causes: ['another sequencer was faster', 'nodes silent'],
+    todo: ['nothing: it tries again'],
+  },
+  MOVED: {
+    meaning:
+      'A node told of a replaced node that this sequencer knew at its old address; it looks again, follows, and goes on.',
+    causes: ['seq node replace, by another leader'],
+    todo: ['nothing: give it the new address before its next start'],
+  },
+  CLAIM_LOST: {
+    meaning: 'Promoted, but fewer than a quorum accepted the claim of the new epoch.',
+    causes: ['another sequencer claimed a higher epoch', 'a damaged head on too many nodes'],
+    todo: ['nothing if it happens once', 'seq stream verify'],
+  },
+  FENCED: {
+    meaning: 'More nodes refused as fenced than may be missing: another tenure has taken over.',
+    causes: ['a pause longer than the lease', 'an operator raised the epoch'],
+    todo: ['nothing: it is a follower again', 'seq history'],
+  },
+  LEASE_EXPIRED: {
+    meaning: 'No quorum accepted a write before the lease deadline, so it stepped down by itself.',
+    causes: ['slow or silent nodes', 'a pause of the process', 'a slow producer'],
+    todo: ['seq check nodes', 'raise --ttl if this repeats'],
+  },
+  BEHIND: {
+    meaning: "The sequencer's store lacks committed blocks, so it must catch up before it may lead.",
+    causes: ['it was away for longer than the retained window'],
+    todo: ['give it --peer URL of a sequencer that has them'],
+  },
+  CHOICE_OVERTAKEN: {
+    meaning:
+      'A repair met another block of a later epoch where a person had chosen between two of an earlier one: a leader went on since, and may have committed it. Nothing was written.',
+    causes: ['a paused leader woke up between the plan and the repair'],
+    todo: ['seq repair plan'],
+  },
+  CHAIN_MISMATCH: {
+    meaning: 'A chain does not link to the blocks known before it. The sequencer halts rather than choose.',
+    causes: ['a store of another life of the cluster', 'changed data'],
+    todo: ['seq stream verify', 'keep the store; start with an empty one once the cause is known'],
+  },
+  BAD_PROPOSAL: {
+    meaning: 'The block proposed does not continue the committed head.',
+    causes: ['a bug, or a producer that answered too late'],
+    todo: ['see the log', 'seq history'],
+  },
+  RENEW: {
+    meaning: 'The leader renewed its term under a higher epoch to regain a node.',
+    causes: ["a node's epoch was above the leader's"],
+    todo: ['nothing'],
+  },
+  STORE_AHEAD: {
+    meaning:
+      "A sequencer's store has committed blocks that a quorum of nodes no longer has: nodes lost what they had acknowledged.",
+    causes: ['nodes lost data', 'a restored dump'],
+    todo: ['nothing now: the leader proposes them again', 'find out why the nodes lost data'],
+  },
+  STORE_HOLE: {
+    meaning: 'The store lacks a block that it must propose again.',
+    causes: ['blocks were removed from the store'],
+    todo: ['let another sequencer lead', 'start this one with an empty store'],
+  },
+  DAMAGED_HEADS: {
+    meaning:
+      'Promoted and claimed, but too few of the claimed nodes hold an undamaged newest block: nobody can know what to go on with.',
+    causes: ['the newest entry was changed or damaged on more nodes than may be missing'],
+    todo: [
+      'seq stream verify',
+      'start a sequencer whose store has that block: it need not read it from the nodes',
+      'seq cluster recover --dry-run',
+    ],
+  },
+  HELD_BACK: {
+    meaning:
+      'Three or more attempts to lead in a row ended for the same reason, one that does not heal by itself: the next one waits longer, up to 5 s or two ttl.',
+    causes: ['a producer that fails at once', 'damaged heads on too many nodes'],
+    todo: ['seq status -o wide', 'mend the reason named: what changes on the nodes is tried at once'],
+  },
+  DAMAGED_ENTRY: {
+    meaning: 'An entry on a node is damaged: it is never adopted, counted or superseded.',
+    causes: ['changed by hand', 'damaged memory or file'],
+    todo: ['seq stream verify', 'seq node admit --on ID --damaged'],
+  },
+  EPOCH_ABOVE_FENCE: {
+    meaning: "An entry bears an epoch above its node's own: no honest write does that.",
+    causes: ['changed by hand', 'a partial restore'],
+    todo: ['seq stream verify', 'seq node admit --on ID'],
+  },
+  FLOOR_MISMATCH: {
+    meaning: "The lowest entry does not link to the node's floor.",
+    causes: ['changed by hand', 'a partial restore'],
+    todo: ['seq stream verify', 'seq node admit --on ID'],
+  },
+  AHEAD_OF_LEADER: {
+    meaning: 'A node holds more than the leader has committed.',
+    causes: ['an uncommitted block of an earlier leader'],
+    todo: ['nothing: the leader supersedes it'],
+  },
+  PRODUCER_FAILED: {
+    meaning: 'The producer ended, fell silent or wrote garbage: the tenure ends, the chain goes on elsewhere.',
+    causes: ['the child process crashed', 'it does not speak the protocol'],
+    todo: ['see its stderr in the log', 'mend it and start the sequencer again'],
+  },
+  NO_SUCCESSOR: {
+    meaning: 'No other sequencer could take over.',
+    causes: ['only one runs', 'the others are not ready'],
+    todo: ['seq status', 'start another sequencer'],
+  },
+  NOT_CONFIRMED: {
+    meaning: 'The head could not be confirmed on a quorum under this epoch after the request arrived.',
+    causes: ['leadership is moving', 'nodes silent'],
+    todo: ['ask again'],
+  },
+  BLOCK_TOO_LARGE: {
+    meaning: 'The producer made a block above --max-block-bytes, so its tenure ended.',
+    causes: ['a producer that ignores the limit'],
+    todo: ['mend the producer', 'raise --max-block-bytes on every sequencer'],
+  },
+  RENEWAL_FAILED: {
+    meaning: 'The leader could not renew its term under a higher epoch and stepped down.',
+    causes: ['another sequencer was faster', 'nodes silent'],
+    todo: ['nothing: it is a follower again', 'seq history'],
+  },
+  STOPPED: {
+    meaning: 'The sequencer was stopped and released its locks.',
+    causes: ['SIGTERM or Ctrl-C'],
+    todo: ['nothing'],
+  },
+  REQUESTED: {
+    meaning: 'The leader stepped down because an operator asked for it.',
+    causes: ['seq stepdown'],
+    todo: ['nothing', 'seq history'],
+  },
+  REPAIRED: {
+    meaning: 'The tenure of a repair ended because every node of its plan was in order.',
+    causes: ['seq repair'],
+    todo: ['nothing', 'seq repair verify'],
+  },
+  PRODUCER_REVOKED: {
+    meaning: 'The block asked of the producer is no longer wanted: the tenure is gone.',
+    causes: ['leadership was lost meanwhile'],
+    todo: ['nothing'],
+  },
 };

@@ -8,14 +8,36 @@ import type { Result } from './result.js';
 export const CHECK_EXIT = { OK: EXIT.ok, WARN: EXIT.no, CRIT: EXIT.critical, UNKNOWN: EXIT.unknown } as const;
 const NAGIOS: Record<Verdict, string> = { OK: 'OK', WARN: 'WARNING', CRIT: 'CRITICAL', UNKNOWN: 'UNKNOWN' };
 
-export function checkResult(name: string, view: Pick<ClusterView, 'cluster' | 'configured' | 'answered' | 'quorum'>, answers: readonly CheckAnswer[]): Result {
+export function checkResult(
+  name: string,
+  view: Pick<ClusterView, 'cluster' | 'configured' | 'answered' | 'quorum'>,
+  answers: readonly CheckAnswer[],
+): Result {
   const worst = worstOf(answers);
   const { verdict, reason, reasonCode } = worst;
   const next = [...new Set(answers.flatMap((answer) => (answer.verdict === 'OK' ? [] : answer.next)))];
   return {
-    data: { cluster: view.cluster, check: name, result: verdict === 'OK' ? 'ok' : verdict.toLowerCase(), exit: CHECK_EXIT[verdict], checks: answers, next },
-    verdict: { verdict, reason, reasonCode }, next, exit: CHECK_EXIT[verdict], items: [...answers],
-    tables: answers.length === 1 ? [] : [{ columns: [{ key: 'check' }, { key: 'verdict' }, { key: 'code' }, { key: 'reason' }], rows: answers.map((a) => ({ check: a.check, verdict: a.verdict, code: a.reasonCode, reason: a.reason })) }],
+    data: {
+      cluster: view.cluster,
+      check: name,
+      result: verdict === 'OK' ? 'ok' : verdict.toLowerCase(),
+      exit: CHECK_EXIT[verdict],
+      checks: answers,
+      next,
+    },
+    verdict: { verdict, reason, reasonCode },
+    next,
+    exit: CHECK_EXIT[verdict],
+    items: [...answers],
+    tables:
+      answers.length === 1
+        ? []
+        : [
+            {
+              columns: [{ key: 'check' }, { key: 'verdict' }, { key: 'code' }, { key: 'reason' }],
+              rows: answers.map((a) => ({ check: a.check, verdict: a.verdict, code: a.reasonCode, reason: a.reason })),
+            },
+          ],
     texts: { nagios: nagiosText(name, answers), prometheus: prometheusText(view.cluster, answers) },
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
@@ -24,9 +46,16 @@ export function checkResult(name: string, view: Pick<ClusterView, 'cluster' | 'c
 /** `SEQ LEADER OK - seq-a leads under epoch 3 | epoch=3;;;0`, and for several checks one line each below. */
 export function nagiosText(name: string, answers: readonly CheckAnswer[]): string {
   const worst = worstOf(answers);
-  const perf = answers.flatMap((answer) => answer.metrics.map((m) => perfdata(answers.length > 1 ? `${answer.check}_` : '', m))).join(' ');
+  const perf = answers
+    .flatMap((answer) => answer.metrics.map((m) => perfdata(answers.length > 1 ? `${answer.check}_` : '', m)))
+    .join(' ');
   const lines = answers.length === 1 ? [] : answers.map((a) => `${a.check} ${NAGIOS[a.verdict]}: ${line(a.reason)}`);
-  return [`SEQ ${name.toUpperCase()} ${NAGIOS[worst.verdict]} - ${line(worst.reason)}${perf === '' ? '' : ` | ${perf}`}`, ...lines].join('\n') + '\n';
+  return (
+    [
+      `SEQ ${name.toUpperCase()} ${NAGIOS[worst.verdict]} - ${line(worst.reason)}${perf === '' ? '' : ` | ${perf}`}`,
+      ...lines,
+    ].join('\n') + '\n'
+  );
 }
 
 export function nagiosFailure(name: string, message: string): string {
@@ -35,13 +64,17 @@ export function nagiosFailure(name: string, message: string): string {
 
 export function prometheusText(cluster: string, answers: readonly CheckAnswer[]): string {
   const lines = ['# HELP seq_check_status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN', '# TYPE seq_check_status gauge'];
-  for (const answer of answers) lines.push(`seq_check_status{cluster="${label(cluster)}",check="${answer.check}"} ${CHECK_EXIT[answer.verdict]}`);
+  for (const answer of answers)
+    lines.push(`seq_check_status{cluster="${label(cluster)}",check="${answer.check}"} ${CHECK_EXIT[answer.verdict]}`);
   const byName = new Map<string, string[]>();
   for (const { check, metrics } of answers) {
     for (const m of metrics) {
       const name = `seq_check_${check}_${m.name}${m.unit === 'ms' ? '_seconds' : ''}`;
       const labels = `cluster="${label(cluster)}"${m.of === '' ? '' : `,id="${label(m.of)}"`}`;
-      byName.set(name, [...(byName.get(name) ?? []), `${name}{${labels}} ${m.unit === 'ms' ? m.value / 1000 : m.value}`]);
+      byName.set(name, [
+        ...(byName.get(name) ?? []),
+        `${name}{${labels}} ${m.unit === 'ms' ? m.value / 1000 : m.value}`,
+      ]);
     }
   }
   for (const [name, samples] of byName) lines.push(`# TYPE ${name} gauge`, ...samples);
@@ -51,7 +84,8 @@ export function prometheusText(cluster: string, answers: readonly CheckAnswer[])
 /** A threshold on a margin is a lower bound: `1:` means "alert below 1". */
 function perfdata(prefix: string, m: Metric): string {
   const name = `${prefix}${m.name}${m.of === '' ? '' : `_${m.of}`}`.replace(/['=\s]/g, '_');
-  const bound = (limit: number | null): string => (limit === null ? '' : m.name === 'margin' ? `${limit}:` : String(limit - 1));
+  const bound = (limit: number | null): string =>
+    limit === null ? '' : m.name === 'margin' ? `${limit}:` : String(limit - 1);
   return `'${name}'=${m.value}${m.unit};${bound(m.warn)};${bound(m.crit)}${m.name === 'margin' ? '' : ';0'}`;
 }
 

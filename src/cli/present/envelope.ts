@@ -19,7 +19,8 @@ export function wire(value: unknown, name = ''): unknown {
   const fields = value as Record<string, unknown>;
   const fit: Record<string, unknown> = {};
   // Plain loops: a matrix has tens of thousands of fields.
-  for (const key of Object.keys(fields)) if (fields[key] !== undefined && key !== '__proto__') fit[key] = wire(fields[key], key);
+  for (const key of Object.keys(fields))
+    if (fields[key] !== undefined && key !== '__proto__') fit[key] = wire(fields[key], key);
   return fit;
 }
 
@@ -35,15 +36,27 @@ function isWide(name: string): boolean {
 
 export function errorBody(error: SeqError): ErrorBody {
   return {
-    code: error.code, exit: error.exit, message: error.message, why: error.why, changed: error.changed,
-    changedNodes: error.changedNodes, next: error.next, retryable: error.retryable,
+    code: error.code,
+    exit: error.exit,
+    message: error.message,
+    why: error.why,
+    changed: error.changed,
+    changedNodes: error.changedNodes,
+    next: error.next,
+    retryable: error.retryable,
   };
 }
 
-export function envelope(kind: string, meta: Meta, outcome: { result?: Result; error?: SeqError; warnings?: string[] }): Envelope {
+export function envelope(
+  kind: string,
+  meta: Meta,
+  outcome: { result?: Result; error?: SeqError; warnings?: string[] },
+): Envelope {
   const { result, error } = outcome;
-  const judged = result?.verdict && result.data !== null && typeof result.data === 'object' && !Array.isArray(result.data)
-    ? { ...result.verdict, ...result.data } : result?.data;
+  const judged =
+    result?.verdict && result.data !== null && typeof result.data === 'object' && !Array.isArray(result.data)
+      ? { ...result.verdict, ...result.data }
+      : result?.data;
   return {
     apiVersion: 'seq/v1',
     kind,

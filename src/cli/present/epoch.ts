@@ -8,14 +8,49 @@ export function epochResult(epochs: EpochView, target: string): Result {
   const above = rows.filter((row) => row.standing === 'above').map((row) => row.id);
   const tail = target === '' ? '' : ` ${target}`;
   const known = rows.filter((row) => row.admitted).length;
-  const verdict = known < view.quorum ? { verdict: 'UNKNOWN' as const, reason: `only ${known} of ${view.configured} nodes say an epoch that counts`, reasonCode: 'NO_QUORUM' }
-    : above.length > 0 && leader !== null ? { verdict: 'WARN' as const, reason: `the epoch of ${above.join(', ')} is above the leader's ${reference}: it refuses the leader until the term is renewed`, reasonCode: 'NODE_FENCED' }
-      : below.length > 0 ? { verdict: 'WARN' as const, reason: `the epoch of ${below.join(', ')} is below ${reference}`, reasonCode: 'EPOCH_BEHIND' }
-        : { verdict: 'OK' as const, reason: `${known} of ${view.configured} nodes are at epoch ${reference}${leader === null ? ', nobody leads' : `, the epoch of ${leader.id}`}`, reasonCode: 'OK' };
-  const next = above.length > 0 && leader !== null ? [`seq epoch show --watch${tail}`] : below.length > 0 ? [`seq epoch heal${tail}`] : [];
+  const verdict =
+    known < view.quorum
+      ? {
+          verdict: 'UNKNOWN' as const,
+          reason: `only ${known} of ${view.configured} nodes say an epoch that counts`,
+          reasonCode: 'NO_QUORUM',
+        }
+      : above.length > 0 && leader !== null
+        ? {
+            verdict: 'WARN' as const,
+            reason: `the epoch of ${above.join(', ')} is above the leader's ${reference}: it refuses the leader until the term is renewed`,
+            reasonCode: 'NODE_FENCED',
+          }
+        : below.length > 0
+          ? {
+              verdict: 'WARN' as const,
+              reason: `the epoch of ${below.join(', ')} is below ${reference}`,
+              reasonCode: 'EPOCH_BEHIND',
+            }
+          : {
+              verdict: 'OK' as const,
+              reason: `${known} of ${view.configured} nodes are at epoch ${reference}${leader === null ? ', nobody leads' : `, the epoch of ${leader.id}`}`,
+              reasonCode: 'OK',
+            };
+  const next =
+    above.length > 0 && leader !== null
+      ? [`seq epoch show --watch${tail}`]
+      : below.length > 0
+        ? [`seq epoch heal${tail}`]
+        : [];
   return {
-    data: { cluster: view.cluster, leader: leader === null ? null : { id: leader.id, epoch: leader.epoch }, epoch: reference, nodes: rows, next },
-    verdict, tables: [epochTable(epochs)], items: rows, next, meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
+    data: {
+      cluster: view.cluster,
+      leader: leader === null ? null : { id: leader.id, epoch: leader.epoch },
+      epoch: reference,
+      nodes: rows,
+      next,
+    },
+    verdict,
+    tables: [epochTable(epochs)],
+    items: rows,
+    next,
+    meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
 }
 
@@ -23,7 +58,9 @@ export function healEffect(plan: HealPlan): string[] {
   return [
     ...plan.steps.map((step) => `  ${step.node}: epoch ${step.from} → ${plan.value}`),
     ...plan.skipped.map((one) => `  ${one.node}: left alone (${one.why})`),
-    plan.deposes ? `this is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}, which will be refused by these nodes` : 'nobody loses leadership; an epoch cannot be lowered again',
+    plan.deposes
+      ? `this is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}, which will be refused by these nodes`
+      : 'nobody loses leadership; an epoch cannot be lowered again',
     `digest ${plan.digest.slice(0, 16)}`,
   ];
 }
@@ -31,11 +68,24 @@ export function healEffect(plan: HealPlan): string[] {
 export function healResult({ plan, nodes, warnings }: HealDone, dryRun: boolean, command: string): Result {
   const nothing = plan.steps.length === 0;
   return {
-    data: { digest: plan.digest, epoch: plan.value, deposes: plan.deposes, steps: plan.steps.map((s) => ({ node: s.node, epochFrom: s.from, epochTo: plan.value })), skipped: plan.skipped, nodes, dryRun },
+    data: {
+      digest: plan.digest,
+      epoch: plan.value,
+      deposes: plan.deposes,
+      steps: plan.steps.map((s) => ({ node: s.node, epochFrom: s.from, epochTo: plan.value })),
+      skipped: plan.skipped,
+      nodes,
+      dryRun,
+    },
     warnings,
     facts: [
       ['epoch', plan.value],
-      [nothing ? 'nothing to do' : dryRun ? 'would raise' : 'raised', nothing ? 'no admitted node that answered is below it' : plan.steps.map((s) => `${s.node} from ${s.from}`).join(', ')],
+      [
+        nothing ? 'nothing to do' : dryRun ? 'would raise' : 'raised',
+        nothing
+          ? 'no admitted node that answered is below it'
+          : plan.steps.map((s) => `${s.node} from ${s.from}`).join(', '),
+      ],
       ...(nothing ? [] : [['digest', plan.digest.slice(0, 16)] as [string, string]]),
     ],
     next: dryRun && !nothing ? [`${command} --confirm ${plan.digest.slice(0, 8)}`] : [],
@@ -44,7 +94,23 @@ export function healResult({ plan, nodes, warnings }: HealDone, dryRun: boolean,
 
 function epochTable({ rows }: EpochView): Table {
   return {
-    columns: [{ key: 'node' }, { key: 'state' }, { key: 'epoch', align: 'right' }, { key: 'standing' }, { key: 'claimant' }, { key: 'holder' }, { key: 'note', wide: true }],
-    rows: rows.map((row) => ({ node: row.id, state: row.state, epoch: row.epoch ?? '?', standing: row.standing, claimant: row.claimant, holder: row.epoch === null ? '?' : row.holder, note: row.note })),
+    columns: [
+      { key: 'node' },
+      { key: 'state' },
+      { key: 'epoch', align: 'right' },
+      { key: 'standing' },
+      { key: 'claimant' },
+      { key: 'holder' },
+      { key: 'note', wide: true },
+    ],
+    rows: rows.map((row) => ({
+      node: row.id,
+      state: row.state,
+      epoch: row.epoch ?? '?',
+      standing: row.standing,
+      claimant: row.claimant,
+      holder: row.epoch === null ? '?' : row.holder,
+      note: row.note,
+    })),
   };
 }

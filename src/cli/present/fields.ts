@@ -5,7 +5,9 @@ function pick(value: unknown, path: string[]): unknown {
   if (name === undefined) return value;
   if (Array.isArray(value)) {
     const kept = value.map((entry) => pick(entry, path));
-    return kept.every((entry) => entry === undefined) && value.length > 0 ? undefined : kept.map((entry) => entry ?? {});
+    return kept.every((entry) => entry === undefined) && value.length > 0
+      ? undefined
+      : kept.map((entry) => entry ?? {});
   }
   if (value === null || typeof value !== 'object' || !(name in value)) return undefined;
   const inner = pick((value as Record<string, unknown>)[name], rest);

@@ -6,26 +6,63 @@ import type { Result } from './result.js';
 export function historyResult({ view, range, tenures, changes }: History): Result {
   const rows = tenures.map((tenure) => ({ ...tenure, durationMs: tenure.lastAt - tenure.firstAt }));
   const shown = changes.map((record) => ({
-    at: Number(record['at'] ?? 0), what: record['what'] ?? '', kind: record['kind'] ?? '', by: record['by'] ?? '', reason: record['reason'] ?? '',
-    before: record['before'] ?? '', after: record['after'] ?? '', outcome: record['outcome'] ?? '', command: record['command'] ?? '',
+    at: Number(record['at'] ?? 0),
+    what: record['what'] ?? '',
+    kind: record['kind'] ?? '',
+    by: record['by'] ?? '',
+    reason: record['reason'] ?? '',
+    before: record['before'] ?? '',
+    after: record['after'] ?? '',
+    outcome: record['outcome'] ?? '',
+    command: record['command'] ?? '',
   }));
   return {
-    data: { cluster: view.cluster, range: range === null ? null : { heightFrom: range.from, heightTo: range.to }, tenures: rows, changes: shown },
+    data: {
+      cluster: view.cluster,
+      range: range === null ? null : { heightFrom: range.from, heightTo: range.to },
+      tenures: rows,
+      changes: shown,
+    },
     items: rows,
     tables: [
       {
         columns: [
-          { key: 'epoch', align: 'right' }, { key: 'holder' }, { key: 'heights' }, { key: 'blocks', align: 'right' }, { key: 'began' }, { key: 'lasted', align: 'right' },
-          { key: 'gap', align: 'right' }, { key: 'ended' },
+          { key: 'epoch', align: 'right' },
+          { key: 'holder' },
+          { key: 'heights' },
+          { key: 'blocks', align: 'right' },
+          { key: 'began' },
+          { key: 'lasted', align: 'right' },
+          { key: 'gap', align: 'right' },
+          { key: 'ended' },
         ],
         rows: rows.map((t) => ({
-          epoch: t.epoch, holder: t.holder, heights: `${t.heightFrom}-${t.heightTo}`, blocks: t.blocks, began: time(t.firstAt), lasted: seconds(t.durationMs),
-          gap: t.gapBeforeMs === null ? null : seconds(t.gapBeforeMs), ended: t.current ? 'leads now' : t.ended === '' ? 'not recorded' : t.ended,
+          epoch: t.epoch,
+          holder: t.holder,
+          heights: `${t.heightFrom}-${t.heightTo}`,
+          blocks: t.blocks,
+          began: time(t.firstAt),
+          lasted: seconds(t.durationMs),
+          gap: t.gapBeforeMs === null ? null : seconds(t.gapBeforeMs),
+          ended: t.current ? 'leads now' : t.ended === '' ? 'not recorded' : t.ended,
         })),
       },
       {
-        columns: [{ key: 'at' }, { key: 'what' }, { key: 'by' }, { key: 'reason' }, { key: 'outcome' }, { key: 'before', wide: true }, { key: 'after', wide: true }, { key: 'command', wide: true }],
-        rows: shown.map((one) => ({ ...one, at: time(one.at), what: one.kind === '' ? one.what : `${one.what} ${one.kind}` })),
+        columns: [
+          { key: 'at' },
+          { key: 'what' },
+          { key: 'by' },
+          { key: 'reason' },
+          { key: 'outcome' },
+          { key: 'before', wide: true },
+          { key: 'after', wide: true },
+          { key: 'command', wide: true },
+        ],
+        rows: shown.map((one) => ({
+          ...one,
+          at: time(one.at),
+          what: one.kind === '' ? one.what : `${one.what} ${one.kind}`,
+        })),
       },
     ],
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
@@ -33,5 +70,7 @@ export function historyResult({ view, range, tenures, changes }: History): Resul
 }
 
 function time(ms: number): string {
-  return Number.isFinite(ms) && ms > 0 && ms < 8.64e15 ? new Date(ms).toISOString().replace('T', ' ').replace('Z', '') : '';
+  return Number.isFinite(ms) && ms > 0 && ms < 8.64e15
+    ? new Date(ms).toISOString().replace('T', ' ').replace('Z', '')
+    : '';
 }

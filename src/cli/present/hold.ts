@@ -7,11 +7,24 @@ export function holdResult(done: HoldDone, dryRun: boolean, target: string, comm
   const { before, after, leader, nodes, warnings } = done;
   const undo = `seq resume${target === '' ? '' : ` ${target}`}`;
   return {
-    data: { hold: after, replaced: before, leader, forMs, nodes, dryRun }, warnings,
+    data: { hold: after, replaced: before, leader, forMs, nodes, dryRun },
+    warnings,
     facts: [
-      dryRun ? ['would hold', `promotion for ${seconds(forMs)}`] : ['hold', after === null ? 'not there any more' : `by ${after.by} for ${seconds(after.ttlMs)}, on ${after.nodes} nodes (${after.reason})`],
+      dryRun
+        ? ['would hold', `promotion for ${seconds(forMs)}`]
+        : [
+            'hold',
+            after === null
+              ? 'not there any more'
+              : `by ${after.by} for ${seconds(after.ttlMs)}, on ${after.nodes} nodes (${after.reason})`,
+          ],
       ...(before === null ? [] : [['replaces', `hold by ${before.by} (${before.reason})`] as [string, string]]),
-      ['meanwhile', leader === null ? 'nobody leads, and nobody can begin to' : `${leader} goes on leading; if it fails, nobody takes over`],
+      [
+        'meanwhile',
+        leader === null
+          ? 'nobody leads, and nobody can begin to'
+          : `${leader} goes on leading; if it fails, nobody takes over`,
+      ],
     ],
     next: [dryRun ? command : undo],
   };
@@ -20,9 +33,19 @@ export function holdResult(done: HoldDone, dryRun: boolean, target: string, comm
 export function resumeResult(done: HoldDone, dryRun: boolean, command: string): Result {
   const { before, after, leader, nodes, warnings } = done;
   return {
-    data: { released: before, hold: after, leader, nodes, dryRun }, warnings,
+    data: { released: before, hold: after, leader, nodes, dryRun },
+    warnings,
     facts: [
-      [dryRun ? 'would end' : 'hold', before === null ? 'there was none' : dryRun ? `the hold by ${before.by} (${before.reason})` : after === null ? `ended (was by ${before.by}: ${before.reason})` : `set again by ${after.by}`],
+      [
+        dryRun ? 'would end' : 'hold',
+        before === null
+          ? 'there was none'
+          : dryRun
+            ? `the hold by ${before.by} (${before.reason})`
+            : after === null
+              ? `ended (was by ${before.by}: ${before.reason})`
+              : `set again by ${after.by}`,
+      ],
     ],
     next: dryRun ? [command] : [],
   };

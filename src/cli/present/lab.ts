@@ -7,25 +7,52 @@ import type { Result, Table } from './result.js';
 
 export function processTable(rows: readonly ProcessRow[]): Table {
   return {
-    columns: [{ key: 'name' }, { key: 'kind' }, { key: 'state' }, { key: 'pid', align: 'right' }, { key: 'port', align: 'right' }, { key: 'url' }],
+    columns: [
+      { key: 'name' },
+      { key: 'kind' },
+      { key: 'state' },
+      { key: 'pid', align: 'right' },
+      { key: 'port', align: 'right' },
+      { key: 'url' },
+    ],
     rows: rows.map((row) => ({ ...row })),
   };
 }
 
 /** What an operator can do about the processes that are not running. */
 export function nextForProcesses(rows: readonly ProcessRow[]): string[] {
-  return rows.flatMap((row) => (row.pid === null ? [] : row.state === 'dead' ? [`seq lab start ${row.name}`] : row.state === 'paused' ? [`seq lab unpause ${row.name}`] : []));
+  return rows.flatMap((row) =>
+    row.pid === null
+      ? []
+      : row.state === 'dead'
+        ? [`seq lab start ${row.name}`]
+        : row.state === 'paused'
+          ? [`seq lab unpause ${row.name}`]
+          : [],
+  );
 }
 
 /** The same for a whole lab. A node that comes back has no vote until a quorum of others admits it: below one they would wait for ever. */
 export function nextForLab(rows: readonly ProcessRow[]): string[] {
   const nodes = rows.filter(({ kind }) => kind === 'redis');
   const gone = nodes.filter(({ pid, state }) => pid !== null && state === 'dead');
-  return gone.length > 0 && nodes.length - gone.length < quorumOf(nodes.length) ? ['seq lab down --keep', 'seq lab up'] : nextForProcesses(rows);
+  return gone.length > 0 && nodes.length - gone.length < quorumOf(nodes.length)
+    ? ['seq lab down --keep', 'seq lab up']
+    : nextForProcesses(rows);
 }
 
-export function actResult(did: string, already: string, act: ActResult, next: string[], more: Record<string, unknown> = {}): Result {
-  return { data: { ...act, ...more }, text: act.changed ? `${did} ${act.name} (pid ${act.pid})` : `${act.name} is ${already} (pid ${act.pid})`, next };
+export function actResult(
+  did: string,
+  already: string,
+  act: ActResult,
+  next: string[],
+  more: Record<string, unknown> = {},
+): Result {
+  return {
+    data: { ...act, ...more },
+    text: act.changed ? `${did} ${act.name} (pid ${act.pid})` : `${act.name} is ${already} (pid ${act.pid})`,
+    next,
+  };
 }
 
 /** The demo's account, one `name: value` line each; scripts look for `duplicates: 0` and `lost: 0`. */

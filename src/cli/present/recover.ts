@@ -11,42 +11,95 @@ export function planLines(plan: RecoveryPlan): string[] {
     `longest provable chain: blocks ${chain.floor + 1} to ${top.height}, head ${top.hash.slice(0, 16)}`,
     ...nodes.map((node) => `  ${node.id}  ${node.action.padEnd(8)}  ${node.finding}`),
     ...stores.map((store) => `  store of ${store.id}  ${store.finding}`),
-    ...(doubts.length === 0 ? ['every node answers, heads and epochs explain each other, no store is ahead: nothing is lost']
+    ...(doubts.length === 0
+      ? ['every node answers, heads and epochs explain each other, no store is ahead: nothing is lost']
       : ['what may be lost, or is not explained:', ...doubts.map((doubt) => `  - ${doubt}`)]),
     `the cluster goes on as ${cluster}, epochs above ${plan.epoch}; running sequencers of the old generation stop and have to be started again`,
   ];
 }
 
-export function recoverResult(plan: RecoveryPlan, done: 'planned' | 'recovered', next: string[], warnings: string[] = []): Result {
+export function recoverResult(
+  plan: RecoveryPlan,
+  done: 'planned' | 'recovered',
+  next: string[],
+  warnings: string[] = [],
+): Result {
   const { chain, top, cluster, epoch, nodes, stores, doubts, digest } = plan;
   return {
     data: {
-      result: done, cluster, epoch, head: top.height, hash: top.hash, floor: chain.floor, digest, doubts, warnings,
-      nodes: nodes.map(({ id, url, action, finding }) => ({ id, url, action, finding })), stores,
+      result: done,
+      cluster,
+      epoch,
+      head: top.height,
+      hash: top.hash,
+      floor: chain.floor,
+      digest,
+      doubts,
+      warnings,
+      nodes: nodes.map(({ id, url, action, finding }) => ({ id, url, action, finding })),
+      stores,
     },
     facts: [
       [done === 'planned' ? 'would become' : 'recovered', `cluster ${cluster}, above epoch ${epoch}`],
       ['chain', `blocks ${chain.floor + 1} to ${top.height}, head ${top.hash.slice(0, 16)}`],
       ['plan', digest],
-      ['evidence', doubts.length === 0 ? 'every node answers, heads and epochs explain each other, no store is ahead' : `${doubts.length} ${doubts.length === 1 ? 'doubt' : 'doubts'}`],
+      [
+        'evidence',
+        doubts.length === 0
+          ? 'every node answers, heads and epochs explain each other, no store is ahead'
+          : `${doubts.length} ${doubts.length === 1 ? 'doubt' : 'doubts'}`,
+      ],
     ],
     tables: [
-      { title: 'nodes', columns: [{ key: 'node' }, { key: 'action' }, { key: 'finding' }, { key: 'url', wide: true }], rows: nodes.map((node) => ({ node: node.id, action: node.action, finding: node.finding, url: node.url })) },
-      ...(stores.length === 0 ? [] : [{ title: 'stores', columns: [{ key: 'store' }, { key: 'finding' }, { key: 'url', wide: true }], rows: stores.map(({ id, finding, url }) => ({ store: id, finding, url })) }]),
-      ...(doubts.length === 0 ? [] : [{ title: 'what may be lost, or is not explained', columns: [{ key: 'doubt' }], rows: doubts.map((doubt) => ({ doubt })) }]),
+      {
+        title: 'nodes',
+        columns: [{ key: 'node' }, { key: 'action' }, { key: 'finding' }, { key: 'url', wide: true }],
+        rows: nodes.map((node) => ({ node: node.id, action: node.action, finding: node.finding, url: node.url })),
+      },
+      ...(stores.length === 0
+        ? []
+        : [
+            {
+              title: 'stores',
+              columns: [{ key: 'store' }, { key: 'finding' }, { key: 'url', wide: true }],
+              rows: stores.map(({ id, finding, url }) => ({ store: id, finding, url })),
+            },
+          ]),
+      ...(doubts.length === 0
+        ? []
+        : [
+            {
+              title: 'what may be lost, or is not explained',
+              columns: [{ key: 'doubt' }],
+              rows: doubts.map((doubt) => ({ doubt })),
+            },
+          ]),
     ],
-    next, warnings, exit: EXIT.ok,
+    next,
+    warnings,
+    exit: EXIT.ok,
   };
 }
 
 export function notNeededResult(decision: NotNeeded, rejoined: string[], next: string[]): Result {
   const { cluster, admitted } = decision;
   return {
-    data: { result: 'not-needed', cluster, admitted, rejoined, digest: '', doubts: [], nodes: [], stores: [], warnings: [] },
+    data: {
+      result: 'not-needed',
+      cluster,
+      admitted,
+      rejoined,
+      digest: '',
+      doubts: [],
+      nodes: [],
+      stores: [],
+      warnings: [],
+    },
     facts: [
       ['nothing to recover', `${admitted.join(', ')} are admitted to ${cluster}: a quorum`],
       ...(rejoined.length === 0 ? [] : [['handed to the leader', rejoined.join(', ')] as [string, string]]),
     ],
-    next, exit: EXIT.ok,
+    next,
+    exit: EXIT.ok,
   };
 }

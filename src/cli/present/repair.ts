@@ -15,18 +15,36 @@ export function planVerdict(plan: RepairPlan): { verdict: Verdict; reason: strin
   const open = undecidable.length === 0 ? '' : `; ${undecidable.map((one) => one.why).join('; ')}`;
   if (steps.length > 0) {
     const nodes = [...new Set(steps.map((step) => step.node))];
-    return { verdict: 'WARN', reason: `${nodes.join(', ')} ${nodes.length === 1 ? 'needs' : 'need'} repair${open}`, reasonCode: 'REPAIR_NEEDED' };
+    return {
+      verdict: 'WARN',
+      reason: `${nodes.join(', ')} ${nodes.length === 1 ? 'needs' : 'need'} repair${open}`,
+      reasonCode: 'REPAIR_NEEDED',
+    };
   }
-  if (undecidable.length > 0) return { verdict: 'UNKNOWN', reason: `nothing to repair on the nodes that answered${open}`, reasonCode: 'UNDECIDABLE' };
-  return { verdict: 'OK', reason: `nothing to repair: every node holds what the others hold, up to height ${goal.height}`, reasonCode: 'OK' };
+  if (undecidable.length > 0)
+    return {
+      verdict: 'UNKNOWN',
+      reason: `nothing to repair on the nodes that answered${open}`,
+      reasonCode: 'UNDECIDABLE',
+    };
+  return {
+    verdict: 'OK',
+    reason: `nothing to repair: every node holds what the others hold, up to height ${goal.height}`,
+    reasonCode: 'OK',
+  };
 }
 
 export function planLines(plan: RepairPlan): string[] {
   return [
     `to be done by ${handText(plan)}:`,
-    ...plan.steps.map((step) => `  ${step.node}  ${step.kind}: ${step.writes}${step.removes === '' ? '' : `; ${step.removes}`} (${step.why})`),
+    ...plan.steps.map(
+      (step) =>
+        `  ${step.node}  ${step.kind}: ${step.writes}${step.removes === '' ? '' : `; ${step.removes}`} (${step.why})`,
+    ),
     ...plan.undecidable.map((one) => `  not decided: ${one.why}`),
-    ...plan.chosen.map((one) => `  chosen for height ${one.height}: ${one.hash.slice(0, 16)}, held by ${one.holders.join(', ')}`),
+    ...plan.chosen.map(
+      (one) => `  chosen for height ${one.height}: ${one.hash.slice(0, 16)}, held by ${one.holders.join(', ')}`,
+    ),
     `digest ${plan.digest.slice(0, 16)}`,
   ];
 }
@@ -40,45 +58,116 @@ function handText({ hand }: RepairPlan): string {
 export function planData(plan: RepairPlan) {
   const { digest, cluster, hand, goal, chosen, steps, undecidable } = plan;
   return {
-    digest, cluster, by: hand.by, leader: hand.by === 'leader' ? { id: hand.leader.id, epoch: hand.leader.epoch } : null, why: hand.by === 'nobody' ? hand.why : '',
-    goal, chosen, steps: steps.map(({ node, kind, class: of, from, to, blocks, writes, removes, why }) => ({ node, kind, class: of, from: String(from), to: String(to), blocks, writes, removes, why })), undecidable,
+    digest,
+    cluster,
+    by: hand.by,
+    leader: hand.by === 'leader' ? { id: hand.leader.id, epoch: hand.leader.epoch } : null,
+    why: hand.by === 'nobody' ? hand.why : '',
+    goal,
+    chosen,
+    steps: steps.map(({ node, kind, class: of, from, to, blocks, writes, removes, why }) => ({
+      node,
+      kind,
+      class: of,
+      from: String(from),
+      to: String(to),
+      blocks,
+      writes,
+      removes,
+      why,
+    })),
+    undecidable,
   };
 }
 
 export function planResult(plan: RepairPlan, target: string, apply: string): Result {
   const verdict = planVerdict(plan);
   const tail = target === '' ? '' : ` ${target}`;
-  const next = plan.steps.length > 0 && plan.hand.by !== 'nobody' ? [`${apply} --confirm ${plan.digest.slice(0, SHORT)}`] : plan.hand.by === 'nobody' && plan.steps.length > 0 ? plan.hand.next : [];
+  const next =
+    plan.steps.length > 0 && plan.hand.by !== 'nobody'
+      ? [`${apply} --confirm ${plan.digest.slice(0, SHORT)}`]
+      : plan.hand.by === 'nobody' && plan.steps.length > 0
+        ? plan.hand.next
+        : [];
   return {
-    data: { ...verdict, ...planData(plan) }, verdict,
+    data: { ...verdict, ...planData(plan) },
+    verdict,
     facts: [
-      ['by', handText(plan)], ['head', `height ${plan.goal.height} ${plan.goal.hash.slice(0, 16)}`],
-      ...plan.chosen.map((one): [string, string] => ['chosen', `height ${one.height}: ${one.hash.slice(0, 16)}, held by ${one.holders.join(', ')}`]),
+      ['by', handText(plan)],
+      ['head', `height ${plan.goal.height} ${plan.goal.hash.slice(0, 16)}`],
+      ...plan.chosen.map((one): [string, string] => [
+        'chosen',
+        `height ${one.height}: ${one.hash.slice(0, 16)}, held by ${one.holders.join(', ')}`,
+      ]),
       ['digest', plan.digest],
     ],
     tables: [stepTable(plan), ...openTables(plan.undecidable)],
     items: plan.steps,
-    next: [...next, ...new Set(plan.undecidable.flatMap((one) => one.next)), ...(plan.steps.length === 0 && plan.undecidable.length === 0 ? [`seq stream verify${tail}`] : [])],
+    next: [
+      ...next,
+      ...new Set(plan.undecidable.flatMap((one) => one.next)),
+      ...(plan.steps.length === 0 && plan.undecidable.length === 0 ? [`seq stream verify${tail}`] : []),
+    ],
   };
 }
 
 function stepTable(plan: RepairPlan) {
   return {
     title: 'steps',
-    columns: [{ key: 'node' }, { key: 'step' }, { key: 'class' }, { key: 'blocks', align: 'right' as const }, { key: 'writes' }, { key: 'removes', wide: true }, { key: 'why' }],
-    rows: plan.steps.map((step) => ({ node: step.node, step: step.kind, class: step.class, blocks: step.blocks, writes: step.writes, removes: step.removes, why: step.why })),
+    columns: [
+      { key: 'node' },
+      { key: 'step' },
+      { key: 'class' },
+      { key: 'blocks', align: 'right' as const },
+      { key: 'writes' },
+      { key: 'removes', wide: true },
+      { key: 'why' },
+    ],
+    rows: plan.steps.map((step) => ({
+      node: step.node,
+      step: step.kind,
+      class: step.class,
+      blocks: step.blocks,
+      writes: step.writes,
+      removes: step.removes,
+      why: step.why,
+    })),
   };
 }
 
 function openTables(undecidable: readonly Undecidable[]) {
   if (undecidable.length === 0) return [];
   const copies = undecidable.flatMap((one) => [
-    ...one.copies.map((copy) => ({ height: one.height, block: copy.hash, epoch: copy.epoch, writer: copy.owner, where: copy.nodes.join(', ') })),
-    ...one.stores.map((store) => ({ height: one.height, block: store.hash ?? `- (${store.why})`, epoch: null, writer: '', where: store.store })),
+    ...one.copies.map((copy) => ({
+      height: one.height,
+      block: copy.hash,
+      epoch: copy.epoch,
+      writer: copy.owner,
+      where: copy.nodes.join(', '),
+    })),
+    ...one.stores.map((store) => ({
+      height: one.height,
+      block: store.hash ?? `- (${store.why})`,
+      epoch: null,
+      writer: '',
+      where: store.store,
+    })),
   ]);
   return [
-    { title: 'not decided', columns: [{ key: 'node' }, { key: 'height' }, { key: 'class' }, { key: 'why' }], rows: undecidable.map((one) => ({ node: one.node, height: one.height, class: one.class, why: one.why })) },
-    ...(copies.length === 0 ? [] : [{ title: 'evidence', columns: [{ key: 'height' }, { key: 'block' }, { key: 'epoch' }, { key: 'writer' }, { key: 'where' }], rows: copies }]),
+    {
+      title: 'not decided',
+      columns: [{ key: 'node' }, { key: 'height' }, { key: 'class' }, { key: 'why' }],
+      rows: undecidable.map((one) => ({ node: one.node, height: one.height, class: one.class, why: one.why })),
+    },
+    ...(copies.length === 0
+      ? []
+      : [
+          {
+            title: 'evidence',
+            columns: [{ key: 'height' }, { key: 'block' }, { key: 'epoch' }, { key: 'writer' }, { key: 'where' }],
+            rows: copies,
+          },
+        ]),
   ];
 }
 
@@ -87,36 +176,87 @@ export function repairedResult(repaired: Repaired, dryRun: boolean, target: stri
   const tail = target === '' ? '' : ` ${target}`;
   if (done === null) {
     const shown = planResult(plan, target, command);
-    return { ...shown, data: { ...planData(plan), ...planVerdict(plan), dryRun, done: null, left: null, warnings }, warnings };
+    return {
+      ...shown,
+      data: { ...planData(plan), ...planVerdict(plan), dryRun, done: null, left: null, warnings },
+      warnings,
+    };
   }
   const rate = done.ms > 0 ? Math.round((done.blocks * 1000) / done.ms) : 0;
   const open = after === null ? [] : after.undecidable;
   return {
     data: {
-      ...planData(plan), verdict: 'OK', reason: 'repaired', reasonCode: 'OK', dryRun,
+      ...planData(plan),
+      verdict: 'OK',
+      reason: 'repaired',
+      reasonCode: 'OK',
+      dryRun,
       done: { by: done.by, epoch: done.epoch, blocks: done.blocks, ms: done.ms, nodes: done.nodes },
-      left: after === null ? null : { steps: after.steps.length, undecidable: open }, warnings,
+      left: after === null ? null : { steps: after.steps.length, undecidable: open },
+      warnings,
     },
-    verdict: { verdict: open.length === 0 && (after?.steps.length ?? 0) === 0 ? 'OK' : 'WARN', reason: `${done.nodes.map((node) => node.node).join(', ')} repaired by ${done.by} under epoch ${done.epoch}, read again and in order`, reasonCode: 'OK' },
+    verdict: {
+      verdict: open.length === 0 && (after?.steps.length ?? 0) === 0 ? 'OK' : 'WARN',
+      reason: `${done.nodes.map((node) => node.node).join(', ')} repaired by ${done.by} under epoch ${done.epoch}, read again and in order`,
+      reasonCode: 'OK',
+    },
     facts: [
-      ['blocks', done.blocks], ['took', `${done.ms} ms${rate > 0 && done.blocks > 100 ? ` (${rate} blocks/s)` : ''}`], ['head', after === null ? '' : `height ${after.goal.height}`],
-      ['left', after === null || after.steps.length === 0 ? 'nothing' : after.steps.map((step) => `${step.node}: ${step.kind}`).join(', ')],
+      ['blocks', done.blocks],
+      ['took', `${done.ms} ms${rate > 0 && done.blocks > 100 ? ` (${rate} blocks/s)` : ''}`],
+      ['head', after === null ? '' : `height ${after.goal.height}`],
+      [
+        'left',
+        after === null || after.steps.length === 0
+          ? 'nothing'
+          : after.steps.map((step) => `${step.node}: ${step.kind}`).join(', '),
+      ],
     ],
-    tables: [{ columns: [{ key: 'node' }, { key: 'step' }, { key: 'blocks', align: 'right' }, { key: 'removed' }], rows: plan.steps.map((step) => ({ node: step.node, step: step.kind, blocks: done.nodes.find((node) => node.node === step.node)?.blocks ?? 0, removed: step.removes })) }, ...openTables(open)],
-    next: [`seq repair verify${tail}`], warnings,
+    tables: [
+      {
+        columns: [{ key: 'node' }, { key: 'step' }, { key: 'blocks', align: 'right' }, { key: 'removed' }],
+        rows: plan.steps.map((step) => ({
+          node: step.node,
+          step: step.kind,
+          blocks: done.nodes.find((node) => node.node === step.node)?.blocks ?? 0,
+          removed: step.removes,
+        })),
+      },
+      ...openTables(open),
+    ],
+    next: [`seq repair verify${tail}`],
+    warnings,
   };
 }
 
 /** A judge: 0 when nothing is left, 1 otherwise. */
 export function provenResult(plan: RepairPlan, violations: { total: number; first: string }, target: string): Result {
   const planned = planVerdict(plan);
-  const verdict = planned.verdict === 'OK' && violations.total > 0 ? { verdict: 'CRIT' as const, reason: `${violations.total} violations: ${violations.first}`, reasonCode: 'VIOLATIONS' } : planned;
+  const verdict =
+    planned.verdict === 'OK' && violations.total > 0
+      ? {
+          verdict: 'CRIT' as const,
+          reason: `${violations.total} violations: ${violations.first}`,
+          reasonCode: 'VIOLATIONS',
+        }
+      : planned;
   const tail = target === '' ? '' : ` ${target}`;
   return {
-    data: { ...verdict, ...planData(plan), violations: violations.total, result: verdict.verdict === 'OK' ? 'repaired' : 'not-repaired' },
-    verdict, facts: [['head', `height ${plan.goal.height} ${plan.goal.hash.slice(0, 16)}`], ['violations', violations.total]],
+    data: {
+      ...verdict,
+      ...planData(plan),
+      violations: violations.total,
+      result: verdict.verdict === 'OK' ? 'repaired' : 'not-repaired',
+    },
+    verdict,
+    facts: [
+      ['head', `height ${plan.goal.height} ${plan.goal.hash.slice(0, 16)}`],
+      ['violations', violations.total],
+    ],
     tables: plan.steps.length > 0 ? [stepTable(plan), ...openTables(plan.undecidable)] : openTables(plan.undecidable),
-    next: verdict.verdict === 'OK' ? [] : [`seq repair plan${tail}`, ...(violations.total > 0 ? [`seq stream verify${tail}`] : [])],
+    next:
+      verdict.verdict === 'OK'
+        ? []
+        : [`seq repair plan${tail}`, ...(violations.total > 0 ? [`seq stream verify${tail}`] : [])],
     exit: verdict.verdict === 'OK' ? EXIT.ok : EXIT.no,
   };
 }
@@ -124,18 +264,43 @@ export function provenResult(plan: RepairPlan, violations: { total: number; firs
 export function undoneResult(undone: Undone, dryRun: boolean, target: string, command: string): Result {
   const { last, plan, why, done, warnings } = undone;
   const tail = target === '' ? '' : ` ${target}`;
-  const said = plan === null ? why : done === null ? `height ${plan.goal.height} would be ${plan.goal.hash.slice(0, 16)} again, in place of ${last.hash.slice(0, 16)}` : `height ${plan.goal.height} is ${plan.goal.hash.slice(0, 16)} again under epoch ${done.epoch}`;
+  const said =
+    plan === null
+      ? why
+      : done === null
+        ? `height ${plan.goal.height} would be ${plan.goal.hash.slice(0, 16)} again, in place of ${last.hash.slice(0, 16)}`
+        : `height ${plan.goal.height} is ${plan.goal.hash.slice(0, 16)} again under epoch ${done.epoch}`;
   return {
     data: {
-      result: plan === null ? 'nothing-to-undo' : done === null ? 'planned' : 'undone', dryRun, digest: plan?.digest ?? '', why: said, done,
-      repair: { by: last.by, at: last.at, digest: last.digest, before: last.before, outcome: last.outcome, head: last.height, hash: last.hash },
-      steps: plan === null ? [] : planData(plan).steps, warnings,
+      result: plan === null ? 'nothing-to-undo' : done === null ? 'planned' : 'undone',
+      dryRun,
+      digest: plan?.digest ?? '',
+      why: said,
+      done,
+      repair: {
+        by: last.by,
+        at: last.at,
+        digest: last.digest,
+        before: last.before,
+        outcome: last.outcome,
+        head: last.height,
+        hash: last.hash,
+      },
+      steps: plan === null ? [] : planData(plan).steps,
+      warnings,
     },
     facts: [
-      ['the last repair', `${last.at} by ${last.by}: ${last.outcome}`], [plan === null ? 'nothing to undo' : done === null ? 'would undo' : 'undone', said],
+      ['the last repair', `${last.at} by ${last.by}: ${last.outcome}`],
+      [plan === null ? 'nothing to undo' : done === null ? 'would undo' : 'undone', said],
       ...(plan === null ? [] : [['digest', plan.digest] as [string, string]]),
     ],
     ...(plan === null ? {} : { tables: [stepTable(plan)] }),
-    next: plan !== null && done === null ? [`${command}${command.includes('--replace-committed') ? '' : ' --replace-committed'} --confirm ${plan.digest.slice(0, SHORT)}`] : [`seq repair verify${tail}`], warnings,
+    next:
+      plan !== null && done === null
+        ? [
+            `${command}${command.includes('--replace-committed') ? '' : ' --replace-committed'} --confirm ${plan.digest.slice(0, SHORT)}`,
+          ]
+        : [`seq repair verify${tail}`],
+    warnings,
   };
 }

@@ -8,11 +8,17 @@ import type { Column, Result } from './result.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';
 import { seconds } from './cluster-view.js';
 
-export const LEGEND = 'A B … blocks (the same letter is the same block; lower case: on a node that does not count)   . not there   - trimmed   _ hole   ! damaged   ? no answer';
+export const LEGEND =
+  'A B … blocks (the same letter is the same block; lower case: on a node that does not count)   . not there   - trimmed   _ hole   ! damaged   ? no answer';
 
 export function rowData(row: MatrixRow, now: number): Record<string, unknown> {
   const { data, timestamp, ...rest } = row;
-  return { ...rest, timestamp, ageMs: timestamp === null ? null : Math.max(0, now - timestamp), ...(data === undefined ? {} : { items: itemsData(row.height, data) }) };
+  return {
+    ...rest,
+    timestamp,
+    ageMs: timestamp === null ? null : Math.max(0, now - timestamp),
+    ...(data === undefined ? {} : { items: itemsData(row.height, data) }),
+  };
 }
 
 /** `rowData` as a line of NDJSON, written straight down: of a million rows, the objects in between take longer than reading them. */
@@ -24,8 +30,10 @@ export function rowLine(row: MatrixRow, now: number): string {
     cells += `${cells === '' ? '' : ','}{"node":${JSON.stringify(cell.node)},"mark":"${cell.mark}","hash":${cell.hash === row.hash ? hash : JSON.stringify(cell.hash)},"epoch":${quoted(cell.epoch)}}`;
   }
   const { timestamp } = row;
-  return `{"height":"${row.height}","class":"${row.class}","copies":${row.copies},"n":${row.n},"hash":${hash},"epoch":"${row.epoch}","writer":${JSON.stringify(row.writer)},"bytes":${row.bytes},`
-    + `"cells":[${cells}],"note":${JSON.stringify(row.note)},"same":${row.same},"timestamp":${timestamp},"ageMs":${timestamp === null ? null : Math.max(0, now - timestamp)}}`;
+  return (
+    `{"height":"${row.height}","class":"${row.class}","copies":${row.copies},"n":${row.n},"hash":${hash},"epoch":"${row.epoch}","writer":${JSON.stringify(row.writer)},"bytes":${row.bytes},` +
+    `"cells":[${cells}],"note":${JSON.stringify(row.note)},"same":${row.same},"timestamp":${timestamp},"ageMs":${timestamp === null ? null : Math.max(0, now - timestamp)}}`
+  );
 }
 
 function quoted(value: number | null): string {
@@ -34,22 +42,49 @@ function quoted(value: number | null): string {
 
 export function matrixColumns(nodes: readonly string[], withData: boolean): Column[] {
   return [
-    { key: 'height', align: 'right' }, { key: 'class' }, { key: 'copies' }, { key: 'epoch', align: 'right' }, { key: 'writer' }, { key: 'age', align: 'right' },
-    ...nodes.map((id): Column => ({ key: id, label: id })), { key: 'hash', wide: true }, { key: 'bytes', align: 'right', wide: true },
-    ...(withData ? [{ key: 'items' }] : []), { key: 'note', wide: true },
+    { key: 'height', align: 'right' },
+    { key: 'class' },
+    { key: 'copies' },
+    { key: 'epoch', align: 'right' },
+    { key: 'writer' },
+    { key: 'age', align: 'right' },
+    ...nodes.map((id): Column => ({ key: id, label: id })),
+    { key: 'hash', wide: true },
+    { key: 'bytes', align: 'right', wide: true },
+    ...(withData ? [{ key: 'items' }] : []),
+    { key: 'note', wide: true },
   ];
 }
 
 export function matrixCells(row: MatrixRow, now: number): Record<string, string | number | null> {
-  const cells = Object.fromEntries(row.cells.map((cell) => [cell.node, cell.epoch !== null && cell.epoch !== row.epoch ? `${cell.mark}@${cell.epoch}` : cell.mark]));
+  const cells = Object.fromEntries(
+    row.cells.map((cell) => [
+      cell.node,
+      cell.epoch !== null && cell.epoch !== row.epoch ? `${cell.mark}@${cell.epoch}` : cell.mark,
+    ]),
+  );
   return {
-    height: row.height, class: row.class, copies: `${row.copies}/${row.n}`, epoch: row.epoch === 0 ? null : row.epoch, writer: row.writer,
-    age: row.timestamp === null ? null : seconds(now - row.timestamp), ...cells, hash: row.hash, bytes: row.bytes, note: row.same ? '' : row.note,
+    height: row.height,
+    class: row.class,
+    copies: `${row.copies}/${row.n}`,
+    epoch: row.epoch === 0 ? null : row.epoch,
+    writer: row.writer,
+    age: row.timestamp === null ? null : seconds(now - row.timestamp),
+    ...cells,
+    hash: row.hash,
+    bytes: row.bytes,
+    note: row.same ? '' : row.note,
     ...(row.data === undefined ? {} : { items: itemsText(row.height, row.data) }),
   };
 }
 
-export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary: MatrixSummary, now: number, { withData, target, only, asText }: { withData: boolean; target: string; only: ReadonlySet<string>; asText: boolean }): Result {
+export function matrixResult(
+  matrix: Matrix,
+  rows: readonly MatrixRow[],
+  summary: MatrixSummary,
+  now: number,
+  { withData, target, only, asText }: { withData: boolean; target: string; only: ReadonlySet<string>; asText: boolean },
+): Result {
   const { view, range } = matrix;
   const { next, ...verdict } = summary.verdict(view, target);
   const shown = view.nodes.filter((n) => only.has(n.id));
@@ -57,17 +92,45 @@ export function matrixResult(matrix: Matrix, rows: readonly MatrixRow[], summary
   const data = rows.map((row) => rowData(row, now));
   return {
     data: {
-      cluster: view.cluster, committed: view.committed, range: rangeData(range), classes: summary.classes, heights: data, next,
-      nodes: shown.map((n) => ({ id: n.id, state: n.state, admitted: n.admitted, epoch: n.epoch, floor: n.floor, head: n.head, note: n.note })),
+      cluster: view.cluster,
+      committed: view.committed,
+      range: rangeData(range),
+      classes: summary.classes,
+      heights: data,
+      next,
+      nodes: shown.map((n) => ({
+        id: n.id,
+        state: n.state,
+        admitted: n.admitted,
+        epoch: n.epoch,
+        floor: n.floor,
+        head: n.head,
+        note: n.note,
+      })),
     },
-    verdict, next, items: data,
+    verdict,
+    next,
+    items: data,
     facts: [
-      ['heights', range === null ? 'none' : `${range.from} to ${range.to}`], ['committed', view.committed?.height ?? 'unknown'],
-      ...shown.filter((n) => n.state !== 'OK').map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
+      ['heights', range === null ? 'none' : `${range.from} to ${range.to}`],
+      ['committed', view.committed?.height ?? 'unknown'],
+      ...shown
+        .filter((n) => n.state !== 'OK')
+        .map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
     ],
     // A thousand rows of cells that nobody sees cost as much as reading them.
     tables: asText ? [{ columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) }] : [],
-    ...(rows.length === 0 ? {} : { text: [...rows.filter((row) => !row.same).slice(0, 20).map((row) => row.note), LEGEND].join('\n') }),
+    ...(rows.length === 0
+      ? {}
+      : {
+          text: [
+            ...rows
+              .filter((row) => !row.same)
+              .slice(0, 20)
+              .map((row) => row.note),
+            LEGEND,
+          ].join('\n'),
+        }),
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
 }
@@ -82,16 +145,60 @@ export function verifyResult(verified: Verified, target: string): Result {
   const conflict = violations.find((one) => one.code === 'CONFLICT');
   const first = conflict ?? violations[0];
   const where = first?.height == null ? '' : ` at height ${first.height}`;
-  const verdict = first !== undefined ? { verdict: conflict ? 'CRIT' as const : 'WARN' as const, reason: `${total} ${total === 1 ? 'violation' : 'violations'}: ${first.node === '' ? 'between nodes' : first.node}${where}: ${first.witness}`, reasonCode: conflict ? 'CONFLICT' : 'VIOLATIONS' }
-    : read < needed ? { verdict: 'UNKNOWN' as const, reason: `only ${read} of ${nodes.length} nodes could be read, without a violation`, reasonCode: verified.narrowed ? 'NODE_DOWN' : 'NO_QUORUM' }
-      : { verdict: 'OK' as const, reason: `no violation on ${read} of ${nodes.length} nodes${range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`}`, reasonCode: 'OK' };
-  const next = first === undefined ? [] : first.height === null ? [`seq status${tail}`] : [`seq stream inspect --height ${first.height}${tail}`];
+  const verdict =
+    first !== undefined
+      ? {
+          verdict: conflict ? ('CRIT' as const) : ('WARN' as const),
+          reason: `${total} ${total === 1 ? 'violation' : 'violations'}: ${first.node === '' ? 'between nodes' : first.node}${where}: ${first.witness}`,
+          reasonCode: conflict ? 'CONFLICT' : 'VIOLATIONS',
+        }
+      : read < needed
+        ? {
+            verdict: 'UNKNOWN' as const,
+            reason: `only ${read} of ${nodes.length} nodes could be read, without a violation`,
+            reasonCode: verified.narrowed ? 'NODE_DOWN' : 'NO_QUORUM',
+          }
+        : {
+            verdict: 'OK' as const,
+            reason: `no violation on ${read} of ${nodes.length} nodes${range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`}`,
+            reasonCode: 'OK',
+          };
+  const next =
+    first === undefined
+      ? []
+      : first.height === null
+        ? [`seq status${tail}`]
+        : [`seq stream inspect --height ${first.height}${tail}`];
   return {
-    data: { cluster: view.cluster, range: rangeData(range), total, violations, nodes, next }, verdict, next, items: violations,
+    data: { cluster: view.cluster, range: rangeData(range), total, violations, nodes, next },
+    verdict,
+    next,
+    items: violations,
     warnings: unread.map((id) => `${id} did not answer: nothing of it is verified`),
     tables: [
-      { columns: [{ key: 'node' }, { key: 'entries', align: 'right' }, { key: 'verified' }, { key: 'violations', align: 'right' }], rows: nodes.map((n) => ({ node: n.id, entries: n.entries, verified: n.verified ? 'yes' : 'no', violations: n.violations })) },
-      { columns: [{ key: 'node' }, { key: 'height', align: 'right' }, { key: 'code' }, { key: 'witness' }], rows: violations.map((one) => ({ node: one.node === '' ? 'between' : one.node, height: one.height, code: one.code, witness: one.witness })) },
+      {
+        columns: [
+          { key: 'node' },
+          { key: 'entries', align: 'right' },
+          { key: 'verified' },
+          { key: 'violations', align: 'right' },
+        ],
+        rows: nodes.map((n) => ({
+          node: n.id,
+          entries: n.entries,
+          verified: n.verified ? 'yes' : 'no',
+          violations: n.violations,
+        })),
+      },
+      {
+        columns: [{ key: 'node' }, { key: 'height', align: 'right' }, { key: 'code' }, { key: 'witness' }],
+        rows: violations.map((one) => ({
+          node: one.node === '' ? 'between' : one.node,
+          height: one.height,
+          code: one.code,
+          witness: one.witness,
+        })),
+      },
     ],
     meta: { nodesAsked: view.configured, nodesAnswered: read, quorum: view.quorum },
   };
@@ -103,18 +210,70 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
   const tail = target === '' ? '' : ` ${target}`;
   const first = differences[0];
   const differ = differences.find((one) => one.kind !== 'unknown');
-  const untold = diff.untold === 0 ? '' : `${diff.untold} of ${compared} heights could not be compared, the first is ${differences.find((one) => one.kind === 'unknown')?.height ?? first?.height}`;
-  const verdict = total === 0
-    ? { verdict: 'OK' as const, reason: range === null ? `${what}: nothing to compare` : `${what} are the same at ${compared} heights (${range.from} to ${range.to})`, reasonCode: 'OK' }
-    : total === diff.untold ? { verdict: 'UNKNOWN' as const, reason: `${what}: ${untold}: ${first?.node} ${sentence('unknown')}`, reasonCode: 'NOT_COMPARED' }
-      : { verdict: 'WARN' as const, reason: `${what} differ at ${total - diff.untold} of ${compared} heights${differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`}${untold === '' ? '' : `; ${untold}`}`, reasonCode: 'DIFFERENT' };
-  const next = first === undefined ? [] : [`seq stream inspect --height ${first.height}${tail}`, ...(view.leader === null ? [`seq status${tail}`] : [`seq status --watch${tail}`])];
+  const untold =
+    diff.untold === 0
+      ? ''
+      : `${diff.untold} of ${compared} heights could not be compared, the first is ${differences.find((one) => one.kind === 'unknown')?.height ?? first?.height}`;
+  const verdict =
+    total === 0
+      ? {
+          verdict: 'OK' as const,
+          reason:
+            range === null
+              ? `${what}: nothing to compare`
+              : `${what} are the same at ${compared} heights (${range.from} to ${range.to})`,
+          reasonCode: 'OK',
+        }
+      : total === diff.untold
+        ? {
+            verdict: 'UNKNOWN' as const,
+            reason: `${what}: ${untold}: ${first?.node} ${sentence('unknown')}`,
+            reasonCode: 'NOT_COMPARED',
+          }
+        : {
+            verdict: 'WARN' as const,
+            reason: `${what} differ at ${total - diff.untold} of ${compared} heights${differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`}${untold === '' ? '' : `; ${untold}`}`,
+            reasonCode: 'DIFFERENT',
+          };
+  const next =
+    first === undefined
+      ? []
+      : [
+          `seq stream inspect --height ${first.height}${tail}`,
+          ...(view.leader === null ? [`seq status${tail}`] : [`seq status --watch${tail}`]),
+        ];
   return {
-    data: { cluster: view.cluster, on, against: on.length === 1 ? 'committed' : on[1], range: rangeData(range), compared, total, differences, next }, verdict, next, items: differences,
-    tables: [{
-      columns: [{ key: 'height', align: 'right' }, { key: 'node' }, { key: 'kind' }, { key: 'has' }, { key: 'wanted' }],
-      rows: differences.map((one) => ({ height: one.height, node: one.node, kind: one.kind, has: one.has?.slice(0, 16), wanted: one.wanted?.slice(0, 16) })),
-    }],
+    data: {
+      cluster: view.cluster,
+      on,
+      against: on.length === 1 ? 'committed' : on[1],
+      range: rangeData(range),
+      compared,
+      total,
+      differences,
+      next,
+    },
+    verdict,
+    next,
+    items: differences,
+    tables: [
+      {
+        columns: [
+          { key: 'height', align: 'right' },
+          { key: 'node' },
+          { key: 'kind' },
+          { key: 'has' },
+          { key: 'wanted' },
+        ],
+        rows: differences.map((one) => ({
+          height: one.height,
+          node: one.node,
+          kind: one.kind,
+          has: one.has?.slice(0, 16),
+          wanted: one.wanted?.slice(0, 16),
+        })),
+      },
+    ],
     meta: { nodesAsked: view.configured, nodesAnswered: view.answered, quorum: view.quorum },
   };
 }
@@ -124,7 +283,15 @@ function rangeData(range: { from: number; to: number } | null): { heightFrom: nu
 }
 
 function sentence(kind: string): string {
-  return { lacks: 'lacks it', hole: 'has a hole there', other: 'holds another block', damaged: 'is damaged there', unknown: 'cannot be told' }[kind] ?? kind;
+  return (
+    {
+      lacks: 'lacks it',
+      hole: 'has a hole there',
+      other: 'holds another block',
+      damaged: 'is damaged there',
+      unknown: 'cannot be told',
+    }[kind] ?? kind
+  );
 }
 
 function itemsData(height: number, data: Uint8Array): Record<string, unknown>[] | string {

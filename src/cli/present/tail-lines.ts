@@ -12,18 +12,33 @@ export interface ShownItem {
 }
 
 export const BLOCK_COLUMNS: Column[] = [
-  { key: 'height' }, { key: 'epoch' }, { key: 'hash' }, { key: 'timestamp' }, { key: 'items' }, { key: 'bytes' }, { key: 'parent', wide: true },
+  { key: 'height' },
+  { key: 'epoch' },
+  { key: 'hash' },
+  { key: 'timestamp' },
+  { key: 'items' },
+  { key: 'bytes' },
+  { key: 'parent', wide: true },
 ];
 export const ITEM_COLUMNS: Column[] = [{ key: 'height' }, { key: 'index' }, { key: 'item' }];
 
 /** The items of a block in order. An exec child's block keeps only digests of what it took: its own data is the one item shown. */
 export function itemsOf(block: CommittedBlock): ShownItem[] {
   const content = decodeBlockData(block.data);
-  if (content.format === 'items') return content.items.map((item, index) => ({ index, key: item.key, bytes: asBuffer(item.data) }));
-  if (content.format === 'exec') return content.data.length === 0 ? [] : [{ index: 0, key: undefined, bytes: asBuffer(content.data) }];
+  if (content.format === 'items')
+    return content.items.map((item, index) => ({ index, key: item.key, bytes: asBuffer(item.data) }));
+  if (content.format === 'exec')
+    return content.data.length === 0 ? [] : [{ index: 0, key: undefined, bytes: asBuffer(content.data) }];
   throw new SeqError({
-    code: 'MALFORMED_BLOCK', exit: EXIT.data, message: `block ${block.height} holds no items that this version can read`, why: content.why, changed: 'nothing',
-    next: [`seq stream tail --from ${block.height} --limit 1 -o ndjson`, `seq stream tail --items --from ${block.height + 1}`],
+    code: 'MALFORMED_BLOCK',
+    exit: EXIT.data,
+    message: `block ${block.height} holds no items that this version can read`,
+    why: content.why,
+    changed: 'nothing',
+    next: [
+      `seq stream tail --from ${block.height} --limit 1 -o ndjson`,
+      `seq stream tail --items --from ${block.height + 1}`,
+    ],
   });
 }
 
@@ -58,8 +73,17 @@ export function itemData(height: number, item: ShownItem): Record<string, unknow
 
 export function blockCells(block: CommittedBlock): Record<string, string | number> {
   const content = decodeBlockData(block.data);
-  const items = content.format === 'items' ? content.items.length : content.format === 'exec' ? content.taken.length : 0;
-  return { height: block.height, epoch: block.epoch, hash: block.hash, timestamp: block.timestamp, items, bytes: block.data.length, parent: block.parent };
+  const items =
+    content.format === 'items' ? content.items.length : content.format === 'exec' ? content.taken.length : 0;
+  return {
+    height: block.height,
+    epoch: block.epoch,
+    hash: block.hash,
+    timestamp: block.timestamp,
+    items,
+    bytes: block.data.length,
+    parent: block.parent,
+  };
 }
 
 export function blockData(block: CommittedBlock): Record<string, unknown> {

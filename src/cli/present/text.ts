@@ -43,7 +43,10 @@ function show(cell: Cell): string {
 
 /** Tabs and line ends inside a value would break the columns. */
 function flat(cell: Cell): string {
-  return (cell === null || cell === undefined ? '' : String(cell)).replace(/\t/g, '\\t').replace(/\r/g, '\\r').replace(/\n/g, '\\n');
+  return (cell === null || cell === undefined ? '' : String(cell))
+    .replace(/\t/g, '\\t')
+    .replace(/\r/g, '\\r')
+    .replace(/\n/g, '\\n');
 }
 
 function quoted(cell: Cell): string {
@@ -56,7 +59,8 @@ function heading(column: Column): string {
 }
 
 function chosen(table: Table, style: TextStyle): Column[] {
-  if (style.fields.length > 0) return style.fields.flatMap((name) => table.columns.filter((column) => column.key === name));
+  if (style.fields.length > 0)
+    return style.fields.flatMap((name) => table.columns.filter((column) => column.key === name));
   return style.format === 'table' ? table.columns.filter((column) => !column.wide) : table.columns;
 }
 
@@ -64,7 +68,10 @@ function drawn(table: Table, style: TextStyle): string[] {
   const { wrap = whole } = style;
   const columns = chosen(table, style);
   const rows = table.rows.slice(0, MOST_ROWS);
-  const cells = [columns.map(heading), ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' ')))];
+  const cells = [
+    columns.map(heading),
+    ...rows.map((row) => columns.map((column) => show(row[column.key]).replace(/[\u0000-\u001f\u007f]/g, ' '))),
+  ];
   const lines = table.title && !style.quiet ? [table.title] : [];
   const widths = columns.map((_, at) => Math.max(...cells.map((row) => (row[at] ?? '').length)));
   const total = widths.reduce((sum, width) => sum + width + 2, 0);
@@ -76,14 +83,38 @@ function drawn(table: Table, style: TextStyle): string[] {
     if (lines.at(-1) === '') lines.pop();
   } else {
     const text = style.drawTable!(cells, {
-      border: Object.fromEntries(['topBody', 'topJoin', 'topLeft', 'topRight', 'bottomBody', 'bottomJoin', 'bottomLeft', 'bottomRight', 'bodyLeft', 'bodyRight', 'bodyJoin', 'joinBody', 'joinLeft', 'joinRight', 'joinJoin'].map((name) => [name, ''])),
+      border: Object.fromEntries(
+        [
+          'topBody',
+          'topJoin',
+          'topLeft',
+          'topRight',
+          'bottomBody',
+          'bottomJoin',
+          'bottomLeft',
+          'bottomRight',
+          'bodyLeft',
+          'bodyRight',
+          'bodyJoin',
+          'joinBody',
+          'joinLeft',
+          'joinRight',
+          'joinJoin',
+        ].map((name) => [name, '']),
+      ),
       columnDefault: { paddingLeft: 0, paddingRight: 2, wrapWord: false },
       columns: columns.map((column) => ({ alignment: column.align ?? 'left' })),
       drawHorizontalLine: () => false,
     });
-    lines.push(...text.split('\n').map((line) => line.trimEnd()).filter((line) => line !== ''));
+    lines.push(
+      ...text
+        .split('\n')
+        .map((line) => line.trimEnd())
+        .filter((line) => line !== ''),
+    );
   }
-  if (table.rows.length > rows.length) lines.push(`… ${table.rows.length - rows.length} more rows (-o plain or -o json shows all)`);
+  if (table.rows.length > rows.length)
+    lines.push(`… ${table.rows.length - rows.length} more rows (-o plain or -o json shows all)`);
   return lines;
 }
 
@@ -92,20 +123,28 @@ function people(result: Result, style: TextStyle): string[] {
   const lines: string[] = [];
   const only = style.fields.length > 0 || style.quiet;
   if (result.verdict && !only) {
-    lines.push(...wrap(`${paint(result.verdict.verdict, COLOURS[result.verdict.verdict], style.colour)}  `, result.verdict.reason));
+    lines.push(
+      ...wrap(
+        `${paint(result.verdict.verdict, COLOURS[result.verdict.verdict], style.colour)}  `,
+        result.verdict.reason,
+      ),
+    );
   }
   const main = result.tables?.[0];
-  const facts = (result.facts ?? []).filter(([name]) => style.fields.length === 0 || (!main && style.fields.includes(name)));
+  const facts = (result.facts ?? []).filter(
+    ([name]) => style.fields.length === 0 || (!main && style.fields.includes(name)),
+  );
   if (facts.length > 0 && !(only && main)) {
     const widest = Math.max(...facts.map(([name]) => name.length));
     lines.push(...facts.flatMap(([name, value]) => wrap(`${`${name}:`.padEnd(widest + 1)} `, show(value))));
   }
-  for (const table of only ? (result.tables ?? []).slice(0, 1) : result.tables ?? []) {
+  for (const table of only ? (result.tables ?? []).slice(0, 1) : (result.tables ?? [])) {
     if (table.rows.length === 0 && table !== main) continue;
     if (lines.length > 0) lines.push('');
     lines.push(...drawn(table, style));
   }
-  if (result.text) lines.push(...(lines.length > 0 ? [''] : []), ...prose(result.text.trimEnd(), result.asIs ? whole : wrap));
+  if (result.text)
+    lines.push(...(lines.length > 0 ? [''] : []), ...prose(result.text.trimEnd(), result.asIs ? whole : wrap));
   if (result.next && result.next.length > 0 && !only) {
     if (lines.length > 0) lines.push('');
     lines.push(...result.next.flatMap((command) => wrap('next: ', command)));
@@ -116,13 +155,14 @@ function people(result: Result, style: TextStyle): string[] {
 function plain(result: Result, style: TextStyle): string[] {
   const lines: string[] = [];
   const only = style.fields.length > 0 || style.quiet;
-  if (result.verdict && !only) lines.push(['verdict', result.verdict.verdict, result.verdict.reasonCode, flat(result.verdict.reason)].join('\t'));
+  if (result.verdict && !only)
+    lines.push(['verdict', result.verdict.verdict, result.verdict.reasonCode, flat(result.verdict.reason)].join('\t'));
   const main = result.tables?.[0];
   for (const [name, value] of result.facts ?? []) {
     if (only && (main || (style.fields.length > 0 && !style.fields.includes(name)))) continue;
     lines.push(`${name}\t${flat(value)}`);
   }
-  for (const table of only ? (result.tables ?? []).slice(0, 1) : result.tables ?? []) {
+  for (const table of only ? (result.tables ?? []).slice(0, 1) : (result.tables ?? [])) {
     if (table.rows.length === 0 && table !== main) continue;
     const columns = chosen(table, style);
     if (!style.quiet) lines.push(columns.map(heading).join('\t'));
@@ -137,7 +177,10 @@ function csv(result: Result, style: TextStyle): string[] {
   const main = result.tables?.[0];
   if (main) {
     const columns = chosen(main, style);
-    return [...(style.quiet ? [] : [columns.map((column) => quoted(column.key)).join(',')]), ...main.rows.map((row) => columns.map((column) => quoted(row[column.key])).join(','))];
+    return [
+      ...(style.quiet ? [] : [columns.map((column) => quoted(column.key)).join(',')]),
+      ...main.rows.map((row) => columns.map((column) => quoted(row[column.key])).join(',')),
+    ];
   }
   const facts = (result.facts ?? []).filter(([name]) => style.fields.length === 0 || style.fields.includes(name));
   return ['name,value', ...facts.map(([name, value]) => `${quoted(name)},${quoted(value)}`)];
@@ -149,6 +192,11 @@ export function textFields(result: Result): string[] {
 }
 
 export function renderText(result: Result, style: TextStyle): string {
-  const lines = style.format === 'csv' ? csv(result, style) : style.format === 'plain' ? plain(result, style) : people(result, style);
+  const lines =
+    style.format === 'csv'
+      ? csv(result, style)
+      : style.format === 'plain'
+        ? plain(result, style)
+        : people(result, style);
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }

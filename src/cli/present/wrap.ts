@@ -16,11 +16,14 @@ export function wrapTo(width: number): Wrap {
   return (prefix, text) => {
     const column = stringWidth(prefix);
     if (width < LEAST || column + stringWidth(text) <= width) return [prefix + text];
-    if (COMMAND.test(text)) return stringWidth(text) <= width && prefix.trim() !== '' ? [prefix.trimEnd(), text] : [prefix + text];
+    if (COMMAND.test(text))
+      return stringWidth(text) <= width && prefix.trim() !== '' ? [prefix.trimEnd(), text] : [prefix + text];
     // A column that leaves no room for text is given up: the text goes below its label.
     const narrow = width - column < LEAST_BESIDE;
     const indent = ' '.repeat(narrow ? 2 : column);
     const lines = wrapAnsi(text, width - indent.length, { hard: false }).split('\n');
-    return narrow ? [prefix.trimEnd(), ...lines.map((line) => indent + line)] : lines.map((line, at) => (at === 0 ? prefix : indent) + line);
+    return narrow
+      ? [prefix.trimEnd(), ...lines.map((line) => indent + line)]
+      : lines.map((line, at) => (at === 0 ? prefix : indent) + line);
   };
 }

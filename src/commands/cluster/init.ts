@@ -12,7 +12,10 @@ export default class ClusterInit extends SeqCommand {
     'Every node must answer and be empty (no key of ours in this lane), or nothing is done. Two phases under one nonce; broken off, the same command finishes it.',
     'It asks nothing: on empty nodes there is nothing to lose, and on any other it refuses.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> cluster init --node r1=redis://10.0.0.1 --node r2=redis://10.0.0.2 --node r3=redis://10.0.0.3', '<%= config.bin %> cluster init -c prod --dry-run'];
+  static override examples = [
+    '<%= config.bin %> cluster init --node r1=redis://10.0.0.1 --node r2=redis://10.0.0.2 --node r3=redis://10.0.0.3',
+    '<%= config.bin %> cluster init -c prod --dry-run',
+  ];
   static override flags = {
     'dry-run': Flags.boolean({ char: 'n', helpGroup: 'CHANGE', description: 'check everything, write nothing' }),
   };
@@ -23,24 +26,51 @@ export default class ClusterInit extends SeqCommand {
     const found = await this.cluster();
     const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
     const nodes = await found.reopen(cluster);
-    this.onClose(async () => { await Promise.all(nodes.map((node) => node.close())); });
+    this.onClose(async () => {
+      await Promise.all(nodes.map((node) => node.close()));
+    });
     this.step('looking at every node');
     const target = targetFlags(found.settings, nodes);
     const made = await bootstrap({
-      nodes, cluster, limitMs: found.nodeTimeoutMs, clock: systemClock, random: systemRandom, target, dryRun: flags['dry-run'],
-      changing: () => { this.changing(); this.step('writing to every node'); },
+      nodes,
+      cluster,
+      limitMs: found.nodeTimeoutMs,
+      clock: systemClock,
+      random: systemRandom,
+      target,
+      dryRun: flags['dry-run'],
+      changing: () => {
+        this.changing();
+        this.step('writing to every node');
+      },
     });
-    const what = { new: 'initialised', finished: 'finished a bootstrap that was broken off:', planned: 'would initialise' }[made.how];
+    const what = {
+      new: 'initialised',
+      finished: 'finished a bootstrap that was broken off:',
+      planned: 'would initialise',
+    }[made.how];
     return {
       data: { ...made, dryRun: made.how === 'planned' },
       facts: [
-        [made.how === 'planned' ? 'would initialise' : 'initialised', `cluster ${made.cluster} on ${made.nodes.length} nodes${made.how === 'finished' ? ` (${what} same nonce)` : ''}`],
+        [
+          made.how === 'planned' ? 'would initialise' : 'initialised',
+          `cluster ${made.cluster} on ${made.nodes.length} nodes${made.how === 'finished' ? ` (${what} same nonce)` : ''}`,
+        ],
         ['quorum', `${made.quorum} of ${made.nodes.length}`],
         ['margin', marginText(made.margin, made.quorum)],
       ],
-      tables: [{ columns: [{ key: 'node' }, { key: 'before' }, { key: 'url' }, { key: 'version' }, { key: 'run', wide: true }], rows: made.nodes.map((n) => ({ node: n.id, before: n.before, url: n.url, version: n.version, run: n.runId })) }],
+      tables: [
+        {
+          columns: [{ key: 'node' }, { key: 'before' }, { key: 'url' }, { key: 'version' }, { key: 'run', wide: true }],
+          rows: made.nodes.map((n) => ({ node: n.id, before: n.before, url: n.url, version: n.version, run: n.runId })),
+        },
+      ],
       warnings: made.warnings,
-      next: [made.how === 'planned' ? `seq cluster init${target === '' ? '' : ` ${target}`}` : `seq run --id seq-a --store DIR${target === '' ? '' : ` ${target}`}`],
+      next: [
+        made.how === 'planned'
+          ? `seq cluster init${target === '' ? '' : ` ${target}`}`
+          : `seq run --id seq-a --store DIR${target === '' ? '' : ` ${target}`}`,
+      ],
       meta: { nodesAsked: made.nodes.length, nodesAnswered: made.nodes.length, quorum: made.quorum },
     };
   }

@@ -11,16 +11,32 @@ import { targetFlags } from '../../cli/target.js';
 export default class ClusterRecover extends SeqCommand {
   static override summary = 'Give the cluster a new generation when fewer than a quorum of nodes are admitted';
   static override description = [
-    'After a power cut, or when too many nodes were restarted at once. Gathers what every node and every reachable sequencer\'s store holds, shows the longest provable chain and what may be lost, and asks for the plan\'s digest.',
+    "After a power cut, or when too many nodes were restarted at once. Gathers what every node and every reachable sequencer's store holds, shows the longest provable chain and what may be lost, and asks for the plan's digest.",
     'Where everything shown explains itself one confirmation is enough; otherwise --accept-possible-loss is needed as well. Broken off anywhere, the same command goes on. Sequencers that run have to be started again.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> cluster recover -c prod --dry-run', '<%= config.bin %> cluster recover -c prod --peer http://10.0.0.4:7070 --confirm 1a2b3c4d'];
+  static override examples = [
+    '<%= config.bin %> cluster recover -c prod --dry-run',
+    '<%= config.bin %> cluster recover -c prod --peer http://10.0.0.4:7070 --confirm 1a2b3c4d',
+  ];
   static override deadline = false;
   static override flags = {
     ...ACT_FLAGS,
-    peer: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'URL', description: 'a sequencer whose store is asked too, besides those in presence records (repeat)' }),
-    store: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'DIR', description: 'a sequencer\'s store on this machine, also of one that does not run (repeat)' }),
-    'accept-possible-loss': Flags.boolean({ helpGroup: 'CHANGE', description: 'go on although the evidence does not rule out that an acknowledged block is lost' }),
+    peer: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'URL',
+      description: 'a sequencer whose store is asked too, besides those in presence records (repeat)',
+    }),
+    store: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'DIR',
+      description: "a sequencer's store on this machine, also of one that does not run (repeat)",
+    }),
+    'accept-possible-loss': Flags.boolean({
+      helpGroup: 'CHANGE',
+      description: 'go on although the evidence does not rule out that an acknowledged block is lost',
+    }),
   };
   protected readonly kind = 'cluster.recover';
 
@@ -30,9 +46,18 @@ export default class ClusterRecover extends SeqCommand {
     const target = targetFlags(found.settings, found.nodes);
     const command = commandLine(this.id ?? '', this.argv);
     const looked = await lookForRecovery({
-      found, peers: [...new Set([...(flags.peer ?? []), ...found.settings.sequencers])], stores: (flags.store ?? []).map((dir) => ({ id: dir, dir })), command, signal: this.signal,
-      insteadOf: (why) => (why === 'NO_QUORUM' || why === 'NODE_MOVED' ? [] : [`${command} --store DIR`]).concat(`seq ${why === 'NOT_INITIALISED' ? 'cluster init' : 'status'} ${target}`.trim()),
-      onClose: (close) => this.onClose(close), step: (doing) => this.step(doing), changed: (nodes) => this.changing('some', nodes),
+      found,
+      peers: [...new Set([...(flags.peer ?? []), ...found.settings.sequencers])],
+      stores: (flags.store ?? []).map((dir) => ({ id: dir, dir })),
+      command,
+      signal: this.signal,
+      insteadOf: (why) =>
+        (why === 'NO_QUORUM' || why === 'NODE_MOVED' ? [] : [`${command} --store DIR`]).concat(
+          `seq ${why === 'NOT_INITIALISED' ? 'cluster init' : 'status'} ${target}`.trim(),
+        ),
+      onClose: (close) => this.onClose(close),
+      step: (doing) => this.step(doing),
+      changed: (nodes) => this.changing('some', nodes),
     });
     const { decision } = looked;
     const status = `seq status ${target}`.trim();
@@ -43,11 +68,25 @@ export default class ClusterRecover extends SeqCommand {
     }
     const { plan } = decision;
     const loss = plan.doubts.length > 0 && !flags['accept-possible-loss'] ? ' --accept-possible-loss' : '';
-    if (flags['dry-run']) return recoverResult(plan, 'planned', [`${command}${loss} --confirm ${plan.digest.slice(0, 8)}`]);
+    if (flags['dry-run'])
+      return recoverResult(plan, 'planned', [`${command}${loss} --confirm ${plan.digest.slice(0, 8)}`]);
     const warning = await recoverAsPlanned(plan, looked, {
-      yes: false, confirm: flags.confirm, acceptLoss: Boolean(flags['accept-possible-loss']), reason: flags.reason ?? '', mayAsk: this.mayAsk, command, signal: this.signal,
-      say: (text) => this.note(text), operator: operatorOf(this.id ?? '', this.argv), changing: () => this.changing(),
+      yes: false,
+      confirm: flags.confirm,
+      acceptLoss: Boolean(flags['accept-possible-loss']),
+      reason: flags.reason ?? '',
+      mayAsk: this.mayAsk,
+      command,
+      signal: this.signal,
+      say: (text) => this.note(text),
+      operator: operatorOf(this.id ?? '', this.argv),
+      changing: () => this.changing(),
     });
-    return recoverResult(plan, 'recovered', ['start the sequencers again (seq run …)', status], warning === '' ? [] : [warning]);
+    return recoverResult(
+      plan,
+      'recovered',
+      ['start the sequencers again (seq run …)', status],
+      warning === '' ? [] : [warning],
+    );
   }
 }

@@ -12,7 +12,9 @@ export default class CompletionIds extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { args } = await this.parse(CompletionIds);
     // A shell that completes must never see an error: nothing known is no suggestion.
-    const ids = await idsFor(args.kind as (typeof ID_KINDS)[number], await this.surroundings(), () => this.cluster()).catch(() => []);
+    const ids = await idsFor(args.kind as (typeof ID_KINDS)[number], await this.surroundings(), () =>
+      this.cluster(),
+    ).catch(() => []);
     return { data: { ids }, items: ids, text: ids.join('\n'), asIs: true };
   }
 }

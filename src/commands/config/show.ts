@@ -11,14 +11,34 @@ export default class ConfigShow extends SeqCommand {
     const { flags } = await this.parse(ConfigShow);
     const around = await this.surroundings();
     const { settings, nodes } = effectiveSettings(around);
-    const columns = [{ key: 'name' }, { key: 'value' }, { key: 'origin', wide: !flags.origin }, { key: 'from', wide: !flags.origin }];
+    const columns = [
+      { key: 'name' },
+      { key: 'value' },
+      { key: 'origin', wide: !flags.origin },
+      { key: 'from', wide: !flags.origin },
+    ];
     return {
       data: { path: around.sources.configPath, context: around.sources.context?.name ?? null, settings, nodes },
       items: settings,
-      facts: [['config file', around.sources.configPath], ['context', around.sources.context?.name ?? null]],
+      facts: [
+        ['config file', around.sources.configPath],
+        ['context', around.sources.context?.name ?? null],
+      ],
       tables: [
-        { columns, rows: settings.map(({ name, value, origin, from }) => ({ name, value: Array.isArray(value) ? value.join(',') : value, origin, from })) },
-        { title: 'nodes', columns: [{ key: 'id' }, { key: 'url' }, { key: 'username' }, { key: 'password' }, { key: 'tls' }], rows: nodes },
+        {
+          columns,
+          rows: settings.map(({ name, value, origin, from }) => ({
+            name,
+            value: Array.isArray(value) ? value.join(',') : value,
+            origin,
+            from,
+          })),
+        },
+        {
+          title: 'nodes',
+          columns: [{ key: 'id' }, { key: 'url' }, { key: 'username' }, { key: 'password' }, { key: 'tls' }],
+          rows: nodes,
+        },
       ],
     };
   }

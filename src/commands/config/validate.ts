@@ -17,7 +17,13 @@ export default class ConfigValidate extends SeqCommand {
       this.step(`checking context ${context}`);
       (await surroundings({ context }, process.env)).clusterSettings();
     }
-    const reason = config === null ? `there is no config file at ${path}: defaults apply` : `${path} is well-formed, ${contexts.length} context${contexts.length === 1 ? '' : 's'}`;
-    return { data: { path, exists: config !== null, valid: true, contexts }, verdict: { verdict: 'OK', reason, reasonCode: 'OK' } };
+    const reason =
+      config === null
+        ? `there is no config file at ${path}: defaults apply`
+        : `${path} is well-formed, ${contexts.length} context${contexts.length === 1 ? '' : 's'}`;
+    return {
+      data: { path, exists: config !== null, valid: true, contexts },
+      verdict: { verdict: 'OK', reason, reasonCode: 'OK' },
+    };
   }
 }

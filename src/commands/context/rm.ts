@@ -19,6 +19,10 @@ export default class ContextRm extends SeqCommand {
       wasCurrent = current === args.name;
       return { ...rest, ...(wasCurrent || current === undefined ? {} : { current }), contexts };
     });
-    return { data: { removed: args.name, wasCurrent, path }, facts: [['removed', args.name]], next: wasCurrent ? ['seq context use NAME'] : [] };
+    return {
+      data: { removed: args.name, wasCurrent, path },
+      facts: [['removed', args.name]],
+      next: wasCurrent ? ['seq context use NAME'] : [],
+    };
   }
 }

@@ -10,7 +10,10 @@ export default class ContextSet extends SeqCommand {
     use: Flags.boolean({ description: 'also make it the current one' }),
     cluster: Flags.string({ description: 'cluster identity ID.GENERATION (else read from the nodes)' }),
     username: Flags.string({ description: 'Redis ACL user' }),
-    'password-file': Flags.string({ description: 'file that holds the password', exclusive: ['password-command', 'password-env'] }),
+    'password-file': Flags.string({
+      description: 'file that holds the password',
+      exclusive: ['password-command', 'password-env'],
+    }),
     'password-command': Flags.string({ description: 'command that prints the password', exclusive: ['password-env'] }),
     'password-env': Flags.string({ description: 'environment variable that holds the password' }),
     'tls-ca': Flags.string({ description: 'PEM file of the authority' }),
@@ -18,9 +21,16 @@ export default class ContextSet extends SeqCommand {
     'tls-key': Flags.string({ description: 'PEM file of its key' }),
     'tls-server-name': Flags.string({ description: 'name to expect in the certificate' }),
     sequencer: Flags.string({ multiple: true, multipleNonGreedy: true, description: 'URL of a sequencer (repeat)' }),
-    setting: Flags.string({ multiple: true, multipleNonGreedy: true, helpValue: 'NAME=VALUE', description: 'a setting of this context (repeat)' }),
+    setting: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'NAME=VALUE',
+      description: 'a setting of this context (repeat)',
+    }),
   };
-  static override examples = ['<%= config.bin %> context set prod --node a=redis://10.0.0.1 --node b=redis://10.0.0.2 --node c=redis://10.0.0.3 --password-file /etc/seq/password --use'];
+  static override examples = [
+    '<%= config.bin %> context set prod --node a=redis://10.0.0.1 --node b=redis://10.0.0.2 --node c=redis://10.0.0.3 --password-file /etc/seq/password --use',
+  ];
   protected readonly kind = 'context.set';
 
   protected async perform(): Promise<Result> {
@@ -31,12 +41,20 @@ export default class ContextSet extends SeqCommand {
       created = before.contexts[args.name] === undefined;
       const entry = contextFromFlags(args.name, before.contexts[args.name], flags);
       const current = flags.use || (created && before.current === undefined) ? args.name : before.current;
-      return { ...before, ...(current === undefined ? {} : { current }), contexts: { ...before.contexts, [args.name]: entry } };
+      return {
+        ...before,
+        ...(current === undefined ? {} : { current }),
+        contexts: { ...before.contexts, [args.name]: entry },
+      };
     });
     const entry = config.contexts[args.name];
     return {
       data: { name: args.name, created, current: config.current === args.name, path, context: entry },
-      facts: [[created ? 'created' : 'changed', args.name], ['nodes', entry?.nodes.length], ['current', config.current]],
+      facts: [
+        [created ? 'created' : 'changed', args.name],
+        ['nodes', entry?.nodes.length],
+        ['current', config.current],
+      ],
       next: [`seq status -c ${args.name}`],
     };
   }

@@ -17,6 +17,10 @@ export default class ContextUse extends SeqCommand {
       before = config.current;
       return { ...config, current: args.name };
     });
-    return { data: { current: args.name, before: before ?? null, path }, facts: [['current', args.name]], next: ['seq status'] };
+    return {
+      data: { current: args.name, before: before ?? null, path },
+      facts: [['current', args.name]],
+      next: ['seq status'],
+    };
   }
 }

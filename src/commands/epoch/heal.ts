@@ -11,9 +11,14 @@ import { healEpochs } from '../../core/engine/epoch.js';
 import { systemClock } from '../../core/engine/system.js';
 
 export default class EpochHeal extends SeqCommand {
-  static override summary = 'Raise nodes whose epoch lags to the leader\'s (or, without a leader, to the highest)';
-  static override description = 'An epoch is never lowered. --to goes beyond that; above a leader\'s epoch it takes leadership away, which needs --depose-leader as well.';
-  static override examples = ['<%= config.bin %> epoch heal --dry-run', '<%= config.bin %> epoch heal --confirm 1a2b3c4d', '<%= config.bin %> epoch heal --to 100 --depose-leader --dry-run'];
+  static override summary = "Raise nodes whose epoch lags to the leader's (or, without a leader, to the highest)";
+  static override description =
+    "An epoch is never lowered. --to goes beyond that; above a leader's epoch it takes leadership away, which needs --depose-leader as well.";
+  static override examples = [
+    '<%= config.bin %> epoch heal --dry-run',
+    '<%= config.bin %> epoch heal --confirm 1a2b3c4d',
+    '<%= config.bin %> epoch heal --to 100 --depose-leader --dry-run',
+  ];
   static override deadline = false;
   static override flags = {
     ...ACT_FLAGS,
@@ -27,13 +32,45 @@ export default class EpochHeal extends SeqCommand {
     const cluster = await this.cluster();
     const command = commandLine(this.id ?? '', this.argv);
     const done = await healEpochs({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: systemClock, target: targetFlags(cluster.settings, cluster.nodes), expectedCluster: cluster.identity.cluster,
-      ...(flags.to === undefined ? {} : { to: flags.to }), mayDepose: Boolean(flags['depose-leader']), reason: flags.reason ?? '', operator: operatorOf(this.id ?? '', this.argv),
-      dryRun: Boolean(flags['dry-run']), expect: expectationOf(flags), changing: (state, nodes) => this.changing(state, nodes), step: (doing) => this.step(doing),
-      confirm: (plan) => confirmChange({
-        level: 'decides-data', what: `raise the epoch of ${plan.steps.map((s) => s.node).join(', ')} to ${plan.value}`, effect: healEffect(plan), digest: plan.digest,
-        ...(plan.deposes ? { against: { rule: `it is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}`, flag: 'depose-leader', given: Boolean(flags['depose-leader']) } } : {}),
-      }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: systemClock,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      expectedCluster: cluster.identity.cluster,
+      ...(flags.to === undefined ? {} : { to: flags.to }),
+      mayDepose: Boolean(flags['depose-leader']),
+      reason: flags.reason ?? '',
+      operator: operatorOf(this.id ?? '', this.argv),
+      dryRun: Boolean(flags['dry-run']),
+      expect: expectationOf(flags),
+      changing: (state, nodes) => this.changing(state, nodes),
+      step: (doing) => this.step(doing),
+      confirm: (plan) =>
+        confirmChange(
+          {
+            level: 'decides-data',
+            what: `raise the epoch of ${plan.steps.map((s) => s.node).join(', ')} to ${plan.value}`,
+            effect: healEffect(plan),
+            digest: plan.digest,
+            ...(plan.deposes
+              ? {
+                  against: {
+                    rule: `it is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}`,
+                    flag: 'depose-leader',
+                    given: Boolean(flags['depose-leader']),
+                  },
+                }
+              : {}),
+          },
+          {
+            yes: Boolean(flags.yes),
+            confirm: flags.confirm,
+            mayAsk: this.mayAsk,
+            command,
+            signal: this.signal,
+            say: (text) => this.note(text),
+          },
+        ),
     });
     return healResult(done, Boolean(flags['dry-run']), command);
   }

@@ -6,8 +6,11 @@ import { targetFlags } from '../../cli/target.js';
 import { readEpochs } from '../../core/engine/epoch.js';
 
 export default class EpochShow extends SeqCommand {
-  static override summary = 'Show the fencing epoch of every node, who claimed it, and how it stands to the leader\'s';
-  static override examples = ['<%= config.bin %> epoch show -c lab', '<%= config.bin %> epoch show -o json --fields nodes.id,nodes.epoch'];
+  static override summary = "Show the fencing epoch of every node, who claimed it, and how it stands to the leader's";
+  static override examples = [
+    '<%= config.bin %> epoch show -c lab',
+    '<%= config.bin %> epoch show -o json --fields nodes.id,nodes.epoch',
+  ];
   static override flags = { ...LOOK_FLAGS };
   protected readonly kind = 'epoch.show';
 
@@ -16,6 +19,15 @@ export default class EpochShow extends SeqCommand {
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     this.step('reading the epoch of every node');
-    return epochResult(await readEpochs({ nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, target, expectedCluster: cluster.identity.cluster }), target);
+    return epochResult(
+      await readEpochs({
+        nodes: cluster.nodes,
+        limitMs: cluster.nodeTimeoutMs,
+        clock: cluster.clock,
+        target,
+        expectedCluster: cluster.identity.cluster,
+      }),
+      target,
+    );
   }
 }

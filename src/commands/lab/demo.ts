@@ -12,7 +12,8 @@ import { labDirectory, openState } from '../../lab/state.js';
 const STATUS_LIMIT_MS = 15_000;
 
 export default class LabDemo extends SeqCommand {
-  static override summary = 'Sequence a real file, kill the leader half-way, and prove that nothing was lost or doubled';
+  static override summary =
+    'Sequence a real file, kill the leader half-way, and prove that nothing was lost or doubled';
   static override examples = ['<%= config.bin %> lab demo', '<%= config.bin %> lab demo /usr/share/dict/words'];
   static override args = { file: Args.string({ description: 'a text file; by default the system package log' }) };
   static override deadline = false;
@@ -29,16 +30,40 @@ export default class LabDemo extends SeqCommand {
     this.step('running the demo');
     this.changing('some');
     const report = await labDemo({
-      directory, file, nodes: cluster.nodes, nodeTimeoutMs: cluster.nodeTimeoutMs, look: () => inspectLab(cluster), report: (line) => this.note(line), signal: this.signal,
+      directory,
+      file,
+      nodes: cluster.nodes,
+      nodeTimeoutMs: cluster.nodeTimeoutMs,
+      look: () => inspectLab(cluster),
+      report: (line) => this.note(line),
+      signal: this.signal,
     });
     const holds = demoHolds(report);
     const machine = !['table', 'wide', 'plain', 'csv'].includes(await this.format());
     const status = ['status', ...cluster.nodes.flatMap((node) => ['--node', `${node.id}=${node.url}`])];
-    const run = { env: { ...plainEnvironment(directory), ...(process.stdout.columns ? { COLUMNS: String(process.stdout.columns) } : {}) }, limitMs: STATUS_LIMIT_MS, signal: this.signal };
+    const run = {
+      env: {
+        ...plainEnvironment(directory),
+        ...(process.stdout.columns ? { COLUMNS: String(process.stdout.columns) } : {}),
+      },
+      limitMs: STATUS_LIMIT_MS,
+      signal: this.signal,
+    };
     return {
-      data: { ...report, blocks: { ...report.blocks, from: String(report.blocks.from), to: String(report.blocks.to) }, holds, status: machine ? await askSelf(status, run) : undefined },
+      data: {
+        ...report,
+        blocks: { ...report.blocks, from: String(report.blocks.from), to: String(report.blocks.to) },
+        holds,
+        status: machine ? await askSelf(status, run) : undefined,
+      },
       text: `${demoText(report, holds)}${machine ? '' : `\n\n$ seq status -c lab\n${(await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd()}`}`,
-      next: ['seq status -c lab', `seq stream tail --items --from ${report.blocks.from} -c lab`, `seq lab start ${report.killed.name}`, 'seq lab pause leader', 'seq lab down'],
+      next: [
+        'seq status -c lab',
+        `seq stream tail --items --from ${report.blocks.from} -c lab`,
+        `seq lab start ${report.killed.name}`,
+        'seq lab pause leader',
+        'seq lab down',
+      ],
       exit: holds ? EXIT.ok : EXIT.no,
     };
   }

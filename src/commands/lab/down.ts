@@ -8,7 +8,9 @@ import { labDirectory } from '../../lab/state.js';
 export default class LabDown extends SeqCommand {
   static override summary = 'Stop the lab and remove it, or keep it for the next lab up';
   static override examples = ['<%= config.bin %> lab down', '<%= config.bin %> lab down --keep'];
-  static override flags = { keep: Flags.boolean({ description: 'keep data and logs: the next seq lab up goes on with them' }) };
+  static override flags = {
+    keep: Flags.boolean({ description: 'keep data and logs: the next seq lab up goes on with them' }),
+  };
   static override deadline = false;
   static override graceMs = 12_000;
   protected readonly kind = 'lab.down';
@@ -17,7 +19,10 @@ export default class LabDown extends SeqCommand {
     const { flags } = await this.parse(LabDown);
     this.step('taking the lab down');
     this.changing('some');
-    const { stopped, kept, nodes } = await labDown(labDirectory(), { keep: flags.keep, report: (line) => this.note(line) });
+    const { stopped, kept, nodes } = await labDown(labDirectory(), {
+      keep: flags.keep,
+      report: (line) => this.note(line),
+    });
     const contextRemoved = await removeLabContext(nodes);
     return {
       data: { stopped, kept, contextRemoved },

@@ -9,9 +9,15 @@ import { labDirectory } from '../../lab/state.js';
 
 export default class LabKill extends SeqCommand {
   static override summary = 'Kill a process of the lab (SIGKILL), or send it another signal';
-  static override examples = ['<%= config.bin %> lab kill leader', '<%= config.bin %> lab kill r2', '<%= config.bin %> lab kill seq-a --signal SIGTERM'];
+  static override examples = [
+    '<%= config.bin %> lab kill leader',
+    '<%= config.bin %> lab kill r2',
+    '<%= config.bin %> lab kill seq-a --signal SIGTERM',
+  ];
   static override args = { name: Args.string({ required: true, description: 'r1, seq-a, … or leader' }) };
-  static override flags = { signal: Flags.string({ helpValue: 'SIGNAL', description: 'SIGKILL unless told otherwise' }) };
+  static override flags = {
+    signal: Flags.string({ helpValue: 'SIGNAL', description: 'SIGKILL unless told otherwise' }),
+  };
   static override deadline = false;
   static override graceMs = 500;
   protected readonly kind = 'lab.kill';
@@ -23,7 +29,11 @@ export default class LabKill extends SeqCommand {
     this.step(`sending ${signal} to ${name}`);
     const act = await labKill(labDirectory(), name, signal);
     const next = ['seq status -c lab', ...(act.state === 'dead' ? [`seq lab start ${name}`] : [])];
-    return { data: { ...act, signal }, text: `sent ${signal} to ${name} (pid ${act.pid}): it is ${act.state} now`, next };
+    return {
+      data: { ...act, signal },
+      text: `sent ${signal} to ${name} (pid ${act.pid}): it is ${act.state} now`,
+      next,
+    };
   }
 }
 

@@ -25,7 +25,8 @@ export default class LabLogs extends SeqCommand {
     const end = logEnd(file);
     const lines = lastLines(file, flags.lines ?? 50);
     const format = await this.format();
-    if (!flags.follow && !['table', 'wide', 'plain'].includes(format)) return { data: { name: args.name, file, lines }, items: lines, text: lines.join('\n'), asIs: true };
+    if (!flags.follow && !['table', 'wide', 'plain'].includes(format))
+      return { data: { name: args.name, file, lines }, items: lines, text: lines.join('\n'), asIs: true };
     await this.write(lines.map((line) => `${line}\n`).join(''));
     if (flags.follow) await followLog(file, end, (text) => this.write(text), this.signal);
     return null;

@@ -17,6 +17,9 @@ export default class LabPause extends SeqCommand {
     const { args } = await this.parse(LabPause);
     const name = await resolveName(labDirectory(), args.name, this.signal);
     this.step(`pausing ${name}`);
-    return actResult('paused', 'paused already', await labPause(labDirectory(), name), [`seq lab unpause ${name}`, 'seq status -c lab']);
+    return actResult('paused', 'paused already', await labPause(labDirectory(), name), [
+      `seq lab unpause ${name}`,
+      'seq status -c lab',
+    ]);
   }
 }

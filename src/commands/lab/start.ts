@@ -16,6 +16,8 @@ export default class LabStart extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { args } = await this.parse(LabStart);
     this.step(`starting ${args.name}`);
-    return actResult('started', 'running already', await labStart(labDirectory(), args.name, this.signal), ['seq status -c lab']);
+    return actResult('started', 'running already', await labStart(labDirectory(), args.name, this.signal), [
+      'seq status -c lab',
+    ]);
   }
 }

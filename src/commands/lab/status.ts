@@ -15,7 +15,12 @@ export default class LabStatus extends SeqCommand {
   protected async perform(): Promise<Result> {
     const directory = labDirectory();
     const state = readState(directory);
-    if (state === null) return { data: { up: false, kept: false, directory, settings: null, processes: [] }, text: `there is no lab in ${directory}`, next: ['seq lab up'] };
+    if (state === null)
+      return {
+        data: { up: false, kept: false, directory, settings: null, processes: [] },
+        text: `there is no lab in ${directory}`,
+        next: ['seq lab up'],
+      };
     const processes = rowsOf(state);
     const kept = state.kept === true;
     const up = state.phase === 'committed' && !kept;

@@ -16,6 +16,8 @@ export default class LabWipe extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { args } = await this.parse(LabWipe);
     this.step(`wiping ${args.node}`);
-    return actResult('wiped and started', '', await labWipe(labDirectory(), args.node, this.signal), ['seq status -c lab']);
+    return actResult('wiped and started', '', await labWipe(labDirectory(), args.node, this.signal), [
+      'seq status -c lab',
+    ]);
   }
 }

@@ -19,11 +19,17 @@ export default class NodeAdmit extends SeqCommand {
     'This command follows it to its end (--timeout, 10s) and succeeds when every node named by --on counts again. It changes nothing, so it asks nothing.',
     'A node that `stream verify` finds damaged counts itself intact. --damaged asks the leader to set its memory aside and to admit it anew, which it does while a quorum of others can do without it.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> node admit --on r2', '<%= config.bin %> node admit -c prod --timeout 2m', '<%= config.bin %> node admit --on r2 --damaged --yes --reason "stream verify"'];
+  static override examples = [
+    '<%= config.bin %> node admit --on r2',
+    '<%= config.bin %> node admit -c prod --timeout 2m',
+    '<%= config.bin %> node admit --on r2 --damaged --yes --reason "stream verify"',
+  ];
   static override deadline = false;
   static override flags = {
     ...ACT_FLAGS,
-    damaged: Flags.boolean({ description: 'first have the leader set aside what the nodes of --on hold, although they count' }),
+    damaged: Flags.boolean({
+      description: 'first have the leader set aside what the nodes of --on hold, although they count',
+    }),
   };
   protected readonly kind = 'node.admit';
 
@@ -32,27 +38,88 @@ export default class NodeAdmit extends SeqCommand {
     const limitMs = (await this.setting('timeout', asDuration, 10_000)).value;
     const cluster = await this.cluster();
     if (flags.damaged) {
-      if (flags.on === undefined) throw usageError('--damaged needs --on: what is set aside is named, node by node', ['seq stream verify', 'seq node admit --damaged --on ID']);
+      if (flags.on === undefined)
+        throw usageError('--damaged needs --on: what is set aside is named, node by node', [
+          'seq stream verify',
+          'seq node admit --damaged --on ID',
+        ]);
       const command = commandLine(this.id ?? '', this.argv);
       const plan = await askReplacement({
-        nodes: cluster.nodes, wanted: cluster.asked.map((node) => node.id), why: flags.reason ?? 'said to be damaged', by: operatorOf(this.id ?? '', this.argv).by, limitMs: cluster.nodeTimeoutMs,
-        timeoutMs: limitMs, clock: systemClock, random: systemRandom, signal: this.signal, expectedCluster: cluster.identity.cluster, target: targetFlags(cluster.settings, cluster.nodes),
-        dryRun: Boolean(flags['dry-run']), expect: expectationOf(flags), changing: () => this.changing(), step: (doing) => this.step(doing),
-        confirm: ({ nodes, margin }) => confirmChange({
-          level: 'disruptive', what: `set aside what ${nodes.map((node) => node.id).join(', ')} holds`,
-          effect: [`  margin ${margin} → ${margin - 1} until it is admitted anew`, '  its stream is kept for a day under seq:block:orphans:<nonce>'],
-        }, { yes: Boolean(flags.yes), confirm: flags.confirm, mayAsk: this.mayAsk, command, signal: this.signal, say: (text) => this.note(text) }),
+        nodes: cluster.nodes,
+        wanted: cluster.asked.map((node) => node.id),
+        why: flags.reason ?? 'said to be damaged',
+        by: operatorOf(this.id ?? '', this.argv).by,
+        limitMs: cluster.nodeTimeoutMs,
+        timeoutMs: limitMs,
+        clock: systemClock,
+        random: systemRandom,
+        signal: this.signal,
+        expectedCluster: cluster.identity.cluster,
+        target: targetFlags(cluster.settings, cluster.nodes),
+        dryRun: Boolean(flags['dry-run']),
+        expect: expectationOf(flags),
+        changing: () => this.changing(),
+        step: (doing) => this.step(doing),
+        confirm: ({ nodes, margin }) =>
+          confirmChange(
+            {
+              level: 'disruptive',
+              what: `set aside what ${nodes.map((node) => node.id).join(', ')} holds`,
+              effect: [
+                `  margin ${margin} → ${margin - 1} until it is admitted anew`,
+                '  its stream is kept for a day under seq:block:orphans:<nonce>',
+              ],
+            },
+            {
+              yes: Boolean(flags.yes),
+              confirm: flags.confirm,
+              mayAsk: this.mayAsk,
+              command,
+              signal: this.signal,
+              say: (text) => this.note(text),
+            },
+          ),
       });
-      if (flags['dry-run']) return { data: { nodes: [], leader: plan.leader, margin: plan.margin }, facts: [['would set aside', plan.nodes.map((node) => `${node.id} (memory ${node.incarnation})`).join(', ')], ['leader', plan.leader], ['margin', `${plan.margin}, ${plan.margin - 1} meanwhile`]], next: [`${command} --yes`] };
+      if (flags['dry-run'])
+        return {
+          data: { nodes: [], leader: plan.leader, margin: plan.margin },
+          facts: [
+            ['would set aside', plan.nodes.map((node) => `${node.id} (memory ${node.incarnation})`).join(', ')],
+            ['leader', plan.leader],
+            ['margin', `${plan.margin}, ${plan.margin - 1} meanwhile`],
+          ],
+          next: [`${command} --yes`],
+        };
     }
     const { nodes, leader, margin } = await awaitAdmission({
-      nodes: cluster.nodes, wanted: cluster.asked.map((node) => node.id), callMs: cluster.nodeTimeoutMs, limitMs, clock: systemClock, signal: this.signal,
-      expectedCluster: cluster.identity.cluster, target: targetFlags(cluster.settings, cluster.nodes), step: (doing) => this.step(doing),
+      nodes: cluster.nodes,
+      wanted: cluster.asked.map((node) => node.id),
+      callMs: cluster.nodeTimeoutMs,
+      limitMs,
+      clock: systemClock,
+      signal: this.signal,
+      expectedCluster: cluster.identity.cluster,
+      target: targetFlags(cluster.settings, cluster.nodes),
+      step: (doing) => this.step(doing),
     });
     return {
       data: { nodes, leader, margin },
-      facts: [['admitted', nodes.map((node) => node.id).join(', ')], ['leader', leader], ['margin', margin]],
-      tables: [{ columns: [{ key: 'node' }, { key: 'before' }, { key: 'waitedMs', label: 'WAITED MS', align: 'right' }, { key: 'head', align: 'right' }], rows: nodes.map((node) => ({ node: node.id, before: node.before, waitedMs: node.waitedMs, head: node.head })) }],
+      facts: [
+        ['admitted', nodes.map((node) => node.id).join(', ')],
+        ['leader', leader],
+        ['margin', margin],
+      ],
+      tables: [
+        {
+          columns: [
+            { key: 'node' },
+            { key: 'before' },
+            { key: 'waitedMs', label: 'WAITED MS', align: 'right' },
+            { key: 'head', align: 'right' },
+          ],
+          rows: nodes.map((node) => ({ node: node.id, before: node.before, waitedMs: node.waitedMs, head: node.head })),
+        },
+      ],
       next: [],
     };
   }

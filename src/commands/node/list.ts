@@ -15,7 +15,12 @@ export default class NodeList extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, known: cluster.views, twice: true, expectedCluster: cluster.settings.cluster,
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: cluster.clock,
+      known: cluster.views,
+      twice: true,
+      expectedCluster: cluster.settings.cluster,
     });
     refuseNoAnswer(view);
     return nodeListResult(view, new Set(cluster.asked.map((node) => node.id)));

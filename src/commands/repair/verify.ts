@@ -6,10 +6,19 @@ import { plannedRepair } from '../../core/engine/repair.js';
 import { verifyStreams } from '../../core/engine/verify.js';
 
 export default class RepairVerify extends RepairCommand {
-  static override summary = 'Prove that nothing is left to repair: every node in order, every stream sound, all of them the same; exit 1 otherwise';
+  static override summary =
+    'Prove that nothing is left to repair: every node in order, every stream sound, all of them the same; exit 1 otherwise';
   static override description = 'A node that did not answer is not proven, so the answer is no. Changes nothing.';
-  static override examples = ['<%= config.bin %> repair verify -c lab', '<%= config.bin %> repair verify -q && echo sound'];
-  static override flags = { ...LOOK_FLAGS, peer: REPAIR_FLAGS.peer, store: REPAIR_FLAGS.store, 'http-token-file': REPAIR_FLAGS['http-token-file'] };
+  static override examples = [
+    '<%= config.bin %> repair verify -c lab',
+    '<%= config.bin %> repair verify -q && echo sound',
+  ];
+  static override flags = {
+    ...LOOK_FLAGS,
+    peer: REPAIR_FLAGS.peer,
+    store: REPAIR_FLAGS.store,
+    'http-token-file': REPAIR_FLAGS['http-token-file'],
+  };
   protected readonly kind = 'repair.verify';
 
   protected async perform(): Promise<Result> {
@@ -22,7 +31,17 @@ export default class RepairVerify extends RepairCommand {
     const verified = await verifyStreams(options);
     options.endProgress();
     const [first] = verified.violations;
-    const result = provenResult(plan, { total: verified.total, first: first === undefined ? '' : `${first.node || 'between nodes'} at height ${first.height ?? '-'}: ${first.witness}` }, options.target);
+    const result = provenResult(
+      plan,
+      {
+        total: verified.total,
+        first:
+          first === undefined
+            ? ''
+            : `${first.node || 'between nodes'} at height ${first.height ?? '-'}: ${first.witness}`,
+      },
+      options.target,
+    );
     return { ...result, meta: { nodesAnswered: evidence.view.answered } };
   }
 }

@@ -10,8 +10,12 @@ import { EXIT } from '../../core/errors.js';
 
 export default class StreamDiff extends SeqCommand {
   static override summary = 'Compare one node with the committed chain, or two nodes with each other';
-  static override description = '--on names one node or two. What differs is looked at twice, so that a block on its way is no difference. What one of them has trimmed is not compared.';
-  static override examples = ['<%= config.bin %> stream diff --on r2', '<%= config.bin %> stream diff --on r1,r3 --exit-code'];
+  static override description =
+    '--on names one node or two. What differs is looked at twice, so that a block on its way is no difference. What one of them has trimmed is not compared.';
+  static override examples = [
+    '<%= config.bin %> stream diff --on r2',
+    '<%= config.bin %> stream diff --on r1,r3 --exit-code',
+  ];
   static override deadline = false;
   static override readsForeign = true;
   static override flags = {
@@ -27,15 +31,26 @@ export default class StreamDiff extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(StreamDiff);
     const on = flags.on ?? [];
-    if (on.length < 1 || on.length > 2) throw usageError(`--on names ${on.length} nodes`, ['--on ID (against the committed chain)', '--on ID,ID (against each other)']);
+    if (on.length < 1 || on.length > 2)
+      throw usageError(`--on names ${on.length} nodes`, [
+        '--on ID (against the committed chain)',
+        '--on ID,ID (against each other)',
+      ]);
     if (on[0] === on[1]) throw usageError(`--on names ${on[0]} twice`, ['--on ID,ID with two nodes']);
     const foreign = await this.foreign();
     if (foreign !== null) {
       this.kind = 'foreign.diff';
-      const [{ diffForeign }, { foreignDiffResult }] = await Promise.all([import('../../core/foreign/diff.js'), import('../../cli/present/foreign.js')]);
+      const [{ diffForeign }, { foreignDiffResult }] = await Promise.all([
+        import('../../core/foreign/diff.js'),
+        import('../../cli/present/foreign.js'),
+      ]);
       this.step(`comparing ${on.join(' and ')}`);
       const reading = this.longReading('read');
-      const found = await diffForeign({ ...foreign, signal: this.signal }, on, flags.limit, { from: flags.from, to: flags.to, progress: reading.at });
+      const found = await diffForeign({ ...foreign, signal: this.signal }, on, flags.limit, {
+        from: flags.from,
+        to: flags.to,
+        progress: reading.at,
+      });
       reading.end();
       const told = foreignDiffResult(found, on, foreign);
       return flags['exit-code'] && found.total > 0 ? { ...told, exit: EXIT.no } : told;
@@ -45,8 +60,17 @@ export default class StreamDiff extends SeqCommand {
     this.step(`comparing ${on.join(' and ')}`);
     const progress = this.longReading('compared');
     const diff = await diffStreams({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at,
-      on, limit: flags.limit, ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: cluster.clock,
+      signal: this.signal,
+      target,
+      expectedCluster: cluster.identity.cluster,
+      progress: progress.at,
+      on,
+      limit: flags.limit,
+      ...(flags.from === undefined ? {} : { from: flags.from }),
+      ...(flags.to === undefined ? {} : { to: flags.to }),
     });
     progress.end();
     const result = diffResult(diff, on, target);

@@ -11,16 +11,24 @@ import { FORMAT, VERSION } from '../../core/bundle/format.js';
 import { BundleWriter } from '../../core/bundle/writer.js';
 
 export default class StreamExport extends SeqCommand {
-  static override summary = 'Write everything that a look verb reads into one file, to be looked at without the nodes (--from-bundle FILE)';
+  static override summary =
+    'Write everything that a look verb reads into one file, to be looked at without the nodes (--from-bundle FILE)';
   static override description = [
-    'Facts of every node, its stream, its orphans, the operators\' changes, what sequencers say of themselves, and what `seq doctor` reads. Passwords are taken out.',
+    "Facts of every node, its stream, its orphans, the operators' changes, what sequencers say of themselves, and what `seq doctor` reads. Passwords are taken out.",
     'Without --from and --to it is all that the nodes retain; the newest 64 heights are in it in any case. The file holds the items in the blocks, unless --no-payloads: hashes can be proven all the same.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> stream export -c lab', '<%= config.bin %> stream export --from 1000 --to 1200 --file incident.bundle', '<%= config.bin %> stream verify --from-bundle incident.bundle'];
+  static override examples = [
+    '<%= config.bin %> stream export -c lab',
+    '<%= config.bin %> stream export --from 1000 --to 1200 --file incident.bundle',
+    '<%= config.bin %> stream verify --from-bundle incident.bundle',
+  ];
   static override deadline = false;
   static override graceMs = 1000;
   static override flags = {
-    file: Flags.string({ helpValue: 'FILE', description: 'where to write it (seq-CLUSTER-TIME.bundle here); never over a file that is there' }),
+    file: Flags.string({
+      helpValue: 'FILE',
+      description: 'where to write it (seq-CLUSTER-TIME.bundle here); never over a file that is there',
+    }),
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     'no-payloads': Flags.boolean({ description: 'leave the content of the blocks out' }),
@@ -29,23 +37,49 @@ export default class StreamExport extends SeqCommand {
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(StreamExport);
-    if (flags.from !== undefined && flags.to !== undefined && flags.to < flags.from) throw usageError(`--to ${flags.to} is below --from ${flags.from}`, ['give the lower height as --from']);
+    if (flags.from !== undefined && flags.to !== undefined && flags.to < flags.from)
+      throw usageError(`--to ${flags.to} is below --from ${flags.from}`, ['give the lower height as --from']);
     const cluster = await this.cluster();
     const { settings, identity, nodes, nodeTimeoutMs, clock } = cluster;
     const madeAtMs = clock.wall();
-    const path = flags.file ?? `seq-${identity.cluster === '' ? 'nodes' : identity.cluster}-${new Date(madeAtMs).toISOString().replace(/[:.]/g, '-')}.bundle`;
+    const path =
+      flags.file ??
+      `seq-${identity.cluster === '' ? 'nodes' : identity.cluster}-${new Date(madeAtMs).toISOString().replace(/[:.]/g, '-')}.bundle`;
     const payloads = !flags['no-payloads'];
-    const writer = await BundleWriter.create(path, {
-      format: FORMAT, version: VERSION, by: `seqctl/${this.config.version}`, madeAtMs, cluster: identity.cluster, expectedCluster: settings.cluster, lane: settings.lane, context: settings.context,
-      nodesFrom: settings.nodesFrom, nodeTimeoutMs: settings.nodeTimeoutMs, nodes: nodes.map(({ id, url }) => ({ id, url })), payloads,
-    }, secretsOf(cluster));
+    const writer = await BundleWriter.create(
+      path,
+      {
+        format: FORMAT,
+        version: VERSION,
+        by: `seqctl/${this.config.version}`,
+        madeAtMs,
+        cluster: identity.cluster,
+        expectedCluster: settings.cluster,
+        lane: settings.lane,
+        context: settings.context,
+        nodesFrom: settings.nodesFrom,
+        nodeTimeoutMs: settings.nodeTimeoutMs,
+        nodes: nodes.map(({ id, url }) => ({ id, url })),
+        payloads,
+      },
+      secretsOf(cluster),
+    );
     let written: { bytes: number; sha256: string } | null = null;
     try {
       this.step(`reading every node into ${path}`);
       const progress = this.longReading('read');
       const exported = await exportBundle({
-        nodes, limitMs: nodeTimeoutMs, clock, signal: this.signal, target: targetFlags(settings, nodes), expectedCluster: identity.cluster, payloads, progress: progress.at,
-        write: (line) => writer.write(line), ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
+        nodes,
+        limitMs: nodeTimeoutMs,
+        clock,
+        signal: this.signal,
+        target: targetFlags(settings, nodes),
+        expectedCluster: identity.cluster,
+        payloads,
+        progress: progress.at,
+        write: (line) => writer.write(line),
+        ...(flags.from === undefined ? {} : { from: flags.from }),
+        ...(flags.to === undefined ? {} : { to: flags.to }),
       });
       progress.end();
       written = await writer.finish();

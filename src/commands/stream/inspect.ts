@@ -17,7 +17,11 @@ export default class StreamInspect extends SeqCommand {
     '--on shows the columns of some nodes alone; what a height is, is still judged over all of them.',
     'Any range is read a piece at a time; plain, csv and ndjson are written as they come, a table and JSON hold up to 100,000 heights.',
   ].join('\n');
-  static override examples = ['<%= config.bin %> stream inspect -c lab', '<%= config.bin %> stream inspect --height 1042 --data', '<%= config.bin %> stream inspect --from 1 --limit 1000000 --differing -o ndjson'];
+  static override examples = [
+    '<%= config.bin %> stream inspect -c lab',
+    '<%= config.bin %> stream inspect --height 1042 --data',
+    '<%= config.bin %> stream inspect --from 1 --limit 1000000 --differing -o ndjson',
+  ];
   static override readsForeign = true;
   static override flags = {
     ...LOOK_FLAGS,
@@ -34,7 +38,8 @@ export default class StreamInspect extends SeqCommand {
   protected async perform(): Promise<Result | null> {
     const { flags } = await this.parse(StreamInspect);
     const [from, to] = flags.height === undefined ? [flags.from, flags.to] : [flags.height, flags.height];
-    if (from !== undefined && to !== undefined && to < from) throw usageError(`--to ${to} is below --from ${from}`, ['give the lower height as --from']);
+    if (from !== undefined && to !== undefined && to < from)
+      throw usageError(`--to ${to} is below --from ${from}`, ['give the lower height as --from']);
     const foreign = await this.foreign();
     const limit = flags.limit ?? (from === undefined ? 20 : Number.MAX_SAFE_INTEGER);
     if (foreign !== null) {
@@ -45,16 +50,35 @@ export default class StreamInspect extends SeqCommand {
     const target = targetFlags(cluster.settings, cluster.nodes);
     const only = new Set(cluster.asked.map((node) => node.id));
     this.step('reading the streams of every node');
-    const matrix = await openMatrix({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster,
-      ...(cluster.settings.on === null ? {} : { only }),
-    }, { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }), limit, keepData: Boolean(flags.data) });
+    const matrix = await openMatrix(
+      {
+        nodes: cluster.nodes,
+        limitMs: cluster.nodeTimeoutMs,
+        clock: cluster.clock,
+        signal: this.signal,
+        target,
+        expectedCluster: cluster.identity.cluster,
+        ...(cluster.settings.on === null ? {} : { only }),
+      },
+      {
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to }),
+        limit,
+        keepData: Boolean(flags.data),
+      },
+    );
     const summary = new MatrixSummary();
     const now = cluster.clock.wall();
     const format = await this.format();
     const writer = new MatrixWriter<MatrixRow>({
-      format, fields: flags.fields ?? [], quiet: Boolean(flags.quiet), write: (text) => this.write(text),
-      columns: matrixColumns([...only], Boolean(flags.data)).map((column) => column.key), cells: (row) => matrixCells(row, now), data: (row) => rowData(row, now), line: (row) => rowLine(row, now),
+      format,
+      fields: flags.fields ?? [],
+      quiet: Boolean(flags.quiet),
+      write: (text) => this.write(text),
+      columns: matrixColumns([...only], Boolean(flags.data)).map((column) => column.key),
+      cells: (row) => matrixCells(row, now),
+      data: (row) => rowData(row, now),
+      line: (row) => rowLine(row, now),
       heights: matrix.range === null ? 0 : matrix.range.to - matrix.range.from + 1,
     });
     const progress = this.longReading('read');
@@ -74,12 +98,26 @@ export default class StreamInspect extends SeqCommand {
     progress.end();
     this.signal.throwIfAborted();
     await writer.flush();
-    return writer.streams ? null : matrixResult(matrix, rows, summary, now, { withData: Boolean(flags.data), target, only, asText: !['json', 'ndjson', 'yaml'].includes(format) });
+    return writer.streams
+      ? null
+      : matrixResult(matrix, rows, summary, now, {
+          withData: Boolean(flags.data),
+          target,
+          only,
+          asText: !['json', 'ndjson', 'yaml'].includes(format),
+        });
   }
 
-  private async performForeign(cluster: ForeignCluster, wish: { from?: number | undefined; to?: number | undefined; limit: number }, differing: boolean): Promise<Result | null> {
+  private async performForeign(
+    cluster: ForeignCluster,
+    wish: { from?: number | undefined; to?: number | undefined; limit: number },
+    differing: boolean,
+  ): Promise<Result | null> {
     this.kind = 'foreign.inspect';
-    const [{ ForeignSummary, openForeignMatrix }, { foreignCells, foreignColumns, foreignMatrixResult, foreignRowData }] = await Promise.all([import('../../core/foreign/matrix.js'), import('../../cli/present/foreign.js')]);
+    const [
+      { ForeignSummary, openForeignMatrix },
+      { foreignCells, foreignColumns, foreignMatrixResult, foreignRowData },
+    ] = await Promise.all([import('../../core/foreign/matrix.js'), import('../../cli/present/foreign.js')]);
     const { flags } = await this.parse(StreamInspect);
     this.step('reading the streams of every node');
     const reading = this.longReading('read');
@@ -89,8 +127,14 @@ export default class StreamInspect extends SeqCommand {
     const now = cluster.clock.wall();
     const ids = cluster.settings.on ?? matrix.nodes.map((node) => node.id);
     const writer = new MatrixWriter<ForeignRow>({
-      format: await this.format(), fields: flags.fields ?? [], quiet: Boolean(flags.quiet), write: (text) => this.write(text), heights: matrix.heights,
-      columns: foreignColumns(ids).map((column) => column.key), cells: (row) => foreignCells(row, now), data: (row) => foreignRowData(row, now),
+      format: await this.format(),
+      fields: flags.fields ?? [],
+      quiet: Boolean(flags.quiet),
+      write: (text) => this.write(text),
+      heights: matrix.heights,
+      columns: foreignColumns(ids).map((column) => column.key),
+      cells: (row) => foreignCells(row, now),
+      data: (row) => foreignRowData(row, now),
     });
     const rows: ForeignRow[] = [];
     for await (const row of matrix.rows) {

@@ -9,9 +9,14 @@ import { verifyStreams } from '../../core/engine/verify.js';
 import { EXIT } from '../../core/errors.js';
 
 export default class StreamVerify extends SeqCommand {
-  static override summary = 'Prove every node\'s stream: hashes, parent links, contiguity, epochs, times, admission; and that no two nodes contradict each other';
-  static override description = 'Every violation comes with its witness. A node that did not answer is not verified, and that is said. --on verifies some nodes alone. Changes nothing.';
-  static override examples = ['<%= config.bin %> stream verify -c lab', '<%= config.bin %> stream verify --exit-code -q && echo sound'];
+  static override summary =
+    "Prove every node's stream: hashes, parent links, contiguity, epochs, times, admission; and that no two nodes contradict each other";
+  static override description =
+    'Every violation comes with its witness. A node that did not answer is not verified, and that is said. --on verifies some nodes alone. Changes nothing.';
+  static override examples = [
+    '<%= config.bin %> stream verify -c lab',
+    '<%= config.bin %> stream verify --exit-code -q && echo sound',
+  ];
   static override deadline = false;
   static override readsForeign = true;
   static override flags = {
@@ -19,7 +24,9 @@ export default class StreamVerify extends SeqCommand {
     ...FOREIGN_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
-    'exit-code': Flags.boolean({ description: 'exit 1 when there is a violation, 69 when too few nodes could be read' }),
+    'exit-code': Flags.boolean({
+      description: 'exit 1 when there is a violation, 69 when too few nodes could be read',
+    }),
   };
   protected kind = 'stream.verify';
 
@@ -33,8 +40,16 @@ export default class StreamVerify extends SeqCommand {
     this.step('reading and proving the streams of every node');
     const progress = this.longReading('verified');
     const verified = await verifyStreams({
-      nodes: cluster.nodes, limitMs: cluster.nodeTimeoutMs, clock: cluster.clock, signal: this.signal, target, expectedCluster: cluster.identity.cluster, progress: progress.at, ...only,
-      ...(flags.from === undefined ? {} : { from: flags.from }), ...(flags.to === undefined ? {} : { to: flags.to }),
+      nodes: cluster.nodes,
+      limitMs: cluster.nodeTimeoutMs,
+      clock: cluster.clock,
+      signal: this.signal,
+      target,
+      expectedCluster: cluster.identity.cluster,
+      progress: progress.at,
+      ...only,
+      ...(flags.from === undefined ? {} : { from: flags.from }),
+      ...(flags.to === undefined ? {} : { to: flags.to }),
     });
     progress.end();
     const result = verifyResult(verified, target);
@@ -44,11 +59,17 @@ export default class StreamVerify extends SeqCommand {
 
   private async performForeign(cluster: ForeignCluster): Promise<Result> {
     this.kind = 'foreign.verify';
-    const [{ verifyForeign }, { foreignVerifyResult }] = await Promise.all([import('../../core/foreign/verify.js'), import('../../cli/present/foreign.js')]);
+    const [{ verifyForeign }, { foreignVerifyResult }] = await Promise.all([
+      import('../../core/foreign/verify.js'),
+      import('../../cli/present/foreign.js'),
+    ]);
     const { flags } = await this.parse(StreamVerify);
     this.step('reading the streams of every node');
     const progress = this.longReading('read');
-    const verified = await verifyForeign({ ...cluster, signal: this.signal }, { from: flags.from, to: flags.to, progress: progress.at });
+    const verified = await verifyForeign(
+      { ...cluster, signal: this.signal },
+      { from: flags.from, to: flags.to, progress: progress.at },
+    );
     progress.end();
     const result = foreignVerifyResult(verified, cluster);
     const exit = verified.total > 0 ? EXIT.no : result.verdict?.verdict === 'UNKNOWN' ? EXIT.noQuorum : EXIT.ok;

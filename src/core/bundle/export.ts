@@ -42,8 +42,21 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
   const total = wanted.reduce((sum, { from, to }) => sum + to - from + 1, 0);
   let done = 0;
   for (const { from, to } of wanted) {
-    for await (const chunk of readChunks({ ...options, observations: before, from, to, newestFirst: false, keepData: true })) {
-      for (const line of linesOf(chunk, options, counts, nodes.map(() => ({ from: 0, countFrom: 0 })))) await options.write(line);
+    for await (const chunk of readChunks({
+      ...options,
+      observations: before,
+      from,
+      to,
+      newestFirst: false,
+      keepData: true,
+    })) {
+      for (const line of linesOf(
+        chunk,
+        options,
+        counts,
+        nodes.map(() => ({ from: 0, countFrom: 0 })),
+      ))
+        await options.write(line);
       done += chunk.to - chunk.from + 1;
       options.progress(done, total);
     }
@@ -54,8 +67,13 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
   await readMoved(options, before, second, wanted, counts);
   signal?.throwIfAborted();
   const view = summarize(second, options);
-  for (const [at, { reply }] of second.entries()) (counts[at] as { answered: boolean }).answered = reply.outcome === 'accepted';
-  const asked = <T>(at: number, ask: ((limitMs: number) => Promise<NodeReply<T>>) | undefined, limitMs: number): Promise<NodeReply<T> | null> => {
+  for (const [at, { reply }] of second.entries())
+    (counts[at] as { answered: boolean }).answered = reply.outcome === 'accepted';
+  const asked = <T>(
+    at: number,
+    ask: ((limitMs: number) => Promise<NodeReply<T>>) | undefined,
+    limitMs: number,
+  ): Promise<NodeReply<T> | null> => {
     const { reply } = second[at] as NodeObservation;
     if (ask === undefined) return Promise.resolve(null);
     return reply.outcome === 'unknown' ? Promise.resolve(reply) : bounded(ask(limitMs), limitMs + 1000, options.clock);
@@ -63,21 +81,40 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
   await options.write({
     facts: {
       ranges: rangesOf(held, wanted),
-      nodes: await Promise.all(nodes.map(async (node, at) => ({
-        looks: [first[at], second[at]].map((one) => ({ reply: (one as NodeObservation).reply, rttMs: (one as NodeObservation).rttMs })),
-        audit: await asked(at, node.readAudit?.bind(node, AUDIT), options.limitMs), orphans: await asked(at, node.readOrphans?.bind(node, ORPHANS), options.limitMs),
-        checkup: await asked(at, node.checkup?.bind(node), Math.max(2000, 10 * options.limitMs)),
-      }))),
+      nodes: await Promise.all(
+        nodes.map(async (node, at) => ({
+          looks: [first[at], second[at]].map((one) => ({
+            reply: (one as NodeObservation).reply,
+            rttMs: (one as NodeObservation).rttMs,
+          })),
+          audit: await asked(at, node.readAudit?.bind(node, AUDIT), options.limitMs),
+          orphans: await asked(at, node.readOrphans?.bind(node, ORPHANS), options.limitMs),
+          checkup: await asked(at, node.checkup?.bind(node), Math.max(2000, 10 * options.limitMs)),
+        })),
+      ),
     },
   });
   // What was trimmed while it was read is no longer part of the answer.
   const floors = view.nodes.flatMap((n) => (n.floor === null ? [] : [n.floor + 1]));
-  const range = held === null ? null : { from: Math.max(held.from, floors.length === 0 ? 1 : Math.min(...floors), options.from ?? 1), to: Math.min(view.nodes.reduce((top, n) => Math.max(top, n.head ?? 0), held.to), options.to ?? Number.MAX_SAFE_INTEGER) };
+  const range =
+    held === null
+      ? null
+      : {
+          from: Math.max(held.from, floors.length === 0 ? 1 : Math.min(...floors), options.from ?? 1),
+          to: Math.min(
+            view.nodes.reduce((top, n) => Math.max(top, n.head ?? 0), held.to),
+            options.to ?? Number.MAX_SAFE_INTEGER,
+          ),
+        };
   return { view, range: range === null || range.from > range.to ? null : range, nodes: counts };
 }
 
 /** The window asked for, one more on each side (links, proofs), and the top; one piece where they touch. Ascending. */
-function windowsOf(held: { from: Height; to: Height } | null, from: Height | undefined, to: Height | undefined): { from: Height; to: Height }[] {
+function windowsOf(
+  held: { from: Height; to: Height } | null,
+  from: Height | undefined,
+  to: Height | undefined,
+): { from: Height; to: Height }[] {
   if (held === null) return [];
   const window = { from: Math.max(held.from, (from ?? 1) - 2), to: Math.min(held.to, (to ?? held.to) + 2) };
   const top = { from: Math.max(held.from, held.to - TOP), to: held.to };
@@ -86,37 +123,74 @@ function windowsOf(held: { from: Height; to: Height } | null, from: Height | und
 }
 
 /** Below the lowest and above the highest that anybody holds it is known that there is nothing. */
-function rangesOf(held: { from: Height; to: Height } | null, wanted: readonly { from: Height; to: Height }[]): { from: Height; to: Height }[] {
+function rangesOf(
+  held: { from: Height; to: Height } | null,
+  wanted: readonly { from: Height; to: Height }[],
+): { from: Height; to: Height }[] {
   if (held === null) return [{ from: 0, to: Number.MAX_SAFE_INTEGER }];
-  return wanted.map(({ from, to }) => ({ from: from === held.from ? 0 : from, to: to === held.to ? Number.MAX_SAFE_INTEGER : to }));
+  return wanted.map(({ from, to }) => ({
+    from: from === held.from ? 0 : from,
+    to: to === held.to ? Number.MAX_SAFE_INTEGER : to,
+  }));
 }
 
 /** What a node wrote, was given or exchanged between the reading and the second look, read again on that node alone. */
-async function readMoved(options: ExportOptions, before: readonly NodeObservation[], now: readonly NodeObservation[], wanted: readonly { from: Height; to: Height }[], counts: Exported['nodes']): Promise<void> {
-  const again = now.map(({ reply }, at): Part & { to: Height } | null => {
+async function readMoved(
+  options: ExportOptions,
+  before: readonly NodeObservation[],
+  now: readonly NodeObservation[],
+  wanted: readonly { from: Height; to: Height }[],
+  counts: Exported['nodes'],
+): Promise<void> {
+  const again = now.map(({ reply }, at): (Part & { to: Height }) | null => {
     const was = before[at]?.reply;
     if (reply.outcome !== 'accepted' || was?.outcome !== 'accepted') return null;
     const { floor, head } = reply.value;
     // Re-admitted: another stream altogether. Else only its head may have been exchanged, and what follows is new.
     const same = was.value.incarnation === reply.value.incarnation && was.value.floor <= floor;
-    return head > floor ? { from: same ? Math.max(floor + 1, Math.min(was.value.head, head)) : floor + 1, to: head, countFrom: was.value.head + 1 } : null;
+    return head > floor
+      ? {
+          from: same ? Math.max(floor + 1, Math.min(was.value.head, head)) : floor + 1,
+          to: head,
+          countFrom: was.value.head + 1,
+        }
+      : null;
   });
   const ranges = again.filter((one) => one !== null);
   if (ranges.length === 0) return;
   const lowest = wanted[0]?.from ?? 1;
-  const [from, to] = [Math.max(lowest, Math.min(...ranges.map((one) => one.from))), Math.max(...ranges.map((one) => one.to))];
+  const [from, to] = [
+    Math.max(lowest, Math.min(...ranges.map((one) => one.from))),
+    Math.max(...ranges.map((one) => one.to)),
+  ];
   if (from > to) return;
-  for await (const chunk of readChunks({ ...options, observations: now, from, to, newestFirst: false, keepData: true })) {
+  for await (const chunk of readChunks({
+    ...options,
+    observations: now,
+    from,
+    to,
+    newestFirst: false,
+    keepData: true,
+  })) {
     for (const line of linesOf(chunk, options, counts, again)) await options.write(line);
   }
 }
 
 /** What a pass reads of one node; copies below `countFrom` were counted before. */
-interface Part { from: Height; countFrom: Height }
+interface Part {
+  from: Height;
+  countFrom: Height;
+}
 
-function linesOf(chunk: Chunk, { nodes, payloads }: ExportOptions, counts: Exported['nodes'], parts: readonly (Part | null)[]): BundleLine[] {
+function linesOf(
+  chunk: Chunk,
+  { nodes, payloads }: ExportOptions,
+  counts: Exported['nodes'],
+  parts: readonly (Part | null)[],
+): BundleLine[] {
   const lines = new Map<Height, BundleLine>();
-  for (let height = chunk.from; height <= chunk.to; height += 1) lines.set(height, { height, read: [], blocks: [], copies: [], damaged: [] });
+  for (let height = chunk.from; height <= chunk.to; height += 1)
+    lines.set(height, { height, read: [], blocks: [], copies: [], damaged: [] });
   for (const [at, { id }] of nodes.entries()) {
     const ledger = chunk.ledgers.find((one) => one.id === id);
     const part = parts[at];
@@ -140,9 +214,15 @@ function linesOf(chunk: Chunk, { nodes, payloads }: ExportOptions, counts: Expor
 }
 
 /** Its place among the blocks of the line: what several nodes hold is written once. Its hash was checked when it was read. */
-function blockIn(line: BundleLine, { hash, parent, timestamp, size, data = new Uint8Array() }: Entry, payloads: boolean): number {
+function blockIn(
+  line: BundleLine,
+  { hash, parent, timestamp, size, data = new Uint8Array() }: Entry,
+  payloads: boolean,
+): number {
   const known = line.blocks.findIndex((block) => block.hash === hash);
   if (known >= 0) return known;
-  const content = payloads ? { data: Buffer.from(data).toString('base64') } : { dataSha256: createHash('sha256').update(data).digest('hex') };
+  const content = payloads
+    ? { data: Buffer.from(data).toString('base64') }
+    : { dataSha256: createHash('sha256').update(data).digest('hex') };
   return line.blocks.push({ hash, parent, timestamp, size, ...content }) - 1;
 }

@@ -4,26 +4,52 @@ import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { EXIT, SeqError } from '../errors.js';
 import type { Height } from '../protocol/words.js';
-import { asEnd, asFacts, asHead, asLine, bundleError, FORMAT, LIMITS, VERSION, type BundleEnd, type BundleFacts, type BundleHead, type BundleLine } from './format.js';
+import {
+  asEnd,
+  asFacts,
+  asHead,
+  asLine,
+  bundleError,
+  FORMAT,
+  LIMITS,
+  VERSION,
+  type BundleEnd,
+  type BundleFacts,
+  type BundleHead,
+  type BundleLine,
+} from './format.js';
 
 const PIECE = 1024 * 1024;
 const NEWLINE = 10;
 
 /** Lines of heights one above the other, as they stand in the file; `offsets` has one more: the end. */
-interface Pass { from: Height; offsets: number[] }
+interface Pass {
+  from: Height;
+  offsets: number[];
+}
 
 export class BundleFile {
   private readonly cache = new Map<string, Promise<Map<Height, BundleLine[]>>>();
 
-  private constructor(private readonly handle: FileHandle, readonly path: string, readonly head: BundleHead, readonly facts: BundleFacts['facts'], private readonly passes: readonly Pass[]) {}
+  private constructor(
+    private readonly handle: FileHandle,
+    readonly path: string,
+    readonly head: BundleHead,
+    readonly facts: BundleFacts['facts'],
+    private readonly passes: readonly Pass[],
+  ) {}
 
   static async open(path: string, signal?: AbortSignal): Promise<BundleFile> {
-    const handle = await open(path, 'r').catch((error: NodeJS.ErrnoException) => { throw unreadable(path, error); });
+    const handle = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+      throw unreadable(path, error);
+    });
     try {
       const stat = await handle.stat();
       // A pipe or a device may never end.
-      if (!stat.isFile()) throw bundleError('NOT_A_BUNDLE', path, stat.isDirectory() ? 'it is a directory' : 'it is no regular file');
-      if (stat.size > LIMITS.fileBytes) throw bundleError('BUNDLE_TOO_LARGE', path, `${stat.size} bytes, at most ${LIMITS.fileBytes} are read`);
+      if (!stat.isFile())
+        throw bundleError('NOT_A_BUNDLE', path, stat.isDirectory() ? 'it is a directory' : 'it is no regular file');
+      if (stat.size > LIMITS.fileBytes)
+        throw bundleError('BUNDLE_TOO_LARGE', path, `${stat.size} bytes, at most ${LIMITS.fileBytes} are read`);
       const { head, facts, passes } = await scan(handle, path, signal);
       return new BundleFile(handle, path, head, facts, passes);
     } catch (error) {
@@ -98,14 +124,21 @@ async function scan(handle: FileHandle, path: string, signal: AbortSignal | unde
     const line = parsed(bytes, count, path);
     if (head === null) head = headOf(line, path);
     else if (isObject(line) && 'end' in line) end = formed(() => asEnd(line), count, path);
-    else if (facts !== null) throw bundleError('BUNDLE_DAMAGED', path, `line ${count}: the end of the bundle is missing`);
+    else if (facts !== null)
+      throw bundleError('BUNDLE_DAMAGED', path, `line ${count}: the end of the bundle is missing`);
     else if (isObject(line) && 'facts' in line) facts = formed(() => asFacts(line), count, path).facts;
     else {
       const { nodes, payloads } = head;
       const { height, blocks } = formed(() => asLine(line, nodes.length), count, path);
-      if (blocks.some((block) => (block.data !== undefined) !== payloads)) throw bundleError('BUNDLE_DAMAGED', path, `line ${count}: payloads where none are announced, or none where they are`);
+      if (blocks.some((block) => (block.data !== undefined) !== payloads))
+        throw bundleError(
+          'BUNDLE_DAMAGED',
+          path,
+          `line ${count}: payloads where none are announced, or none where they are`,
+        );
       const pass = passes.at(-1);
-      if (pass !== undefined && pass.from + pass.offsets.length - 1 === height) pass.offsets.push(at + bytes.length + 1);
+      if (pass !== undefined && pass.from + pass.offsets.length - 1 === height)
+        pass.offsets.push(at + bytes.length + 1);
       else if (passes.length < LIMITS.passes) passes.push({ from: height, offsets: [at, at + bytes.length + 1] });
       else throw bundleError('BUNDLE_DAMAGED', path, `line ${count}: heights out of order`);
     }
@@ -113,17 +146,34 @@ async function scan(handle: FileHandle, path: string, signal: AbortSignal | unde
   };
 
   await eachLine(handle, path, signal, () => (head === null ? LIMITS.headBytes : LIMITS.lineBytes), take);
-  const [start, found, last] = [head as BundleHead | null, facts as BundleFacts['facts'] | null, end as BundleEnd | null];
+  const [start, found, last] = [
+    head as BundleHead | null,
+    facts as BundleFacts['facts'] | null,
+    end as BundleEnd | null,
+  ];
   if (start === null) throw bundleError('NOT_A_BUNDLE', path, 'it is empty');
-  if (found === null || last === null) throw bundleError('BUNDLE_DAMAGED', path, `it ends after line ${count}, in the middle`);
-  if (last.lines !== count - 1) throw bundleError('BUNDLE_DAMAGED', path, `it has ${count - 1} lines, its end says ${last.lines}`);
-  if (last.sha256 !== digest.digest('hex')) throw bundleError('BUNDLE_DAMAGED', path, 'its content does not have the digest that it names');
-  if (found.nodes.length !== start.nodes.length || new Set(start.nodes.map((node) => node.id)).size !== start.nodes.length) throw bundleError('BUNDLE_DAMAGED', path, 'its lists of nodes do not agree');
+  if (found === null || last === null)
+    throw bundleError('BUNDLE_DAMAGED', path, `it ends after line ${count}, in the middle`);
+  if (last.lines !== count - 1)
+    throw bundleError('BUNDLE_DAMAGED', path, `it has ${count - 1} lines, its end says ${last.lines}`);
+  if (last.sha256 !== digest.digest('hex'))
+    throw bundleError('BUNDLE_DAMAGED', path, 'its content does not have the digest that it names');
+  if (
+    found.nodes.length !== start.nodes.length ||
+    new Set(start.nodes.map((node) => node.id)).size !== start.nodes.length
+  )
+    throw bundleError('BUNDLE_DAMAGED', path, 'its lists of nodes do not agree');
   return { head: start, facts: found, passes };
 }
 
 /** A last line without its line end is not handed over: it is cut, and the end is missed. */
-async function eachLine(handle: FileHandle, path: string, signal: AbortSignal | undefined, most: () => number, take: (bytes: Buffer, at: number) => void): Promise<void> {
+async function eachLine(
+  handle: FileHandle,
+  path: string,
+  signal: AbortSignal | undefined,
+  most: () => number,
+  take: (bytes: Buffer, at: number) => void,
+): Promise<void> {
   let parts: Buffer[] = [];
   let held = 0;
   let lineAt = 0;
@@ -155,20 +205,29 @@ async function eachLine(handle: FileHandle, path: string, signal: AbortSignal | 
 }
 
 function tooLong(path: string, most: number, first: boolean): SeqError {
-  return first ? bundleError('NOT_A_BUNDLE', path, 'it does not begin as one') : bundleError('BUNDLE_TOO_LARGE', path, `a line of more than ${most} bytes`);
+  return first
+    ? bundleError('NOT_A_BUNDLE', path, 'it does not begin as one')
+    : bundleError('BUNDLE_TOO_LARGE', path, `a line of more than ${most} bytes`);
 }
 
 function parsed(bytes: Buffer, count: number, path: string): unknown {
   try {
     return JSON.parse(bytes.toString('utf8')) as unknown;
   } catch {
-    throw count === 1 ? bundleError('NOT_A_BUNDLE', path, 'it does not begin as one') : bundleError('BUNDLE_DAMAGED', path, `line ${count} cannot be read`);
+    throw count === 1
+      ? bundleError('NOT_A_BUNDLE', path, 'it does not begin as one')
+      : bundleError('BUNDLE_DAMAGED', path, `line ${count} cannot be read`);
   }
 }
 
 function headOf(line: unknown, path: string): BundleHead {
   if (!isObject(line) || line['format'] !== FORMAT) throw bundleError('NOT_A_BUNDLE', path, 'it does not begin as one');
-  if (line['version'] !== VERSION) throw bundleError('BUNDLE_VERSION', path, `it is of version ${String(JSON.stringify(line['version'])).slice(0, 20)}`);
+  if (line['version'] !== VERSION)
+    throw bundleError(
+      'BUNDLE_VERSION',
+      path,
+      `it is of version ${String(JSON.stringify(line['version'])).slice(0, 20)}`,
+    );
   return formed(() => asHead(line), 1, path);
 }
 
@@ -176,7 +235,11 @@ function formed<T>(read: () => T, count: number, path: string): T {
   try {
     return read();
   } catch (error) {
-    throw bundleError('BUNDLE_DAMAGED', path, `line ${count}: ${error instanceof Error ? error.message : String(error)}`);
+    throw bundleError(
+      'BUNDLE_DAMAGED',
+      path,
+      `line ${count}: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 
@@ -187,7 +250,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 function unreadable(path: string, error: NodeJS.ErrnoException): SeqError {
   const missing = error.code === 'ENOENT' || error.code === 'ENOTDIR';
   return new SeqError({
-    code: missing ? 'FILE_NOT_FOUND' : 'FILE_UNREADABLE', exit: missing ? EXIT.notFound : EXIT.data, message: `the bundle ${path} cannot be read`, why: error.code ?? error.message,
-    changed: 'nothing', next: [`ls -l ${path}`, 'seq stream export'],
+    code: missing ? 'FILE_NOT_FOUND' : 'FILE_UNREADABLE',
+    exit: missing ? EXIT.notFound : EXIT.data,
+    message: `the bundle ${path} cannot be read`,
+    why: error.code ?? error.message,
+    changed: 'nothing',
+    next: [`ls -l ${path}`, 'seq stream export'],
   });
 }

@@ -3,7 +3,17 @@
 import { createHash } from 'node:crypto';
 import { blockHashOf } from '../chain/block.js';
 import type { NodeCheckup, NodePort, OrphansRead } from '../ports.js';
-import type { DamagedEntry, EntriesRead, Entry, Height, NodeCall, NodeReply, NodeView, ReplyTo, Unknown } from '../protocol/words.js';
+import type {
+  DamagedEntry,
+  EntriesRead,
+  Entry,
+  Height,
+  NodeCall,
+  NodeReply,
+  NodeView,
+  ReplyTo,
+  Unknown,
+} from '../protocol/words.js';
 import type { BundleFile } from './file.js';
 import type { BundleLine } from './format.js';
 
@@ -20,16 +30,27 @@ export class BundleNode implements NodePort {
   recordedRttMs: number | null = null;
   private looks = 0;
 
-  constructor(private readonly file: BundleFile, private readonly at: number) {
+  constructor(
+    private readonly file: BundleFile,
+    private readonly at: number,
+  ) {
     const { id, url } = file.head.nodes[at] as { id: string; url: string };
     this.id = id;
     this.url = url;
   }
 
   call<C extends NodeCall>(call: C): Promise<ReplyTo<C>> {
-    if (call.script !== 'inspect') return Promise.resolve({ outcome: 'refused', reason: 'READONLY', detail: { message: 'READONLY it is a bundle' } });
+    if (call.script !== 'inspect')
+      return Promise.resolve({
+        outcome: 'refused',
+        reason: 'READONLY',
+        detail: { message: 'READONLY it is a bundle' },
+      });
     // Verbs look twice in a row where one look does not settle it; later looks find what the second did.
-    const { reply, rttMs } = this.own.looks[Math.min(this.looks, 1)] as { reply: NodeReply<NodeView>; rttMs: number | null };
+    const { reply, rttMs } = this.own.looks[Math.min(this.looks, 1)] as {
+      reply: NodeReply<NodeView>;
+      rttMs: number | null;
+    };
     this.looks += 1;
     this.recordedRttMs = rttMs;
     return Promise.resolve(reply as ReplyTo<C>);
@@ -39,14 +60,23 @@ export class BundleNode implements NodePort {
     return Promise.resolve([]);
   }
 
-  async read(range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }): Promise<NodeReply<EntriesRead>> {
+  async read(range: {
+    from: Height;
+    to: Height;
+    limit: number;
+    data: boolean;
+    newestFirst?: boolean;
+  }): Promise<NodeReply<EntriesRead>> {
     const view = this.view();
     if (view === null) return unknown('it had not answered when the bundle was made');
     const { cluster } = this.file.head;
-    if (view.cluster !== '' && cluster !== '' && view.cluster !== cluster) return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: view.cluster } };
+    if (view.cluster !== '' && cluster !== '' && view.cluster !== cluster)
+      return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: view.cluster } };
     const { ranges } = this.file.facts;
     if (!ranges.some(({ from, to }) => from <= range.from && range.to <= to)) {
-      return unknown(`the bundle holds heights ${ranges.map(({ from, to }) => `${from} to ${to === Number.MAX_SAFE_INTEGER ? 'the head' : to}`).join(' and ')}, not ${range.from} to ${range.to}`);
+      return unknown(
+        `the bundle holds heights ${ranges.map(({ from, to }) => `${from} to ${to === Number.MAX_SAFE_INTEGER ? 'the head' : to}`).join(' and ')}, not ${range.from} to ${range.to}`,
+      );
     }
     const found: EntriesRead = { entries: [], damaged: [], lastId: '' };
     // Trimmed since it was read: the node no longer held it when the bundle was finished.
@@ -72,12 +102,24 @@ export class BundleNode implements NodePort {
 
   readAudit(limit: number): Promise<NodeReply<Record<string, string>[]>> {
     const { audit } = this.own;
-    return Promise.resolve(audit === null ? unknown('the bundle does not have it') : audit.outcome === 'accepted' ? { ...audit, value: audit.value.slice(0, limit) } : audit);
+    return Promise.resolve(
+      audit === null
+        ? unknown('the bundle does not have it')
+        : audit.outcome === 'accepted'
+          ? { ...audit, value: audit.value.slice(0, limit) }
+          : audit,
+    );
   }
 
   readOrphans(limit: number): Promise<NodeReply<OrphansRead>> {
     const { orphans } = this.own;
-    return Promise.resolve(orphans === null ? unknown('the bundle does not have it') : orphans.outcome === 'accepted' ? { ...orphans, value: { ...orphans.value, superseded: orphans.value.superseded.slice(0, limit) } } : orphans);
+    return Promise.resolve(
+      orphans === null
+        ? unknown('the bundle does not have it')
+        : orphans.outcome === 'accepted'
+          ? { ...orphans, value: { ...orphans.value, superseded: orphans.value.superseded.slice(0, limit) } }
+          : orphans,
+    );
   }
 
   checkup(): Promise<NodeReply<NodeCheckup>> {
@@ -88,7 +130,9 @@ export class BundleNode implements NodePort {
     return () => undefined;
   }
 
-  async close(): Promise<void> { /* the file is closed by whoever opened it */ }
+  async close(): Promise<void> {
+    /* the file is closed by whoever opened it */
+  }
 
   private get own() {
     return this.file.facts.nodes[this.at] as BundleFile['facts']['nodes'][number];
@@ -96,7 +140,11 @@ export class BundleNode implements NodePort {
 
   private view(): NodeView | null {
     const [first, second] = this.own.looks;
-    return second?.reply.outcome === 'accepted' ? second.reply.value : first?.reply.outcome === 'accepted' ? first.reply.value : null;
+    return second?.reply.outcome === 'accepted'
+      ? second.reply.value
+      : first?.reply.outcome === 'accepted'
+        ? first.reply.value
+        : null;
   }
 
   /** Above every head there is no line, and nothing was there. */
@@ -106,7 +154,8 @@ export class BundleNode implements NodePort {
 
   private take(line: BundleLine, range: { limit: number; data: boolean }, found: EntriesRead): void {
     const entries: (Entry | DamagedEntry)[] = [];
-    for (const [node, block, epoch, owner] of line.copies) if (node === this.at) entries.push(entryOf(line, block, epoch, owner, range.data));
+    for (const [node, block, epoch, owner] of line.copies)
+      if (node === this.at) entries.push(entryOf(line, block, epoch, owner, range.data));
     for (const [node, id, why] of line.damaged) if (node === this.at) entries.push({ id, height: line.height, why });
     for (const one of entries) {
       if (found.entries.length + found.damaged.length >= range.limit) return;
@@ -118,13 +167,27 @@ export class BundleNode implements NodePort {
 }
 
 /** The hash is checked here as it is on what a server sends: the file's digest says that it is whole, not that it is true. */
-function entryOf(line: BundleLine, block: number, epoch: number, owner: string, withData: boolean): Entry | DamagedEntry {
+function entryOf(
+  line: BundleLine,
+  block: number,
+  epoch: number,
+  owner: string,
+  withData: boolean,
+): Entry | DamagedEntry {
   const { height } = line;
-  const { hash, parent, timestamp, size, data: base64, dataSha256 } = line.blocks[block] as BundleLine['blocks'][number];
+  const {
+    hash,
+    parent,
+    timestamp,
+    size,
+    data: base64,
+    dataSha256,
+  } = line.blocks[block] as BundleLine['blocks'][number];
   const entry: Entry = { height, hash, parent, timestamp, epoch, owner, size };
   if (!withData) return entry;
   const data = base64 === undefined ? undefined : Buffer.from(base64, 'base64');
   const digest = data === undefined ? Buffer.from(dataSha256 ?? '', 'hex') : createHash('sha256').update(data).digest();
-  if (blockHashOf({ height, parent, timestamp }, digest) !== hash) return { id: `${height}-${epoch}`, height, why: 'its hash is not that of its content' };
+  if (blockHashOf({ height, parent, timestamp }, digest) !== hash)
+    return { id: `${height}-${epoch}`, height, why: 'its hash is not that of its content' };
   return data === undefined ? entry : { ...entry, data };
 }

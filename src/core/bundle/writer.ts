@@ -16,14 +16,27 @@ export class BundleWriter {
   private pending = '';
   bytes = 0;
 
-  private constructor(private readonly handle: FileHandle, readonly path: string, private readonly part: string, secrets: readonly string[]) {
+  private constructor(
+    private readonly handle: FileHandle,
+    readonly path: string,
+    private readonly part: string,
+    secrets: readonly string[],
+  ) {
     this.clean = cleaner(secrets);
   }
 
   static async create(path: string, head: BundleHead, secrets: readonly string[]): Promise<BundleWriter> {
     const part = `${path}.${process.pid}.part`;
-    if (await access(path).then(() => true, () => false)) throw exists(path);
-    const handle = await open(part, 'wx', 0o600).catch((error: unknown) => { throw failed(path, error); });
+    if (
+      await access(path).then(
+        () => true,
+        () => false,
+      )
+    )
+      throw exists(path);
+    const handle = await open(part, 'wx', 0o600).catch((error: unknown) => {
+      throw failed(path, error);
+    });
     const writer = new BundleWriter(handle, path, part, secrets);
     await writer.put(writer.clean(head));
     return writer;
@@ -33,7 +46,11 @@ export class BundleWriter {
     if ('facts' in line) return this.put(this.clean(line));
     // Hashes and payloads are not texts: a payload that was changed would no longer have its hash.
     const { copies, damaged } = line;
-    return this.put({ ...line, copies: copies.map(([node, block, epoch, owner]) => [node, block, epoch, this.clean(owner)]), damaged: damaged.map(([node, id, why]) => [node, id, this.clean(why)]) });
+    return this.put({
+      ...line,
+      copies: copies.map(([node, block, epoch, owner]) => [node, block, epoch, this.clean(owner)]),
+      damaged: damaged.map(([node, id, why]) => [node, id, this.clean(why)]),
+    });
   }
 
   /** The end, then its name. */
@@ -45,10 +62,14 @@ export class BundleWriter {
       await this.handle.sync();
       await this.handle.close();
       // Unlike a rename, a link fails when somebody was faster; not every file system has it.
-      await link(this.part, this.path).then(() => rm(this.part), (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EPERM' || error.code === 'ENOTSUP' || error.code === 'ENOSYS') return rename(this.part, this.path);
-        throw error;
-      });
+      await link(this.part, this.path).then(
+        () => rm(this.part),
+        (error: NodeJS.ErrnoException) => {
+          if (error.code === 'EPERM' || error.code === 'ENOTSUP' || error.code === 'ENOSYS')
+            return rename(this.part, this.path);
+          throw error;
+        },
+      );
     } catch (error) {
       await this.abandon();
       throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? exists(this.path) : failed(this.path, error);
@@ -68,7 +89,9 @@ export class BundleWriter {
     this.lines += 1;
     this.pending += text;
     if (this.pending.length < PIECE) return;
-    await this.flush().catch((error: unknown) => { throw failed(this.path, error); });
+    await this.flush().catch((error: unknown) => {
+      throw failed(this.path, error);
+    });
   }
 
   private async flush(): Promise<void> {
@@ -81,14 +104,24 @@ export class BundleWriter {
 
 function exists(path: string): SeqError {
   return new SeqError({
-    code: 'FILE_EXISTS', exit: EXIT.output, message: `${path} is there already`, why: 'a bundle is evidence: it is never written over', changed: 'nothing', next: ['name another file with --file', `rm ${path}`],
+    code: 'FILE_EXISTS',
+    exit: EXIT.output,
+    message: `${path} is there already`,
+    why: 'a bundle is evidence: it is never written over',
+    changed: 'nothing',
+    next: ['name another file with --file', `rm ${path}`],
   });
 }
 
 function failed(path: string, error: unknown): SeqError {
   const { code, message } = error as NodeJS.ErrnoException;
   return new SeqError({
-    code: 'OUTPUT_FAILED', exit: EXIT.output, message: `the bundle ${path} could not be written`, why: code ?? message, changed: 'nothing',
-    next: [code === 'ENOENT' ? `mkdir -p ${dirname(path)}` : 'name a file on another disk with --file'], cause: error,
+    code: 'OUTPUT_FAILED',
+    exit: EXIT.output,
+    message: `the bundle ${path} could not be written`,
+    why: code ?? message,
+    changed: 'nothing',
+    next: [code === 'ENOENT' ? `mkdir -p ${dirname(path)}` : 'name a file on another disk with --file'],
+    cause: error,
   });
 }

@@ -11,8 +11,10 @@ const HEAD = Buffer.alloc(BLOCK_TAG.length + 8 + 32 + 8 + 32);
 BLOCK_TAG.copy(HEAD);
 
 /** From Node 20.12 on without a stream's machinery, at half the cost for a small block. */
-const sha256: (bytes: Uint8Array) => string = typeof crypto.hash === 'function'
-  ? (bytes) => crypto.hash('sha256', bytes, 'hex') : (bytes) => createHash('sha256').update(bytes).digest('hex');
+const sha256: (bytes: Uint8Array) => string =
+  typeof crypto.hash === 'function'
+    ? (bytes) => crypto.hash('sha256', bytes, 'hex')
+    : (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 /** SHA-256("seq/block/1" 0x00 ‖ height u64be ‖ parent ‖ timestamp u64be ‖ SHA-256(data)), as 64 hex digits. */
 export function blockHash(block: Omit<Block, 'hash'>): Hash {

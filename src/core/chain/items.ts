@@ -42,7 +42,8 @@ export const itemDigest: (data: Uint8Array) => string =
 /** Why this cannot be an item's key, or null when it can: 1…256 bytes of printable text. */
 export function keyProblem(key: string): string | null {
   if (key.length === 0) return 'a key is at least one character long';
-  if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES) return `a key is at most ${MAX_KEY_BYTES} bytes long`;
+  if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES)
+    return `a key is at most ${MAX_KEY_BYTES} bytes long`;
   // Control characters, line and paragraph separators, lone surrogates: none of them prints, and the last do not survive UTF-8.
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(key)) return 'a key is printable text';
   return null;
@@ -134,7 +135,8 @@ export function keyNamesOf(data: Uint8Array): string[] {
   const content = decodeBlockData(data);
   if (content.format === 'malformed') return [];
   const keys: string[] = [];
-  for (const item of content.format === 'items' ? content.items : content.taken) if (item.key !== undefined) keys.push(item.key);
+  for (const item of content.format === 'items' ? content.items : content.taken)
+    if (item.key !== undefined) keys.push(item.key);
   return keys;
 }
 
@@ -182,7 +184,8 @@ function readExec(bytes: Buffer): BlockContent {
 /** A count that the remaining bytes can hold, so that no claim of a hostile block allocates anything. */
 function readCount(bytes: Buffer, cursor: Cursor, leastEach: number): number {
   const count = readVarint(bytes, cursor);
-  if (count * leastEach > bytes.length - cursor.at) throw new Malformed(`${count} items do not fit into ${bytes.length} bytes`);
+  if (count * leastEach > bytes.length - cursor.at)
+    throw new Malformed(`${count} items do not fit into ${bytes.length} bytes`);
   return count;
 }
 

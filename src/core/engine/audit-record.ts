@@ -28,9 +28,19 @@ export interface Change {
 }
 
 /** Returns a warning where fewer than a quorum took the record, '' otherwise. */
-export async function recordChange(nodes: readonly NodePort[], change: Change, operator: Operator, clock: Clock, limitMs: number): Promise<string> {
+export async function recordChange(
+  nodes: readonly NodePort[],
+  change: Change,
+  operator: Operator,
+  clock: Clock,
+  limitMs: number,
+): Promise<string> {
   const record: Record<string, string> = { at: String(clock.wall()), ...operator, ...change, plan: change.plan ?? '' };
-  const replies = await Promise.all(nodes.map((node) => bounded(node.call({ script: 'audit', record, maxRecords: RECORDS }, limitMs), limitMs, clock)));
+  const replies = await Promise.all(
+    nodes.map((node) => bounded(node.call({ script: 'audit', record, maxRecords: RECORDS }, limitMs), limitMs, clock)),
+  );
   const taken = replies.filter((reply) => reply.outcome === 'accepted').length;
-  return taken >= quorumOf(nodes.length) ? '' : `the audit record of this change is on ${taken} of ${nodes.length} nodes only`;
+  return taken >= quorumOf(nodes.length)
+    ? ''
+    : `the audit record of this change is on ${taken} of ${nodes.length} nodes only`;
 }

@@ -32,7 +32,13 @@ export interface BenchOptions {
 }
 
 /** ms. */
-export interface Timing { n: number; p50: number; p95: number; p99: number; max: number }
+export interface Timing {
+  n: number;
+  p50: number;
+  p95: number;
+  p99: number;
+  max: number;
+}
 
 export interface BenchReport {
   lane: string;
@@ -74,11 +80,23 @@ export async function measureLane(options: BenchOptions): Promise<BenchReport> {
   // Also after Ctrl-C: what was measured is lost, the lane is not left.
   const left = await bench.clean();
   signal.throwIfAborted();
-  return { lane, ...bench.report(), left, nodes: servers.map(({ node }, at) => bench.nodeReport(node, at)), seconds: (clock.now() - bench.startedAt) / 1000 };
+  return {
+    lane,
+    ...bench.report(),
+    left,
+    nodes: servers.map(({ node }, at) => bench.nodeReport(node, at)),
+    seconds: (clock.now() - bench.startedAt) / 1000,
+  };
 }
 
 /** `head`: the highest block that it is known to hold; `under`: what it was asked last. */
-interface NodeTrack { took: number[]; unanswered: number; refused: string | null; head: number; under: Promise<unknown> }
+interface NodeTrack {
+  took: number[];
+  unanswered: number;
+  refused: string | null;
+  head: number;
+  under: Promise<unknown>;
+}
 
 class Measurement {
   startedAt = 0;
@@ -99,7 +117,13 @@ class Measurement {
   constructor(private readonly options: BenchOptions) {
     this.owner = `bench/${options.random.hex(8)}`;
     this.data = Buffer.alloc(options.blockBytes, 7);
-    this.perNode = options.servers.map(() => ({ took: [], unanswered: 0, refused: null, head: 0, under: Promise.resolve() }));
+    this.perNode = options.servers.map(() => ({
+      took: [],
+      unanswered: 0,
+      refused: null,
+      head: 0,
+      under: Promise.resolve(),
+    }));
     this.hashes = [genesisHash(options.cluster.slice(0, options.cluster.lastIndexOf('.')), options.lane)];
     this.startedAt = options.clock.now();
   }
@@ -114,16 +138,28 @@ class Measurement {
     await this.options.announce();
     await bootstrap({ nodes, cluster, limitMs, clock, random });
     // A key has a lifetime only once it is there: given after each step that makes some, so that whoever is killed leaves next to nothing for long.
-    const limitLife = (): Promise<boolean[]> => Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
+    const limitLife = (): Promise<boolean[]> =>
+      Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
     await limitLife();
     this.options.step('taking the lead of the lane');
     const ttlMs = durationMs + 60_000;
-    const promoted = await Promise.all(nodes.map((node) => node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch: 0, ttlMs }, limitMs)));
+    const promoted = await Promise.all(
+      nodes.map((node) => node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch: 0, ttlMs }, limitMs)),
+    );
     this.epoch = Math.max(0, ...promoted.map((reply) => (reply.outcome === 'accepted' ? reply.value.epoch : 0)));
-    const claims = await Promise.all(nodes.map(async (node, at): Promise<ReplyTo<NodeCall>> => (promoted[at]!.outcome === 'accepted' ? node.call({ script: 'claim', owner: this.owner, epoch: this.epoch }, limitMs) : promoted[at]!)));
+    const claims = await Promise.all(
+      nodes.map(async (node, at): Promise<ReplyTo<NodeCall>> =>
+        promoted[at]!.outcome === 'accepted'
+          ? node.call({ script: 'claim', owner: this.owner, epoch: this.epoch }, limitMs)
+          : promoted[at]!,
+      ),
+    );
     const refused = claims.filter(({ outcome }) => outcome !== 'accepted').length;
-    if (nodes.length - refused < quorum) throw this.tooFew(`${refused} of ${nodes.length} nodes did not take a leader for the lane`);
-    claims.forEach((reply, at) => { if (reply.outcome !== 'accepted') this.giveUp(at, reply); });
+    if (nodes.length - refused < quorum)
+      throw this.tooFew(`${refused} of ${nodes.length} nodes did not take a leader for the lane`);
+    claims.forEach((reply, at) => {
+      if (reply.outcome !== 'accepted') this.giveUp(at, reply);
+    });
     await limitLife();
     await this.commit(false);
     await limitLife();
@@ -146,7 +182,8 @@ class Measurement {
       if (round < WARM_ROUNDS) continue;
       this.sets.push(...mine.set);
       this.commits.push(...mine.commit);
-      if (mine.set.length > 0 && mine.commit.length > 0) this.ratios.push(timingOf(mine.commit).p50 / timingOf(mine.set).p50);
+      if (mine.set.length > 0 && mine.commit.length > 0)
+        this.ratios.push(timingOf(mine.commit).p50 / timingOf(mine.set).p50);
       this.options.progress((clock.now() - this.startedAt) / durationMs);
     }
   }
@@ -156,7 +193,9 @@ class Measurement {
     if (!this.begun) return [];
     this.options.step('removing the lane');
     const limitMs = Math.max(CLEAN_LIMIT_MS, this.options.limitMs);
-    const gone = await Promise.all(this.options.servers.map(async ({ server }) => (await server.remove(limitMs)) || server.remove(limitMs)));
+    const gone = await Promise.all(
+      this.options.servers.map(async ({ server }) => (await server.remove(limitMs)) || server.remove(limitMs)),
+    );
     const left = this.options.servers.flatMap(({ node }, at) => (gone[at] ? [] : [node.id]));
     this.options.cleaned(left);
     return left;
@@ -166,7 +205,10 @@ class Measurement {
     const ratios = [...this.ratios].sort((a, b) => a - b);
     const at = (part: number): number => ratios[Math.min(ratios.length - 1, Math.floor(part * ratios.length))]!;
     return {
-      set: timingOf(this.sets), commit: timingOf(this.commits), failed: this.failed, perSecond: this.done / ((this.options.clock.now() - this.startedAt) / 1000),
+      set: timingOf(this.sets),
+      commit: timingOf(this.commits),
+      failed: this.failed,
+      perSecond: this.done / ((this.options.clock.now() - this.startedAt) / 1000),
       ratio: ratios.length === 0 ? null : { value: at(0.5), low: at(0.1), high: at(0.9) },
     };
   }
@@ -182,14 +224,20 @@ class Measurement {
     if (waitMs <= 0) return;
     await new Promise<void>((resolve) => {
       const cancel = clock.after(waitMs, end);
-      function end(): void { cancel(); signal.removeEventListener('abort', end); resolve(); }
+      function end(): void {
+        cancel();
+        signal.removeEventListener('abort', end);
+        resolve();
+      }
       signal.addEventListener('abort', end, { once: true });
     });
   }
 
   /** ms until q servers confirmed, or null. */
   private set(): Promise<number | null> {
-    return this.untilQuorum(this.options.servers.map(({ server }) => server.set(this.data, LIFE_MS, this.options.limitMs)));
+    return this.untilQuorum(
+      this.options.servers.map(({ server }) => server.set(this.data, LIFE_MS, this.options.limitMs)),
+    );
   }
 
   private async commit(counts: boolean): Promise<number | null> {
@@ -198,14 +246,16 @@ class Measurement {
     this.tip = block;
     this.hashes[height] = block.hash;
     const startedAt = this.options.clock.now();
-    const took = await this.untilQuorum(this.perNode.map((track, at) => {
-      const brought = track.under.then(() => this.bring(at, block));
-      track.under = brought;
-      return brought.then((there) => {
-        if (there && counts) track.took.push(this.options.clock.now() - startedAt);
-        return there;
-      });
-    }));
+    const took = await this.untilQuorum(
+      this.perNode.map((track, at) => {
+        const brought = track.under.then(() => this.bring(at, block));
+        track.under = brought;
+        return brought.then((there) => {
+          if (there && counts) track.took.push(this.options.clock.now() - startedAt);
+          return there;
+        });
+      }),
+    );
     if (took !== null) return took;
     // The next block needs this one on q nodes.
     this.failed += 1;
@@ -223,10 +273,19 @@ class Measurement {
     while (track.refused === null && track.head < block.height && this.tip === block) {
       const height = track.head + 1;
       const to = height - 1 - retainBlocks;
-      const reply = await servers[at]!.node.call({
-        script: 'write_block', owner: this.owner, epoch: this.epoch, ttlMs: durationMs + 60_000, mode: 'append', block: height === block.height ? block : this.block(height),
-        entryEpoch: this.epoch, ...(to > 0 ? { trim: { to, hash: this.hashes[to]! } } : {}),
-      }, limitMs);
+      const reply = await servers[at]!.node.call(
+        {
+          script: 'write_block',
+          owner: this.owner,
+          epoch: this.epoch,
+          ttlMs: durationMs + 60_000,
+          mode: 'append',
+          block: height === block.height ? block : this.block(height),
+          entryEpoch: this.epoch,
+          ...(to > 0 ? { trim: { to, hash: this.hashes[to]! } } : {}),
+        },
+        limitMs,
+      );
       if (reply.outcome === 'unknown') {
         track.unanswered += 1;
         break;
@@ -260,7 +319,17 @@ class Measurement {
   }
 
   private tooFew(message: string): SeqError {
-    const nodes = this.options.servers.map(({ node }, at) => `${node.id}: ${this.perNode[at]!.refused ?? `${this.perNode[at]!.unanswered} unanswered`}`);
-    return new SeqError({ code: 'BENCH_NO_QUORUM', exit: EXIT.noQuorum, message: `the measurement stopped: ${message}`, why: nodes.join('; '), changed: 'nothing', retryable: true, next: ['seq status', 'seq doctor'] });
+    const nodes = this.options.servers.map(
+      ({ node }, at) => `${node.id}: ${this.perNode[at]!.refused ?? `${this.perNode[at]!.unanswered} unanswered`}`,
+    );
+    return new SeqError({
+      code: 'BENCH_NO_QUORUM',
+      exit: EXIT.noQuorum,
+      message: `the measurement stopped: ${message}`,
+      why: nodes.join('; '),
+      changed: 'nothing',
+      retryable: true,
+      next: ['seq status', 'seq doctor'],
+    });
   }
 }

@@ -26,15 +26,19 @@ export class BlockFeed {
   }
 
   async *follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock> {
-    for (let height = Math.max(1, from); !signal.aborted; ) {
+    for (let height = Math.max(1, from); !signal.aborted;) {
       const block = this.block(height);
       if (block) {
         yield block;
         height++;
       } else if (height <= this.options.reached()) {
         throw new SeqError({
-          code: 'NOT_FOUND', exit: EXIT.notFound, message: `block ${height} is not in this sequencer's store`, why: 'the store begins above it',
-          changed: 'nothing', next: ['ask another sequencer'],
+          code: 'NOT_FOUND',
+          exit: EXIT.notFound,
+          message: `block ${height} is not in this sequencer's store`,
+          why: 'the store begins above it',
+          changed: 'nothing',
+          next: ['ask another sequencer'],
         });
       } else {
         if (this.options.over()) return;

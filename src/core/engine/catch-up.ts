@@ -23,7 +23,15 @@ export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
   const failures: string[] = [];
   for (const url of peers) {
     try {
-      for await (const block of fetchFromPeer({ url, after: head(), to: to.height, anchor: to.hash, signal, ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) })) {
+      for await (const block of fetchFromPeer({
+        url,
+        after: head(),
+        to: to.height,
+        anchor: to.hash,
+        signal,
+        ...(token === undefined ? {} : { token }),
+        ...(ca === undefined ? {} : { ca }),
+      })) {
         const waiting = apply(block);
         if (waiting) await waiting;
       }
@@ -33,9 +41,13 @@ export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
     }
   }
   throw new SeqError({
-    code: 'NO_PEER', exit: EXIT.notFound,
+    code: 'NO_PEER',
+    exit: EXIT.notFound,
     message: `blocks ${head().height + 1} to ${to.height} are below the nodes' window and no peer could bring them`,
-    why: peers.length === 0 ? 'no peer is known: none was named and no other sequencer shows a url' : failures.join('; '),
-    changed: 'nothing', next: ['start another sequencer that holds them, with --http', 'or name one: --peer URL'], retryable: true,
+    why:
+      peers.length === 0 ? 'no peer is known: none was named and no other sequencer shows a url' : failures.join('; '),
+    changed: 'nothing',
+    next: ['start another sequencer that holds them, with --http', 'or name one: --peer URL'],
+    retryable: true,
   });
 }

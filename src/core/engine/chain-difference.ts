@@ -13,21 +13,35 @@ interface Parting {
 }
 
 /** One sentence; '' when no node answers or none differs. */
-export async function whereTheyPart(nodes: readonly NodePort[], store: Pick<ChainStore, 'head' | 'header'>, limitMs: number, clock: Clock): Promise<string> {
-  const found = await Promise.all(nodes.map(async (node) => ({ id: node.id, parting: await partingOf(node, store, limitMs, clock) })));
+export async function whereTheyPart(
+  nodes: readonly NodePort[],
+  store: Pick<ChainStore, 'head' | 'header'>,
+  limitMs: number,
+  clock: Clock,
+): Promise<string> {
+  const found = await Promise.all(
+    nodes.map(async (node) => ({ id: node.id, parting: await partingOf(node, store, limitMs, clock) })),
+  );
   const groups = new Map<string, { parting: Parting; ids: string[] }>();
   for (const { id, parting } of found) {
     if (parting === null) continue;
     const key = `${parting.height} ${parting.theirs}`;
     groups.set(key, { parting, ids: [...(groups.get(key)?.ids ?? []), id] });
   }
-  return [...groups.values()].map(({ parting: { height, lowest, theirs }, ids }) => {
-    const mine = store.header(height);
-    return `the first height at which they differ is ${height}${lowest ? ' or lower (nothing below is retained there)' : ''}: this store has ${mine?.hash.slice(0, 12) ?? 'nothing'}${mine ? ` of epoch ${mine.epoch}` : ''}, ${ids.join(', ')} ${ids.length === 1 ? 'has' : 'have'} ${theirs.slice(0, 12)}`;
-  }).join('; ');
+  return [...groups.values()]
+    .map(({ parting: { height, lowest, theirs }, ids }) => {
+      const mine = store.header(height);
+      return `the first height at which they differ is ${height}${lowest ? ' or lower (nothing below is retained there)' : ''}: this store has ${mine?.hash.slice(0, 12) ?? 'nothing'}${mine ? ` of epoch ${mine.epoch}` : ''}, ${ids.join(', ')} ${ids.length === 1 ? 'has' : 'have'} ${theirs.slice(0, 12)}`;
+    })
+    .join('; ');
 }
 
-async function partingOf(node: NodePort, store: Pick<ChainStore, 'head' | 'header'>, limitMs: number, clock: Clock): Promise<Parting | null> {
+async function partingOf(
+  node: NodePort,
+  store: Pick<ChainStore, 'head' | 'header'>,
+  limitMs: number,
+  clock: Clock,
+): Promise<Parting | null> {
   const look = await bounded(node.call({ script: 'inspect' }, limitMs) as Promise<NodeReply<NodeView>>, limitMs, clock);
   if (look.outcome !== 'accepted' || look.value.cluster === '') return null;
   const { floor, floorHash, head } = look.value;

@@ -18,7 +18,8 @@ export async function runChecks(options: CheckOptions): Promise<{ view: ClusterV
   const held = heldRange(observations);
   if (options.checks.includes('stream') && held !== null) {
     const from = Math.max(held.from, held.to - options.depth + 1);
-    for await (const chunk of readChunks({ ...options, observations, from, to: held.to, newestFirst: false })) rows.push(...rowsOf(chunk, options.nodes));
+    for await (const chunk of readChunks({ ...options, observations, from, to: held.to, newestFirst: false }))
+      rows.push(...rowsOf(chunk, options.nodes));
     options.signal?.throwIfAborted();
   }
   const seen = { view, observations, rows, target: options.target };

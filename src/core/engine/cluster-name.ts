@@ -6,7 +6,8 @@ import type { NodeObservation } from './inspect-model.js';
 export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
   const counts = new Map<string, number>();
   for (const reply of replies) {
-    if (reply.outcome === 'accepted' && reply.value.cluster !== '') counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
+    if (reply.outcome === 'accepted' && reply.value.cluster !== '')
+      counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
   }
   const generation = (cluster: string): number => Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
   const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
@@ -21,8 +22,18 @@ export function markForeign(observations: NodeObservation[], expected: string | 
   const cluster = expected || commonCluster(observations.map((o) => o.reply));
   if (cluster === '') return observations;
   return observations.map((o): NodeObservation => {
-    if (o.reply.outcome !== 'accepted' || o.reply.value.cluster === '' || o.reply.value.cluster === cluster || o.reply.value.admission === 'foreign') return o;
-    const value: NodeView = { ...o.reply.value, admission: 'foreign', admissionWhy: `the record names cluster ${o.reply.value.cluster}` };
+    if (
+      o.reply.outcome !== 'accepted' ||
+      o.reply.value.cluster === '' ||
+      o.reply.value.cluster === cluster ||
+      o.reply.value.admission === 'foreign'
+    )
+      return o;
+    const value: NodeView = {
+      ...o.reply.value,
+      admission: 'foreign',
+      admissionWhy: `the record names cluster ${o.reply.value.cluster}`,
+    };
     return { ...o, reply: { ...o.reply, value } };
   });
 }

@@ -30,16 +30,19 @@ export class Delivery {
     if (this.failed) return;
     const synced = this.options.store.append(block);
     this.behind++;
-    this.last = this.last.then(() => synced).then(async () => {
-      await this.options.deliver(block);
-      this.reached(block);
-      this.behind--;
-      if (this.behind <= MAX_BEHIND / 2) for (const go of this.waiting.splice(0)) go();
-    }).catch((error: unknown) => {
-      if (this.failed) return;
-      this.failed = true;
-      this.options.onFailure(error);
-    });
+    this.last = this.last
+      .then(() => synced)
+      .then(async () => {
+        await this.options.deliver(block);
+        this.reached(block);
+        this.behind--;
+        if (this.behind <= MAX_BEHIND / 2) for (const go of this.waiting.splice(0)) go();
+      })
+      .catch((error: unknown) => {
+        if (this.failed) return;
+        this.failed = true;
+        this.options.onFailure(error);
+      });
     synced.catch(() => {}); // seen above, in order
   }
 

@@ -22,9 +22,17 @@ const MIB = 1024 * 1024;
 
 export function forecastOf(nodes: readonly Examined[]): MemoryForecast[] {
   const views = nodes.flatMap(({ view }) => (view.outcome === 'accepted' ? [view.value] : []));
-  const told = views.flatMap((view) => view.sequencers).find((one) => one.role === 'leader' && Number(one.extra['blockBytes']) >= 0)?.extra ?? {};
+  const told =
+    views
+      .flatMap((view) => view.sequencers)
+      .find((one) => one.role === 'leader' && Number(one.extra['blockBytes']) >= 0)?.extra ?? {};
   const of = (name: string): number => Number(told[name] ?? NaN);
-  const [size, everyMs, retainBlocks, retainBytes] = [of('blockBytes'), of('blockEveryMs'), of('retainBlocks'), of('retainBytes')];
+  const [size, everyMs, retainBlocks, retainBytes] = [
+    of('blockBytes'),
+    of('blockEveryMs'),
+    of('retainBlocks'),
+    of('retainBytes'),
+  ];
   const perBlock = size + PER_BLOCK;
   const blocks = Math.min(retainBlocks, size > 0 ? retainBytes / size : Infinity);
   return nodes.flatMap(({ id, view, checkup }): MemoryForecast[] => {
@@ -35,11 +43,20 @@ export function forecastOf(nodes: readonly Examined[]): MemoryForecast[] {
     const host = Number(info['total_system_memory'] ?? 0);
     const limitBytes = most > 0 ? most : host > 0 ? host : null;
     const base = { node: id, usedBytes, limitBytes, limited: most > 0 };
-    if (view.outcome !== 'accepted' || !Number.isFinite(blocks) || !Number.isFinite(perBlock)) return [{ ...base, fullBytes: null, reachedInMs: null }];
+    if (view.outcome !== 'accepted' || !Number.isFinite(blocks) || !Number.isFinite(perBlock))
+      return [{ ...base, fullBytes: null, reachedInMs: null }];
     const missing = Math.max(0, Math.round(blocks) - retained(view.value));
     const fullBytes = Math.round(usedBytes + missing * perBlock);
     const reached = limitBytes !== null && fullBytes > COMFORT * limitBytes && everyMs > 0;
-    return [{ ...base, fullBytes, reachedInMs: reached ? Math.max(0, Math.round(((COMFORT * limitBytes - usedBytes) / perBlock) * everyMs)) : null }];
+    return [
+      {
+        ...base,
+        fullBytes,
+        reachedInMs: reached
+          ? Math.max(0, Math.round(((COMFORT * limitBytes - usedBytes) / perBlock) * everyMs))
+          : null,
+      },
+    ];
   });
 }
 
@@ -53,10 +70,17 @@ export function ofForecast(nodes: readonly Examined[]): DoctorFinding[] {
     const { url } = nodes.find(({ id }) => id === one.node)!;
     const need = Math.ceil((one.fullBytes * 1.25) / MIB);
     const what = `${mib(one.usedBytes)} are used, about ${mib(one.fullBytes)} will be once the retained window is full; ${mib(one.limitBytes)} ${one.limited ? 'is its maxmemory' : 'is what its host has'}: nine tenths of that ${one.reachedInMs === 0 ? 'are reached' : `in about ${duration(one.reachedInMs)}`}`;
-    return [{
-      severity: 'WARN', check: 'memory', node: one.node, what: one.limited ? `${what}; the leader keeps fewer blocks from then on` : what,
-      mend: one.limited ? `redis-cli -u ${url} config set maxmemory ${need}mb` : 'lower --retain-blocks or --retain-bytes of every sequencer',
-    }];
+    return [
+      {
+        severity: 'WARN',
+        check: 'memory',
+        node: one.node,
+        what: one.limited ? `${what}; the leader keeps fewer blocks from then on` : what,
+        mend: one.limited
+          ? `redis-cli -u ${url} config set maxmemory ${need}mb`
+          : 'lower --retain-blocks or --retain-bytes of every sequencer',
+      },
+    ];
   });
 }
 
@@ -66,5 +90,11 @@ export function mib(bytes: number): string {
 
 export function duration(ms: number): string {
   const s = Math.round(ms / 1000);
-  return s < 120 ? `${s} s` : s < 7200 ? `${Math.round(s / 60)} min` : s < 172_800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86_400)} days`;
+  return s < 120
+    ? `${s} s`
+    : s < 7200
+      ? `${Math.round(s / 60)} min`
+      : s < 172_800
+        ? `${Math.round(s / 3600)} h`
+        : `${Math.round(s / 86_400)} days`;
 }

@@ -8,7 +8,10 @@ const AHEAD_MS = 1000;
 const DAY_MS = 86_400_000;
 const MIB = 1024 * 1024;
 
-interface Seen { one: Presence; aheadMs: number }
+interface Seen {
+  one: Presence;
+  aheadMs: number;
+}
 
 export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
   const seen = new Map<string, Seen>();
@@ -18,7 +21,10 @@ export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
       const aheadMs = Number(one.extra['seenAtMs'] ?? NaN) - view.value.timeMs;
       const known = seen.get(one.id);
       // By the clock of most nodes: one that is behind would make everybody look ahead.
-      seen.set(one.id, { one, aheadMs: Math.min(known?.aheadMs ?? Infinity, Number.isFinite(aheadMs) ? aheadMs : Infinity) });
+      seen.set(one.id, {
+        one,
+        aheadMs: Math.min(known?.aheadMs ?? Infinity, Number.isFinite(aheadMs) ? aheadMs : Infinity),
+      });
     }
   }
   const all = [...seen.values()];
@@ -26,16 +32,62 @@ export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
     const groups = new Map<string, string[]>();
     for (const { one } of all) if (of(one) !== '') groups.set(of(one), [...(groups.get(of(one)) ?? []), one.id]);
     if (groups.size < 2) return [];
-    return [{ severity, check: 'sequencers', node: '', what: `${what}: ${[...groups].map(([value, ids]) => `${ids.join(', ')} with ${value}`).join('; ')}`, mend }];
+    return [
+      {
+        severity,
+        check: 'sequencers',
+        node: '',
+        what: `${what}: ${[...groups].map(([value, ids]) => `${ids.join(', ')} with ${value}`).join('; ')}`,
+        mend,
+      },
+    ];
   };
-  const told = (words: [string, string, string?][]) => ({ extra }: Presence): string => words.flatMap(([name, key, unit]) => (extra[key] === undefined ? [] : [`${name} ${extra[key]}${unit ?? ''}`])).join(', ');
+  const told =
+    (words: [string, string, string?][]) =>
+    ({ extra }: Presence): string =>
+      words
+        .flatMap(([name, key, unit]) => (extra[key] === undefined ? [] : [`${name} ${extra[key]}${unit ?? ''}`]))
+        .join(', ');
   return [
-    ...differ('CRIT', 'the sequencers count different nodes', (one) => one.configDigest, 'start every sequencer with the same --node list'),
-    ...differ('WARN', 'the sequencers differ in timing', told([['ttl', 'ttlMs', ' ms'], ['block time', 'blockTimeMs', ' ms'], ['node timeout', 'nodeTimeoutMs', ' ms']]), 'start every sequencer with the same --ttl, --block-time and --node-timeout'),
-    ...differ('WARN', 'the sequencers differ in their limits', told([['largest block', 'maxBlockBytes', ' bytes'], ['retained', 'retainBlocks', ' blocks'], ['retained', 'retainBytes', ' bytes']]), 'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes'),
-    ...all.flatMap(({ one, aheadMs }): DoctorFinding[] => (aheadMs > AHEAD_MS && aheadMs < Infinity ? [{
-      severity: 'WARN', check: 'clock', node: '', what: `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; its blocks bear its time`, mend: 'chronyc tracking (on that host)',
-    }] : [])),
+    ...differ(
+      'CRIT',
+      'the sequencers count different nodes',
+      (one) => one.configDigest,
+      'start every sequencer with the same --node list',
+    ),
+    ...differ(
+      'WARN',
+      'the sequencers differ in timing',
+      told([
+        ['ttl', 'ttlMs', ' ms'],
+        ['block time', 'blockTimeMs', ' ms'],
+        ['node timeout', 'nodeTimeoutMs', ' ms'],
+      ]),
+      'start every sequencer with the same --ttl, --block-time and --node-timeout',
+    ),
+    ...differ(
+      'WARN',
+      'the sequencers differ in their limits',
+      told([
+        ['largest block', 'maxBlockBytes', ' bytes'],
+        ['retained', 'retainBlocks', ' blocks'],
+        ['retained', 'retainBytes', ' bytes'],
+      ]),
+      'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes',
+    ),
+    ...all.flatMap(({ one, aheadMs }): DoctorFinding[] =>
+      aheadMs > AHEAD_MS && aheadMs < Infinity
+        ? [
+            {
+              severity: 'WARN',
+              check: 'clock',
+              node: '',
+              what: `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; its blocks bear its time`,
+              mend: 'chronyc tracking (on that host)',
+            },
+          ]
+        : [],
+    ),
     ...all.flatMap(({ one }) => ofStore(one, all)),
   ];
 }
@@ -48,8 +100,20 @@ function ofStore(one: Presence, all: readonly Seen[]): DoctorFinding[] {
   const [size, everyMs] = [Number(leader['blockBytes'] ?? NaN), Number(leader['blockEveryMs'] ?? NaN)];
   // A page and an index entry a block, at least.
   const lastsMs = everyMs > 0 && size >= 0 ? (free / (size + 512)) * everyMs : Infinity;
-  const severity = free < 256 * MIB || lastsMs < 2 * 3_600_000 ? 'CRIT' : free < 1024 * MIB || lastsMs < 2 * DAY_MS ? 'WARN' : null;
+  const severity =
+    free < 256 * MIB || lastsMs < 2 * 3_600_000 ? 'CRIT' : free < 1024 * MIB || lastsMs < 2 * DAY_MS ? 'WARN' : null;
   if (severity === null) return [];
-  const lasts = lastsMs === Infinity || lastsMs > 365 * DAY_MS ? '' : `, enough for about ${duration(lastsMs)} at the pace of the newest blocks`;
-  return [{ severity, check: 'disk', node: '', what: `the disk of the store of ${one.id} has ${mib(free)} left${lasts}`, mend: 'give that disk room, or move the store (--store) while the sequencer is stopped' }];
+  const lasts =
+    lastsMs === Infinity || lastsMs > 365 * DAY_MS
+      ? ''
+      : `, enough for about ${duration(lastsMs)} at the pace of the newest blocks`;
+  return [
+    {
+      severity,
+      check: 'disk',
+      node: '',
+      what: `the disk of the store of ${one.id} has ${mib(free)} left${lasts}`,
+      mend: 'give that disk room, or move the store (--store) while the sequencer is stopped',
+    },
+  ];
 }

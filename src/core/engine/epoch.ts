@@ -55,8 +55,26 @@ export function epochsOf(view: ClusterView, observations: readonly NodeObservati
   const rows = view.nodes.map((n): EpochRow => {
     const reply = observations.find((o) => o.id === n.id)?.reply;
     const claimant = reply?.outcome === 'accepted' ? reply.value.claimant : '';
-    const standing = n.epoch === null ? 'unknown' : !n.admitted ? 'left out' : n.epoch === reference ? 'same' : n.epoch < reference ? 'below' : 'above';
-    return { id: n.id, state: n.state, admitted: n.admitted, epoch: n.epoch, claimant: claimant === '' ? '' : sequencerOf(claimant), holder: n.holder, standing, note: n.note };
+    const standing =
+      n.epoch === null
+        ? 'unknown'
+        : !n.admitted
+          ? 'left out'
+          : n.epoch === reference
+            ? 'same'
+            : n.epoch < reference
+              ? 'below'
+              : 'above';
+    return {
+      id: n.id,
+      state: n.state,
+      admitted: n.admitted,
+      epoch: n.epoch,
+      claimant: claimant === '' ? '' : sequencerOf(claimant),
+      holder: n.holder,
+      standing,
+      note: n.note,
+    };
   });
   return { view, leader: view.leader, reference, highest: Math.max(0, ...known), rows };
 }
@@ -77,15 +95,24 @@ export function planHeal(epochs: EpochView, to: Epoch | undefined): HealPlan {
   const { leader, reference, rows, view } = epochs;
   if (leader === null && !view.leaderKnown && to === undefined) {
     throw new SeqError({
-      code: 'LEADER_UNKNOWN', exit: EXIT.noQuorum, message: `to which epoch the nodes should be raised cannot be told: ${view.reason}`,
-      why: 'a node that did not answer may hold the lock of a leader', changed: 'nothing', next: view.next, retryable: true,
+      code: 'LEADER_UNKNOWN',
+      exit: EXIT.noQuorum,
+      message: `to which epoch the nodes should be raised cannot be told: ${view.reason}`,
+      why: 'a node that did not answer may hold the lock of a leader',
+      changed: 'nothing',
+      next: view.next,
+      retryable: true,
     });
   }
   const value = to ?? reference;
-  const steps = rows.flatMap((row) => (row.admitted && row.epoch !== null && row.epoch < value ? [{ node: row.id, from: row.epoch }] : []));
+  const steps = rows.flatMap((row) =>
+    row.admitted && row.epoch !== null && row.epoch < value ? [{ node: row.id, from: row.epoch }] : [],
+  );
   const skipped = rows.flatMap((row) => (row.admitted && row.epoch !== null ? [] : [{ node: row.id, why: row.note }]));
   const deposes = steps.length > 0 && value > reference && rows.some((row) => row.holder !== null);
-  const digest = createHash('sha256').update(JSON.stringify([value, leader?.owner ?? '', deposes, steps])).digest('hex');
+  const digest = createHash('sha256')
+    .update(JSON.stringify([value, leader?.owner ?? '', deposes, steps]))
+    .digest('hex');
   return { digest, value, leader, deposes, steps, skipped };
 }
 
@@ -122,30 +149,75 @@ export async function healEpochs(options: HealOptions): Promise<HealDone> {
     const landed = changes.filter((change) => change.outcome === 'accepted').map((change) => change.id);
     options.changing('unknown', landed);
     const ofOwner = plan.leader !== null && !plan.deposes ? { ofOwner: plan.leader.owner } : {};
-    changes.push(changeOf(id, await bounded(node.call(
-      { script: 'raise_epoch', value: plan.value, ...ofOwner, highestSeen: epochs.highest, mayDepose: plan.deposes && options.mayDepose }, options.limitMs), options.limitMs, options.clock)));
+    changes.push(
+      changeOf(
+        id,
+        await bounded(
+          node.call(
+            {
+              script: 'raise_epoch',
+              value: plan.value,
+              ...ofOwner,
+              highestSeen: epochs.highest,
+              mayDepose: plan.deposes && options.mayDepose,
+            },
+            options.limitMs,
+          ),
+          options.limitMs,
+          options.clock,
+        ),
+      ),
+    );
   }
   const after = await readEpochs(options);
   for (const change of changes) {
     // What an answer that stayed away left open, a look may settle: an epoch never falls.
     const now = after.rows.find((row) => row.id === change.id)?.epoch ?? null;
-    if (change.outcome === 'unknown' && now !== null) Object.assign(change, now >= plan.value ? { outcome: 'accepted', why: '' } : { outcome: 'refused', why: `its epoch is still ${now}` });
+    if (change.outcome === 'unknown' && now !== null)
+      Object.assign(
+        change,
+        now >= plan.value ? { outcome: 'accepted', why: '' } : { outcome: 'refused', why: `its epoch is still ${now}` },
+      );
   }
-  const outcome = changes.map((change) => `${change.id}: ${change.outcome === 'accepted' ? 'raised' : change.why}`).join('; ');
-  const warning = await recordChange(options.nodes, {
-    what: 'epoch heal', reason: options.reason, plan: plan.digest, outcome, before: plan.steps.map((s) => `${s.node}: ${s.from}`).join(', '), after: `epoch ${plan.value}`,
-    ...(plan.deposes && plan.leader !== null ? { epoch: String(plan.leader.epoch) } : {}),
-  }, options.operator, options.clock, options.limitMs);
+  const outcome = changes
+    .map((change) => `${change.id}: ${change.outcome === 'accepted' ? 'raised' : change.why}`)
+    .join('; ');
+  const warning = await recordChange(
+    options.nodes,
+    {
+      what: 'epoch heal',
+      reason: options.reason,
+      plan: plan.digest,
+      outcome,
+      before: plan.steps.map((s) => `${s.node}: ${s.from}`).join(', '),
+      after: `epoch ${plan.value}`,
+      ...(plan.deposes && plan.leader !== null ? { epoch: String(plan.leader.epoch) } : {}),
+    },
+    options.operator,
+    options.clock,
+    options.limitMs,
+  );
   failUnlessAll(changes, plan, options.target);
   return { plan, nodes: changes, warnings: warning === '' ? [] : [warning] };
 }
 
 function refuseUnexpected(epochs: EpochView, { expect, target }: HealOptions): void {
   const is = epochs.leader?.id ?? '';
-  const wrong = expect.leader !== undefined && expect.leader !== is ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
-    : expect.epoch !== undefined && expect.epoch !== epochs.reference ? `the epoch is ${epochs.reference}, not ${expect.epoch}` : '';
+  const wrong =
+    expect.leader !== undefined && expect.leader !== is
+      ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
+      : expect.epoch !== undefined && expect.epoch !== epochs.reference
+        ? `the epoch is ${epochs.reference}, not ${expect.epoch}`
+        : '';
   if (wrong === '') return;
-  throw new SeqError({ code: 'EXPECTATION', exit: EXIT.precondition, message: wrong, why: 'the cluster is not as expected', changed: 'nothing', next: [`seq epoch show${target === '' ? '' : ` ${target}`}`] });
+  throw new SeqError({
+    code: 'EXPECTATION',
+    exit: EXIT.precondition,
+    message: wrong,
+    why: 'the cluster is not as expected',
+    changed: 'nothing',
+    next: [`seq epoch show${target === '' ? '' : ` ${target}`}`],
+  });
 }
 
 function failUnlessAll(changes: readonly NodeChange[], plan: HealPlan, target: string): void {
@@ -155,11 +227,24 @@ function failUnlessAll(changes: readonly NodeChange[], plan: HealPlan, target: s
   const open = failed.some((change) => change.outcome === 'unknown');
   const deposing = failed.find((change) => change.refusal === 'WOULD_DEPOSE');
   throw new SeqError({
-    code: deposing && raised.length === 0 ? 'WOULD_DEPOSE' : raised.length > 0 ? 'PARTIAL' : open ? 'OUTCOME_UNKNOWN' : 'CHANGE_REFUSED',
+    code:
+      deposing && raised.length === 0
+        ? 'WOULD_DEPOSE'
+        : raised.length > 0
+          ? 'PARTIAL'
+          : open
+            ? 'OUTCOME_UNKNOWN'
+            : 'CHANGE_REFUSED',
     exit: raised.length > 0 ? EXIT.partial : open ? EXIT.outcomeUnknown : deposing ? EXIT.safety : EXIT.precondition,
     message: `epoch ${plan.value}: ${raised.length} of ${changes.length} nodes raised; ${failed.map((change) => `${change.id}: ${change.why}`).join('; ')}`,
-    why: open ? 'a node did not answer: it may have been raised' : deposing ? 'a lock appeared on the node after the plan was made' : 'a node refused',
-    changed: open ? 'unknown' : raised.length > 0 ? 'some' : 'nothing', changedNodes: raised, retryable: true,
+    why: open
+      ? 'a node did not answer: it may have been raised'
+      : deposing
+        ? 'a lock appeared on the node after the plan was made'
+        : 'a node refused',
+    changed: open ? 'unknown' : raised.length > 0 ? 'some' : 'nothing',
+    changedNodes: raised,
+    retryable: true,
     next: [`seq epoch show${target === '' ? '' : ` ${target}`}`],
   });
 }

@@ -70,11 +70,21 @@ export class Follower {
     if (this.active) return;
     this.active = true;
     this.life++;
-    this.views = this.options.nodes.map(() => ({ admitted: false, incarnation: '', generation: -1, entries: new Map(), lastId: '', highestEpoch: 0, changed: () => {} }));
-    this.lastLook = null;
-    this.stopHints = this.options.nodes.map((node, i) => node.onHint((hint) => {
-      if (hint !== 'request') this.lockWent(i, hint === 'released');
+    this.views = this.options.nodes.map(() => ({
+      admitted: false,
+      incarnation: '',
+      generation: -1,
+      entries: new Map(),
+      lastId: '',
+      highestEpoch: 0,
+      changed: () => {},
     }));
+    this.lastLook = null;
+    this.stopHints = this.options.nodes.map((node, i) =>
+      node.onHint((hint) => {
+        if (hint !== 'request') this.lockWent(i, hint === 'released');
+      }),
+    );
     this.options.nodes.forEach((_, i) => void this.tail(i, this.life));
     void this.lookNow();
   }
@@ -113,7 +123,8 @@ export class Follower {
   seen(height: Height, hash: Hash): Block | undefined {
     for (const view of this.views) {
       for (const entry of view.entries.values()) {
-        if (entry.height === height && entry.hash === hash && entry.data) return { height, hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data };
+        if (entry.height === height && entry.hash === hash && entry.data)
+          return { height, hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data };
       }
     }
     return undefined;
@@ -138,7 +149,18 @@ export class Follower {
     this.options.onLook(seen, seen.at);
   }
 
-  private noteAdmission(i: number, view: { admission: string; incarnation: string; head: number; headEpoch: number; headHash: string; floor: number } | null, generation: number): void {
+  private noteAdmission(
+    i: number,
+    view: {
+      admission: string;
+      incarnation: string;
+      head: number;
+      headEpoch: number;
+      headHash: string;
+      floor: number;
+    } | null,
+    generation: number,
+  ): void {
     const known = this.views[i]!;
     const admitted = view?.admission === 'admitted' && this.options.nodes[i]!.connectionGeneration === generation;
     if (view && (view.incarnation !== known.incarnation || generation !== known.generation)) {
@@ -147,7 +169,10 @@ export class Follower {
     } else if (view && view.head > Math.max(view.floor, this.options.head().height) && known.lastId !== '') {
       // A backfilled id may be lower than one that was superseded: a head that should have been read and is not there is read again.
       const read = [...known.entries.values()];
-      if (!read.some((entry) => entry.height === view.head && entry.hash === view.headHash) && read.some((entry) => entry.height >= view.head)) {
+      if (
+        !read.some((entry) => entry.height === view.head && entry.hash === view.headHash) &&
+        read.some((entry) => entry.height >= view.head)
+      ) {
         known.entries.clear();
         known.lastId = '';
       }
@@ -202,14 +227,20 @@ export class Follower {
   private advance(): void {
     if (this.applying) return;
     this.applying = true;
-    this.applyAll().finally(() => (this.applying = false)).catch((error: unknown) => this.options.onFailure(error));
+    this.applyAll()
+      .finally(() => (this.applying = false))
+      .catch((error: unknown) => this.options.onFailure(error));
   }
 
   private async applyAll(): Promise<void> {
     for (;;) {
       if (!this.active) return;
       const { nodes, head } = this.options;
-      const followed = this.views.map((view, i) => ({ id: nodes[i]!.id, admitted: view.admitted, entries: [...view.entries.values()] }));
+      const followed = this.views.map((view, i) => ({
+        id: nodes[i]!.id,
+        admitted: view.admitted,
+        entries: [...view.entries.values()],
+      }));
       const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
       for (const next of committed) {
         if (next.height !== head().height + 1) break; // a peer brought it while we waited for room: what is proven is looked up anew
@@ -286,7 +317,8 @@ export class Follower {
     if (released) this.released.add(i);
     if (first) this.cancelTold = this.options.clock.after(TOLD_MS, () => this.allTold());
     // A node says it twice when its events are switched on: the second time comes along with the first.
-    if (this.views.every((view, at) => !view.admitted || this.gone.has(at))) void Promise.resolve().then(() => this.allTold());
+    if (this.views.every((view, at) => !view.admitted || this.gone.has(at)))
+      void Promise.resolve().then(() => this.allTold());
   }
 
   private allTold(): void {
@@ -303,8 +335,11 @@ export class Follower {
     const { quorum, clock } = this.options;
     const leader = lastLook && leaderOf(lastLook, quorum);
     if (!leader || released.size < quorum || this.views.some((view) => view.highestEpoch > leader.epoch)) return null;
-    const replies = lastLook.replies.map((reply, i) => (reply?.outcome === 'accepted' && released.has(i) && reply.value.lock?.owner === leader.owner
-      ? { ...reply, value: { ...reply.value, lock: null } } : reply));
+    const replies = lastLook.replies.map((reply, i) =>
+      reply?.outcome === 'accepted' && released.has(i) && reply.value.lock?.owner === leader.owner
+        ? { ...reply, value: { ...reply.value, lock: null } }
+        : reply,
+    );
     return { at: clock.now(), replies };
   }
 

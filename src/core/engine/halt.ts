@@ -4,13 +4,26 @@ import { EXIT, SeqError } from '../errors.js';
 export function haltError(code: string, detail: string, cause: unknown): SeqError {
   if (code === 'CLUSTER_RECOVERED') {
     return new SeqError({
-      code, exit: EXIT.precondition, message: detail, why: 'no tenure of the old generation may act any more, so that nothing of it can reach the recovered nodes',
-      changed: 'nothing', next: ['start this sequencer again: its store is as it was'],
+      code,
+      exit: EXIT.precondition,
+      message: detail,
+      why: 'no tenure of the old generation may act any more, so that nothing of it can reach the recovered nodes',
+      changed: 'nothing',
+      next: ['start this sequencer again: its store is as it was'],
     });
   }
-  return cause instanceof SeqError ? cause : new SeqError({
-    code, exit: code === 'CHAIN_MISMATCH' ? EXIT.precondition : EXIT.bug, message: detail,
-    why: code === 'CHAIN_MISMATCH' ? 'this store and the cluster hold different chains; one of them is not this cluster\'s history' : 'the process cannot go on safely',
-    changed: 'nothing', next: ['seq status', 'keep the store directory; start with an empty one to follow the cluster'], cause,
-  });
+  return cause instanceof SeqError
+    ? cause
+    : new SeqError({
+        code,
+        exit: code === 'CHAIN_MISMATCH' ? EXIT.precondition : EXIT.bug,
+        message: detail,
+        why:
+          code === 'CHAIN_MISMATCH'
+            ? "this store and the cluster hold different chains; one of them is not this cluster's history"
+            : 'the process cannot go on safely',
+        changed: 'nothing',
+        next: ['seq status', 'keep the store directory; start with an empty one to follow the cluster'],
+        cause,
+      });
 }

@@ -74,14 +74,29 @@ export function addBlock(tenures: Tenure[], row: MatrixRow): void {
     return;
   }
   tenures.push({
-    epoch: row.epoch, holder: row.writer, heightFrom: row.height, heightTo: row.height, blocks: 1, firstAt: row.timestamp, lastAt: row.timestamp,
-    gapBeforeMs: last === undefined ? null : Math.max(0, row.timestamp - last.lastAt), current: false, ended: '',
+    epoch: row.epoch,
+    holder: row.writer,
+    heightFrom: row.height,
+    heightTo: row.height,
+    blocks: 1,
+    firstAt: row.timestamp,
+    lastAt: row.timestamp,
+    gapBeforeMs: last === undefined ? null : Math.max(0, row.timestamp - last.lastAt),
+    current: false,
+    ended: '',
   });
 }
 
 function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly AuditRecord[]): string {
-  const asked = changes.find((record) => record['epoch'] === String(tenure.epoch) && ((record['what'] === 'request' && record['kind'] === 'stepdown' && record['outcome'] === 'done') || record['what']?.startsWith('stepdown') || record['what'] === 'epoch heal'));
-  if (asked !== undefined) return `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`;
+  const asked = changes.find(
+    (record) =>
+      record['epoch'] === String(tenure.epoch) &&
+      ((record['what'] === 'request' && record['kind'] === 'stepdown' && record['outcome'] === 'done') ||
+        record['what']?.startsWith('stepdown') ||
+        record['what'] === 'epoch heal'),
+  );
+  if (asked !== undefined)
+    return `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`;
   if (next !== undefined && next.holder === tenure.holder) return `${next.holder} went on under epoch ${next.epoch}`;
   return '';
 }
@@ -89,8 +104,11 @@ function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly Au
 /** The records of all nodes, each once, newest first. */
 async function readChanges(options: HistoryOptions, answering: readonly string[]): Promise<AuditRecord[]> {
   const { nodes, limitMs, clock } = options;
-  const reads = await Promise.all(nodes.filter((node) => answering.includes(node.id) && node.readAudit !== undefined)
-    .map((node) => bounded(node.readAudit!(Math.max(200, options.limit), limitMs), limitMs, clock as Clock)));
+  const reads = await Promise.all(
+    nodes
+      .filter((node) => answering.includes(node.id) && node.readAudit !== undefined)
+      .map((node) => bounded(node.readAudit!(Math.max(200, options.limit), limitMs), limitMs, clock as Clock)),
+  );
   const byText = new Map<string, AuditRecord>();
   for (const read of reads) {
     if (read.outcome !== 'accepted') continue;

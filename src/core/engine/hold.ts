@@ -37,14 +37,23 @@ export interface HoldDone {
 
 export async function holdPromotion(options: HoldOptions & { forMs: number }): Promise<HoldDone> {
   const { reason, forMs, operator } = options;
-  return mark(options, 'hold', `for ${forMs} ms`, (node) => node.call({ script: 'set_hold', by: operator.by, reason, ttlMs: forMs, expect: options.expect }, options.limitMs));
+  return mark(options, 'hold', `for ${forMs} ms`, (node) =>
+    node.call({ script: 'set_hold', by: operator.by, reason, ttlMs: forMs, expect: options.expect }, options.limitMs),
+  );
 }
 
 export async function resumePromotion(options: HoldOptions): Promise<HoldDone> {
-  return mark(options, 'resume', 'no hold', (node) => node.call({ script: 'clear_hold', expect: options.expect }, options.limitMs));
+  return mark(options, 'resume', 'no hold', (node) =>
+    node.call({ script: 'clear_hold', expect: options.expect }, options.limitMs),
+  );
 }
 
-async function mark(options: HoldOptions, what: 'hold' | 'resume', wish: string, call: (node: NodePort) => ReturnType<NodePort['call']>): Promise<HoldDone> {
+async function mark(
+  options: HoldOptions,
+  what: 'hold' | 'resume',
+  wish: string,
+  call: (node: NodePort) => ReturnType<NodePort['call']>,
+): Promise<HoldDone> {
   const { nodes, limitMs, clock, target, expectedCluster } = options;
   const look = async (): Promise<ClusterView> => {
     const view = await inspectCluster({ nodes, limitMs, clock, expectedCluster, target });
@@ -59,10 +68,33 @@ async function mark(options: HoldOptions, what: 'hold' | 'resume', wish: string,
   options.changing();
   const changes = await changeNodes(nodes, call, limitMs, clock);
   const retry = target === '' ? [] : [target];
-  requireAccepted(changes, quorumOf(nodes.length), `the ${what}`, [['seq status', ...retry].join(' '), ['seq resume', ...retry].join(' ')]);
+  requireAccepted(changes, quorumOf(nodes.length), `the ${what}`, [
+    ['seq status', ...retry].join(' '),
+    ['seq resume', ...retry].join(' '),
+  ]);
   const after = await look();
-  const missing = changes.filter((change) => change.outcome !== 'accepted').map((change) => `${change.id} did not take the ${what}: ${change.why}`);
+  const missing = changes
+    .filter((change) => change.outcome !== 'accepted')
+    .map((change) => `${change.id} did not take the ${what}: ${change.why}`);
   const outcome = after.hold === null ? 'no hold stands' : `held by ${after.hold.by} on ${after.hold.nodes} nodes`;
-  const record = await recordChange(nodes, { what, reason: options.reason, before: before.hold === null ? 'no hold' : `held by ${before.hold.by}: ${before.hold.reason}`, after: wish, outcome }, options.operator, clock, limitMs);
-  return { leader, before: before.hold, after: after.hold, nodes: changes, warnings: [...missing, ...(record === '' ? [] : [record])] };
+  const record = await recordChange(
+    nodes,
+    {
+      what,
+      reason: options.reason,
+      before: before.hold === null ? 'no hold' : `held by ${before.hold.by}: ${before.hold.reason}`,
+      after: wish,
+      outcome,
+    },
+    options.operator,
+    clock,
+    limitMs,
+  );
+  return {
+    leader,
+    before: before.hold,
+    after: after.hold,
+    nodes: changes,
+    warnings: [...missing, ...(record === '' ? [] : [record])],
+  };
 }

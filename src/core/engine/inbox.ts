@@ -111,7 +111,11 @@ export class Inbox {
         if (count > 0) break;
         // One that fits into no block would hold up all behind it.
         this.queueBytes -= size;
-        this.finish(this.queue.shift()!, { outcome: 'refused', reason: 'too-large', why: `the item takes ${size} bytes of a block that holds ${maxBytes}` });
+        this.finish(this.queue.shift()!, {
+          outcome: 'refused',
+          reason: 'too-large',
+          why: `the item takes ${size} bytes of a block that holds ${maxBytes}`,
+        });
         continue;
       }
       bytes += size;
@@ -147,8 +151,10 @@ export class Inbox {
       proposal.cancelTimer();
       const there = proposal.height === block.height ? block : this.options.store.header(proposal.height);
       const fate = (entry: Entry, index: number): SubmitOutcome => {
-        if (there === undefined) return { outcome: 'unknown', why: `the store does not say which block is at height ${proposal.height}` };
-        if (there.hash === proposal.hash) return this.committed(entry, { height: there.height, index, epoch: there.epoch });
+        if (there === undefined)
+          return { outcome: 'unknown', why: `the store does not say which block is at height ${proposal.height}` };
+        if (there.hash === proposal.hash)
+          return this.committed(entry, { height: there.height, index, epoch: there.epoch });
         return this.elsewhere(entry) ?? notLeader(`another block was committed at height ${proposal.height}`);
       };
       proposal.entries.forEach((entry, index) => this.finish(entry, fate(entry, index)));
@@ -204,14 +210,22 @@ export class Inbox {
       const receipt = this.options.store.receipt(item.key);
       if (receipt !== undefined) {
         if (receipt.digest !== digest) return conflict(item.key, `is in block ${receipt.height}`);
-        const outcome: SubmitOutcome = { outcome: 'committed', receipt: { height: receipt.height, index: receipt.index, epoch: receipt.epoch }, duplicate: true };
+        const outcome: SubmitOutcome = {
+          outcome: 'committed',
+          receipt: { height: receipt.height, index: receipt.index, epoch: receipt.epoch },
+          duplicate: true,
+        };
         return receipt.height <= this.settledHeight ? outcome : this.onceSynced(receipt.height, outcome);
       }
     }
     if (this.closed !== null) return { outcome: 'refused', ...this.closed };
     const size = encodedItemSize(item);
     if (size > this.options.maxItemBytes) {
-      return { outcome: 'refused', reason: 'too-large', why: `the item takes ${size} bytes; the largest that fits into a block is ${this.options.maxItemBytes}` };
+      return {
+        outcome: 'refused',
+        reason: 'too-large',
+        why: `the item takes ${size} bytes; the largest that fits into a block is ${this.options.maxItemBytes}`,
+      };
     }
     if (this.count >= this.options.maxItems || this.bytes + size > this.options.maxBytes) return 'full';
     return new Promise((answer) => {
@@ -228,7 +242,9 @@ export class Inbox {
   private onceSynced(height: Height, outcome: SubmitOutcome): Promise<SubmitOutcome> {
     return new Promise((resolve) => {
       const waiting = this.unsynced.get(height) ?? [];
-      const cancel = this.options.clock.after(this.options.unknownAfterMs, () => resolve({ outcome: 'unknown', why: `block ${height} is committed, but not on this disk yet` }));
+      const cancel = this.options.clock.after(this.options.unknownAfterMs, () =>
+        resolve({ outcome: 'unknown', why: `block ${height} is committed, but not on this disk yet` }),
+      );
       waiting.push(() => {
         cancel();
         resolve(outcome);
@@ -240,14 +256,20 @@ export class Inbox {
   private committed(entry: Entry, here: { height: Height; index: number; epoch: number }): SubmitOutcome {
     const first = this.elsewhere(entry);
     if (first === null) return { outcome: 'committed', receipt: here, duplicate: false };
-    return first.receipt.height === here.height && first.receipt.index === here.index ? { outcome: 'committed', receipt: here, duplicate: false } : first;
+    return first.receipt.height === here.height && first.receipt.index === here.index
+      ? { outcome: 'committed', receipt: here, duplicate: false }
+      : first;
   }
 
   /** The first receipt that the chain has for this very item, if any. */
   private elsewhere(entry: Entry): Extract<SubmitOutcome, { outcome: 'committed' }> | null {
     const found = entry.item.key === undefined ? undefined : this.options.store.receipt(entry.item.key);
     if (found === undefined || found.digest !== entry.digest || found.height > this.settledHeight) return null;
-    return { outcome: 'committed', receipt: { height: found.height, index: found.index, epoch: found.epoch }, duplicate: true };
+    return {
+      outcome: 'committed',
+      receipt: { height: found.height, index: found.index, epoch: found.epoch },
+      duplicate: true,
+    };
   }
 
   private finish(entry: Entry, outcome: SubmitOutcome): void {
@@ -261,7 +283,12 @@ export class Inbox {
 
   private busy(): SubmitOutcome {
     const { retryAfterMs } = this.options;
-    return { outcome: 'refused', reason: 'busy', why: `${this.count} items (${this.bytes} bytes) wait for a block already`, retryAfterMs };
+    return {
+      outcome: 'refused',
+      reason: 'busy',
+      why: `${this.count} items (${this.bytes} bytes) wait for a block already`,
+      retryAfterMs,
+    };
   }
 }
 
@@ -270,5 +297,9 @@ function notLeader(why: string): SubmitOutcome {
 }
 
 function conflict(key: string, where: string): SubmitOutcome {
-  return { outcome: 'refused', reason: 'key-conflict', why: `another item with the key ${JSON.stringify(key)} ${where}` };
+  return {
+    outcome: 'refused',
+    reason: 'key-conflict',
+    why: `another item with the key ${JSON.stringify(key)} ${where}`,
+  };
 }

@@ -2,7 +2,17 @@
 // Pure: the same observations give the same view, for `seq status`, `watch`, `check` and `wait` alike. Counts are over the configured
 // nodes; an answer that stayed away is a row and a loss, never a "no" and never "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
-import type { AdmissionState, EntriesRead, Epoch, Hash, Height, NodeReply, NodeView, Owner, Step } from '../protocol/words.js';
+import type {
+  AdmissionState,
+  EntriesRead,
+  Epoch,
+  Hash,
+  Height,
+  NodeReply,
+  NodeView,
+  Owner,
+  Step,
+} from '../protocol/words.js';
 import { sequencerOf } from '../protocol/words.js';
 import { judge, type Finding, type ReasonCode, type Verdict } from './inspect-verdict.js';
 import { proveCommitted, type Committed, type Conflict, type Pending } from './inspect-proof.js';
@@ -127,19 +137,29 @@ export interface SummarizeOptions {
 export function summarize(observations: readonly NodeObservation[], options: SummarizeOptions = {}): ClusterView {
   const configured = observations.length;
   const quorum = quorumOf(configured);
-  const answers = observations.flatMap((o) => (o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value, headEntry: o.headEntry }] : []));
+  const answers = observations.flatMap((o) =>
+    o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value, headEntry: o.headEntry }] : [],
+  );
   const own = answers.filter((a) => !isForeign(a.view, options.expectedCluster));
   const admitted = own.filter((a) => a.view.admission === 'admitted');
   const silent = observations.filter((o) => o.reply.outcome === 'unknown').length;
 
   const proof = proveCommitted(
-    own.filter((a) => a.view.admission === 'admitted' || a.view.admission === 'restarted')
-      .map((a) => ({ id: a.id, admitted: a.view.admission === 'admitted', facts: a.view, headEntry: headEntryOf(a.headEntry, a.view) })),
+    own
+      .filter((a) => a.view.admission === 'admitted' || a.view.admission === 'restarted')
+      .map((a) => ({
+        id: a.id,
+        admitted: a.view.admission === 'admitted',
+        facts: a.view,
+        headEntry: headEntryOf(a.headEntry, a.view),
+      })),
     { configured, silent },
   );
   const { leader, known: leaderKnown } = findLeader(admitted, configured, quorum, configured - answers.length);
   const lagAgainst = options.earlier?.committed ?? proof.committed;
-  const rows = observations.map((o) => nodeRow(o, options.expectedCluster, { lagAgainst, committed: proof.committed, conflicts: proof.conflicts, leader }));
+  const rows = observations.map((o) =>
+    nodeRow(o, options.expectedCluster, { lagAgainst, committed: proof.committed, conflicts: proof.conflicts, leader }),
+  );
   const healthy = rows.filter((r) => r.admitted && (r.lag ?? 0) === 0).length;
   const pending = proof.pending !== null && isSettledPending(proof.pending, options.earlier) ? proof.pending : null;
 
@@ -154,17 +174,33 @@ export function summarize(observations: readonly NodeObservation[], options: Sum
     committed: proof.committed,
     pending,
     conflicts: proof.conflicts,
-    hold: onQuorum(admitted.map((a) => a.view.hold), quorum, (h) => h.by),
-    handover: onQuorum(admitted.map((a) => a.view.handover), quorum, (h) => h.to),
+    hold: onQuorum(
+      admitted.map((a) => a.view.hold),
+      quorum,
+      (h) => h.by,
+    ),
+    handover: onQuorum(
+      admitted.map((a) => a.view.handover),
+      quorum,
+      (h) => h.to,
+    ),
     nodes: rows,
-    sequencers: mergePresence(own.map((a) => a.view), proof.committed?.height ?? null),
+    sequencers: mergePresence(
+      own.map((a) => a.view),
+      proof.committed?.height ?? null,
+    ),
   };
-  return { ...judge({ ...facts, clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })) }, options), ...facts };
+  return {
+    ...judge({ ...facts, clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })) }, options),
+    ...facts,
+  };
 }
 
 export function isForeign(view: NodeView, expectedCluster: string | undefined): boolean {
   if (view.admission === 'foreign') return true;
-  return expectedCluster !== undefined && expectedCluster !== '' && view.cluster !== '' && view.cluster !== expectedCluster;
+  return (
+    expectedCluster !== undefined && expectedCluster !== '' && view.cluster !== '' && view.cluster !== expectedCluster
+  );
 }
 
 function headEntryOf(read: NodeReply<EntriesRead> | undefined, view: NodeView) {
@@ -175,7 +211,10 @@ function headEntryOf(read: NodeReply<EntriesRead> | undefined, view: NodeView) {
 
 /** The owner whose lock, under its own claim at one epoch, stands on q admitted nodes. A promotion under way is not a leader yet. */
 function findLeader(
-  admitted: { id: string; view: NodeView }[], configured: number, quorum: number, unanswered: number,
+  admitted: { id: string; view: NodeView }[],
+  configured: number,
+  quorum: number,
+  unanswered: number,
 ): { leader: LeaderRow | null; known: boolean } {
   const byOwner = new Map<Owner, { id: string; view: NodeView; pttlMs: number }[]>();
   for (const { id, view } of admitted) {
@@ -187,7 +226,10 @@ function findLeader(
     const holding = held.filter((h) => h.view.epoch === epoch);
     if (holding.length < quorum) continue;
     const ttls = holding.map((h) => h.pttlMs).sort((a, b) => b - a);
-    return { leader: { id: sequencerOf(owner), epoch, owner, ttlMs: ttls[quorum - 1] ?? 0, nodes: holding.map((h) => h.id) }, known: true };
+    return {
+      leader: { id: sequencerOf(owner), epoch, owner, ttlMs: ttls[quorum - 1] ?? 0, nodes: holding.map((h) => h.id) },
+      known: true,
+    };
   }
   // Nobody is seen on q nodes. Those that did not answer could still make one of the holders a leader.
   const most = Math.max(0, ...[...byOwner.values()].map((held) => held.length));
@@ -196,22 +238,48 @@ function findLeader(
 }
 
 function nodeRow(
-  o: NodeObservation, expectedCluster: string | undefined,
-  { lagAgainst, committed, conflicts, leader }: { lagAgainst: Committed | null; committed: Committed | null; conflicts: Conflict[]; leader: LeaderRow | null },
+  o: NodeObservation,
+  expectedCluster: string | undefined,
+  {
+    lagAgainst,
+    committed,
+    conflicts,
+    leader,
+  }: { lagAgainst: Committed | null; committed: Committed | null; conflicts: Conflict[]; leader: LeaderRow | null },
 ): NodeRow {
   const blank = {
-    id: o.id, url: o.url, admitted: false, admission: null, holder: null, owner: null, ttlMs: null, epoch: null, floor: null, head: null,
-    headEpoch: null, headHash: null, lag: null, rttMs: o.rttMs, cluster: '', runId: '', info: {},
+    id: o.id,
+    url: o.url,
+    admitted: false,
+    admission: null,
+    holder: null,
+    owner: null,
+    ttlMs: null,
+    epoch: null,
+    floor: null,
+    head: null,
+    headEpoch: null,
+    headHash: null,
+    lag: null,
+    rttMs: o.rttMs,
+    cluster: '',
+    runId: '',
+    info: {},
   };
   if (o.reply.outcome === 'unknown') {
     const { step, cause, limitMs } = o.reply;
     const limit = limitMs === undefined ? '' : ` within ${limitMs} ms`;
     const message = `no answer at ${step}${limit}: ${cause}`;
-    return { ...blank, state: 'DOWN', error: { step, limitMs: limitMs ?? null, code: 'NO_ANSWER', message }, note: message };
+    return {
+      ...blank,
+      state: 'DOWN',
+      error: { step, limitMs: limitMs ?? null, code: 'NO_ANSWER', message },
+      note: message,
+    };
   }
   if (o.reply.outcome === 'refused') {
     const { reason, detail } = o.reply;
-    const message = `${reason}${detail.message ?? detail.why ? `: ${detail.message ?? detail.why}` : ''}`;
+    const message = `${reason}${(detail.message ?? detail.why) ? `: ${detail.message ?? detail.why}` : ''}`;
     return { ...blank, state: 'REFUSED', error: { step: null, limitMs: null, code: reason, message }, note: message };
   }
   const view = o.reply.value;
@@ -219,14 +287,32 @@ function nodeRow(
   const admitted = !foreign && view.admission === 'admitted';
   const lag = admitted && lagAgainst !== null ? Math.max(0, lagAgainst.height - view.head) : null;
   const row = {
-    ...blank, admitted, admission: view.admission, holder: view.lock === null ? null : sequencerOf(view.lock.owner),
-    owner: view.lock?.owner ?? null, ttlMs: view.lock?.pttlMs ?? null, epoch: view.epoch, floor: view.floor, head: view.head,
-    headEpoch: view.headEpoch, headHash: view.headHash, lag, error: null, cluster: view.cluster, runId: view.runId, info: view.info,
+    ...blank,
+    admitted,
+    admission: view.admission,
+    holder: view.lock === null ? null : sequencerOf(view.lock.owner),
+    owner: view.lock?.owner ?? null,
+    ttlMs: view.lock?.pttlMs ?? null,
+    epoch: view.epoch,
+    floor: view.floor,
+    head: view.head,
+    headEpoch: view.headEpoch,
+    headHash: view.headHash,
+    lag,
+    error: null,
+    cluster: view.cluster,
+    runId: view.runId,
+    info: view.info,
   };
   // Somebody made it one by hand, or a failover did: everything else about it follows from that.
   const replica = view.info['role'] === 'slave' ? 'its server is a replica and takes no writes' : '';
   const said = (note: string): string => [note, replica].filter(Boolean).join('; ');
-  if (foreign) return { ...row, state: 'FOREIGN', note: said(view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}`) };
+  if (foreign)
+    return {
+      ...row,
+      state: 'FOREIGN',
+      note: said(view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}`),
+    };
   if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of a cluster') };
   if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view)) };
   const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
@@ -237,30 +323,47 @@ function nodeRow(
 function notAdmitted(view: NodeView): string {
   const why = view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`;
   switch (view.admission) {
-    case 'restarted': return `its server restarted${why}: what it promised before is no longer sure`;
-    case 'wiped': return `its record is gone${why}: it lost its memory`;
-    case 'damaged': return `its record and its stream disagree${why}`;
-    case 'admitting': return `the leader is re-admitting it${why}`;
-    default: return `a bootstrap is unfinished on it${why}`;
+    case 'restarted':
+      return `its server restarted${why}: what it promised before is no longer sure`;
+    case 'wiped':
+      return `its record is gone${why}: it lost its memory`;
+    case 'damaged':
+      return `its record and its stream disagree${why}`;
+    case 'admitting':
+      return `the leader is re-admitting it${why}`;
+    default:
+      return `a bootstrap is unfinished on it${why}`;
   }
 }
 
-function admittedNote(view: NodeView, lag: number, committed: Committed | null, disputed: boolean, leader: LeaderRow | null): string {
+function admittedNote(
+  view: NodeView,
+  lag: number,
+  committed: Committed | null,
+  disputed: boolean,
+  leader: LeaderRow | null,
+): string {
   if (lag > 0) return `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
   if (committed?.hash && view.head > view.floor && view.head === committed.height && view.headHash !== committed.hash) {
     // Nobody replaces a block that was made under the same epoch: that would be choosing between two.
-    if (disputed) return `holds another block at height ${view.head} under the same epoch (a conflict; nothing replaces it)`;
+    if (disputed)
+      return `holds another block at height ${view.head} under the same epoch (a conflict; nothing replaces it)`;
     return `holds another block at height ${view.head} than the committed one (an orphan; the leader replaces it)`;
   }
-  if (leader !== null && view.epoch > leader.epoch) return `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the term is renewed`;
+  if (leader !== null && view.epoch > leader.epoch)
+    return `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the term is renewed`;
   if (leader !== null && view.lock === null) return 'its lock is free: the leader has not taken it again yet';
-  if (leader !== null && view.lock !== null && view.lock.owner !== leader.owner) return `its lock is held by ${sequencerOf(view.lock.owner)}, not by the leader`;
+  if (leader !== null && view.lock !== null && view.lock.owner !== leader.owner)
+    return `its lock is held by ${sequencerOf(view.lock.owner)}, not by the leader`;
   return '';
 }
 
 /** A head between two writes is everyday life; one that stands still across two looks is worth a word. */
 function isSettledPending(pending: Pending, earlier: SummarizeOptions['earlier']): boolean {
-  return earlier === undefined || (earlier.pending !== null && earlier.pending.height === pending.height && earlier.pending.hash === pending.hash);
+  return (
+    earlier === undefined ||
+    (earlier.pending !== null && earlier.pending.height === pending.height && earlier.pending.hash === pending.hash)
+  );
 }
 
 function mostNamed(names: string[]): string {
@@ -271,7 +374,9 @@ function mostNamed(names: string[]): string {
 
 /** hold and handover count when they stand on q nodes (section 2); the longest remaining time among them is shown. */
 function onQuorum<T extends { pttlMs: number }>(
-  marks: (T | null)[], quorum: number, key: (mark: T) => string,
+  marks: (T | null)[],
+  quorum: number,
+  key: (mark: T) => string,
 ): (Omit<T, 'pttlMs'> & { ttlMs: number; nodes: number }) | null {
   const groups = new Map<string, T[]>();
   for (const mark of marks) if (mark !== null) groups.set(key(mark), [...(groups.get(key(mark)) ?? []), mark]);

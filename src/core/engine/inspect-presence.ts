@@ -28,21 +28,34 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
   for (const view of views) {
     for (const presence of view.sequencers) {
       const known = newest.get(presence.id);
-      if (known === undefined || isNewer(presence, known.presence)) newest.set(presence.id, { presence, timeMs: view.timeMs });
+      if (known === undefined || isNewer(presence, known.presence))
+        newest.set(presence.id, { presence, timeMs: view.timeMs });
     }
   }
-  return [...newest.values()].map(({ presence, timeMs }): SequencerRow => {
-    const saidAt = Number(presence.extra['seenAtMs']);
-    return {
-      id: presence.id, role: presence.role, height: presence.height,
-      lagBlocks: committed === null ? null : Math.max(0, committed - presence.height),
-      seenMs: Number.isSafeInteger(saidAt) && saidAt > 0 ? Math.max(0, timeMs - saidAt) : null,
-      url: presence.url, version: presence.version, pid: presence.pid, configDigest: presence.configDigest,
-      ready: !['false', '0', 'no'].includes(presence.extra['ready'] ?? ''), why: presence.extra['why'] ?? '', host: presence.extra['host'] ?? '',
-      windowWhy: presence.extra['windowWhy'] ?? '',
-      margin: presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside' ? presence.extra['margin'] : 'inside',
-    };
-  }).sort((a, b) => (a.id < b.id ? -1 : 1));
+  return [...newest.values()]
+    .map(({ presence, timeMs }): SequencerRow => {
+      const saidAt = Number(presence.extra['seenAtMs']);
+      return {
+        id: presence.id,
+        role: presence.role,
+        height: presence.height,
+        lagBlocks: committed === null ? null : Math.max(0, committed - presence.height),
+        seenMs: Number.isSafeInteger(saidAt) && saidAt > 0 ? Math.max(0, timeMs - saidAt) : null,
+        url: presence.url,
+        version: presence.version,
+        pid: presence.pid,
+        configDigest: presence.configDigest,
+        ready: !['false', '0', 'no'].includes(presence.extra['ready'] ?? ''),
+        why: presence.extra['why'] ?? '',
+        host: presence.extra['host'] ?? '',
+        windowWhy: presence.extra['windowWhy'] ?? '',
+        margin:
+          presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside'
+            ? presence.extra['margin']
+            : 'inside',
+      };
+    })
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** By the sequencer's own clock where it says one; else by the time left, which is longest on the node that heard it last. */

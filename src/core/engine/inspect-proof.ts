@@ -58,23 +58,45 @@ export function proveCommitted(nodes: readonly ProofNode[], cluster: { configure
   }
   for (const group of groups) {
     if (group.nodes.length >= quorum) {
-      claims.push({ height: group.height, hash: group.hash, why: `${group.nodes.length} copies at epoch ${group.epoch}`, nodes: group.nodes });
+      claims.push({
+        height: group.height,
+        hash: group.hash,
+        why: `${group.nodes.length} copies at epoch ${group.epoch}`,
+        nodes: group.nodes,
+      });
     }
   }
 
   const height = claims.length === 0 ? null : Math.max(...claims.map((c) => c.height));
   const hash = claims.find((c) => c.height === height && c.hash !== null)?.hash ?? null;
   const committed = height === null ? null : { height, hash };
-  const above = groups.filter((g) => committed === null || g.height > committed.height)
+  const above = groups
+    .filter((g) => committed === null || g.height > committed.height)
     .sort((a, b) => b.height - a.height || b.epoch - a.epoch)[0];
-  const pending = above === undefined ? null : {
-    height: above.height, hash: above.hash, epoch: above.epoch, nodes: above.nodes,
-    mayBeCommitted: above.nodes.length + cluster.silent >= quorum,
+  const pending =
+    above === undefined
+      ? null
+      : {
+          height: above.height,
+          hash: above.hash,
+          epoch: above.epoch,
+          nodes: above.nodes,
+          mayBeCommitted: above.nodes.length + cluster.silent >= quorum,
+        };
+  return {
+    committed,
+    pending,
+    conflicts: findConflicts(claims, groups),
+    wantsHeadEntries: committed !== null && hash === null,
   };
-  return { committed, pending, conflicts: findConflicts(claims, groups), wantsHeadEntries: committed !== null && hash === null };
 }
 
-interface HeadGroup { height: Height; epoch: Epoch; hash: Hash; nodes: string[] }
+interface HeadGroup {
+  height: Height;
+  epoch: Epoch;
+  hash: Hash;
+  nodes: string[];
+}
 
 function groupHeads(nodes: readonly ProofNode[]): HeadGroup[] {
   const groups = new Map<string, HeadGroup>();
@@ -88,13 +110,17 @@ function groupHeads(nodes: readonly ProofNode[]): HeadGroup[] {
 }
 
 /** I2 broken: one epoch, two blocks. I4 broken: two proofs at a height that name different blocks. */
-function findConflicts(claims: { height: Height; hash: Hash | null; why: string; nodes: string[] }[], groups: HeadGroup[]): Conflict[] {
+function findConflicts(
+  claims: { height: Height; hash: Hash | null; why: string; nodes: string[] }[],
+  groups: HeadGroup[],
+): Conflict[] {
   const conflicts: Conflict[] = [];
   for (const [i, a] of groups.entries()) {
     for (const b of groups.slice(i + 1)) {
       if (a.height === b.height && a.epoch === b.epoch && a.hash !== b.hash) {
         conflicts.push({
-          height: a.height, nodes: [...a.nodes, ...b.nodes],
+          height: a.height,
+          nodes: [...a.nodes, ...b.nodes],
           why: `I2: two blocks under epoch ${a.epoch}: ${a.hash.slice(0, 12)} on ${a.nodes.join(', ')} and ${b.hash.slice(0, 12)} on ${b.nodes.join(', ')}`,
         });
       }
@@ -107,7 +133,8 @@ function findConflicts(claims: { height: Height; hash: Hash | null; why: string;
     if (first === undefined) known.set(height, { hash, why, nodes });
     else if (first.hash !== hash) {
       conflicts.push({
-        height, nodes: [...first.nodes, ...nodes],
+        height,
+        nodes: [...first.nodes, ...nodes],
         why: `I4: two blocks are proven: ${first.hash.slice(0, 12)} by ${first.why} of ${first.nodes.join(', ')} and ${hash.slice(0, 12)} by ${why} of ${nodes.join(', ')}`,
       });
     }

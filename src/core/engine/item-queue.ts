@@ -11,7 +11,11 @@ export class ItemQueue {
   #error: unknown;
   #changed: (() => void)[] = [];
 
-  constructor(source: AsyncIterable<RawItem[]>, private readonly maxBytes: number, private readonly signal: AbortSignal) {
+  constructor(
+    source: AsyncIterable<RawItem[]>,
+    private readonly maxBytes: number,
+    private readonly signal: AbortSignal,
+  ) {
     signal.addEventListener('abort', () => this.#notify(), { once: true });
     void this.#pump(source);
   }
@@ -41,7 +45,10 @@ export class ItemQueue {
   #change(limitMs?: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = limitMs === undefined ? undefined : setTimeout(resolve, limitMs);
-      this.#changed.push(() => { clearTimeout(timer); resolve(); });
+      this.#changed.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
     });
   }
 
@@ -51,7 +58,12 @@ export class ItemQueue {
     if (this.signal.aborted) return [];
     // No longer than that in all: a source that never pauses would be waited for until the batch is full.
     const until = performance.now() + LINGER_MS;
-    for (let left = LINGER_MS; left > 0 && !this.#ended && this.#items.length < maxItems && this.#bytes < maxBytes; left = until - performance.now()) await this.#change(left);
+    for (
+      let left = LINGER_MS;
+      left > 0 && !this.#ended && this.#items.length < maxItems && this.#bytes < maxBytes;
+      left = until - performance.now()
+    )
+      await this.#change(left);
     let count = 0;
     let bytes = 0;
     for (const item of this.#items) {

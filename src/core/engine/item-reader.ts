@@ -24,9 +24,16 @@ const NEWLINE = 0x0a;
 function tooLarge(number: number, { binary, firstNumber }: ReadOptions, bytes: string, limit: number): SeqError {
   const what = binary ? 'frame' : 'line';
   return new SeqError({
-    code: 'ITEM_TOO_LARGE', exit: EXIT.data, message: `${what} ${number} has ${bytes} bytes; at most ${limit} fit into one block`,
-    why: 'one item has to fit into one block together with its key', changed: number > firstNumber ? 'some' : 'nothing',
-    next: [`split ${what} ${number}, or raise --max-block-bytes on every sequencer`, ...(binary && number === 1 ? ['leave out --binary if the items are lines of text'] : []), 'seq submit --resume FILE'],
+    code: 'ITEM_TOO_LARGE',
+    exit: EXIT.data,
+    message: `${what} ${number} has ${bytes} bytes; at most ${limit} fit into one block`,
+    why: 'one item has to fit into one block together with its key',
+    changed: number > firstNumber ? 'some' : 'nothing',
+    next: [
+      `split ${what} ${number}, or raise --max-block-bytes on every sequencer`,
+      ...(binary && number === 1 ? ['leave out --binary if the items are lines of text'] : []),
+      'seq submit --resume FILE',
+    ],
   });
 }
 
@@ -57,7 +64,10 @@ export async function* readItems(chunks: AsyncIterable<Buffer>, options: ReadOpt
       while (buffer.length - at >= 4) {
         const length = buffer.readUInt32BE(at);
         const limit = options.limitOf(number);
-        if (length > limit) { problem = tooLarge(number, options, String(length), limit); break; }
+        if (length > limit) {
+          problem = tooLarge(number, options, String(length), limit);
+          break;
+        }
         if (buffer.length - at < 4 + length) break;
         items.push({ number: number++, data: buffer.subarray(at + 4, at + 4 + length), consumed: 4 + length });
         at += 4 + length;
@@ -71,7 +81,10 @@ export async function* readItems(chunks: AsyncIterable<Buffer>, options: ReadOpt
       for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, at)) {
         const data = join(chunk.subarray(at, end));
         const limit = options.limitOf(number);
-        if (data.length > limit) { problem = tooLarge(number, options, String(data.length), limit); break; }
+        if (data.length > limit) {
+          problem = tooLarge(number, options, String(data.length), limit);
+          break;
+        }
         items.push({ number: number++, data, consumed: data.length + 1 });
         at = end + 1;
       }
@@ -88,8 +101,12 @@ export async function* readItems(chunks: AsyncIterable<Buffer>, options: ReadOpt
   if (restBytes === 0) return;
   if (options.binary) {
     throw new SeqError({
-      code: 'FRAME_TRUNCATED', exit: EXIT.data, message: `frame ${number} breaks off after ${restBytes} bytes`, why: 'the input ended before the length that the frame announces',
-      changed: number > options.firstNumber ? 'some' : 'nothing', next: ['check how the input was written: each frame is a 4-byte big-endian length and that many bytes'],
+      code: 'FRAME_TRUNCATED',
+      exit: EXIT.data,
+      message: `frame ${number} breaks off after ${restBytes} bytes`,
+      why: 'the input ended before the length that the frame announces',
+      changed: number > options.firstNumber ? 'some' : 'nothing',
+      next: ['check how the input was written: each frame is a 4-byte big-endian length and that many bytes'],
     });
   }
   const data = join(Buffer.alloc(0));

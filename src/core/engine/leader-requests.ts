@@ -41,11 +41,20 @@ export class LeaderRequests {
   async take(request: LeaderRequest): Promise<void> {
     const driver = this.options.driver();
     if (!driver || request.epoch !== driver.state.epoch || this.handled.includes(request.id)) return;
-    if (!await this.standsOnQuorum(request) || this.options.driver() !== driver || this.handled.includes(request.id)) return;
+    if (!(await this.standsOnQuorum(request)) || this.options.driver() !== driver || this.handled.includes(request.id))
+      return;
     this.handled.push(request.id);
     if (this.handled.length > 64) this.handled.shift();
-    const outcome = request.kind === 'stepdown' ? 'done' : request.kind === 'admit' ? this.admitAnew(request, driver)
-      : request.kind === 'replace' ? this.replaceNode(request, driver) : request.kind === 'repair' ? await this.repair(request, driver) : 'refused: this leader does not carry out such requests';
+    const outcome =
+      request.kind === 'stepdown'
+        ? 'done'
+        : request.kind === 'admit'
+          ? this.admitAnew(request, driver)
+          : request.kind === 'replace'
+            ? this.replaceNode(request, driver)
+            : request.kind === 'repair'
+              ? await this.repair(request, driver)
+              : 'refused: this leader does not carry out such requests';
     this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
     await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
     if (request.kind === 'stepdown') this.options.stepdown(driver, request);
@@ -59,7 +68,11 @@ export class LeaderRequests {
     try {
       for (let attempt = 0; attempt < 4; attempt++) {
         if (attempt > 0) await new Promise<void>((resolve) => clock.after(timing.nodeTimeoutMs / 4, resolve));
-        if (standsOn(admittedViews(await look(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >= this.options.quorum) return true;
+        if (
+          standsOn(admittedViews(await look(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >=
+          this.options.quorum
+        )
+          return true;
       }
       return false;
     } finally {
@@ -70,10 +83,12 @@ export class LeaderRequests {
   private admitAnew(request: LeaderRequest, driver: TenureDriver): string {
     const node = this.options.nodes.findIndex((one) => one.id === request.to);
     const plan = admitPlan(request.plan);
-    if (node < 0 || !plan) return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`;
+    if (node < 0 || !plan)
+      return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`;
     if (!this.options.readmit) return 'refused: this leader was started with --no-readmit';
     const track = driver.state.nodes[node]!;
-    if (track.incarnation !== plan.incarnation) return `refused: ${request.to} bears the memory ${track.incarnation || 'of nobody'}, not ${plan.incarnation}`;
+    if (track.incarnation !== plan.incarnation)
+      return `refused: ${request.to} bears the memory ${track.incarnation || 'of nobody'}, not ${plan.incarnation}`;
     driver.damaged(node, plan.incarnation, plan.why);
     return 'taken';
   }
@@ -95,7 +110,8 @@ export class LeaderRequests {
     const { nodes, readmit, emit, moves, quorum } = this.options;
     const node = nodes.findIndex((one) => one.id === request.to);
     const url = urlOfPlan(request.plan);
-    if (node < 0 || url === null) return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request names no address'}`;
+    if (node < 0 || url === null)
+      return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request names no address'}`;
     if (!readmit) return 'refused: this leader was started with --no-readmit';
     const { state } = driver;
     const { standing, failures } = state.nodes[node]!;

@@ -7,7 +7,11 @@ import type { LocalChain } from '../protocol/tenure-state.js';
 import type { Block } from '../protocol/words.js';
 
 export function localChain(
-  store: ChainStore, genesis: string, limits: () => Pick<Limits, 'retainBlocks' | 'retainBytes'>, synced: () => number, seen?: (height: number, hash: string) => Block | undefined,
+  store: ChainStore,
+  genesis: string,
+  limits: () => Pick<Limits, 'retainBlocks' | 'retainBytes'>,
+  synced: () => number,
+  seen?: (height: number, hash: string) => Block | undefined,
 ): LocalChain {
   const hashAt = (height: number) => (height === 0 ? genesis : store.header(height)?.hash);
   return {
@@ -23,7 +27,10 @@ export function localChain(
     },
     windowFloor() {
       const { retainBlocks, retainBytes } = limits();
-      const height = Math.max(0, Math.min(store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }), store.head().height - 1));
+      const height = Math.max(
+        0,
+        Math.min(store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }), store.head().height - 1),
+      );
       return { height, hash: hashAt(height) ?? genesis };
     },
   };

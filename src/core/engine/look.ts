@@ -55,9 +55,11 @@ export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?
       const view = reply.value;
       const mine = own !== undefined && view.lock?.owner === own;
       if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
-      else if (view.lock && !mine && !(view.lock.pttlMs >= 0 && at - seen.at > view.lock.pttlMs)) reasons.push(`${name} is held by ${view.lock.owner}`);
+      else if (view.lock && !mine && !(view.lock.pttlMs >= 0 && at - seen.at > view.lock.pttlMs))
+        reasons.push(`${name} is held by ${view.lock.owner}`);
       else if (!mine && view.hold) reasons.push(`${name} is on hold by ${view.hold.by}: ${view.hold.reason}`);
-      else if (!mine && view.handover && view.handover.to !== id) reasons.push(`${name} is handed over to ${view.handover.to}`);
+      else if (!mine && view.handover && view.handover.to !== id)
+        reasons.push(`${name} is handed over to ${view.handover.to}`);
       else votes.push({ node, epoch: view.epoch });
     }
   });
@@ -66,16 +68,20 @@ export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?
 
 /** The views of admitted nodes. */
 export function admittedViews(seen: Look): NodeView[] {
-  return seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : []));
+  return seen.replies.flatMap((reply) =>
+    reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : [],
+  );
 }
 
 /** What the nodes' memories look like: as long as it is the same, what failed because of them will fail again. */
 export function stateOf(seen: Look): string {
-  return seen.replies.map((reply) => {
-    if (reply?.outcome !== 'accepted') return '-';
-    const { admission, incarnation, head, headEpoch, headHash } = reply.value;
-    return `${admission} ${incarnation} ${head}-${headEpoch} ${headHash}`;
-  }).join(' | ');
+  return seen.replies
+    .map((reply) => {
+      if (reply?.outcome !== 'accepted') return '-';
+      const { admission, incarnation, head, headEpoch, headHash } = reply.value;
+      return `${admission} ${incarnation} ${head}-${headEpoch} ${headHash}`;
+    })
+    .join(' | ');
 }
 
 /** ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A lock in its last millisecond is held still. */
@@ -109,7 +115,10 @@ export function leaderOf(seen: Look, quorum: number): { id: string; owner: strin
 
 /** The later generation that a quorum shows (`seq cluster recover`), or null: this one goes on. */
 export function recoveredTo(seen: Look, quorum: number, cluster: string): string | null {
-  const split = (name: string): [family: string, generation: number] => [name.slice(0, name.lastIndexOf('.')), Number(name.slice(name.lastIndexOf('.') + 1))];
+  const split = (name: string): [family: string, generation: number] => [
+    name.slice(0, name.lastIndexOf('.')),
+    Number(name.slice(name.lastIndexOf('.') + 1)),
+  ];
   const [family, generation] = split(cluster);
   const later = seen.replies.flatMap((reply) => {
     // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be asked.
@@ -117,5 +126,5 @@ export function recoveredTo(seen: Look, quorum: number, cluster: string): string
     const [theirs, at] = split(reply.value.cluster);
     return theirs === family && at > generation ? [reply.value.cluster] : [];
   });
-  return later.length >= quorum ? later.sort().at(-1) as string : null;
+  return later.length >= quorum ? (later.sort().at(-1) as string) : null;
 }

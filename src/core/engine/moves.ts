@@ -8,7 +8,10 @@ import type { Look } from './look.js';
 export class Moves {
   private readonly known = new Map<string, Move>();
 
-  constructor(private readonly nodes: readonly NodePort[], private readonly cluster: string) {}
+  constructor(
+    private readonly nodes: readonly NodePort[],
+    private readonly cluster: string,
+  ) {}
 
   get text(): string {
     return movesText(this.known);
@@ -21,14 +24,23 @@ export class Moves {
 
   /** Ids of nodes that turn out to be somewhere else. */
   learn(seen: Look): string[] {
-    const told = new Set(seen.replies.map((reply) => (reply?.outcome === 'accepted' && reply.value.cluster === this.cluster ? reply.value.moves : '')));
-    return [...told].flatMap((text) => [...parseMoves(text)]).flatMap(([node, move]) => (this.take(node, move) ? [node] : []));
+    const told = new Set(
+      seen.replies.map((reply) =>
+        reply?.outcome === 'accepted' && reply.value.cluster === this.cluster ? reply.value.moves : '',
+      ),
+    );
+    return [...told]
+      .flatMap((text) => [...parseMoves(text)])
+      .flatMap(([node, move]) => (this.take(node, move) ? [node] : []));
   }
 
   /** By the leader of that epoch itself; a tenure may move a node more than once. */
   move(node: string, url: string, epoch: Epoch): void {
     const last = this.known.get(node);
-    this.take(node, last && last.epoch >= epoch ? { epoch: last.epoch, turn: last.turn + 1, url } : { epoch, turn: 0, url });
+    this.take(
+      node,
+      last && last.epoch >= epoch ? { epoch: last.epoch, turn: last.turn + 1, url } : { epoch, turn: 0, url },
+    );
   }
 
   private take(node: string, move: Move): boolean {

@@ -13,7 +13,10 @@ export class OwnPresence {
   /** Commit latencies of the newest blocks of this tenure, ms. */
   private commits: readonly number[] = [];
 
-  constructor(private readonly store: ChainStore, private readonly limits: Limits) {}
+  constructor(
+    private readonly store: ChainStore,
+    private readonly limits: Limits,
+  ) {}
 
   led(): void {
     this.commits = [];
@@ -24,11 +27,20 @@ export class OwnPresence {
   }
 
   /** What the nodes keep, where that is less than it should be, or soon too little for this store; and a leader's own figures. */
-  facts(leads: boolean, shortage: { blocks: number; why: string } | null, margin: WindowMargin): Record<string, string> {
+  facts(
+    leads: boolean,
+    shortage: { blocks: number; why: string } | null,
+    margin: WindowMargin,
+  ): Record<string, string> {
     return {
       ...this.commitLatency(leads),
       ...(leads ? this.newestBlocks() : {}),
-      ...(leads && shortage ? { window: String(shortage.blocks), windowWhy: `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ${shortage.why}` } : {}),
+      ...(leads && shortage
+        ? {
+            window: String(shortage.blocks),
+            windowWhy: `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ${shortage.why}`,
+          }
+        : {}),
       ...(!leads && margin !== 'inside' ? { margin } : {}),
     };
   }
@@ -49,6 +61,9 @@ export class OwnPresence {
     let bytes = 0;
     for (let at = first.height + 1; at <= last.height; at++) bytes += store.header(at)?.size ?? 0;
     const count = last.height - first.height;
-    return { blockBytes: String(Math.round(bytes / count)), blockEveryMs: String(Math.max(1, Math.round((last.timestamp - first.timestamp) / count))) };
+    return {
+      blockBytes: String(Math.round(bytes / count)),
+      blockEveryMs: String(Math.max(1, Math.round((last.timestamp - first.timestamp) / count))),
+    };
   }
 }

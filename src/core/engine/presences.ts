@@ -54,7 +54,8 @@ export class Presences {
     for (const reply of seen.replies) {
       if (reply?.outcome !== 'accepted') continue;
       for (const other of reply.value.sequencers) {
-        if (other.id === id || other.role === 'leader' || other.role === 'stopping' || other.extra.ready !== 'yes') continue;
+        if (other.id === id || other.role === 'leader' || other.role === 'stopping' || other.extra.ready !== 'yes')
+          continue;
         const theirs = Number(other.extra.priority ?? 0);
         if (theirs < priority || (theirs === priority && other.id < id)) ahead.add(other.id);
       }
@@ -66,8 +67,13 @@ export class Presences {
   private async announce(ttlMs: number): Promise<void> {
     const { nodes, timing } = this.options;
     const presence = this.options.presence();
-    const replies = await Promise.all(nodes.map((node) => node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs)));
-    this.options.onMemory(replies.flatMap((reply, i) => (reply.outcome === 'accepted' ? [{ node: nodes[i]!.id, ...reply.value }] : [])), presence.height);
+    const replies = await Promise.all(
+      nodes.map((node) => node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs)),
+    );
+    this.options.onMemory(
+      replies.flatMap((reply, i) => (reply.outcome === 'accepted' ? [{ node: nodes[i]!.id, ...reply.value }] : [])),
+      presence.height,
+    );
   }
 
   private ttlMs(): number {

@@ -64,7 +64,9 @@ export class Production {
     const ready = producer.ready();
     if (!ready.ready) return `its producer is not ready: ${ready.why}`;
     const overdueMs = clock.now() - this.lastAt - 2 * blockTimeMs;
-    return this.making && overdueMs > 0 ? `it has waited ${Math.round(overdueMs + 2 * blockTimeMs)} ms for its producer` : '';
+    return this.making && overdueMs > 0
+      ? `it has waited ${Math.round(overdueMs + 2 * blockTimeMs)} ms for its producer`
+      : '';
   }
 
   /** The tenure is gone: a block in the making is dropped when it comes. */
@@ -119,7 +121,10 @@ export class Production {
 
   /** They did not come, or not all. */
   private alone(): void {
-    this.inVain = this.options.inbox.queued < this.company.items - this.lastTaken / 2 ? Math.min(MOST_PASSED, 2 * this.inVain + 1) : 0;
+    this.inVain =
+      this.options.inbox.queued < this.company.items - this.lastTaken / 2
+        ? Math.min(MOST_PASSED, 2 * this.inVain + 1)
+        : 0;
     this.pass = this.inVain;
     this.company.until = -Infinity;
     this.schedule();
@@ -138,7 +143,10 @@ export class Production {
       const { driver, height, parent } = wanted;
       const items = inbox.peek(this.options.maxItemsBytes, MAX_ITEMS);
       const deadlineMs = Math.max(1, driver.leaseMs() - nodeTimeoutMs);
-      const { data, taken } = await this.within(deadlineMs, producer.produce({ height, parent, epoch: driver.state.epoch, deadlineMs, items }));
+      const { data, taken } = await this.within(
+        deadlineMs,
+        producer.produce({ height, parent, epoch: driver.state.epoch, deadlineMs, items }),
+      );
       if (this.wanted !== wanted) return;
       this.declined = items.length > 0 && taken === 0;
       this.propose(wanted, data, taken);
@@ -158,9 +166,17 @@ export class Production {
     const { clock, inbox, maxBlockBytes } = this.options;
     if (data.byteLength > maxBlockBytes) {
       this.wanted = null;
-      return driver.stepdown('BLOCK_TOO_LARGE', `the producer made a block of ${data.byteLength} bytes, at most ${maxBlockBytes} are allowed`);
+      return driver.stepdown(
+        'BLOCK_TOO_LARGE',
+        `the producer made a block of ${data.byteLength} bytes, at most ${maxBlockBytes} are allowed`,
+      );
     }
-    const block = makeBlock({ height, parent, timestamp: Math.max(clock.wall(), this.options.parentTimestamp()), data });
+    const block = makeBlock({
+      height,
+      parent,
+      timestamp: Math.max(clock.wall(), this.options.parentTimestamp()),
+      data,
+    });
     this.wanted = null;
     this.company.until = -Infinity;
     this.lastTaken = taken;
@@ -172,8 +188,19 @@ export class Production {
   /** The producer keeps its own deadline; this one holds even when it does not. */
   private within<T>(ms: number, work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const cancel = this.options.clock.after(ms, () => reject(new Error(`the producer did not answer within ${Math.round(ms)} ms`)));
-      work.then((value) => { cancel(); resolve(value); }, (error: unknown) => { cancel(); reject(error); });
+      const cancel = this.options.clock.after(ms, () =>
+        reject(new Error(`the producer did not answer within ${Math.round(ms)} ms`)),
+      );
+      work.then(
+        (value) => {
+          cancel();
+          resolve(value);
+        },
+        (error: unknown) => {
+          cancel();
+          reject(error);
+        },
+      );
     });
   }
 }

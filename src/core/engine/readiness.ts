@@ -61,8 +61,10 @@ export class Readiness {
     const before = this.margin;
     this.margin = windowMargin(before, mine, heads);
     if (before !== 'inside' || this.margin === 'inside') return;
-    const reason = this.margin === 'outside' ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can bring what is between`
-      : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs next ${mine - heads.floor} blocks from now`;
+    const reason =
+      this.margin === 'outside'
+        ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can bring what is between`
+        : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs next ${mine - heads.floor} blocks from now`;
     this.options.emit({ type: 'alarm', code: this.margin === 'outside' ? 'WINDOW_LOST' : 'WINDOW_CLOSING', reason });
   }
 }

@@ -55,14 +55,22 @@ export async function gather(options: GatherOptions): Promise<Gathered> {
   const nodes = await Promise.all(options.nodes.map((node) => nodeEvidence(node, options)));
   const urls = new Set(options.peers);
   const atHand = new Set(options.stores?.map((store) => store.id));
-  for (const { view } of nodes) for (const { id, url } of view?.sequencers ?? []) if (url !== '' && !atHand.has(id)) urls.add(url);
+  for (const { view } of nodes)
+    for (const { id, url } of view?.sequencers ?? []) if (url !== '' && !atHand.has(id)) urls.add(url);
   const tops = nodes.flatMap((node) => (node.chain === null ? [] : [topOf(node.chain).height]));
   const lowest = tops.length === 0 ? null : Math.min(...tops);
   const blocks: Gathered['blocks'] = new Map();
   const ask = options.askStore ?? ((url, from, into) => storeEvidence(url, from, into, options));
   const atHandFrom = Math.min(lowest ?? Infinity, ...(options.stores ?? []).map(headOf).filter((height) => height > 0));
-  const stores = [...(options.stores ?? []).map((store) => evidenceAtHand(store, atHandFrom, blocks)), ...await Promise.all([...urls].map((url) => ask(url, lowest, blocks)))];
-  return { nodes, stores: stores.filter((store, at) => stores.findIndex((other) => other.id === store.id) === at), blocks };
+  const stores = [
+    ...(options.stores ?? []).map((store) => evidenceAtHand(store, atHandFrom, blocks)),
+    ...(await Promise.all([...urls].map((url) => ask(url, lowest, blocks)))),
+  ];
+  return {
+    nodes,
+    stores: stores.filter((store, at) => stores.findIndex((other) => other.id === store.id) === at),
+    blocks,
+  };
 }
 
 async function nodeEvidence(node: NodePort, { limitMs, clock, readers }: GatherOptions): Promise<NodeEvidence> {
@@ -90,21 +98,30 @@ async function readChain(node: NodePort, view: NodeView): Promise<Chain | string
       links.push({ height: entry.height, hash: entry.hash, parent: entry.parent, epoch: entry.epoch });
     }
     const above = Math.max(-1, ...damaged.map((one) => one.height ?? 0));
-    if (above >= (links.at(-1)?.height ?? 0) && damaged.length > 0) return `its newest entry is damaged: ${damaged.at(-1)?.why}`;
+    if (above >= (links.at(-1)?.height ?? 0) && damaged.length > 0)
+      return `its newest entry is damaged: ${damaged.at(-1)?.why}`;
     const seen = Math.max(above, links.at(-1)?.height ?? 0);
     if (entries.length + damaged.length < PAGE) break;
     from = seen + 1;
   }
   const first = links[0];
   if (first !== undefined) {
-    return view.length === links.length ? { floor: first.height - 1, floorHash: first.parent, links } : 'its stream has holes, or entries that are not linked';
+    return view.length === links.length
+      ? { floor: first.height - 1, floorHash: first.parent, links }
+      : 'its stream has holes, or entries that are not linked';
   }
   if (view.cluster === '') return 'it holds no key of ours';
-  if (view.length !== 0 || view.head !== view.floor || !/^[0-9a-f]{64}$/.test(view.floorHash)) return `its stream is gone, its record names head ${view.head}`;
+  if (view.length !== 0 || view.head !== view.floor || !/^[0-9a-f]{64}$/.test(view.floorHash))
+    return `its stream is gone, its record names head ${view.head}`;
   return { floor: view.floor, floorHash: view.floorHash, links: [] };
 }
 
-async function storeEvidence(url: string, lowest: number | null, blocks: Gathered['blocks'], { token, signal }: GatherOptions): Promise<StoreEvidence> {
+async function storeEvidence(
+  url: string,
+  lowest: number | null,
+  blocks: Gathered['blocks'],
+  { token, signal }: GatherOptions,
+): Promise<StoreEvidence> {
   const access = token === undefined ? {} : { token };
   const answer = await askStatus(url, access, HTTP_MS, signal);
   if (!answer.answered) return { id: url, url, cluster: '', chain: null, why: answer.why };
@@ -124,7 +141,13 @@ async function storeEvidence(url: string, lowest: number | null, blocks: Gathere
     blocks.set(id, own);
     return { id, url, cluster, chain: { floor: first.height - 1, floorHash: first.parent, links }, why: '' };
   } catch (error) {
-    return { id, url, cluster, chain: null, why: `its blocks could not be read: ${error instanceof Error ? error.message : String(error)}` };
+    return {
+      id,
+      url,
+      cluster,
+      chain: null,
+      why: `its blocks could not be read: ${error instanceof Error ? error.message : String(error)}`,
+    };
   }
 }
 
@@ -147,7 +170,12 @@ function evidenceAtHand(store: StoreAtHand, lowest: number, blocks: Gathered['bl
     const links: Link[] = [];
     for (const block of store.range(from)) {
       const last = links.at(-1);
-      if (blockHash(block) !== block.hash || block.height !== from + links.length || (last !== undefined && block.parent !== last.hash)) return { ...none, why: `block ${block.height} of it is damaged` };
+      if (
+        blockHash(block) !== block.hash ||
+        block.height !== from + links.length ||
+        (last !== undefined && block.parent !== last.hash)
+      )
+        return { ...none, why: `block ${block.height} of it is damaged` };
       own.set(block.height, block);
       links.push(linkOf(block));
     }
@@ -160,14 +188,35 @@ function evidenceAtHand(store: StoreAtHand, lowest: number, blocks: Gathered['bl
   }
 }
 
-async function oneBlock(url: string, height: number, access: { token?: string }, signal: AbortSignal): Promise<CommittedBlock> {
-  const answer = await httpCall({ url, path: `/v1/blocks/${height}`, ...access, limitMs: HTTP_MS, connectMs: HTTP_MS, maxReplyBytes: 32 * 1024 * 1024, signal });
+async function oneBlock(
+  url: string,
+  height: number,
+  access: { token?: string },
+  signal: AbortSignal,
+): Promise<CommittedBlock> {
+  const answer = await httpCall({
+    url,
+    path: `/v1/blocks/${height}`,
+    ...access,
+    limitMs: HTTP_MS,
+    connectMs: HTTP_MS,
+    maxReplyBytes: 32 * 1024 * 1024,
+    signal,
+  });
   if (answer.outcome !== 'answered') throw new Error(answer.why);
   if (answer.status !== 200) throw new Error(`it answered ${answer.status} for block ${height}`);
   const value = parseObject(answer.body) as (Omit<CommittedBlock, 'data'> & { data: string }) | undefined;
   const block = value === undefined ? undefined : { ...value, data: Buffer.from(String(value.data), 'base64') };
-  if (block === undefined || block.height !== height || !isHash(block.parent) || blockHash(block) !== block.hash) throw new Error(`block ${height} is not what its hash says`);
-  return { height, hash: block.hash, parent: block.parent, timestamp: block.timestamp, epoch: block.epoch, data: block.data };
+  if (block === undefined || block.height !== height || !isHash(block.parent) || blockHash(block) !== block.hash)
+    throw new Error(`block ${height} is not what its hash says`);
+  return {
+    height,
+    hash: block.hash,
+    parent: block.parent,
+    timestamp: block.timestamp,
+    epoch: block.epoch,
+    data: block.data,
+  };
 }
 
 function isHash(text: unknown): text is Hash {

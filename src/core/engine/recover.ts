@@ -30,15 +30,35 @@ export interface RecoverOptions {
   changed(nodes: string[]): void;
 }
 
-export async function carryOut(plan: RecoveryPlan, gathered: Gathered, options: RecoverOptions): Promise<{ admitted: string[] }> {
+export async function carryOut(
+  plan: RecoveryPlan,
+  gathered: Gathered,
+  options: RecoverOptions,
+): Promise<{ admitted: string[] }> {
   const { nodes, random, step } = options;
   const owner = `recover/${random.hex(8)}`;
   const nonce = `${RECOVERY_NONCE}${random.hex(8)}`;
-  const work = plan.nodes.filter((one) => one.action !== 'left-out').map((one) => ({ one, node: nodes.find((node) => node.id === one.id) as NodePort }));
+  const work = plan.nodes
+    .filter((one) => one.action !== 'left-out')
+    .map((one) => ({ one, node: nodes.find((node) => node.id === one.id) as NodePort }));
   const by = { owner, epoch: plan.epoch, nonce };
 
   step('marking every node with the new generation');
-  await everywhere(work, options, 'marked', ({ one, node }) => once(node, { script: 'recover_node', ...by, expect: one.expect, keep: one.action !== 'refill', facts: one.facts, keepMs: KEEP_MS, ...(plan.moves === '' ? {} : { moves: plan.moves }) }, options));
+  await everywhere(work, options, 'marked', ({ one, node }) =>
+    once(
+      node,
+      {
+        script: 'recover_node',
+        ...by,
+        expect: one.expect,
+        keep: one.action !== 'refill',
+        facts: one.facts,
+        keepMs: KEEP_MS,
+        ...(plan.moves === '' ? {} : { moves: plan.moves }),
+      },
+      options,
+    ),
+  );
 
   for (const { one, node } of work) {
     if (one.action === 'keep') continue;
@@ -50,7 +70,9 @@ export async function carryOut(plan: RecoveryPlan, gathered: Gathered, options: 
   await everywhere(work, options, 'admitted', async ({ node }): Promise<NodeReply<unknown>> => {
     const reply = await again(node, { script: 'admit', ...by, ttlMs: LOCK_MS, head, headHash }, options);
     // A lost reply and a second try: whether the first one ran is what the verification looks at.
-    return reply.outcome === 'refused' && reply.reason === 'STALE_NONCE' ? { outcome: 'accepted', incarnation: '', value: {} } : reply;
+    return reply.outcome === 'refused' && reply.reason === 'STALE_NONCE'
+      ? { outcome: 'accepted', incarnation: '', value: {} }
+      : reply;
   });
   await Promise.all(work.map(({ node }) => again(node, { script: 'release_lock', owner }, options)));
 
@@ -59,24 +81,59 @@ export async function carryOut(plan: RecoveryPlan, gathered: Gathered, options: 
     const reply = await again(node, { script: 'inspect' }, options);
     if (reply.outcome !== 'accepted') return reply;
     const view: NodeView = reply.value;
-    const good = view.admission === 'admitted' && view.cluster === plan.cluster && view.incarnation === nonce && view.head >= head && view.epoch >= plan.epoch;
-    return good ? reply : { outcome: 'refused', reason: 'EXPECTATION', detail: { why: `it shows ${view.admission} in ${view.cluster}, head ${view.head}` } };
+    const good =
+      view.admission === 'admitted' &&
+      view.cluster === plan.cluster &&
+      view.incarnation === nonce &&
+      view.head >= head &&
+      view.epoch >= plan.epoch;
+    return good
+      ? reply
+      : {
+          outcome: 'refused',
+          reason: 'EXPECTATION',
+          detail: { why: `it shows ${view.admission} in ${view.cluster}, head ${view.head}` },
+        };
   });
   return { admitted: work.map(({ one }) => one.id) };
 }
 
 /** Nodes that a finished recovery left behind: marked for the leader, which fills and admits them like any that lost its memory. */
-export async function handToLeader(decision: Extract<RecoveryDecision, { outcome: 'not-needed' }>, genesis: string, options: RecoverOptions): Promise<string[]> {
+export async function handToLeader(
+  decision: Extract<RecoveryDecision, { outcome: 'not-needed' }>,
+  genesis: string,
+  options: RecoverOptions,
+): Promise<string[]> {
   const { random, nodes } = options;
   const facts = { head: 0, headEpoch: 0, headHash: genesis, floor: 0, floorHash: genesis };
   const work = decision.rejoin.map((one) => ({ one, node: nodes.find((node) => node.id === one.id) as NodePort }));
-  await everywhere(work, options, 'marked', ({ one, node }) => once(node, {
-    script: 'recover_node', owner: `recover/${random.hex(8)}`, nonce: `${RECOVERY_NONCE}${random.hex(8)}`, epoch: one.epoch, expect: one.expect, keep: false, facts, keepMs: KEEP_MS,
-  }, options));
+  await everywhere(work, options, 'marked', ({ one, node }) =>
+    once(
+      node,
+      {
+        script: 'recover_node',
+        owner: `recover/${random.hex(8)}`,
+        nonce: `${RECOVERY_NONCE}${random.hex(8)}`,
+        epoch: one.epoch,
+        expect: one.expect,
+        keep: false,
+        facts,
+        keepMs: KEEP_MS,
+      },
+      options,
+    ),
+  );
   return decision.rejoin.map((one) => one.id);
 }
 
-async function fill(one: NodePlan, node: NodePort, plan: RecoveryPlan, gathered: Gathered, by: { owner: string; epoch: number; nonce: string }, options: RecoverOptions): Promise<void> {
+async function fill(
+  one: NodePlan,
+  node: NodePort,
+  plan: RecoveryPlan,
+  gathered: Gathered,
+  by: { owner: string; epoch: number; nonce: string },
+  options: RecoverOptions,
+): Promise<void> {
   for (let from = one.fillFrom; from <= plan.top.height;) {
     const blocks = await blocksFrom(from, plan, gathered, options);
     const replies = await node.backfill({ ...by, ttlMs: LOCK_MS, mode: 'repair', blocks }, 10_000);
@@ -87,22 +144,37 @@ async function fill(one: NodePlan, node: NodePort, plan: RecoveryPlan, gathered:
 }
 
 /** The next blocks of the chain with their payloads, checked against the plan's hashes. */
-async function blocksFrom(from: number, plan: RecoveryPlan, gathered: Gathered, options: RecoverOptions): Promise<{ block: Block; entryEpoch: number }[]> {
+async function blocksFrom(
+  from: number,
+  plan: RecoveryPlan,
+  gathered: Gathered,
+  options: RecoverOptions,
+): Promise<{ block: Block; entryEpoch: number }[]> {
   const { chain, source, top } = plan;
   const found: (Block & { epoch: number })[] = [];
   if (from >= source.storeFrom) {
     const blocks = gathered.blocks.get(source.store) as Map<number, CommittedBlock>;
-    for (let height = from; height <= top.height && found.length < BATCH; height++) found.push(blocks.get(height) as CommittedBlock);
+    for (let height = from; height <= top.height && found.length < BATCH; height++)
+      found.push(blocks.get(height) as CommittedBlock);
   } else {
     const reader = options.readers.find((node) => node.id === source.node) as NodePort;
-    const read = await reader.read({ from, to: Math.min(top.height, source.storeFrom - 1), limit: BATCH, data: true }, 10_000);
-    if (read.outcome !== 'accepted') throw brokenOff(options, [`${source.node} could not be read: ${describeReply(read)}`]);
+    const read = await reader.read(
+      { from, to: Math.min(top.height, source.storeFrom - 1), limit: BATCH, data: true },
+      10_000,
+    );
+    if (read.outcome !== 'accepted')
+      throw brokenOff(options, [`${source.node} could not be read: ${describeReply(read)}`]);
     for (const entry of read.value.entries) if (entry.data) found.push({ ...entry, data: entry.data });
   }
   const batch: { block: Block; entryEpoch: number }[] = [];
   let bytes = 0;
   for (const { height, hash, parent, timestamp, data, epoch } of found) {
-    if (height !== from + batch.length || hash !== chain.links[height - chain.floor - 1]?.hash || (bytes > 0 && bytes + data.byteLength > BATCH_BYTES)) break;
+    if (
+      height !== from + batch.length ||
+      hash !== chain.links[height - chain.floor - 1]?.hash ||
+      (bytes > 0 && bytes + data.byteLength > BATCH_BYTES)
+    )
+      break;
     bytes += data.byteLength;
     batch.push({ block: { height, hash, parent, timestamp, data }, entryEpoch: epoch });
   }
@@ -110,12 +182,23 @@ async function blocksFrom(from: number, plan: RecoveryPlan, gathered: Gathered, 
   return batch;
 }
 
-async function everywhere<W extends { node: NodePort }>(work: W[], options: RecoverOptions, what: string, act: (each: W) => Promise<NodeReply<unknown>>): Promise<void> {
+async function everywhere<W extends { node: NodePort }>(
+  work: W[],
+  options: RecoverOptions,
+  what: string,
+  act: (each: W) => Promise<NodeReply<unknown>>,
+): Promise<void> {
   const replies = await Promise.all(work.map(async (each) => ({ id: each.node.id, reply: await act(each) })));
   const failed = replies.filter(({ reply }) => reply.outcome !== 'accepted');
   const done = replies.filter(({ reply }) => reply.outcome === 'accepted').map(({ id }) => id);
   options.changed(done);
-  if (failed.length > 0) throw brokenOff(options, failed.map(({ id, reply }) => `${id} was not ${what}: ${describeReply(reply)}`), what === 'marked' && done.length === 0 && failed.every(({ reply }) => reply.outcome === 'refused'), done);
+  if (failed.length > 0)
+    throw brokenOff(
+      options,
+      failed.map(({ id, reply }) => `${id} was not ${what}: ${describeReply(reply)}`),
+      what === 'marked' && done.length === 0 && failed.every(({ reply }) => reply.outcome === 'refused'),
+      done,
+    );
 }
 
 function once<C extends NodeCall>(node: NodePort, call: C, { limitMs, clock }: RecoverOptions): Promise<ReplyTo<C>> {
@@ -133,13 +216,23 @@ async function again<C extends NodeCall>(node: NodePort, call: C, options: Recov
 function brokenOff(options: RecoverOptions, reasons: string[], untouched = false, nodes: string[] = []): SeqError {
   if (untouched) {
     return new SeqError({
-      code: 'PLAN_STALE', exit: EXIT.precondition, message: `the nodes moved since the plan was made: ${reasons.join('; ')}`, why: 'a plan is carried out only on what it was made from',
-      changed: 'nothing', next: [`${options.command} --dry-run`], retryable: true,
+      code: 'PLAN_STALE',
+      exit: EXIT.precondition,
+      message: `the nodes moved since the plan was made: ${reasons.join('; ')}`,
+      why: 'a plan is carried out only on what it was made from',
+      changed: 'nothing',
+      next: [`${options.command} --dry-run`],
+      retryable: true,
     });
   }
   return new SeqError({
-    code: 'RECOVERY_BROKEN_OFF', exit: nodes.length > 0 ? EXIT.partial : EXIT.outcomeUnknown, message: `the recovery stopped: ${reasons.join('; ')}`,
-    why: 'no node takes part in anything before the whole chain is on a quorum; what was marked waits', changed: nodes.length > 0 ? 'some' : 'unknown', changedNodes: nodes,
-    next: [`${options.command} --dry-run (goes on from here)`], retryable: true,
+    code: 'RECOVERY_BROKEN_OFF',
+    exit: nodes.length > 0 ? EXIT.partial : EXIT.outcomeUnknown,
+    message: `the recovery stopped: ${reasons.join('; ')}`,
+    why: 'no node takes part in anything before the whole chain is on a quorum; what was marked waits',
+    changed: nodes.length > 0 ? 'some' : 'unknown',
+    changedNodes: nodes,
+    next: [`${options.command} --dry-run (goes on from here)`],
+    retryable: true,
   });
 }

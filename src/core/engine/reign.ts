@@ -39,7 +39,10 @@ export class Reign {
   driver: TenureDriver | null = null;
   private handover: string | undefined;
 
-  constructor(private readonly options: SequencerOptions, private readonly parts: ReignParts) {}
+  constructor(
+    private readonly options: SequencerOptions,
+    private readonly parts: ReignParts,
+  ) {}
 
   /** Steps down in favour of one sequencer, or of anybody. */
   handOver(driver: TenureDriver, to: string, reason: string): void {
@@ -63,14 +66,28 @@ export class Reign {
     this.handover = undefined;
     for (;;) {
       const owner = `${id}/${random.hex(8)}`;
-      const tenure = driver = this.driver = new TenureDriver(nodes, clock, this.options.store, parts.chain(), this.settings(owner, previousOwner), this.hooks(() => {
-        if (everLed) emit({ type: 'term-renewed', from: lastEpoch, to: tenure.state.epoch, reason: renewedFor });
-        const first = !everLed;
-        everLed = true;
-        parts.leads(first);
-      }, ({ code }) => {
-        if (code !== 'RENEW') released = this.release(tenure);
-      }));
+      const tenure =
+        (driver =
+        this.driver =
+          new TenureDriver(
+            nodes,
+            clock,
+            this.options.store,
+            parts.chain(),
+            this.settings(owner, previousOwner),
+            this.hooks(
+              () => {
+                if (everLed)
+                  emit({ type: 'term-renewed', from: lastEpoch, to: tenure.state.epoch, reason: renewedFor });
+                const first = !everLed;
+                everLed = true;
+                parts.leads(first);
+              },
+              ({ code }) => {
+                if (code !== 'RENEW') released = this.release(tenure);
+              },
+            ),
+          ));
       const running = driver.run(votes);
       // The nodes have the question; what follows is said while they answer.
       if (!everLed) parts.promoting();
@@ -96,7 +113,14 @@ export class Reign {
     inbox.abandon(`the tenure ended: ${end.reason}`);
     if (everLed) producer.revoked(end.reason);
     const { epoch } = driver.state;
-    if (everLed) emit({ type: 'tenure-ended', epoch, code: end.code, reason: end.reason, heldMs: Math.round(clock.now() - startedAt) });
+    if (everLed)
+      emit({
+        type: 'tenure-ended',
+        epoch,
+        code: end.code,
+        reason: end.reason,
+        heldMs: Math.round(clock.now() - startedAt),
+      });
     else emit({ type: 'promotion-failed', code: end.code, reason: end.reason });
     parts.over(end.reason);
     await released;
@@ -128,7 +152,8 @@ export class Reign {
         if (code === 'OOM' && node !== undefined) parts.window.refused(node);
         emit({ type: 'alarm', code, reason, ...(node ? { node } : {}), ...(height ? { height } : {}) });
       },
-      backfilled: (node, from, to) => emit({ type: 'backfill', node, from, to, head: this.driver?.state.committed.height ?? 0 }),
+      backfilled: (node, from, to) =>
+        emit({ type: 'backfill', node, from, to, head: this.driver?.state.committed.height ?? 0 }),
     };
   }
 
@@ -136,10 +161,21 @@ export class Reign {
     const { nodes, timing } = this.options;
     const { quorum, moves, damage, renewals } = this.parts;
     return {
-      owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum, ttlMs: timing.ttlMs,
-      usableLeaseMs: usableLeaseMs(timing.ttlMs), nodeTimeoutMs: timing.nodeTimeoutMs, graceMs: 3, retryMs: 5,
-      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3), maxAdopt: MAX_ADOPT, readmit: this.options.readmit, moves: moves.text,
-      damaged: damage.known, renewNotBefore: renewals.notBefore(),
+      owner,
+      ...(previousOwner === undefined ? {} : { previousOwner }),
+      nodes: nodes.length,
+      quorum,
+      ttlMs: timing.ttlMs,
+      usableLeaseMs: usableLeaseMs(timing.ttlMs),
+      nodeTimeoutMs: timing.nodeTimeoutMs,
+      graceMs: 3,
+      retryMs: 5,
+      regainMs: Math.min(timing.pollMs, timing.ttlMs / 3),
+      maxAdopt: MAX_ADOPT,
+      readmit: this.options.readmit,
+      moves: moves.text,
+      damaged: damage.known,
+      renewNotBefore: renewals.notBefore(),
     };
   }
 }

@@ -11,7 +11,9 @@ const FORGOTTEN_MS = 120_000;
 export class Renewals {
   private renewals: { count: number; at: number }[];
 
-  constructor(private readonly options: { nodes: readonly NodePort[]; clock: Clock; timing: { nodeTimeoutMs: number } }) {
+  constructor(
+    private readonly options: { nodes: readonly NodePort[]; clock: Clock; timing: { nodeTimeoutMs: number } },
+  ) {
     this.renewals = options.nodes.map(() => ({ count: 0, at: -Infinity }));
   }
 
@@ -36,12 +38,21 @@ export class Renewals {
    */
   async liftEpoch(seen: Look, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
     const { nodes, timing } = this.options;
-    const forgetful = seen.replies.flatMap((reply) => (reply?.outcome === 'accepted' && ['wiped', 'restarted', 'damaged', 'admitting'].includes(reply.value.admission) ? [reply.value.epoch] : []));
+    const forgetful = seen.replies.flatMap((reply) =>
+      reply?.outcome === 'accepted' && ['wiped', 'restarted', 'damaged', 'admitting'].includes(reply.value.admission)
+        ? [reply.value.epoch]
+        : [],
+    );
     const highestSeen = Math.max(...votes.map((vote) => vote.epoch));
     const value = Math.max(0, ...forgetful);
     const lifted = votes[0]!;
     if (value <= highestSeen + 1) return votes;
-    const reply = await nodes[lifted.node]!.call({ script: 'raise_epoch', value, ofOwner: owner, highestSeen, mayDepose: false }, timing.nodeTimeoutMs);
-    return reply.outcome === 'accepted' ? votes.map((vote) => (vote === lifted ? { ...vote, epoch: reply.value.epoch } : vote)) : votes;
+    const reply = await nodes[lifted.node]!.call(
+      { script: 'raise_epoch', value, ofOwner: owner, highestSeen, mayDepose: false },
+      timing.nodeTimeoutMs,
+    );
+    return reply.outcome === 'accepted'
+      ? votes.map((vote) => (vote === lifted ? { ...vote, epoch: reply.value.epoch } : vote))
+      : votes;
   }
 }

@@ -22,7 +22,12 @@ export interface EvidenceNode extends Scanned {
   lacks: number;
 }
 
-export interface StoreCopy { store: string; height: Height; hash: Hash | null; why: string }
+export interface StoreCopy {
+  store: string;
+  height: Height;
+  hash: Hash | null;
+  why: string;
+}
 
 export interface RepairEvidence {
   view: ClusterView;
@@ -61,15 +66,23 @@ export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEv
     if (first === null) {
       if (attempt < ATTEMPTS) continue;
       throw new SeqError({
-        code: 'CLUSTER_MOVES', exit: EXIT.tryAgain, message: `nobody leads, and yet the nodes changed each of the ${ATTEMPTS} times they were read`, why: 'leadership is moving, or somebody writes by hand',
-        changed: 'nothing', next: [`seq status ${options.target}`.trim()], retryable: true,
+        code: 'CLUSTER_MOVES',
+        exit: EXIT.tryAgain,
+        message: `nobody leads, and yet the nodes changed each of the ${ATTEMPTS} times they were read`,
+        why: 'leadership is moving, or somebody writes by hand',
+        changed: 'nothing',
+        next: [`seq status ${options.target}`.trim()],
+        retryable: true,
       });
     }
     if (first.view.leader === null || !anything(first)) return withStores(first, options);
-    await new Promise<void>((resolve) => { options.clock.after(SECOND_LOOK_MS, resolve); });
+    await new Promise<void>((resolve) => {
+      options.clock.after(SECOND_LOOK_MS, resolve);
+    });
     options.signal?.throwIfAborted();
     const second = await gatherOnce(options);
-    if (second !== null && second.view.leader?.owner === first.view.leader.owner) return withStores(inBoth(first, second), options);
+    if (second !== null && second.view.leader?.owner === first.view.leader.owner)
+      return withStores(inBoth(first, second), options);
     if (attempt === ATTEMPTS && second !== null) return withStores(second, options);
   }
 }
@@ -79,7 +92,9 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
   const { nodes, clock, limitMs } = options;
   const { view, observations } = await inspectLook(options);
   refuseNoAnswer(view);
-  const views = new Map(observations.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [])));
+  const views = new Map(
+    observations.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [])),
+  );
   const held = heldRange(observations);
   const genesis = genesisHash(view.cluster.slice(0, view.cluster.lastIndexOf('.')), options.lane);
   const from = held?.from ?? 1;
@@ -87,7 +102,8 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
   const floors = [...views.values()].filter((one) => one.admission === 'admitted').map((one) => one.floor);
   const chain = new PackedChain(Math.max(0, Math.min(from - 1, ...floors)), Math.max(to, ...floors, 0));
   chain.set(0, genesis);
-  for (const one of views.values()) if (one.admission === 'admitted' && one.floorHash !== '') chain.set(one.floor, one.floorHash);
+  for (const one of views.values())
+    if (one.admission === 'admitted' && one.floorHash !== '') chain.set(one.floor, one.floorHash);
   const scan = new RepairScan(views, nodes.length, chain);
   if (held !== null && from <= to) {
     for await (const chunk of readChunks({ ...options, observations, from, to, newestFirst: false })) {
@@ -96,33 +112,82 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
     }
     options.signal?.throwIfAborted();
   }
-  const later = new Map((await observe({ nodes, limitMs, clock })).flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [])));
-  if (view.leader === null && [...views].some(([id, before]) => later.has(id) && mark(before) !== mark(later.get(id) as NodeView))) return null;
+  const later = new Map(
+    (await observe({ nodes, limitMs, clock })).flatMap((o): [string, NodeView][] =>
+      o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [],
+    ),
+  );
+  if (
+    view.leader === null &&
+    [...views].some(([id, before]) => later.has(id) && mark(before) !== mark(later.get(id) as NodeView))
+  )
+    return null;
 
-  const known = view.committed !== null && view.committed.hash !== null ? { height: view.committed.height, hash: view.committed.hash } : { height: 0, hash: genesis };
+  const known =
+    view.committed !== null && view.committed.hash !== null
+      ? { height: view.committed.height, hash: view.committed.hash }
+      : { height: 0, hash: genesis };
   const top = scan.top !== null && scan.top.height >= known.height ? scan.top : known;
   const rows = observations.map((o): EvidenceNode => {
     const now = later.get(o.id) ?? null;
     const scanned = scan.nodes.get(o.id) ?? { damage: [], damaged: 0, orphan: null };
-    const why = o.reply.outcome !== 'accepted' ? describeReply(o.reply) : scan.unread.has(o.id) || now === null ? 'it stopped answering while it was read' : '';
+    const why =
+      o.reply.outcome !== 'accepted'
+        ? describeReply(o.reply)
+        : scan.unread.has(o.id) || now === null
+          ? 'it stopped answering while it was read'
+          : '';
     const seen = why === '' ? now : null;
-    const lacks = seen === null || seen.admission !== 'admitted' ? 0 : Math.max(0, top.height - (scanned.orphan === null ? seen.head : scanned.orphan.height - 1));
+    const lacks =
+      seen === null || seen.admission !== 'admitted'
+        ? 0
+        : Math.max(0, top.height - (scanned.orphan === null ? seen.head : scanned.orphan.height - 1));
     // An orphan that was replaced while we read is none any more.
-    const orphan = scanned.orphan !== null && seen !== null && seen.head === scanned.orphan.height && seen.headHash === scanned.orphan.hash ? scanned.orphan : null;
+    const orphan =
+      scanned.orphan !== null &&
+      seen !== null &&
+      seen.head === scanned.orphan.height &&
+      seen.headHash === scanned.orphan.hash
+        ? scanned.orphan
+        : null;
     return { id: o.id, url: o.url, ...scanned, orphan, view: seen, why, lacks };
   });
-  return { view, nodes: rows, top, floor: fillFloor(rows, chain, top, genesis), chain, contests: scan.contests, nowhere: scan.nowhere, stores: [] };
+  return {
+    view,
+    nodes: rows,
+    top,
+    floor: fillFloor(rows, chain, top, genesis),
+    chain,
+    contests: scan.contests,
+    nowhere: scan.nowhere,
+    stores: [],
+  };
 }
 
 /** The window as the nodes in order keep it: the highest floor among those that reach the top. */
-function fillFloor(nodes: readonly EvidenceNode[], chain: PackedChain, top: RepairEvidence['top'], genesis: Hash): RepairEvidence['floor'] {
-  const sound = nodes.filter((node) => node.view?.admission === 'admitted' && node.damaged === 0 && node.orphan === null && node.view.head >= top.height && node.view.floor < top.height);
+function fillFloor(
+  nodes: readonly EvidenceNode[],
+  chain: PackedChain,
+  top: RepairEvidence['top'],
+  genesis: Hash,
+): RepairEvidence['floor'] {
+  const sound = nodes.filter(
+    (node) =>
+      node.view?.admission === 'admitted' &&
+      node.damaged === 0 &&
+      node.orphan === null &&
+      node.view.head >= top.height &&
+      node.view.floor < top.height,
+  );
   const height = Math.max(0, ...sound.map((node) => (node.view as NodeView).floor));
   return { height, hash: chain.get(height) ?? genesis };
 }
 
 function anything(evidence: RepairEvidence): boolean {
-  return evidence.contests.length > 0 || evidence.nodes.some((node) => node.damaged > 0 || node.orphan !== null || node.lacks > 0);
+  return (
+    evidence.contests.length > 0 ||
+    evidence.nodes.some((node) => node.damaged > 0 || node.orphan !== null || node.lacks > 0)
+  );
 }
 
 /** Both looks, so that what was only on its way is gone. */
@@ -131,26 +196,36 @@ function inBoth(first: RepairEvidence, second: RepairEvidence): RepairEvidence {
     const before = first.nodes.find((one) => one.id === node.id) as EvidenceNode;
     const damage = node.damage.filter((one) => before.damage.some((other) => other.height === one.height));
     return {
-      ...node, damage, damaged: damage.length === 0 ? 0 : node.damaged, orphan: before.orphan?.hash === node.orphan?.hash ? node.orphan : null,
+      ...node,
+      damage,
+      damaged: damage.length === 0 ? 0 : node.damaged,
+      orphan: before.orphan?.hash === node.orphan?.hash ? node.orphan : null,
       // A leader brings nodes up by itself: behind is who lacks what was committed at the first look.
       lacks: node.view !== null && node.view.head < first.top.height ? node.lacks : 0,
     };
   });
-  const contests = second.contests.filter((one) => first.contests.some((other) => other.height === one.height && other.kind === one.kind));
+  const contests = second.contests.filter((one) =>
+    first.contests.some((other) => other.height === one.height && other.kind === one.kind),
+  );
   return { ...second, nodes, contests };
 }
 
 async function withStores(evidence: RepairEvidence, options: EvidenceOptions): Promise<RepairEvidence> {
   if (evidence.contests.length === 0 || options.archives === undefined) return evidence;
   const archives = await options.archives(evidence.view);
-  const stores = await Promise.all(archives.flatMap((archive) => evidence.contests.slice(0, 8).map(({ height }) => askStore(archive, height, options))));
+  const stores = await Promise.all(
+    archives.flatMap((archive) =>
+      evidence.contests.slice(0, 8).map(({ height }) => askStore(archive, height, options)),
+    ),
+  );
   return { ...evidence, stores };
 }
 
 async function askStore(archive: Archive, height: Height, { signal }: EvidenceOptions): Promise<StoreCopy> {
   const limit = AbortSignal.any([AbortSignal.timeout(STORE_MS), ...(signal === undefined ? [] : [signal])]);
   try {
-    for await (const block of archive.read(height, height, limit)) return { store: archive.name, height, hash: block.hash, why: '' };
+    for await (const block of archive.read(height, height, limit))
+      return { store: archive.name, height, hash: block.hash, why: '' };
     return { store: archive.name, height, hash: null, why: 'it does not hold that height' };
   } catch (error) {
     return { store: archive.name, height, hash: null, why: error instanceof Error ? error.message : String(error) };
@@ -160,7 +235,19 @@ async function askStore(archive: Archive, height: Height, { signal }: EvidenceOp
 /** Everything of a node that a plan rests on while nobody leads. */
 export function mark(view: NodeView): string {
   return [
-    view.admission, view.runId, view.incarnation, view.epoch, view.claimant, view.lock?.owner ?? '', view.head, view.headEpoch, view.headHash, view.floor, view.floorHash, view.length,
-    view.hold?.by ?? '', view.handover?.to ?? '',
+    view.admission,
+    view.runId,
+    view.incarnation,
+    view.epoch,
+    view.claimant,
+    view.lock?.owner ?? '',
+    view.head,
+    view.headEpoch,
+    view.headHash,
+    view.floor,
+    view.floorHash,
+    view.length,
+    view.hold?.by ?? '',
+    view.handover?.to ?? '',
   ].join('|');
 }

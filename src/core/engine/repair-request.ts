@@ -26,9 +26,15 @@ export function writeOrder(order: RepairOrder): string {
 export function readOrder(plan: string): RepairOrder | null {
   try {
     const order = JSON.parse(plan) as RepairOrder;
-    const good = typeof order.digest === 'string' && Number.isFinite(order.limitMs) && Array.isArray(order.nodes) && Array.isArray(order.chosen)
-      && order.nodes.every((node) => typeof node.id === 'string' && typeof node.incarnation === 'string' && typeof node.why === 'string')
-      && order.chosen.every((one) => Number.isSafeInteger(one.height) && typeof one.hash === 'string');
+    const good =
+      typeof order.digest === 'string' &&
+      Number.isFinite(order.limitMs) &&
+      Array.isArray(order.nodes) &&
+      Array.isArray(order.chosen) &&
+      order.nodes.every(
+        (node) => typeof node.id === 'string' && typeof node.incarnation === 'string' && typeof node.why === 'string',
+      ) &&
+      order.chosen.every((one) => Number.isSafeInteger(one.height) && typeof one.hash === 'string');
     return good ? order : null;
   } catch {
     return null;
@@ -49,7 +55,8 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
   const unknown = order.nodes.filter(({ id }) => !nodes.some((node) => node.id === id));
   if (unknown.length > 0) return `refused: this leader has no node ${unknown.map(({ id }) => id).join(', ')}`;
   const against = order.chosen.find(({ height, hash }) => store.header(height)?.hash !== hash);
-  if (against !== undefined) return `refused: this leader's chain holds another block than ${against.hash.slice(0, 8)} at height ${against.height}`;
+  if (against !== undefined)
+    return `refused: this leader's chain holds another block than ${against.hash.slice(0, 8)} at height ${against.height}`;
 
   const open = new Map(order.nodes.map((node) => [node.id, node]));
   for (const { id, replace, incarnation, why } of order.nodes) {
@@ -65,10 +72,14 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
       if (inOrder(track, state.committed, replace ? incarnation : '')) open.delete(id);
     }
     if (open.size === 0 || state.phase === 'ended' || clock.now() >= until) break;
-    await new Promise<void>((resolve) => { clock.after(CHECK_MS, resolve); });
+    await new Promise<void>((resolve) => {
+      clock.after(CHECK_MS, resolve);
+    });
   }
   const done = order.nodes.filter(({ id }) => !open.has(id)).map(({ id }) => id);
   if (open.size === 0) return `done: ${done.join(', ')} in order`;
-  const left = [...open.keys()].map((id) => `${id}: ${state.nodes[nodes.findIndex((node) => node.id === id)]!.why || 'not there yet'}`);
+  const left = [...open.keys()].map(
+    (id) => `${id}: ${state.nodes[nodes.findIndex((node) => node.id === id)]!.why || 'not there yet'}`,
+  );
   return `partly: ${done.length === 0 ? 'no node' : done.join(', ')} in order; ${left.join('; ')}${state.phase === 'ended' ? `; the tenure ended: ${state.ended?.reason}` : ''}`;
 }

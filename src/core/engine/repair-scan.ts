@@ -22,7 +22,12 @@ export interface Contest {
   copies: Copy[];
 }
 
-export interface Orphan { height: Height; hash: Hash; epoch: Epoch; owner: string }
+export interface Orphan {
+  height: Height;
+  hash: Hash;
+  epoch: Epoch;
+  owner: string;
+}
 
 export interface Scanned {
   /** Why this node's stream is not to be believed, lowest height first; at most `DAMAGE_KEPT`. */
@@ -39,7 +44,10 @@ export class PackedChain {
   private readonly hashes: Buffer;
   private readonly known: Uint8Array;
 
-  constructor(readonly from: Height, readonly to: Height) {
+  constructor(
+    readonly from: Height,
+    readonly to: Height,
+  ) {
     const length = Math.max(0, to - from + 1);
     this.hashes = Buffer.alloc(length * 32);
     this.known = new Uint8Array(length);
@@ -66,7 +74,11 @@ export class RepairScan {
   /** Nodes that did not answer every piece. */
   readonly unread = new Set<string>();
 
-  constructor(private readonly views: ReadonlyMap<string, NodeView>, private readonly n: number, readonly chain: PackedChain) {
+  constructor(
+    private readonly views: ReadonlyMap<string, NodeView>,
+    private readonly n: number,
+    readonly chain: PackedChain,
+  ) {
     for (const id of views.keys()) this.nodes.set(id, { damage: [], damaged: 0, orphan: null });
   }
 
@@ -85,8 +97,15 @@ export class RepairScan {
       for (const orphan of verdict.orphans) this.orphan(orphan.node, height, orphan, chunk);
       if (verdict.verdict === 'conflict' || (verdict.evidence === null && verdict.candidates.length > 0)) {
         this.contests.push({
-          height, kind: verdict.verdict === 'conflict' ? 'conflict' : 'pending', why: verdict.why,
-          copies: verdict.candidates.map(({ hash, epoch, nodes }) => ({ hash, epoch, nodes, owner: ownerOf(chunk, nodes[0] as string, height) })),
+          height,
+          kind: verdict.verdict === 'conflict' ? 'conflict' : 'pending',
+          why: verdict.why,
+          copies: verdict.candidates.map(({ hash, epoch, nodes }) => ({
+            hash,
+            epoch,
+            nodes,
+            owner: ownerOf(chunk, nodes[0] as string, height),
+          })),
         });
       }
     }
@@ -100,7 +119,8 @@ export class RepairScan {
 
   private orphan(node: string, height: Height, { hash, epoch }: { hash: Hash; epoch: Epoch }, chunk: Chunk): void {
     const scanned = this.nodes.get(node) as Scanned;
-    if (this.views.get(node)?.head === height) scanned.orphan = { height, hash, epoch, owner: ownerOf(chunk, node, height) };
+    if (this.views.get(node)?.head === height)
+      scanned.orphan = { height, hash, epoch, owner: ownerOf(chunk, node, height) };
     else this.damage(node, height, `another block (${hash.slice(0, 8)}) than the committed one`);
   }
 
@@ -114,14 +134,21 @@ export class RepairScan {
   private checked(ledger: NodeLedger): NodeLedger {
     const view = this.views.get(ledger.id);
     if (!ledger.answered || view === undefined || view.admission !== 'admitted') return ledger;
-    const wrong = (entry: Pick<Entry, 'height' | 'epoch' | 'hash'>): string => (
-      entry.height === view.head && entry.epoch === view.headEpoch && entry.hash !== view.headHash ? `it is ${entry.hash.slice(0, 8)}, the node's record names ${view.headHash.slice(0, 8)}`
-        : entry.height < view.head && entry.epoch > view.epoch ? `its epoch ${entry.epoch} is above the node's ${view.epoch}` : '');
+    const wrong = (entry: Pick<Entry, 'height' | 'epoch' | 'hash'>): string =>
+      entry.height === view.head && entry.epoch === view.headEpoch && entry.hash !== view.headHash
+        ? `it is ${entry.hash.slice(0, 8)}, the node's record names ${view.headHash.slice(0, 8)}`
+        : entry.height < view.head && entry.epoch > view.epoch
+          ? `its epoch ${entry.epoch} is above the node's ${view.epoch}`
+          : '';
     const bad = ledger.entries.filter((entry) => wrong(entry) !== '');
     if (bad.length === 0) return ledger;
     return {
-      ...ledger, entries: ledger.entries.filter((entry) => wrong(entry) === ''),
-      damaged: [...ledger.damaged, ...bad.map((entry) => ({ id: `${entry.height}-${entry.epoch}`, height: entry.height, why: wrong(entry) }))],
+      ...ledger,
+      entries: ledger.entries.filter((entry) => wrong(entry) === ''),
+      damaged: [
+        ...ledger.damaged,
+        ...bad.map((entry) => ({ id: `${entry.height}-${entry.epoch}`, height: entry.height, why: wrong(entry) })),
+      ],
     };
   }
 }

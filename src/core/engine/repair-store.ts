@@ -40,7 +40,16 @@ export class RepairStore implements ChainStore {
 
   header(height: Height): (Omit<CommittedBlock, 'data'> & { size: number }) | undefined {
     const block = this.get(height);
-    return block === undefined ? undefined : { height, hash: block.hash, parent: block.parent, timestamp: block.timestamp, epoch: block.epoch, size: block.data.byteLength };
+    return block === undefined
+      ? undefined
+      : {
+          height,
+          hash: block.hash,
+          parent: block.parent,
+          timestamp: block.timestamp,
+          epoch: block.epoch,
+          size: block.data.byteLength,
+        };
   }
 
   append(block: CommittedBlock): Promise<void> {
@@ -62,28 +71,40 @@ export class RepairStore implements ChainStore {
   }
 
   hashAt(height: Height): Hash | undefined {
-    return this.own.get(height)?.hash ?? (height <= this.options.head.height ? this.options.chain.get(height) : undefined);
+    return (
+      this.own.get(height)?.hash ?? (height <= this.options.head.height ? this.options.chain.get(height) : undefined)
+    );
   }
 
   /** As the tenure sees it: nothing is ever trimmed by a repair. */
   localChain(): LocalChain {
-    return { head: () => this.top, hashAt: (height) => this.hashAt(height), trimFor: () => undefined, windowFloor: () => this.options.floor };
+    return {
+      head: () => this.top,
+      hashAt: (height) => this.hashAt(height),
+      trimFor: () => undefined,
+      windowFloor: () => this.options.floor,
+    };
   }
 
   /** Makes the blocks of the next batch available to `get`, as far as any source gives them. Small batches of large blocks: as many as fit. */
   async prefetch(from: Height, to: Height): Promise<void> {
-    if (this.get(from) !== undefined && (this.get(Math.min(to, from + this.room() - 1)) !== undefined)) return;
+    if (this.get(from) !== undefined && this.get(Math.min(to, from + this.room() - 1)) !== undefined) return;
     // Two nodes may be filled at once, from different heights: what another one is about to send stays for a while.
     if (this.cached > 8 * BATCH_BYTES) {
       this.cache.clear();
       this.cached = 0;
     }
     for (const source of this.options.sources) {
-      const read = await bounded(source.read({ from, to, limit: this.room(), data: true }, READ_MS), READ_MS, this.options.clock);
+      const read = await bounded(
+        source.read({ from, to, limit: this.room(), data: true }, READ_MS),
+        READ_MS,
+        this.options.clock,
+      );
       if (read.outcome !== 'accepted') continue;
       let taken = 0;
       for (const entry of read.value.entries) {
-        if (entry.height !== from + taken || entry.data === undefined || entry.hash !== this.hashAt(entry.height)) break;
+        if (entry.height !== from + taken || entry.data === undefined || entry.hash !== this.hashAt(entry.height))
+          break;
         const { height, hash, parent, timestamp, epoch, data } = entry;
         this.cache.set(height, { height, hash, parent, timestamp, epoch, data });
         this.cached += data.byteLength + 256;

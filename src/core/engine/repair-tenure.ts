@@ -30,7 +30,12 @@ export interface RepairTenureOptions {
   progress: (done: number, total: number) => void;
 }
 
-export interface RepairedNode { node: string; done: boolean; blocks: number; why: string }
+export interface RepairedNode {
+  node: string;
+  done: boolean;
+  blocks: number;
+  why: string;
+}
 
 export interface TenureOutcome {
   epoch: Epoch;
@@ -50,29 +55,53 @@ const SLOW_BYTES_PER_MS = 10_000;
 const TERMS = 3;
 const CHECK_MS = 5;
 
-export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence, options: RepairTenureOptions): Promise<TenureOutcome> {
+export async function repairByTenure(
+  plan: RepairPlan,
+  evidence: RepairEvidence,
+  options: RepairTenureOptions,
+): Promise<TenureOutcome> {
   const { nodes, clock, random } = options;
-  if (plan.hand.by !== 'own-tenure') throw new SeqError({ code: 'BUG', exit: EXIT.bug, message: 'a repair by its own tenure was asked for with another plan', why: plan.hand.by, changed: 'nothing', next: [] });
+  if (plan.hand.by !== 'own-tenure')
+    throw new SeqError({
+      code: 'BUG',
+      exit: EXIT.bug,
+      message: 'a repair by its own tenure was asked for with another plan',
+      why: plan.hand.by,
+      changed: 'nothing',
+      next: [],
+    });
   const settles = plan.goal.height > evidence.top.height || plan.chosen.some((one) => one.height === plan.goal.height);
-  const base = settles ? { height: plan.goal.height - 1, hash: evidence.chain.get(plan.goal.height - 1) ?? evidence.floor.hash } : plan.goal;
+  const base = settles
+    ? { height: plan.goal.height - 1, hash: evidence.chain.get(plan.goal.height - 1) ?? evidence.floor.hash }
+    : plan.goal;
   const doubtful = new Map(plan.steps.filter((step) => step.kind === 'replace').map((step) => [step.node, step]));
   const chosen = plan.chosen.find((one) => one.height === plan.goal.height);
   const store = new RepairStore({
-    chain: evidence.chain, head: base, floor: evidence.floor.height <= base.height ? evidence.floor : base, clock,
+    chain: evidence.chain,
+    head: base,
+    floor: evidence.floor.height <= base.height ? evidence.floor : base,
+    clock,
     sources: sourcesOf(nodes, evidence, doubtful),
   });
-  const block = chosen === undefined ? undefined : options.block ?? await fetchChosen(chosen, options);
+  const block = chosen === undefined ? undefined : (options.block ?? (await fetchChosen(chosen, options)));
   // A paused leader of before may have gone on since the plan was made: what it proposed under a later epoch is not overwritten.
-  const over = Math.max(0, ...evidence.nodes.map(({ view }) => (view?.head === chosen?.height ? view?.headEpoch ?? 0 : 0)));
+  const over = Math.max(
+    0,
+    ...evidence.nodes.map(({ view }) => (view?.head === chosen?.height ? (view?.headEpoch ?? 0) : 0)),
+  );
   const bytes = Math.max(0, ...evidence.nodes.map((node) => Number(node.view?.info['used_memory'] ?? 0)));
   const most = Math.max(0, ...plan.steps.map((step) => step.blocks));
-  const ttlMs = Math.round(Math.min(LONGEST_LEASE_MS, LEASE_MS + most / SLOW_BLOCKS_PER_MS + (most > 100 ? bytes / SLOW_BYTES_PER_MS : 0)));
+  const ttlMs = Math.round(
+    Math.min(LONGEST_LEASE_MS, LEASE_MS + most / SLOW_BLOCKS_PER_MS + (most > 100 ? bytes / SLOW_BYTES_PER_MS : 0)),
+  );
   const work = new Map(plan.steps.map((step) => [step.node, step]));
   const progress = new Map<string, number>();
   const total = plan.steps.reduce((sum, step) => sum + step.blocks, 0);
 
   // A silent node may turn out to be a server that was replaced: it is looked for where it is.
-  const moves = mergeMoves(...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.moves)));
+  const moves = mergeMoves(
+    ...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.moves)),
+  );
   for (const [id, { url }] of parseMoves(moves)) {
     const node = nodes.find((one) => one.id === id);
     if (node && node.url !== url && evidence.nodes.find((one) => one.id === id)?.view === null) node.moveTo?.(url);
@@ -85,20 +114,42 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
   options.changing('unknown', []);
   for (let term = 1; ; term++) {
     const settings: TenureSettings = {
-      owner, ...(previousOwner === undefined ? {} : { previousOwner }), nodes: nodes.length, quorum: evidence.view.quorum, ttlMs, usableLeaseMs: usableLeaseMs(ttlMs),
-      nodeTimeoutMs: options.limitMs, graceMs: options.limitMs, retryMs: 5, regainMs: 50, renewNotBefore: nodes.map(() => 0), readmit: true, maxAdopt: 8, quiet: true, moves,
+      owner,
+      ...(previousOwner === undefined ? {} : { previousOwner }),
+      nodes: nodes.length,
+      quorum: evidence.view.quorum,
+      ttlMs,
+      usableLeaseMs: usableLeaseMs(ttlMs),
+      nodeTimeoutMs: options.limitMs,
+      graceMs: options.limitMs,
+      retryMs: 5,
+      regainMs: 50,
+      renewNotBefore: nodes.map(() => 0),
+      readmit: true,
+      maxAdopt: 8,
+      quiet: true,
+      moves,
       ...(block === undefined ? {} : { chosen: { block, over } }),
     };
     let failed: (() => void) | null = null;
     const held: TenureDriver = new TenureDriver(nodes, clock, store, store.localChain(), settings, {
       leading: () => undefined,
       ready: () => undefined,
-      committed: (committed, epoch) => { if (committed.height > store.head().height) void store.append({ ...committed, epoch }); },
-      adopted: (blocks) => { for (const one of blocks) void store.append({ ...one, epoch: 0 }); },
+      committed: (committed, epoch) => {
+        if (committed.height > store.head().height) void store.append({ ...committed, epoch });
+      },
+      adopted: (blocks) => {
+        for (const one of blocks) void store.append({ ...one, epoch: 0 });
+      },
       request: () => undefined,
       node: (id, standing) => {
         const step = doubtful.get(id);
-        if (standing === 'ours' && step !== undefined) held.damaged(nodes.findIndex((node) => node.id === id), step.incarnation, step.why);
+        if (standing === 'ours' && step !== undefined)
+          held.damaged(
+            nodes.findIndex((node) => node.id === id),
+            step.incarnation,
+            step.why,
+          );
       },
       alarm: (code, reason, node) => options.step(`${code}${node === undefined ? '' : ` on ${node}`}: ${reason}`),
       backfilled: (node, from, head) => {
@@ -106,7 +157,10 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
         if (step === undefined) return;
         progress.set(node, Math.max(progress.get(node) ?? 0, head - Math.min(from, step.from) + 1));
         options.changing('some', [...progress.keys()]);
-        options.progress([...progress.values()].reduce((sum, of) => sum + of, 0), total);
+        options.progress(
+          [...progress.values()].reduce((sum, of) => sum + of, 0),
+          total,
+        );
       },
     });
     driver = held;
@@ -116,7 +170,8 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
     const running = held.run(votes);
     const watch = (): void => {
       if (held.state.phase === 'ended') return;
-      if (held.state.phase === 'leading' && finished(held, nodes, work)) held.stepdown('REPAIRED', 'every node of the plan is as planned');
+      if (held.state.phase === 'leading' && finished(held, nodes, work))
+        held.stepdown('REPAIRED', 'every node of the plan is as planned');
       else failed = clock.after(CHECK_MS, watch);
     };
     watch();
@@ -139,59 +194,109 @@ export async function repairByTenure(plan: RepairPlan, evidence: RepairEvidence,
   const changed = [...progress.keys()];
   if (end.code === 'PROMOTION_LOST' || end.code === 'CLAIM_LOST' || end.code === 'CHOICE_OVERTAKEN') {
     throw new SeqError({
-      code: 'REPAIR_LOST', exit: EXIT.tryAgain, message: `the repair was not promoted: ${end.reason}`, why: 'somebody else leads or repairs now, or a node moved since the plan was made; no block was written', changed: 'nothing',
-      next: [`seq repair plan ${options.target}`.trim(), `seq status ${options.target}`.trim()], retryable: true,
+      code: 'REPAIR_LOST',
+      exit: EXIT.tryAgain,
+      message: `the repair was not promoted: ${end.reason}`,
+      why: 'somebody else leads or repairs now, or a node moved since the plan was made; no block was written',
+      changed: 'nothing',
+      next: [`seq repair plan ${options.target}`.trim(), `seq status ${options.target}`.trim()],
+      retryable: true,
     });
   }
   if (state.phase === 'ended' && state.settleTo > state.committed.height) {
     throw new SeqError({
-      code: 'REPAIR_UNFINISHED', exit: EXIT.outcomeUnknown, message: `the head at height ${state.settleTo} was not settled: ${end.reason}`, why: `${end.code}: too few nodes accepted the block in time`, changed: 'unknown', changedNodes: changed,
-      next: [`seq repair plan ${options.target}`.trim()], retryable: true,
+      code: 'REPAIR_UNFINISHED',
+      exit: EXIT.outcomeUnknown,
+      message: `the head at height ${state.settleTo} was not settled: ${end.reason}`,
+      why: `${end.code}: too few nodes accepted the block in time`,
+      changed: 'unknown',
+      changedNodes: changed,
+      next: [`seq repair plan ${options.target}`.trim()],
+      retryable: true,
     });
   }
   const head = state.committed;
   return {
-    epoch: state.epoch, owner, height: head.height, hash: head.hash,
+    epoch: state.epoch,
+    owner,
+    height: head.height,
+    hash: head.hash,
     nodes: plan.steps.map((step) => {
       const index = nodes.findIndex((node) => node.id === step.node);
       const track = state.nodes[index] as NodeTrack;
       const done = inOrder(track, head, step.kind === 'replace' ? step.incarnation : '');
-      return { node: step.node, done, blocks: progress.get(step.node) ?? (done && step.kind !== 'readmit' && step.kind !== 'replace' ? step.blocks : 0), why: done ? '' : track.why || end.reason };
+      return {
+        node: step.node,
+        done,
+        blocks:
+          progress.get(step.node) ?? (done && step.kind !== 'readmit' && step.kind !== 'replace' ? step.blocks : 0),
+        why: done ? '' : track.why || end.reason,
+      };
     }),
   };
 }
 
 /** Healthy nodes first: those that hold the whole window. */
-function sourcesOf(nodes: readonly NodePort[], evidence: RepairEvidence, doubtful: ReadonlyMap<string, unknown>): NodePort[] {
+function sourcesOf(
+  nodes: readonly NodePort[],
+  evidence: RepairEvidence,
+  doubtful: ReadonlyMap<string, unknown>,
+): NodePort[] {
   const sound = evidence.nodes.filter((node) => node.view?.admission === 'admitted' && !doubtful.has(node.id));
   const rank = (view: NodeView): number => view.head * 2 - view.floor;
-  return sound.sort((a, b) => rank(b.view as NodeView) - rank(a.view as NodeView)).map((node) => nodes.find((one) => one.id === node.id) as NodePort);
+  return sound
+    .sort((a, b) => rank(b.view as NodeView) - rank(a.view as NodeView))
+    .map((node) => nodes.find((one) => one.id === node.id) as NodePort);
 }
 
 /** Every node of the plan is in order, or can not be brought there by this tenure. */
-function finished(driver: TenureDriver, nodes: readonly NodePort[], work: ReadonlyMap<string, { kind: string; incarnation: string }>): boolean {
+function finished(
+  driver: TenureDriver,
+  nodes: readonly NodePort[],
+  work: ReadonlyMap<string, { kind: string; incarnation: string }>,
+): boolean {
   return nodes.every((node, index) => {
     const step = work.get(node.id);
     const track = driver.state.nodes[index] as NodeTrack;
-    if (step === undefined || inOrder(track, driver.state.committed, step.kind === 'replace' ? step.incarnation : '')) return true;
+    if (step === undefined || inOrder(track, driver.state.committed, step.kind === 'replace' ? step.incarnation : ''))
+      return true;
     return track.standing === 'quarantined' && !track.damage;
   });
 }
 
 export function inOrder(track: NodeTrack, head: { height: number; hash: string }, replaced: string): boolean {
-  if (track.standing !== 'ours' || track.admission !== null || (replaced !== '' && track.incarnation === replaced)) return false;
-  return track.head > head.height || (track.head === head.height && (track.headHash === '' || track.headHash === head.hash));
+  if (track.standing !== 'ours' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
+    return false;
+  return (
+    track.head > head.height || (track.head === head.height && (track.headHash === '' || track.headHash === head.hash))
+  );
 }
 
 async function fetchChosen(chosen: RepairPlan['chosen'][number], options: RepairTenureOptions): Promise<Block> {
   for (const id of chosen.holders) {
     const node = options.nodes.find((one) => one.id === id) as NodePort;
-    const read = await bounded(node.read({ from: chosen.height, to: chosen.height, limit: 2, data: true }, options.limitMs), options.limitMs, options.clock);
+    const read = await bounded(
+      node.read({ from: chosen.height, to: chosen.height, limit: 2, data: true }, options.limitMs),
+      options.limitMs,
+      options.clock,
+    );
     const entry = read.outcome === 'accepted' ? read.value.entries.find((one) => one.hash === chosen.hash) : undefined;
-    if (entry?.data) return { height: entry.height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data };
+    if (entry?.data)
+      return {
+        height: entry.height,
+        hash: entry.hash,
+        parent: entry.parent,
+        timestamp: entry.timestamp,
+        data: entry.data,
+      };
   }
   throw new SeqError({
-    code: 'CLUSTER_MOVES', exit: EXIT.tryAgain, message: `block ${chosen.height} ${chosen.hash.slice(0, 8)} is no longer on ${chosen.holders.join(', ')}`, why: 'it was there when the plan was made', changed: 'nothing',
-    next: [`seq repair plan ${options.target}`.trim()], retryable: true,
+    code: 'CLUSTER_MOVES',
+    exit: EXIT.tryAgain,
+    message: `block ${chosen.height} ${chosen.hash.slice(0, 8)} is no longer on ${chosen.holders.join(', ')}`,
+    why: 'it was there when the plan was made',
+    changed: 'nothing',
+    next: [`seq repair plan ${options.target}`.trim()],
+    retryable: true,
   });
 }

@@ -10,20 +10,47 @@ export interface SequencerAccess {
 
 /** What `/v1/status` answers: the sequencer's own words and what its HTTP server takes. */
 export type RemoteStatus = SequencerStatus & {
-  limits: { maxBlockBytes: number; maxItemBytes: number; maxKeyBytes: number; maxBatchItems: number; maxBodyBytes: number };
+  limits: {
+    maxBlockBytes: number;
+    maxItemBytes: number;
+    maxKeyBytes: number;
+    maxBatchItems: number;
+    maxBodyBytes: number;
+  };
 };
 
 /** A stranger answered, but is of another cluster or lane than is meant: nothing may be sent to it. */
-export type StatusAnswer = { url: string; answered: true; status: RemoteStatus } | { url: string; answered: false; why: string; httpStatus?: number; stranger?: true };
+export type StatusAnswer =
+  | { url: string; answered: true; status: RemoteStatus }
+  | { url: string; answered: false; why: string; httpStatus?: number; stranger?: true };
 
 const MAX_STATUS_BYTES = 256 * 1024;
 
-export async function askStatus(url: string, access: SequencerAccess, limitMs: number, signal?: AbortSignal): Promise<StatusAnswer> {
-  const answer = await httpCall({ url, path: '/v1/status', ...access, limitMs, connectMs: limitMs, maxReplyBytes: MAX_STATUS_BYTES, ...(signal ? { signal } : {}) });
+export async function askStatus(
+  url: string,
+  access: SequencerAccess,
+  limitMs: number,
+  signal?: AbortSignal,
+): Promise<StatusAnswer> {
+  const answer = await httpCall({
+    url,
+    path: '/v1/status',
+    ...access,
+    limitMs,
+    connectMs: limitMs,
+    maxReplyBytes: MAX_STATUS_BYTES,
+    ...(signal ? { signal } : {}),
+  });
   if (answer.outcome !== 'answered') return { url, answered: false, why: answer.why };
-  if (answer.status !== 200) return { url, answered: false, why: `it answered ${answer.status}${codeOf(answer)}`, httpStatus: answer.status };
+  if (answer.status !== 200)
+    return { url, answered: false, why: `it answered ${answer.status}${codeOf(answer)}`, httpStatus: answer.status };
   const status = parseObject(answer.body) as RemoteStatus | undefined;
-  if (typeof status?.id !== 'string' || typeof status.cluster !== 'string' || typeof status.height !== 'number' || typeof status.limits?.maxItemBytes !== 'number') {
+  if (
+    typeof status?.id !== 'string' ||
+    typeof status.cluster !== 'string' ||
+    typeof status.height !== 'number' ||
+    typeof status.limits?.maxItemBytes !== 'number'
+  ) {
     return { url, answered: false, why: 'its answer is not the status of a sequencer' };
   }
   return { url, answered: true, status };
@@ -32,7 +59,9 @@ export async function askStatus(url: string, access: SequencerAccess, limitMs: n
 export function parseObject(body: Buffer | string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(body.toString());
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
   } catch {
     return undefined;
   }
@@ -53,9 +82,16 @@ export interface Choice {
  *  answered or run out of time, one that is about to lead, a follower that sees a leader with an address, or one that could lead: it keeps what
  *  it is given until somebody does.
  *  `refusal` says why a sequencer is none to send to, '' for one that is. */
-export async function chooseSequencer(urls: readonly string[], access: SequencerAccess, limitMs: number, signal: AbortSignal, refusal: (status: RemoteStatus) => string = () => ''): Promise<Choice> {
+export async function chooseSequencer(
+  urls: readonly string[],
+  access: SequencerAccess,
+  limitMs: number,
+  signal: AbortSignal,
+  refusal: (status: RemoteStatus) => string = () => '',
+): Promise<Choice> {
   const answers: StatusAnswer[] = [];
-  const leading = (answer: StatusAnswer) => answer.answered && answer.status.role === 'leader' && answer.status.leaseMs > 0;
+  const leading = (answer: StatusAnswer) =>
+    answer.answered && answer.status.role === 'leader' && answer.status.leaseMs > 0;
   await new Promise<void>((resolve) => {
     if (urls.length === 0) resolve();
     for (const url of urls) {
@@ -68,9 +104,18 @@ export async function chooseSequencer(urls: readonly string[], access: Sequencer
     }
   });
   const up = answers.filter((answer) => answer.answered);
-  const best = up.filter(leading).sort((a, b) => b.status.epoch - a.status.epoch)[0]
-    ?? up.find(({ status }) => status.role === 'promoting')
-    ?? up.filter(({ status }) => status.role === 'follower' && status.leader !== null && status.leader.id !== status.id && status.leader.url !== '').sort((a, b) => (b.status.leader?.epoch ?? 0) - (a.status.leader?.epoch ?? 0))[0]
-    ?? up.find(({ status }) => status.role === 'follower' && status.leader === null && status.ready);
+  const best =
+    up.filter(leading).sort((a, b) => b.status.epoch - a.status.epoch)[0] ??
+    up.find(({ status }) => status.role === 'promoting') ??
+    up
+      .filter(
+        ({ status }) =>
+          status.role === 'follower' &&
+          status.leader !== null &&
+          status.leader.id !== status.id &&
+          status.leader.url !== '',
+      )
+      .sort((a, b) => (b.status.leader?.epoch ?? 0) - (a.status.leader?.epoch ?? 0))[0] ??
+    up.find(({ status }) => status.role === 'follower' && status.leader === null && status.ready);
   return { answers: [...answers], ...(best ? { target: { url: best.url, status: best.status } } : {}) };
 }

@@ -89,12 +89,21 @@ export class Sequencer implements SequencerApi {
     this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.damage = new DamageReports({ ...options, leader: () => this.sightings.leader });
     this.readiness = new Readiness({
-      quorum: this.quorum, producer, setbacks: this.setbacks, clock, emit: options.emit, height: () => store.head().height,
-      needsPeer: (seen) => void this.bringUp.from(seen), isBehind: () => this.follower.lookAfter(20),
+      quorum: this.quorum,
+      producer,
+      setbacks: this.setbacks,
+      clock,
+      emit: options.emit,
+      height: () => store.head().height,
+      needsPeer: (seen) => void this.bringUp.from(seen),
+      isBehind: () => this.follower.lookAfter(20),
     });
     this.renewals = new Renewals(options);
     this.requests = new LeaderRequests({
-      ...options, quorum: this.quorum, moves: this.moves, driver: () => this.reign.driver,
+      ...options,
+      quorum: this.quorum,
+      moves: this.moves,
+      driver: () => this.reign.driver,
       stepdown: (driver, { to, by, reason }) => this.reign.handOver(driver, to, `${by} asked for it: ${reason}`),
     });
     this.own = new OwnPresence(store, limits);
@@ -104,38 +113,82 @@ export class Sequencer implements SequencerApi {
       return this.delivery.room();
     });
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
-    this.delivery = new Delivery({ store, deliver: (block) => this.deliver(block), onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error) });
+    this.delivery = new Delivery({
+      store,
+      deliver: (block) => this.deliver(block),
+      onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error),
+    });
     this.follower = new Follower({
-      nodes, quorum: this.quorum, ttlMs: timing.ttlMs, nodeTimeoutMs: timing.nodeTimeoutMs, pollMs: timing.pollMs, pollJitterMs: timing.pollJitterMs,
-      readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))), clock, random: options.random,
-      head: () => store.head(), apply: (block, epoch) => this.followed(block, epoch),
-      onLook: (seen, at) => this.looked(seen, at), onAnomaly: (anomaly) => this.anomaly(anomaly),
-      onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why), onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
+      nodes,
+      quorum: this.quorum,
+      ttlMs: timing.ttlMs,
+      nodeTimeoutMs: timing.nodeTimeoutMs,
+      pollMs: timing.pollMs,
+      pollJitterMs: timing.pollJitterMs,
+      readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))),
+      clock,
+      random: options.random,
+      head: () => store.head(),
+      apply: (block, epoch) => this.followed(block, epoch),
+      onLook: (seen, at) => this.looked(seen, at),
+      onAnomaly: (anomaly) => this.anomaly(anomaly),
+      onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why),
+      onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
     this.production = new Production({
-      producer, inbox, clock, blockTimeMs: timing.blockTimeMs, nodeTimeoutMs: timing.nodeTimeoutMs, eager: options.eager,
-      maxBlockBytes: limits.maxBlockBytes, maxItemsBytes: options.maxItemsBytes,
+      producer,
+      inbox,
+      clock,
+      blockTimeMs: timing.blockTimeMs,
+      nodeTimeoutMs: timing.nodeTimeoutMs,
+      eager: options.eager,
+      maxBlockBytes: limits.maxBlockBytes,
+      maxItemsBytes: options.maxItemsBytes,
       parentTimestamp: () => store.head().timestamp,
       caughtUp: () => (producer.needsChain ? this.delivery.drained() : this.delivery.room()),
       syncing: () => this.delivery.syncing(),
-      onProposed: (block, items) => options.emit({ type: 'proposed', height: block.height, hash: block.hash, epoch: this.reign.driver?.state.epoch ?? 0, items }),
+      onProposed: (block, items) =>
+        options.emit({
+          type: 'proposed',
+          height: block.height,
+          hash: block.hash,
+          epoch: this.reign.driver?.state.epoch ?? 0,
+          items,
+        }),
     });
     this.window = new RetainedWindow({
-      limits, spare: nodes.length - this.quorum, head: () => store.head().height,
-      blocksIn: ({ retainBlocks, retainBytes }) => store.head().height - store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }),
+      limits,
+      spare: nodes.length - this.quorum,
+      head: () => store.head().height,
+      blocksIn: ({ retainBlocks, retainBytes }) =>
+        store.head().height - store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }),
       changed: (change) => options.emit({ type: 'window', ...change }),
     });
-    this.presences = new Presences({ nodes, clock, timing, presence: () => this.presence(), onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt) });
+    this.presences = new Presences({
+      nodes,
+      clock,
+      timing,
+      presence: () => this.presence(),
+      onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt),
+    });
     this.reign = new Reign(options, {
-      quorum: this.quorum, production: this.production, damage: this.damage, renewals: this.renewals, moves: this.moves, window: this.window,
-      chain: () => this.chain(), stopping: () => this.stopping !== null, promoting: () => this.setRole('promoting', 'the lease is free'),
+      quorum: this.quorum,
+      production: this.production,
+      damage: this.damage,
+      renewals: this.renewals,
+      moves: this.moves,
+      window: this.window,
+      chain: () => this.chain(),
+      stopping: () => this.stopping !== null,
+      promoting: () => this.setRole('promoting', 'the lease is free'),
       leads: (first) => {
         if (first) this.setRole('leader', 'claimed a quorum');
         this.sightings.leader = null; // whoever was seen last leads no more
         inbox.open();
         this.tellLeadership();
       },
-      take: (block, epoch, commitMs) => this.take(block, epoch, 'leader', commitMs), request: (request) => void this.requests.take(request),
+      take: (block, epoch, commitMs) => this.take(block, epoch, 'leader', commitMs),
+      request: (request) => void this.requests.take(request),
       node: (node, state, why) => this.sightings.stands(node, state, why),
       over: (reason) => {
         if (!this.stopping) this.setRole('follower', reason);
@@ -151,9 +204,11 @@ export class Sequencer implements SequencerApi {
   start(): void {
     const { id, identity, store, emit, nodes } = this.options;
     emit({ type: 'started', id, cluster: identity.cluster, lane: identity.lane, height: store.head().height });
-    this.stopHints = nodes.map((node) => node.onHint((hint) => {
-      if (hint === 'request' && this.reign.driver) void this.requests.fetch(node);
-    }));
+    this.stopHints = nodes.map((node) =>
+      node.onHint((hint) => {
+        if (hint === 'request' && this.reign.driver) void this.requests.fetch(node);
+      }),
+    );
     this.presences.start();
     this.follower.start();
     this.turn();
@@ -214,12 +269,22 @@ export class Sequencer implements SequencerApi {
     // Leading and yet not producing is a state of its own, with its reason.
     const stalled = leads ? this.production.stalled : '';
     return {
-      id, role: this.role, cluster: identity.cluster, lane: identity.lane,
-      height, hash,
-      epoch: leads ? this.reign.driver!.state.epoch : 0, leaseMs: leads ? this.reign.driver!.leaseMs() : 0,
+      id,
+      role: this.role,
+      cluster: identity.cluster,
+      lane: identity.lane,
+      height,
+      hash,
+      epoch: leads ? this.reign.driver!.state.epoch : 0,
+      leaseMs: leads ? this.reign.driver!.leaseMs() : 0,
       leader: leads ? { id, epoch: this.reign.driver!.state.epoch, url: this.options.url } : this.sightings.leader,
-      seenHeight: Math.max(this.sightings.height, store.head().height), ready: leads ? stalled === '' : this.readiness.ready, why: leads ? stalled : this.readiness.why,
-      nodes: this.sightings.nodes, inbox: inbox.status(), startedAtMs: this.startedAtMs, loopAgeMs: clock.now() - this.turnedAt,
+      seenHeight: Math.max(this.sightings.height, store.head().height),
+      ready: leads ? stalled === '' : this.readiness.ready,
+      why: leads ? stalled : this.readiness.why,
+      nodes: this.sightings.nodes,
+      inbox: inbox.status(),
+      startedAtMs: this.startedAtMs,
+      loopAgeMs: clock.now() - this.turnedAt,
     };
   }
 
@@ -240,9 +305,16 @@ export class Sequencer implements SequencerApi {
 
   async confirmHead(): ReturnType<SequencerApi['confirmHead']> {
     const { driver } = this.reign;
-    if (this.role !== 'leader' || !driver || driver.leaseMs() === 0) return { confirmed: false, why: this.sightings.leader ? `${this.sightings.leader.id} leads, not this sequencer` : 'this sequencer does not lead' };
+    if (this.role !== 'leader' || !driver || driver.leaseMs() === 0)
+      return {
+        confirmed: false,
+        why: this.sightings.leader
+          ? `${this.sightings.leader.id} leads, not this sequencer`
+          : 'this sequencer does not lead',
+      };
     const head = await driver.confirm();
-    if (!head) return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
+    if (!head)
+      return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
     return { confirmed: true, height: head.height, hash: head.hash, epoch: driver.state.epoch };
   }
 
@@ -266,7 +338,16 @@ export class Sequencer implements SequencerApi {
     this.delivery.take({ ...block, epoch });
     this.sightings.reached(block.height);
     if (by === 'leader') this.own.committed(commitMs);
-    this.options.emit({ type: 'committed', height: block.height, hash: block.hash, epoch, by, items: itemCountOf(block.data), bytes: block.data.byteLength, commitMs });
+    this.options.emit({
+      type: 'committed',
+      height: block.height,
+      hash: block.hash,
+      epoch,
+      by,
+      items: itemCountOf(block.data),
+      bytes: block.data.byteLength,
+      commitMs,
+    });
   }
 
   private async deliver(block: CommittedBlock): Promise<void> {
@@ -282,14 +363,27 @@ export class Sequencer implements SequencerApi {
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
     // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for its first block.
-    this.options.store.windowFloor({ blocks: this.options.limits.retainBlocks, bytes: this.options.limits.retainBytes });
+    this.options.store.windowFloor({
+      blocks: this.options.limits.retainBlocks,
+      bytes: this.options.limits.retainBytes,
+    });
     this.damage.repeat(seen);
     const moved = this.moves.learn(seen);
-    for (const node of moved) this.options.emit({ type: 'node', node, state: 'moved', why: `its server is ${nodes.find((one) => one.id === node)!.url} now` });
+    for (const node of moved)
+      this.options.emit({
+        type: 'node',
+        node,
+        state: 'moved',
+        why: `its server is ${nodes.find((one) => one.id === node)!.url} now`,
+      });
     // What the old server said counts for nothing: looked at again.
     if (moved.length > 0) return this.follower.lookAfter(0);
     const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
-    if (next !== null) return this.fail('CLUSTER_RECOVERED', `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`);
+    if (next !== null)
+      return this.fail(
+        'CLUSTER_RECOVERED',
+        `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`,
+      );
     const { votes, why } = votesOf(seen, nodes, id, undefined, at);
     this.readiness.judge(seen, why);
     if (votes.length < this.quorum) {
@@ -300,7 +394,10 @@ export class Sequencer implements SequencerApi {
     if (!this.readiness.ready) return;
     const now = clock.now();
     this.freeSince ??= now;
-    const turn = Math.max(this.notBefore, this.freeSince + this.presences.rank(seen, id, this.options.priority) * STAGGER_MS);
+    const turn = Math.max(
+      this.notBefore,
+      this.freeSince + this.presences.rank(seen, id, this.options.priority) * STAGGER_MS,
+    );
     if (now < turn) return this.follower.lookAfter(turn - now + random.unit() * 2);
     this.tenure = this.reignOnce(votes).finally(() => {
       this.tenure = null;
@@ -317,8 +414,14 @@ export class Sequencer implements SequencerApi {
     if (anomaly.kind === 'not-retained') return;
     if (++this.anomalies < 20) return;
     this.anomalies = 0;
-    this.options.emit({ type: 'alarm', code: anomaly.kind === 'conflict' ? 'CONFLICT' : 'CHAIN_MISMATCH', reason: anomaly.why, height: anomaly.height });
-    if (anomaly.kind === 'chain-mismatch') void this.contradicted(`at height ${anomaly.height}: ${anomaly.why} (${anomaly.nodes.join(', ')})`);
+    this.options.emit({
+      type: 'alarm',
+      code: anomaly.kind === 'conflict' ? 'CONFLICT' : 'CHAIN_MISMATCH',
+      reason: anomaly.why,
+      height: anomaly.height,
+    });
+    if (anomaly.kind === 'chain-mismatch')
+      void this.contradicted(`at height ${anomaly.height}: ${anomaly.why} (${anomaly.nodes.join(', ')})`);
   }
 
   /** Ends with the first height at which this store and the nodes differ, as far as they say. */
@@ -341,7 +444,8 @@ export class Sequencer implements SequencerApi {
     // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on it).
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
     this.notBefore = clock.now() + pauseMs;
-    if (this.setbacks.note(end, store.head().height > from, clock.now())) emit({ type: 'alarm', code: 'HELD_BACK', reason: this.setbacks.why(clock.now()) });
+    if (this.setbacks.note(end, store.head().height > from, clock.now()))
+      emit({ type: 'alarm', code: 'HELD_BACK', reason: this.setbacks.why(clock.now()) });
     // At the clock's next turn: this promise has settled by then.
     clock.after(0, () => {
       if (this.stopping || this.role !== 'follower') return;
@@ -354,14 +458,25 @@ export class Sequencer implements SequencerApi {
   private heedMemory(facts: MemoryFact[], askedAt: Height): void {
     const { driver } = this.reign;
     if (this.role !== 'leader' || !driver || driver.state.phase !== 'leading') return;
-    const ours = new Set(this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'ours').map((node) => node.id));
-    this.window.learn(facts.filter((fact) => ours.has(fact.node) || this.window.refusedBy(fact.node)), askedAt);
+    const ours = new Set(
+      this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'ours').map((node) => node.id),
+    );
+    this.window.learn(
+      facts.filter((fact) => ours.has(fact.node) || this.window.refusedBy(fact.node)),
+      askedAt,
+    );
   }
 
   // --- housekeeping --------------------------------------------------------------------------------------------------------------
 
   private chain() {
-    return localChain(this.options.store, this.genesis(), () => this.window.limits(), () => this.delivery.height, (height, hash) => this.follower.seen(height, hash));
+    return localChain(
+      this.options.store,
+      this.genesis(),
+      () => this.window.limits(),
+      () => this.delivery.height,
+      (height, hash) => this.follower.seen(height, hash),
+    );
   }
 
   private genesis(): string {
@@ -389,8 +504,22 @@ export class Sequencer implements SequencerApi {
     const { id, version, url, pid, configDigest, extra, priority, clock } = this.options;
     const { ready, why, epoch } = this.status();
     return {
-      id, role: this.role, height: this.delivery.height, version, url, pid, configDigest,
-      extra: { ...extra, ready: ready ? 'yes' : 'no', why, priority: String(priority), epoch: String(epoch), seenAtMs: String(clock.wall()), ...this.own.facts(this.role === 'leader', this.window.shortage, this.readiness.margin) },
+      id,
+      role: this.role,
+      height: this.delivery.height,
+      version,
+      url,
+      pid,
+      configDigest,
+      extra: {
+        ...extra,
+        ready: ready ? 'yes' : 'no',
+        why,
+        priority: String(priority),
+        epoch: String(epoch),
+        seenAtMs: String(clock.wall()),
+        ...this.own.facts(this.role === 'leader', this.window.shortage, this.readiness.margin),
+      },
     };
   }
 

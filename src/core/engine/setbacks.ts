@@ -30,7 +30,8 @@ export class Setbacks {
     this.reason = end.reason;
     this.seen = null;
     const { firstMs, mostMs } = this.options;
-    this.until = this.count < PATTERN ? -Infinity : now + Math.min(mostMs, firstMs * 2 ** Math.min(20, this.count - PATTERN + 1));
+    this.until =
+      this.count < PATTERN ? -Infinity : now + Math.min(mostMs, firstMs * 2 ** Math.min(20, this.count - PATTERN + 1));
     return this.count >= PATTERN;
   }
 

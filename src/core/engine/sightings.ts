@@ -12,7 +12,11 @@ export class Sightings {
   height = 0;
   private readonly said = new Map<string, string>();
 
-  constructor(private readonly ports: readonly NodePort[], private readonly quorum: number, private readonly emit: EmitEvent) {
+  constructor(
+    private readonly ports: readonly NodePort[],
+    private readonly quorum: number,
+    private readonly emit: EmitEvent,
+  ) {
     this.nodes = ports.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
   }
 
@@ -25,7 +29,8 @@ export class Sightings {
     this.nodes = seen.replies.map((reply, i) => {
       const { id } = this.ports[i]!;
       if (!reply) return this.nodes[i]!; // the look was closed once a quorum had answered: nothing new is known of this one
-      if (reply.outcome === 'unknown') return { id, state: 'unknown', why: `no answer at ${reply.step}: ${reply.cause}` };
+      if (reply.outcome === 'unknown')
+        return { id, state: 'unknown', why: `no answer at ${reply.step}: ${reply.cause}` };
       if (reply.outcome === 'refused') return { id, state: 'refused', why: reply.reason };
       return { id, state: reply.value.admission, why: reply.value.admissionWhy };
     });

@@ -3,7 +3,20 @@
 import { genesisHash } from '../chain/block.js';
 import { keysOf } from '../chain/items.js';
 import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, NodeHint, NodePort, Receipt } from '../ports.js';
-import type { Block, CallResult, EntriesRead, Entry, Hash, HeadFacts, LeaderRequest, NodeCall, NodeReply, NodeView, Presence, ReplyTo } from '../protocol/words.js';
+import type {
+  Block,
+  CallResult,
+  EntriesRead,
+  Entry,
+  Hash,
+  HeadFacts,
+  LeaderRequest,
+  NodeCall,
+  NodeReply,
+  NodeView,
+  Presence,
+  ReplyTo,
+} from '../protocol/words.js';
 
 export const STAGE: ClusterIdentity = { cluster: 'stage.1', lane: '' };
 export const STAGE_GENESIS: Hash = genesisHash('stage', '');
@@ -22,7 +35,11 @@ export class StageNode implements NodePort {
   private readonly endings = new Set<() => void>();
 
   /** `left` is what the tenure before left as its last block: nobody has heard of its fate. */
-  constructor(readonly id: string, private readonly clock: Clock, left: Block) {
+  constructor(
+    readonly id: string,
+    private readonly clock: Clock,
+    left: Block,
+  ) {
     this.put(left, 1, STALE_OWNER);
   }
 
@@ -68,7 +85,8 @@ export class StageNode implements NodePort {
 
   private answer(call: NodeCall): NodeReply<unknown> {
     switch (call.script) {
-      case 'inspect': return given<NodeView>(this.view());
+      case 'inspect':
+        return given<NodeView>(this.view());
       case 'announce':
         this.presences.set(call.presence.id, { ...call.presence, pttlMs: call.ttlMs });
         return given<CallResult['announce']>({ usedMemory: 0, maxMemory: 0 });
@@ -81,7 +99,10 @@ export class StageNode implements NodePort {
         return given<HeadFacts>(this.facts());
       case 'write_block':
         this.put(call.block, call.entryEpoch, call.owner);
-        return given<CallResult['write_block']>({ head: call.block.height, ...(this.request ? { request: this.request } : {}) });
+        return given<CallResult['write_block']>({
+          head: call.block.height,
+          ...(this.request ? { request: this.request } : {}),
+        });
       case 'release_lock':
         this.lock = '';
         this.hint(call.handover ? 'gone' : 'released');
@@ -89,13 +110,18 @@ export class StageNode implements NodePort {
       case 'clear_request':
         this.request = null;
         return given({});
-      case 'audit': return given({});
-      default: return REFUSED;
+      case 'audit':
+        return given({});
+      default:
+        return REFUSED;
     }
   }
 
   private put(block: Block, epoch: number, owner: string): void {
-    this.entries = [...this.entries.filter((entry) => entry.height < block.height), { ...block, epoch, owner, size: block.data.byteLength }];
+    this.entries = [
+      ...this.entries.filter((entry) => entry.height < block.height),
+      { ...block, epoch, owner, size: block.data.byteLength },
+    ];
     this.wake();
   }
 
@@ -110,9 +136,26 @@ export class StageNode implements NodePort {
 
   private view(): NodeView {
     return {
-      ...this.facts(), admission: 'admitted', admissionWhy: '', cluster: STAGE.cluster, node: this.id, incarnation: INCARNATION, pending: '', moves: '', admittedRunId: INCARNATION, runId: INCARNATION,
-      lock: this.lock === '' ? null : { owner: this.lock, pttlMs: 1000 }, epoch: this.epoch, claimant: this.lock, length: this.entries.length, hold: null, handover: null,
-      request: this.request, sequencers: [...this.presences.values()], timeMs: this.clock.wall(), info: {},
+      ...this.facts(),
+      admission: 'admitted',
+      admissionWhy: '',
+      cluster: STAGE.cluster,
+      node: this.id,
+      incarnation: INCARNATION,
+      pending: '',
+      moves: '',
+      admittedRunId: INCARNATION,
+      runId: INCARNATION,
+      lock: this.lock === '' ? null : { owner: this.lock, pttlMs: 1000 },
+      epoch: this.epoch,
+      claimant: this.lock,
+      length: this.entries.length,
+      hold: null,
+      handover: null,
+      request: this.request,
+      sequencers: [...this.presences.values()],
+      timeMs: this.clock.wall(),
+      info: {},
     };
   }
 
@@ -160,7 +203,8 @@ export class StageStore implements ChainStore {
 
   async append(block: CommittedBlock): Promise<void> {
     this.blocks.push(block);
-    for (const { key, digest, index } of keysOf(block.data)) this.receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
+    for (const { key, digest, index } of keysOf(block.data))
+      this.receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
   }
 
   receipt(key: string): (Receipt & { digest: string }) | undefined {

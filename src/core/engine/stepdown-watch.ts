@@ -23,24 +23,44 @@ export interface ChainWatch {
   stop(): void;
 }
 
-export function watchChain(nodes: readonly NodePort[], limitMs: number, clock: Clock, after: { height: Height; epochFrom: Epoch }): ChainWatch {
+export function watchChain(
+  nodes: readonly NodePort[],
+  limitMs: number,
+  clock: Clock,
+  after: { height: Height; epochFrom: Epoch },
+): ChainWatch {
   const stop = new AbortController();
   let newest = after.height;
   let start = (): void => undefined;
-  const started = new Promise<void>((resolve) => { start = resolve; });
+  const started = new Promise<void>((resolve) => {
+    start = resolve;
+  });
   const watch = async (): Promise<Succession | null> => {
     let seen = 0;
     let lastAt = 0;
     let lastTimestamp = 0;
     try {
-      for await (const block of tailBlocks({ nodes, limitMs, clock, signal: stop.signal, from: 'head', follow: true })) {
+      for await (const block of tailBlocks({
+        nodes,
+        limitMs,
+        clock,
+        signal: stop.signal,
+        from: 'head',
+        follow: true,
+      })) {
         const now = clock.now();
         newest = Math.max(newest, block.height);
         if (block.height > after.height && block.epoch > after.epochFrom) {
           // The first one was there before the watch began: when it arrived is not known.
           const live = seen >= 2;
           const gapMs = live ? Math.round((now - lastAt) * 10) / 10 : Math.max(0, block.timestamp - lastTimestamp);
-          return { height: block.height, hash: block.hash, epoch: block.epoch, gapMs, gapBy: live ? 'arrival' : 'timestamps' };
+          return {
+            height: block.height,
+            hash: block.hash,
+            epoch: block.epoch,
+            gapMs,
+            gapBy: live ? 'arrival' : 'timestamps',
+          };
         }
         seen += 1;
         if (seen === 2) start();

@@ -48,7 +48,11 @@ export interface Chunk {
 
 export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> {
   const { nodes, observations, from, to, newestFirst, signal } = options;
-  const views = new Map(observations.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' && isOurs(o.reply.value) ? [[o.id, o.reply.value]] : [])));
+  const views = new Map(
+    observations.flatMap((o): [string, NodeView][] =>
+      o.reply.outcome === 'accepted' && isOurs(o.reply.value) ? [[o.id, o.reply.value]] : [],
+    ),
+  );
   const silent = new Set<string>();
   let count = FIRST_PIECE;
   let low = newestFirst ? to + 1 : from;
@@ -59,20 +63,31 @@ export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> 
     const entries = new Map<string, Entry[]>();
     const late: string[] = [];
     const refused: string[] = [];
-    const ledgers = await Promise.all(nodes.map(async (node): Promise<NodeLedger> => {
-      const view = views.get(node.id);
-      if (view === undefined || !asked.has(node)) return { id: node.id, answered: false };
-      const read = await bounded(node.read({ ...range, limit: 2 * (range.to - range.from + 1) + 4, data: true }, limitMs), limitMs, options.clock);
-      if (read.outcome !== 'accepted') {
-        (read.outcome === 'unknown' ? late : refused).push(node.id);
-        return { id: node.id, answered: false };
-      }
-      entries.set(node.id, read.value.entries);
-      return {
-        id: node.id, answered: true, admitted: view.admission === 'admitted' && read.incarnation === view.incarnation, facts: view,
-        entries: read.value.entries, damaged: read.value.damaged, covers: range,
-      };
-    }));
+    const ledgers = await Promise.all(
+      nodes.map(async (node): Promise<NodeLedger> => {
+        const view = views.get(node.id);
+        if (view === undefined || !asked.has(node)) return { id: node.id, answered: false };
+        const read = await bounded(
+          node.read({ ...range, limit: 2 * (range.to - range.from + 1) + 4, data: true }, limitMs),
+          limitMs,
+          options.clock,
+        );
+        if (read.outcome !== 'accepted') {
+          (read.outcome === 'unknown' ? late : refused).push(node.id);
+          return { id: node.id, answered: false };
+        }
+        entries.set(node.id, read.value.entries);
+        return {
+          id: node.id,
+          answered: true,
+          admitted: view.admission === 'admitted' && read.incarnation === view.incarnation,
+          facts: view,
+          entries: read.value.entries,
+          damaged: read.value.damaged,
+          covers: range,
+        };
+      }),
+    );
     return { ledgers, entries, late, refused };
   };
   /** Asks for the piece that follows; null at the end. */
@@ -118,11 +133,20 @@ function isOurs(view: NodeView): boolean {
 }
 
 /** Lowest and highest height that any of these nodes holds; null when they hold none. */
-export function heldRange(observations: readonly NodeObservation[], ids?: ReadonlySet<string>): { from: Height; to: Height } | null {
+export function heldRange(
+  observations: readonly NodeObservation[],
+  ids?: ReadonlySet<string>,
+): { from: Height; to: Height } | null {
   let from = Infinity;
   let to = 0;
   for (const { id, reply } of observations) {
-    if (reply.outcome !== 'accepted' || !isOurs(reply.value) || (ids && !ids.has(id)) || reply.value.head <= reply.value.floor) continue;
+    if (
+      reply.outcome !== 'accepted' ||
+      !isOurs(reply.value) ||
+      (ids && !ids.has(id)) ||
+      reply.value.head <= reply.value.floor
+    )
+      continue;
     from = Math.min(from, reply.value.floor + 1);
     // A record that was tampered with may name any head: what is looked at is bounded all the same.
     to = Math.max(to, Math.min(reply.value.head, reply.value.floor + MOST_HELD));

@@ -43,10 +43,13 @@ export async function diffStreams(options: DiffOptions): Promise<Diff> {
   const first = await diffOnce(options);
   if (first.total === 0 || first.range === null) return first;
   // A block on its way, or a window that moved: what is left after a short wait is real.
-  await new Promise<void>((resolve) => { options.clock.after(SECOND_LOOK_MS, resolve); });
+  await new Promise<void>((resolve) => {
+    options.clock.after(SECOND_LOOK_MS, resolve);
+  });
   options.signal?.throwIfAborted();
   const lowest = Math.min(...first.differences.map((one) => one.height));
-  const to = first.total > first.differences.length ? first.range.to : Math.max(...first.differences.map((one) => one.height));
+  const to =
+    first.total > first.differences.length ? first.range.to : Math.max(...first.differences.map((one) => one.height));
   const again = await diffOnce({ ...options, from: lowest, to });
   return { ...again, range: first.range, compared: first.compared };
 }
@@ -58,7 +61,11 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
   const held = heldRange(observations);
   const top = on.length === 1 ? Math.min(held?.to ?? 0, view.committed?.height ?? 0) : (held?.to ?? 0);
   const floors = view.nodes.filter((n) => on.includes(n.id) && n.floor !== null).map((n) => n.floor as number);
-  const from = Math.max(held?.from ?? 1, options.from ?? 1, ...(on.length === 2 && floors.length === 2 ? [Math.max(...floors) + 1] : []));
+  const from = Math.max(
+    held?.from ?? 1,
+    options.from ?? 1,
+    ...(on.length === 2 && floors.length === 2 ? [Math.max(...floors) + 1] : []),
+  );
   const to = Math.min(top, options.to ?? top);
   const empty = { view, range: null, compared: 0, differences: [], total: 0, untold: 0 };
   if (held === null || from > to) return empty;
@@ -69,7 +76,10 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
   for await (const chunk of readChunks({ ...options, observations, from, to, newestFirst: false })) {
     for (const row of rowsOf(chunk, nodes)) {
       compared += 1;
-      const found = on.length === 1 ? againstCommitted(row, on[0] as string) : againstEachOther(row, on[0] as string, on[1] as string);
+      const found =
+        on.length === 1
+          ? againstCommitted(row, on[0] as string)
+          : againstEachOther(row, on[0] as string, on[1] as string);
       if (found === null) continue;
       total += 1;
       if (found.kind === 'unknown') untold += 1;
@@ -85,7 +95,16 @@ function againstCommitted(row: MatrixRow, node: string): Difference | null {
   if (cell.mark === '-') return null;
   const wanted = row.class === 'committed' || row.class === 'orphan' || row.class === 'corrupt' ? row.hash : null;
   if (cell.hash !== null && cell.mark !== '!' && cell.hash === wanted) return null;
-  const kind = cell.mark === '!' ? 'damaged' : cell.mark === '_' ? 'hole' : cell.mark === '?' || wanted === null ? 'unknown' : cell.hash === null ? 'lacks' : 'other';
+  const kind =
+    cell.mark === '!'
+      ? 'damaged'
+      : cell.mark === '_'
+        ? 'hole'
+        : cell.mark === '?' || wanted === null
+          ? 'unknown'
+          : cell.hash === null
+            ? 'lacks'
+            : 'other';
   return { height: row.height, kind, node, has: cell.hash, wanted };
 }
 
@@ -94,7 +113,16 @@ function againstEachOther(row: MatrixRow, one: string, other: string): Differenc
   if (a.mark !== '!' && b.mark !== '!' && a.hash === b.hash && a.mark !== '?' && b.mark !== '?') return null;
   const odd = a.mark === '!' || a.mark === '?' || (a.hash === null && b.hash !== null) ? a : b;
   const rest = odd === a ? b : a;
-  const kind = odd.mark === '!' ? 'damaged' : odd.mark === '?' ? 'unknown' : odd.mark === '_' ? 'hole' : odd.hash === null ? 'lacks' : 'other';
+  const kind =
+    odd.mark === '!'
+      ? 'damaged'
+      : odd.mark === '?'
+        ? 'unknown'
+        : odd.mark === '_'
+          ? 'hole'
+          : odd.hash === null
+            ? 'lacks'
+            : 'other';
   return { height: row.height, kind, node: odd.node, has: odd.hash, wanted: rest.hash };
 }
 

@@ -47,7 +47,12 @@ export interface MatrixOptions {
   only?: ReadonlySet<string>;
 }
 
-export interface MatrixRange { from?: Height; to?: Height; limit: number; keepData: boolean }
+export interface MatrixRange {
+  from?: Height;
+  to?: Height;
+  limit: number;
+  keepData: boolean;
+}
 
 export interface Matrix {
   view: ClusterView;
@@ -68,7 +73,12 @@ export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Pro
   return { view, observations, range, pieces: matrixPieces(options, observations, range, wish.keepData) };
 }
 
-async function* matrixPieces(options: MatrixOptions, observations: readonly NodeObservation[], range: { from: Height; to: Height } | null, keepData: boolean): AsyncGenerator<MatrixRow[]> {
+async function* matrixPieces(
+  options: MatrixOptions,
+  observations: readonly NodeObservation[],
+  range: { from: Height; to: Height } | null,
+  keepData: boolean,
+): AsyncGenerator<MatrixRow[]> {
   if (range === null) return;
   for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: true, keepData })) {
     const rows = rowsOf(chunk, options.nodes, keepData).reverse();
@@ -79,14 +89,22 @@ async function* matrixPieces(options: MatrixOptions, observations: readonly Node
 /** The same height as these nodes alone show it: what the others lack is no difference here. */
 export function narrowed(row: MatrixRow, only: ReadonlySet<string>): MatrixRow {
   const cells = row.cells.filter((cell) => only.has(cell.node));
-  return { ...row, cells, same: (row.class === 'committed' || row.class === 'trimmed') && cells.every((cell) => cell.mark === 'A' || cell.mark === '-') };
+  return {
+    ...row,
+    cells,
+    same:
+      (row.class === 'committed' || row.class === 'trimmed') &&
+      cells.every((cell) => cell.mark === 'A' || cell.mark === '-'),
+  };
 }
 
 /** Rows of one piece, ascending. Pure. */
 export function rowsOf(chunk: Chunk, nodes: readonly { id: string }[], keepData = false): MatrixRow[] {
   const at = new Map<string, EntryAt>();
   for (const [id, entries] of chunk.entries) at.set(id, byHeight(entries));
-  return readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to }).map((verdict) => rowOf(verdict, nodes, at, keepData));
+  return readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to }).map((verdict) =>
+    rowOf(verdict, nodes, at, keepData),
+  );
 }
 
 type EntryAt = (height: Height) => Entry | undefined;
@@ -104,13 +122,20 @@ function lettersOf(verdict: HeightVerdict): (hash: Hash) => string {
   let letters: Hash[] | null = null;
   return (hash) => {
     if (hash === verdict.hash) return 'A';
-    letters ??= [...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)])];
+    letters ??= [
+      ...new Set([...(verdict.hash === null ? [] : [verdict.hash]), ...verdict.candidates.map((one) => one.hash)]),
+    ];
     if (!letters.includes(hash)) letters.push(hash);
     return String.fromCharCode(65 + Math.min(25, letters.indexOf(hash)));
   };
 }
 
-function rowOf(verdict: HeightVerdict, nodes: readonly { id: string }[], at: Map<string, EntryAt>, keepData: boolean): MatrixRow {
+function rowOf(
+  verdict: HeightVerdict,
+  nodes: readonly { id: string }[],
+  at: Map<string, EntryAt>,
+  keepData: boolean,
+): MatrixRow {
   const letter = lettersOf(verdict);
   let copy: Entry | undefined;
   for (const entryAt of at.values()) {
@@ -119,20 +144,52 @@ function rowOf(verdict: HeightVerdict, nodes: readonly { id: string }[], at: Map
   }
   const cells = nodes.map(({ id }): MatrixCell => {
     const entry = at.get(id)?.(verdict.height);
-    const mark = verdict.corrupt.some((one) => one.node === id) ? '!'
-      : entry !== undefined ? (verdict.leftOut.includes(id) ? letter(entry.hash).toLowerCase() : letter(entry.hash))
-        : verdict.trimmed.includes(id) ? '-' : verdict.missing.includes(id) ? '_' : verdict.unknown.includes(id) ? '?' : '.';
+    const mark = verdict.corrupt.some((one) => one.node === id)
+      ? '!'
+      : entry !== undefined
+        ? verdict.leftOut.includes(id)
+          ? letter(entry.hash).toLowerCase()
+          : letter(entry.hash)
+        : verdict.trimmed.includes(id)
+          ? '-'
+          : verdict.missing.includes(id)
+            ? '_'
+            : verdict.unknown.includes(id)
+              ? '?'
+              : '.';
     return { node: id, mark, hash: entry?.hash ?? null, epoch: entry?.epoch ?? null };
   });
   return {
-    height: verdict.height, class: verdict.verdict, copies: verdict.copies, n: verdict.n, hash: verdict.hash, epoch: verdict.epoch === 0 ? (copy?.epoch ?? 0) : verdict.epoch,
-    writer: copy === undefined ? '' : sequencerOf(copy.owner), timestamp: copy?.timestamp ?? null, bytes: copy?.size ?? null, cells, note: describeVerdict(verdict),
-    same: (verdict.verdict === 'committed' || verdict.verdict === 'trimmed') && verdict.lacking.length + verdict.orphans.length + verdict.corrupt.length + verdict.missing.length + verdict.unknown.length + verdict.leftOut.length === 0,
+    height: verdict.height,
+    class: verdict.verdict,
+    copies: verdict.copies,
+    n: verdict.n,
+    hash: verdict.hash,
+    epoch: verdict.epoch === 0 ? (copy?.epoch ?? 0) : verdict.epoch,
+    writer: copy === undefined ? '' : sequencerOf(copy.owner),
+    timestamp: copy?.timestamp ?? null,
+    bytes: copy?.size ?? null,
+    cells,
+    note: describeVerdict(verdict),
+    same:
+      (verdict.verdict === 'committed' || verdict.verdict === 'trimmed') &&
+      verdict.lacking.length +
+        verdict.orphans.length +
+        verdict.corrupt.length +
+        verdict.missing.length +
+        verdict.unknown.length +
+        verdict.leftOut.length ===
+        0,
     ...(keepData && copy?.data !== undefined ? { data: copy.data } : {}),
   };
 }
 
-export interface MatrixVerdict { verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN'; reason: string; reasonCode: string; next: string[] }
+export interface MatrixVerdict {
+  verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
+  reason: string;
+  reasonCode: string;
+  next: string[];
+}
 
 /** What the rows add up to, gathered as they pass. */
 export class MatrixSummary {
@@ -151,27 +208,49 @@ export class MatrixSummary {
   verdict(view: ClusterView, target: string): MatrixVerdict {
     const tail = target === '' ? '' : ` ${target}`;
     const { worst } = this;
-    if (this.rows === 0) return { verdict: 'OK', reason: 'no node holds a block in this range', reasonCode: 'EMPTY', next: [] };
-    if (worst === null) return { verdict: 'OK', reason: `${this.rows} ${this.rows === 1 ? 'height' : 'heights'}, all nodes hold the same`, reasonCode: 'OK', next: [] };
+    if (this.rows === 0)
+      return { verdict: 'OK', reason: 'no node holds a block in this range', reasonCode: 'EMPTY', next: [] };
+    if (worst === null)
+      return {
+        verdict: 'OK',
+        reason: `${this.rows} ${this.rows === 1 ? 'height' : 'heights'}, all nodes hold the same`,
+        reasonCode: 'OK',
+        next: [],
+      };
     const verdict = worst.rank >= 5 ? 'CRIT' : worst.rank === 4 ? 'UNKNOWN' : 'WARN';
-    const next = worst.rank >= 3 ? [`seq stream verify${tail}`] : view.leader === null ? [`seq status${tail}`] : [`seq status --watch${tail}`];
+    const next =
+      worst.rank >= 3
+        ? [`seq stream verify${tail}`]
+        : view.leader === null
+          ? [`seq status${tail}`]
+          : [`seq status --watch${tail}`];
     return { verdict, reason: worst.row.note, reasonCode: worst.code, next };
   }
 }
 
 function rankOf(row: MatrixRow): [number, string] {
   switch (row.class) {
-    case 'conflict': return [6, 'CONFLICT'];
-    case 'corrupt': return [5, 'CORRUPT'];
-    case 'missing': return [5, 'MISSING'];
-    case 'undetermined': return [4, 'UNDETERMINED'];
-    case 'orphan': return [3, 'ORPHAN'];
-    case 'pending': return [2, 'PENDING'];
+    case 'conflict':
+      return [6, 'CONFLICT'];
+    case 'corrupt':
+      return [5, 'CORRUPT'];
+    case 'missing':
+      return [5, 'MISSING'];
+    case 'undetermined':
+      return [4, 'UNDETERMINED'];
+    case 'orphan':
+      return [3, 'ORPHAN'];
+    case 'pending':
+      return [2, 'PENDING'];
     default: {
       if (row.cells.some((cell) => cell.mark === '!')) return [3, 'CORRUPT'];
       if (row.cells.some((cell) => cell.mark === '_')) return [3, 'MISSING'];
       if (row.same) return [0, 'OK'];
-      return row.cells.some((cell) => /[B-Z]/.test(cell.mark)) ? [2, 'ORPHAN'] : row.cells.some((cell) => cell.mark === '?') ? [1, 'NODE_DOWN'] : [1, 'UNDER_REPLICATED'];
+      return row.cells.some((cell) => /[B-Z]/.test(cell.mark))
+        ? [2, 'ORPHAN']
+        : row.cells.some((cell) => cell.mark === '?')
+          ? [1, 'NODE_DOWN']
+          : [1, 'UNDER_REPLICATED'];
     }
   }
 }

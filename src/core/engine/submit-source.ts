@@ -32,8 +32,13 @@ export interface ResumeState extends Checkpoint {
 function unreadable(path: string, error: unknown): SeqError {
   const code = (error as { code?: string }).code ?? '';
   return new SeqError({
-    code: code === 'ENOENT' ? 'FILE_NOT_FOUND' : 'FILE_UNREADABLE', exit: code === 'ENOENT' ? EXIT.notFound : EXIT.data, message: `${path} cannot be read`,
-    why: (error as Error).message, changed: 'nothing', next: [`ls -l ${path}`], cause: error,
+    code: code === 'ENOENT' ? 'FILE_NOT_FOUND' : 'FILE_UNREADABLE',
+    exit: code === 'ENOENT' ? EXIT.notFound : EXIT.data,
+    message: `${path} cannot be read`,
+    why: (error as Error).message,
+    changed: 'nothing',
+    next: [`ls -l ${path}`],
+    cause: error,
   });
 }
 
@@ -53,7 +58,10 @@ export async function identifySource(file: string): Promise<SourceIdentity> {
 export async function* readSource(source: SourceIdentity): AsyncGenerator<Buffer> {
   if (source.size === 0) return;
   try {
-    yield* createReadStream(source.path, { highWaterMark: 256 * 1024, ...(source.size === null ? {} : { end: source.size - 1 }) }) as AsyncIterable<Buffer>;
+    yield* createReadStream(source.path, {
+      highWaterMark: 256 * 1024,
+      ...(source.size === null ? {} : { end: source.size - 1 }),
+    }) as AsyncIterable<Buffer>;
   } catch (error) {
     throw unreadable(source.path, error);
   }
@@ -71,8 +79,14 @@ export async function keyPrefixOf(source: SourceIdentity, signal: AbortSignal): 
 }
 
 /** Where the state of a run lies. `stateHome` is $XDG_STATE_HOME or its default. */
-export function statePath(stateHome: string, run: { cluster: string; lane: string; path: string; keyPrefix: string | undefined; binary: boolean }): string {
-  const name = createHash('sha256').update(JSON.stringify([run.cluster, run.lane, run.path, run.keyPrefix ?? '', run.binary])).digest('hex').slice(0, 32);
+export function statePath(
+  stateHome: string,
+  run: { cluster: string; lane: string; path: string; keyPrefix: string | undefined; binary: boolean },
+): string {
+  const name = createHash('sha256')
+    .update(JSON.stringify([run.cluster, run.lane, run.path, run.keyPrefix ?? '', run.binary]))
+    .digest('hex')
+    .slice(0, 32);
   return join(stateHome, 'seq', 'submit', `${name}.json`);
 }
 
@@ -80,7 +94,14 @@ export function statePath(stateHome: string, run: { cluster: string; lane: strin
 export async function readState(path: string): Promise<ResumeState | undefined> {
   try {
     const state = JSON.parse(await readFile(path, 'utf8')) as ResumeState;
-    const sound = state.version === 1 && Number.isSafeInteger(state.items) && state.items >= 0 && Number.isSafeInteger(state.bytes) && state.bytes >= 0 && typeof state.keyPrefix === 'string' && /^[0-9a-f]{64}$/.test(state.sha256);
+    const sound =
+      state.version === 1 &&
+      Number.isSafeInteger(state.items) &&
+      state.items >= 0 &&
+      Number.isSafeInteger(state.bytes) &&
+      state.bytes >= 0 &&
+      typeof state.keyPrefix === 'string' &&
+      /^[0-9a-f]{64}$/.test(state.sha256);
     return sound ? state : undefined;
   } catch {
     return undefined;

@@ -17,7 +17,9 @@ export interface Archive {
 const KEEP_BYTES = 16 * 1024 * 1024;
 
 export async function* readArchives(
-  archives: readonly Archive[], range: { from: Height; to: Height; anchor: Hash; last: Height }, signal: AbortSignal | undefined,
+  archives: readonly Archive[],
+  range: { from: Height; to: Height; anchor: Hash; last: Height },
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<CommittedBlock> {
   const reasons: string[] = [];
   for (const archive of archives) {
@@ -30,16 +32,26 @@ export async function* readArchives(
     reasons.push(`${archive.name}: ${chain.why}`);
   }
   throw new SeqError({
-    code: 'BELOW_FLOOR', exit: EXIT.notFound, message: `height ${range.from} is below the floor: the nodes keep ${range.to + 1} and above`,
-    why: reasons.length > 0 ? `nobody else gave it: ${reasons.join('; ')}` : 'no sequencer offers a feed, and no store was named',
-    changed: 'nothing', next: [`seq stream tail --from ${range.to + 1}`, `seq stream tail --from ${range.from} --store DIR`],
+    code: 'BELOW_FLOOR',
+    exit: EXIT.notFound,
+    message: `height ${range.from} is below the floor: the nodes keep ${range.to + 1} and above`,
+    why:
+      reasons.length > 0
+        ? `nobody else gave it: ${reasons.join('; ')}`
+        : 'no sequencer offers a feed, and no store was named',
+    changed: 'nothing',
+    next: [`seq stream tail --from ${range.to + 1}`, `seq stream tail --from ${range.from} --store DIR`],
   });
 }
 
 type Chain = { ok: true; hashes: Buffer; kept: CommittedBlock[] | null } | { ok: false; why: string };
 
 /** Reads from…last−… up to the anchor at `range.to`; the blocks that will be handed out end at `range.last`. */
-async function verifyChain(archive: Archive, range: { from: Height; to: Height; anchor: Hash; last: Height }, signal: AbortSignal | undefined): Promise<Chain> {
+async function verifyChain(
+  archive: Archive,
+  range: { from: Height; to: Height; anchor: Hash; last: Height },
+  signal: AbortSignal | undefined,
+): Promise<Chain> {
   let hashes: Buffer = Buffer.allocUnsafe(32 * Math.min(range.to - range.from + 1, 1024));
   let kept: CommittedBlock[] | null = [];
   let keptBytes = 0;
@@ -47,9 +59,12 @@ async function verifyChain(archive: Archive, range: { from: Height; to: Height; 
   let parent: Hash | null = null;
   try {
     for await (const block of archive.read(range.from, range.to, signal)) {
-      if (block.height !== next) return { ok: false, why: `it gave height ${block.height} where ${next} was asked for` };
-      if (blockHash(block) !== block.hash) return { ok: false, why: `its block ${block.height} does not have the hash it names` };
-      if (parent !== null && block.parent !== parent) return { ok: false, why: `its block ${block.height} does not link to the one before` };
+      if (block.height !== next)
+        return { ok: false, why: `it gave height ${block.height} where ${next} was asked for` };
+      if (blockHash(block) !== block.hash)
+        return { ok: false, why: `its block ${block.height} does not have the hash it names` };
+      if (parent !== null && block.parent !== parent)
+        return { ok: false, why: `its block ${block.height} does not link to the one before` };
       const at = 32 * (block.height - range.from);
       if (at + 32 > hashes.length) hashes = Buffer.concat([hashes, Buffer.allocUnsafe(hashes.length)]);
       hashes.write(block.hash, at, 32, 'hex');
@@ -65,18 +80,30 @@ async function verifyChain(archive: Archive, range: { from: Height; to: Height; 
   } catch (error) {
     return { ok: false, why: error instanceof Error ? error.message : String(error) };
   }
-  if (next <= range.to) return { ok: false, why: next === range.from ? 'it has no block there' : `it ends at height ${next - 1}` };
-  if (parent !== range.anchor) return { ok: false, why: `its block ${range.to} is ${String(parent).slice(0, 12)}, the nodes prove ${range.anchor.slice(0, 12)}` };
+  if (next <= range.to)
+    return { ok: false, why: next === range.from ? 'it has no block there' : `it ends at height ${next - 1}` };
+  if (parent !== range.anchor)
+    return {
+      ok: false,
+      why: `its block ${range.to} is ${String(parent).slice(0, 12)}, the nodes prove ${range.anchor.slice(0, 12)}`,
+    };
   return { ok: true, hashes, kept };
 }
 
 async function* readAgain(
-  archive: Archive, hashes: Buffer, range: { from: Height; last: Height }, signal: AbortSignal | undefined,
+  archive: Archive,
+  hashes: Buffer,
+  range: { from: Height; last: Height },
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<CommittedBlock> {
   let next = range.from;
   for await (const block of archive.read(range.from, range.last, signal)) {
     const at = 32 * (next - range.from);
-    if (block.height !== next || block.hash !== hashes.toString('hex', at, at + 32) || blockHash(block) !== block.hash) {
+    if (
+      block.height !== next ||
+      block.hash !== hashes.toString('hex', at, at + 32) ||
+      blockHash(block) !== block.hash
+    ) {
       throw changed(archive, next);
     }
     yield block;
@@ -88,7 +115,12 @@ async function* readAgain(
 
 function changed(archive: Archive, height: Height): SeqError {
   return new SeqError({
-    code: 'ARCHIVE_CHANGED', exit: EXIT.tryAgain, message: `${archive.name} did not give block ${height} a second time as it did the first`,
-    why: 'it went away or changed between the check and the reading', changed: 'nothing', next: [`seq stream tail --from ${height}`], retryable: true,
+    code: 'ARCHIVE_CHANGED',
+    exit: EXIT.tryAgain,
+    message: `${archive.name} did not give block ${height} a second time as it did the first`,
+    why: 'it went away or changed between the check and the reading',
+    changed: 'nothing',
+    next: [`seq stream tail --from ${height}`],
+    retryable: true,
   });
 }

@@ -22,13 +22,19 @@ interface NodeTail {
 
 /** Yields blocks from `next` on; returns where it stands when the nodes are further than the tails can prove, after `to`, or when aborted. */
 export async function* followHead(
-  context: TailContext, from: { next: Height; parent: Hash | null; to: Height },
+  context: TailContext,
+  from: { next: Height; parent: Hash | null; to: Height },
 ): AsyncGenerator<CommittedBlock, { next: Height; parent: Hash | null }> {
   let { next, parent } = from;
   let stopped = false;
   let wake = (): void => undefined;
   const halted = (): boolean => stopped || (context.signal?.aborted ?? false);
-  const tails: NodeTail[] = context.nodes.map((port) => ({ port, copies: new Map(), admitted: false, release: () => undefined }));
+  const tails: NodeTail[] = context.nodes.map((port) => ({
+    port,
+    copies: new Map(),
+    admitted: false,
+    release: () => undefined,
+  }));
   const onAbort = (): void => wake();
   context.signal?.addEventListener('abort', onAbort);
 
@@ -39,7 +45,11 @@ export async function* followHead(
     while (!halted()) {
       if (!tail.admitted || generation !== tail.port.connectionGeneration) {
         generation = tail.port.connectionGeneration;
-        const look = await bounded(tail.port.call({ script: 'inspect' }, context.limitMs), context.limitMs, context.clock);
+        const look = await bounded(
+          tail.port.call({ script: 'inspect' }, context.limitMs),
+          context.limitMs,
+          context.clock,
+        );
         tail.admitted = look.outcome === 'accepted' && look.value.admission === 'admitted';
         if (!tail.admitted) {
           tail.copies.clear();
@@ -64,15 +74,24 @@ export async function* followHead(
       incarnation = read.incarnation;
       if (read.value.lastId === '') {
         // Quiet: an entry may have come under an id below one that was superseded, which XREAD does not show.
-        const again = await bounded(tail.port.read({ from: next, to: next + 1, limit: 2, data: true }, context.limitMs), context.limitMs, context.clock);
-        if (again.outcome !== 'accepted') { tail.admitted = false; continue; }
+        const again = await bounded(
+          tail.port.read({ from: next, to: next + 1, limit: 2, data: true }, context.limitMs),
+          context.limitMs,
+          context.clock,
+        );
+        if (again.outcome !== 'accepted') {
+          tail.admitted = false;
+          continue;
+        }
         take(tail, again.value.entries, next);
       } else {
         afterId = read.value.lastId;
         take(tail, read.value.entries, next);
       }
       if (tail.copies.size === 0) continue;
-      const looked = new Promise<void>((resolve) => { tail.release = resolve; });
+      const looked = new Promise<void>((resolve) => {
+        tail.release = resolve;
+      });
       wake();
       await looked;
     }
@@ -83,15 +102,26 @@ export async function* followHead(
     while (!halted() && next <= from.to) {
       const block = committedAt(tails, next, context.nodes.length);
       if (block !== null && (parent === null || block.parent === parent)) {
-        yield { height: block.height, hash: block.hash, parent: block.parent, timestamp: block.timestamp, epoch: block.epoch, data: block.data as Uint8Array };
+        yield {
+          height: block.height,
+          hash: block.hash,
+          parent: block.parent,
+          timestamp: block.timestamp,
+          epoch: block.epoch,
+          data: block.data as Uint8Array,
+        };
         parent = block.hash;
         next += 1;
-        for (const tail of tails) for (const height of tail.copies.keys()) if (height < next) tail.copies.delete(height);
+        for (const tail of tails)
+          for (const height of tail.copies.keys()) if (height < next) tail.copies.delete(height);
         continue;
       }
       // Something above is there, so `next` is committed (I5) and yet not to be had from what the tails gave.
-      if (block !== null || tails.some((t) => t.admitted && [...t.copies.keys()].some((height) => height > next))) return { next, parent };
-      const woken = new Promise<void>((resolve) => { wake = resolve; });
+      if (block !== null || tails.some((t) => t.admitted && [...t.copies.keys()].some((height) => height > next)))
+        return { next, parent };
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
       for (const tail of tails) tail.release();
       await woken;
     }
@@ -116,7 +146,7 @@ function committedAt(tails: readonly NodeTail[], height: Height, configured: num
     if (same.length >= quorumOf(configured)) return entry;
   }
   const above = counted.flatMap((t) => t.copies.get(height + 1) ?? [])[0];
-  return above === undefined ? null : here.find((e) => e.hash === above.parent) ?? null;
+  return above === undefined ? null : (here.find((e) => e.hash === above.parent) ?? null);
 }
 
 function pause(context: TailContext, ms: number, halted: () => boolean): Promise<void> {

@@ -28,7 +28,11 @@ export interface WindowRange {
 }
 
 /** Yields from…to. Ends early when no node has the next block (trimmed meanwhile, or all of them went away): the caller sees it by the height. */
-export async function* readWindow(context: TailContext, nodes: WindowNode[], range: WindowRange): AsyncGenerator<CommittedBlock> {
+export async function* readWindow(
+  context: TailContext,
+  nodes: WindowNode[],
+  range: WindowRange,
+): AsyncGenerator<CommittedBlock> {
   let next = range.from;
   let parent = range.parent;
   let limit = 8;
@@ -49,16 +53,33 @@ export async function* readWindow(context: TailContext, nodes: WindowNode[], ran
       largest = Math.max(largest, entry.size);
       parent = entry.hash;
       next = entry.height + 1;
-      yield { height: entry.height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, epoch: entry.epoch, data: entry.data as Uint8Array };
+      yield {
+        height: entry.height,
+        hash: entry.hash,
+        parent: entry.parent,
+        timestamp: entry.timestamp,
+        epoch: entry.epoch,
+        data: entry.data as Uint8Array,
+      };
     }
     limit = Math.max(1, Math.min(MOST_BLOCKS, Math.floor(BATCH_BYTES / largest)));
   }
 }
 
 /** The unbroken, linked run of entries that this node has from `from` on. */
-async function readBatch(context: TailContext, node: WindowNode, from: Height, to: Height, parent: Hash | null): Promise<Entry[]> {
+async function readBatch(
+  context: TailContext,
+  node: WindowNode,
+  from: Height,
+  to: Height,
+  parent: Hash | null,
+): Promise<Entry[]> {
   const limitMs = context.limitMs + Math.ceil((16 * 1024 * 1024) / BYTES_PER_MS);
-  const read = await bounded(node.port.read({ from, to, limit: to - from + 1, data: true }, limitMs), limitMs, context.clock);
+  const read = await bounded(
+    node.port.read({ from, to, limit: to - from + 1, data: true }, limitMs),
+    limitMs,
+    context.clock,
+  );
   if (read.outcome !== 'accepted') return [];
   const run: Entry[] = [];
   let expected = parent;
@@ -66,7 +87,8 @@ async function readBatch(context: TailContext, node: WindowNode, from: Height, t
     if (entry.height !== from + run.length || entry.data === undefined) break;
     if (expected !== null && entry.parent !== expected) {
       // Within one node it is damage; against what another node proved it is a conflict unless this is only an uncommitted head.
-      if (run.length === 0 && entry.height < node.view.head) throw conflict(entry.height - 1, expected, [node.port.id], entry.parent);
+      if (run.length === 0 && entry.height < node.view.head)
+        throw conflict(entry.height - 1, expected, [node.port.id], entry.parent);
       break;
     }
     run.push(entry);
@@ -77,17 +99,28 @@ async function readBatch(context: TailContext, node: WindowNode, from: Height, t
 
 /** How many of the batch, from its start, are proven committed. */
 async function provenCount(
-  context: TailContext, nodes: WindowNode[], source: WindowNode, batch: Entry[], committed: WindowRange['committed'],
+  context: TailContext,
+  nodes: WindowNode[],
+  source: WindowNode,
+  batch: Entry[],
+  committed: WindowRange['committed'],
 ): Promise<number> {
   const last = batch.at(-1) as Entry;
   // An entry on top proves the one below it (I5), so all but the last are proven by the batch itself.
   if (last.height > committed.height) return batch.filter((e) => e.height <= committed.height).length;
-  if (last.height === committed.height && committed.hash !== null) return last.hash === committed.hash ? batch.length : batch.length - 1;
+  if (last.height === committed.height && committed.hash !== null)
+    return last.hash === committed.hash ? batch.length : batch.length - 1;
   const others = nodes.filter((n) => n !== source);
   const limitMs = context.limitMs;
-  const reads = await Promise.all(others.map((n) => bounded(
-    n.port.read({ from: last.height, to: last.height + 1, limit: 2, data: false }, limitMs), limitMs, context.clock,
-  )));
+  const reads = await Promise.all(
+    others.map((n) =>
+      bounded(
+        n.port.read({ from: last.height, to: last.height + 1, limit: 2, data: false }, limitMs),
+        limitMs,
+        context.clock,
+      ),
+    ),
+  );
   let copies = 1;
   let successor = last.height < source.view.head;
   reads.forEach((read, at) => {
@@ -95,7 +128,8 @@ async function provenCount(
     const here = read.value.entries.find((e) => e.height === last.height);
     const above = read.value.entries.find((e) => e.height === last.height + 1);
     const other = (others[at] as WindowNode).port.id;
-    if (above !== undefined && above.parent !== last.hash) throw conflict(last.height, last.hash, [source.port.id, other], above.parent);
+    if (above !== undefined && above.parent !== last.hash)
+      throw conflict(last.height, last.hash, [source.port.id, other], above.parent);
     if (above !== undefined) successor = true;
     if (here?.hash === last.hash) copies += 1;
   });
@@ -104,8 +138,11 @@ async function provenCount(
 
 export function conflict(height: Height, one: Hash, nodes: string[], other: Hash): SeqError {
   return new SeqError({
-    code: 'CONFLICT', exit: EXIT.data, message: `height ${height}: two blocks are proven committed, ${one.slice(0, 12)} and ${other.slice(0, 12)} (${nodes.join(', ')})`,
-    why: 'I4 is broken: an entry was tampered with, or a node was given data of another life', changed: 'nothing',
+    code: 'CONFLICT',
+    exit: EXIT.data,
+    message: `height ${height}: two blocks are proven committed, ${one.slice(0, 12)} and ${other.slice(0, 12)} (${nodes.join(', ')})`,
+    why: 'I4 is broken: an entry was tampered with, or a node was given data of another life',
+    changed: 'nothing',
     next: [`seq stream inspect --from ${height} --to ${height}`, 'seq stream verify'],
   });
 }

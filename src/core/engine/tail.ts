@@ -48,7 +48,9 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     const { nodes, committed } = look;
     const to = Math.min(end, committed.height);
     // Nodes that hold the next block come first, the ones furthest ahead before the others.
-    const holders = nodes.filter((n) => n.view.floor < next && n.view.head >= next).sort((a, b) => b.view.head - a.view.head);
+    const holders = nodes
+      .filter((n) => n.view.floor < next && n.view.head >= next)
+      .sort((a, b) => b.view.head - a.view.head);
     // Trimmed: nobody holds it, or who does lags so far behind that the others cannot prove it any more.
     const trimmed = nodes.filter((n) => n.view.floor >= next).sort((a, b) => a.view.floor - b.view.floor)[0];
     if (next <= to && trimmed !== undefined && (holders.length === 0 || fruitless > 1)) {
@@ -103,8 +105,13 @@ async function lookOrThrow(options: TailOptions): Promise<Look> {
   if (nodes.length < view.quorum || view.committed === null) {
     const code = view.verdict === 'CRIT' ? view.reasonCode : 'NO_QUORUM';
     throw new SeqError({
-      code, exit: EXIT.noQuorum, message: `the committed chain cannot be read: ${view.reason}`,
-      why: `a block is committed by ${view.quorum} of ${view.configured} nodes, and ${nodes.length} can be asked`, changed: 'nothing', next: view.next, retryable: true,
+      code,
+      exit: EXIT.noQuorum,
+      message: `the committed chain cannot be read: ${view.reason}`,
+      why: `a block is committed by ${view.quorum} of ${view.configured} nodes, and ${nodes.length} can be asked`,
+      changed: 'nothing',
+      next: view.next,
+      retryable: true,
     });
   }
   return { view, nodes, committed: view.committed };
@@ -125,11 +132,17 @@ async function lookPatiently(options: TailOptions): Promise<Look> {
   }
 }
 
-function admittedNodes(observations: readonly NodeObservation[], view: ClusterView, ports: readonly NodePort[]): WindowNode[] {
+function admittedNodes(
+  observations: readonly NodeObservation[],
+  view: ClusterView,
+  ports: readonly NodePort[],
+): WindowNode[] {
   const admitted = new Set(view.nodes.filter((n) => n.admitted).map((n) => n.id));
   return observations.flatMap((o) => {
     const port = ports.find((p) => p.id === o.id);
-    return port !== undefined && o.reply.outcome === 'accepted' && admitted.has(o.id) ? [{ port, view: o.reply.value }] : [];
+    return port !== undefined && o.reply.outcome === 'accepted' && admitted.has(o.id)
+      ? [{ port, view: o.reply.value }]
+      : [];
   });
 }
 
@@ -140,8 +153,11 @@ function firstHeight(options: TailOptions, look: Look): Height {
   const from = Math.max(1, options.from);
   if (from > committed.height + 1 && !options.follow) {
     throw new SeqError({
-      code: 'HEIGHT_NOT_FOUND', exit: EXIT.notFound, message: `height ${from} does not exist yet: ${committed.height} is the newest committed one`,
-      why: 'nothing above it is proven by the nodes that answered', changed: 'nothing',
+      code: 'HEIGHT_NOT_FOUND',
+      exit: EXIT.notFound,
+      message: `height ${from} does not exist yet: ${committed.height} is the newest committed one`,
+      why: 'nothing above it is proven by the nodes that answered',
+      changed: 'nothing',
       next: [`seq stream tail --from ${from} --follow${options.target ? ` ${options.target}` : ''}`],
     });
   }
@@ -159,22 +175,40 @@ function lowestJoined(nodes: readonly WindowNode[], committed: Height): Height {
 
 function unreadable(height: Height, view: ClusterView, target = ''): SeqError {
   return new SeqError({
-    code: 'BLOCK_UNREADABLE', exit: EXIT.noQuorum, message: `block ${height} is committed, and no node gave it within its limit`,
-    why: `asked: ${view.nodes.filter((n) => n.admitted).map((n) => n.id).join(', ')}; their copies are damaged, or the payload takes longer than --node-timeout allows`,
-    changed: 'nothing', next: [`seq stream inspect --from ${height} --to ${height}${target === '' ? '' : ` ${target}`}`], retryable: true,
+    code: 'BLOCK_UNREADABLE',
+    exit: EXIT.noQuorum,
+    message: `block ${height} is committed, and no node gave it within its limit`,
+    why: `asked: ${view.nodes
+      .filter((n) => n.admitted)
+      .map((n) => n.id)
+      .join(', ')}; their copies are damaged, or the payload takes longer than --node-timeout allows`,
+    changed: 'nothing',
+    next: [`seq stream inspect --from ${height} --to ${height}${target === '' ? '' : ` ${target}`}`],
+    retryable: true,
   });
 }
 
 function broken(height: Height): SeqError {
   return new SeqError({
-    code: 'CHAIN_MISMATCH', exit: EXIT.data, message: `block ${height} does not link to the one handed out before it`,
-    why: 'what was read from the archive and from the nodes are different chains', changed: 'nothing', next: ['seq stream verify'],
+    code: 'CHAIN_MISMATCH',
+    exit: EXIT.data,
+    message: `block ${height} does not link to the one handed out before it`,
+    why: 'what was read from the archive and from the nodes are different chains',
+    changed: 'nothing',
+    next: ['seq stream verify'],
   });
 }
 
 function wait(options: TailContext, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const cancel = options.clock.after(ms, resolve);
-    options.signal?.addEventListener('abort', () => { cancel(); resolve(); }, { once: true });
+    options.signal?.addEventListener(
+      'abort',
+      () => {
+        cancel();
+        resolve();
+      },
+      { once: true },
+    );
   });
 }

@@ -5,7 +5,15 @@ import { calm } from '../protocol/admission.js';
 import { movesOf } from '../protocol/ending.js';
 import { batchSize } from '../protocol/fill-pace.js';
 import { nextWake, step } from '../protocol/tenure.js';
-import { newTenure, type Effect, type LocalChain, type TenureEnd, type TenureEvent, type TenureSettings, type TenureState } from '../protocol/tenure-state.js';
+import {
+  newTenure,
+  type Effect,
+  type LocalChain,
+  type TenureEnd,
+  type TenureEvent,
+  type TenureSettings,
+  type TenureState,
+} from '../protocol/tenure-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../protocol/words.js';
 
 /** Bytes per ms that a healthy node is expected to take at least: 50 MB/s. */
@@ -122,7 +130,11 @@ export class TenureDriver {
       this.nodes.forEach((node, i) => {
         if (this.state.nodes[i]!.standing !== 'ours') return settled(null);
         const { incarnation } = this.state.nodes[i]!;
-        void node.call({ script: 'claim', owner, epoch, ...movesOf(this.state) }, nodeTimeoutMs).then((reply) => settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null));
+        void node
+          .call({ script: 'claim', owner, epoch, ...movesOf(this.state) }, nodeTimeoutMs)
+          .then((reply) =>
+            settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null),
+          );
       });
     });
     if (accepted < quorum) return null;
@@ -135,9 +147,15 @@ export class TenureDriver {
 
   /** Gives up every lock that bears this tenure's token (or the renewed term's), on every node, each within 100 ms. */
   async release(handover?: { to: string; ttlMs: number }): Promise<void> {
-    const owners = [this.state.settings.owner, this.state.settings.previousOwner].filter((owner) => owner !== undefined);
+    const owners = [this.state.settings.owner, this.state.settings.previousOwner].filter(
+      (owner) => owner !== undefined,
+    );
     await Promise.all(
-      this.nodes.flatMap((node) => owners.map((owner) => node.call({ script: 'release_lock', owner, ...(handover ? { handover } : {}) }, RELEASE_LIMIT_MS))),
+      this.nodes.flatMap((node) =>
+        owners.map((owner) =>
+          node.call({ script: 'release_lock', owner, ...(handover ? { handover } : {}) }, RELEASE_LIMIT_MS),
+        ),
+      ),
     );
   }
 
@@ -146,26 +164,38 @@ export class TenureDriver {
       case 'call': {
         const limitMs = this.state.settings.nodeTimeoutMs + effect.bytes / BYTES_PER_MS;
         void this.nodes[effect.node]!.call(effect.call, limitMs).then((reply) =>
-          this.feed({ type: 'reply', now: this.clock.now(), node: effect.node, id: effect.id, reply }));
+          this.feed({ type: 'reply', now: this.clock.now(), node: effect.node, id: effect.id, reply }),
+        );
         return;
       }
       case 'backfill':
         // A store that reads its blocks from elsewhere gets them first; one that has them is not waited for.
-        if (this.store.prefetch) void this.store.prefetch(effect.from, effect.to).then(() => { if (this.state.phase !== 'ended') this.backfill(effect); });
+        if (this.store.prefetch)
+          void this.store.prefetch(effect.from, effect.to).then(() => {
+            if (this.state.phase !== 'ended') this.backfill(effect);
+          });
         else this.backfill(effect);
         return;
       case 'read': {
         const count = effect.to - effect.from + 1;
         // Up to maxAdopt blocks of any size: what the lease leaves is the bound that matters.
         const limitMs = Math.max(this.state.settings.nodeTimeoutMs, (this.state.leaseDeadline - this.clock.now()) / 2);
-        void this.nodes[effect.node]!.read({ from: effect.from, to: effect.to, limit: count + 1, data: true }, limitMs).then((reply) =>
-          this.feed({ type: 'read', now: this.clock.now(), node: effect.node, id: effect.id, reply }));
+        void this.nodes[effect.node]!.read(
+          { from: effect.from, to: effect.to, limit: count + 1, data: true },
+          limitMs,
+        ).then((reply) => this.feed({ type: 'read', now: this.clock.now(), node: effect.node, id: effect.id, reply }));
         return;
       }
       case 'load': {
         const block = this.store.get(effect.height);
         if (block) this.queue.push({ type: 'proposal', now: this.clock.now(), block });
-        else this.queue.push({ type: 'stepdown', now: this.clock.now(), code: 'STORE_HOLE', reason: `the store has no block ${effect.height} to propose again` });
+        else
+          this.queue.push({
+            type: 'stepdown',
+            now: this.clock.now(),
+            code: 'STORE_HOLE',
+            reason: `the store has no block ${effect.height} to propose again`,
+          });
         return;
       }
       case 'adopted':
@@ -181,7 +211,12 @@ export class TenureDriver {
       case 'node':
         return this.hooks.node(this.nodes[effect.node]!.id, effect.standing, effect.why);
       case 'alarm':
-        return this.hooks.alarm(effect.code, effect.reason, effect.node === undefined ? undefined : this.nodes[effect.node]!.id, effect.height);
+        return this.hooks.alarm(
+          effect.code,
+          effect.reason,
+          effect.node === undefined ? undefined : this.nodes[effect.node]!.id,
+          effect.height,
+        );
       case 'ended':
         this.cancelWake();
         this.wakeAt = Infinity;
@@ -196,20 +231,45 @@ export class TenureDriver {
     const blocks: BackfillBatch['blocks'] = [];
     let bytes = 0;
     const most = batchSize(calm(this.state, this.clock.now()), this.state.nodes[effect.node]!.admission?.pace);
-    for (let height = effect.from; height <= effect.to && blocks.length < most.blocks && (bytes < most.bytes || blocks.length === 0); height++) {
+    for (
+      let height = effect.from;
+      height <= effect.to && blocks.length < most.blocks && (bytes < most.bytes || blocks.length === 0);
+      height++
+    ) {
       const block = this.store.get(height);
       if (!block) break;
       const known = block.epoch > 0 && block.epoch < this.state.epoch && !effect.stampOwnEpoch;
       blocks.push({ block, entryEpoch: known ? block.epoch : this.state.epoch });
       bytes += block.data.byteLength;
     }
-    const batch: BackfillBatch = { owner, epoch: this.state.epoch, ttlMs, mode: 'repair', blocks, ...(effect.nonce === undefined ? {} : { nonce: effect.nonce }) };
-    const sent = blocks.map(({ block }) => ({ height: block.height, hash: block.hash, parent: block.parent, timestamp: block.timestamp }));
+    const batch: BackfillBatch = {
+      owner,
+      epoch: this.state.epoch,
+      ttlMs,
+      mode: 'repair',
+      blocks,
+      ...(effect.nonce === undefined ? {} : { nonce: effect.nonce }),
+    };
+    const sent = blocks.map(({ block }) => ({
+      height: block.height,
+      hash: block.hash,
+      parent: block.parent,
+      timestamp: block.timestamp,
+    }));
     const limitMs = nodeTimeoutMs + (2 * bytes) / BYTES_PER_MS + blocks.length / 10;
     const answered = blocks.length === 0 ? Promise.resolve([]) : node.backfill(batch, limitMs);
     void answered.then((replies) => {
-      this.feed({ type: 'backfilled', now: this.clock.now(), node: effect.node, id: effect.id, replies, from: sent, bytes });
-      if (replies.at(-1)?.outcome === 'accepted') this.hooks.backfilled(node.id, effect.from, sent[replies.length - 1]!.height);
+      this.feed({
+        type: 'backfilled',
+        now: this.clock.now(),
+        node: effect.node,
+        id: effect.id,
+        replies,
+        from: sent,
+        bytes,
+      });
+      if (replies.at(-1)?.outcome === 'accepted')
+        this.hooks.backfilled(node.id, effect.from, sent[replies.length - 1]!.height);
     });
   }
 

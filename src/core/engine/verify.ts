@@ -34,8 +34,15 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
   const { view, observations } = await inspectLook(options);
   refuseNoAnswer(view);
   const held = heldRange(observations, only);
-  const range = held === null ? null : { from: Math.max(held.from, options.from ?? 1), to: Math.min(held.to, options.to ?? held.to) };
-  const proofs = new Map(observations.flatMap((o): [string, NodeProof][] => (o.reply.outcome === 'accepted' ? [[o.id, new NodeProof(o.id, o.reply.value, range?.from ?? 1)]] : [])));
+  const range =
+    held === null
+      ? null
+      : { from: Math.max(held.from, options.from ?? 1), to: Math.min(held.to, options.to ?? held.to) };
+  const proofs = new Map(
+    observations.flatMap((o): [string, NodeProof][] =>
+      o.reply.outcome === 'accepted' ? [[o.id, new NodeProof(o.id, o.reply.value, range?.from ?? 1)]] : [],
+    ),
+  );
   const unread = new Set(observations.filter((o) => o.reply.outcome !== 'accepted').map((o) => o.id));
   const between: Violation[] = [];
   if (range !== null && range.from <= range.to) {
@@ -47,8 +54,15 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
       }
       for (const verdict of readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to })) {
         if (verdict.verdict !== 'conflict') continue;
-        const witness = verdict.candidates.map((one) => `${one.hash.slice(0, 16)} at epoch ${one.epoch} on ${one.nodes.join(', ')}`).join('; ');
-        between.push({ node: '', height: verdict.height, code: 'CONFLICT', witness: `${verdict.why}${witness === '' ? '' : `: ${witness}`}` });
+        const witness = verdict.candidates
+          .map((one) => `${one.hash.slice(0, 16)} at epoch ${one.epoch} on ${one.nodes.join(', ')}`)
+          .join('; ');
+        between.push({
+          node: '',
+          height: verdict.height,
+          code: 'CONFLICT',
+          witness: `${verdict.why}${witness === '' ? '' : `: ${witness}`}`,
+        });
       }
       options.progress(chunk.to - range.from + 1, range.to - range.from + 1);
     }
@@ -63,5 +77,12 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
     return { id, entries: proofs.get(id)?.entries ?? 0, verified: !unread.has(id), violations: found.length };
   });
   all.sort((a, b) => (a.height ?? 0) - (b.height ?? 0));
-  return { view, range, violations: all.slice(0, MOST_VIOLATIONS), total: all.length, narrowed: chosen.length < nodes.length, nodes: rows };
+  return {
+    view,
+    range,
+    violations: all.slice(0, MOST_VIOLATIONS),
+    total: all.length,
+    narrowed: chosen.length < nodes.length,
+    nodes: rows,
+  };
 }

@@ -9,7 +9,12 @@ import { restartSafety } from './restart-safety.js';
 import { refuseNoAnswer } from './inspect-errors.js';
 
 export type Condition =
-  | { is: 'leader' } | { is: 'healthy' } | { is: 'restart-safe' } | { is: 'height'; height: Height } | { is: 'follower'; id: string } | { is: 'epoch'; above: Epoch };
+  | { is: 'leader' }
+  | { is: 'healthy' }
+  | { is: 'restart-safe' }
+  | { is: 'height'; height: Height }
+  | { is: 'follower'; id: string }
+  | { is: 'epoch'; above: Epoch };
 
 const EVERY_MS = 100;
 const NUMBER = /^\d{1,15}$/;
@@ -28,23 +33,40 @@ export function parseCondition(text: string): Condition | null {
 export function meets(view: ClusterView, condition: Condition): { met: boolean; now: string } {
   const { leader, committed } = view;
   switch (condition.is) {
-    case 'leader': return { met: leader !== null, now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}` };
-    case 'healthy': return { met: view.verdict === 'OK', now: view.reason };
+    case 'leader':
+      return {
+        met: leader !== null,
+        now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}`,
+      };
+    case 'healthy':
+      return { met: view.verdict === 'OK', now: view.reason };
     case 'restart-safe': {
       const { safe, why } = restartSafety(view);
       return { met: safe, now: why };
     }
     case 'height': {
       const height = committed?.height ?? null;
-      return { met: height !== null && height >= condition.height, now: height === null ? view.reason : `height ${height} is committed` };
+      return {
+        met: height !== null && height >= condition.height,
+        now: height === null ? view.reason : `height ${height} is committed`,
+      };
     }
-    case 'epoch': return { met: leader !== null && leader.epoch > condition.above, now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}` };
+    case 'epoch':
+      return {
+        met: leader !== null && leader.epoch > condition.above,
+        now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}`,
+      };
     case 'follower': {
       const found = view.sequencers.find((one) => one.id === condition.id);
       if (found === undefined) return { met: false, now: `no node shows ${condition.id}` };
       if (found.role !== 'follower') return { met: false, now: `${condition.id} is ${found.role}` };
       const behind = found.lagBlocks ?? Infinity;
-      return { met: found.ready && behind <= 1, now: !found.ready ? `${condition.id} is not ready: ${found.why}` : `${condition.id} follows${behind === Infinity ? '' : `, ${behind} blocks behind`}` };
+      return {
+        met: found.ready && behind <= 1,
+        now: !found.ready
+          ? `${condition.id} is not ready: ${found.why}`
+          : `${condition.id} follows${behind === Infinity ? '' : `, ${behind} blocks behind`}`,
+      };
     }
   }
 }
@@ -62,7 +84,12 @@ export interface WaitOptions {
   onChange: (now: string) => void;
 }
 
-export interface Waited { met: boolean; now: string; waitedMs: number; view: ClusterView }
+export interface Waited {
+  met: boolean;
+  now: string;
+  waitedMs: number;
+  view: ClusterView;
+}
 
 export async function waitFor(options: WaitOptions): Promise<Waited> {
   const { nodes, limitMs, clock, signal, target, expectedCluster, condition } = options;
@@ -92,7 +119,11 @@ function refuseDenied(view: ClusterView): void {
 
 function pause({ clock, signal }: WaitOptions, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => { cancel(); signal.removeEventListener('abort', done); resolve(); };
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
     const cancel = clock.after(ms, done);
     signal.addEventListener('abort', done, { once: true });
   });

@@ -14,7 +14,11 @@ export interface WindowOptions {
   changed(change: { from: number; to: number; of: number; why: string }): void;
 }
 
-export interface MemoryFact { node: string; usedMemory: number; maxMemory: number }
+export interface MemoryFact {
+  node: string;
+  usedMemory: number;
+  maxMemory: number;
+}
 
 /** Shares of maxmemory: too full, aimed at, room to spare. */
 const FULL = 0.9;
@@ -72,7 +76,8 @@ export class RetainedWindow {
   learn(facts: readonly MemoryFact[], askedAt: Height): void {
     const { limits, spare, head, blocksIn, changed } = this.options;
     const limited = facts.filter(({ maxMemory }) => maxMemory > 0);
-    const shareOf = (fact: MemoryFact): number => Math.max(fact.usedMemory / fact.maxMemory, this.refusedNow.has(fact.node) ? 1 : 0);
+    const shareOf = (fact: MemoryFact): number =>
+      Math.max(fact.usedMemory / fact.maxMemory, this.refusedNow.has(fact.node) ? 1 : 0);
     const worst = Math.max(0, ...limited.map(shareOf));
     const full = limited.filter((fact) => shareOf(fact) > FULL);
     const have = blocksIn(this.limits());
@@ -93,6 +98,11 @@ export class RetainedWindow {
     if (!all && to < this.narrowed * 1.25) return;
     const from = this.narrowed;
     this.narrowed = all ? null : to;
-    changed({ from, to: all ? limits.retainBlocks : to, of: limits.retainBlocks, why: 'the nodes have memory to spare' });
+    changed({
+      from,
+      to: all ? limits.retainBlocks : to,
+      of: limits.retainBlocks,
+      why: 'the nodes have memory to spare',
+    });
   }
 }

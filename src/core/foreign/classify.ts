@@ -19,7 +19,15 @@ export type ForeignClass =
   | 'unknown';
 
 export const FOREIGN_CLASSES: readonly ForeignClass[] = [
-  'unwinnable-conflict', 'unknown', 'winnable-conflict', 'repairable', 'shadowed', 'duplicate', 'index-mismatch', 'trimmed', 'committed',
+  'unwinnable-conflict',
+  'unknown',
+  'winnable-conflict',
+  'repairable',
+  'shadowed',
+  'duplicate',
+  'index-mismatch',
+  'trimmed',
+  'committed',
 ];
 
 export interface HeightOnNode {
@@ -71,11 +79,18 @@ export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], 
   const blocked = absent.filter((node) => !node.trimmed && node.indexed === true);
   const empty = absent.filter((node) => !node.trimmed && node.indexed !== true).map(({ id }) => id);
   const index: ForeignVerdict['index'] = [
-    ...holders.filter((node) => node.indexed === false).map(({ id }) => ({ node: id, is: 'only in the stream' as const })),
+    ...holders
+      .filter((node) => node.indexed === false)
+      .map(({ id }) => ({ node: id, is: 'only in the stream' as const })),
     ...blocked.map(({ id }) => ({ node: id, is: 'only in the index' as const })),
   ];
-  const duplicates = holders.filter((node) => node.entries.length > 1)
-    .map(({ id, entries }) => ({ node: id, entries: entries.length, same: new Set(entries.map((one) => one.digest)).size === 1 }));
+  const duplicates = holders
+    .filter((node) => node.entries.length > 1)
+    .map(({ id, entries }) => ({
+      node: id,
+      entries: entries.length,
+      same: new Set(entries.map((one) => one.digest)).size === 1,
+    }));
   const blocks = blocksOf(holders, quorum, empty.length);
   const found = { height, n: nodes.length, quorum, blocks, empty, silent, trimmed, duplicates, index };
   if (blocks.length === 0 && index.length === 0 && trimmed.length === 0 && answered.length >= quorum) return null;
@@ -85,7 +100,12 @@ export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], 
   const also: ForeignClass[] = [];
   if (duplicates.length > 0) also.push('duplicate');
   if (index.length > 0) also.push('index-mismatch');
-  const of = (kind: ForeignClass, committed: boolean | null): ForeignVerdict => ({ ...found, class: kind, also: also.filter((one) => one !== kind), committed });
+  const of = (kind: ForeignClass, committed: boolean | null): ForeignVerdict => ({
+    ...found,
+    class: kind,
+    also: also.filter((one) => one !== kind),
+    committed,
+  });
   if (answered.length < quorum) return of('unknown', null);
   // A node that holds two blocks counts for both: two quorums at one height are possible, and no reader can choose.
   if (winners.length > 1) return of('unwinnable-conflict', null);
@@ -96,11 +116,14 @@ export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], 
   const most = best?.nodes.length ?? 0;
   // What left the streams may have been the copies that are missing.
   if (trimmed.length > 0 && most + trimmed.length + silent.length >= quorum) return of('trimmed', null);
-  if (best === undefined) return index.length > 0 ? of('index-mismatch', false) : of(trimmed.length > 0 ? 'trimmed' : 'unknown', null);
+  if (best === undefined)
+    return index.length > 0 ? of('index-mismatch', false) : of(trimmed.length > 0 ? 'trimmed' : 'unknown', null);
   const mayBe = most + silent.length >= quorum ? null : false;
   if (blocks.some((block) => block.canWin)) return of(blocks.length === 1 ? 'repairable' : 'winnable-conflict', mayBe);
   if (most + empty.length + silent.length >= quorum) return of('unknown', mayBe);
-  return blocks.length === 1 ? of(index.length > 0 ? 'index-mismatch' : 'trimmed', mayBe) : of('unwinnable-conflict', mayBe);
+  return blocks.length === 1
+    ? of(index.length > 0 ? 'index-mismatch' : 'trimmed', mayBe)
+    : of('unwinnable-conflict', mayBe);
 }
 
 function blocksOf(holders: readonly HeightOnNode[], quorum: number, empty: number): ForeignBlock[] {
@@ -115,5 +138,10 @@ function blocksOf(holders: readonly HeightOnNode[], quorum: number, empty: numbe
   }
   const blocks = [...byDigest.values()];
   for (const block of blocks) block.canWin = block.nodes.length + empty >= quorum;
-  return blocks.sort((a, b) => b.nodes.length - a.nodes.length || (b.epoch > a.epoch ? 1 : b.epoch < a.epoch ? -1 : 0) || (a.digest < b.digest ? -1 : 1));
+  return blocks.sort(
+    (a, b) =>
+      b.nodes.length - a.nodes.length ||
+      (b.epoch > a.epoch ? 1 : b.epoch < a.epoch ? -1 : 0) ||
+      (a.digest < b.digest ? -1 : 1),
+  );
 }

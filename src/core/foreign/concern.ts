@@ -2,12 +2,19 @@
 // heights that older scripts did not index, and minority orphans below the committed head are normal. Pure.
 import type { ForeignVerdict } from './classify.js';
 
-export interface Concern { code: string; verdict: 'WARN' | 'CRIT' | 'UNKNOWN' }
+export interface Concern {
+  code: string;
+  verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
+}
 
 /** All of it, worst first. `above`: no higher height is known to be committed, so this one keeps the chain from going on. */
-export function concernsOf(v: Pick<ForeignVerdict, 'class' | 'committed' | 'duplicates' | 'index'>, above: boolean): Concern[] {
+export function concernsOf(
+  v: Pick<ForeignVerdict, 'class' | 'committed' | 'duplicates' | 'index'>,
+  above: boolean,
+): Concern[] {
   const found: Concern[] = [];
-  if (v.class === 'unwinnable-conflict') found.push({ code: 'UNWINNABLE_CONFLICT', verdict: above || v.committed === null ? 'CRIT' : 'WARN' });
+  if (v.class === 'unwinnable-conflict')
+    found.push({ code: 'UNWINNABLE_CONFLICT', verdict: above || v.committed === null ? 'CRIT' : 'WARN' });
   if (v.class === 'unknown') found.push({ code: 'UNDETERMINED', verdict: 'UNKNOWN' });
   if (v.class === 'winnable-conflict') found.push({ code: 'WINNABLE_CONFLICT', verdict: 'WARN' });
   if (v.class === 'shadowed') found.push({ code: 'SHADOWED', verdict: 'WARN' });

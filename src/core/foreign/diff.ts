@@ -25,24 +25,42 @@ export interface ForeignDiff {
 
 const SECOND_LOOK_MS = 200;
 
-export async function diffForeign(options: ForeignOptions, on: readonly string[], listed: number, wish: MatrixWish): Promise<ForeignDiff> {
+export async function diffForeign(
+  options: ForeignOptions,
+  on: readonly string[],
+  listed: number,
+  wish: MatrixWish,
+): Promise<ForeignDiff> {
   const first = await diffOnce(options, on, listed, wish);
   if (first.total === 0) return first;
-  await new Promise<void>((resolve) => { options.clock.after(SECOND_LOOK_MS, resolve); });
+  await new Promise<void>((resolve) => {
+    options.clock.after(SECOND_LOOK_MS, resolve);
+  });
   options.signal?.throwIfAborted();
   // A block on its way, or a stream that was trimmed meanwhile: what is left is real.
-  const again = await diffOnce(options, on, listed, { ...wish, to: Math.min(wish.to ?? Infinity, first.range?.to ?? Infinity) });
+  const again = await diffOnce(options, on, listed, {
+    ...wish,
+    to: Math.min(wish.to ?? Infinity, first.range?.to ?? Infinity),
+  });
   return { ...again, range: first.range, compared: first.compared };
 }
 
-async function diffOnce(options: ForeignOptions, on: readonly string[], listed: number, wish: MatrixWish): Promise<ForeignDiff> {
+async function diffOnce(
+  options: ForeignOptions,
+  on: readonly string[],
+  listed: number,
+  wish: MatrixWish,
+): Promise<ForeignDiff> {
   const matrix = await openForeignMatrix(options, wish);
   const differences: ForeignDifference[] = [];
   let total = 0;
   let untold = 0;
   let compared = 0;
   for await (const row of matrix.rows) {
-    const found = on.length === 1 ? againstCommitted(row, on[0] as string) : againstEachOther(row, on[0] as string, on[1] as string);
+    const found =
+      on.length === 1
+        ? againstCommitted(row, on[0] as string)
+        : againstEachOther(row, on[0] as string, on[1] as string);
     if (found === 'not compared') continue;
     compared += 1;
     if (found === null) continue;
@@ -55,7 +73,8 @@ async function diffOnce(options: ForeignOptions, on: readonly string[], listed: 
 }
 
 type Found = ForeignDifference | null | 'not compared';
-const cellOf = (row: ForeignRow, node: string): ForeignCell => row.cells.find((cell) => cell.node === node) as ForeignCell;
+const cellOf = (row: ForeignRow, node: string): ForeignCell =>
+  row.cells.find((cell) => cell.node === node) as ForeignCell;
 const digestsOf = (cell: ForeignCell): string[] => cell.entries.map((entry) => entry.digest);
 
 function againstCommitted(row: ForeignRow, node: string): Found {
@@ -74,13 +93,34 @@ function againstCommitted(row: ForeignRow, node: string): Found {
 
 function againstEachOther(row: ForeignRow, left: string, right: string): Found {
   const [a, b] = [cellOf(row, left), cellOf(row, right)];
-  if (a.mark.startsWith('-') || b.mark.startsWith('-') || (a.entries.length === 0 && b.entries.length === 0 && ![a, b].some((cell) => cell.mark.startsWith('?')))) return 'not compared';
+  if (
+    a.mark.startsWith('-') ||
+    b.mark.startsWith('-') ||
+    (a.entries.length === 0 && b.entries.length === 0 && ![a, b].some((cell) => cell.mark.startsWith('?')))
+  )
+    return 'not compared';
   const [ours, theirs] = [digestsOf(a), digestsOf(b)];
   const silent = [a, b].find((cell) => cell.mark.startsWith('?'));
-  if (silent !== undefined) return { height: row.height, kind: 'unknown', node: silent.node, has: digestsOf(silent), wanted: silent === a ? theirs : ours };
+  if (silent !== undefined)
+    return {
+      height: row.height,
+      kind: 'unknown',
+      node: silent.node,
+      has: digestsOf(silent),
+      wanted: silent === a ? theirs : ours,
+    };
   if (ours.length === 0) return { height: row.height, kind: 'lacks', node: left, has: [], wanted: theirs };
   if (theirs.length === 0) return { height: row.height, kind: 'lacks', node: right, has: [], wanted: ours };
   const set = new Set(theirs);
-  if (new Set(ours).size !== set.size || ours.some((digest) => !set.has(digest))) return { height: row.height, kind: 'other', node: right, has: theirs, wanted: ours };
-  return ours.length === theirs.length ? null : { height: row.height, kind: 'duplicate', node: ours.length > theirs.length ? left : right, has: ours.length > theirs.length ? ours : theirs, wanted: ours.length > theirs.length ? theirs : ours };
+  if (new Set(ours).size !== set.size || ours.some((digest) => !set.has(digest)))
+    return { height: row.height, kind: 'other', node: right, has: theirs, wanted: ours };
+  return ours.length === theirs.length
+    ? null
+    : {
+        height: row.height,
+        kind: 'duplicate',
+        node: ours.length > theirs.length ? left : right,
+        has: ours.length > theirs.length ? ours : theirs,
+        wanted: ours.length > theirs.length ? theirs : ours,
+      };
 }

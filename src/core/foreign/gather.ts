@@ -49,8 +49,17 @@ export interface ScannedNode {
   head: ForeignHeight | null;
 }
 
-export interface PictureCell { node: string; answered: boolean; entries: ForeignEntry[]; indexed: boolean | null; trimmed: boolean }
-export interface HeightPicture { verdict: ForeignVerdict; cells: PictureCell[] }
+export interface PictureCell {
+  node: string;
+  answered: boolean;
+  entries: ForeignEntry[];
+  indexed: boolean | null;
+  trimmed: boolean;
+}
+export interface HeightPicture {
+  verdict: ForeignVerdict;
+  cells: PictureCell[];
+}
 
 export interface Gathered {
   nodes: ScannedNode[];
@@ -61,7 +70,13 @@ export interface Gathered {
 }
 
 /** `low`, `high`: the least and the greatest height in question in it; none: low is above high. */
-interface Piece { after: string; first: string; count: number; low: ForeignHeight; high: ForeignHeight }
+interface Piece {
+  after: string;
+  first: string;
+  count: number;
+  low: ForeignHeight;
+  high: ForeignHeight;
+}
 
 /** One node's stream and index as they are being read. */
 class Scan {
@@ -80,15 +95,32 @@ class Scan {
   late = new Set<ForeignHeight>();
   count = 1;
 
-  constructor(readonly port: ForeignPort, look: ForeignLook | null) {
+  constructor(
+    readonly port: ForeignPort,
+    look: ForeignLook | null,
+  ) {
     // A stream or index of another type can be neither read nor written: nothing is known of what the node should hold.
     this.look = look !== null && look.wrong.some(({ key }) => /:(block:stream|heights:index)$/.test(key)) ? null : look;
-    this.scanned = { id: port.id, answered: this.look !== null, entries: 0, unreadable: [], unreadableTotal: 0, malformed: [], wrongIndex: [], epoch: 0n, head: null };
+    this.scanned = {
+      id: port.id,
+      answered: this.look !== null,
+      entries: 0,
+      unreadable: [],
+      unreadableTotal: 0,
+      malformed: [],
+      wrongIndex: [],
+      epoch: 0n,
+      head: null,
+    };
     if (this.look !== null && this.look.indexed !== null) this.index = new HeightList();
   }
 
-  get answered(): boolean { return this.scanned.answered; }
-  get floor(): ForeignHeight { return this.oldest ?? 0; }
+  get answered(): boolean {
+    return this.scanned.answered;
+  }
+  get floor(): ForeignHeight {
+    return this.oldest ?? 0;
+  }
   lost(): void {
     this.scanned.answered = false;
     this.kept = null;
@@ -104,34 +136,49 @@ export async function gather(options: GatherOptions): Promise<Gathered> {
   const heights = chosenHeights(scans, options);
   const [first, last] = [heights[0], heights[heights.length - 1]];
   return {
-    nodes: scans.map((scan) => scan.scanned), heights: heights.length,
-    range: first === undefined || last === undefined ? null : { from: first, to: last }, pictures: pictures(scans, heights, options),
+    nodes: scans.map((scan) => scan.scanned),
+    heights: heights.length,
+    range: first === undefined || last === undefined ? null : { from: first, to: last },
+    pictures: pictures(scans, heights, options),
   };
 }
 
 /** The newest entries of every node alone: positive evidence, and what is missing at the very top. */
 export async function gatherNewest(options: GatherOptions, most: number): Promise<HeightPicture[]> {
-  const scans = await Promise.all(options.nodes.map(async (node) => {
-    const look = options.looks.get(node.id);
-    const scan = new Scan(node, look?.outcome === 'accepted' ? look.value : null);
-    if (!scan.answered) return scan;
-    if (scan.index !== null) {
-      const read = await bounded(node.index({ after: '', count: 2 * most, newest: true }, options.limitMs), options.limitMs, options.clock);
-      if (read.outcome === 'accepted') scan.index.push(read.value.heights.toReversed());
-      else scan.lost();
-    }
-    while (scan.answered && scan.scanned.entries < most) {
-      const limitMs = options.limitMs + PIECE_MS;
-      const asked = Math.min(scan.count, most - scan.scanned.entries);
-      const read = await bounded(node.entries({ after: scan.lastId, count: asked, newestFirst: true }, limitMs), limitMs, options.clock);
-      if (read.outcome !== 'accepted') { scan.lost(); break; }
-      take(scan, read.value, true, true);
-      scan.lastId = read.value.lastId;
-      if (read.value.count < asked) break;
-      scan.count = nextCount(scan.count, read.value.largest, options.nodes.length);
-    }
-    return scan;
-  }));
+  const scans = await Promise.all(
+    options.nodes.map(async (node) => {
+      const look = options.looks.get(node.id);
+      const scan = new Scan(node, look?.outcome === 'accepted' ? look.value : null);
+      if (!scan.answered) return scan;
+      if (scan.index !== null) {
+        const read = await bounded(
+          node.index({ after: '', count: 2 * most, newest: true }, options.limitMs),
+          options.limitMs,
+          options.clock,
+        );
+        if (read.outcome === 'accepted') scan.index.push(read.value.heights.toReversed());
+        else scan.lost();
+      }
+      while (scan.answered && scan.scanned.entries < most) {
+        const limitMs = options.limitMs + PIECE_MS;
+        const asked = Math.min(scan.count, most - scan.scanned.entries);
+        const read = await bounded(
+          node.entries({ after: scan.lastId, count: asked, newestFirst: true }, limitMs),
+          limitMs,
+          options.clock,
+        );
+        if (read.outcome !== 'accepted') {
+          scan.lost();
+          break;
+        }
+        take(scan, read.value, true, true);
+        scan.lastId = read.value.lastId;
+        if (read.value.count < asked) break;
+        scan.count = nextCount(scan.count, read.value.largest, options.nodes.length);
+      }
+      return scan;
+    }),
+  );
   const heights = Uint32Array.from(new Set(scans.flatMap((scan) => [...(scan.kept?.keys() ?? [])]))).sort();
   const found: HeightPicture[] = [];
   for await (const picture of pictures(scans, heights, options)) found.push(picture);
@@ -139,30 +186,40 @@ export async function gatherNewest(options: GatherOptions, most: number): Promis
 }
 
 function nextCount(count: number, largest: number, nodes: number): number {
-  return Math.max(1, Math.min(Math.ceil(MOST_ENTRIES / nodes), count * 4, Math.floor(PIECE_BYTES / Math.max(1, largest))));
+  return Math.max(
+    1,
+    Math.min(Math.ceil(MOST_ENTRIES / nodes), count * 4, Math.floor(PIECE_BYTES / Math.max(1, largest))),
+  );
 }
 
 async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
   const { signal } = options;
   const total = scans.reduce((sum, scan) => sum + (scan.look?.entries ?? 0), 0);
-  await Promise.all(scans.map(async (scan) => {
-    await readIndex(scan, options);
-    while (scan.answered && !signal?.aborted) {
-      const more = await nextPiece(scan, scans, options);
-      options.progress?.(scans.reduce((sum, one) => sum + one.scanned.entries, 0), total);
-      if (!more) break;
-    }
-  }));
+  await Promise.all(
+    scans.map(async (scan) => {
+      await readIndex(scan, options);
+      while (scan.answered && !signal?.aborted) {
+        const more = await nextPiece(scan, scans, options);
+        options.progress?.(
+          scans.reduce((sum, one) => sum + one.scanned.entries, 0),
+          total,
+        );
+        if (!more) break;
+      }
+    }),
+  );
   signal?.throwIfAborted();
   // Nodes end at different moments: what was written since is read from all of them together, so that only what is under way differs.
   for (let round = 0; round < CATCH_UPS; round += 1) {
-    const more = await Promise.all(scans.map(async (scan) => {
-      if (!scan.answered) return false;
-      await readIndex(scan, options);
-      const before = scan.scanned.entries;
-      const again = await nextPiece(scan, scans, options, true);
-      return again || scan.scanned.entries - before > 1;
-    }));
+    const more = await Promise.all(
+      scans.map(async (scan) => {
+        if (!scan.answered) return false;
+        await readIndex(scan, options);
+        const before = scan.scanned.entries;
+        const again = await nextPiece(scan, scans, options, true);
+        return again || scan.scanned.entries - before > 1;
+      }),
+    );
     if (!more.includes(true)) break;
   }
 }
@@ -172,12 +229,17 @@ async function readIndex(scan: Scan, options: GatherOptions): Promise<void> {
   if (scan.index === null) return;
   let after = scan.index.last === undefined ? '' : String(scan.index.last);
   while (scan.answered && !options.signal?.aborted) {
-    const read = await bounded(scan.port.index({ after, count: INDEX_PIECE }, options.limitMs + PIECE_MS), options.limitMs + PIECE_MS, options.clock);
+    const read = await bounded(
+      scan.port.index({ after, count: INDEX_PIECE }, options.limitMs + PIECE_MS),
+      options.limitMs + PIECE_MS,
+      options.clock,
+    );
     if (read.outcome !== 'accepted') return scan.lost();
     scan.index.push(read.value.heights);
     // What was read before the end is read again when the end is looked for once more.
     const { wrongIndex } = scan.scanned;
-    if (wrongIndex.length < MOST_UNREADABLE) wrongIndex.push(...read.value.wrong.filter((one) => !wrongIndex.includes(one)));
+    if (wrongIndex.length < MOST_UNREADABLE)
+      wrongIndex.push(...read.value.wrong.filter((one) => !wrongIndex.includes(one)));
     if (read.value.next === null) return;
     after = read.value.next;
   }
@@ -193,9 +255,17 @@ async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late
   }
   const { value } = read;
   if (value.count === 0) return false;
-  if (scan.oldest === null && value.entries[0] !== undefined) scan.oldest = scan.look?.trimmed === false ? 0 : value.entries[0].height;
-  const inRange = (height: ForeignHeight): boolean => height >= (options.from ?? 0) && height <= (options.to ?? Infinity);
-  const piece: Piece = { after: scan.lastId, first: value.entries[0]?.id ?? '', count: value.count, low: Infinity, high: -1 };
+  if (scan.oldest === null && value.entries[0] !== undefined)
+    scan.oldest = scan.look?.trimmed === false ? 0 : value.entries[0].height;
+  const inRange = (height: ForeignHeight): boolean =>
+    height >= (options.from ?? 0) && height <= (options.to ?? Infinity);
+  const piece: Piece = {
+    after: scan.lastId,
+    first: value.entries[0]?.id ?? '',
+    count: value.count,
+    low: Infinity,
+    high: -1,
+  };
   for (const { height } of value.entries) {
     if (!inRange(height)) continue;
     scan.heights.add(height);
@@ -212,13 +282,20 @@ async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late
   return value.count === asked;
 }
 
-function take(scan: Scan, piece: { entries: ForeignEntry[]; unreadable: UnreadableEntry[]; count: number }, keep: boolean, newestFirst: boolean, inRange: (height: number) => boolean = () => true): void {
+function take(
+  scan: Scan,
+  piece: { entries: ForeignEntry[]; unreadable: UnreadableEntry[]; count: number },
+  keep: boolean,
+  newestFirst: boolean,
+  inRange: (height: number) => boolean = () => true,
+): void {
   const { scanned } = scan;
   scanned.entries += piece.count;
   scanned.unreadableTotal += piece.unreadable.length;
   if (scanned.unreadable.length < MOST_UNREADABLE) scanned.unreadable.push(...piece.unreadable);
   for (const entry of piece.entries) {
-    if (entry.malformed !== '' && scanned.malformed.length < MOST_UNREADABLE) scanned.malformed.push({ height: entry.height, why: `entry ${entry.id}: ${entry.malformed}` });
+    if (entry.malformed !== '' && scanned.malformed.length < MOST_UNREADABLE)
+      scanned.malformed.push({ height: entry.height, why: `entry ${entry.id}: ${entry.malformed}` });
     if (entry.epoch > scanned.epoch) scanned.epoch = entry.epoch;
     scanned.head = Math.max(scanned.head ?? 0, entry.height);
     if (keep && scan.kept !== null && inRange(entry.height)) put(scan.kept, entry, newestFirst);
@@ -240,7 +317,10 @@ function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
   const lists = scans.flatMap((scan) => {
     const own = scan.heights.sorted();
     const lowest = Math.max(scan.floor, from ?? 0);
-    return [() => own.values(), ...(scan.answered && scan.index !== null ? [() => within(scan.index as HeightList, lowest, to ?? Infinity)] : [])];
+    return [
+      () => own.values(),
+      ...(scan.answered && scan.index !== null ? [() => within(scan.index as HeightList, lowest, to ?? Infinity)] : []),
+    ];
   });
   // One height was asked for: what became of it is worth a word even when no stream has it.
   if (from !== undefined && from === to) lists.push(() => [from].values());
@@ -255,7 +335,9 @@ function* within(list: HeightList, lowest: ForeignHeight, highest: ForeignHeight
 
 async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOptions): AsyncGenerator<HeightPicture> {
   const held = scans.every((scan) => scan.kept !== null || !scan.answered);
-  const window = held ? heights.length : Math.max(1, Math.floor((options.heldEntries ?? HELD_ENTRIES) / (2 * Math.max(1, scans.length))));
+  const window = held
+    ? heights.length
+    : Math.max(1, Math.floor((options.heldEntries ?? HELD_ENTRIES) / (2 * Math.max(1, scans.length))));
   for (let end = heights.length; end > 0 && !options.signal?.aborted; end -= window) {
     const part = heights.subarray(Math.max(0, end - window), end);
     if (!held) {
@@ -273,9 +355,19 @@ function pictureOf(height: ForeignHeight, scans: readonly Scan[], quorum: number
   const cells = scans.map((scan): PictureCell => {
     const entries = scan.kept?.get(height) ?? [];
     const indexed = scan.index === null ? null : scan.index.has(height) ? true : scan.late.has(height) ? null : false;
-    return { node: scan.port.id, answered: scan.answered, entries, indexed, trimmed: scan.answered && entries.length === 0 && height < scan.floor };
+    return {
+      node: scan.port.id,
+      answered: scan.answered,
+      entries,
+      indexed,
+      trimmed: scan.answered && entries.length === 0 && height < scan.floor,
+    };
   });
-  const verdict = classify(height, cells.map((cell): HeightOnNode => ({ ...cell, id: cell.node })), quorum);
+  const verdict = classify(
+    height,
+    cells.map((cell): HeightOnNode => ({ ...cell, id: cell.node })),
+    quorum,
+  );
   return verdict === null ? null : { verdict, cells };
 }
 
@@ -288,7 +380,11 @@ async function readWindow(scan: Scan, heights: Uint32Array, options: GatherOptio
   for (const piece of scan.pieces) {
     if (options.signal?.aborted) return;
     if (piece.low > high || piece.high < low) continue;
-    const read = await bounded(scan.port.entries({ after: piece.after, count: piece.count }, limitMs), limitMs, options.clock);
+    const read = await bounded(
+      scan.port.entries({ after: piece.after, count: piece.count }, limitMs),
+      limitMs,
+      options.clock,
+    );
     if (read.outcome !== 'accepted') return scan.lost();
     const [first] = read.value.entries;
     if (first !== undefined && first.id !== piece.first) scan.oldest = Math.max(scan.floor, first.height);

@@ -63,7 +63,8 @@ function* merged(lists: readonly (() => Iterator<ForeignHeight>)[]): Generator<F
     for (const head of heads) if (head < least) least = head;
     if (least === Infinity) return;
     yield least;
-    for (let at = 0; at < heads.length; at += 1) while (heads[at] === least) heads[at] = next(iterators[at] as Iterator<ForeignHeight>);
+    for (let at = 0; at < heads.length; at += 1)
+      while (heads[at] === least) heads[at] = next(iterators[at] as Iterator<ForeignHeight>);
   }
 }
 

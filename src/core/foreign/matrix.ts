@@ -4,7 +4,14 @@ import type { ForeignClass, ForeignVerdict } from './classify.js';
 import { concernsOf, type Concern } from './concern.js';
 import { describeForeign } from './describe.js';
 import { gather, type GatherOptions, type HeightPicture, type ScannedNode } from './gather.js';
-import { firstLook, refuseForeignSilence, summarizeForeign, type ForeignLookAt, type ForeignNodeRow, type ForeignOptions } from './look.js';
+import {
+  firstLook,
+  refuseForeignSilence,
+  summarizeForeign,
+  type ForeignLookAt,
+  type ForeignNodeRow,
+  type ForeignOptions,
+} from './look.js';
 import type { ForeignHeight } from './words.js';
 
 export interface ForeignCell {
@@ -53,32 +60,64 @@ export async function openForeignMatrix(options: ForeignOptions, wish: MatrixWis
   const rows = async function* (): AsyncGenerator<ForeignRow> {
     for await (const picture of gathered.pictures) yield rowOf(picture);
   };
-  return { looks, rowsOfNodes: summarizeForeign(looks, [], options).nodes, nodes: gathered.nodes, heights: gathered.heights, range: gathered.range, rows: rows() };
+  return {
+    looks,
+    rowsOfNodes: summarizeForeign(looks, [], options).nodes,
+    nodes: gathered.nodes,
+    heights: gathered.heights,
+    range: gathered.range,
+    rows: rows(),
+  };
 }
 
 /** Pure. */
 export function rowOf({ verdict, cells }: HeightPicture): ForeignRow {
-  const letters = new Map(verdict.blocks.map((block, at) => [block.digest, String.fromCharCode(65 + Math.min(25, at))]));
+  const letters = new Map(
+    verdict.blocks.map((block, at) => [block.digest, String.fromCharCode(65 + Math.min(25, at))]),
+  );
   const disagree = new Set(verdict.index.map((one) => one.node));
   const [best] = verdict.blocks;
   const copies = cells.flatMap((cell) => cell.entries.filter((entry) => entry.digest === best?.digest));
   const times = copies.flatMap((entry) => (entry.timestamp === null ? [] : [entry.timestamp]));
   return {
-    height: verdict.height, class: verdict.class, also: verdict.also, committed: verdict.committed, copies: best?.nodes.length ?? 0, n: verdict.n,
-    digest: best?.digest ?? null, epoch: best?.epoch ?? null, timestamp: times.length === 0 ? null : Math.min(...times), bytes: copies[0]?.size ?? null,
+    height: verdict.height,
+    class: verdict.class,
+    also: verdict.also,
+    committed: verdict.committed,
+    copies: best?.nodes.length ?? 0,
+    n: verdict.n,
+    digest: best?.digest ?? null,
+    epoch: best?.epoch ?? null,
+    timestamp: times.length === 0 ? null : Math.min(...times),
+    bytes: copies[0]?.size ?? null,
     cells: cells.map((cell) => ({
-      node: cell.node, entries: cell.entries.map(({ digest, epoch }) => ({ digest, epoch })),
+      node: cell.node,
+      entries: cell.entries.map(({ digest, epoch }) => ({ digest, epoch })),
       mark: `${!cell.answered ? '?' : cell.entries.length > 0 ? cell.entries.map((entry) => letters.get(entry.digest)).join('') : cell.trimmed ? '-' : '.'}${disagree.has(cell.node) ? '*' : ''}`,
     })),
-    duplicates: verdict.duplicates, index: verdict.index, note: describeForeign(verdict), same: isSame(verdict),
+    duplicates: verdict.duplicates,
+    index: verdict.index,
+    note: describeForeign(verdict),
+    same: isSame(verdict),
   };
 }
 
 function isSame(v: ForeignVerdict): boolean {
-  return v.class === 'committed' && v.also.length === 0 && v.blocks.length === 1 && v.empty.length === 0 && v.silent.length === 0;
+  return (
+    v.class === 'committed' &&
+    v.also.length === 0 &&
+    v.blocks.length === 1 &&
+    v.empty.length === 0 &&
+    v.silent.length === 0
+  );
 }
 
-export interface ForeignSummaryVerdict { verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN'; reason: string; reasonCode: string; next: string[] }
+export interface ForeignSummaryVerdict {
+  verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
+  reason: string;
+  reasonCode: string;
+  next: string[];
+}
 const RANK = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
 /** What the rows add up to, gathered as they pass, newest first. */
@@ -95,16 +134,34 @@ export class ForeignSummary {
     const concerns = concernsOf(row, this.committed === null);
     if (row.committed === true) this.committed ??= row;
     const [concern] = concerns;
-    if (concern !== undefined && (this.worst === null || RANK[concern.verdict] > RANK[this.worst.concern.verdict])) this.worst = { row, concern };
+    if (concern !== undefined && (this.worst === null || RANK[concern.verdict] > RANK[this.worst.concern.verdict]))
+      this.worst = { row, concern };
     return concerns;
   }
 
   verdict(target: string): ForeignSummaryVerdict {
     const { worst } = this;
     const tail = target === '' ? '' : ` ${target}`;
-    if (this.rows === 0) return { verdict: 'OK', reason: 'no node that answered holds an entry in this range', reasonCode: 'EMPTY', next: [] };
-    if (worst !== null) return { verdict: worst.concern.verdict, reason: worst.row.note, reasonCode: worst.concern.code, next: [`seq stream inspect --height ${worst.row.height}${tail}`] };
+    if (this.rows === 0)
+      return {
+        verdict: 'OK',
+        reason: 'no node that answered holds an entry in this range',
+        reasonCode: 'EMPTY',
+        next: [],
+      };
+    if (worst !== null)
+      return {
+        verdict: worst.concern.verdict,
+        reason: worst.row.note,
+        reasonCode: worst.concern.code,
+        next: [`seq stream inspect --height ${worst.row.height}${tail}`],
+      };
     const { committed = 0, trimmed = 0 } = this.classes;
-    return { verdict: 'OK', reason: `nothing stands in the way: of ${this.rows} ${this.rows === 1 ? 'height' : 'heights'} ${committed} ${committed === 1 ? 'is' : 'are'} committed everywhere or with holes${trimmed === 0 ? '' : `, ${trimmed} partly trimmed`}`, reasonCode: 'OK', next: [] };
+    return {
+      verdict: 'OK',
+      reason: `nothing stands in the way: of ${this.rows} ${this.rows === 1 ? 'height' : 'heights'} ${committed} ${committed === 1 ? 'is' : 'are'} committed everywhere or with holes${trimmed === 0 ? '' : `, ${trimmed} partly trimmed`}`,
+      reasonCode: 'OK',
+      next: [],
+    };
   }
 }

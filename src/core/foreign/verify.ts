@@ -41,30 +41,70 @@ export async function verifyForeign(options: ForeignOptions, wish: MatrixWish): 
     const concerns = summary.add(row);
     for (const { code } of concerns) {
       if (code === 'UNDETERMINED') continue;
-      const node = code === 'DUPLICATE' ? row.duplicates.find((one) => !one.same)?.node : code === 'INDEX_MISMATCH' ? row.index.find((one) => one.is === 'only in the index')?.node : undefined;
+      const node =
+        code === 'DUPLICATE'
+          ? row.duplicates.find((one) => !one.same)?.node
+          : code === 'INDEX_MISMATCH'
+            ? row.index.find((one) => one.is === 'only in the index')?.node
+            : undefined;
       add({ node: node ?? '', height: row.height, code, witness: row.note });
     }
     if (row.duplicates.some((one) => one.same)) normal.duplicates += 1;
     if (row.index.some((one) => one.is === 'only in the stream')) normal.unindexed += 1;
-    if (row.committed === true && row.class !== 'shadowed' && row.cells.some((cell) => cell.entries.some((entry) => entry.digest !== row.digest))) normal.orphans += 1;
+    if (
+      row.committed === true &&
+      row.class !== 'shadowed' &&
+      row.cells.some((cell) => cell.entries.some((entry) => entry.digest !== row.digest))
+    )
+      normal.orphans += 1;
     if (row.class === 'repairable' && concerns.length === 0) normal.leftBehind += 1;
   }
   options.signal?.throwIfAborted();
   for (const node of matrix.nodes) {
     const reply = matrix.looks.find((one) => one.id === node.id)?.reply;
     const look = reply?.outcome === 'accepted' ? reply.value : null;
-    for (const { key, why } of look?.wrong ?? []) add({ node: node.id, height: null, code: 'WRONG_KEY', witness: `${key}: ${why}` });
-    for (const { id, why } of node.unreadable) add({ node: node.id, height: null, code: 'UNREADABLE_ENTRY', witness: `entry ${id}: ${why}; its readers skip it` });
+    for (const { key, why } of look?.wrong ?? [])
+      add({ node: node.id, height: null, code: 'WRONG_KEY', witness: `${key}: ${why}` });
+    for (const { id, why } of node.unreadable)
+      add({
+        node: node.id,
+        height: null,
+        code: 'UNREADABLE_ENTRY',
+        witness: `entry ${id}: ${why}; its readers skip it`,
+      });
     total += node.unreadableTotal - node.unreadable.length;
-    for (const { height, why } of node.malformed) add({ node: node.id, height, code: 'UNREADABLE_FIELD', witness: why });
-    for (const member of node.wrongIndex) add({ node: node.id, height: null, code: 'INDEX_MISMATCH', witness: `${member}: a member should be its own score` });
+    for (const { height, why } of node.malformed)
+      add({ node: node.id, height, code: 'UNREADABLE_FIELD', witness: why });
+    for (const member of node.wrongIndex)
+      add({
+        node: node.id,
+        height: null,
+        code: 'INDEX_MISMATCH',
+        witness: `${member}: a member should be its own score`,
+      });
     if (look !== null && node.answered && node.epoch > (look.epoch ?? 0n)) {
-      add({ node: node.id, height: null, code: 'EPOCH_ABOVE_COUNTER', witness: `an entry bears epoch ${node.epoch} and the counter is ${look.epoch ?? 'gone'}: it forgot what it had promised` });
+      add({
+        node: node.id,
+        height: null,
+        code: 'EPOCH_ABOVE_COUNTER',
+        witness: `an entry bears epoch ${node.epoch} and the counter is ${look.epoch ?? 'gone'}: it forgot what it had promised`,
+      });
     }
   }
   found.sort((a, b) => (b.height ?? -1) - (a.height ?? -1));
   return {
-    looks: matrix.looks, range: matrix.range, heights: summary.rows, violations: found, total, undetermined: summary.classes['unknown'] ?? 0, normal,
-    nodes: matrix.nodes.map(({ id, entries, answered }) => ({ id, entries, verified: answered, violations: found.filter((one) => one.node === id).length })),
+    looks: matrix.looks,
+    range: matrix.range,
+    heights: summary.rows,
+    violations: found,
+    total,
+    undetermined: summary.classes['unknown'] ?? 0,
+    normal,
+    nodes: matrix.nodes.map(({ id, entries, answered }) => ({
+      id,
+      entries,
+      verified: answered,
+      violations: found.filter((one) => one.node === id).length,
+    })),
   };
 }

@@ -22,7 +22,10 @@ export interface ForeignEntry {
 }
 
 /** An entry that its own readers skip. */
-export interface UnreadableEntry { id: string; why: string }
+export interface UnreadableEntry {
+  id: string;
+  why: string;
+}
 
 export interface ForeignPiece {
   entries: ForeignEntry[];
@@ -44,7 +47,10 @@ export interface IndexPiece {
 }
 
 /** A key that is there and is of another type than it should be. */
-export interface WrongKey { key: string; why: string }
+export interface WrongKey {
+  key: string;
+  why: string;
+}
 
 export interface ForeignLook {
   lock: { owner: string; pttlMs: number } | null;
@@ -66,7 +72,10 @@ export interface ForeignPort {
   readonly url: string;
   look(limitMs: number): Promise<NodeReply<ForeignLook>>;
   /** Entries after (or, newest first, before) an id, which is not among them; '' from the end in question. */
-  entries(range: { after: string; count: number; newestFirst?: boolean }, limitMs: number): Promise<NodeReply<ForeignPiece>>;
+  entries(
+    range: { after: string; count: number; newestFirst?: boolean },
+    limitMs: number,
+  ): Promise<NodeReply<ForeignPiece>>;
   /** The index from a score on (exclusive), ascending; '' from the beginning. `newest`: the highest heights alone. */
   index(range: { after: string; count: number; newest?: boolean }, limitMs: number): Promise<NodeReply<IndexPiece>>;
   close(): Promise<void>;

@@ -11,7 +11,14 @@ export interface Repeats<T> {
 export class Collapser<T> {
   readonly #seen = new Map<string, { until: number; last: T | undefined; times: number }>();
 
-  constructor(private readonly options: { windowMs: number; maxKinds: number; now: () => number; summary: (repeats: Repeats<T>) => void }) {}
+  constructor(
+    private readonly options: {
+      windowMs: number;
+      maxKinds: number;
+      now: () => number;
+      summary: (repeats: Repeats<T>) => void;
+    },
+  ) {}
 
   /** True: write it now. False: it was counted. */
   admit(key: string, line: T): boolean {
@@ -47,5 +54,8 @@ export class Collapser<T> {
 
 /** What makes two lines the same: their words, not their numbers. Names with digits (r1, seq-2) differ. */
 export function sameness(...parts: string[]): string {
-  return parts.map((part) => part.replace(/(?<![A-Za-z0-9_-])\d+(?:\.\d+)?/g, '#')).join('\u0000').slice(0, 500);
+  return parts
+    .map((part) => part.replace(/(?<![A-Za-z0-9_-])\d+(?:\.\d+)?/g, '#'))
+    .join('\u0000')
+    .slice(0, 500);
 }

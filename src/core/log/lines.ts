@@ -19,21 +19,83 @@ export function lineOf(event: SeqEvent): LogLine {
   const { type, ...facts } = event;
   const fields = { event: type, ...facts };
   switch (event.type) {
-    case 'started': return { level: 'info', message: `started as ${event.id} in ${event.cluster}${event.lane ? ` lane ${event.lane}` : ''} at height ${event.height}`, fields };
-    case 'role': return { level: 'info', message: `${event.from} → ${event.to}${event.epoch > 0 ? ` in epoch ${event.epoch}` : ''}: ${event.reason}`, fields };
-    case 'promotion-failed': return { level: 'info', message: `promotion failed: ${event.reason}`, fields, same: sameness(type, event.code, event.reason) };
-    case 'tenure-ended': return { level: WANTED.test(event.code) ? 'info' : 'warn', message: `tenure of epoch ${event.epoch} ended after ${Math.round(event.heldMs)} ms: ${event.reason}`, fields };
-    case 'term-renewed': return { level: 'info', message: `term renewed, epoch ${event.from} → ${event.to}: ${event.reason}`, fields };
-    case 'proposed': return { level: 'debug', message: `proposed ${event.height} with ${event.items} items`, fields };
-    case 'committed': return { level: 'debug', message: `committed ${event.height}`, fields };
-    case 'stored': return { level: 'debug', message: `stored ${event.height}`, fields };
-    case 'node': return { level: event.why === '' ? 'info' : 'warn', message: `node ${event.node} is ${event.state}${event.why ? `: ${event.why}` : ''}`, fields, same: sameness(type, event.node, event.state, event.why) };
-    case 'backfill': return { level: 'info', message: `node ${event.node} got blocks ${event.from} to ${event.to} of ${event.head}`, fields, same: sameness(type, event.node) };
-    case 'alarm': return { level: 'error', message: `ALARM ${event.code}${event.node ? ` on ${event.node}` : ''}: ${event.reason}`, fields, same: sameness(type, event.code, event.node ?? '', event.reason) };
-    case 'window': return { level: event.to < event.from ? 'warn' : 'info', message: `the nodes keep ${event.to} blocks from now on, not ${event.from} (of ${event.of}): ${event.why}`, fields, same: sameness(type, event.to < event.from ? 'less' : 'more') };
-    case 'producer': return { level: event.state === 'failed' ? 'error' : 'info', message: `producer ${event.state}${event.why ? `: ${event.why}` : ''}`, fields, same: sameness(type, event.state, event.why) };
-    case 'request': return { level: 'info', message: `request ${event.kind} by ${event.by}: ${event.outcome}`, fields };
-    case 'halted': return { level: 'fatal', message: `halted: ${event.reason} (${event.code})`, fields };
-    case 'stopped': return { level: WANTED.test(event.code) ? 'info' : 'fatal', message: `stopped: ${event.reason} (${event.code})`, fields };
+    case 'started':
+      return {
+        level: 'info',
+        message: `started as ${event.id} in ${event.cluster}${event.lane ? ` lane ${event.lane}` : ''} at height ${event.height}`,
+        fields,
+      };
+    case 'role':
+      return {
+        level: 'info',
+        message: `${event.from} → ${event.to}${event.epoch > 0 ? ` in epoch ${event.epoch}` : ''}: ${event.reason}`,
+        fields,
+      };
+    case 'promotion-failed':
+      return {
+        level: 'info',
+        message: `promotion failed: ${event.reason}`,
+        fields,
+        same: sameness(type, event.code, event.reason),
+      };
+    case 'tenure-ended':
+      return {
+        level: WANTED.test(event.code) ? 'info' : 'warn',
+        message: `tenure of epoch ${event.epoch} ended after ${Math.round(event.heldMs)} ms: ${event.reason}`,
+        fields,
+      };
+    case 'term-renewed':
+      return { level: 'info', message: `term renewed, epoch ${event.from} → ${event.to}: ${event.reason}`, fields };
+    case 'proposed':
+      return { level: 'debug', message: `proposed ${event.height} with ${event.items} items`, fields };
+    case 'committed':
+      return { level: 'debug', message: `committed ${event.height}`, fields };
+    case 'stored':
+      return { level: 'debug', message: `stored ${event.height}`, fields };
+    case 'node':
+      return {
+        level: event.why === '' ? 'info' : 'warn',
+        message: `node ${event.node} is ${event.state}${event.why ? `: ${event.why}` : ''}`,
+        fields,
+        same: sameness(type, event.node, event.state, event.why),
+      };
+    case 'backfill':
+      return {
+        level: 'info',
+        message: `node ${event.node} got blocks ${event.from} to ${event.to} of ${event.head}`,
+        fields,
+        same: sameness(type, event.node),
+      };
+    case 'alarm':
+      return {
+        level: 'error',
+        message: `ALARM ${event.code}${event.node ? ` on ${event.node}` : ''}: ${event.reason}`,
+        fields,
+        same: sameness(type, event.code, event.node ?? '', event.reason),
+      };
+    case 'window':
+      return {
+        level: event.to < event.from ? 'warn' : 'info',
+        message: `the nodes keep ${event.to} blocks from now on, not ${event.from} (of ${event.of}): ${event.why}`,
+        fields,
+        same: sameness(type, event.to < event.from ? 'less' : 'more'),
+      };
+    case 'producer':
+      return {
+        level: event.state === 'failed' ? 'error' : 'info',
+        message: `producer ${event.state}${event.why ? `: ${event.why}` : ''}`,
+        fields,
+        same: sameness(type, event.state, event.why),
+      };
+    case 'request':
+      return { level: 'info', message: `request ${event.kind} by ${event.by}: ${event.outcome}`, fields };
+    case 'halted':
+      return { level: 'fatal', message: `halted: ${event.reason} (${event.code})`, fields };
+    case 'stopped':
+      return {
+        level: WANTED.test(event.code) ? 'info' : 'fatal',
+        message: `stopped: ${event.reason} (${event.code})`,
+        fields,
+      };
   }
 }

@@ -43,29 +43,51 @@ const MAX_KINDS = 64;
 export async function openLog(options: LogOptions): Promise<SeqLog> {
   const { repeatWindowMs = 10_000, now = () => performance.now() } = options;
   let lost = 0;
-  const destination = options.destination ?? await openDestination(options, () => { lost += 1; });
+  const destination =
+    options.destination ??
+    (await openDestination(options, () => {
+      lost += 1;
+    }));
   const redact = redactor(options.secrets ?? []);
-  const logger: Logger = pino({
-    level: options.level ?? 'info', base: { id: options.id, pid: process.pid }, messageKey: 'message', timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-  }, destination);
+  const logger: Logger = pino(
+    {
+      level: options.level ?? 'info',
+      base: { id: options.id, pid: process.pid },
+      messageKey: 'message',
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    destination,
+  );
   let stopped = false;
   let closed = false;
 
   const write = ({ level, message, fields }: LogLine, repeated?: number): void => {
     if (!logger.isLevelEnabled(level)) return;
     try {
-      logger[level](redact(repeated === undefined ? fields : { ...fields, repeated }), redact(repeated === undefined ? message : `${message} (repeated ${repeated} ${repeated === 1 ? 'time' : 'times'})`));
+      logger[level](
+        redact(repeated === undefined ? fields : { ...fields, repeated }),
+        redact(
+          repeated === undefined ? message : `${message} (repeated ${repeated} ${repeated === 1 ? 'time' : 'times'})`,
+        ),
+      );
     } catch {
       lost += 1;
     }
   };
-  const collapser = new Collapser<LogLine>({ windowMs: repeatWindowMs, maxKinds: MAX_KINDS, now, summary: ({ line, times }) => write(line, times) });
+  const collapser = new Collapser<LogLine>({
+    windowMs: repeatWindowMs,
+    maxKinds: MAX_KINDS,
+    now,
+    summary: ({ line, times }) => write(line, times),
+  });
   const timer = setInterval(() => collapser.flush(), Math.max(50, repeatWindowMs / 2));
   timer.unref();
 
   return {
-    get lost() { return lost; },
+    get lost() {
+      return lost;
+    },
     event(event) {
       const line = lineOf(event);
       if (!logger.isLevelEnabled(line.level)) return;
@@ -99,6 +121,16 @@ async function openDestination(options: LogOptions, onLost: () => void): Promise
   raw.on('error', onLost);
   if (!(options.pretty ?? terminal)) return raw;
   const { prettyFactory } = await import('pino-pretty');
-  const format = prettyFactory({ messageKey: 'message', colorize: options.colour ?? terminal, translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,id,event', singleLine: true });
-  return { write: (line: string) => { raw.write(format(line)); } };
+  const format = prettyFactory({
+    messageKey: 'message',
+    colorize: options.colour ?? terminal,
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'pid,id,event',
+    singleLine: true,
+  });
+  return {
+    write: (line: string) => {
+      raw.write(format(line));
+    },
+  };
 }

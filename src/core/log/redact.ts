@@ -13,7 +13,9 @@ export type Redact = <T>(value: T) => T;
 
 /** `secrets`: configured values, 4 characters at least (shorter ones would mask ordinary words). */
 export function redactor(secrets: readonly string[]): Redact {
-  const known = [...new Set(secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]))].filter((secret) => secret.length >= 4).sort((a, b) => b.length - a.length);
+  const known = [...new Set(secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]))]
+    .filter((secret) => secret.length >= 4)
+    .sort((a, b) => b.length - a.length);
   const text = (value: string): string => {
     let clean = value;
     for (const secret of known) if (clean.includes(secret)) clean = clean.replaceAll(secret, '***');
@@ -23,9 +25,15 @@ export function redactor(secrets: readonly string[]): Redact {
     if (typeof value === 'string') return text(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth >= MAX_DEPTH) return '…';
-    if (value instanceof Error) return { name: value.name, message: text(value.message), stack: text(value.stack ?? '') };
+    if (value instanceof Error)
+      return { name: value.name, message: text(value.message), stack: text(value.stack ?? '') };
     if (Array.isArray(value)) return value.map((each) => any(each, depth + 1));
-    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, SECRET_FIELD.test(name) && typeof each === 'string' ? '***' : any(each, depth + 1)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [
+        name,
+        SECRET_FIELD.test(name) && typeof each === 'string' ? '***' : any(each, depth + 1),
+      ]),
+    );
   };
   return <T>(value: T): T => any(value, 0) as T;
 }

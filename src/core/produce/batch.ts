@@ -11,7 +11,8 @@ export function batchProducer(options: { maxBlockBytes: number }): Producer {
     async produce({ items }) {
       let bytes = itemsOverhead(items.length);
       let taken = 0;
-      while (taken < items.length && bytes + encodedItemSize(items[taken]!) <= options.maxBlockBytes) bytes += encodedItemSize(items[taken++]!);
+      while (taken < items.length && bytes + encodedItemSize(items[taken]!) <= options.maxBlockBytes)
+        bytes += encodedItemSize(items[taken++]!);
       return { data: encodeItems(items.slice(0, taken)), taken };
     },
     async committed() {},

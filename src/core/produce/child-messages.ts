@@ -22,8 +22,18 @@ export function committedLine(block: CommittedBlock, data: Uint8Array): string {
 
 export function produceLine(request: ProduceRequest, items: readonly Item[], maxBytes: number): string {
   const { height, parent, epoch } = request;
-  const wire = items.map((item) => (item.key === undefined ? { data: base64(item.data) } : { key: item.key, data: base64(item.data) }));
-  return line({ type: 'produce', height, parent, epoch, deadlineMs: Math.floor(request.deadlineMs), maxBytes, items: wire });
+  const wire = items.map((item) =>
+    item.key === undefined ? { data: base64(item.data) } : { key: item.key, data: base64(item.data) },
+  );
+  return line({
+    type: 'produce',
+    height,
+    parent,
+    epoch,
+    deadlineMs: Math.floor(request.deadlineMs),
+    maxBytes,
+    items: wire,
+  });
 }
 
 export function revokedLine(reason: string): string {
@@ -41,7 +51,10 @@ export function parseChildLine(text: string): ChildMessage {
   const message = value as Record<string, unknown>;
   switch (message.type) {
     case 'hello':
-      if (message.protocol !== CHILD_PROTOCOL) return garbage(`hello with protocol ${excerpt(words(message.protocol))}; this version speaks ${CHILD_PROTOCOL}`);
+      if (message.protocol !== CHILD_PROTOCOL)
+        return garbage(
+          `hello with protocol ${excerpt(words(message.protocol))}; this version speaks ${CHILD_PROTOCOL}`,
+        );
       if (!isCount(message.height)) return garbage('hello without a height');
       return { type: 'hello', height: message.height };
     case 'ack':
@@ -82,7 +95,7 @@ function garbage(why: string): ChildMessage {
 
 /** Not String(): an object from outside may hold a `toString` that is no function. */
 function words(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value) ?? 'undefined';
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 }
 
 export function excerpt(value: string): string {

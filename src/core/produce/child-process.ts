@@ -39,12 +39,25 @@ export class Child {
   private terminating = false;
   private spawnError: Error | null = null;
 
-  constructor(private readonly options: ChildOptions, events: ChildEvents) {
+  constructor(
+    private readonly options: ChildOptions,
+    events: ChildEvents,
+  ) {
     const { command, args, cwd } = options;
-    this.process = spawn(command, [...args], { cwd, env: { ...process.env, ...options.env }, stdio: 'pipe', shell: false, detached: true });
+    this.process = spawn(command, [...args], {
+      cwd,
+      env: { ...process.env, ...options.env },
+      stdio: 'pipe',
+      shell: false,
+      detached: true,
+    });
     this.process.on('error', (error) => (this.spawnError = error));
     this.pid = this.process.pid;
-    const lines = new LineReader(options.maxLineBytes, (text) => events.line(text), () => events.garbage(`a line longer than ${options.maxLineBytes} bytes`));
+    const lines = new LineReader(
+      options.maxLineBytes,
+      (text) => events.line(text),
+      () => events.garbage(`a line longer than ${options.maxLineBytes} bytes`),
+    );
     this.process.stdout.on('data', (chunk: Buffer) => lines.push(chunk));
     const log = this.logger();
     const errors = new LineReader(LOG_LINE_BYTES, log, (start) => log(`${start}…`));
@@ -66,7 +79,9 @@ export class Child {
       this.process.on('exit', (code, signal) => {
         if (!over) cancelWait = options.clock.after(options.killAfterMs, () => end(howEnded(code, signal)));
       });
-      this.process.on('close', (code, signal) => end(this.spawnError !== null ? `could not be started: ${this.spawnError.message}` : howEnded(code, signal)));
+      this.process.on('close', (code, signal) =>
+        end(this.spawnError !== null ? `could not be started: ${this.spawnError.message}` : howEnded(code, signal)),
+      );
     });
   }
 

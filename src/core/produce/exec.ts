@@ -94,18 +94,24 @@ class ExecProducer implements Producer {
 
   ready(): ReturnType<Producer['ready']> {
     switch (this.state.phase) {
-      case 'up': return { ready: true };
-      case 'starting': return { ready: false, why: 'the producer has not said hello yet' };
-      case 'catching-up': return { ready: false, why: `the producer has applied block ${this.acked} of ${this.target}` };
-      case 'down': return { ready: false, why: this.state.why };
-      case 'closed': return { ready: false, why: 'the producer is closed' };
+      case 'up':
+        return { ready: true };
+      case 'starting':
+        return { ready: false, why: 'the producer has not said hello yet' };
+      case 'catching-up':
+        return { ready: false, why: `the producer has applied block ${this.acked} of ${this.target}` };
+      case 'down':
+        return { ready: false, why: this.state.why };
+      case 'closed':
+        return { ready: false, why: 'the producer is closed' };
     }
   }
 
   produce(request: ProduceRequest): Promise<{ data: Uint8Array; taken: number }> {
     const readiness = this.ready();
     if (!readiness.ready) return Promise.reject(failed(readiness.why));
-    if (this.production !== null) return Promise.reject(failed(`it is still asked for block ${this.production.request.height}`));
+    if (this.production !== null)
+      return Promise.reject(failed(`it is still asked for block ${this.production.request.height}`));
     return new Promise((resolve, reject) => {
       const cancelDeadline = this.options.clock.after(request.deadlineMs, () => this.fail(this.overdue(request)));
       this.production = { request, offered: this.fitting(request.items), sent: false, resolve, reject, cancelDeadline };
@@ -128,10 +134,17 @@ class ExecProducer implements Producer {
     const production = this.production;
     if (production !== null) {
       this.production = null;
-      production.reject(new SeqError({
-        code: 'PRODUCER_REVOKED', exit: EXIT.precondition, message: `block ${production.request.height} is no longer wanted from the producer`,
-        why: reason, changed: 'nothing', next: ['nothing: another tenure produces it'], retryable: true,
-      }));
+      production.reject(
+        new SeqError({
+          code: 'PRODUCER_REVOKED',
+          exit: EXIT.precondition,
+          message: `block ${production.request.height} is no longer wanted from the producer`,
+          why: reason,
+          changed: 'nothing',
+          next: ['nothing: another tenure produces it'],
+          retryable: true,
+        }),
+      );
       // Its deadline goes on: the answer is still owed.
       if (production.sent) this.voidProduction = production;
       else production.cancelDeadline();
@@ -165,17 +178,24 @@ class ExecProducer implements Producer {
     try {
       child = new Child(
         {
-          command: options.command, args: options.args, env: options.env, cwd: options.cwd, clock: options.clock, log: options.log,
-          maxLineBytes: Math.ceil(options.maxBlockBytes / 3) * 4 + LINE_MARGIN_BYTES, killAfterMs: options.killAfterMs ?? 2000,
+          command: options.command,
+          args: options.args,
+          env: options.env,
+          cwd: options.cwd,
+          clock: options.clock,
+          log: options.log,
+          maxLineBytes: Math.ceil(options.maxBlockBytes / 3) * 4 + LINE_MARGIN_BYTES,
+          killAfterMs: options.killAfterMs ?? 2000,
         },
         {
           line: (text) => ifCurrent(() => this.hear(parseChildLine(text))),
           garbage: (why) => ifCurrent(() => this.fail(`it wrote ${why}`)),
-          ended: (how) => ifCurrent(() => {
-            this.fail(`it ${how}`);
-            this.child = null;
-            if (this.state.phase === 'down') this.restartLater();
-          }),
+          ended: (how) =>
+            ifCurrent(() => {
+              this.fail(`it ${how}`);
+              this.child = null;
+              if (this.state.phase === 'down') this.restartLater();
+            }),
         },
       );
     } catch (error) {
@@ -184,10 +204,12 @@ class ExecProducer implements Producer {
       return this.restartLater();
     }
     this.child = child;
-    child.onDrain(() => ifCurrent(() => {
-      this.pipeFull = false;
-      this.tell();
-    }));
+    child.onDrain(() =>
+      ifCurrent(() => {
+        this.pipeFull = false;
+        this.tell();
+      }),
+    );
     const helloMs = options.helloMs ?? 10_000;
     this.cancelSilence = options.clock.after(helloMs, () => this.fail(`it did not say hello within ${helloMs} ms`));
   }
@@ -195,16 +217,23 @@ class ExecProducer implements Producer {
   private hear(message: ChildMessage): void {
     if (this.state.phase === 'down' || this.state.phase === 'closed') return;
     switch (message.type) {
-      case 'garbage': return this.fail(`it wrote ${message.why}`);
-      case 'hello': return this.hello(message.height);
-      case 'ack': return this.ack();
-      case 'block': return this.answer(message);
+      case 'garbage':
+        return this.fail(`it wrote ${message.why}`);
+      case 'hello':
+        return this.hello(message.height);
+      case 'ack':
+        return this.ack();
+      case 'block':
+        return this.answer(message);
     }
   }
 
   private hello(height: Height): void {
     if (this.state.phase !== 'starting') return this.fail('it said hello twice');
-    if (height > this.target) return this.fail(`it says that it has applied block ${height}, but the chain here ends at ${this.target}: its state is of another chain, or this store was lost`);
+    if (height > this.target)
+      return this.fail(
+        `it says that it has applied block ${height}, but the chain here ends at ${this.target}: its state is of another chain, or this store was lost`,
+      );
     this.cancelSilence();
     this.told = this.acked = height;
     this.state = { phase: 'catching-up' };
@@ -224,7 +253,8 @@ class ExecProducer implements Producer {
   }
 
   private releaseUpTo(height: Height): void {
-    while (this.awaitingAck[0] !== undefined && this.awaitingAck[0].height <= height) this.awaitingAck.shift()!.resolve();
+    while (this.awaitingAck[0] !== undefined && this.awaitingAck[0].height <= height)
+      this.awaitingAck.shift()!.resolve();
   }
 
   private caughtUp(): void {
@@ -237,9 +267,15 @@ class ExecProducer implements Producer {
   /** Tells what is committed and not told yet, as far ahead of the acknowledgements as is allowed. */
   private tell(): void {
     if (this.state.phase !== 'up' && this.state.phase !== 'catching-up') return;
-    while (this.told < this.target && !this.pipeFull && this.told - this.acked < TOLD_AHEAD_BLOCKS && this.toldAheadBytes < TOLD_AHEAD_BYTES) {
+    while (
+      this.told < this.target &&
+      !this.pipeFull &&
+      this.told - this.acked < TOLD_AHEAD_BLOCKS &&
+      this.toldAheadBytes < TOLD_AHEAD_BYTES
+    ) {
       const block = this.options.chain.get(this.told + 1);
-      if (block === undefined) return this.fail(`block ${this.told + 1} is not in the store, so that it cannot be told of it`);
+      if (block === undefined)
+        return this.fail(`block ${this.told + 1} is not in the store, so that it cannot be told of it`);
       const content = decodeBlockData(block.data);
       const line = committedLine(block, content.format === 'exec' ? content.data : block.data);
       const idle = this.told === this.acked;
@@ -256,15 +292,29 @@ class ExecProducer implements Producer {
     this.cancelSilence();
     if (this.acked >= this.told) return;
     const ackMs = this.options.ackMs ?? 10_000;
-    this.cancelSilence = this.options.clock.after(ackMs, () => this.fail(`it did not acknowledge block ${this.acked + 1} within ${ackMs} ms`));
+    this.cancelSilence = this.options.clock.after(ackMs, () =>
+      this.fail(`it did not acknowledge block ${this.acked + 1} within ${ackMs} ms`),
+    );
   }
 
   /** Asks for the block once the child has applied its parent and owes no other answer. */
   private ask(): void {
     const production = this.production;
-    if (production === null || production.sent || this.voidProduction !== null || this.acked < production.request.height - 1) return;
+    if (
+      production === null ||
+      production.sent ||
+      this.voidProduction !== null ||
+      this.acked < production.request.height - 1
+    )
+      return;
     production.sent = true;
-    this.send(produceLine(production.request, production.offered, this.options.maxBlockBytes - execOverhead(production.offered)));
+    this.send(
+      produceLine(
+        production.request,
+        production.offered,
+        this.options.maxBlockBytes - execOverhead(production.offered),
+      ),
+    );
   }
 
   private answer(message: Extract<ChildMessage, { type: 'block' }>): void {
@@ -276,11 +326,16 @@ class ExecProducer implements Producer {
     const production = this.production;
     if (production === null || !production.sent) return this.fail(`it sent block ${message.height} unasked`);
     const { request, offered } = production;
-    if (message.height !== request.height) return this.fail(`it sent block ${message.height} when asked for ${request.height}`);
-    if (message.taken > offered.length) return this.fail(`it says that it took ${message.taken} of ${offered.length} items`);
+    if (message.height !== request.height)
+      return this.fail(`it sent block ${message.height} when asked for ${request.height}`);
+    if (message.taken > offered.length)
+      return this.fail(`it says that it took ${message.taken} of ${offered.length} items`);
     const taken = offered.slice(0, message.taken).map(takenItem);
     const data = encodeExec(taken, message.data);
-    if (data.length > this.options.maxBlockBytes) return this.fail(`its block ${message.height} takes ${data.length} bytes; ${this.options.maxBlockBytes} are allowed`);
+    if (data.length > this.options.maxBlockBytes)
+      return this.fail(
+        `its block ${message.height} takes ${data.length} bytes; ${this.options.maxBlockBytes} are allowed`,
+      );
     production.cancelDeadline();
     this.production = null;
     this.failures = 0;
@@ -290,12 +345,14 @@ class ExecProducer implements Producer {
   /** As many items from the front as leave at least half of a block to the child's own data. */
   private fitting(items: readonly Item[]): Item[] {
     let count = items.length;
-    while (count > 0 && execOverhead(items.slice(0, count)) > this.options.maxBlockBytes / 2) count = Math.floor(count / 2);
+    while (count > 0 && execOverhead(items.slice(0, count)) > this.options.maxBlockBytes / 2)
+      count = Math.floor(count / 2);
     return items.slice(0, count);
   }
 
   private overdue(request: ProduceRequest): string {
-    if (this.acked < request.height - 1) return `it has applied block ${this.acked}, too late for block ${request.height} within ${Math.floor(request.deadlineMs)} ms`;
+    if (this.acked < request.height - 1)
+      return `it has applied block ${this.acked}, too late for block ${request.height} within ${Math.floor(request.deadlineMs)} ms`;
     return `it did not answer for block ${request.height} within ${Math.floor(request.deadlineMs)} ms`;
   }
 
@@ -320,7 +377,11 @@ class ExecProducer implements Producer {
     const { restartMs = 100, coolDownMs = COOL_DOWN_MS } = this.options;
     const cool = this.failures >= MAX_FAILURES;
     const delay = cool ? coolDownMs : Math.min(LONGEST_RESTART_MS, restartMs * 2 ** (this.failures - 1));
-    if (cool && this.state.phase === 'down') this.state = { phase: 'down', why: `${this.state.why} (${this.failures} times in a row; started again after ${coolDownMs} ms)` };
+    if (cool && this.state.phase === 'down')
+      this.state = {
+        phase: 'down',
+        why: `${this.state.why} (${this.failures} times in a row; started again after ${coolDownMs} ms)`,
+      };
     this.cancelRestart = this.options.clock.after(delay, () => {
       this.restarts++;
       this.start();
@@ -345,7 +406,12 @@ function takenItem(item: Item): TakenItem {
 
 function failed(why: string): SeqError {
   return new SeqError({
-    code: 'PRODUCER_FAILED', exit: EXIT.tryAgain, message: 'the producer made no block', why, changed: 'nothing',
-    next: ["look at the producer's own messages in this log; it is started again by itself"], retryable: true,
+    code: 'PRODUCER_FAILED',
+    exit: EXIT.tryAgain,
+    message: 'the producer made no block',
+    why,
+    changed: 'nothing',
+    next: ["look at the producer's own messages in this log; it is started again by itself"],
+    retryable: true,
   });
 }

@@ -11,7 +11,7 @@ export class LineReader {
   ) {}
 
   push(chunk: Buffer): void {
-    for (let at = 0; at < chunk.length; ) {
+    for (let at = 0; at < chunk.length;) {
       const end = chunk.indexOf(0x0a, at);
       const part = chunk.subarray(at, end < 0 ? chunk.length : end);
       const within = this.length <= this.maxBytes;
@@ -27,7 +27,9 @@ export class LineReader {
   }
 
   private cut(last: Buffer): void {
-    const start = Buffer.concat([...this.parts, last]).subarray(0, Math.min(this.maxBytes, 200)).toString('utf8');
+    const start = Buffer.concat([...this.parts, last])
+      .subarray(0, Math.min(this.maxBytes, 200))
+      .toString('utf8');
     this.parts = [];
     this.tooLong(start);
   }

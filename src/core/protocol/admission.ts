@@ -46,11 +46,23 @@ const MENDABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', '
 /** Only while q others still look like ours, and have noted where every node is: what is set aside could not be given back by a leader that cannot prove itself (a power cut). */
 export function mayReadmit(state: TenureState, admission: AdmissionState): boolean {
   const others = state.nodes.filter((track) => track.standing === 'ours' && !track.unnoted).length;
-  return others >= state.settings.quorum && state.settings.readmit && state.phase === 'leading' && MENDABLE.includes(admission);
+  return (
+    others >= state.settings.quorum &&
+    state.settings.readmit &&
+    state.phase === 'leading' &&
+    MENDABLE.includes(admission)
+  );
 }
 
 /** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
-export function beginAdmission(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[], view?: NodeView): void {
+export function beginAdmission(
+  state: TenureState,
+  node: NodeIndex,
+  now: number,
+  chain: LocalChain,
+  out: Effect[],
+  view?: NodeView,
+): void {
   const { owner } = state.settings;
   const track = state.nodes[node]!;
   const window = chain.windowFloor();
@@ -61,21 +73,49 @@ export function beginAdmission(state: TenureState, node: NodeIndex, now: number,
   const id = state.nextId++;
   // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  track.admission = { nonce, begun: false, provesFrom: 0, proof: 0, head: window.height, floor: window.height, pace: newPace(now, state.fresh) };
+  track.admission = {
+    nonce,
+    begun: false,
+    provesFrom: 0,
+    proof: 0,
+    head: window.height,
+    floor: window.height,
+    pace: newPace(now, state.fresh),
+  };
   track.busy = { id, kind: 'begin', startedAt: now };
   out.push({
-    type: 'call', node, id, bytes: 0,
+    type: 'call',
+    node,
+    id,
+    bytes: 0,
     call: {
-      script: 'begin_admission', owner, epoch: state.epoch, nonce, floor: window.height, floorHash: window.hash, keepMs: short ? 1 : 86_400_000,
-      ...(replaces === undefined ? {} : { replaces }), ...(resume ? { resume } : {}), ...movesOf(state),
+      script: 'begin_admission',
+      owner,
+      epoch: state.epoch,
+      nonce,
+      floor: window.height,
+      floorHash: window.hash,
+      keepMs: short ? 1 : 86_400_000,
+      ...(replaces === undefined ? {} : { replaces }),
+      ...(resume ? { resume } : {}),
+      ...movesOf(state),
     },
   });
 }
 
 /** What an earlier tenure filled in is committed: it is gone on from, if it ends on our chain and still reaches into the window. */
-function resumable(view: NodeView, window: { height: number }, chain: LocalChain): { head: number; hash: string } | undefined {
-  const same = view.admission === 'admitting' && view.admittedRunId === view.runId && view.length === view.head - view.floor;
-  const useful = view.head >= window.height && view.floor <= window.height && view.length > 0 && chain.hashAt(view.head) === view.headHash;
+function resumable(
+  view: NodeView,
+  window: { height: number },
+  chain: LocalChain,
+): { head: number; hash: string } | undefined {
+  const same =
+    view.admission === 'admitting' && view.admittedRunId === view.runId && view.length === view.head - view.floor;
+  const useful =
+    view.head >= window.height &&
+    view.floor <= window.height &&
+    view.length > 0 &&
+    chain.hashAt(view.head) === view.headHash;
   return same && useful ? { head: view.head, hash: view.headHash } : undefined;
 }
 
@@ -101,7 +141,9 @@ export function replaceable(state: TenureState, node: NodeIndex): boolean {
   if (!damage || !readmit || state.phase !== 'leading' || state.stopping) return false;
   let others = 0;
   state.nodes.forEach((track, i) => {
-    const holds = track.head > state.committed.height || (track.head === state.committed.height && track.headHash === state.committed.hash);
+    const holds =
+      track.head > state.committed.height ||
+      (track.head === state.committed.height && track.headHash === state.committed.hash);
     if (i !== node && track.standing === 'ours' && !track.unnoted && holds && (damage.proof >> i) & 1) others++;
   });
   return others >= quorum;
@@ -117,7 +159,13 @@ export function setAside(state: TenureState, node: NodeIndex, now: number, chain
   beginAdmission(state, node, now, chain, out);
 }
 
-export function onBegun(state: TenureState, node: NodeIndex, reply: NodeReply<{ head: number }>, now: number, out: Effect[]): void {
+export function onBegun(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<{ head: number }>,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted' && track.admission) {
     track.damage = null;
@@ -141,7 +189,15 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
   if (admission.head < state.committed.height) {
     track.busy = { id: state.nextId, kind: 'learn', height: state.committed.height, startedAt: now };
     // Committed blocks only: the block in flight would make the node a voter before it is one.
-    out.push({ type: 'backfill', node, id: state.nextId++, from: admission.head + 1, to: state.committed.height, stampOwnEpoch: false, nonce: admission.nonce });
+    out.push({
+      type: 'backfill',
+      node,
+      id: state.nextId++,
+      from: admission.head + 1,
+      to: state.committed.height,
+      stampOwnEpoch: false,
+      nonce: admission.nonce,
+    });
     return;
   }
   // Between blocks, and the next one waits for us (I11); a repair's tenure has none.
@@ -150,15 +206,29 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
   if (!quiet || !alone || !proven(state, admission)) return;
   track.busy = { id: state.nextId, kind: 'admit', startedAt: now };
   out.push({
-    type: 'call', node, id: state.nextId++, bytes: 0,
+    type: 'call',
+    node,
+    id: state.nextId++,
+    bytes: 0,
     call: {
-      script: 'admit', owner: state.settings.owner, epoch: state.epoch, nonce: admission.nonce, ttlMs: state.settings.ttlMs,
-      head: state.committed.height, headHash: state.committed.hash,
+      script: 'admit',
+      owner: state.settings.owner,
+      epoch: state.epoch,
+      nonce: admission.nonce,
+      ttlMs: state.settings.ttlMs,
+      head: state.committed.height,
+      headHash: state.committed.hash,
     },
   });
 }
 
-export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, sent: { height: number; startedAt: number }, chain: LocalChain, out: Effect[]): void {
+export function onLearnt(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'backfilled' }>,
+  sent: { height: number; startedAt: number },
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
@@ -174,7 +244,11 @@ export function onLearnt(state: TenureState, event: Extract<TenureEvent, { type:
     const { admission } = track;
     const { height: floor } = chain.windowFloor();
     const slid = (floor - admission.floor) / Math.max(1, state.committed.height - floor);
-    const batch = { weight: weightOf(event.replies.length, event.bytes), tookMs: event.now - sent.startedAt, all: admission.head >= sent.height };
+    const batch = {
+      weight: weightOf(event.replies.length, event.bytes),
+      tookMs: event.now - sent.startedAt,
+      all: admission.head >= sent.height,
+    };
     const pauseMs = pauseAfter(admission.pace, batch, state.fresh, slid, event.now);
     // The last block is not kept waiting: the gate may be closed for it.
     if (state.committed.height - admission.head > 1 && !calm(state, event.now)) track.retryAt = event.now + pauseMs;
@@ -187,7 +261,13 @@ export function calm(state: Pick<TenureState, 'load' | 'committedAt' | 'inflight
   return state.load * Math.exp(-quietMs / LOAD_OVER_MS) <= CALM;
 }
 
-export function onAdmitted(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+export function onAdmitted(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<HeadFacts>,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   if (reply.outcome !== 'accepted') {
     // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a new begin_admission
@@ -246,7 +326,8 @@ export function gateIsOver(state: TenureState, out: Effect[]): void {
 export function openGate(state: TenureState, out: Effect[]): void {
   if (state.gateUntil === null) return;
   state.gateUntil = null;
-  if (state.phase === 'leading' && !state.stopping) out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
+  if (state.phase === 'leading' && !state.stopping)
+    out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
 }
 
 function proven(state: TenureState, admission: Admission): boolean {
@@ -256,10 +337,16 @@ function proven(state: TenureState, admission: Admission): boolean {
 function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.admission = null;
-  const why = reply.outcome === 'refused' ? refusalText(reply) : reply.outcome === 'unknown' ? `no answer at ${reply.step}: ${reply.cause}` : '';
+  const why =
+    reply.outcome === 'refused'
+      ? refusalText(reply)
+      : reply.outcome === 'unknown'
+        ? `no answer at ${reply.step}: ${reply.cause}`
+        : '';
   setStanding(track, node, 'out', `re-admission not finished: ${why}`, out);
   // Nothing ran there, and whoever keeps the window must know (section 6.6).
-  if (reply.outcome === 'refused' && reply.reason === 'OOM') out.push({ type: 'alarm', code: 'OOM', node, reason: why });
+  if (reply.outcome === 'refused' && reply.reason === 'OOM')
+    out.push({ type: 'alarm', code: 'OOM', node, reason: why });
   backOff(state, track, now);
   // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it answers.
   track.retryAt = Math.max(track.retryAt, now + state.settings.regainMs);

@@ -8,7 +8,9 @@ import type { Block, EntriesRead, NodeReply } from './words.js';
 /** Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every read and tick. */
 export function adoptAfterClaims(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
   if (oursCount(state) < state.settings.quorum) {
-    const damaged = state.nodes.flatMap((track, node) => (track.standing === 'quarantined' && track.damage ? [`node ${node + 1}: ${track.damage.why}`] : []));
+    const damaged = state.nodes.flatMap((track, node) =>
+      track.standing === 'quarantined' && track.damage ? [`node ${node + 1}: ${track.damage.why}`] : [],
+    );
     return damaged.length > 0
       ? end(state, 'DAMAGED_HEADS', `too few of the claimed nodes hold an undamaged head (${damaged.join('; ')})`, out)
       : end(state, 'CLAIM_LOST', 'too few of the claimed nodes still hold what they showed', out);
@@ -18,8 +20,19 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   const { height, candidates } = (state.adopt ??= candidatesOf(state));
   const best = candidates[0]!;
   const { chosen } = state.settings;
-  if (chosen && height === chosen.block.height && chosen.block.parent === local.hash && best.hash !== chosen.block.hash) {
-    if (best.epoch > chosen.over) return end(state, 'CHOICE_OVERTAKEN', `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the choice was made, and may be committed`, out);
+  if (
+    chosen &&
+    height === chosen.block.height &&
+    chosen.block.parent === local.hash &&
+    best.hash !== chosen.block.hash
+  ) {
+    if (best.epoch > chosen.over)
+      return end(
+        state,
+        'CHOICE_OVERTAKEN',
+        `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the choice was made, and may be committed`,
+        out,
+      );
     // Two blocks of one epoch break I2: no rule of the protocol tells which was acknowledged, a person did.
     state.committed = { height: local.height, hash: local.hash };
     state.phase = 'settling';
@@ -33,7 +46,9 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
     const mine = chain.hashAt(height) ?? '';
     if (mine !== best.hash) return end(state, 'CHAIN_MISMATCH', mismatch(height, mine, best.hash), out);
     out.push({
-      type: 'alarm', code: 'STORE_AHEAD', height: local.height,
+      type: 'alarm',
+      code: 'STORE_AHEAD',
+      height: local.height,
       reason: `this store holds committed block ${local.height}, the claimed quorum ends at ${height}: nodes lost data they had acknowledged; it is proposed again from the store`,
     });
     state.committed = { height, hash: mine };
@@ -44,16 +59,31 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
     // An empty stream's floor is committed, and its data is on no node: a peer must have it.
     return height === local.height
       ? end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash), out)
-      : end(state, 'BEHIND', `the nodes' floor is ${height}, this store ends at ${local.height}: blocks between must come from a peer first`, out);
+      : end(
+          state,
+          'BEHIND',
+          `the nodes' floor is ${height}, this store ends at ${local.height}: blocks between must come from a peer first`,
+          out,
+        );
   }
   if (height - local.height > state.settings.maxAdopt) {
-    return end(state, 'BEHIND', `this store ends at ${local.height}, the nodes' head is ${height}: it must catch up before it can lead`, out);
+    return end(
+      state,
+      'BEHIND',
+      `this store ends at ${local.height}, the nodes' head is ${height}: it must catch up before it can lead`,
+      out,
+    );
   }
   const from = Math.min(local.height + 1, height);
   const known = seenBefore(chain, from, height, best.hash);
   if (known) return takeOver(state, known, local, now, out);
   if (best.nodes.every((node) => state.nodes[node]!.floor >= from)) {
-    return end(state, 'BEHIND', `this store ends at ${local.height}, below the window of every node that holds the head (floor ${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it can lead`, out);
+    return end(
+      state,
+      'BEHIND',
+      `this store ends at ${local.height}, below the window of every node that holds the head (floor ${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it can lead`,
+      out,
+    );
   }
   askForCandidate(state, best, from, height, now, out);
 }
@@ -75,15 +105,29 @@ function candidatesOf(state: TenureState): { height: number; candidates: Candida
   return { height, candidates: [...byHash.values()].sort((a, b) => b.epoch - a.epoch) };
 }
 
-function askForCandidate(state: TenureState, candidate: Candidate, from: number, to: number, now: number, out: Effect[]): void {
+function askForCandidate(
+  state: TenureState,
+  candidate: Candidate,
+  from: number,
+  to: number,
+  now: number,
+  out: Effect[],
+): void {
   // The node that failed longest ago first: an unanswered read goes to another holder.
-  const node = [...candidate.nodes].filter((n) => state.nodes[n]!.floor < from && now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy).sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
+  const node = [...candidate.nodes]
+    .filter((n) => state.nodes[n]!.floor < from && now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy)
+    .sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
   if (node === undefined) return; // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
   state.nodes[node]!.busy = { id: state.nextId, kind: 'read', startedAt: now };
   out.push({ type: 'read', node, id: state.nextId++, from, to });
 }
 
-export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, { type: 'read' }>, chain: LocalChain, out: Effect[]): void {
+export function onCandidateRead(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'read' }>,
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[event.node]!;
   if (track.busy?.id !== event.id) return;
   track.busy = null;
@@ -94,9 +138,10 @@ export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, 
   const best = state.adopt.candidates[0]!;
   const local = chain.head();
   const first = Math.min(local.height + 1, height);
-  const read = event.reply.incarnation === track.incarnation
-    ? checkRead(event.reply, first, height, best.hash)
-    : { verdict: 'gone' as const, why: 'it lost its memory since it was claimed' };
+  const read =
+    event.reply.incarnation === track.incarnation
+      ? checkRead(event.reply, first, height, best.hash)
+      : { verdict: 'gone' as const, why: 'it lost its memory since it was claimed' };
   if (read.verdict === 'damaged') {
     out.push({ type: 'alarm', code: 'DAMAGED_ENTRY', node: event.node, height, reason: read.why });
     setStanding(track, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`, out);
@@ -110,7 +155,13 @@ export function onCandidateRead(state: TenureState, event: Extract<TenureEvent, 
     state.adopt = null;
     return;
   }
-  if (read.verdict === 'moved') return end(state, 'FENCED', `node ${event.node + 1} holds another block at height ${height} than it showed when claimed`, out);
+  if (read.verdict === 'moved')
+    return end(
+      state,
+      'FENCED',
+      `node ${event.node + 1} holds another block at height ${height} than it showed when claimed`,
+      out,
+    );
   takeOver(state, read.blocks, local, event.now, out);
 }
 
@@ -127,12 +178,19 @@ function seenBefore(chain: LocalChain, from: number, to: number, hash: string): 
 }
 
 /** What is below the candidate is committed (I5); the candidate is proposed again. */
-function takeOver(state: TenureState, blocks: Block[], local: { height: number; hash: string }, now: number, out: Effect[]): void {
+function takeOver(
+  state: TenureState,
+  blocks: Block[],
+  local: { height: number; hash: string },
+  now: number,
+  out: Effect[],
+): void {
   const below = blocks.slice(0, -1);
   const top = blocks.at(-1)!;
   const { height } = top;
   if (height === local.height) return end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, top.hash), out);
-  if (blocks[0]!.parent !== local.hash) return end(state, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, blocks[0]!.parent), out);
+  if (blocks[0]!.parent !== local.hash)
+    return end(state, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, blocks[0]!.parent), out);
   if (below.length > 0) out.push({ type: 'adopted', blocks: below });
   const last = below.at(-1) ?? local;
   state.committed = { height: last.height, hash: last.hash };
@@ -143,16 +201,25 @@ function takeOver(state: TenureState, blocks: Block[], local: { height: number; 
 }
 
 function checkRead(
-  reply: Extract<NodeReply<EntriesRead>, { outcome: 'accepted' }>, from: number, to: number, hash: string,
-): { verdict: 'good'; blocks: Block[] } | { verdict: 'damaged'; why: string } | { verdict: 'gone'; why: string } | { verdict: 'moved' } {
+  reply: Extract<NodeReply<EntriesRead>, { outcome: 'accepted' }>,
+  from: number,
+  to: number,
+  hash: string,
+):
+  | { verdict: 'good'; blocks: Block[] }
+  | { verdict: 'damaged'; why: string }
+  | { verdict: 'gone'; why: string }
+  | { verdict: 'moved' } {
   const { entries, damaged } = reply.value;
   if (damaged.length > 0) return { verdict: 'damaged', why: `${damaged[0]!.id}: ${damaged[0]!.why}` };
   const blocks: Block[] = [];
   for (let height = from; height <= to; height++) {
     const entry = entries[height - from];
-    if (!entry || (height === from && entry.height > from)) return { verdict: 'gone', why: `it no longer holds the entry at height ${height} that it showed when claimed` };
+    if (!entry || (height === from && entry.height > from))
+      return { verdict: 'gone', why: `it no longer holds the entry at height ${height} that it showed when claimed` };
     if (entry.height !== height || !entry.data) return { verdict: 'damaged', why: `no entry at height ${height}` };
-    if (height > from && entry.parent !== blocks.at(-1)!.hash) return { verdict: 'damaged', why: `the entry at height ${height} does not link to the one below it` };
+    if (height > from && entry.parent !== blocks.at(-1)!.hash)
+      return { verdict: 'damaged', why: `the entry at height ${height} does not link to the one below it` };
     blocks.push({ height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data });
   }
   return blocks.at(-1)!.hash === hash ? { verdict: 'good', blocks } : { verdict: 'moved' };
@@ -174,13 +241,20 @@ export function nextToSettle(state: TenureState, out: Effect[]): void {
   }
   state.phase = 'leading';
   state.settings.damaged?.forEach((known, node) => {
-    if (known && known.incarnation === state.nodes[node]!.incarnation) markDamaged(state, node, known.incarnation, known.why);
+    if (known && known.incarnation === state.nodes[node]!.incarnation)
+      markDamaged(state, node, known.incarnation, known.why);
   });
   out.push({ type: 'leading', epoch: state.epoch });
   out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
 }
 
-export function startBlock(state: TenureState, block: Block, repair: boolean, now: number, trim: { to: number; hash: string } | undefined): void {
+export function startBlock(
+  state: TenureState,
+  block: Block,
+  repair: boolean,
+  now: number,
+  trim: { to: number; hash: string } | undefined,
+): void {
   state.inflight = { block, repair, trim, startedAt: now, ackedAt: new Array<number>(state.nodes.length).fill(-1) };
 }
 

@@ -23,9 +23,12 @@ export function describeUnknown(reply: Unknown): string {
 /** One node's reply, without its name. */
 export function describeReply(reply: NodeReply<unknown>): string {
   switch (reply.outcome) {
-    case 'accepted': return 'accepted';
-    case 'refused': return refusalText(reply);
-    case 'unknown': return describeUnknown(reply);
+    case 'accepted':
+      return 'accepted';
+    case 'refused':
+      return refusalText(reply);
+    case 'unknown':
+      return describeUnknown(reply);
   }
 }
 
@@ -43,10 +46,22 @@ function ofQuorum(yes: number, n: number, accepted: string): string {
 }
 
 /** The tally and, for every node that did not accept, its own words: `1 of 3 accepted, 2 are needed; r2: LOCK_HELD by …; r3: no answer …`. */
-export function describeReplies(replies: readonly { node: string; reply: NodeReply<unknown> | undefined }[], n: number, accepted = 'accepted'): string {
-  const votes = votesOf(replies.map((one) => one.reply), n);
-  const others = replies.flatMap(({ node, reply }) => (
-    reply === undefined ? [`${node}: no answer yet`] : reply.outcome === 'accepted' ? [] : [`${node}: ${describeReply(reply)}`]));
+export function describeReplies(
+  replies: readonly { node: string; reply: NodeReply<unknown> | undefined }[],
+  n: number,
+  accepted = 'accepted',
+): string {
+  const votes = votesOf(
+    replies.map((one) => one.reply),
+    n,
+  );
+  const others = replies.flatMap(({ node, reply }) =>
+    reply === undefined
+      ? [`${node}: no answer yet`]
+      : reply.outcome === 'accepted'
+        ? []
+        : [`${node}: ${describeReply(reply)}`],
+  );
   const unasked = n - replies.length;
   if (unasked > 0) others.push(`${unasked} ${unasked === 1 ? 'was' : 'were'} not asked`);
   return [ofQuorum(votes.yes, n, accepted), ...others].join('; ');
@@ -68,16 +83,23 @@ function headline(v: HeightVerdict): string {
     case 'pending':
     case 'undetermined': {
       if (v.hash === null) return `${at}: undetermined, too few nodes answered to tell`;
-      const epochs = v.epochs.length > 1 ? ` (it stands under epochs ${listed(v.epochs.map(String))}, which do not add up)` : '';
+      const epochs =
+        v.epochs.length > 1 ? ` (it stands under epochs ${listed(v.epochs.map(String))}, which do not add up)` : '';
       const need = `${v.copies} of ${v.n} hold ${block} under epoch ${v.epoch}, ${quorumOf(v.n)} are needed${epochs}`;
       return `${at}: ${v.verdict}, ${need}${v.mayBeCommitted ? '; those that cannot be asked or believed could make it committed' : ''}`;
     }
-    case 'orphan': return `${at}: an orphan, ${block} is committed there and retained by no node that answered`;
-    case 'conflict': return `${at}: CONFLICT, ${v.why}`;
-    case 'corrupt': return `${at}: corrupt, and too few sound copies to tell what is committed`;
-    case 'missing': return `${at}: missing from a node that holds what is below and above it`;
-    case 'trimmed': return `${at}: trimmed, committed and no longer retained`;
-    case 'empty': return `${at}: nothing there`;
+    case 'orphan':
+      return `${at}: an orphan, ${block} is committed there and retained by no node that answered`;
+    case 'conflict':
+      return `${at}: CONFLICT, ${v.why}`;
+    case 'corrupt':
+      return `${at}: corrupt, and too few sound copies to tell what is committed`;
+    case 'missing':
+      return `${at}: missing from a node that holds what is below and above it`;
+    case 'trimmed':
+      return `${at}: trimmed, committed and no longer retained`;
+    case 'empty':
+      return `${at}: nothing there`;
   }
 }
 
@@ -89,11 +111,18 @@ function besides(v: HeightVerdict): string[] {
   if (without.length > 0 && v.verdict !== 'empty' && v.hash !== null && v.verdict !== 'conflict') {
     out.push(`${listed(without)} ${without.length === 1 ? 'lacks' : 'lack'} it`);
   }
-  if (orphans.length > 0) out.push(`${listed(v.orphans.map((one) => `${one.node} holds ${shortHash(one.hash)} of epoch ${one.epoch}`))}, an orphan`);
+  if (orphans.length > 0)
+    out.push(
+      `${listed(v.orphans.map((one) => `${one.node} holds ${shortHash(one.hash)} of epoch ${one.epoch}`))}, an orphan`,
+    );
   for (const one of v.corrupt) out.push(`${one.node} is damaged there (${one.why})`);
   if (v.missing.length > 0) out.push(`${listed(v.missing)} ${v.missing.length === 1 ? 'has' : 'have'} a hole there`);
-  if (v.trimmed.length > 0 && v.verdict !== 'trimmed') out.push(`${listed(v.trimmed)} ${v.trimmed.length === 1 ? 'has' : 'have'} trimmed it`);
-  if (v.leftOut.length > 0) out.push(`${listed(v.leftOut)} ${v.leftOut.length === 1 ? 'is' : 'are'} not admitted and ${v.leftOut.length === 1 ? 'counts' : 'count'} for nothing`);
+  if (v.trimmed.length > 0 && v.verdict !== 'trimmed')
+    out.push(`${listed(v.trimmed)} ${v.trimmed.length === 1 ? 'has' : 'have'} trimmed it`);
+  if (v.leftOut.length > 0)
+    out.push(
+      `${listed(v.leftOut)} ${v.leftOut.length === 1 ? 'is' : 'are'} not admitted and ${v.leftOut.length === 1 ? 'counts' : 'count'} for nothing`,
+    );
   if (v.unknown.length > 0) out.push(`${listed(v.unknown)} did not answer`);
   return out;
 }
@@ -101,12 +130,18 @@ function besides(v: HeightVerdict): string[] {
 /** What one node has at one height, for a table. */
 export function describeCell(cell: Cell): string {
   switch (cell.is) {
-    case 'copy': return `${shortHash(cell.hash)}@${cell.epoch}`;
-    case 'absent': return 'not there yet';
-    case 'trimmed': return 'trimmed';
-    case 'missing': return 'hole';
-    case 'corrupt': return `damaged: ${cell.why}`;
-    case 'unknown': return 'no answer';
+    case 'copy':
+      return `${shortHash(cell.hash)}@${cell.epoch}`;
+    case 'absent':
+      return 'not there yet';
+    case 'trimmed':
+      return 'trimmed';
+    case 'missing':
+      return 'hole';
+    case 'corrupt':
+      return `damaged: ${cell.why}`;
+    case 'unknown':
+      return 'no answer';
   }
 }
 
@@ -114,9 +149,12 @@ export function describeCell(cell: Cell): string {
 export function describeAnomaly(anomaly: LedgerAnomaly): string {
   const where = anomaly.nodes.length === 0 ? '' : ` (${listed(anomaly.nodes)})`;
   switch (anomaly.kind) {
-    case 'conflict': return `CONFLICT at height ${anomaly.height}: ${anomaly.why}${where}`;
-    case 'chain-mismatch': return `CHAIN_MISMATCH at height ${anomaly.height}: ${anomaly.why}${where}`;
-    case 'not-retained': return `height ${anomaly.height} has to come from a peer: ${anomaly.why}${where}`;
+    case 'conflict':
+      return `CONFLICT at height ${anomaly.height}: ${anomaly.why}${where}`;
+    case 'chain-mismatch':
+      return `CHAIN_MISMATCH at height ${anomaly.height}: ${anomaly.why}${where}`;
+    case 'not-retained':
+      return `height ${anomaly.height} has to come from a peer: ${anomaly.why}${where}`;
   }
 }
 

@@ -17,7 +17,8 @@ export function movesOf(state: TenureState): { moves?: string } {
 
 /** Somebody has moved a node since this tenure began, or in a tenure that it knows nothing of: it counts servers that may not be counted (I13). */
 export function endIfMoved(state: TenureState, node: NodeIndex, reply: Refused, out: Effect[]): void {
-  if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves)) end(state, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`, out);
+  if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves))
+    end(state, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`, out);
 }
 
 /** Nodes that this tenure holds. */

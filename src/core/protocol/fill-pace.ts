@@ -34,7 +34,10 @@ export interface FillPace {
   missed: number;
 }
 
-export interface BatchSize { bytes: number; blocks: number }
+export interface BatchSize {
+  bytes: number;
+  blocks: number;
+}
 
 /** Nobody is disturbed, or the node would not arrive: what a call takes best. */
 const CALM_BATCH: BatchSize = { bytes: 1024 * 1024, blocks: 128 };
@@ -60,7 +63,13 @@ export function batchSize(calm: boolean, pace: FillPace | undefined): BatchSize 
  * A batch was answered: the pause after it, ms. `all`: it took everything that there was when it was sent. `fresh` is the weight of everything that this
  * tenure has committed, `slid` the part of the window that has slid away since the filling began.
  */
-export function pauseAfter(pace: FillPace, batch: { weight: number; tookMs: number; all: boolean }, fresh: number, slid: number, now: number): number {
+export function pauseAfter(
+  pace: FillPace,
+  batch: { weight: number; tookMs: number; all: boolean },
+  fresh: number,
+  slid: number,
+  now: number,
+): number {
   pace.level = batch.all || pace.level < 0 ? pace.level + 1 : 0;
   pace.filled += batch.weight;
   pace.busyMs += batch.tookMs;

@@ -1,7 +1,17 @@
 // Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
 // brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
 // Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
-import { beginAdmission, closeGate, continueAdmission, LOAD_OVER_MS, mayReadmit, proves, replaceable, setAside, wantsProof } from './admission.js';
+import {
+  beginAdmission,
+  closeGate,
+  continueAdmission,
+  LOAD_OVER_MS,
+  mayReadmit,
+  proves,
+  replaceable,
+  setAside,
+  wantsProof,
+} from './admission.js';
 import { backOff, end, endIfMoved, movesOf, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { weightOf } from './fill-pace.js';
@@ -16,10 +26,21 @@ export function propose(state: TenureState, block: Block, now: number, chain: Lo
   if (state.inflight || (state.phase !== 'leading' && state.phase !== 'settling') || state.stopping) return;
   if (block.height !== state.committed.height + 1) return; // void: asked for before something else was committed
   if (block.parent !== state.committed.hash) {
-    return end(state, 'BAD_PROPOSAL', `block ${block.height} names parent ${block.parent.slice(0, 8)}, the committed head is ${state.committed.hash.slice(0, 8)}`, out);
+    return end(
+      state,
+      'BAD_PROPOSAL',
+      `block ${block.height} names parent ${block.parent.slice(0, 8)}, the committed head is ${state.committed.hash.slice(0, 8)}`,
+      out,
+    );
   }
   const settling = state.phase === 'settling';
-  startBlock(state, block, settling, now, settling ? undefined : chain.trimFor({ ...block, size: block.data.byteLength }));
+  startBlock(
+    state,
+    block,
+    settling,
+    now,
+    settling ? undefined : chain.trimFor({ ...block, size: block.data.byteLength }),
+  );
 }
 
 /** Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can be regained. */
@@ -33,7 +54,8 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
     return track.standing === 'ours' ? setAside(state, node, now, chain, out) : lookAgain(state, node, now, out);
   }
   if (track.standing === 'quarantined') return;
-  if (track.standing !== 'ours') return track.admission ? continueAdmission(state, node, now, out) : lookAgain(state, node, now, out);
+  if (track.standing !== 'ours')
+    return track.admission ? continueAdmission(state, node, now, out) : lookAgain(state, node, now, out);
 
   if (track.unnoted) return claimAgain(state, node, now, out);
   const { inflight, committed } = state;
@@ -41,7 +63,13 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   const highest = Math.max(committed.height, state.settleTo) + 1;
   if (track.head > highest) {
     // An entry two above would prove a block that this tenure's claim did not see (I4, I5).
-    return quarantine(state, node, 'AHEAD_OF_LEADER', `it holds height ${track.head}, this tenure's claim allows for ${highest} at most`, out);
+    return quarantine(
+      state,
+      node,
+      'AHEAD_OF_LEADER',
+      `it holds height ${track.head}, this tenure's claim allows for ${highest} at most`,
+      out,
+    );
   }
   const next = nextFor(state, node, chain);
   if (next <= committed.height) return catchUp(state, node, next, now, chain, out);
@@ -51,15 +79,29 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
 
 function claimAgain(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
   state.nodes[node]!.busy = { id: state.nextId, kind: 'prove', startedAt: now };
-  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) } });
+  out.push({
+    type: 'call',
+    node,
+    id: state.nextId++,
+    bytes: 0,
+    call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) },
+  });
 }
 
 /** A tenure that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews nothing (I8). */
-export function onProven(state: TenureState, node: NodeIndex, id: number, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+export function onProven(
+  state: TenureState,
+  node: NodeIndex,
+  id: number,
+  reply: NodeReply<HeadFacts>,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
   if (reply.outcome === 'refused') return refused(state, node, reply, track.head, now, out);
-  if (reply.incarnation !== track.incarnation) return lost(state, node, 'it was re-admitted since it was claimed', now, out);
+  if (reply.incarnation !== track.incarnation)
+    return lost(state, node, 'it was re-admitted since it was claimed', now, out);
   track.failures = 0;
   proves(state, node, id);
 }
@@ -78,7 +120,8 @@ function nextFor(state: TenureState, node: NodeIndex, chain: LocalChain): number
   const { inflight, committed } = state;
   // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted, or the next height's
   // pending block, which proves the block in flight below it (that is accepted there as it is).
-  if (track.head > committed.height) return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : track.head + 1;
+  if (track.head > committed.height)
+    return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : track.head + 1;
   if (track.head === 0) return 1;
   // What is there is not known: the next block will tell, or, when there is none to send, the committed head itself.
   if (track.headHash === '') return track.head < committed.height ? track.head + 1 : track.head;
@@ -92,9 +135,17 @@ function write(state: TenureState, node: NodeIndex, inflight: Inflight, now: num
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'write', height: block.height, hash: block.hash, startedAt: now };
   out.push({
-    type: 'call', node, id: state.nextId++, bytes: block.data.byteLength,
+    type: 'call',
+    node,
+    id: state.nextId++,
+    bytes: block.data.byteLength,
     call: {
-      script: 'write_block', owner, epoch: state.epoch, ttlMs, block, entryEpoch: state.epoch,
+      script: 'write_block',
+      owner,
+      epoch: state.epoch,
+      ttlMs,
+      block,
+      entryEpoch: state.epoch,
       // Another block of a lower epoch at this height is provably uncommitted: the claim would have seen it (section 6.3).
       mode: repair || track.head >= block.height ? 'repair' : 'append',
       ...(trim ? { trim } : {}),
@@ -102,30 +153,62 @@ function write(state: TenureState, node: NodeIndex, inflight: Inflight, now: num
   });
 }
 
-function catchUp(state: TenureState, node: NodeIndex, from: number, now: number, chain: LocalChain, out: Effect[]): void {
+function catchUp(
+  state: TenureState,
+  node: NodeIndex,
+  from: number,
+  now: number,
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   const window = chain.windowFloor();
   if (track.head < window.height && window.height <= state.committed.height) {
     track.busy = { id: state.nextId, kind: 'rebase', height: window.height, startedAt: now };
     out.push({
-      type: 'call', node, id: state.nextId++, bytes: 0,
+      type: 'call',
+      node,
+      id: state.nextId++,
+      bytes: 0,
       call: {
-        script: 'rebase', owner: state.settings.owner, epoch: state.epoch, floor: window.height, floorHash: window.hash,
-        nonce: `${state.settings.owner.slice(state.settings.owner.lastIndexOf('/') + 1)}-${state.nextId}`, keepMs: 86_400_000,
+        script: 'rebase',
+        owner: state.settings.owner,
+        epoch: state.epoch,
+        floor: window.height,
+        floorHash: window.hash,
+        nonce: `${state.settings.owner.slice(state.settings.owner.lastIndexOf('/') + 1)}-${state.nextId}`,
+        keepMs: 86_400_000,
       },
     });
     return;
   }
   if (from <= track.floor) {
-    return quarantine(state, node, 'FLOOR_MISMATCH', `its floor ${track.floor} (${track.floorHash.slice(0, 8)}) is not on this chain`, out);
+    return quarantine(
+      state,
+      node,
+      'FLOOR_MISMATCH',
+      `its floor ${track.floor} (${track.floorHash.slice(0, 8)}) is not on this chain`,
+      out,
+    );
   }
   track.busy = { id: state.nextId, kind: 'backfill', height: from, startedAt: now };
-  out.push({ type: 'backfill', node, id: state.nextId++, from, to: state.committed.height, stampOwnEpoch: track.stampOwnEpoch });
+  out.push({
+    type: 'backfill',
+    node,
+    id: state.nextId++,
+    from,
+    to: state.committed.height,
+    stampOwnEpoch: track.stampOwnEpoch,
+  });
 }
 
 export function onWritten(
-  state: TenureState, node: NodeIndex, sent: { id: number; height: number; hash: string; startedAt: number },
-  reply: NodeReply<{ head: number; request?: LeaderRequest }>, now: number, out: Effect[],
+  state: TenureState,
+  node: NodeIndex,
+  sent: { id: number; height: number; hash: string; startedAt: number },
+  reply: NodeReply<{ head: number; request?: LeaderRequest }>,
+  now: number,
+  out: Effect[],
 ): void {
   const track = state.nodes[node]!;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
@@ -153,17 +236,23 @@ export function onWritten(
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
   if (state.stopping) return end(state, state.stopping.code, state.stopping.reason, out);
   if (state.phase === 'settling') nextToSettle(state, out);
-  else if (!renewIfWanted(state, now, out) && !closeGate(state, now, block.data.byteLength)) out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
+  else if (!renewIfWanted(state, now, out) && !closeGate(state, now, block.data.byteLength))
+    out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
 }
 
 /** The share of time that was spent with a block in flight. Weighted by time, not by blocks: after a busy moment one quiet second is enough. */
 function noteLoad(state: TenureState, tookMs: number, now: number): void {
   const cycle = now - state.committedAt;
-  if (state.committedAt > 0 && cycle > 0) state.load += (1 - Math.exp(-cycle / LOAD_OVER_MS)) * (Math.min(1, tookMs / cycle) - state.load);
+  if (state.committedAt > 0 && cycle > 0)
+    state.load += (1 - Math.exp(-cycle / LOAD_OVER_MS)) * (Math.min(1, tookMs / cycle) - state.load);
   state.committedAt = now;
 }
 
-export function onBackfilled(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, out: Effect[]): void {
+export function onBackfilled(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'backfilled' }>,
+  out: Effect[],
+): void {
   const track = state.nodes[event.node]!;
   if (track.busy?.id !== event.id) return;
   track.busy = null;
@@ -173,7 +262,8 @@ export function onBackfilled(state: TenureState, event: Extract<TenureEvent, { t
     if (!sent) break;
     if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
     if (reply.outcome === 'refused') return refused(state, node, reply, sent.height, now, out);
-    if (reply.incarnation !== track.incarnation) return lost(state, node, 'it was re-admitted since it was claimed', now, out);
+    if (reply.incarnation !== track.incarnation)
+      return lost(state, node, 'it was re-admitted since it was claimed', now, out);
     holds(track, sent.height, sent.hash, 0, reply.value.head);
     proves(state, node, event.id);
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
@@ -191,14 +281,27 @@ function holds(track: NodeTrack, height: number, hash: string, epoch: number, he
   track.stampOwnEpoch = false;
 }
 
-export function onRebased(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+export function onRebased(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<HeadFacts>,
+  now: number,
+  out: Effect[],
+): void {
   if (reply.outcome === 'accepted') return takeFacts(state, node, reply.value);
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
   if (reply.reason === 'NOT_BEHIND') return lost(state, node, 'it moved while it was to be rebased', now, out);
   refused(state, node, reply, 0, now, out);
 }
 
-function refused(state: TenureState, node: NodeIndex, reply: Refused, height: number, now: number, out: Effect[]): void {
+function refused(
+  state: TenureState,
+  node: NodeIndex,
+  reply: Refused,
+  height: number,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   const d = reply.detail;
   switch (reply.reason) {
@@ -246,7 +349,8 @@ function refused(state: TenureState, node: NodeIndex, reply: Refused, height: nu
 
 function endIfFenced(state: TenureState, why: string, out: Effect[]): void {
   const fenced = state.nodes.filter((track) => track.fenced).length;
-  if (fencedOut(fenced, state.settings.nodes)) end(state, 'FENCED', `fenced by more nodes than may be missing: ${why}`, out);
+  if (fencedOut(fenced, state.settings.nodes))
+    end(state, 'FENCED', `fenced by more nodes than may be missing: ${why}`, out);
 }
 
 /** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
@@ -255,7 +359,14 @@ function repeated(state: TenureState, track: NodeTrack, now: number): void {
   else backOff(state, track, now);
 }
 
-function notAnswered(state: TenureState, node: NodeIndex, step: string, cause: string, now: number, out: Effect[]): void {
+function notAnswered(
+  state: TenureState,
+  node: NodeIndex,
+  step: string,
+  cause: string,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   backOff(state, track, now);
   const why = `no answer at ${step}: ${cause}`;
@@ -284,7 +395,14 @@ function lookAgain(state: TenureState, node: NodeIndex, now: number, out: Effect
 }
 
 /** A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be needed (section 6.7). */
-export function onInspected(state: TenureState, node: NodeIndex, reply: NodeReply<NodeView>, now: number, chain: LocalChain, out: Effect[]): void {
+export function onInspected(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<NodeView>,
+  now: number,
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
@@ -293,7 +411,13 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
   const view = reply.value;
   const { owner, previousOwner, ttlMs } = state.settings;
   if (view.admission !== 'admitted') {
-    setStanding(track, node, 'out', `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`, out);
+    setStanding(
+      track,
+      node,
+      'out',
+      `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`,
+      out,
+    );
     track.damage = null; // whatever it was, the server itself sees now that its memory does not count
     if (mayReadmit(state, view.admission)) beginAdmission(state, node, now, chain, out, view);
     return;
@@ -301,20 +425,45 @@ export function onInspected(state: TenureState, node: NodeIndex, reply: NodeRepl
   if (track.damage && track.damage.incarnation !== view.incarnation) track.damage = null;
   const holder = view.lock?.owner;
   if (holder !== undefined && holder !== owner) {
-    return setStanding(track, node, 'out', holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`, out);
+    return setStanding(
+      track,
+      node,
+      'out',
+      holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`,
+      out,
+    );
   }
   if (view.epoch < state.epoch || (view.epoch === state.epoch && view.claimant === owner)) {
     track.busy = { id: state.nextId, kind: 'regain', startedAt: now };
-    out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs, ...movesOf(state) } });
+    out.push({
+      type: 'call',
+      node,
+      id: state.nextId++,
+      bytes: 0,
+      call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs, ...movesOf(state) },
+    });
     return;
   }
   track.wantsRenewal = true;
   track.fenced = true; // it lets nothing of this epoch in, as surely as if it had refused a write
-  setStanding(track, node, 'out', `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`, out);
+  setStanding(
+    track,
+    node,
+    'out',
+    `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`,
+    out,
+  );
   if (!renewIfWanted(state, now, out)) endIfFenced(state, track.why, out);
 }
 
-export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, chain: LocalChain, out: Effect[]): void {
+export function onRegained(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<HeadFacts>,
+  now: number,
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
@@ -338,7 +487,9 @@ export function onRegained(state: TenureState, node: NodeIndex, reply: NodeReply
 /** Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as previousOwner. */
 function renewIfWanted(state: TenureState, now: number, out: Effect[]): boolean {
   if (state.phase !== 'leading' || state.inflight || state.stopping) return false;
-  const node = state.nodes.findIndex((track, i) => track.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0));
+  const node = state.nodes.findIndex(
+    (track, i) => track.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0),
+  );
   if (node < 0) return false;
   end(state, 'RENEW', `node ${node + 1}: ${state.nodes[node]!.why}`, out);
   return true;

@@ -44,7 +44,14 @@ export type Cell =
   | { is: 'unknown' };
 
 export type VerdictKind =
-  | 'committed' | 'pending' | 'undetermined' | 'orphan' | 'conflict' | 'corrupt' | 'missing' | 'trimmed'
+  | 'committed'
+  | 'pending'
+  | 'undetermined'
+  | 'orphan'
+  | 'conflict'
+  | 'corrupt'
+  | 'missing'
+  | 'trimmed'
   /** Nothing there yet: above every head, and the silent nodes alone are no quorum. */
   | 'empty';
 
@@ -83,10 +90,15 @@ export interface HeightVerdict {
 }
 
 /** One verdict per height from..to (inclusive), in order. `n` is the number of configured nodes; `nodes` holds each at most once. */
-export function readLedger(nodes: readonly NodeLedger[], n: number, range: { from: Height; to: Height }): HeightVerdict[] {
+export function readLedger(
+  nodes: readonly NodeLedger[],
+  n: number,
+  range: { from: Height; to: Height },
+): HeightVerdict[] {
   const readings = nodes.map(readNode);
   const verdicts: HeightVerdict[] = [];
-  for (let height = range.from; height <= range.to; height += 1) verdicts.push(agreed(height, readings, n) ?? judge(height, readings, n));
+  for (let height = range.from; height <= range.to; height += 1)
+    verdicts.push(agreed(height, readings, n) ?? judge(height, readings, n));
   return verdicts;
 }
 
@@ -107,7 +119,17 @@ interface NodeReading {
 
 function readNode(node: NodeLedger): NodeReading {
   if (!node.answered) {
-    return { id: node.id, counts: false, answered: false, valid: new Map(), corrupt: new Map(), facts: null, covers: { from: 1, to: 0 }, lowest: 0, highest: 0 };
+    return {
+      id: node.id,
+      counts: false,
+      answered: false,
+      valid: new Map(),
+      corrupt: new Map(),
+      facts: null,
+      covers: { from: 1, to: 0 },
+      lowest: 0,
+      highest: 0,
+    };
   }
   const valid = new Map<Height, LedgerEntry[]>();
   const corrupt = new Map<Height, string>();
@@ -128,8 +150,15 @@ function readNode(node: NodeLedger): NodeReading {
   breakLinks(valid, corrupt, node.facts);
   const { lowest, highest } = boundsOf(valid);
   return {
-    id: node.id, counts: node.admitted === true, answered: true, valid, corrupt, facts: node.facts,
-    covers: node.covers ?? { from: 0, to: Number.MAX_SAFE_INTEGER }, lowest, highest,
+    id: node.id,
+    counts: node.admitted === true,
+    answered: true,
+    valid,
+    corrupt,
+    facts: node.facts,
+    covers: node.covers ?? { from: 0, to: Number.MAX_SAFE_INTEGER },
+    lowest,
+    highest,
   };
 }
 
@@ -160,7 +189,9 @@ function breakLinks(valid: Map<Height, LedgerEntry[]>, corrupt: Map<Height, stri
 
 function cellAt(node: NodeReading, height: Height): Cell {
   if (!node.answered || height < node.covers.from || height > node.covers.to) {
-    return node.answered && node.facts !== null && height <= node.facts.floor ? floorCell(node.facts, height) : { is: 'unknown' };
+    return node.answered && node.facts !== null && height <= node.facts.floor
+      ? floorCell(node.facts, height)
+      : { is: 'unknown' };
   }
   const why = node.corrupt.get(height);
   if (why !== undefined) return { is: 'corrupt', why };
@@ -188,32 +219,66 @@ function agreed(height: Height, nodes: readonly NodeReading[], n: number): Heigh
   const { hash, epoch } = first;
   for (const node of nodes) {
     const there = node.valid.get(height);
-    if (!node.counts || there?.length !== 1 || there[0]?.hash !== hash || there[0].epoch !== epoch || node.facts?.floor === height) return null;
+    if (
+      !node.counts ||
+      there?.length !== 1 ||
+      there[0]?.hash !== hash ||
+      there[0].epoch !== epoch ||
+      node.facts?.floor === height
+    )
+      return null;
     if (node.corrupt.has(height) || height < node.covers.from || height > node.covers.to) return null;
     if ((node.valid.get(height + 1)?.[0]?.parent ?? hash) !== hash) return null;
   }
   const ids = nodes.map((node) => node.id);
   return {
-    height, verdict: 'committed', hash, epoch, epochs: [epoch], copies: n, n, holders: ids, lacking: [], trimmed: [], unknown: [], leftOut: [], orphans: [], corrupt: [], missing: [],
-    candidates: [{ hash, epoch, nodes: ids }], mayBeCommitted: false, evidence: 'quorum', why: '',
+    height,
+    verdict: 'committed',
+    hash,
+    epoch,
+    epochs: [epoch],
+    copies: n,
+    n,
+    holders: ids,
+    lacking: [],
+    trimmed: [],
+    unknown: [],
+    leftOut: [],
+    orphans: [],
+    corrupt: [],
+    missing: [],
+    candidates: [{ hash, epoch, nodes: ids }],
+    mayBeCommitted: false,
+    evidence: 'quorum',
+    why: '',
   };
 }
 
 function judge(height: Height, nodes: readonly NodeReading[], n: number): HeightVerdict {
   const cells = nodes.map((node) => ({ node, cell: cellAt(node, height) }));
   const counted = cells.filter(({ node }) => node.counts);
-  const ids = (of: typeof cells, is: Cell['is']): string[] => of.filter(({ cell }) => cell.is === is).map(({ node }) => node.id);
+  const ids = (of: typeof cells, is: Cell['is']): string[] =>
+    of.filter(({ cell }) => cell.is === is).map(({ node }) => node.id);
   const candidates = candidatesAt(counted);
-  const proofs = proofsAt(height, nodes.filter((node) => node.counts), candidates, n);
+  const proofs = proofsAt(
+    height,
+    nodes.filter((node) => node.counts),
+    candidates,
+    n,
+  );
   const contradiction = contradictionAt(candidates, proofs);
 
   // A node that is not to be believed may have been one of the q: to "could it be committed" it is as good as silent.
   const silent = n - counted.filter(({ cell }) => cell.is !== 'unknown' && cell.is !== 'corrupt').length;
   const best = candidates[0];
   const base = {
-    height, n, candidates,
+    height,
+    n,
+    candidates,
     trimmed: ids(counted, 'trimmed'),
-    unknown: cells.filter(({ node, cell }) => cell.is === 'unknown' && (!node.answered || node.counts)).map(({ node }) => node.id),
+    unknown: cells
+      .filter(({ node, cell }) => cell.is === 'unknown' && (!node.answered || node.counts))
+      .map(({ node }) => node.id),
     leftOut: cells.filter(({ node }) => node.answered && !node.counts).map(({ node }) => node.id),
     corrupt: counted.flatMap(({ node, cell }) => (cell.is === 'corrupt' ? [{ node: node.id, why: cell.why }] : [])),
     missing: ids(counted, 'missing'),
@@ -223,20 +288,37 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number): Height
   if (contradiction !== '' || proof === undefined) {
     const holders = best?.nodes ?? [];
     const unproven = {
-      ...base, hash: best?.hash ?? null, epoch: best?.epoch ?? 0, epochs: epochsOf(candidates, best?.hash), copies: holders.length, holders,
+      ...base,
+      hash: best?.hash ?? null,
+      epoch: best?.epoch ?? 0,
+      epochs: epochsOf(candidates, best?.hash),
+      copies: holders.length,
+      holders,
       lacking: counted.filter(({ cell }) => isWithout(cell, best?.hash)).map(({ node }) => node.id),
-      orphans: [], evidence: null, mayBeCommitted: mayBeCommitted(holders.length, silent, n),
+      orphans: [],
+      evidence: null,
+      mayBeCommitted: mayBeCommitted(holders.length, silent, n),
     };
     const verdict = contradiction !== '' ? 'conflict' : unprovenKind(unproven, n - silent);
     return { ...unproven, verdict, mayBeCommitted: unproven.mayBeCommitted && verdict !== 'trimmed' };
   }
-  const holders = counted.filter(({ cell }) => cell.is === 'copy' && cell.hash === proof.hash).map(({ node }) => node.id);
-  const orphans = counted.flatMap(({ node, cell }) => (
-    cell.is === 'copy' && cell.hash !== proof.hash ? [{ node: node.id, hash: cell.hash, epoch: cell.epoch }] : []));
+  const holders = counted
+    .filter(({ cell }) => cell.is === 'copy' && cell.hash === proof.hash)
+    .map(({ node }) => node.id);
+  const orphans = counted.flatMap(({ node, cell }) =>
+    cell.is === 'copy' && cell.hash !== proof.hash ? [{ node: node.id, hash: cell.hash, epoch: cell.epoch }] : [],
+  );
   return {
-    ...base, hash: proof.hash, epoch: proof.epoch, epochs: epochsOf(candidates, proof.hash), copies: holders.length, holders, orphans,
+    ...base,
+    hash: proof.hash,
+    epoch: proof.epoch,
+    epochs: epochsOf(candidates, proof.hash),
+    copies: holders.length,
+    holders,
+    orphans,
     lacking: counted.filter(({ cell }) => isWithout(cell, proof.hash)).map(({ node }) => node.id),
-    evidence: proof.evidence, mayBeCommitted: false,
+    evidence: proof.evidence,
+    mayBeCommitted: false,
     verdict: holders.length > 0 ? 'committed' : orphans.length > 0 ? 'orphan' : committedElsewhere(base),
   };
 }
@@ -249,7 +331,15 @@ function committedElsewhere(base: { trimmed: string[]; corrupt: unknown[]; missi
 }
 
 function unprovenKind(
-  v: { candidates: unknown[]; trimmed: string[]; corrupt: unknown[]; missing: string[]; mayBeCommitted: boolean; n: number }, heard: number,
+  v: {
+    candidates: unknown[];
+    trimmed: string[];
+    corrupt: unknown[];
+    missing: string[];
+    mayBeCommitted: boolean;
+    n: number;
+  },
+  heard: number,
 ): VerdictKind {
   // Only committed blocks are trimmed: the height is settled, though no answer says with which block.
   if (v.trimmed.length > 0 && v.candidates.length === 0) return 'trimmed';
@@ -278,18 +368,25 @@ function candidatesAt(counted: { node: NodeReading; cell: Cell }[]): HeightVerdi
 }
 
 /** Every block that is proven committed at this height, each once, strongest evidence first. More than one is a fork. */
-function proofsAt(height: Height, counted: readonly NodeReading[], candidates: HeightVerdict['candidates'], n: number): Proof[] {
+function proofsAt(
+  height: Height,
+  counted: readonly NodeReading[],
+  candidates: HeightVerdict['candidates'],
+  n: number,
+): Proof[] {
   const proofs: Proof[] = [];
   const add = (proof: Proof): void => {
     if (!proofs.some((one) => one.hash === proof.hash)) proofs.push(proof);
   };
-  for (const one of candidates) if (commits(one.nodes.length, n)) add({ hash: one.hash, epoch: one.epoch, evidence: 'quorum' });
+  for (const one of candidates)
+    if (commits(one.nodes.length, n)) add({ hash: one.hash, epoch: one.epoch, evidence: 'quorum' });
   for (const one of doubledAt(height, counted, n)) add(one);
   for (const node of counted) {
     const above = node.corrupt.has(height + 1) ? undefined : node.valid.get(height + 1)?.[0];
     if (above !== undefined) add({ hash: above.parent, epoch: 0, evidence: 'successor' });
   }
-  for (const node of counted) if (node.facts?.floor === height) add({ hash: node.facts.floorHash, epoch: 0, evidence: 'floor' });
+  for (const node of counted)
+    if (node.facts?.floor === height) add({ hash: node.facts.floorHash, epoch: 0, evidence: 'floor' });
   return proofs;
 }
 
@@ -321,7 +418,10 @@ function contradictionAt(candidates: HeightVerdict['candidates'], proofs: Proof[
 }
 
 function epochsOf(candidates: HeightVerdict['candidates'], hash: Hash | undefined): Epoch[] {
-  return candidates.filter((one) => one.hash === hash).map((one) => one.epoch).sort((a, b) => a - b);
+  return candidates
+    .filter((one) => one.hash === hash)
+    .map((one) => one.epoch)
+    .sort((a, b) => a - b);
 }
 
 function short(hash: Hash): string {
@@ -357,7 +457,9 @@ export type LedgerAnomaly =
 
 /** The blocks above (at.height, at.hash) that are now proven committed, in order, without a gap; and what is wrong on the way. */
 export function committedPrefix(
-  nodes: readonly FollowedNode[], n: number, at: { height: Height; hash: Hash },
+  nodes: readonly FollowedNode[],
+  n: number,
+  at: { height: Height; hash: Hash },
 ): { committed: NewlyCommitted[]; anomalies: LedgerAnomaly[] } {
   const committed: NewlyCommitted[] = [];
   const anomalies: LedgerAnomaly[] = [];
@@ -384,13 +486,25 @@ export function committedPrefix(
     if (proof === undefined) {
       const beyond = readings.filter((node) => [...node.valid.keys()].some((known) => known > next + 1));
       if (candidates.length === 0 && beyond.length > 0) {
-        anomalies.push({ kind: 'not-retained', height: next, why: `no node shows height ${next}, though it is committed`, nodes: beyond.map((node) => node.id) });
+        anomalies.push({
+          kind: 'not-retained',
+          height: next,
+          why: `no node shows height ${next}, though it is committed`,
+          nodes: beyond.map((node) => node.id),
+        });
       }
       break;
     }
-    const holders = cells.filter(({ cell }) => cell.is === 'copy' && cell.hash === proof.hash).map(({ node }) => node.id);
+    const holders = cells
+      .filter(({ cell }) => cell.is === 'copy' && cell.hash === proof.hash)
+      .map(({ node }) => node.id);
     if (holders.length === 0) {
-      anomalies.push({ kind: 'not-retained', height: next, why: `${short(proof.hash)} is committed at height ${next}, and no node shows it`, nodes: [] });
+      anomalies.push({
+        kind: 'not-retained',
+        height: next,
+        why: `${short(proof.hash)} is committed at height ${next}, and no node shows it`,
+        nodes: [],
+      });
       break;
     }
     committed.push({ height: next, hash: proof.hash, epoch: proof.epoch, holders });
@@ -416,7 +530,13 @@ function readFollowed(node: FollowedNode, above: Height): NodeReading {
     if (next !== undefined && next.parent !== entry?.hash) valid.delete(height);
   }
   return {
-    id: node.id, counts: true, answered: true, valid, corrupt: new Map(), facts: null,
-    covers: { from: 0, to: Number.MAX_SAFE_INTEGER }, ...boundsOf(valid),
+    id: node.id,
+    counts: true,
+    answered: true,
+    valid,
+    corrupt: new Map(),
+    facts: null,
+    covers: { from: 0, to: Number.MAX_SAFE_INTEGER },
+    ...boundsOf(valid),
   };
 }

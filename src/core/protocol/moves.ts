@@ -2,7 +2,11 @@
 // tenure that moved it, which of that tenure's moves it was, and where the node is since. Addresses hold no blanks. A line never goes back to a lower one.
 import type { Epoch } from './words.js';
 
-export interface Move { epoch: Epoch; turn: number; url: string }
+export interface Move {
+  epoch: Epoch;
+  turn: number;
+  url: string;
+}
 export type MoveTable = ReadonlyMap<string, Move>;
 
 export function parseMoves(text: string): MoveTable {
@@ -15,7 +19,10 @@ export function parseMoves(text: string): MoveTable {
 }
 
 export function movesText(table: MoveTable): string {
-  return [...table].sort(([a], [b]) => (a < b ? -1 : 1)).map(([node, { epoch, turn, url }]) => `${node}@${epoch}.${turn}=${url}`).join(' ');
+  return [...table]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([node, { epoch, turn, url }]) => `${node}@${epoch}.${turn}=${url}`)
+    .join(' ');
 }
 
 export function isNewer(move: Move, than: Move | undefined): boolean {
@@ -25,7 +32,8 @@ export function isNewer(move: Move, than: Move | undefined): boolean {
 /** The newest line of each node. */
 export function mergeMoves(...texts: readonly string[]): string {
   const merged = new Map<string, Move>();
-  for (const text of texts) for (const [node, move] of parseMoves(text)) if (isNewer(move, merged.get(node))) merged.set(node, move);
+  for (const text of texts)
+    for (const [node, move] of parseMoves(text)) if (isNewer(move, merged.get(node))) merged.set(node, move);
   return movesText(merged);
 }
 
@@ -36,11 +44,15 @@ export function knowsMore(theirs: string, mine: string): boolean {
 }
 
 /** Nodes that a person names at an address that they were moved away from, by what the records of all of them say. */
-export function displaced(nodes: readonly { id: string; url: string; view: { moves: string } | null }[]): { id: string; url: string; to: string }[] {
+export function displaced(
+  nodes: readonly { id: string; url: string; view: { moves: string } | null }[],
+): { id: string; url: string; to: string }[] {
   const table = parseMoves(mergeMoves(...nodes.map(({ view }) => view?.moves ?? '')));
   return nodes.flatMap(({ id, url, view }) => {
     const move = table.get(id);
     // Under another name of the same server it still has its own line.
-    return move && view && url !== move.url && isNewer(move, parseMoves(view.moves).get(id)) ? [{ id, url, to: move.url }] : [];
+    return move && view && url !== move.url && isNewer(move, parseMoves(view.moves).get(id))
+      ? [{ id, url, to: move.url }]
+      : [];
   });
 }

@@ -6,23 +6,44 @@ import type { Effect, NodeIndex, TenureState } from './tenure-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './words.js';
 import { refusalText } from './refusals.js';
 
-export function startPromotion(state: TenureState, votes: { node: NodeIndex; epoch: Epoch }[], now: number, out: Effect[]): void {
+export function startPromotion(
+  state: TenureState,
+  votes: { node: NodeIndex; epoch: Epoch }[],
+  now: number,
+  out: Effect[],
+): void {
   const { owner, previousOwner, ttlMs, usableLeaseMs, quorum } = state.settings;
   state.startedAt = now;
   state.leaseDeadline = now + usableLeaseMs;
-  if (votes.length < quorum) return end(state, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`, out);
+  if (votes.length < quorum)
+    return end(state, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`, out);
   for (const vote of votes) {
     const track = state.nodes[vote.node]!;
     track.standing = 'promoting';
     track.busy = { id: state.nextId, kind: 'promote', startedAt: now };
     out.push({
-      type: 'call', node: vote.node, id: state.nextId++, bytes: 0,
-      call: { script: 'promote_leader', owner, expectedEpoch: vote.epoch, ttlMs, ...(previousOwner ? { previousOwner } : {}) },
+      type: 'call',
+      node: vote.node,
+      id: state.nextId++,
+      bytes: 0,
+      call: {
+        script: 'promote_leader',
+        owner,
+        expectedEpoch: vote.epoch,
+        ttlMs,
+        ...(previousOwner ? { previousOwner } : {}),
+      },
     });
   }
 }
 
-export function onPromoted(state: TenureState, node: NodeIndex, reply: NodeReply<{ epoch: Epoch }>, now: number, out: Effect[]): void {
+export function onPromoted(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<{ epoch: Epoch }>,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted') {
     if (state.phase !== 'promoting') {
@@ -33,13 +54,24 @@ export function onPromoted(state: TenureState, node: NodeIndex, reply: NodeReply
     track.promotedEpoch = reply.value.epoch;
     track.incarnation = reply.incarnation;
   } else {
-    setStanding(track, node, 'out', reply.outcome === 'refused' ? refusalText(reply) : `promotion unknown at ${reply.step}: ${reply.cause}`, out);
+    setStanding(
+      track,
+      node,
+      'out',
+      reply.outcome === 'refused' ? refusalText(reply) : `promotion unknown at ${reply.step}: ${reply.cause}`,
+      out,
+    );
   }
   if (state.phase !== 'promoting') return;
   const promoted = count(state, 'promoted');
   const waiting = count(state, 'promoting');
   if (promoted + waiting < state.settings.quorum) {
-    return end(state, 'PROMOTION_LOST', `${promoted} of the ${state.settings.quorum} promotions needed: ${reasons(state)}`, out);
+    return end(
+      state,
+      'PROMOTION_LOST',
+      `${promoted} of the ${state.settings.quorum} promotions needed: ${reasons(state)}`,
+      out,
+    );
   }
   if (promoted >= state.settings.quorum) {
     if (waiting === 0) return startClaims(state, now, out);
@@ -50,7 +82,8 @@ export function onPromoted(state: TenureState, node: NodeIndex, reply: NodeReply
 function startClaims(state: TenureState, now: number, out: Effect[]): void {
   state.phase = 'claiming';
   state.graceUntil = Infinity;
-  for (const track of state.nodes) if (track.standing === 'promoted') state.epoch = Math.max(state.epoch, track.promotedEpoch);
+  for (const track of state.nodes)
+    if (track.standing === 'promoted') state.epoch = Math.max(state.epoch, track.promotedEpoch);
   state.nodes.forEach((track, node) => {
     if (track.standing === 'promoted') sendClaim(state, node, now, out);
   });
@@ -59,10 +92,22 @@ function startClaims(state: TenureState, now: number, out: Effect[]): void {
 function sendClaim(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'claim', startedAt: now };
-  out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) } });
+  out.push({
+    type: 'call',
+    node,
+    id: state.nextId++,
+    bytes: 0,
+    call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) },
+  });
 }
 
-export function onClaimed(state: TenureState, node: NodeIndex, reply: NodeReply<HeadFacts>, now: number, out: Effect[]): void {
+export function onClaimed(
+  state: TenureState,
+  node: NodeIndex,
+  reply: NodeReply<HeadFacts>,
+  now: number,
+  out: Effect[],
+): void {
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted' && reply.incarnation !== track.incarnation) {
     // Re-admitted between promotion and claim: the promise was another memory's (I11).
@@ -75,7 +120,13 @@ export function onClaimed(state: TenureState, node: NodeIndex, reply: NodeReply<
     return sendClaim(state, node, now, out);
   } else {
     track.fenced = reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR';
-    setStanding(track, node, 'out', reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`, out);
+    setStanding(
+      track,
+      node,
+      'out',
+      reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`,
+      out,
+    );
     if (reply.outcome === 'refused') endIfMoved(state, node, reply, out);
   }
   if (state.phase !== 'claiming') return;
@@ -125,5 +176,10 @@ function count(state: TenureState, standing: 'promoting' | 'promoted'): number {
 }
 
 function reasons(state: TenureState): string {
-  return state.nodes.map((track, node) => (track.standing === 'out' || track.standing === 'quarantined' ? `node ${node + 1}: ${track.why}` : '')).filter(Boolean).join('; ');
+  return state.nodes
+    .map((track, node) =>
+      track.standing === 'out' || track.standing === 'quarantined' ? `node ${node + 1}: ${track.why}` : '',
+    )
+    .filter(Boolean)
+    .join('; ');
 }

@@ -4,18 +4,33 @@ import type { Refused } from './words.js';
 export function refusalText(reply: Refused): string {
   const d = reply.detail;
   switch (reply.reason) {
-    case 'LOCK_HELD': return `LOCK_HELD by ${d.holder ?? '?'} for ${d.pttlMs ?? '?'} ms`;
-    case 'HELD': return `HELD by ${d.by ?? '?'}: ${d.why ?? ''}`;
-    case 'HANDOVER': return `HANDOVER to ${d.to ?? '?'}`;
-    case 'EPOCH_MOVED': return `EPOCH_MOVED to ${d.epoch ?? '?'}`;
-    case 'FENCING_ERROR': return d.check === 'epoch' ? `FENCING_ERROR: its epoch is ${d.epoch ?? '?'}` : `FENCING_ERROR: its lock is ${d.holder ? `held by ${d.holder}` : 'free'}`;
-    case 'HEIGHT_EXISTS': return `HEIGHT_EXISTS: ${d.hash?.slice(0, 8) ?? '?'} at epoch ${d.epoch ?? '?'}`;
-    case 'GAP': return `GAP: its head is ${d.head ?? '?'}`;
-    case 'PARENT_MISMATCH': return `PARENT_MISMATCH: its head is ${d.hash?.slice(0, 8) ?? '?'} at epoch ${d.epoch ?? '?'}`;
-    case 'TRIMMED': return `TRIMMED: its floor is ${d.floor ?? '?'}`;
-    case 'NOT_ADMITTED': return `NOT_ADMITTED: ${d.why ?? '?'}`;
-    case 'WRONG_CLUSTER': return `WRONG_CLUSTER: it is ${d.actual ?? '?'}`;
-    case 'NODE_MOVED': return `NODE_MOVED: replaced nodes, as it knows them: ${d.actual || 'none'}`;
-    default: return d.message ? `${reply.reason}: ${d.message}` : reply.reason;
+    case 'LOCK_HELD':
+      return `LOCK_HELD by ${d.holder ?? '?'} for ${d.pttlMs ?? '?'} ms`;
+    case 'HELD':
+      return `HELD by ${d.by ?? '?'}: ${d.why ?? ''}`;
+    case 'HANDOVER':
+      return `HANDOVER to ${d.to ?? '?'}`;
+    case 'EPOCH_MOVED':
+      return `EPOCH_MOVED to ${d.epoch ?? '?'}`;
+    case 'FENCING_ERROR':
+      return d.check === 'epoch'
+        ? `FENCING_ERROR: its epoch is ${d.epoch ?? '?'}`
+        : `FENCING_ERROR: its lock is ${d.holder ? `held by ${d.holder}` : 'free'}`;
+    case 'HEIGHT_EXISTS':
+      return `HEIGHT_EXISTS: ${d.hash?.slice(0, 8) ?? '?'} at epoch ${d.epoch ?? '?'}`;
+    case 'GAP':
+      return `GAP: its head is ${d.head ?? '?'}`;
+    case 'PARENT_MISMATCH':
+      return `PARENT_MISMATCH: its head is ${d.hash?.slice(0, 8) ?? '?'} at epoch ${d.epoch ?? '?'}`;
+    case 'TRIMMED':
+      return `TRIMMED: its floor is ${d.floor ?? '?'}`;
+    case 'NOT_ADMITTED':
+      return `NOT_ADMITTED: ${d.why ?? '?'}`;
+    case 'WRONG_CLUSTER':
+      return `WRONG_CLUSTER: it is ${d.actual ?? '?'}`;
+    case 'NODE_MOVED':
+      return `NODE_MOVED: replaced nodes, as it knows them: ${d.actual || 'none'}`;
+    default:
+      return d.message ? `${reply.reason}: ${d.message}` : reply.reason;
   }
 }

@@ -2,7 +2,17 @@
 // A tenure is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
 import type { Admission, Damage } from './admission.js';
 import type {
-  Block, EntriesRead, Epoch, Hash, Header, Height, LeaderRequest, NodeCall, NodeReply, NodeView, Owner,
+  Block,
+  EntriesRead,
+  Epoch,
+  Hash,
+  Header,
+  Height,
+  LeaderRequest,
+  NodeCall,
+  NodeReply,
+  NodeView,
+  Owner,
 } from './words.js';
 
 /** Index of a node in the configured list, 0 … N−1. */
@@ -72,7 +82,11 @@ export type Standing =
   | 'quarantined';
 
 export type Busy =
-  | { id: number; kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'admit' | 'prove'; startedAt: number }
+  | {
+      id: number;
+      kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'admit' | 'prove';
+      startedAt: number;
+    }
   | { id: number; kind: 'write'; height: Height; hash: Hash; startedAt: number }
   | { id: number; kind: 'backfill' | 'learn' | 'rebase'; height: Height; startedAt: number };
 
@@ -162,7 +176,15 @@ export type TenureEvent =
   /** The pre-vote: nodes that said in time that they are admitted and free (or held by previousOwner), with the epoch each showed. */
   | { type: 'start'; now: number; votes: { node: NodeIndex; epoch: Epoch }[] }
   | { type: 'reply'; now: number; node: NodeIndex; id: number; reply: NodeReply<unknown> }
-  | { type: 'backfilled'; now: number; node: NodeIndex; id: number; replies: NodeReply<{ head: Height; request?: LeaderRequest }>[]; from: Header[]; bytes: number }
+  | {
+      type: 'backfilled';
+      now: number;
+      node: NodeIndex;
+      id: number;
+      replies: NodeReply<{ head: Height; request?: LeaderRequest }>[];
+      from: Header[];
+      bytes: number;
+    }
   | { type: 'read'; now: number; node: NodeIndex; id: number; reply: NodeReply<EntriesRead> }
   /** The producer's block for committed+1, or a committed block of the store asked for with `load`. */
   | { type: 'proposal'; now: number; block: Block }
@@ -198,11 +220,44 @@ export type InspectReply = NodeReply<NodeView>;
 export function newTenure(settings: TenureSettings, chain: LocalChain): TenureState {
   const head = chain.head();
   return {
-    settings, phase: 'promoting', epoch: 0, startedAt: 0, leaseDeadline: Infinity, graceUntil: Infinity,
+    settings,
+    phase: 'promoting',
+    epoch: 0,
+    startedAt: 0,
+    leaseDeadline: Infinity,
+    graceUntil: Infinity,
     nodes: Array.from({ length: settings.nodes }, () => ({
-      standing: 'out', busy: null, promotedEpoch: 0, incarnation: '', head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '',
-      fenced: false, stampOwnEpoch: false, wantsRenewal: false, unnoted: false, admission: null, damage: null, failures: 0, retryAt: 0, why: 'not asked yet',
+      standing: 'out',
+      busy: null,
+      promotedEpoch: 0,
+      incarnation: '',
+      head: 0,
+      headEpoch: 0,
+      headHash: '',
+      floor: 0,
+      floorHash: '',
+      fenced: false,
+      stampOwnEpoch: false,
+      wantsRenewal: false,
+      unnoted: false,
+      admission: null,
+      damage: null,
+      failures: 0,
+      retryAt: 0,
+      why: 'not asked yet',
     })),
-    committed: { height: head.height, hash: head.hash }, inflight: null, adopt: null, settleTo: 0, load: 0, committedAt: 0, fresh: 0, gateUntil: null, stopping: null, moves: settings.moves ?? '', movesFrom: 0, nextId: 1, ended: null,
+    committed: { height: head.height, hash: head.hash },
+    inflight: null,
+    adopt: null,
+    settleTo: 0,
+    load: 0,
+    committedAt: 0,
+    fresh: 0,
+    gateUntil: null,
+    stopping: null,
+    moves: settings.moves ?? '',
+    movesFrom: 0,
+    nextId: 1,
+    ended: null,
   };
 }

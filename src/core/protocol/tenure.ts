@@ -3,7 +3,17 @@
 // `step` changes the state it is given (the model copies before it steps).
 import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate, type Admission } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
-import { mend, onBackfilled, onInspected, onProven, onRebased, onRegained, onWritten, propose, pump } from './leading.js';
+import {
+  mend,
+  onBackfilled,
+  onInspected,
+  onProven,
+  onRebased,
+  onRegained,
+  onWritten,
+  propose,
+  pump,
+} from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
 import type { Effect, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
@@ -35,7 +45,8 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
       propose(state, event.block, event.now, chain, out);
       break;
     case 'damaged':
-      if (state.nodes[event.node]!.incarnation === event.incarnation) markDamaged(state, event.node, event.incarnation, event.why);
+      if (state.nodes[event.node]!.incarnation === event.incarnation)
+        markDamaged(state, event.node, event.incarnation, event.why);
       break;
     case 'stepdown':
       stepdown(state, event.code, event.reason, event.now, out);
@@ -62,7 +73,8 @@ export function nextWake(state: TenureState, now: number): number {
   if (state.phase === 'promoting' || state.phase === 'claiming') return at;
   for (const track of state.nodes) {
     // What was due by now has been done by the tick that just ran.
-    if (!track.busy && (track.standing !== 'quarantined' || track.damage) && track.retryAt > now) at = Math.min(at, track.retryAt);
+    if (!track.busy && (track.standing !== 'quarantined' || track.damage) && track.retryAt > now)
+      at = Math.min(at, track.retryAt);
   }
   return at;
 }
@@ -71,42 +83,96 @@ export function nextWake(state: TenureState, now: number): number {
 export function cloneTenure(s: TenureState): TenureState {
   const { inflight, adopt, stopping, ended } = s;
   return {
-    settings: s.settings, phase: s.phase, epoch: s.epoch, startedAt: s.startedAt, leaseDeadline: s.leaseDeadline, graceUntil: s.graceUntil,
+    settings: s.settings,
+    phase: s.phase,
+    epoch: s.epoch,
+    startedAt: s.startedAt,
+    leaseDeadline: s.leaseDeadline,
+    graceUntil: s.graceUntil,
     nodes: s.nodes.map(cloneTrack),
     committed: { height: s.committed.height, hash: s.committed.hash },
     inflight: inflight && {
-      block: inflight.block, trim: inflight.trim, repair: inflight.repair, startedAt: inflight.startedAt, ackedAt: inflight.ackedAt.slice(),
+      block: inflight.block,
+      trim: inflight.trim,
+      repair: inflight.repair,
+      startedAt: inflight.startedAt,
+      ackedAt: inflight.ackedAt.slice(),
     },
-    adopt: adopt && { height: adopt.height, candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })) },
-    settleTo: s.settleTo, load: s.load, committedAt: s.committedAt, fresh: s.fresh, gateUntil: s.gateUntil,
+    adopt: adopt && {
+      height: adopt.height,
+      candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })),
+    },
+    settleTo: s.settleTo,
+    load: s.load,
+    committedAt: s.committedAt,
+    fresh: s.fresh,
+    gateUntil: s.gateUntil,
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
-    moves: s.moves, movesFrom: s.movesFrom, nextId: s.nextId,
+    moves: s.moves,
+    movesFrom: s.movesFrom,
+    nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
   };
 }
 
 function cloneTrack(t: NodeTrack): NodeTrack {
   return {
-    standing: t.standing, busy: t.busy, // never changed in place, only replaced
-    promotedEpoch: t.promotedEpoch, incarnation: t.incarnation, head: t.head, headEpoch: t.headEpoch, headHash: t.headHash,
-    floor: t.floor, floorHash: t.floorHash, fenced: t.fenced, stampOwnEpoch: t.stampOwnEpoch, wantsRenewal: t.wantsRenewal, unnoted: t.unnoted,
+    standing: t.standing,
+    busy: t.busy, // never changed in place, only replaced
+    promotedEpoch: t.promotedEpoch,
+    incarnation: t.incarnation,
+    head: t.head,
+    headEpoch: t.headEpoch,
+    headHash: t.headHash,
+    floor: t.floor,
+    floorHash: t.floorHash,
+    fenced: t.fenced,
+    stampOwnEpoch: t.stampOwnEpoch,
+    wantsRenewal: t.wantsRenewal,
+    unnoted: t.unnoted,
     admission: t.admission && cloneAdmission(t.admission),
-    damage: t.damage && { incarnation: t.damage.incarnation, why: t.damage.why, provesFrom: t.damage.provesFrom, proof: t.damage.proof, counts: t.damage.counts },
-    failures: t.failures, retryAt: t.retryAt, why: t.why,
+    damage: t.damage && {
+      incarnation: t.damage.incarnation,
+      why: t.damage.why,
+      provesFrom: t.damage.provesFrom,
+      proof: t.damage.proof,
+      counts: t.damage.counts,
+    },
+    failures: t.failures,
+    retryAt: t.retryAt,
+    why: t.why,
   };
 }
 
 function cloneAdmission(a: Admission): Admission {
-  return { nonce: a.nonce, begun: a.begun, provesFrom: a.provesFrom, proof: a.proof, head: a.head, floor: a.floor, pace: { ...a.pace } };
+  return {
+    nonce: a.nonce,
+    begun: a.begun,
+    provesFrom: a.provesFrom,
+    proof: a.proof,
+    head: a.head,
+    floor: a.floor,
+    pace: { ...a.pace },
+  };
 }
 
-function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply' }>, chain: LocalChain, out: Effect[]): void {
+function onReply(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'reply' }>,
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[event.node]!;
   const busy = track.busy;
   if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
   track.busy = null;
   // A claim that was accepted said where replaced nodes are.
-  if (event.reply.outcome === 'accepted' && busy.id >= state.movesFrom && (busy.kind === 'claim' || busy.kind === 'regain' || busy.kind === 'prove')) track.unnoted = false;
+  if (
+    event.reply.outcome === 'accepted' &&
+    busy.id >= state.movesFrom &&
+    (busy.kind === 'claim' || busy.kind === 'regain' || busy.kind === 'prove')
+  )
+    track.unnoted = false;
   switch (busy.kind) {
     case 'promote':
       return onPromoted(state, event.node, event.reply as NodeReply<{ epoch: number }>, event.now, out);
@@ -125,7 +191,14 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
     case 'rebase':
       return onRebased(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
     case 'write':
-      return onWritten(state, event.node, busy, event.reply as NodeReply<{ head: number; request?: LeaderRequest }>, event.now, out);
+      return onWritten(
+        state,
+        event.node,
+        busy,
+        event.reply as NodeReply<{ head: number; request?: LeaderRequest }>,
+        event.now,
+        out,
+      );
     case 'backfill':
     case 'learn':
     case 'read':
@@ -133,7 +206,12 @@ function onReply(state: TenureState, event: Extract<TenureEvent, { type: 'reply'
   }
 }
 
-function onLearntReply(state: TenureState, event: Extract<TenureEvent, { type: 'backfilled' }>, chain: LocalChain, out: Effect[]): void {
+function onLearntReply(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'backfilled' }>,
+  chain: LocalChain,
+  out: Effect[],
+): void {
   const track = state.nodes[event.node]!;
   const { busy } = track;
   if (busy?.id !== event.id || busy.kind !== 'learn') return;
@@ -169,10 +247,12 @@ function stepdown(state: TenureState, code: string, reason: string, now: number,
 /** What the passing of time allows: go on without stragglers, retry, regain, renew, stop. */
 function onTime(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
   if (state.phase === 'ended') return;
-  if (state.stopping && (!state.inflight || now >= state.stopping.by)) return end(state, state.stopping.code, state.stopping.reason, out);
+  if (state.stopping && (!state.inflight || now >= state.stopping.by))
+    return end(state, state.stopping.code, state.stopping.reason, out);
   if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(state, now, out);
   if (state.phase === 'adopting') adoptAfterClaims(state, now, chain, out);
-  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit')) gateIsOver(state, out);
+  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit'))
+    gateIsOver(state, out);
   if (state.phase === 'settling' || state.phase === 'leading') {
     for (let node = 0; node < state.nodes.length; node++) pump(state, node, now, chain, out);
   }

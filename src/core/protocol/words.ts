@@ -82,7 +82,10 @@ export interface Presence {
 export type NodeCall =
   | { script: 'promote_leader'; owner: Owner; expectedEpoch: Epoch; ttlMs: number; previousOwner?: Owner }
   | {
-      script: 'claim'; owner: Owner; epoch: Epoch; acquireTtlMs?: number;
+      script: 'claim';
+      owner: Owner;
+      epoch: Epoch;
+      acquireTtlMs?: number;
       /** Where replaced nodes are, as this tenure knows it (moves.ts): noted on the node, which refuses who knows less than it does (I13). */
       moves?: string;
     }
@@ -107,7 +110,13 @@ export type NodeCall =
   | { script: 'bootstrap_prepare'; nonce: string }
   | { script: 'bootstrap_commit'; nonce: string }
   | {
-      script: 'begin_admission'; owner: Owner; epoch: Epoch; nonce: string; floor: Height; floorHash: Hash; keepMs: number;
+      script: 'begin_admission';
+      owner: Owner;
+      epoch: Epoch;
+      nonce: string;
+      floor: Height;
+      floorHash: Hash;
+      keepMs: number;
       /** The incarnation to set aside, when the node thinks itself intact; without it an intact node refuses (STALE_NONCE). */
       replaces?: string;
       /** What an unfinished admission filled in, if it ends with this (committed) block: it is kept, and filling goes on from there. */
@@ -119,9 +128,15 @@ export type NodeCall =
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
   | {
       /** Below a quorum: puts a node under the next generation (the port's identity), as being admitted; `expect` is `recoveryExpectation(view)`. */
-      script: 'recover_node'; owner: Owner; epoch: Epoch; nonce: string; expect: string;
+      script: 'recover_node';
+      owner: Owner;
+      epoch: Epoch;
+      nonce: string;
+      expect: string;
       /** true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name where filling begins. */
-      keep: boolean; facts: HeadFacts; keepMs: number;
+      keep: boolean;
+      facts: HeadFacts;
+      keepMs: number;
       moves?: string;
     }
   /** Never again this node: a successor takes its place. `expect` is its incarnation, or the nonce that is pending. */
@@ -169,10 +184,35 @@ export interface CallResult {
 
 /** Why a node said no. The first line comes from our scripts, the second from Redis itself: nothing was executed in either case. */
 export type RefusalReason =
-  | 'LOCK_HELD' | 'HELD' | 'HANDOVER' | 'EPOCH_MOVED' | 'FENCING_ERROR' | 'HEIGHT_EXISTS' | 'GAP' | 'PARENT_MISMATCH' | 'TRIMMED'
-  | 'CONFLICT' | 'NOT_BEHIND' | 'WOULD_DEPOSE' | 'NOT_ADMITTED' | 'WRONG_CLUSTER' | 'NOT_READY' | 'STALE_NONCE' | 'EXPECTATION'
-  | 'NOT_PRISTINE' | 'NODE_MOVED' | 'BAD_ARGUMENT' | 'WRONG_TYPE'
-  | 'LOADING' | 'BUSY' | 'READONLY' | 'NOREPLICAS' | 'MISCONF' | 'OOM' | 'NOPERM' | 'NOAUTH';
+  | 'LOCK_HELD'
+  | 'HELD'
+  | 'HANDOVER'
+  | 'EPOCH_MOVED'
+  | 'FENCING_ERROR'
+  | 'HEIGHT_EXISTS'
+  | 'GAP'
+  | 'PARENT_MISMATCH'
+  | 'TRIMMED'
+  | 'CONFLICT'
+  | 'NOT_BEHIND'
+  | 'WOULD_DEPOSE'
+  | 'NOT_ADMITTED'
+  | 'WRONG_CLUSTER'
+  | 'NOT_READY'
+  | 'STALE_NONCE'
+  | 'EXPECTATION'
+  | 'NOT_PRISTINE'
+  | 'NODE_MOVED'
+  | 'BAD_ARGUMENT'
+  | 'WRONG_TYPE'
+  | 'LOADING'
+  | 'BUSY'
+  | 'READONLY'
+  | 'NOREPLICAS'
+  | 'MISCONF'
+  | 'OOM'
+  | 'NOPERM'
+  | 'NOAUTH';
 
 /** What comes with a refusal; which fields are set depends on the reason (lua/ file headers say which). */
 export interface RefusalDetail {
@@ -198,10 +238,24 @@ export interface RefusalDetail {
 /** The step at which an answer stayed away. */
 export type Step = 'resolve' | 'connect' | 'handshake' | 'load' | 'call' | 'reply';
 
-export interface Accepted<T> { outcome: 'accepted'; incarnation: string; value: T }
-export interface Refused { outcome: 'refused'; reason: RefusalReason; detail: RefusalDetail }
+export interface Accepted<T> {
+  outcome: 'accepted';
+  incarnation: string;
+  value: T;
+}
+export interface Refused {
+  outcome: 'refused';
+  reason: RefusalReason;
+  detail: RefusalDetail;
+}
 /** Not "no" and not "empty": the call may have run, may still run, or may never run. */
-export interface Unknown { outcome: 'unknown'; step: Step; cause: string; limitMs?: number; alarm?: boolean }
+export interface Unknown {
+  outcome: 'unknown';
+  step: Step;
+  cause: string;
+  limitMs?: number;
+  alarm?: boolean;
+}
 export type NodeReply<T> = Accepted<T> | Refused | Unknown;
 export type ReplyTo<C extends NodeCall> = NodeReply<CallResult[C['script']]>;
 
@@ -214,7 +268,9 @@ export type AdmissionState =
   | 'bootstrap'
   /** A leader is re-admitting it (pending nonce). */
   | 'admitting'
-  | 'wiped' | 'restarted' | 'damaged'
+  | 'wiped'
+  | 'restarted'
+  | 'damaged'
   /** The record names another cluster, generation or node. */
   | 'foreign';
 
@@ -265,6 +321,21 @@ export function sequencerOf(owner: Owner): string {
 }
 
 /** Everything of a node that a recovery rests on, in the form that `recover_node` compares. */
-export function recoveryExpectation(view: Pick<NodeView, 'runId' | 'cluster' | 'incarnation' | 'pending' | 'epoch' | 'head' | 'headEpoch' | 'headHash' | 'length'>): string {
-  return [view.runId, view.cluster, view.incarnation, view.pending, view.epoch, view.head, view.headEpoch, view.headHash, view.length].join('|');
+export function recoveryExpectation(
+  view: Pick<
+    NodeView,
+    'runId' | 'cluster' | 'incarnation' | 'pending' | 'epoch' | 'head' | 'headEpoch' | 'headHash' | 'length'
+  >,
+): string {
+  return [
+    view.runId,
+    view.cluster,
+    view.incarnation,
+    view.pending,
+    view.epoch,
+    view.head,
+    view.headEpoch,
+    view.headHash,
+    view.length,
+  ].join('|');
 }

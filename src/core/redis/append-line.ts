@@ -46,7 +46,16 @@ const NIL = '$-1\r\n';
 const ABOUT = [...encoded('info', ['server']), ...encoded('info', ['replication'])];
 
 /** A block goes to several nodes, and to all in the same words: put together once. */
-interface Worded { owner: string; epoch: number; ttlMs: number; trimTo: number | undefined; trimHash: string | undefined; trims: boolean; stream: string; pieces: Piece[] }
+interface Worded {
+  owner: string;
+  epoch: number;
+  ttlMs: number;
+  trimTo: number | undefined;
+  trimHash: string | undefined;
+  trims: boolean;
+  stream: string;
+  pieces: Piece[];
+}
 const worded = new WeakMap<Block, Worded>();
 
 export class AppendLine {
@@ -66,13 +75,25 @@ export class AppendLine {
   /** Keys, in the form of the protocol. */
   private readonly names: { lock: string; admission: string; stream: string };
 
-  constructor(private readonly client: Wire, private readonly context: ScriptContext) {
+  constructor(
+    private readonly client: Wire,
+    private readonly context: ScriptContext,
+  ) {
     const { lock, epoch, admission, stream, request } = context.keys;
     this.names = { lock: bulk(lock), admission: bulk(admission), stream: bulk(stream) };
-    const watching = (record: 'hgetall' | 'hvals'): Buffer => Buffer.from([
-      encoded('watch', [lock, epoch, admission, stream, request]), encoded('mget', [lock, epoch]), encoded(record, [admission]),
-      encoded('xlen', [stream]), encoded('hgetall', [request]), encoded('multi', []),
-    ].flat().join(''));
+    const watching = (record: 'hgetall' | 'hvals'): Buffer =>
+      Buffer.from(
+        [
+          encoded('watch', [lock, epoch, admission, stream, request]),
+          encoded('mget', [lock, epoch]),
+          encoded(record, [admission]),
+          encoded('xlen', [stream]),
+          encoded('hgetall', [request]),
+          encoded('multi', []),
+        ]
+          .flat()
+          .join(''),
+      );
     this.watching = watching('hgetall');
     this.watchingOn = watching('hvals');
   }
@@ -100,11 +121,25 @@ export class AppendLine {
     const { block, owner } = call;
     const { cluster, node, run, incarnation, claimant, head_epoch: headEpoch, pending } = kept;
     const writer = String(call.epoch);
-    return call.mode === 'append' && call.entryEpoch === call.epoch
-      && cluster === this.context.identity.cluster && node === this.context.nodeId && pending === undefined && incarnation !== undefined
-      && this.runId !== '' && run === this.runId && length === Number(written.head) - Number(written.floor) && written.floor_hash !== undefined
-      && lock === owner && epoch === writer && claimant === owner && headEpoch === writer
-      && written.head === String(block.height - 1) && written.head_hash === block.parent && !requested;
+    return (
+      call.mode === 'append' &&
+      call.entryEpoch === call.epoch &&
+      cluster === this.context.identity.cluster &&
+      node === this.context.nodeId &&
+      pending === undefined &&
+      incarnation !== undefined &&
+      this.runId !== '' &&
+      run === this.runId &&
+      length === Number(written.head) - Number(written.floor) &&
+      written.floor_hash !== undefined &&
+      lock === owner &&
+      epoch === writer &&
+      claimant === owner &&
+      headEpoch === writer &&
+      written.head === String(block.height - 1) &&
+      written.head_hash === block.parent &&
+      !requested
+    );
   }
 
   /** null when the script would not read it: that is for the script to say. */
@@ -114,7 +149,16 @@ export class AppendLine {
     const trims = trimsThere(call, seen);
     const known = worded.get(block);
     // Found once more only for the very same call: what is known was readable.
-    if (known?.owner === owner && known.epoch === epoch && known.ttlMs === ttlMs && known.trimTo === trim?.to && known.trimHash === trim?.hash && known.trims === trims && known.stream === stream) return known.pieces;
+    if (
+      known?.owner === owner &&
+      known.epoch === epoch &&
+      known.ttlMs === ttlMs &&
+      known.trimTo === trim?.to &&
+      known.trimHash === trim?.hash &&
+      known.trims === trims &&
+      known.stream === stream
+    )
+      return known.pieces;
     if (!isReadable(call)) return null;
     const pieces = this.words(call, trims);
     worded.set(block, { owner, epoch, ttlMs, trimTo: trim?.to, trimHash: trim?.hash, trims, stream, pieces });
@@ -125,13 +169,19 @@ export class AppendLine {
   private words({ block, owner, epoch, ttlMs, trim }: WriteCall, trims: boolean): Piece[] {
     const { lock, admission, stream } = this.names;
     const { height, hash } = block;
-    const data = Buffer.isBuffer(block.data) ? block.data : Buffer.from(block.data.buffer, block.data.byteOffset, block.data.byteLength);
-    const before = `*3\r\n$7\r\npexpire\r\n${lock}${plain(ttlMs)}*${trims ? 20 : 17}\r\n$4\r\nxadd\r\n${stream}${trims ? `$5\r\nMINID\r\n$1\r\n=\r\n${plain(`${trim!.to + 1}-0`)}` : ''}`
-      + `${plain(`${height}-${epoch}`)}$6\r\nheight\r\n${plain(height)}$4\r\ndata\r\n$${data.length}\r\n`;
-    const behind = `\r\n$5\r\nepoch\r\n${plain(epoch)}$9\r\ntimestamp\r\n${plain(block.timestamp)}$6\r\nparent\r\n${plain(block.parent)}$4\r\nhash\r\n${plain(hash)}`
-      + `$5\r\nowner\r\n${bulk(owner)}*${trims ? 10 : 6}\r\n$4\r\nhset\r\n${admission}$4\r\nhead\r\n${plain(height)}$9\r\nhead_hash\r\n${plain(hash)}`
-      + `${trims ? `$5\r\nfloor\r\n${plain(trim!.to)}$10\r\nfloor_hash\r\n${plain(trim!.hash)}` : ''}*1\r\n$4\r\nexec\r\n`;
-    return data.byteLength >= JOIN_BYTES ? [before, data, behind, this.watchingOn] : [Buffer.concat([Buffer.from(before), data, Buffer.from(behind), this.watchingOn])];
+    const data = Buffer.isBuffer(block.data)
+      ? block.data
+      : Buffer.from(block.data.buffer, block.data.byteOffset, block.data.byteLength);
+    const before =
+      `*3\r\n$7\r\npexpire\r\n${lock}${plain(ttlMs)}*${trims ? 20 : 17}\r\n$4\r\nxadd\r\n${stream}${trims ? `$5\r\nMINID\r\n$1\r\n=\r\n${plain(`${trim!.to + 1}-0`)}` : ''}` +
+      `${plain(`${height}-${epoch}`)}$6\r\nheight\r\n${plain(height)}$4\r\ndata\r\n$${data.length}\r\n`;
+    const behind =
+      `\r\n$5\r\nepoch\r\n${plain(epoch)}$9\r\ntimestamp\r\n${plain(block.timestamp)}$6\r\nparent\r\n${plain(block.parent)}$4\r\nhash\r\n${plain(hash)}` +
+      `$5\r\nowner\r\n${bulk(owner)}*${trims ? 10 : 6}\r\n$4\r\nhset\r\n${admission}$4\r\nhead\r\n${plain(height)}$9\r\nhead_hash\r\n${plain(hash)}` +
+      `${trims ? `$5\r\nfloor\r\n${plain(trim!.to)}$10\r\nfloor_hash\r\n${plain(trim!.hash)}` : ''}*1\r\n$4\r\nexec\r\n`;
+    return data.byteLength >= JOIN_BYTES
+      ? [before, data, behind, this.watchingOn]
+      : [Buffer.concat([Buffer.from(before), data, Buffer.from(behind), this.watchingOn])];
   }
 
   private async script(call: WriteCall, load?: string): Promise<unknown> {
@@ -140,7 +190,8 @@ export class AppendLine {
     const loads = load === undefined ? [] : encoded('script', ['LOAD', load]);
     this.inside = false;
     const answers = await this.exchange(
-      [...before, ...loads, ...encoded('evalsha', [scriptText('write_block').sha, keys.length, ...keys, ...args])], before.length + loads.length + 1,
+      [...before, ...loads, ...encoded('evalsha', [scriptText('write_block').sha, keys.length, ...keys, ...args])],
+      before.length + loads.length + 1,
     );
     // An error of DISCARD says that no transaction stood open; one of the loading is the reason for what follows.
     const loaded = loads.length === 0 ? null : answers[before.length];
@@ -154,24 +205,31 @@ export class AppendLine {
   private exchange(pieces: Piece[], count: number): Promise<unknown[]>;
   private exchange(pieces: Piece[], count: number, ending: Seen): Promise<unknown[] | null>;
   private exchange(pieces: Piece[], count: number, ending?: Seen): Promise<unknown[] | null> {
-    const sent = this.sent += 1;
+    const sent = (this.sent += 1);
     this.seen = null;
     if (this.scriptsOnly) return this.client.exchange(pieces, count);
     const asks = this.runId === '';
     const all = ending === undefined ? [...pieces, ...(asks ? ABOUT : []), this.watching] : pieces;
     this.inside = true;
-    return this.client.exchange(all, count + (asks ? ABOUT.length : 0) + WATCHING, ending === undefined ? null : foreseen(ending)).then((answers) => {
-      if (answers === null) {
-        if (sent === this.sent) this.seen = ending!;
-        return null;
-      }
-      const [server, replication] = asks ? answers.slice(count) : [];
-      if (Buffer.isBuffer(server) && Buffer.isBuffer(replication)) this.runId = memoryOf(parseInfo(`${server.toString()}\n${replication.toString()}`));
-      const at = answers.length - WATCHING;
-      if (!isOk(answers[at]) || !isOk(answers[at + WATCHING - 1])) this.scriptsOnly = true;
-      else if (sent === this.sent && (ending === undefined ? isAccepted(answers[count - 1]) : Array.isArray(answers[EXEC]))) this.seen = seenIn(answers, at + 1, ending?.record.names);
-      return answers;
-    });
+    return this.client
+      .exchange(all, count + (asks ? ABOUT.length : 0) + WATCHING, ending === undefined ? null : foreseen(ending))
+      .then((answers) => {
+        if (answers === null) {
+          if (sent === this.sent) this.seen = ending!;
+          return null;
+        }
+        const [server, replication] = asks ? answers.slice(count) : [];
+        if (Buffer.isBuffer(server) && Buffer.isBuffer(replication))
+          this.runId = memoryOf(parseInfo(`${server.toString()}\n${replication.toString()}`));
+        const at = answers.length - WATCHING;
+        if (!isOk(answers[at]) || !isOk(answers[at + WATCHING - 1])) this.scriptsOnly = true;
+        else if (
+          sent === this.sent &&
+          (ending === undefined ? isAccepted(answers[count - 1]) : Array.isArray(answers[EXEC]))
+        )
+          this.seen = seenIn(answers, at + 1, ending?.record.names);
+        return answers;
+      });
   }
 }
 
@@ -182,10 +240,22 @@ function trimsThere({ trim }: WriteCall, { written }: Seen): boolean {
 
 /** What is to be seen once the block is there and nobody else has changed anything. */
 function after(call: WriteCall, seen: Seen): Seen {
-  const { block: { height, hash }, trim } = call;
+  const {
+    block: { height, hash },
+    trim,
+  } = call;
   const { lock, epoch, record, written } = seen;
-  const [floor, floorHash] = trimsThere(call, seen) ? [String(trim!.to), trim!.hash] : [written.floor!, written.floor_hash!];
-  return { lock, epoch, record, written: { head: String(height), head_hash: hash, floor, floor_hash: floorHash }, length: height - Number(floor), requested: false };
+  const [floor, floorHash] = trimsThere(call, seen)
+    ? [String(trim!.to), trim!.hash]
+    : [written.floor!, written.floor_hash!];
+  return {
+    lock,
+    epoch,
+    record,
+    written: { head: String(height), head_hash: hash, floor, floor_hash: floorHash },
+    length: height - Number(floor),
+    requested: false,
+  };
 }
 
 /** The bytes of all answers that say so, in order. */
@@ -204,15 +274,23 @@ function answered(reply: unknown): unknown {
 
 function accepted({ block, epoch }: WriteCall, seen: Seen, ran: unknown[]): unknown {
   const [renewed, id, kept] = ran;
-  const whole = renewed === 1 && Buffer.isBuffer(id) && id.toString('latin1') === `${block.height}-${epoch}` && typeof kept === 'number';
-  if (!whole) throw new ReplyError(`ERR half done: ${ran.find((one) => one instanceof ReplyError)?.message ?? 'the lock was gone'}`);
+  const whole =
+    renewed === 1 &&
+    Buffer.isBuffer(id) &&
+    id.toString('latin1') === `${block.height}-${epoch}` &&
+    typeof kept === 'number';
+  if (!whole)
+    throw new ReplyError(
+      `ERR half done: ${ran.find((one) => one instanceof ReplyError)?.message ?? 'the lock was gone'}`,
+    );
   return ['accepted', seen.record.kept['incarnation'], String(block.height)];
 }
 
 /** From the answers to MGET, HGETALL (HVALS, of the fields with these `names`), XLEN and HGETALL, which begin at `at`. */
 function seenIn(answers: unknown[], at: number, names?: string[]): Seen | null {
   const [texts, record, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];
-  if (!Array.isArray(texts) || !Array.isArray(record) || typeof length !== 'number' || !Array.isArray(request)) return null;
+  if (!Array.isArray(texts) || !Array.isArray(record) || typeof length !== 'number' || !Array.isArray(request))
+    return null;
   const fields = names ?? record.filter((_, one) => one % 2 === 0).map((name) => read(name)!);
   const values = names === undefined ? record.filter((_, one) => one % 2 === 1) : record;
   if (values.length !== fields.length) return null;
@@ -250,8 +328,14 @@ function isOk(reply: unknown): boolean {
 }
 
 function isReadable({ block, ttlMs, trim }: WriteCall): boolean {
-  return HASH.test(block.hash) && isWhole(block.height) && isWhole(block.timestamp) && isWhole(ttlMs) && ttlMs > 0
-    && (trim === undefined || (isWhole(trim.to) && trim.to <= block.height - 2 && HASH.test(trim.hash)));
+  return (
+    HASH.test(block.hash) &&
+    isWhole(block.height) &&
+    isWhole(block.timestamp) &&
+    isWhole(ttlMs) &&
+    ttlMs > 0 &&
+    (trim === undefined || (isWhole(trim.to) && trim.to <= block.height - 2 && HASH.test(trim.hash)))
+  );
 }
 
 function isWhole(value: number): boolean {

@@ -14,7 +14,8 @@ export class BenchLane implements BenchServer {
   private readonly bare: string;
 
   constructor(settings: Omit<ConnectionSettings, 'address'> & { url: string; db?: number }, lane: string) {
-    if (!OWN.test(lane)) throw new InvariantError(`I6: '${lane}' is not a lane of a measurement, and is not removed as one`);
+    if (!OWN.test(lane))
+      throw new InvariantError(`I6: '${lane}' is not a lane of a measurement, and is not removed as one`);
     const { url, ...rest } = settings;
     this.connection = new Connection({ ...rest, address: parseNodeUrl(url) });
     this.keys = keysOf(lane);
@@ -23,16 +24,21 @@ export class BenchLane implements BenchServer {
 
   async set(data: Uint8Array, lifeMs: number, limitMs: number): Promise<boolean> {
     const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-    return (await this.connection.run(limitMs, (client) => send(client, 'set', [this.bare, bytes, 'PX', lifeMs]))).answered;
+    return (await this.connection.run(limitMs, (client) => send(client, 'set', [this.bare, bytes, 'PX', lifeMs])))
+      .answered;
   }
 
   async limitLife(lifeMs: number, limitMs: number, lane?: string): Promise<boolean> {
     const keys = lane === undefined ? this.all() : OWN.test(lane) ? allOf(keysOf(lane)) : [];
-    return (await this.connection.run(limitMs, async (client) => {
-      const lives = await Promise.all(keys.map((key) => send(client, 'pttl', [key])));
-      // What has a lifetime keeps it: a lane that was left behind does not live on because others measure.
-      await Promise.all(keys.filter((_, at) => Number(lives[at]) === -1).map((key) => send(client, 'pexpire', [key, lifeMs])));
-    })).answered;
+    return (
+      await this.connection.run(limitMs, async (client) => {
+        const lives = await Promise.all(keys.map((key) => send(client, 'pttl', [key])));
+        // What has a lifetime keeps it: a lane that was left behind does not live on because others measure.
+        await Promise.all(
+          keys.filter((_, at) => Number(lives[at]) === -1).map((key) => send(client, 'pexpire', [key, lifeMs])),
+        );
+      })
+    ).answered;
   }
 
   async remove(limitMs: number): Promise<boolean> {
@@ -52,7 +58,18 @@ export class BenchLane implements BenchServer {
   }
 }
 
-function allOf({ lock, epoch, stream, admission, orphans, hold, handover, request, sequencers, audit }: NodeKeys): string[] {
+function allOf({
+  lock,
+  epoch,
+  stream,
+  admission,
+  orphans,
+  hold,
+  handover,
+  request,
+  sequencers,
+  audit,
+}: NodeKeys): string[] {
   return [stream, lock, epoch, admission, orphans, hold, handover, request, sequencers, audit, bareOf(lock)];
 }
 

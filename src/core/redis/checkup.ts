@@ -7,7 +7,15 @@ import { list, parseInfo, text } from './replies.js';
 import { aclRule, rightsOf, transactionRights } from './rights.js';
 import type { Wire } from './wire.js';
 
-const SETTINGS = ['appendonly', 'appendfsync', 'save', 'notify-keyspace-events', 'min-replicas-to-write', 'maxmemory-policy', 'dir'];
+const SETTINGS = [
+  'appendonly',
+  'appendfsync',
+  'save',
+  'notify-keyspace-events',
+  'min-replicas-to-write',
+  'maxmemory-policy',
+  'dir',
+];
 const PINGS = 20;
 
 export async function checkUp(client: Wire, keys: NodeKeys, channel: string, db: number): Promise<NodeCheckup> {
@@ -20,13 +28,20 @@ export async function checkUp(client: Wire, keys: NodeKeys, channel: string, db:
   const before = Date.now();
   const time = await orNull(send(client, 'time', []));
   const after = Date.now();
-  const clockMs = time === null ? 0 : Math.round(Number(text(list(time)[0])) * 1000 + Number(text(list(time)[1])) / 1000 - (before + after) / 2);
+  const clockMs =
+    time === null
+      ? 0
+      : Math.round(Number(text(list(time)[0])) * 1000 + Number(text(list(time)[1])) / 1000 - (before + after) / 2);
   const user = await orNull(send(client, 'acl', ['WHOAMI']));
   const name = user === null ? 'default' : text(user);
   return {
-    info: parseInfo(text(await send(client, 'info', []))), config: await settings(client), user: name,
+    info: parseInfo(text(await send(client, 'info', []))),
+    config: await settings(client),
+    user: name,
     denied: await denied(client, user === null ? null : name, rightsOf(keys, channel)),
-    scriptsOnly: (await denied(client, user === null ? null : name, transactionRights(keys))) ?? [], roundTripsMs, clockMs,
+    scriptsOnly: (await denied(client, user === null ? null : name, transactionRights(keys))) ?? [],
+    roundTripsMs,
+    clockMs,
     aclRule: aclRule(name === 'default' ? 'seq' : name, keys, channel, db),
   };
 }
@@ -43,7 +58,11 @@ async function settings(client: Wire): Promise<Record<string, string> | null> {
 }
 
 /** `name`: whom to ask for; null when even that may not be asked. */
-async function denied(client: Wire, name: string | null, rights: ReturnType<typeof rightsOf>): Promise<string[] | null> {
+async function denied(
+  client: Wire,
+  name: string | null,
+  rights: ReturnType<typeof rightsOf>,
+): Promise<string[] | null> {
   if (name === null) return null;
   const found: string[] = [];
   for (const [command, ...args] of rights) {
@@ -53,7 +72,8 @@ async function denied(client: Wire, name: string | null, rights: ReturnType<type
     } catch (error) {
       if (!isErrorReply(error)) throw error;
       // A command that was renamed away is not there; DRYRUN itself may be unknown (before 7.0) or not allowed.
-      if (/Command '.*' not found/i.test(error.message)) found.push(`${command}: the server does not know it (rename-command?)`);
+      if (/Command '.*' not found/i.test(error.message))
+        found.push(`${command}: the server does not know it (rename-command?)`);
       else return null;
       continue;
     }

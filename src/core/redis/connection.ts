@@ -31,7 +31,12 @@ export interface ConnectionSettings {
 
 export type Answer<T> = { answered: true; value: T } | { answered: false; reply: Refused | Unknown };
 type Session = { client: Wire } | { failed: Refused | Unknown };
-interface Opening { startedAt: number; step: Step; session: Promise<Session>; abort: () => void }
+interface Opening {
+  startedAt: number;
+  step: Step;
+  session: Promise<Session>;
+  abort: () => void;
+}
 
 /** How long an attempt to connect may go on in the background after its first caller has given up. */
 const CONNECT_LIMIT_MS = 1000;
@@ -43,7 +48,9 @@ const RESOLVE_ERRORS = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODAT
 
 export function unknown(step: Step, cause: string, limitMs?: number): Unknown {
   // What is left of a larger limit is a fraction; people read whole milliseconds.
-  return limitMs === undefined ? { outcome: 'unknown', step, cause } : { outcome: 'unknown', step, cause, limitMs: Math.round(limitMs) };
+  return limitMs === undefined
+    ? { outcome: 'unknown', step, cause }
+    : { outcome: 'unknown', step, cause, limitMs: Math.round(limitMs) };
 }
 
 /** True for an error that the server itself sent. */
@@ -109,7 +116,12 @@ export class Connection {
     for (const listener of this.lossListeners) listener();
   }
 
-  private attempt<T>(client: Wire, leftMs: number, limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
+  private attempt<T>(
+    client: Wire,
+    leftMs: number,
+    limitMs: number,
+    work: (client: Wire, at: { step: Step }) => Promise<T>,
+  ): Promise<Answer<T>> {
     return new Promise((resolve) => {
       const at: { step: Step } = { step: 'call' };
       let settled = false;
@@ -147,7 +159,14 @@ export class Connection {
       const leftMs = limitMs - (performance.now() - startedAt);
       const session = await this.open(Math.max(0, leftMs));
       const spent = performance.now() - startedAt >= limitMs;
-      if (!('failed' in session) || session.failed.outcome === 'refused' || spent || this.closed || !this.anotherSentinel()) return session;
+      if (
+        !('failed' in session) ||
+        session.failed.outcome === 'refused' ||
+        spent ||
+        this.closed ||
+        !this.anotherSentinel()
+      )
+        return session;
     }
   }
 
@@ -168,7 +187,13 @@ export class Connection {
       // Somebody waits already: what has not come within limitMs of the attempt's start is not waited for again by every call.
       waitMs = this.opening.startedAt + limitMs - now;
       if (waitMs <= 0) {
-        return { failed: unknown(this.opening.step, `connecting for ${Math.round(now - this.opening.startedAt)} ms already`, limitMs) };
+        return {
+          failed: unknown(
+            this.opening.step,
+            `connecting for ${Math.round(now - this.opening.startedAt)} ms already`,
+            limitMs,
+          ),
+        };
       }
     }
     const { opening } = this;
@@ -185,7 +210,9 @@ export class Connection {
     const redis = new Redis(clientOptions(this.settings, connectLimitMs, this.attempts++));
     let lastError: Error | null = null;
     const client = new Wire(redis);
-    redis.on('error', (error: Error) => { lastError = error; });
+    redis.on('error', (error: Error) => {
+      lastError = error;
+    });
     const opening: Opening = {
       startedAt: performance.now(),
       step: 'connect',
@@ -202,7 +229,11 @@ export class Connection {
         if ('failed' in session) {
           discard(redis);
           const backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MIN_MS, (this.failure?.backoffMs ?? 0) * 2));
-          this.failure = { reply: session.failed, retryAt: performance.now() + (this.anotherSentinel() ? 0 : backoffMs), backoffMs };
+          this.failure = {
+            reply: session.failed,
+            retryAt: performance.now() + (this.anotherSentinel() ? 0 : backoffMs),
+            backoffMs,
+          };
         } else {
           this.failure = null;
           this.silences = 0;
@@ -210,7 +241,9 @@ export class Connection {
         }
         resolve(session);
       };
-      const cancel = fairDeadline(connectLimitMs, () => settle({ failed: unknown(opening.step, 'no answer', connectLimitMs) }));
+      const cancel = fairDeadline(connectLimitMs, () =>
+        settle({ failed: unknown(opening.step, 'no answer', connectLimitMs) }),
+      );
       opening.abort = () => settle({ failed: unknown(opening.step, 'the connection is closed') });
       redis.once('end', () => {
         settle({ failed: unknown(stepOf(opening.step, lastError), lossCause(lastError)) });
@@ -220,9 +253,10 @@ export class Connection {
         opening.step = 'handshake';
         handshake(client, this.settings).then(
           () => settle({ client }),
-          (error: unknown) => settle({
-            failed: isErrorReply(error) ? parseErrorReply(error.message) : unknown('handshake', lossCause(error)),
-          }),
+          (error: unknown) =>
+            settle({
+              failed: isErrorReply(error) ? parseErrorReply(error.message) : unknown('handshake', lossCause(error)),
+            }),
         );
       });
       redis.connect().catch((error: unknown) => {
@@ -239,7 +273,8 @@ async function handshake(client: Wire, settings: ConnectionSettings): Promise<vo
   const username = settings.username ?? settings.address.username;
   const password = settings.password ?? settings.address.password;
   const sent: Promise<unknown>[] = [];
-  if (password !== undefined) sent.push(send(client, 'auth', username === undefined ? [password] : [username, password]).catch(needless));
+  if (password !== undefined)
+    sent.push(send(client, 'auth', username === undefined ? [password] : [username, password]).catch(needless));
   if (settings.address.db !== 0) sent.push(send(client, 'select', [settings.address.db]));
   if (settings.sentinel !== undefined) sent.push(assertMaster(client));
   sent.push(send(client, 'ping', []));
@@ -302,7 +337,8 @@ function lossCause(error: unknown): string {
   if (!(error instanceof Error)) return 'the connection was lost';
   const code = (error as NodeJS.ErrnoException).code;
   if (typeof code === 'string' && code !== '') return code;
-  if (error.name === 'ParserError' || /Protocol error/.test(error.message)) return 'it does not speak the Redis protocol';
+  if (error.name === 'ParserError' || /Protocol error/.test(error.message))
+    return 'it does not speak the Redis protocol';
   if (/closed|writeable|aborted/i.test(error.message)) return 'the connection was lost';
   return error.message.split('\n', 1)[0]?.slice(0, 120) ?? 'the connection was lost';
 }

@@ -9,7 +9,9 @@ export function fairDeadline(ms: number, due: () => void): () => void {
   const at = performance.now() + ms;
   let immediate: NodeJS.Immediate | undefined;
   // Timers run before sockets are read: one turn later, whatever had arrived has been seen.
-  const last = (): void => { immediate = setImmediate(due); };
+  const last = (): void => {
+    immediate = setImmediate(due);
+  };
   let timer = setTimeout(() => {
     const lateMs = performance.now() - at;
     if (lateMs < STALL_MS) last();

@@ -26,7 +26,14 @@ function hash(fields: Map<string, Buffer>, name: string): string {
 }
 
 /** A block whose hash was checked a moment ago; its bytes lie in the answer that it came with. */
-interface Checked { rawHash: Buffer; rawParent: Buffer; hash: string; parent: string; timestamp: number; data: Buffer }
+interface Checked {
+  rawHash: Buffer;
+  rawParent: Buffer;
+  hash: string;
+  parent: string;
+  timestamp: number;
+  data: Buffer;
+}
 
 /**
  * Nodes hold the same blocks: a copy that equals the one of its height byte for byte needs no second SHA-256, and comparing is ten times as fast.
@@ -52,10 +59,16 @@ function remember(height: number, one: Checked): void {
 }
 
 /** Where the values stand in the list of an entry's names and values: a stream has one order, as a rule. */
-interface Layout { names: Buffer[]; at: Record<Field, number> }
+interface Layout {
+  names: Buffer[];
+  at: Record<Field, number>;
+}
 type Field = 'height' | 'epoch' | 'timestamp' | 'parent' | 'hash' | 'owner' | 'data';
 
-let layout: Layout = { names: [], at: { height: -1, epoch: -1, timestamp: -1, parent: -1, hash: -1, owner: -1, data: -1 } };
+let layout: Layout = {
+  names: [],
+  at: { height: -1, epoch: -1, timestamp: -1, parent: -1, hash: -1, owner: -1, data: -1 },
+};
 
 function isLaidOut({ names }: Layout, flat: readonly unknown[]): boolean {
   if (flat.length !== 2 * names.length) return false;
@@ -73,7 +86,15 @@ function layoutOf(flat: readonly unknown[]): Layout | null {
   const words = names.map((name) => (Buffer.isBuffer(name) ? name.toString('latin1') : ''));
   if (flat.length % 2 !== 0 || new Set(words).size < words.length) return null;
   const at = (field: Field): number => 2 * words.indexOf(field) + 1;
-  const found = { height: at('height'), epoch: at('epoch'), timestamp: at('timestamp'), parent: at('parent'), hash: at('hash'), owner: at('owner'), data: at('data') };
+  const found = {
+    height: at('height'),
+    epoch: at('epoch'),
+    timestamp: at('timestamp'),
+    parent: at('parent'),
+    hash: at('hash'),
+    owner: at('owner'),
+    data: at('data'),
+  };
   return Object.values(found).includes(-1) ? null : { names: names as Buffer[], at: found };
 }
 
@@ -115,14 +136,26 @@ function soundEntry(id: unknown, flat: readonly unknown[], withData: boolean): E
   const { at } = layout;
   const [rawHeight, rawEpoch, rawTimestamp] = [flat[at.height], flat[at.epoch], flat[at.timestamp]];
   const [rawHash, rawParent, rawOwner, data] = [flat[at.hash], flat[at.parent], flat[at.owner], flat[at.data]];
-  if (!Buffer.isBuffer(id) || !Buffer.isBuffer(rawHeight) || !Buffer.isBuffer(rawEpoch) || !Buffer.isBuffer(rawTimestamp)) return null;
-  if (!Buffer.isBuffer(rawHash) || !Buffer.isBuffer(rawParent) || !Buffer.isBuffer(rawOwner) || !Buffer.isBuffer(data)) return null;
+  if (
+    !Buffer.isBuffer(id) ||
+    !Buffer.isBuffer(rawHeight) ||
+    !Buffer.isBuffer(rawEpoch) ||
+    !Buffer.isBuffer(rawTimestamp)
+  )
+    return null;
+  if (!Buffer.isBuffer(rawHash) || !Buffer.isBuffer(rawParent) || !Buffer.isBuffer(rawOwner) || !Buffer.isBuffer(data))
+    return null;
   const [height, epoch, timestamp] = [digits(rawHeight), digits(rawEpoch), digits(rawTimestamp)];
   if (height < 0 || epoch < 0 || timestamp < 0 || !isIdOf(id, rawHeight, rawEpoch)) return null;
   const owner = ownerOf(rawOwner);
   const size = data.length;
   const known = checked.get(height);
-  if (known !== undefined && known.timestamp === timestamp && known.rawHash.equals(rawHash) && known.rawParent.equals(rawParent)) {
+  if (
+    known !== undefined &&
+    known.timestamp === timestamp &&
+    known.rawHash.equals(rawHash) &&
+    known.rawParent.equals(rawParent)
+  ) {
     const { hash, parent } = known;
     if (!withData) return { height, hash, parent, timestamp, epoch, owner, size };
     if (known.data.equals(data)) return { height, hash, parent, timestamp, epoch, owner, size, data };
@@ -146,8 +179,13 @@ function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): 
   const owner = fields.get('owner');
   if (owner === undefined) throw new UnreadableReply('field owner is missing');
   const entry: Entry = {
-    height, hash: hash(fields, 'hash'), parent: hash(fields, 'parent'), timestamp: number(fields, 'timestamp'),
-    epoch, owner: owner.toString(), size: data.length,
+    height,
+    hash: hash(fields, 'hash'),
+    parent: hash(fields, 'parent'),
+    timestamp: number(fields, 'timestamp'),
+    epoch,
+    owner: owner.toString(),
+    size: data.length,
   };
   if (!withData) return entry;
   if (blockHash({ ...entry, data }) !== entry.hash) throw new UnreadableReply('its hash is not that of its content');

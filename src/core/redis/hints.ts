@@ -16,7 +16,11 @@ export class Hints {
   private retry: NodeJS.Timeout | null = null;
   private closed = false;
 
-  constructor(settings: ConnectionSettings, private readonly hintChannel: string, private readonly lockKey: string) {
+  constructor(
+    settings: ConnectionSettings,
+    private readonly hintChannel: string,
+    private readonly lockKey: string,
+  ) {
     this.connection = new Connection(settings);
     this.connection.onLost(() => this.later());
     const { db } = settings.address;

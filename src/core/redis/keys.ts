@@ -25,8 +25,12 @@ function prefixOf(lane: string): string {
   if (lane === '') return 'seq:';
   if (!LANE.test(lane)) {
     throw new SeqError({
-      code: 'BAD_LANE', exit: EXIT.config, message: `'${lane.slice(0, 80)}' cannot be the name of a lane`,
-      why: 'a lane is part of every key: 1 to 64 of A-Z, a-z, 0-9, dot, underscore, hyphen', changed: 'nothing', next: ['choose another --lane'],
+      code: 'BAD_LANE',
+      exit: EXIT.config,
+      message: `'${lane.slice(0, 80)}' cannot be the name of a lane`,
+      why: 'a lane is part of every key: 1 to 64 of A-Z, a-z, 0-9, dot, underscore, hyphen',
+      changed: 'nothing',
+      next: ['choose another --lane'],
     });
   }
   return `seq:${lane}:`;

@@ -6,7 +6,14 @@ import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead
 import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
 import { AppendLine, type WriteCall } from './append-line.js';
 import {
-  Connection, isErrorReply, send, unknown, type Answer, type ConnectionSettings, type SentinelSettings, type TlsSettings,
+  Connection,
+  isErrorReply,
+  send,
+  unknown,
+  type Answer,
+  type ConnectionSettings,
+  type SentinelSettings,
+  type TlsSettings,
 } from './connection.js';
 import { checkUp } from './checkup.js';
 import { parseEntries } from './entries.js';
@@ -14,7 +21,16 @@ import { Hints, type Hint } from './hints.js';
 import { hintChannelOf, keysOf } from './keys.js';
 import { ORPHAN_MS, orphanBlock, readOrphans } from './orphans.js';
 import { parseSentinelUrl } from './sentinel.js';
-import { memoryOf, parseErrorReply, parseInfo, parseReply, list, readOrUnknown, text, UnreadableReply } from './replies.js';
+import {
+  memoryOf,
+  parseErrorReply,
+  parseInfo,
+  parseReply,
+  list,
+  readOrUnknown,
+  text,
+  UnreadableReply,
+} from './replies.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
 import type { Wire } from './wire.js';
@@ -47,7 +63,14 @@ export interface Probe {
   info: Record<string, string>;
 }
 
-interface Lines { address: NodeUrl; calls: Connection; writes: Connection; bulk: Connection; tailing: Connection; hints: Hints }
+interface Lines {
+  address: NodeUrl;
+  calls: Connection;
+  writes: Connection;
+  bulk: Connection;
+  tailing: Connection;
+  hints: Hints;
+}
 
 type WriteReply = ReplyTo<WriteCall>;
 
@@ -82,13 +105,27 @@ export class RedisNode implements NodePort {
     return this.lines.address;
   }
 
-  private get calls(): Connection { return this.lines.calls; }
-  private get writes(): Connection { return this.lines.writes; }
-  private get bulk(): Connection { return this.lines.bulk; }
-  private get tailing(): Connection { return this.lines.tailing; }
+  private get calls(): Connection {
+    return this.lines.calls;
+  }
+  private get writes(): Connection {
+    return this.lines.writes;
+  }
+  private get bulk(): Connection {
+    return this.lines.bulk;
+  }
+  private get tailing(): Connection {
+    return this.lines.tailing;
+  }
 
   get connectionGeneration(): number {
-    return this.formerGenerations + this.calls.generation + this.writes.generation + this.bulk.generation + this.tailing.generation;
+    return (
+      this.formerGenerations +
+      this.calls.generation +
+      this.writes.generation +
+      this.bulk.generation +
+      this.tailing.generation
+    );
   }
 
   /**
@@ -98,10 +135,15 @@ export class RedisNode implements NodePort {
   async prepare(limitMs: number): Promise<void> {
     const block = { height: 1, hash: '', parent: '', timestamp: 0, data: Buffer.alloc(0) };
     const calls: NodeCall[] = [
-      { script: 'promote_leader', owner: '', expectedEpoch: 0, ttlMs: 1 }, { script: 'claim', owner: '', epoch: 0 }, { script: 'release_lock', owner: '' },
+      { script: 'promote_leader', owner: '', expectedEpoch: 0, ttlMs: 1 },
+      { script: 'claim', owner: '', epoch: 0 },
+      { script: 'release_lock', owner: '' },
       { script: 'write_block', owner: '', epoch: 0, ttlMs: 1, mode: 'append', block, entryEpoch: 0 },
     ];
-    await Promise.all([...calls.map((call) => this.call(call, limitMs)), this.bulk.run(limitMs, (client) => send(client, 'ping', []))]);
+    await Promise.all([
+      ...calls.map((call) => this.call(call, limitMs)),
+      this.bulk.run(limitMs, (client) => send(client, 'ping', [])),
+    ]);
   }
 
   /** What is under way on the old connections ends as unknown. */
@@ -121,11 +163,17 @@ export class RedisNode implements NodePort {
     const { username, password, tls, identity } = this.options;
     const settings: ConnectionSettings = {
       address,
-      ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }),
-      ...(tls === undefined ? {} : { tls }), ...(sentinel === undefined ? {} : { sentinel }),
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      ...(tls === undefined ? {} : { tls }),
+      ...(sentinel === undefined ? {} : { sentinel }),
     };
     return {
-      address, calls: new Connection(settings), writes: new Connection(settings), bulk: new Connection(settings), tailing: new Connection(settings),
+      address,
+      calls: new Connection(settings),
+      writes: new Connection(settings),
+      bulk: new Connection(settings),
+      tailing: new Connection(settings),
       hints: new Hints(settings, hintChannelOf(identity.lane), this.context.keys.lock),
     };
   }
@@ -150,19 +198,26 @@ export class RedisNode implements NodePort {
   }
 
   private write(call: WriteCall, limitMs: number): Promise<WriteReply> {
-    return this.writes.run(limitMs, (client, at) => {
-      let line = this.appends.get(client);
-      if (line === undefined) this.appends.set(client, line = new AppendLine(client, this.context));
-      return line.write(call, () => { at.step = 'load'; });
-    }).then((answer) => this.scriptReply('write_block', answer) as WriteReply);
+    return this.writes
+      .run(limitMs, (client, at) => {
+        let line = this.appends.get(client);
+        if (line === undefined) this.appends.set(client, (line = new AppendLine(client, this.context)));
+        return line.write(call, () => {
+          at.step = 'load';
+        });
+      })
+      .then((answer) => this.scriptReply('write_block', answer) as WriteReply);
   }
 
   async backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     if (batch.blocks.length === 0) return [];
     const { owner, epoch, ttlMs, mode, nonce } = batch;
     const script = nonce === undefined ? 'write_block' : 'backfill';
-    const calls = batch.blocks.map(({ block, entryEpoch }): NodeCall => (nonce === undefined
-      ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch } : { script: 'backfill', owner, epoch, nonce, block, entryEpoch }));
+    const calls = batch.blocks.map(({ block, entryEpoch }): NodeCall =>
+      nonce === undefined
+        ? { script: 'write_block', owner, epoch, ttlMs, mode, block, entryEpoch }
+        : { script: 'backfill', owner, epoch, nonce, block, entryEpoch },
+    );
     const answers: Answer<unknown>[] = [];
     const whole = await this.bulk.run(limitMs, async (client, at) => {
       if (this.loadedOn.get(client) !== script) {
@@ -171,22 +226,31 @@ export class RedisNode implements NodePort {
         this.loadedOn.set(client, script);
       }
       at.step = 'call';
-      await Promise.all(client.together(() => calls.map(async (call, index) => {
-        const { keys, args } = keysAndArguments(call, this.context);
-        try {
-          answers[index] = { answered: true, value: await evalScript(client, script, keys, args) };
-        } catch (error) {
-          if (!isErrorReply(error)) throw error;
-          const flushed = isNoScript(error);
-          if (flushed) this.loadedOn.delete(client); // nothing ran: the next batch loads it again
-          answers[index] = { answered: false, reply: flushed ? unknown('load', 'its scripts were flushed') : parseErrorReply(error.message) };
-        }
-      })));
+      await Promise.all(
+        client.together(() =>
+          calls.map(async (call, index) => {
+            const { keys, args } = keysAndArguments(call, this.context);
+            try {
+              answers[index] = { answered: true, value: await evalScript(client, script, keys, args) };
+            } catch (error) {
+              if (!isErrorReply(error)) throw error;
+              const flushed = isNoScript(error);
+              if (flushed) this.loadedOn.delete(client); // nothing ran: the next batch loads it again
+              answers[index] = {
+                answered: false,
+                reply: flushed ? unknown('load', 'its scripts were flushed') : parseErrorReply(error.message),
+              };
+            }
+          }),
+        ),
+      );
     });
     const replies: WriteReply[] = [];
     for (let index = 0; index < calls.length; index += 1) {
       // A batch cut short by its limit or a lost connection: what was answered before that is known, the next is not.
-      const answer = answers[index] ?? (whole.answered ? { answered: false as const, reply: unknown('call', 'no answer', limitMs) } : whole);
+      const answer =
+        answers[index] ??
+        (whole.answered ? { answered: false as const, reply: unknown('call', 'no answer', limitMs) } : whole);
       const reply = this.scriptReply(script, answer) as WriteReply;
       replies.push(reply);
       if (reply.outcome !== 'accepted') break;
@@ -195,14 +259,19 @@ export class RedisNode implements NodePort {
   }
 
   async read(
-    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean }, limitMs: number,
+    range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
+    limitMs: number,
   ): Promise<NodeReply<EntriesRead>> {
     if (!(range.limit > 0) || range.to < range.from) return this.nothingRead(limitMs);
     const [low, high] = [streamBound(range.from), streamBound(range.to)];
     const { stream } = this.context.keys;
-    const answer = await this.bulk.run(limitMs, (client) => this.withRecord(client, () => (range.newestFirst === true
-      ? send(client, 'xrevrange', [stream, high, low, 'COUNT', range.limit])
-      : send(client, 'xrange', [stream, low, high, 'COUNT', range.limit]))));
+    const answer = await this.bulk.run(limitMs, (client) =>
+      this.withRecord(client, () =>
+        range.newestFirst === true
+          ? send(client, 'xrevrange', [stream, high, low, 'COUNT', range.limit])
+          : send(client, 'xrange', [stream, low, high, 'COUNT', range.limit]),
+      ),
+    );
     if (!answer.answered) return answer.reply;
     return this.entriesReply(answer.value.record, answer.value.entries, range.data);
   }
@@ -212,9 +281,11 @@ export class RedisNode implements NodePort {
     const after = afterId === '' ? '0-0' : afterId;
     // BLOCK 0 would wait for ever.
     const blockMs = Math.max(1, Math.floor(waitMs));
-    const answer = await this.tailing.run(blockMs + TAIL_SLACK_MS, (client) => this.withRecord(
-      client, () => send(client, 'xread', ['COUNT', limit, 'BLOCK', blockMs, 'STREAMS', stream, after]),
-    ));
+    const answer = await this.tailing.run(blockMs + TAIL_SLACK_MS, (client) =>
+      this.withRecord(client, () =>
+        send(client, 'xread', ['COUNT', limit, 'BLOCK', blockMs, 'STREAMS', stream, after]),
+      ),
+    );
     if (!answer.answered) return answer.reply;
     const { record, entries } = answer.value;
     if (entries === null) return this.entriesReply(record, [], true);
@@ -222,10 +293,13 @@ export class RedisNode implements NodePort {
   }
 
   async readAudit(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>> {
-    const answer = await this.bulk.run(limitMs, (client) => send(client, 'xrevrange', [this.context.keys.audit, '+', '-', 'COUNT', limit]));
+    const answer = await this.bulk.run(limitMs, (client) =>
+      send(client, 'xrevrange', [this.context.keys.audit, '+', '-', 'COUNT', limit]),
+    );
     if (!answer.answered) return answer.reply;
     return readOrUnknown((): NodeReply<Record<string, string>[]> => ({
-      outcome: 'accepted', incarnation: '',
+      outcome: 'accepted',
+      incarnation: '',
       value: list(answer.value).map((one) => {
         const fields = list(list(one)[1]).map(text);
         return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])));
@@ -236,13 +310,23 @@ export class RedisNode implements NodePort {
   async readOrphans(limit: number, limitMs: number): Promise<NodeReply<OrphansRead>> {
     const answer = await this.bulk.run(limitMs + ORPHAN_MS, (client) => readOrphans(client, this.context.keys, limit));
     if (!answer.answered) return answer.reply;
-    return readOrUnknown((): NodeReply<OrphansRead> => ({ outcome: 'accepted', incarnation: '', value: answer.value() }));
+    return readOrUnknown((): NodeReply<OrphansRead> => ({
+      outcome: 'accepted',
+      incarnation: '',
+      value: answer.value(),
+    }));
   }
 
   async readOrphan(id: string, limitMs: number): Promise<NodeReply<Block>> {
-    const answer = await this.bulk.run(limitMs + ORPHAN_MS, (client) => send(client, 'xrange', [this.context.keys.orphans, id, id]));
+    const answer = await this.bulk.run(limitMs + ORPHAN_MS, (client) =>
+      send(client, 'xrange', [this.context.keys.orphans, id, id]),
+    );
     if (!answer.answered) return answer.reply;
-    return readOrUnknown((): NodeReply<Block> => ({ outcome: 'accepted', incarnation: '', value: orphanBlock(list(answer.value)[0]) }));
+    return readOrUnknown((): NodeReply<Block> => ({
+      outcome: 'accepted',
+      incarnation: '',
+      value: orphanBlock(list(answer.value)[0]),
+    }));
   }
 
   onHint(listener: (hint: Hint) => void): () => void {
@@ -262,12 +346,17 @@ export class RedisNode implements NodePort {
       const runId = info['run_id'];
       if (runId === undefined) throw new UnreadableReply('INFO has no run_id');
       return {
-        outcome: 'accepted', incarnation: '',
+        outcome: 'accepted',
+        incarnation: '',
         value: {
-          version: info['valkey_version'] ?? info['redis_version'] ?? '', runId,
-          clusterEnabled: info['cluster_enabled'] === '1', role: info['role'] ?? '',
-          maxmemoryPolicy: info['maxmemory_policy'] ?? '', maxmemory: Number(info['maxmemory'] ?? 0),
-          usedMemory: Number(info['used_memory'] ?? 0), info,
+          version: info['valkey_version'] ?? info['redis_version'] ?? '',
+          runId,
+          clusterEnabled: info['cluster_enabled'] === '1',
+          role: info['role'] ?? '',
+          maxmemoryPolicy: info['maxmemory_policy'] ?? '',
+          maxmemory: Number(info['maxmemory'] ?? 0),
+          usedMemory: Number(info['used_memory'] ?? 0),
+          info,
         },
       };
     });
@@ -295,7 +384,10 @@ export class RedisNode implements NodePort {
   }
 
   /** Sends `entries` and, right behind it, what tells whose and which node this is: one round trip, answered in order. */
-  private async withRecord(client: Wire, entries: () => Promise<unknown>): Promise<{ entries: unknown; record: unknown[]; }> {
+  private async withRecord(
+    client: Wire,
+    entries: () => Promise<unknown>,
+  ): Promise<{ entries: unknown; record: unknown[] }> {
     const results = await Promise.all([
       entries(),
       send(client, 'hmget', [this.context.keys.admission, 'cluster', 'incarnation', 'pending', 'run']),
@@ -321,33 +413,53 @@ export class RedisNode implements NodePort {
       }
       const info = parseInfo(`${text(server)}\n${text(replication)}`);
       // What a replica holds is another server's.
-      const admitted = incarnation !== null && pending === null && run !== null && text(run) === memoryOf(info) && info['role'] === 'master';
-      return { outcome: 'accepted', incarnation: admitted ? text(incarnation) : '', value: parseEntries(entries, { data }) };
+      const admitted =
+        incarnation !== null &&
+        pending === null &&
+        run !== null &&
+        text(run) === memoryOf(info) &&
+        info['role'] === 'master';
+      return {
+        outcome: 'accepted',
+        incarnation: admitted ? text(incarnation) : '',
+        value: parseEntries(entries, { data }),
+      };
     });
   }
 }
 
 /** A node that is known to be reachable and usable; SeqError otherwise. For commands that cannot go on without it. */
-export async function connectNode(options: RedisNodeOptions, limitMs: number): Promise<{ node: RedisNode; probe: Probe }> {
+export async function connectNode(
+  options: RedisNodeOptions,
+  limitMs: number,
+): Promise<{ node: RedisNode; probe: Probe }> {
   const node = new RedisNode(options);
   const reply = await node.probe(limitMs);
   if (reply.outcome === 'accepted' && !reply.value.clusterEnabled) return { node, probe: reply.value };
   await node.close();
   if (reply.outcome === 'accepted') {
     throw new SeqError({
-      code: 'REDIS_CLUSTER', exit: EXIT.config, message: `${options.id} (${node.url}) is part of a Redis Cluster`,
+      code: 'REDIS_CLUSTER',
+      exit: EXIT.config,
+      message: `${options.id} (${node.url}) is part of a Redis Cluster`,
       why: 'a Redis Cluster spreads keys over servers and fails over on its own; seq needs plain servers whose keys stay together',
-      changed: 'nothing', next: ['name independent redis-server processes, without cluster-enabled'],
+      changed: 'nothing',
+      next: ['name independent redis-server processes, without cluster-enabled'],
     });
   }
   const denied = reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM');
   throw new SeqError({
-    code: denied ? 'NODE_DENIED' : 'NODE_UNREACHABLE', exit: denied ? EXIT.denied : EXIT.noQuorum,
-    message: reply.outcome === 'refused'
-      ? `${options.id} (${node.url}) refused: ${reply.reason}`
-      : `${options.id} (${node.url}) did not answer at step ${reply.step} within ${limitMs} ms`,
-    why: reply.outcome === 'refused' ? reply.detail.message ?? 'it gave no reason' : reply.cause,
-    changed: 'nothing', next: [denied ? 'give the user and password of this node' : 'check that the server runs and that its address is right'],
+    code: denied ? 'NODE_DENIED' : 'NODE_UNREACHABLE',
+    exit: denied ? EXIT.denied : EXIT.noQuorum,
+    message:
+      reply.outcome === 'refused'
+        ? `${options.id} (${node.url}) refused: ${reply.reason}`
+        : `${options.id} (${node.url}) did not answer at step ${reply.step} within ${limitMs} ms`,
+    why: reply.outcome === 'refused' ? (reply.detail.message ?? 'it gave no reason') : reply.cause,
+    changed: 'nothing',
+    next: [
+      denied ? 'give the user and password of this node' : 'check that the server runs and that its address is right',
+    ],
     retryable: !denied,
   });
 }

@@ -14,11 +14,16 @@ export const ORPHAN_MS = 700;
 
 /** Resolves to a reader of the raw answers: what cannot be read is found out by whoever calls it. */
 export async function readOrphans(client: Wire, keys: NodeKeys, limit: number): Promise<() => OrphansRead> {
-  const [total, aside] = await Promise.all([send(client, 'xlen', [keys.orphans]), send(client, 'hget', [keys.admission, 'aside'])]);
+  const [total, aside] = await Promise.all([
+    send(client, 'xlen', [keys.orphans]),
+    send(client, 'hget', [keys.admission, 'aside']),
+  ]);
   const superseded: OrphanEntry[] = [];
   let before = '+';
   while (superseded.length < limit) {
-    const piece = list(await send(client, 'xrevrange', [keys.orphans, before, '-', 'COUNT', Math.min(PIECE, limit - superseded.length)]));
+    const piece = list(
+      await send(client, 'xrevrange', [keys.orphans, before, '-', 'COUNT', Math.min(PIECE, limit - superseded.length)]),
+    );
     for (const one of piece) superseded.push(orphanOf(one));
     if (piece.length === 0 || superseded.length >= limit) break;
     before = `(${superseded.at(-1)?.id ?? ''}`;
@@ -29,12 +34,21 @@ export async function readOrphans(client: Wire, keys: NodeKeys, limit: number): 
 
 async function asideOf(client: Wire, key: string, nonce: string): Promise<OrphansRead['setAside']> {
   const [length, left, first, last] = await Promise.all([
-    send(client, 'xlen', [key]), send(client, 'pttl', [key]), send(client, 'xrange', [key, '-', '+', 'COUNT', 1]), send(client, 'xrevrange', [key, '+', '-', 'COUNT', 1]),
+    send(client, 'xlen', [key]),
+    send(client, 'pttl', [key]),
+    send(client, 'xrange', [key, '-', '+', 'COUNT', 1]),
+    send(client, 'xrevrange', [key, '+', '-', 'COUNT', 1]),
   ]);
   const expiresMs = pttl(left);
   // Its time was over: only the name is left in the record.
   if (expiresMs === -2) return null;
-  return { nonce, entries: whole(length), from: heightOf(first), to: heightOf(last), expiresMs: expiresMs < 0 ? null : expiresMs };
+  return {
+    nonce,
+    entries: whole(length),
+    from: heightOf(first),
+    to: heightOf(last),
+    expiresMs: expiresMs < 0 ? null : expiresMs,
+  };
 }
 
 function heightOf(answer: unknown): number | null {
@@ -48,7 +62,8 @@ function heightOf(answer: unknown): number | null {
 export function orphanBlock(raw: unknown): Block {
   const entry = orphanOf(raw);
   const { data } = fieldsOf(raw);
-  if (entry.damage !== '' || entry.height === null || entry.timestamp === null || data === undefined) throw new UnreadableReply(`an orphan that is damaged: ${entry.damage}`);
+  if (entry.damage !== '' || entry.height === null || entry.timestamp === null || data === undefined)
+    throw new UnreadableReply(`an orphan that is damaged: ${entry.damage}`);
   return { height: entry.height, hash: entry.hash, parent: entry.parent, timestamp: entry.timestamp, data };
 }
 
@@ -73,11 +88,22 @@ function orphanOf(raw: unknown): OrphanEntry {
   };
   const [height, timestamp] = [number('height'), number('timestamp')];
   const entry = {
-    id: text(id), height, epoch: number('epoch'), hash: of('hash'), parent: of('parent'), owner: fields.get('owner')?.toString() ?? '', timestamp,
-    size: data?.length ?? 0, supersededBy: of('superseded_by'), at: number('at'),
+    id: text(id),
+    height,
+    epoch: number('epoch'),
+    hash: of('hash'),
+    parent: of('parent'),
+    owner: fields.get('owner')?.toString() ?? '',
+    timestamp,
+    size: data?.length ?? 0,
+    supersededBy: of('superseded_by'),
+    at: number('at'),
   };
   const readable = height !== null && timestamp !== null && data !== undefined && /^[0-9a-f]{64}$/.test(entry.parent);
-  const damage = !readable ? 'a field is missing or cannot be read'
-    : blockHash({ height, parent: entry.parent, timestamp, data }) === entry.hash ? '' : 'its hash is not that of its content';
+  const damage = !readable
+    ? 'a field is missing or cannot be read'
+    : blockHash({ height, parent: entry.parent, timestamp, data }) === entry.hash
+      ? ''
+      : 'its hash is not that of its content';
   return { ...entry, damage };
 }

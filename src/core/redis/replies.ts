@@ -5,14 +5,39 @@ import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '
 
 /** What our scripts may say. */
 const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([
-  'LOCK_HELD', 'HELD', 'HANDOVER', 'EPOCH_MOVED', 'FENCING_ERROR', 'HEIGHT_EXISTS', 'GAP', 'PARENT_MISMATCH', 'TRIMMED', 'CONFLICT',
-  'NOT_BEHIND', 'WOULD_DEPOSE', 'NOT_ADMITTED', 'WRONG_CLUSTER', 'NOT_READY', 'STALE_NONCE', 'EXPECTATION', 'NOT_PRISTINE',
-  'NODE_MOVED', 'BAD_ARGUMENT', 'WRONG_TYPE',
+  'LOCK_HELD',
+  'HELD',
+  'HANDOVER',
+  'EPOCH_MOVED',
+  'FENCING_ERROR',
+  'HEIGHT_EXISTS',
+  'GAP',
+  'PARENT_MISMATCH',
+  'TRIMMED',
+  'CONFLICT',
+  'NOT_BEHIND',
+  'WOULD_DEPOSE',
+  'NOT_ADMITTED',
+  'WRONG_CLUSTER',
+  'NOT_READY',
+  'STALE_NONCE',
+  'EXPECTATION',
+  'NOT_PRISTINE',
+  'NODE_MOVED',
+  'BAD_ARGUMENT',
+  'WRONG_TYPE',
 ]);
 /** Redis' own errors that prove that nothing was executed. NOSCRIPT is handled where calls are sent. */
 const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
-  ['LOADING', 'LOADING'], ['BUSY', 'BUSY'], ['READONLY', 'READONLY'], ['NOREPLICAS', 'NOREPLICAS'], ['MISCONF', 'MISCONF'],
-  ['OOM', 'OOM'], ['NOPERM', 'NOPERM'], ['NOAUTH', 'NOAUTH'], ['WRONGPASS', 'NOAUTH'],
+  ['LOADING', 'LOADING'],
+  ['BUSY', 'BUSY'],
+  ['READONLY', 'READONLY'],
+  ['NOREPLICAS', 'NOREPLICAS'],
+  ['MISCONF', 'MISCONF'],
+  ['OOM', 'OOM'],
+  ['NOPERM', 'NOPERM'],
+  ['NOAUTH', 'NOAUTH'],
+  ['WRONGPASS', 'NOAUTH'],
 ]);
 /**
  * Redis 7 says this, without a word of its own, when the user may not run a command inside a script. Our scripts let it out as it is only
@@ -33,7 +58,8 @@ export function text(raw: unknown): string {
 /** Digits only, at most 2^53−1. */
 export function whole(raw: unknown): number {
   const digits = text(raw);
-  if (!/^(0|[1-9]\d{0,15})$/.test(digits)) throw new UnreadableReply(`a whole number was expected, not '${digits.slice(0, 40)}'`);
+  if (!/^(0|[1-9]\d{0,15})$/.test(digits))
+    throw new UnreadableReply(`a whole number was expected, not '${digits.slice(0, 40)}'`);
   const value = Number(digits);
   if (!Number.isSafeInteger(value)) throw new UnreadableReply(`${digits} is above 2^53-1`);
   return value;
@@ -73,12 +99,29 @@ function detailOf(raw: unknown[]): RefusalDetail {
         detail.check = check;
         break;
       }
-      case 'pttlMs': detail.pttlMs = pttl(value); break;
-      case 'epoch': detail.epoch = whole(value); break;
-      case 'head': detail.head = whole(value); break;
-      case 'floor': detail.floor = whole(value); break;
-      case 'holder': case 'hash': case 'to': case 'by': case 'why': case 'actual': case 'message': detail[name] = text(value); break;
-      default: throw new UnreadableReply(`a detail named '${name.slice(0, 40)}'`);
+      case 'pttlMs':
+        detail.pttlMs = pttl(value);
+        break;
+      case 'epoch':
+        detail.epoch = whole(value);
+        break;
+      case 'head':
+        detail.head = whole(value);
+        break;
+      case 'floor':
+        detail.floor = whole(value);
+        break;
+      case 'holder':
+      case 'hash':
+      case 'to':
+      case 'by':
+      case 'why':
+      case 'actual':
+      case 'message':
+        detail[name] = text(value);
+        break;
+      default:
+        throw new UnreadableReply(`a detail named '${name.slice(0, 40)}'`);
     }
   }
   return detail;
@@ -90,7 +133,12 @@ export function readOrUnknown<T>(read: () => NodeReply<T>): NodeReply<T> {
     return read();
   } catch (error) {
     if (error instanceof InvariantError) throw error;
-    return { outcome: 'unknown', step: 'reply', cause: `the answer cannot be read: ${error instanceof Error ? error.message : String(error)}`, alarm: true };
+    return {
+      outcome: 'unknown',
+      step: 'reply',
+      cause: `the answer cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      alarm: true,
+    };
   }
 }
 
@@ -109,7 +157,7 @@ export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): No
 
 /** A Redis error reply (the server spoke, so the connection is fine). */
 export function parseErrorReply(message: string): Refused | Unknown {
-  const word = DENIED_IN_SCRIPT.test(message) ? 'NOPERM' : /^[A-Z]+/.exec(message)?.[0] ?? '';
+  const word = DENIED_IN_SCRIPT.test(message) ? 'NOPERM' : (/^[A-Z]+/.exec(message)?.[0] ?? '');
   const reason = SERVER_REASONS.get(word);
   // The server's sentence may quote arguments after a line break or in full: one line, bounded.
   const sentence = message.split('\n', 1)[0]?.slice(0, 200) ?? '';

@@ -36,7 +36,10 @@ export class ReplyParser {
   private items = 0;
   private bytes = 0;
 
-  constructor(private readonly onReply: (reply: unknown) => void, private readonly most = MOST_REPLY) {}
+  constructor(
+    private readonly onReply: (reply: unknown) => void,
+    private readonly most = MOST_REPLY,
+  ) {}
 
   /** Something was begun and is not complete. */
   get within(): boolean {
@@ -84,11 +87,15 @@ export class ReplyParser {
       if (length === -1) return this.value(null, this.lineEnd);
       if (length < 0 || length > MOST_BULK) throw new Error(`Protocol error: a string of ${length} bytes`);
       const [start, end] = [this.lineEnd, this.lineEnd + length];
-      if (this.bytes + length > this.most.bytes) throw new Error(`Protocol error: more than ${this.most.bytes} bytes in one reply`);
+      if (this.bytes + length > this.most.bytes)
+        throw new Error(`Protocol error: more than ${this.most.bytes} bytes in one reply`);
       if (end + 2 > buffer.length) return this.wants(end + 2 - at);
       if (buffer[end] !== CR) throw new Error('Protocol error: a string without an end');
       this.bytes += length;
-      return this.value((length <= MOST_REPEATED ? this.repeated(start, length) : undefined) ?? buffer.subarray(start, end), end + 2);
+      return this.value(
+        (length <= MOST_REPEATED ? this.repeated(start, length) : undefined) ?? buffer.subarray(start, end),
+        end + 2,
+      );
     }
     if (type === INTEGER) {
       const value = this.number();
@@ -98,7 +105,8 @@ export class ReplyParser {
       const length = this.number();
       if (length === null) return false;
       if (length === -1) return this.value(null, this.lineEnd);
-      if (length < 0 || length > MOST_ITEMS || this.open.length >= MOST_DEPTH) throw new Error(`Protocol error: a list of ${length}`);
+      if (length < 0 || length > MOST_ITEMS || this.open.length >= MOST_DEPTH)
+        throw new Error(`Protocol error: a list of ${length}`);
       if (length === 0) return this.value([], this.lineEnd);
       this.open.push({ items: [], left: length });
       this.at = this.lineEnd;
@@ -107,7 +115,10 @@ export class ReplyParser {
     if (type !== SIMPLE && type !== ERROR) throw new Error('Protocol error: no reply starts like this');
     const end = buffer.indexOf(CR, at);
     if (end < 0 || end + 2 > buffer.length) return this.wantsLine();
-    return this.value(type === SIMPLE ? buffer.subarray(at + 1, end) : new ReplyError(buffer.toString('utf8', at + 1, end)), end + 2);
+    return this.value(
+      type === SIMPLE ? buffer.subarray(at + 1, end) : new ReplyError(buffer.toString('utf8', at + 1, end)),
+      end + 2,
+    );
   }
 
   /** The number behind the type; null when its line is not all there. */
@@ -134,7 +145,8 @@ export class ReplyParser {
 
   private repeated(start: number, length: number): Buffer | undefined {
     const depth = this.open.length;
-    const there = depth < 2 ? undefined : this.former[depth]?.[(this.open[depth - 1] as { items: unknown[] }).items.length];
+    const there =
+      depth < 2 ? undefined : this.former[depth]?.[(this.open[depth - 1] as { items: unknown[] }).items.length];
     if (!(there instanceof Buffer) || there.length !== length) return undefined;
     const { buffer } = this;
     for (let at = length - 1; at >= 0; at -= 1) if (there[at] !== buffer[start + at]) return undefined;
@@ -157,7 +169,8 @@ export class ReplyParser {
     let whole = value;
     for (let list = this.open.at(-1); list !== undefined; list = this.open.at(-1)) {
       list.items.push(whole);
-      if (++this.items > this.most.items) throw new Error(`Protocol error: more than ${this.most.items} values in one reply`);
+      if (++this.items > this.most.items)
+        throw new Error(`Protocol error: more than ${this.most.items} values in one reply`);
       if (--list.left > 0) return true;
       this.former[this.open.length] = list.items;
       this.open.pop();

@@ -7,13 +7,45 @@ export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...
   const { lock, epoch, stream, admission, orphans, hold, handover, sequencers, audit } = keys;
   const sequencer = `${keys.sequencer}x`;
   return [
-    ['ping'], ['select', '0'], ['acl|whoami'], ['acl|dryrun', 'default', 'ping'], ['info', 'server'], ['time'], ['evalsha', '0'.repeat(40), '1', lock], ['script|load', 'return 1'],
-    ['get', lock], ['mget', lock, epoch], ['set', epoch, '1'], ['del', lock], ['exists', stream], ['rename', stream, orphans], ['type', stream], ['pexpire', lock, '1'], ['pttl', lock],
-    ['hget', admission, 'run'], ['hmget', admission, 'run'], ['hgetall', hold], ['hset', admission, 'a', 'b'], ['hdel', admission, 'a'], ['hlen', handover],
-    ['xadd', stream, '*', 'a', 'b'], ['xdel', stream, '1-1'], ['xtrim', stream, 'MINID', '1'], ['xlen', stream], ['xrange', stream, '-', '+'], ['xrevrange', stream, '+', '-'],
-    ['xread', 'COUNT', '1', 'STREAMS', stream, '0-0'], ['zadd', sequencers, '1', 'a'], ['zcard', sequencers], ['zrange', sequencers, '0', '-1'],
-    ['zremrangebyrank', sequencers, '0', '0'], ['zremrangebyscore', sequencers, '0', '0'], ['hset', sequencer, 'a', 'b'], ['xadd', audit, '*', 'a', 'b'],
-    ['subscribe', channel], ['publish', channel, 'x'],
+    ['ping'],
+    ['select', '0'],
+    ['acl|whoami'],
+    ['acl|dryrun', 'default', 'ping'],
+    ['info', 'server'],
+    ['time'],
+    ['evalsha', '0'.repeat(40), '1', lock],
+    ['script|load', 'return 1'],
+    ['get', lock],
+    ['mget', lock, epoch],
+    ['set', epoch, '1'],
+    ['del', lock],
+    ['exists', stream],
+    ['rename', stream, orphans],
+    ['type', stream],
+    ['pexpire', lock, '1'],
+    ['pttl', lock],
+    ['hget', admission, 'run'],
+    ['hmget', admission, 'run'],
+    ['hgetall', hold],
+    ['hset', admission, 'a', 'b'],
+    ['hdel', admission, 'a'],
+    ['hlen', handover],
+    ['xadd', stream, '*', 'a', 'b'],
+    ['xdel', stream, '1-1'],
+    ['xtrim', stream, 'MINID', '1'],
+    ['xlen', stream],
+    ['xrange', stream, '-', '+'],
+    ['xrevrange', stream, '+', '-'],
+    ['xread', 'COUNT', '1', 'STREAMS', stream, '0-0'],
+    ['zadd', sequencers, '1', 'a'],
+    ['zcard', sequencers],
+    ['zrange', sequencers, '0', '-1'],
+    ['zremrangebyrank', sequencers, '0', '0'],
+    ['zremrangebyscore', sequencers, '0', '0'],
+    ['hset', sequencer, 'a', 'b'],
+    ['xadd', audit, '*', 'a', 'b'],
+    ['subscribe', channel],
+    ['publish', channel, 'x'],
   ];
 }
 
@@ -25,6 +57,21 @@ export function transactionRights({ lock, admission }: NodeKeys): [command: stri
 /** One line for `redis-cli`, or for an ACL file without `ACL SETUSER`. The password is the operator's. */
 export function aclRule(user: string, keys: NodeKeys, channel: string, db: number): string {
   const prefix = keys.lock.slice(0, -'leader:lock'.length);
-  const commands = [...new Set([...rightsOf(keys, channel), ...transactionRights(keys)].map(([command]) => command))].map((command) => `+${command}`);
-  return ['ACL SETUSER', user, 'on', '>PASSWORD', 'resetkeys', 'resetchannels', '-@all', `~${prefix}*`, `&${channel}`, `&__keyevent@${db}__:expired`, `&__keyevent@${db}__:del`, ...commands].join(' ');
+  const commands = [
+    ...new Set([...rightsOf(keys, channel), ...transactionRights(keys)].map(([command]) => command)),
+  ].map((command) => `+${command}`);
+  return [
+    'ACL SETUSER',
+    user,
+    'on',
+    '>PASSWORD',
+    'resetkeys',
+    'resetchannels',
+    '-@all',
+    `~${prefix}*`,
+    `&${channel}`,
+    `&__keyevent@${db}__:expired`,
+    `&__keyevent@${db}__:del`,
+    ...commands,
+  ].join(' ');
 }

@@ -8,7 +8,16 @@ import { genesisHash } from '../chain/block.js';
 import { InvariantError } from '../errors.js';
 import type { ClusterIdentity } from '../ports.js';
 import type {
-  AdmissionState, Block, CallResult, Expectation, HeadFacts, LeaderRequest, NodeCall, NodeView, Presence, ScriptName,
+  AdmissionState,
+  Block,
+  CallResult,
+  Expectation,
+  HeadFacts,
+  LeaderRequest,
+  NodeCall,
+  NodeView,
+  Presence,
+  ScriptName,
 } from '../protocol/words.js';
 import type { KeyName, NodeKeys } from './keys.js';
 import { hintChannelOf } from './keys.js';
@@ -62,7 +71,13 @@ export function genesisOf(identity: ClusterIdentity): string {
 
 function parseHead(values: unknown[]): HeadFacts {
   const [head, headEpoch, headHash, floor, floorHash] = values;
-  return { head: whole(head), headEpoch: whole(headEpoch), headHash: text(headHash), floor: whole(floor), floorHash: text(floorHash) };
+  return {
+    head: whole(head),
+    headEpoch: whole(headEpoch),
+    headHash: text(headHash),
+    floor: whole(floor),
+    floorHash: text(floorHash),
+  };
 }
 
 const REQUEST_KINDS: ReadonlySet<string> = new Set(['stepdown', 'repair', 'admit', 'rebase', 'replace']);
@@ -72,7 +87,13 @@ function parseRequest(fields: Map<string, unknown>): LeaderRequest {
   if (!REQUEST_KINDS.has(kind)) throw new UnreadableReply(`a request of kind '${kind.slice(0, 40)}'`);
   const of = (name: string): string => text(fields.get(name));
   return {
-    id: of('id'), kind: kind as LeaderRequest['kind'], to: of('to'), plan: of('plan'), by: of('by'), reason: of('reason'), epoch: whole(fields.get('epoch')),
+    id: of('id'),
+    kind: kind as LeaderRequest['kind'],
+    to: of('to'),
+    plan: of('plan'),
+    by: of('by'),
+    reason: of('reason'),
+    epoch: whole(fields.get('epoch')),
   };
 }
 
@@ -82,8 +103,18 @@ const ROLES: ReadonlySet<string> = new Set(['follower', 'promoting', 'leader', '
 function presencePairs(presence: Omit<Presence, 'pttlMs'>): string[] {
   const known: readonly string[] = PRESENCE_FIELDS;
   const pairs = [
-    'role', presence.role, 'height', String(presence.height), 'version', presence.version, 'url', presence.url,
-    'pid', String(presence.pid), 'config_digest', presence.configDigest,
+    'role',
+    presence.role,
+    'height',
+    String(presence.height),
+    'version',
+    presence.version,
+    'url',
+    presence.url,
+    'pid',
+    String(presence.pid),
+    'config_digest',
+    presence.configDigest,
   ];
   for (const [name, value] of Object.entries(presence.extra)) if (!known.includes(name)) pairs.push(name, value);
   return pairs;
@@ -100,13 +131,27 @@ function parsePresence(raw: unknown): Presence | null {
   const known: readonly string[] = PRESENCE_FIELDS;
   for (const [name, value] of fields) if (!known.includes(name)) extra[name] = text(value);
   return {
-    id: text(id), role: role as Presence['role'], height: whole(of('height')), version: of('version'), url: of('url'),
-    pid: /^\d{1,15}$/.test(of('pid')) ? Number(of('pid')) : 0, configDigest: of('config_digest'), pttlMs: pttl(left), extra,
+    id: text(id),
+    role: role as Presence['role'],
+    height: whole(of('height')),
+    version: of('version'),
+    url: of('url'),
+    pid: /^\d{1,15}$/.test(of('pid')) ? Number(of('pid')) : 0,
+    configDigest: of('config_digest'),
+    pttlMs: pttl(left),
+    extra,
   };
 }
 
 const ADMISSIONS: ReadonlySet<string> = new Set([
-  'admitted', 'pristine', 'bootstrap', 'admitting', 'wiped', 'restarted', 'damaged', 'foreign',
+  'admitted',
+  'pristine',
+  'bootstrap',
+  'admitting',
+  'wiped',
+  'restarted',
+  'damaged',
+  'foreign',
 ]);
 
 function parseView(values: unknown[]): NodeView {
@@ -114,8 +159,10 @@ function parseView(values: unknown[]): NodeView {
   const admitted = record(view.get('record'));
   const of = (name: string): string => (admitted.has(name) ? text(admitted.get(name)) : '');
   // What stands in the record of a damaged or foreign node may be anything: it is shown where it can be read, and never trusted.
-  const lenient = (digits: string): number => (/^\d{1,15}$/.test(digits) ? Number(digits) : digits === '' ? 0 : safe(digits));
-  const safe = (digits: string): number => (/^\d{16}$/.test(digits) && Number.isSafeInteger(Number(digits)) ? Number(digits) : 0);
+  const lenient = (digits: string): number =>
+    /^\d{1,15}$/.test(digits) ? Number(digits) : digits === '' ? 0 : safe(digits);
+  const safe = (digits: string): number =>
+    /^\d{16}$/.test(digits) && Number.isSafeInteger(Number(digits)) ? Number(digits) : 0;
   const admission = text(view.get('admission'));
   if (!ADMISSIONS.has(admission)) throw new UnreadableReply(`admission '${admission.slice(0, 40)}'`);
   const lock = text(view.get('lock'));
@@ -127,20 +174,34 @@ function parseView(values: unknown[]): NodeView {
   return {
     admission: admission as AdmissionState,
     admissionWhy: text(view.get('why')),
-    cluster: of('cluster'), node: of('node'), incarnation: of('incarnation'), pending: of('pending'),
-    moves: of('moves'), admittedRunId: of('run'), runId: text(view.get('run')),
-    head: lenient(of('head')), headEpoch: lenient(of('head_epoch')), headHash: of('head_hash'),
-    floor: lenient(of('floor')), floorHash: of('floor_hash'),
+    cluster: of('cluster'),
+    node: of('node'),
+    incarnation: of('incarnation'),
+    pending: of('pending'),
+    moves: of('moves'),
+    admittedRunId: of('run'),
+    runId: text(view.get('run')),
+    head: lenient(of('head')),
+    headEpoch: lenient(of('head_epoch')),
+    headHash: of('head_hash'),
+    floor: lenient(of('floor')),
+    floorHash: of('floor_hash'),
     lock: lock === '' ? null : { owner: lock, pttlMs: pttl(view.get('lock_pttl')) },
     epoch: lenient(text(view.get('epoch'))),
     claimant: of('claimant'),
     length: whole(view.get('length')),
-    hold: hold.size === 0 ? null : {
-      by: text(hold.get('by') ?? ''), reason: text(hold.get('reason') ?? ''), pttlMs: pttl(view.get('hold_pttl')),
-    },
+    hold:
+      hold.size === 0
+        ? null
+        : {
+            by: text(hold.get('by') ?? ''),
+            reason: text(hold.get('reason') ?? ''),
+            pttlMs: pttl(view.get('hold_pttl')),
+          },
     handover: handover === '' ? null : { to: handover, pttlMs: pttl(view.get('handover_pttl')) },
     request: request.size === 0 ? null : readable(() => parseRequest(request)),
-    sequencers: list(view.get('sequencers')).flatMap((one) => readable(() => parsePresence(one)) ?? [])
+    sequencers: list(view.get('sequencers'))
+      .flatMap((one) => readable(() => parsePresence(one)) ?? [])
       .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)),
     timeMs: whole(view.get('time_ms')),
     info,
@@ -171,24 +232,53 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   write_block: {
     keys: [...BASE, 'orphans', 'request'],
     args: [
-      ...OWNED, 'ttl_ms', 'mode', 'height_text', 'hash', 'parent', 'timestamp_text', 'entry_epoch_text', 'trim_to_text', 'trim_hash', 'data',
+      ...OWNED,
+      'ttl_ms',
+      'mode',
+      'height_text',
+      'hash',
+      'parent',
+      'timestamp_text',
+      'entry_epoch_text',
+      'trim_to_text',
+      'trim_hash',
+      'data',
     ],
     build: (call) => [
-      call.owner, String(call.epoch), String(call.ttlMs), call.mode, ...blockFields(call.block, call.entryEpoch),
-      optional(call.trim?.to), optional(call.trim?.hash), bytes(call.block.data),
+      call.owner,
+      String(call.epoch),
+      String(call.ttlMs),
+      call.mode,
+      ...blockFields(call.block, call.entryEpoch),
+      optional(call.trim?.to),
+      optional(call.trim?.hash),
+      bytes(call.block.data),
     ],
-    parse: ([head, ...pairs]) => (pairs.length === 0 ? { head: whole(head) } : { head: whole(head), ...waitingRequest(pairs) }),
+    parse: ([head, ...pairs]) =>
+      pairs.length === 0 ? { head: whole(head) } : { head: whole(head), ...waitingRequest(pairs) },
   },
   rebase: {
     keys: [...BASE, 'orphans'],
     args: [...OWNED, 'floor_text', 'new_floor_hash', 'nonce', 'keep_ms'],
-    build: (call) => [call.owner, String(call.epoch), String(call.floor), call.floorHash, call.nonce, String(call.keepMs)],
+    build: (call) => [
+      call.owner,
+      String(call.epoch),
+      String(call.floor),
+      call.floorHash,
+      call.nonce,
+      String(call.keepMs),
+    ],
     parse: parseHead,
   },
   release_lock: {
     keys: ['lock', 'admission', 'handover'],
     args: ['owner', 'handover_to', 'handover_ttl_ms', 'channel'],
-    build: (call, { identity }) => [call.owner, optional(call.handover?.to), optional(call.handover?.ttlMs), hintChannelOf(identity.lane)],
+    build: (call, { identity }) => [
+      call.owner,
+      optional(call.handover?.to),
+      optional(call.handover?.ttlMs),
+      hintChannelOf(identity.lane),
+    ],
     parse: nothing,
   },
   inspect: {
@@ -217,17 +307,41 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   begin_admission: {
     keys: [...BASE, 'orphans'],
-    args: [...OWNED, 'nonce', 'floor_text', 'new_floor_hash', 'keep_ms', 'replaces', 'resume_head_text', 'resume_hash', 'moves'],
+    args: [
+      ...OWNED,
+      'nonce',
+      'floor_text',
+      'new_floor_hash',
+      'keep_ms',
+      'replaces',
+      'resume_head_text',
+      'resume_hash',
+      'moves',
+    ],
     build: (call) => [
-      call.owner, String(call.epoch), call.nonce, String(call.floor), call.floorHash, String(call.keepMs), call.replaces ?? '',
-      optional(call.resume?.head), call.resume?.hash ?? '', call.moves ?? '',
+      call.owner,
+      String(call.epoch),
+      call.nonce,
+      String(call.floor),
+      call.floorHash,
+      String(call.keepMs),
+      call.replaces ?? '',
+      optional(call.resume?.head),
+      call.resume?.hash ?? '',
+      call.moves ?? '',
     ],
     parse: ([head]) => ({ head: whole(head) }),
   },
   backfill: {
     keys: ['admission', 'stream'],
     args: [...OWNED, 'nonce', 'height_text', 'hash', 'parent', 'timestamp_text', 'entry_epoch_text', 'data'],
-    build: (call) => [call.owner, String(call.epoch), call.nonce, ...blockFields(call.block, call.entryEpoch), bytes(call.block.data)],
+    build: (call) => [
+      call.owner,
+      String(call.epoch),
+      call.nonce,
+      ...blockFields(call.block, call.entryEpoch),
+      bytes(call.block.data),
+    ],
     parse: ([head]) => ({ head: whole(head) }),
   },
   admit: {
@@ -238,10 +352,32 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   recover_node: {
     keys: [...BASE, 'orphans'],
-    args: [...OWNED, 'nonce', 'expect', 'keep', 'head_text', 'head_epoch_text', 'head_hash', 'floor_text', 'floor_hash', 'keep_ms', 'moves'],
+    args: [
+      ...OWNED,
+      'nonce',
+      'expect',
+      'keep',
+      'head_text',
+      'head_epoch_text',
+      'head_hash',
+      'floor_text',
+      'floor_hash',
+      'keep_ms',
+      'moves',
+    ],
     build: ({ owner, epoch, nonce, expect, keep, facts, keepMs, moves }) => [
-      owner, String(epoch), nonce, expect, keep ? '1' : '0', String(facts.head), String(facts.headEpoch), facts.headHash, String(facts.floor), facts.floorHash,
-      String(keepMs), moves ?? '',
+      owner,
+      String(epoch),
+      nonce,
+      expect,
+      keep ? '1' : '0',
+      String(facts.head),
+      String(facts.headEpoch),
+      facts.headHash,
+      String(facts.floor),
+      facts.floorHash,
+      String(keepMs),
+      moves ?? '',
     ],
     parse: nothing,
   },
@@ -265,10 +401,30 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   request_leader: {
     keys: [...BASE, 'request'],
-    args: ['ttl_ms', 'expect_leader', 'expect_epoch', 'id', 'kind', 'to', 'plan', 'by', 'reason', 'for_epoch', 'channel'],
+    args: [
+      'ttl_ms',
+      'expect_leader',
+      'expect_epoch',
+      'id',
+      'kind',
+      'to',
+      'plan',
+      'by',
+      'reason',
+      'for_epoch',
+      'channel',
+    ],
     build: ({ request, ttlMs, expect }, { identity }) => [
-      String(ttlMs), ...expectation(expect), request.id, request.kind, request.to, request.plan, request.by, request.reason,
-      String(request.epoch), hintChannelOf(identity.lane),
+      String(ttlMs),
+      ...expectation(expect),
+      request.id,
+      request.kind,
+      request.to,
+      request.plan,
+      request.by,
+      request.reason,
+      String(request.epoch),
+      hintChannelOf(identity.lane),
     ],
     parse: nothing,
   },

@@ -15,13 +15,24 @@ export interface SentinelSettings {
   password?: string;
 }
 
-export function sentinelOptions(sentinel: SentinelSettings, tls: ConnectionOptions | undefined, connectLimitMs: number, attempt: number): RedisOptions {
+export function sentinelOptions(
+  sentinel: SentinelSettings,
+  tls: ConnectionOptions | undefined,
+  connectLimitMs: number,
+  attempt: number,
+): RedisOptions {
   const shareMs = Math.max(1, Math.floor(connectLimitMs / (sentinel.nodes.length + 1)));
   const nodes = sentinel.nodes.map((_, at) => sentinel.nodes[(at + attempt) % sentinel.nodes.length] as string);
   return {
-    name: sentinel.name, role: 'master', sentinelRetryStrategy: () => null,
-    sentinels: nodes.map((node) => ({ host: node.slice(0, node.lastIndexOf(':')).replace(/^\[|\]$/g, ''), port: Number(node.slice(node.lastIndexOf(':') + 1)) })),
-    connectTimeout: shareMs, sentinelCommandTimeout: shareMs,
+    name: sentinel.name,
+    role: 'master',
+    sentinelRetryStrategy: () => null,
+    sentinels: nodes.map((node) => ({
+      host: node.slice(0, node.lastIndexOf(':')).replace(/^\[|\]$/g, ''),
+      port: Number(node.slice(node.lastIndexOf(':') + 1)),
+    })),
+    connectTimeout: shareMs,
+    sentinelCommandTimeout: shareMs,
     // The client would otherwise speak plainly to both, whatever was asked for.
     ...(tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
     ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
@@ -30,7 +41,9 @@ export function sentinelOptions(sentinel: SentinelSettings, tls: ConnectionOptio
 }
 
 /** `sentinel://HOST:PORT,…/MASTER[/DB]`: where to begin, and whom the sentinels are to be asked for; null for any other address. */
-export function parseSentinelUrl(url: string): { url: string; sentinel: Pick<SentinelSettings, 'name' | 'nodes'> } | null {
+export function parseSentinelUrl(
+  url: string,
+): { url: string; sentinel: Pick<SentinelSettings, 'name' | 'nodes'> } | null {
   const [, hosts, name, db] = /^sentinel:\/\/([^/]+)\/([^/]+)(\/\d+)?$/.exec(url) ?? [];
   if (hosts === undefined || name === undefined) return null;
   const nodes = hosts.split(',');

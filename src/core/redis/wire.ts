@@ -98,7 +98,8 @@ export class Wire {
 
   private cameAsForeseen(chunk: Buffer): boolean {
     const waits = this.waiting[this.first];
-    if (waits === undefined || waits.foreseen === null || waits.answers!.length > 0 || !chunk.equals(waits.foreseen)) return false;
+    if (waits === undefined || waits.foreseen === null || waits.answers!.length > 0 || !chunk.equals(waits.foreseen))
+      return false;
     this.leave();
     waits.resolve(null);
     return true;

@@ -19,18 +19,25 @@ export class BodyReader {
     const { maxBodyBytes } = this.limits;
     const length = request.headers['content-length'];
     // What is no number must not reach the sum of held bytes: NaN would be past no bound ever again.
-    if (length !== undefined && !/^\d{1,15}$/.test(length)) throw malformed('Content-Length is not a number', 'decimal digits are needed');
+    if (length !== undefined && !/^\d{1,15}$/.test(length))
+      throw malformed('Content-Length is not a number', 'decimal digits are needed');
     const declared = length === undefined ? undefined : Number(length);
     if (declared !== undefined && declared > maxBodyBytes) throw tooLarge(maxBodyBytes);
     let mine = 0;
     const take = (bytes: number) => {
-      if (this.#held + bytes > this.limits.maxHeldBytes) throw unavailable('BUSY', 'too many submissions are being held', `request bodies waiting for their commit fill ${this.limits.maxHeldBytes} bytes`);
+      if (this.#held + bytes > this.limits.maxHeldBytes)
+        throw unavailable(
+          'BUSY',
+          'too many submissions are being held',
+          `request bodies waiting for their commit fill ${this.limits.maxHeldBytes} bytes`,
+        );
       this.#held += bytes;
       mine += bytes;
     };
     try {
       take(declared ?? 0);
-      if (declared !== undefined && declared <= SMALL_BYTES) return await use(exactly(await arrived(request), declared));
+      if (declared !== undefined && declared <= SMALL_BYTES)
+        return await use(exactly(await arrived(request), declared));
       const chunks: Buffer[] = [];
       let size = 0;
       // Not destroyed when we stop early: the refusal still has to reach the caller over this socket.
@@ -54,7 +61,9 @@ function arrived(request: IncomingMessage): Promise<Buffer> {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.once('end', () => resolve(joined(chunks)));
     request.once('error', reject);
-    request.once('close', () => { if (!request.readableEnded) reject(new Error('the connection was closed')); });
+    request.once('close', () => {
+      if (!request.readableEnded) reject(new Error('the connection was closed'));
+    });
   });
 }
 
@@ -69,7 +78,12 @@ function exactly(body: Buffer, declared: number): Buffer {
 
 function tooLarge(limit: number): HttpError {
   return new HttpError({
-    status: 413, code: 'BODY_TOO_LARGE', message: `the body is larger than ${limit} bytes`, why: 'a request is held in memory until it is committed',
-    next: ['send fewer items per request'], retryable: false, facts: { limit },
+    status: 413,
+    code: 'BODY_TOO_LARGE',
+    message: `the body is larger than ${limit} bytes`,
+    why: 'a request is held in memory until it is committed',
+    next: ['send fewer items per request'],
+    retryable: false,
+    facts: { limit },
   });
 }

@@ -30,7 +30,8 @@ export async function writeFeed(api: SequencerApi, response: ServerResponse, opt
   options.signal.addEventListener('abort', stop, { once: true });
   if (options.signal.aborted) stop();
   const start = () => {
-    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
+    if (!response.headersSent)
+      response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
     response.flushHeaders();
   };
   const blocks = api.follow(options.from, gone.signal)[Symbol.asyncIterator]();

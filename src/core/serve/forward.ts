@@ -20,5 +20,11 @@ export interface ForwardRequest {
 }
 
 export function forward(to: ForwardRequest): Promise<HttpAnswer> {
-  return httpCall({ ...to, path: '/v1/submit', method: 'POST', headers: { ...to.headers, [HOP_HEADER]: '1' }, maxReplyBytes: MAX_REPLY_BYTES });
+  return httpCall({
+    ...to,
+    path: '/v1/submit',
+    method: 'POST',
+    headers: { ...to.headers, [HOP_HEADER]: '1' },
+    maxReplyBytes: MAX_REPLY_BYTES,
+  });
 }

@@ -11,14 +11,19 @@ export interface Listen {
 
 /** `HOST:PORT`, `[::1]:PORT`, `:PORT` or `PORT` (the last two mean 127.0.0.1). Port 0 asks for any free one. Throws SeqError 78. */
 export function parseListen(text: string): Listen {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]]*)):(\d{1,5})$/.exec(text) ?? (/^\d{1,5}$/.test(text) ? [text, undefined, '', text] : null);
+  const match =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]]*)):(\d{1,5})$/.exec(text) ??
+    (/^\d{1,5}$/.test(text) ? [text, undefined, '', text] : null);
   const port = match ? Number(match[3]) : NaN;
-  const host = match ? match[1] ?? (match[2] === '' ? '127.0.0.1' : match[2]) : undefined;
+  const host = match ? (match[1] ?? (match[2] === '' ? '127.0.0.1' : match[2])) : undefined;
   if (host === undefined || !(port <= 65535)) {
     throw new SeqError({
-      code: 'HTTP_ADDRESS', exit: EXIT.config, message: `--http ${JSON.stringify(text)} is not HOST:PORT`,
+      code: 'HTTP_ADDRESS',
+      exit: EXIT.config,
+      message: `--http ${JSON.stringify(text)} is not HOST:PORT`,
       why: 'a host (or nothing, for loopback), a colon and a port from 0 to 65535 are needed; IPv6 addresses stand in brackets',
-      changed: 'nothing', next: ['--http 127.0.0.1:7070'],
+      changed: 'nothing',
+      next: ['--http 127.0.0.1:7070'],
     });
   }
   return { host, port };
@@ -35,28 +40,41 @@ export function isLoopback(host: string): boolean {
 export function checkListen(listen: Listen, protection: { token: boolean; tls: boolean }): void {
   if (isLoopback(listen.host) || protection.token || protection.tls) return;
   throw new SeqError({
-    code: 'HTTP_NOT_LOOPBACK', exit: EXIT.config, message: `--http ${listen.host}:${listen.port} is not a loopback address, and there is neither a token nor TLS`,
+    code: 'HTTP_NOT_LOOPBACK',
+    exit: EXIT.config,
+    message: `--http ${listen.host}:${listen.port} is not a loopback address, and there is neither a token nor TLS`,
     why: 'whoever reaches this port could put items into the chain and read it',
-    changed: 'nothing', next: [`--http 127.0.0.1:${listen.port}`, '--http-token-file FILE (a secret that callers send as a bearer token)'],
+    changed: 'nothing',
+    next: [`--http 127.0.0.1:${listen.port}`, '--http-token-file FILE (a secret that callers send as a bearer token)'],
   });
 }
 
 /** The bearer token in a file: its content without surrounding white space. Throws SeqError 78. */
 export function readTokenFile(path: string): string {
-  const refuse = (message: string, why: string, cause?: unknown) => new SeqError({
-    code: 'HTTP_TOKEN_FILE', exit: EXIT.config, message, why, changed: 'nothing',
-    next: [`head -c 32 /dev/urandom | base64 > ${path} && chmod 600 ${path}`], cause,
-  });
+  const refuse = (message: string, why: string, cause?: unknown) =>
+    new SeqError({
+      code: 'HTTP_TOKEN_FILE',
+      exit: EXIT.config,
+      message,
+      why,
+      changed: 'nothing',
+      next: [`head -c 32 /dev/urandom | base64 > ${path} && chmod 600 ${path}`],
+      cause,
+    });
   let text: string;
   try {
-    if (statSync(path).size > 4096) throw refuse(`the token file ${path} is larger than 4096 bytes`, 'a token is one short line');
+    if (statSync(path).size > 4096)
+      throw refuse(`the token file ${path} is larger than 4096 bytes`, 'a token is one short line');
     text = readFileSync(path, 'utf8').trim();
   } catch (error) {
     if (error instanceof SeqError) throw error;
     throw refuse(`the token file ${path} cannot be read`, (error as Error).message, error);
   }
   if (!/^[\x21-\x7e]{8,}$/.test(text)) {
-    throw refuse(`the token file ${path} does not hold a token`, 'at least 8 printable ASCII characters without spaces are needed, in one line');
+    throw refuse(
+      `the token file ${path} does not hold a token`,
+      'at least 8 printable ASCII characters without spaces are needed, in one line',
+    );
   }
   return text;
 }
@@ -66,7 +84,15 @@ export function readCaFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new SeqError({ code: 'CERTIFICATE_UNREADABLE', exit: EXIT.config, message: `the certificate file ${path} cannot be read`, why: (error as Error).message, changed: 'nothing', next: [`ls -l ${path}`], cause: error });
+    throw new SeqError({
+      code: 'CERTIFICATE_UNREADABLE',
+      exit: EXIT.config,
+      message: `the certificate file ${path} cannot be read`,
+      why: (error as Error).message,
+      changed: 'nothing',
+      next: [`ls -l ${path}`],
+      cause: error,
+    });
   }
 }
 
@@ -76,12 +102,22 @@ export function listenError(listen: Listen, error: unknown): SeqError {
   const at = `${listen.host}:${listen.port}`;
   if (code === 'EADDRINUSE') {
     return new SeqError({
-      code: 'PORT_IN_USE', exit: EXIT.config, message: `--http ${at}: the port is in use`, why: 'another process listens there', changed: 'nothing',
-      next: [`ss -ltnp 'sport = :${listen.port}'`, `--http ${listen.host}:0 (any free port)`], cause: error,
+      code: 'PORT_IN_USE',
+      exit: EXIT.config,
+      message: `--http ${at}: the port is in use`,
+      why: 'another process listens there',
+      changed: 'nothing',
+      next: [`ss -ltnp 'sport = :${listen.port}'`, `--http ${listen.host}:0 (any free port)`],
+      cause: error,
     });
   }
   return new SeqError({
-    code: 'HTTP_ADDRESS', exit: EXIT.config, message: `--http ${at}: cannot listen there`, why: (error as Error).message, changed: 'nothing',
-    next: ['name an address of this machine and a port that this user may bind (above 1023)'], cause: error,
+    code: 'HTTP_ADDRESS',
+    exit: EXIT.config,
+    message: `--http ${at}: cannot listen there`,
+    why: (error as Error).message,
+    changed: 'nothing',
+    next: ['name an address of this machine and a port that this user may bind (above 1023)'],
+    cause: error,
   });
 }

@@ -14,8 +14,10 @@ export class Metrics {
 
   constructor() {
     const registers = [this.#registry];
-    const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name: `seq_${name}`, help, labelNames, registers });
-    const gauge = (name: string, help: string, labelNames: string[] = []) => new Gauge({ name: `seq_${name}`, help, labelNames, registers });
+    const counter = (name: string, help: string, labelNames: string[] = []) =>
+      new Counter({ name: `seq_${name}`, help, labelNames, registers });
+    const gauge = (name: string, help: string, labelNames: string[] = []) =>
+      new Gauge({ name: `seq_${name}`, help, labelNames, registers });
     this.#counters = {
       blocks: counter('committed_blocks_total', 'Blocks committed, by the part this sequencer had in it', ['by']),
       items: counter('committed_items_total', 'Items in committed blocks'),
@@ -46,7 +48,9 @@ export class Metrics {
       feeds: gauge('feeds', 'Live feeds being served'),
     };
     this.#commit = new Histogram({
-      name: 'seq_commit_seconds', help: 'From proposal to acceptance by a quorum, blocks of this leader', registers,
+      name: 'seq_commit_seconds',
+      help: 'From proposal to acceptance by a quorum, blocks of this leader',
+      registers,
       buckets: [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     });
   }
@@ -63,15 +67,26 @@ export class Metrics {
       case 'role':
         if (event.to === 'leader') count.elections.inc({ result: 'won' });
         break;
-      case 'promotion-failed': count.elections.inc({ result: 'failed' }); break;
-      case 'tenure-ended': count.stepdowns.inc({ code: event.code }); break;
-      case 'term-renewed': count.renewals.inc(); break;
-      case 'alarm': count.alarms.inc({ code: event.code }); break;
+      case 'promotion-failed':
+        count.elections.inc({ result: 'failed' });
+        break;
+      case 'tenure-ended':
+        count.stepdowns.inc({ code: event.code });
+        break;
+      case 'term-renewed':
+        count.renewals.inc();
+        break;
+      case 'alarm':
+        count.alarms.inc({ code: event.code });
+        break;
       case 'producer':
         if (event.state === 'failed') count.producer.inc();
         break;
-      case 'backfill': count.backfilled.inc({ node: event.node }, Math.max(0, event.to - event.from + 1)); break;
-      default: break;
+      case 'backfill':
+        count.backfilled.inc({ node: event.node }, Math.max(0, event.to - event.from + 1));
+        break;
+      default:
+        break;
     }
   }
 

@@ -62,15 +62,33 @@ function worthKeeping(status: SequencerStatus): boolean {
 /** Throws what is to be answered where reading the submission, or keeping it, is in vain. */
 export function refuseInVain(status: SequencerStatus, hopped: boolean): void {
   if (status.role === 'leader') return;
-  if (hopped && status.role !== 'promoting') throw unavailable('NOT_LEADER', `${status.id} does not lead`, 'another sequencer took it for the leader; the lead has just changed', 200);
+  if (hopped && status.role !== 'promoting')
+    throw unavailable(
+      'NOT_LEADER',
+      `${status.id} does not lead`,
+      'another sequencer took it for the leader; the lead has just changed',
+      200,
+    );
   if (!worthKeeping(status)) throw nobody(status);
 }
 
 function nobody(status: SequencerStatus): HttpError {
   const { id, role, leader, why } = status;
   if (role === 'stopping') return unavailable('STOPPING', `${id} is stopping`, 'send it to another sequencer');
-  if (role === 'follower' && leader !== null && leader.id !== id && leader.url === '') return unavailable('NO_LEADER', `the leader ${leader.id} has no address to forward to`, 'it runs without --http, or its presence record has not been seen yet');
-  return unavailable('NO_LEADER', 'no sequencer leads right now', role === 'promoting' ? `${id} is being promoted` : why || 'the last lease ended or was released; a successor is about to be promoted', 500);
+  if (role === 'follower' && leader !== null && leader.id !== id && leader.url === '')
+    return unavailable(
+      'NO_LEADER',
+      `the leader ${leader.id} has no address to forward to`,
+      'it runs without --http, or its presence record has not been seen yet',
+    );
+  return unavailable(
+    'NO_LEADER',
+    'no sequencer leads right now',
+    role === 'promoting'
+      ? `${id} is being promoted`
+      : why || 'the last lease ended or was released; a successor is about to be promoted',
+    500,
+  );
 }
 
 export async function place(submission: Submission, options: PlaceOptions): Promise<Placed> {
@@ -95,7 +113,13 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
       submitted = undefined;
       const first = outcomes[0];
       // Not one was taken in and the tenure is gone: the next leader may have it, as if it had just arrived.
-      if (first?.outcome !== 'refused' || !outcomes.every((one) => one.outcome === 'refused' && (one.reason === 'not-leader' || one.reason === 'stopping'))) return { by: 'self', outcomes };
+      if (
+        first?.outcome !== 'refused' ||
+        !outcomes.every(
+          (one) => one.outcome === 'refused' && (one.reason === 'not-leader' || one.reason === 'stopping'),
+        )
+      )
+        return { by: 'self', outcomes };
       refusal = new HttpError(failureOf(first, keyed));
       passed = { name: taker?.name ?? '', until: performance.now() + SAME_AGAIN_MS };
       continue;
@@ -116,9 +140,19 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
       continue;
     }
     const now = performance.now();
-    keepUntil = Math.min(keepUntil, endAt, now + (status.role === 'stopping' ? Math.min(holdMs, STOPPING_HOLD_MS) : holdMs));
-    if (now >= keepUntil || !worthKeeping(status) || submission.gone.aborted) throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : refusal ?? nobody(status);
-    ({ submitted } = await nextTaker(api, submission, passed, Math.min(keepUntil, taker ? passed.until : Infinity) - now));
+    keepUntil = Math.min(
+      keepUntil,
+      endAt,
+      now + (status.role === 'stopping' ? Math.min(holdMs, STOPPING_HOLD_MS) : holdMs),
+    );
+    if (now >= keepUntil || !worthKeeping(status) || submission.gone.aborted)
+      throw mayBeIn !== '' ? new HttpError(outcomeUnknown(mayBeIn, keyed)) : (refusal ?? nobody(status));
+    ({ submitted } = await nextTaker(
+      api,
+      submission,
+      passed,
+      Math.min(keepUntil, taker ? passed.until : Infinity) - now,
+    ));
   }
 }
 
@@ -130,7 +164,12 @@ function skips(passed: { name: string; until: number }, taker: Taker): boolean {
  * Resolves when somebody else is seen to lead, when waiting is in vain, or after `ms`. When this sequencer itself begins to lead, the items are
  * handed in within that very call, in the order in which submissions came: they are in its first block.
  */
-function nextTaker(api: SequencerApi, { items, hopped, gone }: Submission, passed: { name: string }, ms: number): Promise<{ submitted?: Promise<SubmitOutcome[]> }> {
+function nextTaker(
+  api: SequencerApi,
+  { items, hopped, gone }: Submission,
+  passed: { name: string },
+  ms: number,
+): Promise<{ submitted?: Promise<SubmitOutcome[]> }> {
   return new Promise((resolve) => {
     const finish = (found: { submitted?: Promise<SubmitOutcome[]> }): void => {
       stop();
@@ -152,15 +191,28 @@ function nextTaker(api: SequencerApi, { items, hopped, gone }: Submission, passe
 /** The outcomes, or unknown for all when they do not come in time. */
 function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: number): Promise<SubmitOutcome[]> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      resolve(new Array<SubmitOutcome>(count).fill({ outcome: 'unknown', why: `its commit was not established within ${Math.round(limitMs)} ms` }));
-    }, Math.max(0, limitMs));
+    const timer = setTimeout(
+      () => {
+        resolve(
+          new Array<SubmitOutcome>(count).fill({
+            outcome: 'unknown',
+            why: `its commit was not established within ${Math.round(limitMs)} ms`,
+          }),
+        );
+      },
+      Math.max(0, limitMs),
+    );
     submitted.finally(() => clearTimeout(timer)).then(resolve, reject);
   });
 }
 
 /** One offer to the leader. Broken off when the caller goes away, and soon after another one is seen to lead. */
-async function passOn(submission: Submission, leader: { id: string; url: string }, options: PlaceOptions, limitMs: number): Promise<HttpAnswer> {
+async function passOn(
+  submission: Submission,
+  leader: { id: string; url: string },
+  options: PlaceOptions,
+  limitMs: number,
+): Promise<HttpAnswer> {
   const { api, token, ca, connectMs } = options;
   const { body, headers, gone } = submission;
   const broken = new AbortController();
@@ -169,13 +221,24 @@ async function passOn(submission: Submission, leader: { id: string; url: string 
     // By id, not by epoch: a leader that renewed its term still answers for what it took in.
     const leads = status.role !== 'promoting' && status.leader?.id === leader.id;
     if (leads) clearTimeout(succeeded);
-    succeeded = leads ? undefined : succeeded ?? setTimeout(() => broken.abort(`${leader.id} no longer leads`), LAST_ANSWER_MS);
+    succeeded = leads
+      ? undefined
+      : (succeeded ?? setTimeout(() => broken.abort(`${leader.id} no longer leads`), LAST_ANSWER_MS));
   });
   const left = (): void => broken.abort('the caller went away');
   gone.addEventListener('abort', left, { once: true });
   try {
     if (gone.aborted) left();
-    return await forward({ url: leader.url, body, headers, limitMs, connectMs, signal: broken.signal, ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) });
+    return await forward({
+      url: leader.url,
+      body,
+      headers,
+      limitMs,
+      connectMs,
+      signal: broken.signal,
+      ...(token === undefined ? {} : { token }),
+      ...(ca === undefined ? {} : { ca }),
+    });
   } finally {
     stop();
     clearTimeout(succeeded);

@@ -22,7 +22,8 @@ export interface ReadRouteOptions {
 /** Digits only (`1e3` and `0x10` are not heights), from 1, within 2^53−1. */
 function heightOf(text: unknown, name: string): number {
   const height = typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : NaN;
-  if (!(height >= 1 && height <= Number.MAX_SAFE_INTEGER)) throw malformed(`${name} is not a height`, 'a height is written in decimal digits, from 1 to 2^53-1');
+  if (!(height >= 1 && height <= Number.MAX_SAFE_INTEGER))
+    throw malformed(`${name} is not a height`, 'a height is written in decimal digits, from 1 to 2^53-1');
   return height;
 }
 
@@ -36,9 +37,16 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     if (block) return reply.type('application/json').send(blockLine(block));
     const head = api.status().height;
     throw new HttpError({
-      status: 404, code: 'NO_BLOCK', message: `there is no block ${height} here`, retryable: height > head,
-      why: height > head ? `the highest committed block here is ${head}` : `this store begins at ${floorOf(api, head) + 1}`,
-      next: height > head ? [`GET /v1/blocks?from=${height} waits for it`] : ['ask another sequencer'], facts: { head, floor: floorOf(api, head) },
+      status: 404,
+      code: 'NO_BLOCK',
+      message: `there is no block ${height} here`,
+      retryable: height > head,
+      why:
+        height > head
+          ? `the highest committed block here is ${head}`
+          : `this store begins at ${floorOf(api, head) + 1}`,
+      next: height > head ? [`GET /v1/blocks?from=${height} waits for it`] : ['ask another sequencer'],
+      facts: { head, floor: floorOf(api, head) },
     });
   });
 
@@ -47,18 +55,31 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
     const to = request.query.to === undefined ? undefined : heightOf(request.query.to, 'to');
     if (to !== undefined && to < from) throw malformed('to is below from', 'a feed goes upwards');
     if (options.closing.aborted) throw unavailable('STOPPING', 'this sequencer is stopping', 'ask another one');
-    if (feeds >= limits.maxFeeds) throw unavailable('TOO_MANY_FEEDS', `${limits.maxFeeds} feeds are being served`, 'each holds memory of its own', 5000);
+    if (feeds >= limits.maxFeeds)
+      throw unavailable(
+        'TOO_MANY_FEEDS',
+        `${limits.maxFeeds} feeds are being served`,
+        'each holds memory of its own',
+        5000,
+      );
     feeds += 1;
     try {
       reply.hijack();
       reply.raw.socket?.setKeepAlive(true, 30_000);
-      await writeFeed(api, reply.raw, { from, stallMs: options.stallMs, signal: options.closing, ...(to === undefined ? {} : { to }) });
+      await writeFeed(api, reply.raw, {
+        from,
+        stallMs: options.stallMs,
+        signal: options.closing,
+        ...(to === undefined ? {} : { to }),
+      });
     } catch (error) {
       // Hijacked: Fastify no longer answers for us.
       const failure = failureFrom(error);
       const head = api.status().height;
       if (failure.status === 404) failure.facts = { head, floor: floorOf(api, head) };
-      reply.raw.writeHead(failure.status, { 'content-type': 'application/json' }).end(JSON.stringify(envelope(failure)));
+      reply.raw
+        .writeHead(failure.status, { 'content-type': 'application/json' })
+        .end(JSON.stringify(envelope(failure)));
     } finally {
       feeds -= 1;
     }
@@ -67,19 +88,29 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
   app.get('/v1/head', async () => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<{ confirmed: false; why: string }>((resolve) => {
-      timer = setTimeout(resolve, options.headMs, { confirmed: false, why: `no quorum confirmed it within ${options.headMs} ms` });
+      timer = setTimeout(resolve, options.headMs, {
+        confirmed: false,
+        why: `no quorum confirmed it within ${options.headMs} ms`,
+      });
     });
     const head = await Promise.race([api.confirmHead(), late]).finally(() => clearTimeout(timer));
     if (head.confirmed) return { height: head.height, hash: head.hash, epoch: head.epoch };
     const { leader, id } = api.status();
     const failure = unavailable('NOT_CONFIRMED', 'the committed head could not be confirmed', head.why).failure;
-    if (leader && leader.id !== id && leader.url !== '') failure.next = [`ask the leader ${leader.id}: GET ${leader.url.replace(/\/$/, '')}/v1/head`];
+    if (leader && leader.id !== id && leader.url !== '')
+      failure.next = [`ask the leader ${leader.id}: GET ${leader.url.replace(/\/$/, '')}/v1/head`];
     throw new HttpError(failure);
   });
 
   app.get('/v1/status', async () => ({
     ...api.status(),
-    limits: { maxBlockBytes: limits.maxBlockBytes, maxItemBytes: maxItemBytes(limits.maxBlockBytes, MAX_KEY_BYTES), maxKeyBytes: MAX_KEY_BYTES, maxBatchItems: limits.maxBatchItems, maxBodyBytes: limits.maxBodyBytes },
+    limits: {
+      maxBlockBytes: limits.maxBlockBytes,
+      maxItemBytes: maxItemBytes(limits.maxBlockBytes, MAX_KEY_BYTES),
+      maxKeyBytes: MAX_KEY_BYTES,
+      maxBatchItems: limits.maxBatchItems,
+      maxBodyBytes: limits.maxBodyBytes,
+    },
   }));
 
   app.get('/livez', async (_request, reply) => {
@@ -105,7 +136,10 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
 
 function health(reply: FastifyReply, good: boolean, body: object): FastifyReply {
   if (!good) reply.header('retry-after', retryAfter(unavailable('', '', '').failure) ?? '1');
-  return reply.code(good ? 200 : 503).header('cache-control', 'no-store').send(body);
+  return reply
+    .code(good ? 200 : 503)
+    .header('cache-control', 'no-store')
+    .send(body);
 }
 
 /** Height below the store's first block, by bisection: stores are contiguous (I6). */

@@ -43,7 +43,16 @@ export interface Bounds {
   closeMs: number;
 }
 
-export const DEFAULT_BOUNDS: Bounds = { submitMs: 30_000, connectMs: 1000, holdMs: 4000, headMs: 5000, requestMs: 30_000, stallMs: 120_000, loopAgeLimitMs: 10_000, closeMs: 2000 };
+export const DEFAULT_BOUNDS: Bounds = {
+  submitMs: 30_000,
+  connectMs: 1000,
+  holdMs: 4000,
+  headMs: 5000,
+  requestMs: 30_000,
+  stallMs: 120_000,
+  loopAgeLimitMs: 10_000,
+  closeMs: 2000,
+};
 
 export interface HttpServer {
   /** `http://127.0.0.1:7070`, with the port really bound. */
@@ -64,8 +73,21 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const closing = new AbortController();
   const app = createApp(options, bounds);
   const shared = { api: options.api, limits, metrics };
-  readRoutes(app, { ...shared, loopAgeLimitMs: bounds.loopAgeLimitMs, headMs: bounds.headMs, stallMs: bounds.stallMs, closing: closing.signal });
-  submitRoute(app, { ...shared, submitMs: bounds.submitMs, connectMs: bounds.connectMs, holdMs: bounds.holdMs, ...(options.token === undefined ? {} : { token: options.token }), ...caOf(options) });
+  readRoutes(app, {
+    ...shared,
+    loopAgeLimitMs: bounds.loopAgeLimitMs,
+    headMs: bounds.headMs,
+    stallMs: bounds.stallMs,
+    closing: closing.signal,
+  });
+  submitRoute(app, {
+    ...shared,
+    submitMs: bounds.submitMs,
+    connectMs: bounds.connectMs,
+    holdMs: bounds.holdMs,
+    ...(options.token === undefined ? {} : { token: options.token }),
+    ...caOf(options),
+  });
   try {
     await app.listen(options.listen);
   } catch (error) {
@@ -79,7 +101,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     url: `${options.tls ? 'https' : 'http'}://${host}:${port}`,
     port,
     observe: (event) => metrics.observe(event),
-    close: () => closed ??= closeApp(app, closing, bounds.closeMs),
+    close: () => (closed ??= closeApp(app, closing, bounds.closeMs)),
   };
 }
 
@@ -95,17 +117,42 @@ async function closeApp(app: FastifyInstance, closing: AbortController, closeMs:
 
 function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance {
   const shared = {
-    logger: false as const, forceCloseConnections: 'idle' as const, requestTimeout: bounds.requestMs, keepAliveTimeout: 15_000,
+    logger: false as const,
+    forceCloseConnections: 'idle' as const,
+    requestTimeout: bounds.requestMs,
+    keepAliveTimeout: 15_000,
     routerOptions: { maxParamLength: 64 },
-    frameworkErrors: (error: Error, _request: unknown, reply: unknown) => { sendFailure(reply as FastifyReply, error); },
+    frameworkErrors: (error: Error, _request: unknown, reply: unknown) => {
+      sendFailure(reply as FastifyReply, error);
+    },
     clientErrorHandler(error: Error & { code?: string }, socket: import('node:stream').Duplex) {
       if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-      const [status, code] = error.code === 'HPE_HEADER_OVERFLOW' ? ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE'] : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? ['408 Request Timeout', 'REQUEST_TIMEOUT'] : ['400 Bad Request', 'MALFORMED'];
-      const body = JSON.stringify(envelope({ status: 0, code: code!, message: 'the request could not be read', why: error.message, next: [], retryable: false }));
-      socket.end(`HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`);
+      const [status, code] =
+        error.code === 'HPE_HEADER_OVERFLOW'
+          ? ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE']
+          : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+            ? ['408 Request Timeout', 'REQUEST_TIMEOUT']
+            : ['400 Bad Request', 'MALFORMED'];
+      const body = JSON.stringify(
+        envelope({
+          status: 0,
+          code: code!,
+          message: 'the request could not be read',
+          why: error.message,
+          next: [],
+          retryable: false,
+        }),
+      );
+      socket.end(
+        `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      );
     },
   };
-  const http = { maxHeaderSize: 16 * 1024, headersTimeout: Math.min(10_000, bounds.requestMs), connectionsCheckingInterval: 1000 };
+  const http = {
+    maxHeaderSize: 16 * 1024,
+    headersTimeout: Math.min(10_000, bounds.requestMs),
+    connectionsCheckingInterval: 1000,
+  };
   const app = (options.tls
     ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key } })
     : Fastify({ ...shared, http })) as unknown as FastifyInstance;
@@ -115,12 +162,31 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
   if (options.token !== undefined) app.addHook('onRequest', authorize(options.token));
   else app.addHook('onRequest', refuseBrowsers);
-  app.setErrorHandler((error, _request, reply) => { sendFailure(reply, error); });
+  app.setErrorHandler((error, _request, reply) => {
+    sendFailure(reply, error);
+  });
   app.setNotFoundHandler((request, reply) => {
-    sendFailure(reply, new HttpError({
-      status: 404, code: 'NO_ROUTE', message: `there is no ${request.method} ${request.url.slice(0, 200)}`, why: 'the path or the method is not one of ours',
-      next: ['POST /v1/submit', 'GET /v1/blocks/HEIGHT', 'GET /v1/blocks?from=HEIGHT', 'GET /v1/head', 'GET /v1/status', 'GET /livez', 'GET /readyz', 'GET /leader', 'GET /metrics'], retryable: false,
-    }));
+    sendFailure(
+      reply,
+      new HttpError({
+        status: 404,
+        code: 'NO_ROUTE',
+        message: `there is no ${request.method} ${request.url.slice(0, 200)}`,
+        why: 'the path or the method is not one of ours',
+        next: [
+          'POST /v1/submit',
+          'GET /v1/blocks/HEIGHT',
+          'GET /v1/blocks?from=HEIGHT',
+          'GET /v1/head',
+          'GET /v1/status',
+          'GET /livez',
+          'GET /readyz',
+          'GET /leader',
+          'GET /metrics',
+        ],
+        retryable: false,
+      }),
+    );
   });
   return app;
 }
@@ -130,7 +196,10 @@ function sendFailure(reply: FastifyReply, error: unknown): void {
   const wait = retryAfter(failure);
   if (wait !== undefined) reply.header('retry-after', wait);
   if (failure.status === 401) reply.header('www-authenticate', 'Bearer');
-  void reply.code(failure.status).type('application/json').send(JSON.stringify(envelope(failure)));
+  void reply
+    .code(failure.status)
+    .type('application/json')
+    .send(JSON.stringify(envelope(failure)));
 }
 
 function caOf({ ca, tls }: Pick<HttpServerOptions, 'ca' | 'tls'>): { ca?: string | Buffer } {
@@ -146,12 +215,26 @@ function authorize(token: string) {
     const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
     // Digests, so that neither content nor length of the token shows in the time this takes.
     if (given !== undefined && timingSafeEqual(digest(given), wanted)) return;
-    throw new HttpError({ status: 401, code: 'TOKEN_NEEDED', message: given === undefined ? 'a bearer token is needed' : 'the bearer token is wrong', why: 'this server listens with --http-token-file', next: ['send Authorization: Bearer TOKEN'], retryable: false });
+    throw new HttpError({
+      status: 401,
+      code: 'TOKEN_NEEDED',
+      message: given === undefined ? 'a bearer token is needed' : 'the bearer token is wrong',
+      why: 'this server listens with --http-token-file',
+      next: ['send Authorization: Bearer TOKEN'],
+      retryable: false,
+    });
   };
 }
 
 /** Without a token, loopback is the only wall, and any web page open on this machine stands inside it. Programs send no Origin; browsers do. */
 async function refuseBrowsers(request: FastifyRequest): Promise<void> {
   if (request.method === 'GET' || request.method === 'HEAD' || request.headers.origin === undefined) return;
-  throw new HttpError({ status: 403, code: 'BROWSER_REFUSED', message: 'requests from web pages are not taken', why: 'without a token any page open on this machine could submit items', next: ['run with --http-token-file and send the token'], retryable: false });
+  throw new HttpError({
+    status: 403,
+    code: 'BROWSER_REFUSED',
+    message: 'requests from web pages are not taken',
+    why: 'without a token any page open on this machine could submit items',
+    next: ['run with --http-token-file and send the token'],
+    retryable: false,
+  });
 }

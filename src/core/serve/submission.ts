@@ -19,9 +19,13 @@ function checkSize(item: Item, at: string, limits: HttpLimits, facts?: Record<st
   const most = maxItemBytes(limits.maxBlockBytes, item.key === undefined ? 0 : Buffer.byteLength(item.key));
   if (item.data.length <= most) return;
   throw new HttpError({
-    status: 413, code: 'ITEM_TOO_LARGE', message: `${at} has ${item.data.length} bytes; at most ${most} fit into one block`,
-    why: `a block holds ${limits.maxBlockBytes} bytes, less its framing and the key`, retryable: false,
-    next: ['split the item, or raise --max-block-bytes on every sequencer'], facts: { ...facts, limit: most },
+    status: 413,
+    code: 'ITEM_TOO_LARGE',
+    message: `${at} has ${item.data.length} bytes; at most ${most} fit into one block`,
+    why: `a block holds ${limits.maxBlockBytes} bytes, less its framing and the key`,
+    retryable: false,
+    next: ['split the item, or raise --max-block-bytes on every sequencer'],
+    facts: { ...facts, limit: most },
   });
 }
 
@@ -34,18 +38,33 @@ export function parseSingle(body: Buffer, keys: readonly string[], limits: HttpL
   return item;
 }
 
-function dataOf(fields: Record<string, unknown>, escaped: boolean, at: string, facts: Record<string, number>): Uint8Array {
+function dataOf(
+  fields: Record<string, unknown>,
+  escaped: boolean,
+  at: string,
+  facts: Record<string, number>,
+): Uint8Array {
   const { data, base64 } = fields;
-  if ((data === undefined) === (base64 === undefined)) throw malformed(`${at}: exactly one of "data" and "base64" is needed`, 'data is text, base64 is bytes', [], facts);
+  if ((data === undefined) === (base64 === undefined))
+    throw malformed(`${at}: exactly one of "data" and "base64" is needed`, 'data is text, base64 is bytes', [], facts);
   if (base64 === undefined) {
-    if (typeof data !== 'string') throw malformed(`${at}: "data" is not a string`, 'send other values as the text that stands for them', [], facts);
+    if (typeof data !== 'string')
+      throw malformed(`${at}: "data" is not a string`, 'send other values as the text that stands for them', [], facts);
     // Encoding half of a surrogate pair would silently become U+FFFD. It can only come from an escape: the body itself is valid UTF-8.
-    if (escaped && LONE_SURROGATE.test(data)) throw malformed(`${at}: "data" is not valid Unicode`, 'it holds half of a surrogate pair; send such bytes as base64', [], facts);
+    if (escaped && LONE_SURROGATE.test(data))
+      throw malformed(
+        `${at}: "data" is not valid Unicode`,
+        'it holds half of a surrogate pair; send such bytes as base64',
+        [],
+        facts,
+      );
     return Buffer.from(data, 'utf8');
   }
-  if (typeof base64 !== 'string') throw malformed(`${at}: "base64" is not a string`, 'standard base64 with padding is needed', [], facts);
+  if (typeof base64 !== 'string')
+    throw malformed(`${at}: "base64" is not a string`, 'standard base64 with padding is needed', [], facts);
   const bytes = Buffer.from(base64, 'base64');
-  if (bytes.toString('base64') !== base64) throw malformed(`${at}: "base64" is not canonical base64`, 'standard alphabet, padding, nothing else', [], facts);
+  if (bytes.toString('base64') !== base64)
+    throw malformed(`${at}: "base64" is not canonical base64`, 'standard alphabet, padding, nothing else', [], facts);
   return bytes;
 }
 
@@ -61,7 +80,15 @@ export function parseLines(body: Buffer, limits: HttpLimits): Item[] {
     const at = `line ${number}`;
     const facts = { line: number };
     if (number > limits.maxBatchItems) {
-      throw new HttpError({ status: 413, code: 'BATCH_TOO_LARGE', message: `more than ${limits.maxBatchItems} items in one request`, why: 'a request is held in memory until it is committed', next: ['send fewer items per request'], retryable: false, facts: { limit: limits.maxBatchItems } });
+      throw new HttpError({
+        status: 413,
+        code: 'BATCH_TOO_LARGE',
+        message: `more than ${limits.maxBatchItems} items in one request`,
+        why: 'a request is held in memory until it is committed',
+        next: ['send fewer items per request'],
+        retryable: false,
+        facts: { limit: limits.maxBatchItems },
+      });
     }
     const text = body.toString('utf8', start, end);
     let value: unknown;
@@ -70,10 +97,22 @@ export function parseLines(body: Buffer, limits: HttpLimits): Item[] {
     } catch (error) {
       throw malformed(`${at} is not JSON`, (error as Error).message.slice(0, 200), [], facts);
     }
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(`${at} is not an object`, 'each line is {"key"?: …, "data": …} or {"key"?: …, "base64": …}', [], facts);
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw malformed(
+        `${at} is not an object`,
+        'each line is {"key"?: …, "data": …} or {"key"?: …, "base64": …}',
+        [],
+        facts,
+      );
     const fields = value as Record<string, unknown>;
     for (const name in fields) {
-      if (name !== 'key' && name !== 'data' && name !== 'base64') throw malformed(`${at} has the unknown field ${JSON.stringify(name.slice(0, 40))}`, 'only key, data and base64 are known; a misspelt key would switch de-duplication off', [], facts);
+      if (name !== 'key' && name !== 'data' && name !== 'base64')
+        throw malformed(
+          `${at} has the unknown field ${JSON.stringify(name.slice(0, 40))}`,
+          'only key, data and base64 are known; a misspelt key would switch de-duplication off',
+          [],
+          facts,
+        );
     }
     const data = dataOf(fields, text.includes('\\u'), at, facts);
     const item: Item = fields.key === undefined ? { data } : { key: checkKey(fields.key, at, facts), data };

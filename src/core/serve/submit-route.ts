@@ -27,20 +27,44 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
 
   app.post('/v1/submit', async (request, reply) => {
     if (request.headers['content-encoding'] !== undefined) {
-      throw new HttpError({ status: 415, code: 'ENCODED_BODY', message: 'the body is compressed', why: 'bodies are taken as they are', next: ['send it without Content-Encoding'], retryable: false });
+      throw new HttpError({
+        status: 415,
+        code: 'ENCODED_BODY',
+        message: 'the body is compressed',
+        why: 'bodies are taken as they are',
+        next: ['send it without Content-Encoding'],
+        retryable: false,
+      });
     }
     const batch = isNdjson(request);
     const hopped = request.headers[HOP_HEADER] !== undefined;
     // Nobody to give it to: said before megabytes are read for nothing. What is small is read first, so that a malformed item is called that.
     if (isLarge(request)) refuseInVain(api.status(), hopped);
     return bodies.hold(request.raw, async (body) => {
-      const items = batch ? parseLines(body, limits) : [parseSingle(body, request.raw.headersDistinct['idempotency-key'] ?? [], limits)];
+      const items = batch
+        ? parseLines(body, limits)
+        : [parseSingle(body, request.raw.headersDistinct['idempotency-key'] ?? [], limits)];
       const caller = new AbortController();
-      const gone = () => { if (!reply.raw.writableFinished) caller.abort(); };
+      const gone = () => {
+        if (!reply.raw.writableFinished) caller.abort();
+      };
       reply.raw.once('close', gone);
       try {
-        const placed = await place({ items, body, headers: passedHeaders(request), hopped, get gone() { return caller.signal; } }, options);
-        return placed.by === 'self' ? answer(reply, items, placed.outcomes, batch, metrics) : await handBack(reply, placed, api.status().id);
+        const placed = await place(
+          {
+            items,
+            body,
+            headers: passedHeaders(request),
+            hopped,
+            get gone() {
+              return caller.signal;
+            },
+          },
+          options,
+        );
+        return placed.by === 'self'
+          ? answer(reply, items, placed.outcomes, batch, metrics)
+          : await handBack(reply, placed, api.status().id);
       } finally {
         reply.raw.off('close', gone);
       }
@@ -53,7 +77,13 @@ function isNdjson(request: FastifyRequest): boolean {
   return type === NDJSON || type === 'application/ndjson' || type === 'application/jsonl';
 }
 
-function answer(reply: FastifyReply, items: Item[], outcomes: SubmitOutcome[], batch: boolean, metrics: Metrics): string {
+function answer(
+  reply: FastifyReply,
+  items: Item[],
+  outcomes: SubmitOutcome[],
+  batch: boolean,
+  metrics: Metrics,
+): string {
   let committed = 0;
   let duplicates = 0;
   let first: HttpFailure | undefined;
@@ -79,8 +109,10 @@ function answer(reply: FastifyReply, items: Item[], outcomes: SubmitOutcome[], b
     const wait = retryAfter(first);
     if (wait !== undefined) reply.header('retry-after', wait);
   }
-  return reply.code(first === undefined ? 200 : committed > 0 ? 207 : first.status)
-    .type(batch ? NDJSON : 'application/json').send(batch ? text : text.slice(0, -1)) as unknown as string;
+  return reply
+    .code(first === undefined ? 200 : committed > 0 ? 207 : first.status)
+    .type(batch ? NDJSON : 'application/json')
+    .send(batch ? text : text.slice(0, -1)) as unknown as string;
 }
 
 /** Unknown length counts as large. */
@@ -99,8 +131,17 @@ function passedHeaders(request: FastifyRequest): Record<string, string> {
 }
 
 /** The leader's answer, as it is. */
-async function handBack(reply: FastifyReply, { id, answer: answered, repeated }: Extract<Placed, { by: 'leader' }>, self: string): Promise<unknown> {
-  if (answered.status === 401) throw unavailable('FORWARD_DENIED', `the leader ${id} refused the token of ${self}`, 'the sequencers of one cluster need the same --http-token-file');
+async function handBack(
+  reply: FastifyReply,
+  { id, answer: answered, repeated }: Extract<Placed, { by: 'leader' }>,
+  self: string,
+): Promise<unknown> {
+  if (answered.status === 401)
+    throw unavailable(
+      'FORWARD_DENIED',
+      `the leader ${id} refused the token of ${self}`,
+      'the sequencers of one cluster need the same --http-token-file',
+    );
   for (const name of ['content-type', 'retry-after', ...(repeated ? [] : ['seq-duplicates'])]) {
     const value = answered.headers[name];
     if (typeof value === 'string') reply.header(name, value);

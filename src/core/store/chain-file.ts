@@ -47,7 +47,15 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
   const path = chainPath(dir);
   checkMetaPages(dir, path, readOnly);
   try {
-    const root = open<Buffer, Buffer>({ path, noSubdir: true, readOnly, overlappingSync: false, maxDbs: 8, mapSize: MAP_BYTES, ...BINARY });
+    const root = open<Buffer, Buffer>({
+      path,
+      noSubdir: true,
+      readOnly,
+      overlappingSync: false,
+      maxDbs: 8,
+      mapSize: MAP_BYTES,
+      ...BINARY,
+    });
     try {
       const table = (name: string): Table => root.openDB<Buffer, Buffer>(name, BINARY);
       return { root, meta: table('meta'), headers: table('headers'), blocks: table('blocks'), keys: table('keys') };
@@ -64,19 +72,27 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
  * Writes who this store belongs to, once, and the generation whenever it is a newer one: when every node has lost its record, only the stores
  * still tell which generation was the last. Throws STORE_FOREIGN or STORE_UNREADABLE when it says otherwise.
  */
-export async function claimFor(file: ChainFile, dir: string, { cluster, lane, generation }: Omit<About, 'format'>): Promise<void> {
+export async function claimFor(
+  file: ChainFile,
+  dir: string,
+  { cluster, lane, generation }: Omit<About, 'format'>,
+): Promise<void> {
   const about = readAbout(file, dir);
   if (about !== undefined) {
     if (about.cluster !== cluster) throw foreign(dir, 'cluster', about.cluster, cluster);
     if (about.lane !== lane) throw foreign(dir, 'lane', about.lane, lane);
-    if (generation > about.generation) await written(dir, file.meta.put(META.about, Buffer.from(JSON.stringify({ ...about, generation }))));
+    if (generation > about.generation)
+      await written(dir, file.meta.put(META.about, Buffer.from(JSON.stringify({ ...about, generation }))));
     return;
   }
   const fresh: About = { format: FORMAT_VERSION, cluster, lane, generation };
-  await written(dir, file.root.batch(() => {
-    void file.meta.put(META.about, Buffer.from(JSON.stringify(fresh)));
-    void file.meta.put(META.head, Buffer.from('0'));
-  }));
+  await written(
+    dir,
+    file.root.batch(() => {
+      void file.meta.put(META.about, Buffer.from(JSON.stringify(fresh)));
+      void file.meta.put(META.head, Buffer.from('0'));
+    }),
+  );
   // The names of new files are safe only once their directories are.
   syncDirectory(dir);
   syncDirectory(dirname(dir));
@@ -118,12 +134,19 @@ export function readAbout(file: ChainFile, dir: string): About | undefined {
 }
 
 /** The head, after checking that the chain below it is contiguous and that its top hangs together. */
-export function verifiedHead(file: ChainFile, dir: string, about: { cluster: string; lane: string }): StoredHeader | undefined {
+export function verifiedHead(
+  file: ChainFile,
+  dir: string,
+  about: { cluster: string; lane: string },
+): StoredHeader | undefined {
   try {
     const height = Number(file.meta.get(META.head)?.toString() ?? 'NaN');
     const counted = [entryCount(file.headers), entryCount(file.blocks), lastHeight(file)];
     if (!counted.every((count) => count === height)) {
-      throw unreadable(dir, `its head says ${height}, but it holds ${counted[0]} headers, ${counted[1]} payloads and ends at height ${counted[2]}`);
+      throw unreadable(
+        dir,
+        `its head says ${height}, but it holds ${counted[0]} headers, ${counted[1]} payloads and ends at height ${counted[2]}`,
+      );
     }
     if (height === 0) return undefined;
     let below: StoredHeader | undefined;
@@ -131,11 +154,13 @@ export function verifiedHead(file: ChainFile, dir: string, about: { cluster: str
       const header = readHeader(file, at);
       if (header === undefined) throw unreadable(dir, `the header at height ${at} is missing or damaged`);
       const parent = at === 1 ? genesisHash(about.cluster, about.lane) : below?.hash;
-      if (parent !== undefined && header.parent !== parent) throw unreadable(dir, `the block at height ${at} does not follow the one below it`);
+      if (parent !== undefined && header.parent !== parent)
+        throw unreadable(dir, `the block at height ${at} does not follow the one below it`);
       below = header;
     }
     const head = readBlock(file, height);
-    if (head === undefined || blockHash(head) !== head.hash) throw unreadable(dir, `the block at height ${height} does not match its hash`);
+    if (head === undefined || blockHash(head) !== head.hash)
+      throw unreadable(dir, `the block at height ${height} does not match its hash`);
     return below;
   } catch (error) {
     if (error instanceof SeqError) throw error;

@@ -4,7 +4,16 @@ import { existsSync } from 'node:fs';
 import { genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/words.js';
-import { chainPath, lastHeight, openChainFile, readAbout, readBlock, readHeader, type About, type ChainFile } from './chain-file.js';
+import {
+  chainPath,
+  lastHeight,
+  openChainFile,
+  readAbout,
+  readBlock,
+  readHeader,
+  type About,
+  type ChainFile,
+} from './chain-file.js';
 import { absent, readFailed, unreadable } from './store-errors.js';
 
 export interface StoreReader {
@@ -48,14 +57,16 @@ function reader(file: ChainFile, dir: string, about: About): StoreReader {
       throw readFailed(dir, error);
     }
   };
-  const get = (height: Height): CommittedBlock | undefined => fresh(() => (Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined));
-  const head = (): { height: Height; hash: Hash } => fresh(() => {
-    const height = lastHeight(file);
-    if (height === 0) return { height, hash: genesisHash(about.cluster, about.lane) };
-    const header = readHeader(file, height);
-    if (header === undefined) throw unreadable(dir, `the header at height ${height} is damaged`);
-    return { height, hash: header.hash };
-  });
+  const get = (height: Height): CommittedBlock | undefined =>
+    fresh(() => (Number.isSafeInteger(height) && height >= 1 ? readBlock(file, height) : undefined));
+  const head = (): { height: Height; hash: Hash } =>
+    fresh(() => {
+      const height = lastHeight(file);
+      if (height === 0) return { height, hash: genesisHash(about.cluster, about.lane) };
+      const header = readHeader(file, height);
+      if (header === undefined) throw unreadable(dir, `the header at height ${height} is damaged`);
+      return { height, hash: header.hash };
+    });
   return {
     cluster: about.cluster,
     lane: about.lane,

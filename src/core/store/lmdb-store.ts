@@ -7,8 +7,26 @@ import { keyNamesOf, keysOf } from '../chain/items.js';
 import { invariant } from '../errors.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/words.js';
-import { META, claimFor, commitReason, openChainFile, readBlock, readHeader, readWindow, verifiedHead, type ChainFile } from './chain-file.js';
-import { decodeReceipt, encodeHeader, encodeReceipt, heightKey, type KeyWindow, type StoredHeader, type StoredReceipt } from './records.js';
+import {
+  META,
+  claimFor,
+  commitReason,
+  openChainFile,
+  readBlock,
+  readHeader,
+  readWindow,
+  verifiedHead,
+  type ChainFile,
+} from './chain-file.js';
+import {
+  decodeReceipt,
+  encodeHeader,
+  encodeReceipt,
+  heightKey,
+  type KeyWindow,
+  type StoredHeader,
+  type StoredReceipt,
+} from './records.js';
 import { closed, readFailed, unreadable, writeFailed } from './store-errors.js';
 import { WindowFloor } from './window-floor.js';
 import { takeWriterLock } from './writer-lock.js';
@@ -125,8 +143,14 @@ export class LmdbStore implements ChainStore {
     if (this.isClosed) return Promise.reject(closed(this.options.dir));
     if (this.failure !== null) return Promise.reject(this.failure);
     const head = this.head();
-    invariant(block.height === head.height + 1, `I5: block ${block.height} appended to a store whose head is ${head.height}`);
-    invariant(block.parent === head.hash, `I5: block ${block.height} appended with parent ${block.parent}, but the head is ${head.hash}`);
+    invariant(
+      block.height === head.height + 1,
+      `I5: block ${block.height} appended to a store whose head is ${head.height}`,
+    );
+    invariant(
+      block.parent === head.hash,
+      `I5: block ${block.height} appended with parent ${block.parent}, but the head is ${head.hash}`,
+    );
     invariant(block.timestamp >= head.timestamp, `I5: block ${block.height} is older than its parent`);
     invariant(blockHash(block) === block.hash, `I6: block ${block.height} does not match its hash ${block.hash}`);
 
@@ -138,7 +162,15 @@ export class LmdbStore implements ChainStore {
       receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
     }
     const { data, ...rest } = block;
-    const header = { height: rest.height, hash: rest.hash, parent: rest.parent, timestamp: rest.timestamp, epoch: rest.epoch, size: data.length, keyed: keyed.length };
+    const header = {
+      height: rest.height,
+      hash: rest.hash,
+      parent: rest.parent,
+      timestamp: rest.timestamp,
+      epoch: rest.epoch,
+      size: data.length,
+      keyed: keyed.length,
+    };
     return new Promise<void>((synced, failed) => {
       const pending: Pending = { block, header, receipts, window: this.window, synced, failed };
       this.pending.set(block.height, pending);
@@ -220,7 +252,8 @@ export class LmdbStore implements ChainStore {
       }
       for (const pending of batch) {
         this.pending.delete(pending.block.height);
-        for (const [key, receipt] of pending.receipts) if (this.pendingKeys.get(key) === receipt) this.pendingKeys.delete(key);
+        for (const [key, receipt] of pending.receipts)
+          if (this.pendingKeys.get(key) === receipt) this.pendingKeys.delete(key);
         pending.synced();
       }
     }
@@ -229,7 +262,8 @@ export class LmdbStore implements ChainStore {
 
   private nextBatch(): Pending[] {
     let count = 0;
-    for (let bytes = 0; count < this.unsent.length && (count === 0 || bytes < TRANSACTION_BYTES); count++) bytes += this.unsent[count]!.header.size;
+    for (let bytes = 0; count < this.unsent.length && (count === 0 || bytes < TRANSACTION_BYTES); count++)
+      bytes += this.unsent[count]!.header.size;
     const batch = this.unsent.slice(0, count);
     this.unsent = this.unsent.slice(count);
     return batch;

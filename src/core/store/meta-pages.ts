@@ -1,6 +1,17 @@
 // Looks at the first pages of an LMDB file before LMDB does. LMDB trusts them: a file that is no database, or one that was cut
 // short, ends the whole process (segmentation fault, bus error) where an operator needs a sentence.
-import { accessSync, closeSync, constants, existsSync, fstatSync, ftruncateSync, openSync, readSync, statSync, truncateSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
 import { SeqError } from '../errors.js';
 import { unreadable } from './store-errors.js';
 import { takeWriterLock } from './writer-lock.js';
@@ -32,14 +43,22 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
     let pageSize = 4096;
     const meta = Buffer.alloc(META_BYTES);
     for (const page of [0, 1]) {
-      if (readSync(fd, meta, 0, META_BYTES, page * pageSize) < META_BYTES) throw unreadable(dir, `${path} is only ${size} bytes long`);
-      if (meta.readUInt32LE(AT.magic) !== MAGIC || (meta.readUInt16LE(AT.flags) & IS_META) === 0) throw unreadable(dir, `${path} is not a database`);
-      if ((meta.readUInt32LE(AT.version) & 0xffff) !== VERSION) throw unreadable(dir, `${path} has another LMDB version`);
+      if (readSync(fd, meta, 0, META_BYTES, page * pageSize) < META_BYTES)
+        throw unreadable(dir, `${path} is only ${size} bytes long`);
+      if (meta.readUInt32LE(AT.magic) !== MAGIC || (meta.readUInt16LE(AT.flags) & IS_META) === 0)
+        throw unreadable(dir, `${path} is not a database`);
+      if ((meta.readUInt32LE(AT.version) & 0xffff) !== VERSION)
+        throw unreadable(dir, `${path} has another LMDB version`);
       if (page === 0) pageSize = meta.readUInt32LE(AT.pageSize);
       const lastPage = meta.readBigUInt64LE(AT.lastPage);
       const bytes = (lastPage + 1n) * BigInt(pageSize);
       const roots = [meta.readBigUInt64LE(AT.freeRoot), meta.readBigUInt64LE(AT.mainRoot)];
-      if (pageSize < 512 || pageSize > 65536 || bytes > BigInt(MAP_BYTES) || roots.some((root) => root !== NO_ROOT && root > lastPage)) {
+      if (
+        pageSize < 512 ||
+        pageSize > 65536 ||
+        bytes > BigInt(MAP_BYTES) ||
+        roots.some((root) => root !== NO_ROOT && root > lastPage)
+      ) {
         throw unreadable(dir, `the first pages of ${path} are damaged`);
       }
       needed = Math.max(needed, Number(bytes));

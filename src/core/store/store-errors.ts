@@ -3,9 +3,12 @@ import { EXIT, SeqError } from '../errors.js';
 
 export function unreadable(dir: string, why: string, cause?: unknown): SeqError {
   return new SeqError({
-    code: 'STORE_UNREADABLE', exit: EXIT.config,
+    code: 'STORE_UNREADABLE',
+    exit: EXIT.config,
     message: `the store in ${dir} cannot be read`,
-    why, changed: 'nothing', cause,
+    why,
+    changed: 'nothing',
+    cause,
     next: [
       'check that the directory is the right one and may be read and written by this user',
       `move it aside (mv ${dir} ${dir}.damaged) and start again: the chain is fetched from the nodes and a peer`,
@@ -15,57 +18,78 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
 
 /** What LMDB throws while reading, in an operator's words; what has words already is passed on. */
 export function readFailed(dir: string, error: unknown): SeqError {
-  return error instanceof SeqError ? error : unreadable(dir, `LMDB says: ${error instanceof Error ? error.message : String(error)}`, error);
+  return error instanceof SeqError
+    ? error
+    : unreadable(dir, `LMDB says: ${error instanceof Error ? error.message : String(error)}`, error);
 }
 
 export function newerFormat(dir: string, format: number, known: number): SeqError {
   return new SeqError({
-    code: 'STORE_UNREADABLE', exit: EXIT.config,
+    code: 'STORE_UNREADABLE',
+    exit: EXIT.config,
     message: `the store in ${dir} has format ${format}; this version knows up to ${known}`,
-    why: 'a newer version of seq has written it', changed: 'nothing',
+    why: 'a newer version of seq has written it',
+    changed: 'nothing',
     next: ['run the version that wrote it, or point --store to another directory'],
   });
 }
 
 export function foreign(dir: string, what: 'cluster' | 'lane', theirs: string, ours: string): SeqError {
   return new SeqError({
-    code: 'STORE_FOREIGN', exit: EXIT.precondition,
+    code: 'STORE_FOREIGN',
+    exit: EXIT.precondition,
     message: `the store in ${dir} holds the chain of ${what} '${theirs}', not of '${ours}'`,
-    why: `two ${what}s never share a chain; going on would mix them`, changed: 'nothing',
+    why: `two ${what}s never share a chain; going on would mix them`,
+    changed: 'nothing',
     next: [`point --store to the directory of ${what} '${ours}', or to an empty one`],
   });
 }
 
 export function locked(dir: string, lockFile: string, holder: string): SeqError {
   return new SeqError({
-    code: 'STORE_LOCKED', exit: EXIT.config,
+    code: 'STORE_LOCKED',
+    exit: EXIT.config,
     message: `the store in ${dir} is in use by ${holder}`,
-    why: 'a store has one writer: two would each append their own blocks', changed: 'nothing',
-    next: ['stop that process, or give this one a --store of its own', `if no such process exists any more, remove ${lockFile}`],
+    why: 'a store has one writer: two would each append their own blocks',
+    changed: 'nothing',
+    next: [
+      'stop that process, or give this one a --store of its own',
+      `if no such process exists any more, remove ${lockFile}`,
+    ],
   });
 }
 
 export function absent(dir: string): SeqError {
   return new SeqError({
-    code: 'STORE_NOT_FOUND', exit: EXIT.notFound,
+    code: 'STORE_NOT_FOUND',
+    exit: EXIT.notFound,
     message: `there is no store in ${dir}`,
-    why: 'no sequencer has written a chain there', changed: 'nothing',
+    why: 'no sequencer has written a chain there',
+    changed: 'nothing',
     next: ['check the directory: it is the --store of a sequencer on this machine'],
   });
 }
 
 export function writeFailed(dir: string, cause: unknown): SeqError {
   return new SeqError({
-    code: 'STORE_WRITE_FAILED', exit: EXIT.output,
+    code: 'STORE_WRITE_FAILED',
+    exit: EXIT.output,
     message: `the store in ${dir} could not be written: ${cause instanceof Error ? cause.message : String(cause)}`,
-    why: 'the disk is full, read-only or failing; what was acknowledged before is safe, nothing after it is', changed: 'unknown', cause,
+    why: 'the disk is full, read-only or failing; what was acknowledged before is safe, nothing after it is',
+    changed: 'unknown',
+    cause,
     next: [`make room on the disk of ${dir} and check its health, then start this sequencer again`],
   });
 }
 
 export function closed(dir: string): SeqError {
   return new SeqError({
-    code: 'STORE_CLOSED', exit: EXIT.tryAgain,
-    message: `the store in ${dir} is closed`, why: 'this process is stopping', changed: 'nothing', next: ['start it again'], retryable: true,
+    code: 'STORE_CLOSED',
+    exit: EXIT.tryAgain,
+    message: `the store in ${dir} is closed`,
+    why: 'this process is stopping',
+    changed: 'nothing',
+    next: ['start it again'],
+    retryable: true,
   });
 }

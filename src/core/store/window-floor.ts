@@ -19,7 +19,8 @@ export class WindowFloor {
     if (!this.started) this.floorHeight = this.head = head;
     this.started = true;
     while (this.head < head) this.bytes += this.sizeOf(++this.head);
-    while (this.floorHeight < head && (head - this.floorHeight > limits.blocks || this.bytes > limits.bytes)) this.bytes -= this.sizeOf(++this.floorHeight);
+    while (this.floorHeight < head && (head - this.floorHeight > limits.blocks || this.bytes > limits.bytes))
+      this.bytes -= this.sizeOf(++this.floorHeight);
     while (this.floorHeight > 0 && head - this.floorHeight < limits.blocks) {
       const size = this.sizeOf(this.floorHeight);
       if (this.bytes + size > limits.bytes) break;

@@ -116,12 +116,19 @@ function parse(text: string): Holder | null {
   try {
     const value = JSON.parse(text) as Partial<Holder>;
     if (!Number.isSafeInteger(value.pid) || value.pid! <= 0) return null;
-    return { pid: value.pid!, started: String(value.started ?? ''), boot: String(value.boot ?? ''), host: String(value.host ?? '') };
+    return {
+      pid: value.pid!,
+      started: String(value.started ?? ''),
+      boot: String(value.boot ?? ''),
+      host: String(value.host ?? ''),
+    };
   } catch {
     return null;
   }
 }
 
 function describe(holder: Holder): string {
-  return holder.pid === process.pid ? `this very process (pid ${holder.pid})` : `process ${holder.pid} on ${holder.host || 'this host'}`;
+  return holder.pid === process.pid
+    ? `this very process (pid ${holder.pid})`
+    : `process ${holder.pid} on ${holder.host || 'this host'}`;
 }

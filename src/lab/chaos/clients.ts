@@ -45,9 +45,10 @@ export class Client {
   async keyed(): Promise<void> {
     const { dice, finish } = this.options;
     while (!finish.aborted) {
-      const batch = this.asked.length > 0
-        ? [this.make(true, this.asked.shift()!)]
-        : Array.from({ length: dice.int(1, MOST_BATCH) }, () => this.make(true, dice.int(0, 200)));
+      const batch =
+        this.asked.length > 0
+          ? [this.make(true, this.asked.shift()!)]
+          : Array.from({ length: dice.int(1, MOST_BATCH) }, () => this.make(true, dice.int(0, 200)));
       await this.sendUntilCommitted(batch);
       for (const item of batch) this.done(item);
       await rest(dice.int(5, 60), finish);
@@ -76,7 +77,8 @@ export class Client {
       this.at = dice.int(0, this.options.urls.length - 1);
       const answer = await this.post([item], item.data, { 'content-type': 'application/octet-stream' });
       if (answer.outcome === 'answered' && answer.status === 200) this.committed(item, answer.body.toString('utf8'));
-      else if (answer.outcome === 'not-sent' || (answer.outcome === 'answered' && answer.status === 503)) item.outcome = 'refused';
+      else if (answer.outcome === 'not-sent' || (answer.outcome === 'answered' && answer.status === 503))
+        item.outcome = 'refused';
       else item.outcome = 'unknown';
       if (item.outcome !== 'committed' && answer.outcome === 'answered') {
         item.answeredAt = null;
@@ -93,8 +95,19 @@ export class Client {
     const data = Buffer.alloc(token.length + 1 + filler, 0x2e);
     data.write(`${token}\n`);
     return {
-      is: 'item', client: this.options.name, order, token, digest: itemDigest(data), keyed, sentAt: this.options.record.now(), answeredAt: null,
-      outcome: 'refused', receipt: null, attempts: 0, data, line: keyed ? JSON.stringify({ key: token, data: data.toString('latin1') }) : '',
+      is: 'item',
+      client: this.options.name,
+      order,
+      token,
+      digest: itemDigest(data),
+      keyed,
+      sentAt: this.options.record.now(),
+      answeredAt: null,
+      outcome: 'refused',
+      receipt: null,
+      attempts: 0,
+      data,
+      line: keyed ? JSON.stringify({ key: token, data: data.toString('latin1') }) : '',
     };
   }
 
@@ -105,12 +118,17 @@ export class Client {
 
   private async sendUntilCommitted(batch: Pending[]): Promise<void> {
     const { giveUp, dice, urls } = this.options;
-    for (let open = batch; open.length > 0 && !giveUp.aborted; open = open.filter(({ outcome }) => outcome !== 'committed')) {
+    for (
+      let open = batch;
+      open.length > 0 && !giveUp.aborted;
+      open = open.filter(({ outcome }) => outcome !== 'committed')
+    ) {
       const body = Buffer.from(open.map(({ line }) => line).join('\n'));
       const answer = await this.post(open, body, { 'content-type': 'application/x-ndjson' });
       if (answer.outcome === 'answered' && (answer.status === 200 || answer.status === 207)) {
         const lines = answer.body.toString('utf8').trim().split('\n');
-        if (lines.length !== open.length) this.options.record.trouble(this.options.name, 'answer', `${lines.length} lines answer ${open.length} items`);
+        if (lines.length !== open.length)
+          this.options.record.trouble(this.options.name, 'answer', `${lines.length} lines answer ${open.length} items`);
         lines.forEach((line, at) => this.committed(open[at]!, line));
       } else if (answer.outcome === 'unknown' || (answer.outcome === 'answered' && answer.status !== 503)) {
         for (const item of open) item.outcome = 'unknown';
@@ -126,12 +144,27 @@ export class Client {
   private async post(items: Pending[], body: Buffer, headers: { [name: string]: string }): Promise<HttpAnswer> {
     const { urls, limitMs, giveUp } = this.options;
     for (const item of items) item.attempts++;
-    return httpCall({ url: urls[this.at]!, path: '/v1/submit', method: 'POST', body, headers, limitMs, connectMs: 1000, maxReplyBytes: 1024 * 1024, signal: giveUp });
+    return httpCall({
+      url: urls[this.at]!,
+      path: '/v1/submit',
+      method: 'POST',
+      body,
+      headers,
+      limitMs,
+      connectMs: 1000,
+      maxReplyBytes: 1024 * 1024,
+      signal: giveUp,
+    });
   }
 
   /** One line of an answer: a receipt, or an error of this item alone. */
   private committed(item: Pending, line: string): void {
-    const { height, index, epoch, error } = JSON.parse(line) as { height?: number; index?: number; epoch?: number; error?: { code?: string } };
+    const { height, index, epoch, error } = JSON.parse(line) as {
+      height?: number;
+      index?: number;
+      epoch?: number;
+      error?: { code?: string };
+    };
     if (typeof height === 'number' && typeof index === 'number') {
       item.outcome = 'committed';
       item.receipt = { height, index, epoch: epoch ?? 0 };
@@ -145,6 +178,10 @@ export class Client {
   /** 503 and 504 are what an outage looks like; anything else is a fault of the one who answered. */
   private judge(answer: Extract<HttpAnswer, { outcome: 'answered' }>): void {
     if (answer.status === 503 || answer.status === 504) return;
-    this.options.record.trouble(this.options.name, 'answer', `a submission was answered with ${answer.status}: ${answer.body.toString('utf8', 0, 300)}`);
+    this.options.record.trouble(
+      this.options.name,
+      'answer',
+      `a submission was answered with ${answer.status}: ${answer.body.toString('utf8', 0, 300)}`,
+    );
   }
 }

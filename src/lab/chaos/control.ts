@@ -12,7 +12,10 @@ export interface Control {
 export function openControl(port: number, limitMs = 3000): Promise<Control> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, noDelay: true });
-    const timer = setTimeout(() => socket.destroy(new Error(`no connection to port ${port} within ${limitMs} ms`)), limitMs);
+    const timer = setTimeout(
+      () => socket.destroy(new Error(`no connection to port ${port} within ${limitMs} ms`)),
+      limitMs,
+    );
     socket.once('error', reject);
     socket.once('connect', () => {
       clearTimeout(timer);
@@ -41,16 +44,24 @@ function control(socket: Socket, limitMs: number): Control {
     else resolve(parsed.value);
   });
   return {
-    send: (...words) => new Promise((resolve, reject) => {
-      const timer = setTimeout(() => socket.destroy(new Error(`no answer to ${words[0]} within ${limitMs} ms`)), limitMs);
-      const end = <T>(then: (value: T) => void) => (value: T): void => {
-        clearTimeout(timer);
-        then(value);
-      };
-      if (socket.destroyed) return end(reject)(new Error('the connection is closed'));
-      waiting = { resolve: end(resolve), reject: end(reject) };
-      socket.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(String(word))}\r\n${word}\r\n`).join('')}`);
-    }),
+    send: (...words) =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(
+          () => socket.destroy(new Error(`no answer to ${words[0]} within ${limitMs} ms`)),
+          limitMs,
+        );
+        const end =
+          <T>(then: (value: T) => void) =>
+          (value: T): void => {
+            clearTimeout(timer);
+            then(value);
+          };
+        if (socket.destroyed) return end(reject)(new Error('the connection is closed'));
+        waiting = { resolve: end(resolve), reject: end(reject) };
+        socket.write(
+          `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(String(word))}\r\n${word}\r\n`).join('')}`,
+        );
+      }),
     close: () => socket.destroy(),
   };
 }
@@ -62,13 +73,18 @@ function parse(bytes: Buffer, at: number): { value: RedisValue | Error; next: nu
   const rest = bytes.toString('utf8', at + 1, end);
   const after = end + 2;
   switch (bytes[at]) {
-    case 0x2b: return { value: rest, next: after };
-    case 0x2d: return { value: new Error(rest), next: after };
-    case 0x3a: return { value: Number(rest), next: after };
+    case 0x2b:
+      return { value: rest, next: after };
+    case 0x2d:
+      return { value: new Error(rest), next: after };
+    case 0x3a:
+      return { value: Number(rest), next: after };
     case 0x24: {
       const length = Number(rest);
       if (length < 0) return { value: null, next: after };
-      return bytes.length < after + length + 2 ? null : { value: bytes.toString('utf8', after, after + length), next: after + length + 2 };
+      return bytes.length < after + length + 2
+        ? null
+        : { value: bytes.toString('utf8', after, after + length), next: after + length + 2 };
     }
     case 0x2a: {
       const values: RedisValue[] = [];
@@ -82,6 +98,7 @@ function parse(bytes: Buffer, at: number): { value: RedisValue | Error; next: nu
       }
       return { value: values, next };
     }
-    default: return { value: new Error(`this is no Redis reply: ${bytes.toString('utf8', at, at + 20)}`), next: bytes.length };
+    default:
+      return { value: new Error(`this is no Redis reply: ${bytes.toString('utf8', at, at + 20)}`), next: bytes.length };
   }
 }

@@ -46,7 +46,8 @@ const FLOOD = 200;
 
 export const FAULTS: readonly Fault[] = [
   {
-    name: 'kill-sequencer', help: 'SIGKILL of a sequencer, started again after up to three leases',
+    name: 'kill-sequencer',
+    help: 'SIGKILL of a sequencer, started again after up to three leases',
     aim: aSequencer,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       await cluster.kill(target, 'SIGKILL');
@@ -54,7 +55,8 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'term-sequencer', help: 'SIGTERM of a sequencer, started again',
+    name: 'term-sequencer',
+    help: 'SIGTERM of a sequencer, started again',
     aim: aSequencer,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       await cluster.kill(target, 'SIGTERM', 20_000);
@@ -62,51 +64,77 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'pause-sequencer', help: 'SIGSTOP of a sequencer, mostly beyond its lease, then SIGCONT',
+    name: 'pause-sequencer',
+    help: 'SIGSTOP of a sequencer, mostly beyond its lease, then SIGCONT',
     aim: aSequencer,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const holdMs = ttlMs * dice.between(0.3, 4);
       await cluster.pause(target);
-      return { what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cluster.unpause(target) };
+      return {
+        what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`,
+        holdMs,
+        heal: async () => cluster.unpause(target),
+      };
     },
   },
   {
-    name: 'kill-node', help: 'SIGKILL of a Redis server, started again with its data',
+    name: 'kill-node',
+    help: 'SIGKILL of a Redis server, started again with its data',
     aim: aNodeThatMayForget,
     begin: async ({ cluster, memory, ttlMs }, target, dice) => {
       await endNode(cluster, memory, target);
-      return { what: `kill -9 ${target}, its data kept`, holdMs: dice.between(0, 4 * ttlMs), heal: () => revive(cluster, target) };
+      return {
+        what: `kill -9 ${target}, its data kept`,
+        holdMs: dice.between(0, 4 * ttlMs),
+        heal: () => revive(cluster, target),
+      };
     },
   },
   {
-    name: 'truncate-node', help: 'SIGKILL of a Redis server, started again with the end of its append-only file cut off',
+    name: 'truncate-node',
+    help: 'SIGKILL of a Redis server, started again with the end of its append-only file cut off',
     aim: aNodeThatMayForget,
     begin: async ({ cluster, memory, ttlMs }, target, dice) => {
       await endNode(cluster, memory, target);
       const cut = truncateAppendOnly(cluster.dataDirectory(target), dice);
-      return { what: `kill -9 ${target}, ${cut}`, holdMs: dice.between(0, 4 * ttlMs), heal: () => revive(cluster, target) };
+      return {
+        what: `kill -9 ${target}, ${cut}`,
+        holdMs: dice.between(0, 4 * ttlMs),
+        heal: () => revive(cluster, target),
+      };
     },
   },
   {
-    name: 'wipe-node', help: 'SIGKILL of a Redis server, started again without its data',
+    name: 'wipe-node',
+    help: 'SIGKILL of a Redis server, started again without its data',
     aim: aNodeThatMayForget,
     begin: async ({ cluster, memory, ttlMs }, target, dice) => {
       await endNode(cluster, memory, target);
       cluster.removeData(target);
-      return { what: `kill -9 ${target}, its data removed`, holdMs: dice.between(0, 4 * ttlMs), heal: () => revive(cluster, target) };
+      return {
+        what: `kill -9 ${target}, its data removed`,
+        holdMs: dice.between(0, 4 * ttlMs),
+        heal: () => revive(cluster, target),
+      };
     },
   },
   {
-    name: 'pause-node', help: 'SIGSTOP of a Redis server, then SIGCONT: late answers and late writes',
+    name: 'pause-node',
+    help: 'SIGSTOP of a Redis server, then SIGCONT: late answers and late writes',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const holdMs = ttlMs * dice.between(0.1, 6);
       await cluster.pause(target);
-      return { what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cluster.unpause(target) };
+      return {
+        what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`,
+        holdMs,
+        heal: async () => cluster.unpause(target),
+      };
     },
   },
   {
-    name: 'fsync-stall', help: 'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that stalls under fsync stops it',
+    name: 'fsync-stall',
+    help: 'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that stalls under fsync stops it',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const port = cluster.port(target);
@@ -122,7 +150,8 @@ export const FAULTS: readonly Fault[] = [
         }
       })();
       return {
-        what: `fsync stalls on ${target}: ${bursts} bursts`, holdMs: bursts * ttlMs * 0.4,
+        what: `fsync stalls on ${target}: ${bursts} bursts`,
+        holdMs: bursts * ttlMs * 0.4,
         heal: async () => {
           healed = true;
           await stalling.finally(() => cluster.unpause(target));
@@ -132,16 +161,22 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'clock-jump', help: 'what a jump of its clock does to a Redis server: every key with a TTL expires at once, or lives ten leases longer',
+    name: 'clock-jump',
+    help: 'what a jump of its clock does to a Redis server: every key with a TTL expires at once, or lives ten leases longer',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const forward = dice.chance(0.7);
       const keys = await jump(cluster.port(target), forward ? null : 10 * ttlMs);
-      return { what: `clock of ${target} jumps ${forward ? 'forward' : 'back'}: ${keys} TTL keys ${forward ? 'expire' : `live ${10 * ttlMs} ms longer`}`, holdMs: 0, heal: async () => undefined };
+      return {
+        what: `clock of ${target} jumps ${forward ? 'forward' : 'back'}: ${keys} TTL keys ${forward ? 'expire' : `live ${10 * ttlMs} ms longer`}`,
+        holdMs: 0,
+        heal: async () => undefined,
+      };
     },
   },
   {
-    name: 'cut', help: 'open connections between sequencers and nodes reset',
+    name: 'cut',
+    help: 'open connections between sequencers and nodes reset',
     aim: aPlace,
     begin: async ({ cluster }, target) => {
       const proxies = proxiesAt(cluster, target);
@@ -151,7 +186,8 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'partition', help: 'connections swallow everything, or one direction of it, open ones and new ones alike',
+    name: 'partition',
+    help: 'connections swallow everything, or one direction of it, open ones and new ones alike',
     aim: aPlace,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const proxies = proxiesAt(cluster, target);
@@ -161,11 +197,16 @@ export const FAULTS: readonly Fault[] = [
         if (which !== 'replies') proxy.set('up', { drop: true });
         if (which !== 'requests') proxy.set('down', { drop: true });
       }
-      return { what: `${target} partitioned (${which}) for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cleanEnd(proxies) };
+      return {
+        what: `${target} partitioned (${which}) for ${Math.round(holdMs)} ms`,
+        holdMs,
+        heal: async () => cleanEnd(proxies),
+      };
     },
   },
   {
-    name: 'refuse', help: 'connections reset, new ones refused',
+    name: 'refuse',
+    help: 'connections reset, new ones refused',
     aim: aPlace,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const proxies = proxiesAt(cluster, target);
@@ -174,11 +215,16 @@ export const FAULTS: readonly Fault[] = [
         proxy.onConnect(dice.chance(0.5) ? 'refuse' : 'silent');
         proxy.cut();
       }
-      return { what: `${target} refuses connections for ${Math.round(holdMs)} ms`, holdMs, heal: async () => cleanEnd(proxies) };
+      return {
+        what: `${target} refuses connections for ${Math.round(holdMs)} ms`,
+        holdMs,
+        heal: async () => cleanEnd(proxies),
+      };
     },
   },
   {
-    name: 'delay', help: 'one or both directions delayed by up to twice the node timeout',
+    name: 'delay',
+    help: 'one or both directions delayed by up to twice the node timeout',
     aim: aPlace,
     begin: async ({ cluster, ttlMs, nodeTimeoutMs }, target, dice) => {
       const proxies = proxiesAt(cluster, target);
@@ -190,20 +236,30 @@ export const FAULTS: readonly Fault[] = [
         proxy.set('down', { delayMs: down });
       }
       // Not cut: what was delayed arrives, late and in order.
-      return { what: `${target} delayed by ${up} ms up, ${down} ms down for ${Math.round(holdMs)} ms`, holdMs, heal: async () => proxies.forEach((proxy) => proxy.heal()) };
+      return {
+        what: `${target} delayed by ${up} ms up, ${down} ms down for ${Math.round(holdMs)} ms`,
+        holdMs,
+        heal: async () => proxies.forEach((proxy) => proxy.heal()),
+      };
     },
   },
   {
-    name: 'lost-reply', help: 'nodes run what they are asked and the replies are lost, then the connection ends',
+    name: 'lost-reply',
+    help: 'nodes run what they are asked and the replies are lost, then the connection ends',
     aim: aPlace,
     begin: async ({ cluster, nodeTimeoutMs }, target, dice) => {
       const proxies = proxiesAt(cluster, target);
       for (const proxy of proxies) proxy.dropReplies();
-      return { what: `replies to ${target} lost`, holdMs: dice.between(10, 2 * nodeTimeoutMs), heal: async () => cleanEnd(proxies) };
+      return {
+        what: `replies to ${target} lost`,
+        holdMs: dice.between(10, 2 * nodeTimeoutMs),
+        heal: async () => cleanEnd(proxies),
+      };
     },
   },
   {
-    name: 'half-open', help: 'open connections go silent for good without a reset; new ones work',
+    name: 'half-open',
+    help: 'open connections go silent for good without a reset; new ones work',
     aim: aPlace,
     begin: async ({ cluster }, target) => {
       const count = proxiesAt(cluster, target).reduce((sum, proxy) => sum + proxy.halfOpen(), 0);
@@ -211,7 +267,8 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'flood', help: `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that many; its links cut`,
+    name: 'flood',
+    help: `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that many; its links cut`,
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const port = cluster.port(target);
@@ -228,7 +285,8 @@ export const FAULTS: readonly Fault[] = [
       await sleep(30);
       for (const proxy of proxiesAt(cluster, target)) proxy.cut();
       return {
-        what: `${FLOOD} connections flood ${target}`, holdMs: ttlMs * dice.between(0.5, 4),
+        what: `${FLOOD} connections flood ${target}`,
+        holdMs: ttlMs * dice.between(0.5, 4),
         heal: async () => {
           for (const socket of sockets) socket.destroy();
           await control.send('CONFIG', 'SET', 'maxclients', 10_000).finally(() => control.close());
@@ -237,23 +295,32 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'big-blocks', help: 'items of 1 to 4 MiB submitted',
+    name: 'big-blocks',
+    help: 'items of 1 to 4 MiB submitted',
     aim: () => ({ target: 'big', locks: ['big'] }),
     begin: async ({ big }, _target, dice) => {
       const sizes = Array.from({ length: dice.int(1, 3) }, () => dice.int(MIB, 4 * MIB - 1024));
       big.sendBig(sizes);
-      return { what: `items of ${sizes.map((size) => `${(size / MIB).toFixed(1)} MiB`).join(', ')} submitted`, holdMs: 0, heal: async () => undefined };
+      return {
+        what: `items of ${sizes.map((size) => `${(size / MIB).toFixed(1)} MiB`).join(', ')} submitted`,
+        holdMs: 0,
+        heal: async () => undefined,
+      };
     },
   },
   {
-    name: 'full-disk', help: 'the file system of one sequencer\'s store is full (root only: a small tmpfs)',
-    aim: ({ disk }) => (disk === null ? { skip: 'no small file system could be mounted' } : { target: disk.owner, locks: [disk.owner] }),
+    name: 'full-disk',
+    help: "the file system of one sequencer's store is full (root only: a small tmpfs)",
+    aim: ({ disk }) =>
+      disk === null ? { skip: 'no small file system could be mounted' } : { target: disk.owner, locks: [disk.owner] },
     begin: async ({ cluster, disk, ttlMs }, target, dice) => {
       if (disk === null) throw new Error('there is no small disk');
       const { bavail, bsize } = statfsSync(disk.path);
       disk.fill();
       return {
-        what: `the disk of ${target} is full (${Math.round((bavail * bsize) / MIB)} MiB were free)`, holdMs: ttlMs * dice.between(1, 5), afterMs: 20_000,
+        what: `the disk of ${target} is full (${Math.round((bavail * bsize) / MIB)} MiB were free)`,
+        holdMs: ttlMs * dice.between(1, 5),
+        afterMs: 20_000,
         heal: async () => {
           disk.empty();
           // A sequencer that cannot keep what was committed ends, some time after: that is the right thing, and the only allowed reason.
@@ -312,7 +379,11 @@ function matches(target: string, link: string): boolean {
 /** Proxies of a place; a bare node name stands for all links to it. */
 function proxiesAt(cluster: PrivateCluster, target: string): TcpProxy[] {
   const place = target.includes('/') ? target : `*/${target}`;
-  return cluster.sequencers.flatMap(({ name }) => cluster.nodes.filter((node) => matches(place, `${name}/${node.name}`)).map((node) => cluster.proxy(name, node.name)));
+  return cluster.sequencers.flatMap(({ name }) =>
+    cluster.nodes
+      .filter((node) => matches(place, `${name}/${node.name}`))
+      .map((node) => cluster.proxy(name, node.name)),
+  );
 }
 
 async function endNode(cluster: PrivateCluster, memory: Memory, target: string): Promise<void> {
@@ -322,13 +393,16 @@ async function endNode(cluster: PrivateCluster, memory: Memory, target: string):
 }
 
 async function revive(cluster: PrivateCluster, target: string): Promise<void> {
-  if (cluster.state(target) === 'dead') await cluster.startProcess(target, { wait: cluster.nodes.some(({ name }) => name === target) });
+  if (cluster.state(target) === 'dead')
+    await cluster.startProcess(target, { wait: cluster.nodes.some(({ name }) => name === target) });
 }
 
 /** Cuts up to half of what was appended last: the server has lost the end of its memory and does not know. */
 function truncateAppendOnly(directory: string, dice: Dice): string {
   const folder = join(directory, 'appendonlydir');
-  const files = readdirSync(folder).filter((name) => name.endsWith('.incr.aof')).map((name) => join(folder, name));
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.incr.aof'))
+    .map((name) => join(folder, name));
   const last = files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1);
   if (last === undefined) return 'no append-only file to cut';
   const { size } = statSync(last);

@@ -3,7 +3,15 @@
 import type { Epoch, Hash, Height } from '../../core/protocol/words.js';
 
 /** Somebody was handed a committed block. A reader asks for one height after the other; a name stands for one such sequence. */
-export interface BlockSeen { is: 'block'; t: number; reader: string; height: Height; hash: Hash; parent: Hash; epoch: Epoch }
+export interface BlockSeen {
+  is: 'block';
+  t: number;
+  reader: string;
+  height: Height;
+  hash: Hash;
+  parent: Hash;
+  epoch: Epoch;
+}
 
 /** One submitted item and what its client knows of it in the end. `order`: its place among the items of the client, from 1. */
 export interface ItemFate {
@@ -24,15 +32,43 @@ export interface ItemFate {
 }
 
 /** `/v1/head`: the committed head, confirmed by a quorum after `from`. */
-export interface HeadRead { is: 'head'; from: number; t: number; who: string; height: Height; hash: Hash; epoch: Epoch }
+export interface HeadRead {
+  is: 'head';
+  from: number;
+  t: number;
+  who: string;
+  height: Height;
+  hash: Hash;
+  epoch: Epoch;
+}
 
 /** `/v1/status` of one sequencer: height and hash of its own store, synced. */
-export interface StatusRead { is: 'status'; from: number; t: number; who: string; height: Height; hash: Hash; role: string; epoch: Epoch; leaseMs: number }
+export interface StatusRead {
+  is: 'status';
+  from: number;
+  t: number;
+  who: string;
+  height: Height;
+  hash: Hash;
+  role: string;
+  epoch: Epoch;
+  leaseMs: number;
+}
 
 /** From a sequencer's log: a block committed under its own epoch. In the order of its log. */
-export interface LeaderCommit { is: 'commit'; who: string; epoch: Epoch; height: Height; hash: Hash }
+export interface LeaderCommit {
+  is: 'commit';
+  who: string;
+  epoch: Epoch;
+  height: Height;
+  hash: Hash;
+}
 /** From a sequencer's log: it led under this epoch. */
-export interface Tenure { is: 'tenure'; who: string; epoch: Epoch }
+export interface Tenure {
+  is: 'tenure';
+  who: string;
+  epoch: Epoch;
+}
 
 /** A time at which everything was healed, and what came of it. */
 export interface Healing {
@@ -48,15 +84,42 @@ export interface Healing {
 }
 
 /** Something that no fault explains: a process that ended by itself, an answer that no sequencer gives, an alarm about the chain. */
-export interface Trouble { is: 'trouble'; t: number; who: string; kind: 'ended' | 'answer' | 'alarm' | 'bug'; text: string }
+export interface Trouble {
+  is: 'trouble';
+  t: number;
+  who: string;
+  kind: 'ended' | 'answer' | 'alarm' | 'bug';
+  text: string;
+}
 
-export interface Note { is: 'note'; t: number; text: string }
+export interface Note {
+  is: 'note';
+  t: number;
+  text: string;
+}
 
 export type Entry = BlockSeen | ItemFate | HeadRead | StatusRead | LeaderCommit | Tenure | Healing | Trouble | Note;
 
-export interface ChainBlock { height: Height; hash: Hash; parent: Hash; epoch: Epoch; items: { token: string; digest: string }[] }
-export interface FinalStore { who: string; blocks: { height: Height; hash: Hash; parent: Hash }[] }
-export interface FinalNode { id: string; admission: string; floor: Height; head: Height; entries: { height: Height; hash: Hash; parent: Hash }[]; damaged: number; unread: string }
+export interface ChainBlock {
+  height: Height;
+  hash: Hash;
+  parent: Hash;
+  epoch: Epoch;
+  items: { token: string; digest: string }[];
+}
+export interface FinalStore {
+  who: string;
+  blocks: { height: Height; hash: Hash; parent: Hash }[];
+}
+export interface FinalNode {
+  id: string;
+  admission: string;
+  floor: Height;
+  head: Height;
+  entries: { height: Height; hash: Hash; parent: Hash }[];
+  damaged: number;
+  unread: string;
+}
 
 export interface History {
   genesis: Hash;

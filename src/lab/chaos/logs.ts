@@ -20,7 +20,8 @@ export async function readLogFacts(who: string, file: string): Promise<LogFacts>
     const { event, epoch, height, hash, level, message } = fields;
     if (event === 'role' && fields['to'] === 'leader') facts.entries.push({ is: 'tenure', who, epoch: Number(epoch) });
     else if (event === 'term-renewed') facts.entries.push({ is: 'tenure', who, epoch: Number(fields['to']) });
-    else if (event === 'committed' && fields['by'] === 'leader') facts.entries.push({ is: 'commit', who, epoch: Number(epoch), height: Number(height), hash: String(hash) });
+    else if (event === 'committed' && fields['by'] === 'leader')
+      facts.entries.push({ is: 'commit', who, epoch: Number(epoch), height: Number(height), hash: String(hash) });
     else if (event === 'alarm') {
       const code = String(fields['code']);
       const known = facts.alarms.get(code);

@@ -16,7 +16,11 @@ export class Memory {
   private loop: Promise<void> | null = null;
 
   /** `nodes`: straight to the servers, past every proxy. `restored` is told of every node that was admitted again. */
-  constructor(private readonly nodes: readonly NodePort[], private readonly limitMs: number, private readonly restored: (node: string) => void) {}
+  constructor(
+    private readonly nodes: readonly NodePort[],
+    private readonly limitMs: number,
+    private readonly restored: (node: string) => void,
+  ) {}
 
   start(): void {
     this.loop = this.watch();
@@ -48,14 +52,17 @@ export class Memory {
 
   private async watch(): Promise<void> {
     while (!this.stopped) {
-      await Promise.all(this.nodes.map(async (node) => {
-        const loss = this.losses.get(node.id);
-        if (loss === undefined || !loss.gone) return;
-        const reply = await node.call({ script: 'inspect' }, this.limitMs);
-        if (reply.outcome !== 'accepted' || reply.value.admission !== 'admitted' || this.losses.get(node.id) !== loss) return;
-        this.losses.delete(node.id);
-        this.restored(node.id);
-      }));
+      await Promise.all(
+        this.nodes.map(async (node) => {
+          const loss = this.losses.get(node.id);
+          if (loss === undefined || !loss.gone) return;
+          const reply = await node.call({ script: 'inspect' }, this.limitMs);
+          if (reply.outcome !== 'accepted' || reply.value.admission !== 'admitted' || this.losses.get(node.id) !== loss)
+            return;
+          this.losses.delete(node.id);
+          this.restored(node.id);
+        }),
+      );
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }

@@ -4,12 +4,19 @@ import type { CommittedBlock, NodePort } from '../../core/ports.js';
 import type { ChainBlock, FinalNode, FinalStore } from './history.js';
 
 /** Opens a sequencer's store for reading; how is decided outside the lab. */
-export type OpenStore = (directory: string) => { range(from: number, to?: number): Iterable<CommittedBlock>; close(): Promise<void> };
+export type OpenStore = (directory: string) => {
+  range(from: number, to?: number): Iterable<CommittedBlock>;
+  close(): Promise<void>;
+};
 
 const READ_AT_ONCE = 16;
 const READ_LIMIT_MS = 10_000;
 
-export async function readStore(who: string, directory: string, open: OpenStore): Promise<{ store: FinalStore; chain: ChainBlock[] }> {
+export async function readStore(
+  who: string,
+  directory: string,
+  open: OpenStore,
+): Promise<{ store: FinalStore; chain: ChainBlock[] }> {
   const reader = open(directory);
   try {
     const chain: ChainBlock[] = [];
@@ -22,7 +29,10 @@ export async function readStore(who: string, directory: string, open: OpenStore)
 
 function chainBlock({ height, hash, parent, epoch, data }: CommittedBlock): ChainBlock {
   const content = decodeBlockData(data);
-  const items = content.format === 'items' ? content.items.map((item) => ({ token: tokenOf(item.data), digest: itemDigest(item.data) })) : [{ token: `(${content.format})`, digest: '' }];
+  const items =
+    content.format === 'items'
+      ? content.items.map((item) => ({ token: tokenOf(item.data), digest: itemDigest(item.data) }))
+      : [{ token: `(${content.format})`, digest: '' }];
   return { height, hash, parent, epoch, items };
 }
 
@@ -33,18 +43,39 @@ function tokenOf(data: Uint8Array): string {
 }
 
 export async function readNode(node: NodePort, limitMs: number): Promise<FinalNode> {
-  const final: FinalNode = { id: node.id, admission: 'unknown', floor: 0, head: 0, entries: [], damaged: 0, unread: '' };
+  const final: FinalNode = {
+    id: node.id,
+    admission: 'unknown',
+    floor: 0,
+    head: 0,
+    entries: [],
+    damaged: 0,
+    unread: '',
+  };
   const reply = await patiently(() => node.call({ script: 'inspect' }, limitMs));
-  if (reply.outcome !== 'accepted') return { ...final, unread: reply.outcome === 'unknown' ? `no answer: ${reply.cause}` : `it refused to be inspected: ${reply.reason}` };
+  if (reply.outcome !== 'accepted')
+    return {
+      ...final,
+      unread: reply.outcome === 'unknown' ? `no answer: ${reply.cause}` : `it refused to be inspected: ${reply.reason}`,
+    };
   const { admission, floor, head } = reply.value;
   Object.assign(final, { admission, floor, head });
   for (let from = floor + 1; from <= head;) {
     const start = from;
-    const read = await patiently(() => node.read({ from: start, to: head, limit: READ_AT_ONCE, data: true }, READ_LIMIT_MS));
-    if (read.outcome !== 'accepted') return { ...final, unread: `block ${from} could not be read: ${read.outcome === 'unknown' ? read.cause : read.reason}` };
+    const read = await patiently(() =>
+      node.read({ from: start, to: head, limit: READ_AT_ONCE, data: true }, READ_LIMIT_MS),
+    );
+    if (read.outcome !== 'accepted')
+      return {
+        ...final,
+        unread: `block ${from} could not be read: ${read.outcome === 'unknown' ? read.cause : read.reason}`,
+      };
     final.damaged += read.value.damaged.length;
     for (const { height, hash, parent } of read.value.entries) final.entries.push({ height, hash, parent });
-    const last = Math.max(...read.value.entries.map(({ height }) => height), ...read.value.damaged.map(({ height }) => height ?? 0));
+    const last = Math.max(
+      ...read.value.entries.map(({ height }) => height),
+      ...read.value.damaged.map(({ height }) => height ?? 0),
+    );
     if (!(last >= from)) return { ...final, unread: `its stream ends at ${from - 1}, below its head ${head}` };
     from = last + 1;
   }

@@ -19,7 +19,8 @@ export async function readFeedOf(name: string, url: string, record: Recorder, si
   while (!signal.aborted) {
     try {
       for await (const block of feed(url, next, signal)) {
-        if (blockHash(block) !== block.hash) record.trouble(name, 'answer', `its feed gave block ${block.height} with a hash that is not the block's`);
+        if (blockHash(block) !== block.hash)
+          record.trouble(name, 'answer', `its feed gave block ${block.height} with a hash that is not the block's`);
         record.block(`feed of ${name}`, block);
         next = block.height + 1;
       }
@@ -46,7 +47,10 @@ async function* feed(url: string, from: number, signal: AbortSignal): AsyncGener
       let at = 0;
       for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, at)) {
         parts.push(chunk.subarray(at, end));
-        const line = JSON.parse(Buffer.concat(parts).toString('utf8')) as Omit<CommittedBlock, 'data'> & { data?: string; error?: unknown };
+        const line = JSON.parse(Buffer.concat(parts).toString('utf8')) as Omit<CommittedBlock, 'data'> & {
+          data?: string;
+          error?: unknown;
+        };
         parts = [];
         at = end + 1;
         if (line.data === undefined) throw new Error('the feed ended with an error');
@@ -61,7 +65,12 @@ async function* feed(url: string, from: number, signal: AbortSignal): AsyncGener
 }
 
 /** Follows the nodes' streams by quorum, past every sequencer and proxy, as `seq stream tail --follow` does. */
-export async function readNodes(nodes: readonly NodePort[], limitMs: number, record: Recorder, signal: AbortSignal): Promise<void> {
+export async function readNodes(
+  nodes: readonly NodePort[],
+  limitMs: number,
+  record: Recorder,
+  signal: AbortSignal,
+): Promise<void> {
   let from: number | 'floor' = 1;
   for (let session = 1; !signal.aborted;) {
     try {
@@ -72,7 +81,8 @@ export async function readNodes(nodes: readonly NodePort[], limitMs: number, rec
     } catch (error) {
       const code = error instanceof SeqError ? error.code : 'BUG';
       if (code === 'CHAIN_MISMATCH') record.trouble('tail of the nodes', 'answer', (error as Error).message);
-      else if (!(error instanceof SeqError)) record.trouble('tail of the nodes', 'bug', (error as Error).stack ?? String(error));
+      else if (!(error instanceof SeqError))
+        record.trouble('tail of the nodes', 'bug', (error as Error).stack ?? String(error));
       // Trimmed while no quorum could be read: what was missed is in the feeds. From the floor on it is another sequence of heights.
       if (error instanceof SeqError && error.exit !== EXIT.noQuorum) {
         from = 'floor';
@@ -84,25 +94,53 @@ export async function readNodes(nodes: readonly NodePort[], limitMs: number, rec
 }
 
 /** Asks for the confirmed head: mostly the one that is taken for the leader, which alone can confirm it. */
-export async function readHeads(sequencers: readonly { name: string; url: string }[], everyMs: number, dice: Dice, record: Recorder, signal: AbortSignal): Promise<void> {
+export async function readHeads(
+  sequencers: readonly { name: string; url: string }[],
+  everyMs: number,
+  dice: Dice,
+  record: Recorder,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     const leader = dice.chance(0.7) ? sequencers.find(({ name: one }) => one === record.leader?.name) : undefined;
     const { name, url } = leader ?? dice.pick(sequencers);
     const from = record.now();
     const body = await ask(url, '/v1/head', signal);
-    if (body !== null) record.add({ is: 'head', from, t: record.now(), who: name, height: Number(body['height']), hash: String(body['hash']), epoch: Number(body['epoch']) });
+    if (body !== null)
+      record.add({
+        is: 'head',
+        from,
+        t: record.now(),
+        who: name,
+        height: Number(body['height']),
+        hash: String(body['hash']),
+        epoch: Number(body['epoch']),
+      });
     await rest(everyMs, signal);
   }
 }
 
-export async function readStatus(name: string, url: string, everyMs: number, record: Recorder, signal: AbortSignal): Promise<void> {
+export async function readStatus(
+  name: string,
+  url: string,
+  everyMs: number,
+  record: Recorder,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     const from = record.now();
     const body = await ask(url, '/v1/status', signal);
     if (body !== null) {
       record.status({
-        is: 'status', from, t: record.now(), who: name, height: Number(body['height']), hash: String(body['hash']), role: String(body['role']),
-        epoch: Number(body['epoch']), leaseMs: Number(body['leaseMs']),
+        is: 'status',
+        from,
+        t: record.now(),
+        who: name,
+        height: Number(body['height']),
+        hash: String(body['hash']),
+        role: String(body['role']),
+        epoch: Number(body['epoch']),
+        leaseMs: Number(body['leaseMs']),
       });
     }
     await rest(everyMs, signal);
@@ -110,8 +148,17 @@ export async function readStatus(name: string, url: string, everyMs: number, rec
 }
 
 async function ask(url: string, path: string, signal: AbortSignal): Promise<{ [name: string]: unknown } | null> {
-  const answer = await httpCall({ url, path, limitMs: ASK_LIMIT_MS, connectMs: ASK_LIMIT_MS, maxReplyBytes: 1024 * 1024, signal });
-  return answer.outcome === 'answered' && answer.status === 200 ? (JSON.parse(answer.body.toString('utf8')) as { [name: string]: unknown }) : null;
+  const answer = await httpCall({
+    url,
+    path,
+    limitMs: ASK_LIMIT_MS,
+    connectMs: ASK_LIMIT_MS,
+    maxReplyBytes: 1024 * 1024,
+    signal,
+  });
+  return answer.outcome === 'answered' && answer.status === 200
+    ? (JSON.parse(answer.body.toString('utf8')) as { [name: string]: unknown })
+    : null;
 }
 
 export function rest(ms: number, signal: AbortSignal): Promise<void> {

@@ -17,7 +17,10 @@ export class Recorder {
   private readonly startedAt = performance.now();
 
   /** `say` gets the timeline. */
-  constructor(path: string, private readonly say: (line: string) => void) {
+  constructor(
+    path: string,
+    private readonly say: (line: string) => void,
+  ) {
     this.file = createWriteStream(path, { mode: 0o600 });
     this.file.on('error', () => undefined);
   }
@@ -56,7 +59,8 @@ export class Recorder {
     this.add(entry);
     const leads = entry.role === 'leader' && entry.leaseMs > 0;
     if (leads && entry.epoch > (this.leader?.epoch ?? 0)) {
-      if (this.leader?.name !== entry.who) this.note(`${entry.who} leads under epoch ${entry.epoch}, at height ${entry.height}`);
+      if (this.leader?.name !== entry.who)
+        this.note(`${entry.who} leads under epoch ${entry.epoch}, at height ${entry.height}`);
       this.leader = { name: entry.who, epoch: entry.epoch };
     }
   }

@@ -35,11 +35,19 @@ export interface ChaosOptions {
   signal: AbortSignal;
   report(line: string): void;
   /** Opens the nodes, given as `ID=URL`, straight; closed by what comes with them. */
-  openNodes(nodes: string[], directory: string): Promise<{ nodes: readonly NodePort[]; cluster: string; close(): Promise<void> }>;
+  openNodes(
+    nodes: string[],
+    directory: string,
+  ): Promise<{ nodes: readonly NodePort[]; cluster: string; close(): Promise<void> }>;
   openStore: OpenStore;
 }
 
-export interface FaultCount { fault: string; injected: number; skipped: number; why: string }
+export interface FaultCount {
+  fault: string;
+  injected: number;
+  skipped: number;
+  why: string;
+}
 
 export interface ChaosReport {
   seed: number;
@@ -50,8 +58,18 @@ export interface ChaosReport {
   rounds: number;
   faults: FaultCount[];
   counts: {
-    blocks: number; tenures: number; items: number; acknowledged: number; refused: number; unknown: number; unknownInChain: number; attempts: number;
-    blocksRead: number; heads: number; statuses: number; readmissions: number;
+    blocks: number;
+    tenures: number;
+    items: number;
+    acknowledged: number;
+    refused: number;
+    unknown: number;
+    unknownInChain: number;
+    attempts: number;
+    blocksRead: number;
+    heads: number;
+    statuses: number;
+    readmissions: number;
   };
   /** Of the checks after healing: ms until the next commit, until all sequencers had it, until all nodes were admitted and held it. */
   healing: { commitMs: number[]; followersMs: number[]; nodesMs: number[]; boundMs: number };
@@ -86,8 +104,26 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const closers: (() => Promise<void> | void)[] = [() => record.close(), () => disk?.unmount()];
   try {
     const cluster = await PrivateCluster.start({
-      directory, nodes: options.nodes, sequencers: options.sequencers, persist: 'everysec', ttlMs, blockTimeMs: blockTimeOf(options), eager: new Dice(seed, 'eager').chance(0.5),
-      proxies: true, runArgs: ['--node-timeout', `${options.nodeTimeoutMs}ms`, '--max-block-bytes', '5MiB', '--retain-blocks', '150', '--retain-bytes', '16MiB', '--log-level', 'debug'],
+      directory,
+      nodes: options.nodes,
+      sequencers: options.sequencers,
+      persist: 'everysec',
+      ttlMs,
+      blockTimeMs: blockTimeOf(options),
+      eager: new Dice(seed, 'eager').chance(0.5),
+      proxies: true,
+      runArgs: [
+        '--node-timeout',
+        `${options.nodeTimeoutMs}ms`,
+        '--max-block-bytes',
+        '5MiB',
+        '--retain-blocks',
+        '150',
+        '--retain-bytes',
+        '16MiB',
+        '--log-level',
+        'debug',
+      ],
     });
     closers.push(() => cluster.close());
     const opened = await options.openNodes(cluster.nodeFlags, directory);
@@ -140,8 +176,12 @@ class Run {
   private readmissions = 0;
 
   constructor(
-    private readonly options: ChaosOptions, private readonly cluster: PrivateCluster, private readonly nodes: readonly NodePort[],
-    private readonly clusterName: string, private readonly record: Recorder, disk: SmallDisk | null,
+    private readonly options: ChaosOptions,
+    private readonly cluster: PrivateCluster,
+    private readonly nodes: readonly NodePort[],
+    private readonly clusterName: string,
+    private readonly record: Recorder,
+    disk: SmallDisk | null,
   ) {
     const { seed, ttlMs, nodeTimeoutMs } = options;
     this.boundMs = 20_000 + 40 * ttlMs;
@@ -151,12 +191,28 @@ class Run {
       record.note(`${node} was re-admitted`);
     });
     const urls = cluster.sequencers.map(({ name }) => cluster.url(name));
-    const client = (name: string): Client => new Client({
-      name, urls, record, limitMs: Math.max(3000, 8 * ttlMs), dice: new Dice(seed, `client ${name}`), finish: this.finish.signal, giveUp: this.giveUp.signal,
-    });
+    const client = (name: string): Client =>
+      new Client({
+        name,
+        urls,
+        record,
+        limitMs: Math.max(3000, 8 * ttlMs),
+        dice: new Dice(seed, `client ${name}`),
+        finish: this.finish.signal,
+        giveUp: this.giveUp.signal,
+      });
     this.clients = Array.from({ length: KEYED_CLIENTS }, (_, at) => client(`client-${at + 1}`));
     this.big = client('big');
-    this.setting = { cluster, memory: this.memory, ttlMs, nodeTimeoutMs, leader: () => (record.leader !== null && cluster.state(record.leader.name) === 'running' ? record.leader.name : null), big: this.big, disk };
+    this.setting = {
+      cluster,
+      memory: this.memory,
+      ttlMs,
+      nodeTimeoutMs,
+      leader: () =>
+        record.leader !== null && cluster.state(record.leader.name) === 'running' ? record.leader.name : null,
+      big: this.big,
+      disk,
+    };
     for (const fault of options.faults) this.counts.set(fault, { fault, injected: 0, skipped: 0, why: '' });
   }
 
@@ -174,7 +230,9 @@ class Run {
     const guard = setInterval(() => this.noticeEnded(), 100);
     try {
       await cluster.waitForLeader(30_000);
-      record.note(`seed ${options.seed}: ${options.nodes} nodes, ${options.sequencers} sequencers, ttl ${options.ttlMs} ms, block time ${cluster.settings.blockTimeMs} ms${cluster.settings.eager ? ', eager' : ''}`);
+      record.note(
+        `seed ${options.seed}: ${options.nodes} nodes, ${options.sequencers} sequencers, ttl ${options.ttlMs} ms, block time ${cluster.settings.blockTimeMs} ms${cluster.settings.eager ? ', eager' : ''}`,
+      );
       await this.strike();
       options.signal.throwIfAborted();
       // Clients get their last answers; whoever has none within the bound says so in the history.
@@ -208,8 +266,13 @@ class Run {
   private unkeyed(): Promise<void> {
     const { options, cluster, record } = this;
     return new Client({
-      name: 'unkeyed', urls: cluster.sequencers.map(({ name }) => cluster.url(name)), record, limitMs: Math.max(3000, 8 * options.ttlMs),
-      dice: new Dice(options.seed, 'client unkeyed'), finish: this.finish.signal, giveUp: this.giveUp.signal,
+      name: 'unkeyed',
+      urls: cluster.sequencers.map(({ name }) => cluster.url(name)),
+      record,
+      limitMs: Math.max(3000, 8 * options.ttlMs),
+      dice: new Dice(options.seed, 'client unkeyed'),
+      finish: this.finish.signal,
+      giveUp: this.giveUp.signal,
     }).unkeyed();
   }
 
@@ -226,7 +289,9 @@ class Run {
         await rest(startedAt + step.atMs - record.now(), options.signal);
         if (options.signal.aborted) return;
         // Not awaited: a process that takes its time to end must not hold up the next fault.
-        const begun: Promise<void> = this.begin(faultNamed(step.fault), new Dice(options.seed, step.dice)).finally(() => this.beginning.delete(begun));
+        const begun: Promise<void> = this.begin(faultNamed(step.fault), new Dice(options.seed, step.dice)).finally(() =>
+          this.beginning.delete(begun),
+        );
         this.beginning.add(begun);
       }
       await rest(startedAt + lengthMs - record.now(), options.signal);
@@ -263,7 +328,9 @@ class Run {
     try {
       const standing = await fault.begin(this.setting, aimed.target, dice);
       count.injected++;
-      this.record.note(`${fault.name}: ${standing.what}${this.record.leader !== null && aimed.target.startsWith(this.record.leader.name) ? ' (leads)' : ''}`);
+      this.record.note(
+        `${fault.name}: ${standing.what}${this.record.leader !== null && aimed.target.startsWith(this.record.leader.name) ? ' (leads)' : ''}`,
+      );
       const stood: Stood = { standing, free, healing: null };
       this.standing.add(stood);
       setTimeout(() => void this.heal(stood), standing.holdMs).unref();
@@ -275,8 +342,11 @@ class Run {
   }
 
   private heal(stood: Stood): Promise<void> {
-    stood.healing ??= stood.standing.heal()
-      .catch((error: unknown) => this.record.note(`healing of "${stood.standing.what}" failed: ${(error as Error).message}`))
+    stood.healing ??= stood.standing
+      .heal()
+      .catch((error: unknown) =>
+        this.record.note(`healing of "${stood.standing.what}" failed: ${(error as Error).message}`),
+      )
       .finally(() => {
         this.standing.delete(stood);
         stood.free(stood.standing.afterMs);
@@ -297,20 +367,38 @@ class Run {
       if (cluster.state(name) === 'paused') cluster.unpause(name);
       if (cluster.state(name) === 'dead') await cluster.startProcess(name, { wait: false }).catch(() => undefined);
     }
-    const healing: Healing = { is: 'healing', t: record.now(), boundMs, commitMs: null, followersMs: null, nodesMs: null, missing: '' };
+    const healing: Healing = {
+      is: 'healing',
+      t: record.now(),
+      boundMs,
+      commitMs: null,
+      followersMs: null,
+      nodesMs: null,
+      missing: '',
+    };
     const target = record.highest + 1;
     const since = (): number => Math.round(record.now() - healing.t);
     const slowBefore = this.pulse.slowMs;
     const counted = (): number => since() - Math.min(4 * boundMs, this.pulse.slowMs - slowBefore);
     for (let missing = 'nothing was looked at yet'; missing !== ''; await rest(20, this.options.signal)) {
       if (this.options.signal.aborted) return false;
-      const behind = cluster.sequencers.filter(({ name }) => (record.reached.get(`feed of ${name}`) ?? 0) < target).map(({ name }) => name);
+      const behind = cluster.sequencers
+        .filter(({ name }) => (record.reached.get(`feed of ${name}`) ?? 0) < target)
+        .map(({ name }) => name);
       if (record.highest >= target) healing.commitMs ??= since();
       if (behind.length === 0) healing.followersMs ??= since();
-      const lacking = this.memory.without.length > 0 ? this.memory.without.map((node) => `${node} was not re-admitted`) : await this.nodesBelow(target);
+      const lacking =
+        this.memory.without.length > 0
+          ? this.memory.without.map((node) => `${node} was not re-admitted`)
+          : await this.nodesBelow(target);
       if (lacking.length === 0) healing.nodesMs ??= since();
       missing = [
-        ...(healing.commitMs === null ? [`no block after ${record.highest} was committed`] : behind.length > 0 ? [`${behind.join(', ')} did not reach block ${target}`] : []), ...lacking,
+        ...(healing.commitMs === null
+          ? [`no block after ${record.highest} was committed`]
+          : behind.length > 0
+            ? [`${behind.join(', ')} did not reach block ${target}`]
+            : []),
+        ...lacking,
       ].join('; ');
       if (missing !== '' && counted() > boundMs) {
         healing.missing = missing;
@@ -318,9 +406,11 @@ class Run {
       }
     }
     record.add(healing);
-    record.note(healing.missing === ''
-      ? `all healed: a commit after ${healing.commitMs} ms, all sequencers after ${healing.followersMs} ms, all nodes after ${healing.nodesMs} ms`
-      : `NOT healed within ${boundMs} ms (${since()} ms, less what the machine was slow): ${healing.missing}`);
+    record.note(
+      healing.missing === ''
+        ? `all healed: a commit after ${healing.commitMs} ms, all sequencers after ${healing.followersMs} ms, all nodes after ${healing.nodesMs} ms`
+        : `NOT healed within ${boundMs} ms (${since()} ms, less what the machine was slow): ${healing.missing}`,
+    );
     return healing.missing === '';
   }
 
@@ -342,10 +432,16 @@ class Run {
     await Promise.all(readers);
     // What a reader was handed must be in every store before the stores are compared: nobody is left to bring it afterwards.
     const target = record.highest;
-    await Promise.all(cluster.sequencers.map(({ name }) => cluster.waitForHeight(name, target, this.boundMs).catch(() => undefined)));
-    await Promise.all(cluster.sequencers.map(async ({ name }) => {
-      await cluster.kill(name, 'SIGTERM', 20_000).catch((error: unknown) => record.trouble(name, 'ended', `SIGTERM: ${(error as Error).message}`));
-    }));
+    await Promise.all(
+      cluster.sequencers.map(({ name }) => cluster.waitForHeight(name, target, this.boundMs).catch(() => undefined)),
+    );
+    await Promise.all(
+      cluster.sequencers.map(async ({ name }) => {
+        await cluster
+          .kill(name, 'SIGTERM', 20_000)
+          .catch((error: unknown) => record.trouble(name, 'ended', `SIGTERM: ${(error as Error).message}`));
+      }),
+    );
   }
 
   /** A process that ends without having been told to is a finding; it is started again, so that the rest can go on. */
@@ -354,11 +450,18 @@ class Run {
     if (options.signal.aborted) return;
     for (const { name } of cluster.places) {
       if (this.expected.get(name) === Infinity || this.restarting.has(name) || cluster.state(name) !== 'dead') continue;
-      const last = cluster.log(name, 8).map((line) => line.trim()).join(' | ').slice(0, 800);
+      const last = cluster
+        .log(name, 8)
+        .map((line) => line.trim())
+        .join(' | ')
+        .slice(0, 800);
       if (record.now() < (this.expected.get(name) ?? 0)) record.note(`${name} ended, as its disk was full`);
       else record.trouble(name, 'ended', `it ended by itself: ${last}`);
       this.restarting.add(name);
-      void cluster.startProcess(name, { wait: false }).catch(() => undefined).finally(() => this.restarting.delete(name));
+      void cluster
+        .startProcess(name, { wait: false })
+        .catch(() => undefined)
+        .finally(() => this.restarting.delete(name));
     }
   }
 
@@ -386,28 +489,61 @@ class Run {
     }
     const clusterId = this.clusterName.slice(0, this.clusterName.lastIndexOf('.'));
     const history: History = { genesis: genesisHash(clusterId, ''), entries: record.entries, chain, stores, nodes };
-    writeFileSync(join(options.directory, 'final.json'), JSON.stringify({ genesis: history.genesis, chain, nodes, stores: stores.map(({ who, blocks }) => ({ who, blocks: blocks.length })) }));
+    writeFileSync(
+      join(options.directory, 'final.json'),
+      JSON.stringify({
+        genesis: history.genesis,
+        chain,
+        nodes,
+        stores: stores.map(({ who, blocks }) => ({ who, blocks: blocks.length })),
+      }),
+    );
     return this.reportOf(history, checkHistory(history), alarms);
   }
 
-  private reportOf(history: History, anomalies: Anomaly[], alarms: Map<string, { count: number; first: string }>): ChaosReport {
+  private reportOf(
+    history: History,
+    anomalies: Anomaly[],
+    alarms: Map<string, { count: number; first: string }>,
+  ): ChaosReport {
     const { options, record } = this;
     const items = only(history, 'item');
     const inChain = new Set(history.chain.flatMap((block) => block.items.map(({ token }) => token)));
     const healings = only(history, 'healing');
-    const known = (values: (number | null)[]): number[] => values.filter((value): value is number => value !== null).sort((a, b) => a - b);
+    const known = (values: (number | null)[]): number[] =>
+      values.filter((value): value is number => value !== null).sort((a, b) => a - b);
     return {
-      seed: options.seed, durationMs: Math.round(record.now()), nodes: options.nodes, sequencers: options.sequencers, ttlMs: options.ttlMs, rounds: this.roundsDone,
+      seed: options.seed,
+      durationMs: Math.round(record.now()),
+      nodes: options.nodes,
+      sequencers: options.sequencers,
+      ttlMs: options.ttlMs,
+      rounds: this.roundsDone,
       faults: [...this.counts.values()],
       counts: {
-        blocks: history.chain.length, tenures: new Set(only(history, 'tenure').map(({ epoch }) => epoch)).size, items: items.length,
-        acknowledged: items.filter(({ outcome }) => outcome === 'committed').length, refused: items.filter(({ outcome }) => outcome === 'refused').length,
-        unknown: items.filter(({ outcome }) => outcome === 'unknown').length, unknownInChain: items.filter(({ outcome, token }) => outcome === 'unknown' && inChain.has(token)).length,
-        attempts: items.reduce((sum, { attempts }) => sum + attempts, 0), blocksRead: only(history, 'block').length, heads: only(history, 'head').length,
-        statuses: only(history, 'status').length, readmissions: this.readmissions,
+        blocks: history.chain.length,
+        tenures: new Set(only(history, 'tenure').map(({ epoch }) => epoch)).size,
+        items: items.length,
+        acknowledged: items.filter(({ outcome }) => outcome === 'committed').length,
+        refused: items.filter(({ outcome }) => outcome === 'refused').length,
+        unknown: items.filter(({ outcome }) => outcome === 'unknown').length,
+        unknownInChain: items.filter(({ outcome, token }) => outcome === 'unknown' && inChain.has(token)).length,
+        attempts: items.reduce((sum, { attempts }) => sum + attempts, 0),
+        blocksRead: only(history, 'block').length,
+        heads: only(history, 'head').length,
+        statuses: only(history, 'status').length,
+        readmissions: this.readmissions,
       },
-      healing: { commitMs: known(healings.map(({ commitMs }) => commitMs)), followersMs: known(healings.map(({ followersMs }) => followersMs)), nodesMs: known(healings.map(({ nodesMs }) => nodesMs)), boundMs: this.boundMs },
-      longestGapMs: Math.round(record.longestGapMs), machine: { worstLateMs: Math.round(this.pulse.worstMs), slowMs: Math.round(this.pulse.slowMs) }, alarms: [...alarms].map(([code, { count, first }]) => ({ code, count, first })), anomalies,
+      healing: {
+        commitMs: known(healings.map(({ commitMs }) => commitMs)),
+        followersMs: known(healings.map(({ followersMs }) => followersMs)),
+        nodesMs: known(healings.map(({ nodesMs }) => nodesMs)),
+        boundMs: this.boundMs,
+      },
+      longestGapMs: Math.round(record.longestGapMs),
+      machine: { worstLateMs: Math.round(this.pulse.worstMs), slowMs: Math.round(this.pulse.slowMs) },
+      alarms: [...alarms].map(([code, { count, first }]) => ({ code, count, first })),
+      anomalies,
     };
   }
 }

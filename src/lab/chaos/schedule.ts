@@ -25,7 +25,11 @@ export function* rounds(seed: number, faults: readonly string[], ttlMs: number):
     // Some rounds are crowded, some leave time to recover between two faults.
     const apartMs = ttlMs * dice.pick([0.4, 1, 2.5]);
     const steps: Step[] = [];
-    for (let atMs = ttlMs * dice.unit(); atMs < lengthMs; atMs += dice.chance(0.2) ? 0 : apartMs * dice.between(0.3, 1.7)) {
+    for (
+      let atMs = ttlMs * dice.unit();
+      atMs < lengthMs;
+      atMs += dice.chance(0.2) ? 0 : apartMs * dice.between(0.3, 1.7)
+    ) {
       // From a bag, so that every kind comes up before any comes up twice as often.
       if (bag.length === 0) bag = kinds.shuffled(faults);
       steps.push({ atMs: Math.round(atMs), fault: bag.pop()!, dice: `round ${round} step ${steps.length + 1}` });

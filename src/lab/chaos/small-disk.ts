@@ -26,7 +26,8 @@ export function mountSmallDisk(owner: string, path: string): SmallDisk | { why: 
     if (failed !== '') throw new Error(`the small disk of ${owner} could not be resized: ${failed}`);
   };
   const disk: SmallDisk = {
-    owner, path,
+    owner,
+    path,
     fill: () => {
       const { blocks, bfree, bsize } = statfsSync(path);
       resize(String(Math.max(1, blocks - bfree) * bsize));

@@ -8,7 +8,11 @@ import { keysOf } from '../keys.js';
 
 export function App({ store, onKey }: { store: WatchStore; onKey: (key: Key) => void }) {
   // A string, so that an unchanged layout is an equal snapshot.
-  const plan = useSyncExternalStore(store.subscribe, () => bands(store.state).map((band) => `${band.kind} ${band.height}`).join(','));
+  const plan = useSyncExternalStore(store.subscribe, () =>
+    bands(store.state)
+      .map((band) => `${band.kind} ${band.height}`)
+      .join(','),
+  );
   useInput((input, key) => {
     for (const one of keysOf(input, key, store.state.ui.typing !== null)) onKey(one);
   });
@@ -28,5 +32,9 @@ export function App({ store, onKey }: { store: WatchStore; onKey: (key: Key) => 
  */
 export function Band({ store, band }: { store: WatchStore; band: BandPlace }) {
   const rows = useSyncExternalStore(store.subscribe, () => store.text(band)).split('\n');
-  return <Transform transform={(_line, index) => rows[index] ?? ''}><Text>{Array.from({ length: band.height }, () => '.').join('\n')}</Text></Transform>;
+  return (
+    <Transform transform={(_line, index) => rows[index] ?? ''}>
+      <Text>{Array.from({ length: band.height }, () => '.').join('\n')}</Text>
+    </Transform>
+  );
 }

@@ -3,7 +3,10 @@ import { cut, fit, widthOf } from '../text.js';
 import { glyphsOf, paint, type Theme, type Tone } from '../theme.js';
 
 /** A run of text with one tone. Fitted first, painted then, so that colour never counts as width. */
-export interface Span { text: string; tone?: Tone }
+export interface Span {
+  text: string;
+  tone?: Tone;
+}
 
 /** Spans one after another, cut or padded to `width`. */
 export function line(theme: Theme, spans: readonly Span[], width: number): string {
@@ -25,10 +28,20 @@ export function ends(theme: Theme, left: readonly Span[], right: readonly Span[]
   return line(theme, left, Math.max(0, width - taken)) + line(theme, right, Math.min(taken, width));
 }
 
-export interface BoxOptions { title: string; width: number; height: number; focused?: boolean; note?: string }
+export interface BoxOptions {
+  title: string;
+  width: number;
+  height: number;
+  focused?: boolean;
+  note?: string;
+}
 
 /** `rows` are exactly width − 4 wide. `height` counts the frame. */
-export function box(theme: Theme, rows: readonly string[], { title, width, height, focused = false, note = '' }: BoxOptions): string[] {
+export function box(
+  theme: Theme,
+  rows: readonly string[],
+  { title, width, height, focused = false, note = '' }: BoxOptions,
+): string[] {
   const g = glyphsOf(theme);
   const inner = width - 4;
   const name = cut(` ${title}${note === '' ? '' : ` ${note}`} `, Math.max(0, width - 5), g.cut);
@@ -37,9 +50,14 @@ export function box(theme: Theme, rows: readonly string[], { title, width, heigh
   const tail = g.h.repeat(Math.max(0, width - 3 - widthOf(name))) + g.tr;
   const frame: Tone = 'dim';
   const side = paint(theme, frame, g.v);
-  const body = Array.from({ length: Math.max(0, height - 2) }, (_, at) => `${side} ${rows[at] ?? ' '.repeat(inner)} ${side}`);
+  const body = Array.from(
+    { length: Math.max(0, height - 2) },
+    (_, at) => `${side} ${rows[at] ?? ' '.repeat(inner)} ${side}`,
+  );
   return [
-    paint(theme, focused ? 'accent' : frame, top) + paint(theme, focused ? 'accent' : 'bold', name) + paint(theme, frame, tail),
+    paint(theme, focused ? 'accent' : frame, top) +
+      paint(theme, focused ? 'accent' : 'bold', name) +
+      paint(theme, frame, tail),
     ...body,
     paint(theme, frame, g.bl + g.h.repeat(width - 2) + g.br),
   ];
@@ -58,22 +76,43 @@ export interface Column<T> {
 }
 
 /** A heading and rows with a cursor; scrolls so that the cursor is in sight. Says how many are out of sight. */
-export function table<T>(theme: Theme, values: readonly T[], columns: readonly Column<T>[], options: {
-  width: number; height: number; cursor: number | null; heading: boolean; empty: string; tone?: (value: T) => Tone | undefined;
-}): { rows: string[]; hidden: number } {
+export function table<T>(
+  theme: Theme,
+  values: readonly T[],
+  columns: readonly Column<T>[],
+  options: {
+    width: number;
+    height: number;
+    cursor: number | null;
+    heading: boolean;
+    empty: string;
+    tone?: (value: T) => Tone | undefined;
+  },
+): { rows: string[]; hidden: number } {
   const { width, height, cursor, heading } = options;
   const g = glyphsOf(theme);
   const room = Math.max(0, height - (heading ? 1 : 0));
   const at = cursor === null ? 0 : Math.min(cursor, values.length - 1);
   const first = Math.max(0, Math.min(at - Math.floor(room / 2), values.length - room));
   const seen = values.slice(first, first + room);
-  const rows = heading ? [line(theme, [{ text: `  ${columns.map((c) => fit(c.head, c.width, c.align, g.cut)).join(' ')}`, tone: 'dim' }], width)] : [];
+  const rows = heading
+    ? [
+        line(
+          theme,
+          [{ text: `  ${columns.map((c) => fit(c.head, c.width, c.align, g.cut)).join(' ')}`, tone: 'dim' }],
+          width,
+        ),
+      ]
+    : [];
   for (const [offset, value] of seen.entries()) {
     const whole = options.tone?.(value);
     const here = cursor !== null && first + offset === at;
     const spans: Span[] = [{ text: here ? `${g.cursor} ` : '  ', tone: 'accent' }];
     for (const [index, column] of columns.entries()) {
-      spans.push({ text: `${index === 0 ? '' : ' '}${fit(column.text(value), column.width, column.align, g.cut)}`, tone: column.tone?.(value) ?? whole });
+      spans.push({
+        text: `${index === 0 ? '' : ' '}${fit(column.text(value), column.width, column.align, g.cut)}`,
+        tone: column.tone?.(value) ?? whole,
+      });
     }
     rows.push(line(theme, spans, width));
   }

@@ -6,15 +6,26 @@ import { age, duration } from '../text.js';
 import { sparkline, type Theme, type Tone } from '../theme.js';
 import { line, type Span } from './box.js';
 
-export interface ChainCounts { pending: number; orphan: number; conflict: number; missing: number }
+export interface ChainCounts {
+  pending: number;
+  orphan: number;
+  conflict: number;
+  missing: number;
+}
 
 /** From the verdict and, where entries were read, from the ledger of the newest heights. */
 export function chainCounts(data: Data): ChainCounts {
   const { view } = data;
   const ledger = agreement(data, AGREEMENT_ROWS).map((row) => row.verdict);
-  const orphans = new Set([...(view?.findings ?? []).filter((one) => one.code === 'NODE_ORPHAN').flatMap((one) => one.nodes), ...ledger.flatMap((one) => one.orphans.map((orphan) => orphan.node))]);
+  const orphans = new Set([
+    ...(view?.findings ?? []).filter((one) => one.code === 'NODE_ORPHAN').flatMap((one) => one.nodes),
+    ...ledger.flatMap((one) => one.orphans.map((orphan) => orphan.node)),
+  ]);
   const missing = new Set(ledger.flatMap((one) => one.missing.map((id) => `${id} ${one.height}`)));
-  const conflicts = new Set([...(view?.conflicts ?? []).map((one) => one.height), ...ledger.filter((one) => one.verdict === 'conflict').map((one) => one.height)]);
+  const conflicts = new Set([
+    ...(view?.conflicts ?? []).map((one) => one.height),
+    ...ledger.filter((one) => one.verdict === 'conflict').map((one) => one.height),
+  ]);
   return { pending: view?.pending ? 1 : 0, orphan: orphans.size, conflict: conflicts.size, missing: missing.size };
 }
 
@@ -22,11 +33,22 @@ export function chainRows(state: WatchState, theme: Theme, width: number, height
   const data = shown(state);
   const { view, committed } = data;
   const counts = chainCounts(data);
-  const count = (name: string, value: number, tone: Tone): Span => ({ text: `${name} ${known(data) ? value : '?'}  `, tone: !known(data) ? 'unknown' : value > 0 ? tone : 'plain' });
+  const count = (name: string, value: number, tone: Tone): Span => ({
+    text: `${name} ${known(data) ? value : '?'}  `,
+    tone: !known(data) ? 'unknown' : value > 0 ? tone : 'plain',
+  });
   const floors = view?.nodes.flatMap((node) => (node.admitted && node.floor !== null ? [node.floor] : [])) ?? [];
   const seen = committed === null ? '' : `   ${committed.sinceStart ? '>' : ''}${age(data.at - committed.at)} ago`;
-  const floor = floors.length === 0 ? 'floor ?' : `floor ${Math.min(...floors)}${Math.min(...floors) === Math.max(...floors) ? '' : `-${Math.max(...floors)}`}`;
-  const series = (name: string, values: readonly (number | null)[], text: (value: number) => string, tone: Tone): Span[] => {
+  const floor =
+    floors.length === 0
+      ? 'floor ?'
+      : `floor ${Math.min(...floors)}${Math.min(...floors) === Math.max(...floors) ? '' : `-${Math.max(...floors)}`}`;
+  const series = (
+    name: string,
+    values: readonly (number | null)[],
+    text: (value: number) => string,
+    tone: Tone,
+  ): Span[] => {
     const now = values.at(-1);
     const top = Math.max(name === 'lag' || name === 'rate' ? 1 : 0, ...values.slice(-60).map((value) => value ?? 0));
     const label = `${name} ${now == null ? '?' : text(now)} `.padEnd(12);
@@ -37,9 +59,24 @@ export function chainRows(state: WatchState, theme: Theme, width: number, height
   const lagging = (data.lags.at(-1) ?? 0) > 0;
   const rate = series('rate', data.rates, (value) => `${value.toFixed(value < 100 ? 1 : 0)}/s`, 'accent');
   const rows: Span[][] = [
-    [{ text: 'committed ' }, { text: committed === null ? '?' : `${committed.height}${(view?.committed?.height ?? 0) < committed.height ? '?' : ''}`, tone: 'bold' }, { text: seen }],
+    [
+      { text: 'committed ' },
+      {
+        text:
+          committed === null
+            ? '?'
+            : `${committed.height}${(view?.committed?.height ?? 0) < committed.height ? '?' : ''}`,
+        tone: 'bold',
+      },
+      { text: seen },
+    ],
     rate,
-    [count('pending', counts.pending, 'warn'), count('orphan', counts.orphan, 'warn'), count('conflict', counts.conflict, 'crit'), ...(height < 4 ? [] : [count('missing', counts.missing, 'crit')])],
+    [
+      count('pending', counts.pending, 'warn'),
+      count('orphan', counts.orphan, 'warn'),
+      count('conflict', counts.conflict, 'crit'),
+      ...(height < 4 ? [] : [count('missing', counts.missing, 'crit')]),
+    ],
     series('commit', data.commits, duration, 'accent'),
     series('lag', data.lags, String, lagging ? 'warn' : 'dim'),
     [{ text: floor }],

@@ -14,32 +14,59 @@ import { stateTone } from './nodes.js';
 
 type Line = readonly Span[];
 const NAME = 14;
-const fact = (name: string, text: string, tone?: Span['tone']): Line => [{ text: name.padEnd(NAME), tone: 'dim' }, { text, tone }];
+const fact = (name: string, text: string, tone?: Span['tone']): Line => [
+  { text: name.padEnd(NAME), tone: 'dim' },
+  { text, tone },
+];
 /** Over as many rows as it takes: a hash is worth nothing when its end is missing. */
-const long = (name: string, text: string, width: number): Line[] => wrap(text, Math.max(10, width - NAME)).map((part, at) => fact(at === 0 ? name : '', part));
+const long = (name: string, text: string, width: number): Line[] =>
+  wrap(text, Math.max(10, width - NAME)).map((part, at) => fact(at === 0 ? name : '', part));
 const EMPTY: Line = [{ text: '' }];
 
 export function detailTitle(detail: Detail): string {
   switch (detail.of) {
-    case 'node': return `NODE ${detail.id}`;
-    case 'height': return `HEIGHT ${detail.height}`;
-    case 'sequencer': return `SEQUENCER ${detail.id}`;
-    case 'event': return `EVENT ${detail.seq}`;
-    case 'history': return 'HISTORY';
+    case 'node':
+      return `NODE ${detail.id}`;
+    case 'height':
+      return `HEIGHT ${detail.height}`;
+    case 'sequencer':
+      return `SEQUENCER ${detail.id}`;
+    case 'event':
+      return `EVENT ${detail.seq}`;
+    case 'history':
+      return 'HISTORY';
   }
 }
 
-export function detailRows(state: WatchState, theme: Theme, width: number, height: number): { rows: string[]; note: string } {
+export function detailRows(
+  state: WatchState,
+  theme: Theme,
+  width: number,
+  height: number,
+): { rows: string[]; note: string } {
   const { detail } = state.ui;
   const data = shown(state);
   if (detail?.of === 'history') return historyRows(state, theme, width, height);
-  const lines = detail === null ? [] : detail.of === 'node' ? nodeLines(data, detail.id, theme, width)
-    : detail.of === 'height' ? heightLines(data, detail.height, width)
-      : detail.of === 'sequencer' ? sequencerLines(data, detail.id, width) : eventLines(data, detail.seq, width);
+  const lines =
+    detail === null
+      ? []
+      : detail.of === 'node'
+        ? nodeLines(data, detail.id, theme, width)
+        : detail.of === 'height'
+          ? heightLines(data, detail.height, width)
+          : detail.of === 'sequencer'
+            ? sequencerLines(data, detail.id, width)
+            : eventLines(data, detail.seq, width);
   return scrolled(lines, state.ui.scroll, theme, width, height);
 }
 
-export function scrolled(lines: readonly Line[], scroll: number, theme: Theme, width: number, height: number): { rows: string[]; note: string } {
+export function scrolled(
+  lines: readonly Line[],
+  scroll: number,
+  theme: Theme,
+  width: number,
+  height: number,
+): { rows: string[]; note: string } {
   const first = Math.max(0, Math.min(scroll, lines.length - height));
   const rows = lines.slice(first, first + height).map((spans) => line(theme, spans, width));
   const hidden = lines.length - rows.length;
@@ -52,29 +79,74 @@ function nodeLines(data: Data, id: string, theme: Theme, width: number): Line[] 
   if (track === undefined) return [[{ text: 'this node is not among those watched' }]];
   const view = track.good?.view;
   const old = row === undefined || row.state === 'DOWN' || row.state === 'REFUSED';
-  const lines: Line[] = [fact('url', track.url), fact('state', row?.state ?? '?', row === undefined ? 'dim' : stateTone(row.state))];
-  for (const [at, text] of wrap(row?.note ?? '', Math.max(10, width - NAME)).entries()) if (text !== '') lines.push(fact(at === 0 ? 'why' : '', text));
-  if (view === undefined) return [...lines, fact('facts', 'none yet: it has not answered since the watch began'), EMPTY, ...latency(track, theme, width)];
+  const lines: Line[] = [
+    fact('url', track.url),
+    fact('state', row?.state ?? '?', row === undefined ? 'dim' : stateTone(row.state)),
+  ];
+  for (const [at, text] of wrap(row?.note ?? '', Math.max(10, width - NAME)).entries())
+    if (text !== '') lines.push(fact(at === 0 ? 'why' : '', text));
+  if (view === undefined)
+    return [
+      ...lines,
+      fact('facts', 'none yet: it has not answered since the watch began'),
+      EMPTY,
+      ...latency(track, theme, width),
+    ];
   const facts: [string, string][] = [
     ['facts', `${age(data.at - (track.good?.at ?? data.at))} old${old ? ', from before it fell silent' : ''}`],
     ['admission', `${view.admission}${view.admissionWhy === '' ? '' : `: ${view.admissionWhy}`}`],
-    ['cluster', `${view.cluster} as node ${view.node}`], ['incarnation', view.incarnation], ['run id', `${view.runId}${view.runId === view.admittedRunId ? '' : ` (admitted as ${view.admittedRunId || 'none'})`}`],
+    ['cluster', `${view.cluster} as node ${view.node}`],
+    ['incarnation', view.incarnation],
+    [
+      'run id',
+      `${view.runId}${view.runId === view.admittedRunId ? '' : ` (admitted as ${view.admittedRunId || 'none'})`}`,
+    ],
     ...(view.pending === '' ? [] : [['pending', view.pending] as [string, string]]),
     ['lock', view.lock === null ? 'free' : `${view.lock.owner}, ${(view.lock.pttlMs / 1000).toFixed(1)}s left`],
     ['epoch', `${view.epoch}, claimed by ${view.claimant || 'nobody'}`],
     ['head', `${view.head}  ${shortHash(view.headHash)}  epoch ${view.headEpoch}`],
-    ['floor', `${view.floor}  ${shortHash(view.floorHash)}`], ['entries', String(view.length)], ['lag', row?.lag == null ? '?' : String(row.lag)],
+    ['floor', `${view.floor}  ${shortHash(view.floorHash)}`],
+    ['entries', String(view.length)],
+    ['lag', row?.lag == null ? '?' : String(row.lag)],
     ['hold', view.hold === null ? 'none' : `by ${view.hold.by}, ${age(view.hold.pttlMs)} (${view.hold.reason})`],
     ['handover', view.handover === null ? 'none' : `to ${view.handover.to}, ${age(view.handover.pttlMs)}`],
-    ['request', view.request === null ? 'none' : `${view.request.kind} ${view.request.to} by ${view.request.by} (${view.request.reason})`],
-    ['server', `${serverName(view.info)}, ${view.info['role'] ?? '?'}, up ${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`.replace('NaNd', '?')],
-    ['memory', `${bytes(view.info['used_memory'])} of ${view.info['maxmemory'] === '0' ? 'no limit' : bytes(view.info['maxmemory'])}, ${view.info['maxmemory_policy'] ?? '?'}`],
+    [
+      'request',
+      view.request === null
+        ? 'none'
+        : `${view.request.kind} ${view.request.to} by ${view.request.by} (${view.request.reason})`,
+    ],
+    [
+      'server',
+      `${serverName(view.info)}, ${view.info['role'] ?? '?'}, up ${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`.replace(
+        'NaNd',
+        '?',
+      ),
+    ],
+    [
+      'memory',
+      `${bytes(view.info['used_memory'])} of ${view.info['maxmemory'] === '0' ? 'no limit' : bytes(view.info['maxmemory'])}, ${view.info['maxmemory_policy'] ?? '?'}`,
+    ],
     ...persistenceFacts(view),
     ['clock', `${clockOf(view.timeMs)} there`],
   ];
-  lines.push(...facts.map(([name, text]) => fact(old ? `${name}?` : name, text)), EMPTY, ...latency(track, theme, width));
+  lines.push(
+    ...facts.map(([name, text]) => fact(old ? `${name}?` : name, text)),
+    EMPTY,
+    ...latency(track, theme, width),
+  );
   const top = Math.max(1, ...track.lags.map((one) => one.value));
-  lines.push(fact('lag', `${sparkline(theme, track.lags.map((one) => one.value), Math.max(0, Math.min(60, width - NAME - 10)), top)} max ${top}`));
+  lines.push(
+    fact(
+      'lag',
+      `${sparkline(
+        theme,
+        track.lags.map((one) => one.value),
+        Math.max(0, Math.min(60, width - NAME - 10)),
+        top,
+      )} max ${top}`,
+    ),
+  );
   const own = data.events.filter((one) => one.subject === id).slice(0, 8);
   if (own.length > 0) lines.push(EMPTY, ...own.map((one) => fact(clockOf(one.wall), one.text)));
   return lines;
@@ -85,8 +157,16 @@ function persistenceFacts({ info, timeMs }: NodeView): [string, string][] {
   const saved = Number(info['rdb_last_save_time']) * 1000;
   const changes = info['rdb_changes_since_last_save'];
   return [
-    ['append-only', aof ? `on, last write ${info['aof_last_write_status'] ?? '?'}, last rewrite ${info['aof_last_bgrewrite_status'] ?? '?'}, ${info['aof_delayed_fsync'] ?? '?'} delayed syncs` : 'off'],
-    ['snapshot', `last ${info['rdb_last_bgsave_status'] ?? '?'}${saved > 0 ? `, ${age(timeMs - saved)} ago` : ''}${changes === undefined ? '' : `, ${changes} changes since`}`],
+    [
+      'append-only',
+      aof
+        ? `on, last write ${info['aof_last_write_status'] ?? '?'}, last rewrite ${info['aof_last_bgrewrite_status'] ?? '?'}, ${info['aof_delayed_fsync'] ?? '?'} delayed syncs`
+        : 'off',
+    ],
+    [
+      'snapshot',
+      `last ${info['rdb_last_bgsave_status'] ?? '?'}${saved > 0 ? `, ${age(timeMs - saved)} ago` : ''}${changes === undefined ? '' : `, ${changes} changes since`}`,
+    ],
   ];
 }
 
@@ -100,70 +180,155 @@ function latency(track: NodeTrack, theme: Theme, width: number): Line[] {
   const room = Math.max(4, Math.min(40, width - NAME - 16));
   const top = Math.max(...rtts);
   return [
-    fact('round trip', `p50 ${duration(percentile(rtts, 0.5))}  p99 ${duration(percentile(rtts, 0.99))}  max ${duration(top)}  of ${rtts.length} looks`),
+    fact(
+      'round trip',
+      `p50 ${duration(percentile(rtts, 0.5))}  p99 ${duration(percentile(rtts, 0.99))}  max ${duration(top)}  of ${rtts.length} looks`,
+    ),
     fact('', `${sparkline(theme, rtts, room, top)} max ${duration(top)}`),
-    ...BUCKETS.flatMap((upper, at): Line[] => (counts[at] === 0 ? [] : [fact(upper === Infinity ? 'more' : `to ${upper} ms`, `${bar(theme, (counts[at] ?? 0) / most, room)} ${counts[at]}`)])),
+    ...BUCKETS.flatMap((upper, at): Line[] =>
+      counts[at] === 0
+        ? []
+        : [
+            fact(
+              upper === Infinity ? 'more' : `to ${upper} ms`,
+              `${bar(theme, (counts[at] ?? 0) / most, room)} ${counts[at]}`,
+            ),
+          ],
+    ),
   ];
 }
 
 function heightLines(data: Data, height: number, width: number): Line[] {
   const [row] = agreementOf(data, { from: height, to: height });
   if (row === undefined) return [];
-  const lines: Line[] = wrap(describeVerdict(row.verdict), Math.max(10, width)).map((text): Line => [{ text, tone: row.verdict.verdict === 'committed' ? 'ok' : 'warn' }]);
+  const lines: Line[] = wrap(describeVerdict(row.verdict), Math.max(10, width)).map((text): Line => [
+    { text, tone: row.verdict.verdict === 'committed' ? 'ok' : 'warn' },
+  ]);
   const digits = width >= 90 ? 16 : 12;
-  lines.push(EMPTY, [{ text: `${'node'.padEnd(12)} mark  epoch     ${'hash'.padEnd(digits)}  ${'parent'.padEnd(digits)}  size      time`, tone: 'dim' }]);
+  lines.push(EMPTY, [
+    {
+      text: `${'node'.padEnd(12)} mark  epoch     ${'hash'.padEnd(digits)}  ${'parent'.padEnd(digits)}  size      time`,
+      tone: 'dim',
+    },
+  ]);
   for (const [at, node] of data.nodes.entries()) {
     const entry = entryAt(node, height);
     const mark = row.marks[at] ?? '?';
     const corrupt = row.verdict.corrupt.find((one) => one.node === node.id)?.why;
-    const told = entry === undefined ? (mark === '?' ? 'no answer, or not read' : mark === '.' ? 'not there' : mark === '-' ? 'trimmed' : corrupt ?? 'nothing read')
-      : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, digits)}  ${entry.parent.slice(0, digits)}  ${bytes(String(entry.size)).padEnd(8)}  ${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
-    lines.push([{ text: fit(node.id, 13), tone: 'bold' }, { text: `${mark}     ` , tone: mark === 'A' ? 'ok' : 'warn' }, { text: told }]);
+    const told =
+      entry === undefined
+        ? mark === '?'
+          ? 'no answer, or not read'
+          : mark === '.'
+            ? 'not there'
+            : mark === '-'
+              ? 'trimmed'
+              : (corrupt ?? 'nothing read')
+        : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, digits)}  ${entry.parent.slice(0, digits)}  ${bytes(String(entry.size)).padEnd(8)}  ${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
+    lines.push([
+      { text: fit(node.id, 13), tone: 'bold' },
+      { text: `${mark}     `, tone: mark === 'A' ? 'ok' : 'warn' },
+      { text: told },
+    ]);
   }
   const [first] = data.nodes.flatMap((node) => entryAt(node, height) ?? []);
-  if (first !== undefined) lines.push(EMPTY, ...long('hash', first.hash, width), ...long('parent', first.parent, width), fact('owner', first.owner));
+  if (first !== undefined)
+    lines.push(
+      EMPTY,
+      ...long('hash', first.hash, width),
+      ...long('parent', first.parent, width),
+      fact('owner', first.owner),
+    );
   return lines;
 }
 
 function sequencerLines(data: Data, id: string, width: number): Line[] {
   const one = data.view?.sequencers.find((other) => other.id === id);
   const leads = data.view?.leader?.id === id;
-  if (one === undefined) return [[{ text: leads ? 'it holds the locks and has not announced itself' : 'it is no longer heard of', tone: 'warn' }], ...own(data, id)];
+  if (one === undefined)
+    return [
+      [{ text: leads ? 'it holds the locks and has not announced itself' : 'it is no longer heard of', tone: 'warn' }],
+      ...own(data, id),
+    ];
   return [
-    fact('role', leads ? `LEADER under epoch ${data.view?.leader?.epoch}, lock on ${data.view?.leader?.nodes.join(', ')}` : one.role, leads ? 'ok' : undefined),
+    fact(
+      'role',
+      leads
+        ? `LEADER under epoch ${data.view?.leader?.epoch}, lock on ${data.view?.leader?.nodes.join(', ')}`
+        : one.role,
+      leads ? 'ok' : undefined,
+    ),
     ...(leads ? [fact('owner', data.view?.leader?.owner ?? '')] : []),
     fact('height', `${one.height}, ${one.lagBlocks ?? '?'} behind the committed head`),
-    ...wrap(one.ready ? 'yes' : `no: ${one.why || 'it does not say why'}`, Math.max(10, width - NAME)).map((text, at) => fact(at === 0 ? 'could lead' : '', text, one.ready ? undefined : 'warn')),
-    fact('last heard', `${age(one.seenMs)} ago`), fact('address', one.url), fact('host', `${one.host || '?'}, pid ${one.pid}`), fact('version', one.version), fact('config digest', one.configDigest),
-    EMPTY, ...own(data, id),
+    ...wrap(one.ready ? 'yes' : `no: ${one.why || 'it does not say why'}`, Math.max(10, width - NAME)).map((text, at) =>
+      fact(at === 0 ? 'could lead' : '', text, one.ready ? undefined : 'warn'),
+    ),
+    fact('last heard', `${age(one.seenMs)} ago`),
+    fact('address', one.url),
+    fact('host', `${one.host || '?'}, pid ${one.pid}`),
+    fact('version', one.version),
+    fact('config digest', one.configDigest),
+    EMPTY,
+    ...own(data, id),
   ];
 }
 
 function own(data: Data, id: string): Line[] {
-  return data.events.filter((one) => one.subject === id || one.text.includes(id)).slice(0, 12).map((one) => fact(clockOf(one.wall), one.text));
+  return data.events
+    .filter((one) => one.subject === id || one.text.includes(id))
+    .slice(0, 12)
+    .map((one) => fact(clockOf(one.wall), one.text));
 }
 
 function eventLines(data: Data, seq: number, width: number): Line[] {
   const event = data.events.find((one) => one.seq === seq);
   if (event === undefined) return [[{ text: 'older than what is kept' }]];
   return [
-    ...wrap(event.text, Math.max(10, width)).map((text): Line => [{ text, tone: 'bold' }]), EMPTY,
-    fact('time', `${new Date(event.wall).toISOString()} (${age(data.at - event.at)} ago)`), fact('kind', event.kind), fact('level', event.level),
-    ...(event.count > 1 ? [fact('seen', `${event.count} times within a minute`)] : []), ...(event.subject === '' ? [] : [fact('about', event.subject)]),
-    EMPTY, [{ text: 'the cluster at that moment', tone: 'dim' }], ...event.facts.flatMap((text) => wrap(text, Math.max(10, width - 2)).map((part): Line => [{ text: `  ${part}` }])),
+    ...wrap(event.text, Math.max(10, width)).map((text): Line => [{ text, tone: 'bold' }]),
+    EMPTY,
+    fact('time', `${new Date(event.wall).toISOString()} (${age(data.at - event.at)} ago)`),
+    fact('kind', event.kind),
+    fact('level', event.level),
+    ...(event.count > 1 ? [fact('seen', `${event.count} times within a minute`)] : []),
+    ...(event.subject === '' ? [] : [fact('about', event.subject)]),
+    EMPTY,
+    [{ text: 'the cluster at that moment', tone: 'dim' }],
+    ...event.facts.flatMap((text) => wrap(text, Math.max(10, width - 2)).map((part): Line => [{ text: `  ${part}` }])),
   ];
 }
 
 const HELP: [string, string][] = [
-  ['q', 'quit; three lines stay on the screen'], ['?', 'this help, and back'], ['Tab, 1-6', 'next panel; lease chain nodes sequencers agreement events'], ['j k g G', 'down, up, first, last'],
-  ['Enter, Esc', 'open what the cursor is on, go back'], ['[ ], arrows', 'the lane before, the next one, where several are watched'], ['h', 'history: commit latency, blocks per second, lag'], ['/', 'filter the panel; Enter keeps, Esc drops'], ['s', 'sort the panel another way'], ['Space', 'freeze the screen; looking goes on behind it'],
-  ['+ -', 'look more or less often, 250 ms to 60 s'], ['r', 'look now'], ['y', 'copy the command after next: (OSC 52)'], ['o', 'write what is known to a JSON file here'], ['Ctrl-L', 'draw the screen anew'], ['Ctrl-Z', 'suspend; fg brings it back'],
+  ['q', 'quit; three lines stay on the screen'],
+  ['?', 'this help, and back'],
+  ['Tab, 1-6', 'next panel; lease chain nodes sequencers agreement events'],
+  ['j k g G', 'down, up, first, last'],
+  ['Enter, Esc', 'open what the cursor is on, go back'],
+  ['[ ], arrows', 'the lane before, the next one, where several are watched'],
+  ['h', 'history: commit latency, blocks per second, lag'],
+  ['/', 'filter the panel; Enter keeps, Esc drops'],
+  ['s', 'sort the panel another way'],
+  ['Space', 'freeze the screen; looking goes on behind it'],
+  ['+ -', 'look more or less often, 250 ms to 60 s'],
+  ['r', 'look now'],
+  ['y', 'copy the command after next: (OSC 52)'],
+  ['o', 'write what is known to a JSON file here'],
+  ['Ctrl-L', 'draw the screen anew'],
+  ['Ctrl-Z', 'suspend; fg brings it back'],
 ];
 
-export function helpRows(state: WatchState, theme: Theme, width: number, height: number): { rows: string[]; note: string } {
+export function helpRows(
+  state: WatchState,
+  theme: Theme,
+  width: number,
+  height: number,
+): { rows: string[]; note: string } {
   const lines: Line[] = [
-    ...HELP.map(([keys, text]) => fact(keys, text)), EMPTY,
-    ...wrap('No key changes the cluster. Values marked ? are the last ones of a node that does not answer now; SEEN is their age. In AGREEMENT the same letter is the same block, A the one that is committed or nearest to it; . not there, - trimmed, o hole, ! corrupt, ? no answer.', Math.max(10, width)).map((text): Line => [{ text }]),
+    ...HELP.map(([keys, text]) => fact(keys, text)),
+    EMPTY,
+    ...wrap(
+      'No key changes the cluster. Values marked ? are the last ones of a node that does not answer now; SEEN is their age. In AGREEMENT the same letter is the same block, A the one that is committed or nearest to it; . not there, - trimmed, o hole, ! corrupt, ? no answer.',
+      Math.max(10, width),
+    ).map((text): Line => [{ text }]),
   ];
   return scrolled(lines, state.ui.scroll, theme, width, height);
 }

@@ -6,16 +6,44 @@ import { chart, type Theme, type Tone } from '../theme.js';
 import { line, type Span } from './box.js';
 import type { Rows } from './lists.js';
 
-interface Series { name: string; values: readonly (number | null)[]; text(value: number): string; least: number; tone: Tone; missing: string }
+interface Series {
+  name: string;
+  values: readonly (number | null)[];
+  text(value: number): string;
+  least: number;
+  tone: Tone;
+  missing: string;
+}
 
 const AXIS = 9;
 
 function seriesOf(data: Data): Series[] {
   const lagging = (data.lags.at(-1) ?? 0) > 0;
   return [
-    { name: 'commit latency', values: data.commits, text: duration, least: 0, tone: 'accent', missing: 'the leader does not say' },
-    { name: 'blocks per second', values: data.rates, text: (value) => value.toFixed(value < 100 ? 1 : 0), least: 1, tone: 'accent', missing: 'not known' },
-    { name: 'greatest lag, blocks', values: data.lags, text: (value) => String(Math.round(value)), least: 1, tone: lagging ? 'warn' : 'ok', missing: 'not known' },
+    {
+      name: 'commit latency',
+      values: data.commits,
+      text: duration,
+      least: 0,
+      tone: 'accent',
+      missing: 'the leader does not say',
+    },
+    {
+      name: 'blocks per second',
+      values: data.rates,
+      text: (value) => value.toFixed(value < 100 ? 1 : 0),
+      least: 1,
+      tone: 'accent',
+      missing: 'not known',
+    },
+    {
+      name: 'greatest lag, blocks',
+      values: data.lags,
+      text: (value) => String(Math.round(value)),
+      least: 1,
+      tone: lagging ? 'warn' : 'ok',
+      missing: 'not known',
+    },
   ];
 }
 
@@ -32,12 +60,22 @@ export function historyRows(state: WatchState, theme: Theme, width: number, heig
     const top = Math.max(least, ...known);
     const now = values.at(-1);
     rows.push([
-      { text: name, tone: 'bold' }, { text: `  now ${now == null ? '?' : text(now)}` },
-      { text: known.length === 0 ? `  ${missing}` : `  p50 ${text(percentile(known, 0.5) ?? 0)}  p99 ${text(percentile(known, 0.99) ?? 0)}  max ${text(Math.max(...known))}`, tone: 'dim' },
+      { text: name, tone: 'bold' },
+      { text: `  now ${now == null ? '?' : text(now)}` },
+      {
+        text:
+          known.length === 0
+            ? `  ${missing}`
+            : `  p50 ${text(percentile(known, 0.5) ?? 0)}  p99 ${text(percentile(known, 0.99) ?? 0)}  max ${text(Math.max(...known))}`,
+        tone: 'dim',
+      },
     ]);
     for (const [at, row] of chart(theme, values, room, each, top).entries()) {
       const label = at === 0 ? text(top) : at === each - 1 ? '0' : '';
-      rows.push([{ text: `${label.padStart(AXIS - 2)}  `, tone: 'dim' }, { text: row, tone }]);
+      rows.push([
+        { text: `${label.padStart(AXIS - 2)}  `, tone: 'dim' },
+        { text: row, tone },
+      ]);
     }
     rows.push([{ text: '' }]);
   }

@@ -23,7 +23,14 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
     rows.push([{ text: 'holder ?', tone: 'dim' }]);
   } else if (view.leader === null) {
     const was = tenure === null ? '' : ` (last: ${sequencerOf(tenure.owner)})`;
-    rows.push([{ text: 'holder ' }, { text: view.leaderKnown ? 'nobody' : `?${was}`, tone: view.leaderKnown ? 'crit' : 'unknown' }], [{ text: `owns   ${view.leaderKnown ? 0 : '?'}/${view.configured}` }], [{ text: `ttl    ${view.leaderKnown ? '-' : '?'}` }]);
+    rows.push(
+      [
+        { text: 'holder ' },
+        { text: view.leaderKnown ? 'nobody' : `?${was}`, tone: view.leaderKnown ? 'crit' : 'unknown' },
+      ],
+      [{ text: `owns   ${view.leaderKnown ? 0 : '?'}/${view.configured}` }],
+      [{ text: `ttl    ${view.leaderKnown ? '-' : '?'}` }],
+    );
   } else {
     const { leader } = view;
     const ttlMs = leaseTtlMs(data);
@@ -32,17 +39,38 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
     const held = tenure === null ? '' : `held ${tenure.sinceStart ? '>' : ''}${age(data.at - tenure.at)}`;
     rows.push(
       [{ text: 'holder ' }, { text: leader.id, tone: 'bold' }, { text: `   epoch ${leader.epoch}` }],
-      [{ text: `${held}   owns ` }, { text: `${leader.nodes.length}/${view.configured}`, tone: leader.nodes.length < view.configured ? 'warn' : 'plain' }],
-      [{ text: label }, { text: `[${bar(theme, ttlMs === null ? 0 : leader.ttlMs / ttlMs, Math.max(4, Math.min(30, width - label.length - 2)))}]`, tone: ttlMs !== null && leader.ttlMs < ttlMs / 3 ? 'warn' : 'ok' }],
+      [
+        { text: `${held}   owns ` },
+        {
+          text: `${leader.nodes.length}/${view.configured}`,
+          tone: leader.nodes.length < view.configured ? 'warn' : 'plain',
+        },
+      ],
+      [
+        { text: label },
+        {
+          text: `[${bar(theme, ttlMs === null ? 0 : leader.ttlMs / ttlMs, Math.max(4, Math.min(30, width - label.length - 2)))}]`,
+          tone: ttlMs !== null && leader.ttlMs < ttlMs / 3 ? 'warn' : 'ok',
+        },
+      ],
     );
   }
   const gone = data.gone === 0 ? '' : `, ${data.gone} ${data.gone === 1 ? 'leader' : 'leaders'} gone`;
-  rows.push([{ text: `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}${gone}`, tone: 'dim' }]);
+  rows.push([
+    {
+      text: `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}${gone}`,
+      tone: 'dim',
+    },
+  ]);
   const hold = view?.hold ?? null;
   const handover = view?.handover ?? null;
   const marks: Span[][] = [
-    hold === null ? [{ text: 'hold none', tone: 'dim' }] : [{ text: `HOLD by ${hold.by} ${age(hold.ttlMs)} (${hold.reason})`, tone: 'warn' }],
-    handover === null ? [{ text: 'handover none', tone: 'dim' }] : [{ text: `HANDOVER to ${handover.to} ${age(handover.ttlMs)}`, tone: 'warn' }],
+    hold === null
+      ? [{ text: 'hold none', tone: 'dim' }]
+      : [{ text: `HOLD by ${hold.by} ${age(hold.ttlMs)} (${hold.reason})`, tone: 'warn' }],
+    handover === null
+      ? [{ text: 'handover none', tone: 'dim' }]
+      : [{ text: `HANDOVER to ${handover.to} ${age(handover.ttlMs)}`, tone: 'warn' }],
   ];
   // A hold pushes out what matters less than it.
   if (hold !== null && rows.length >= height && marks[0] !== undefined) rows[height - 1] = marks[0];

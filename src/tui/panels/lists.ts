@@ -9,13 +9,17 @@ import type { Theme, Tone } from '../theme.js';
 import { table, type Column } from './box.js';
 import { noteText } from './nodes.js';
 
-export interface Rows { rows: string[]; note: string }
+export interface Rows {
+  rows: string[];
+  note: string;
+}
 
 export function sequencerRows(state: WatchState, theme: Theme, width: number, height: number): Rows {
   const list = sequencerList(state).map((one) => one.value);
   const data = shown(state);
   const digests = new Map<string, number>();
-  for (const one of data.view?.sequencers ?? []) digests.set(one.configDigest, (digests.get(one.configDigest) ?? 0) + 1);
+  for (const one of data.view?.sequencers ?? [])
+    digests.set(one.configDigest, (digests.get(one.configDigest) ?? 0) + 1);
   const usual = [...digests].sort((a, b) => b[1] - a[1])[0]?.[0];
   const leader = data.view?.leader?.id;
   const sinceLook = Math.max(0, state.ui.frozen === null ? state.now - data.at : 0);
@@ -23,23 +27,58 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
   // A name is cut before a number is.
   const most = Math.max(5, Math.min(width >= 60 ? 24 : 10, width - 2 - 9 - (1 + digits) - 4 - 5));
   const columns: Column<SequencerRow>[] = [
-    { head: 'ID', width: Math.min(most, Math.max(5, ...list.map((one) => widthOf(one.id)))), text: (one) => one.id, tone: () => 'bold' },
+    {
+      head: 'ID',
+      width: Math.min(most, Math.max(5, ...list.map((one) => widthOf(one.id)))),
+      text: (one) => one.id,
+      tone: () => 'bold',
+    },
     // Leadership is what the nodes' locks say; a sequencer's own word about it is shown as its word only.
-    { head: 'ROLE', width: 8, text: (one) => (one.id === leader ? 'LEADER' : one.role === 'leader' ? 'leader?' : one.role), tone: (one) => (one.id === leader ? 'ok' : 'plain') },
+    {
+      head: 'ROLE',
+      width: 8,
+      text: (one) => (one.id === leader ? 'LEADER' : one.role === 'leader' ? 'leader?' : one.role),
+      tone: (one) => (one.id === leader ? 'ok' : 'plain'),
+    },
     { head: 'HEIGHT', width: digits, align: 'right', text: (one) => String(one.height) },
-    { head: 'LAG', width: 3, align: 'right', text: (one) => (one.lagBlocks === null ? '?' : String(one.lagBlocks)), tone: (one) => ((one.lagBlocks ?? 0) > 5 ? 'warn' : 'plain') },
-    { head: 'SEEN', width: 4, align: 'right', text: (one) => shortAge(one.seenMs === null ? null : one.seenMs + sinceLook) },
+    {
+      head: 'LAG',
+      width: 3,
+      align: 'right',
+      text: (one) => (one.lagBlocks === null ? '?' : String(one.lagBlocks)),
+      tone: (one) => ((one.lagBlocks ?? 0) > 5 ? 'warn' : 'plain'),
+    },
+    {
+      head: 'SEEN',
+      width: 4,
+      align: 'right',
+      text: (one) => shortAge(one.seenMs === null ? null : one.seenMs + sinceLook),
+    },
   ];
   const used = 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
   if (width - used >= 8) {
     columns.push({
-      head: 'VERSION', width: width - used, tone: (one) => (!one.ready || one.configDigest !== usual ? 'warn' : 'dim'),
-      text: (one) => `${one.configDigest !== usual && one.configDigest !== '' ? 'CONFIG DRIFT ' : ''}${one.ready ? one.version : one.why === '' ? 'not ready' : one.why}`,
+      head: 'VERSION',
+      width: width - used,
+      tone: (one) => (!one.ready || one.configDigest !== usual ? 'warn' : 'dim'),
+      text: (one) =>
+        `${one.configDigest !== usual && one.configDigest !== '' ? 'CONFIG DRIFT ' : ''}${one.ready ? one.version : one.why === '' ? 'not ready' : one.why}`,
     });
   }
-  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'sequencers' ? state.ui.cursors.sequencers : null, heading: height > list.length || height > 4, empty: data.view === null ? '' : data.view.answered < data.view.quorum ? 'unknown: too few nodes answer' : 'none has announced itself' });
+  const { rows, hidden } = table(theme, list, columns, {
+    width,
+    height,
+    cursor: state.ui.panel === 'sequencers' ? state.ui.cursors.sequencers : null,
+    heading: height > list.length || height > 4,
+    empty:
+      data.view === null
+        ? ''
+        : data.view.answered < data.view.quorum
+          ? 'unknown: too few nodes answer'
+          : 'none has announced itself',
+  });
   const sort = state.ui.sorts.sequencers % SEQUENCER_SORTS.length;
-  return { rows, note: noteText(state.ui.filters.sequencers, hidden, sort === 0 ? '' : SEQUENCER_SORTS[sort] ?? '') };
+  return { rows, note: noteText(state.ui.filters.sequencers, hidden, sort === 0 ? '' : (SEQUENCER_SORTS[sort] ?? '')) };
 }
 
 const LEVEL_TONE: Record<WatchEvent['level'], Tone> = { ok: 'ok', info: 'plain', warn: 'warn', crit: 'crit' };
@@ -52,24 +91,74 @@ export function eventRows(state: WatchState, theme: Theme, width: number, height
     { head: '', width: 4, text: (one) => LEVEL_WORD[one.level], tone: (one) => LEVEL_TONE[one.level] },
     { head: 'EVENT', width: width - 16, text: (one) => `${one.text}${one.count > 1 ? ` (x${one.count})` : ''}` },
   ];
-  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'events' ? state.ui.cursors.events : null, heading: false, empty: 'nothing has changed yet' });
+  const { rows, hidden } = table(theme, list, columns, {
+    width,
+    height,
+    cursor: state.ui.panel === 'events' ? state.ui.cursors.events : null,
+    heading: false,
+    empty: 'nothing has changed yet',
+  });
   const sort = state.ui.sorts.events % EVENT_SORTS.length;
-  return { rows, note: noteText(state.ui.filters.events, hidden, sort === 0 ? '' : EVENT_SORTS[sort] ?? '') };
+  return { rows, note: noteText(state.ui.filters.events, hidden, sort === 0 ? '' : (EVENT_SORTS[sort] ?? '')) };
 }
 
 export function agreementRows(state: WatchState, theme: Theme, width: number, height: number): Rows {
   const list = agreementList(state).map((one) => one.value);
   const { nodes } = shown(state);
-  const cell = Math.max(1, Math.min(6, ...nodes.map((node) => widthOf(node.id)), Math.floor((width - 36) / Math.max(1, nodes.length)) - 1));
+  const cell = Math.max(
+    1,
+    Math.min(6, ...nodes.map((node) => widthOf(node.id)), Math.floor((width - 36) / Math.max(1, nodes.length)) - 1),
+  );
   const columns: Column<AgreementRow>[] = [
-    { head: 'HEIGHT', width: Math.max(6, ...list.map((one) => String(one.verdict.height).length)), align: 'right', text: (one) => String(one.verdict.height) },
+    {
+      head: 'HEIGHT',
+      width: Math.max(6, ...list.map((one) => String(one.verdict.height).length)),
+      align: 'right',
+      text: (one) => String(one.verdict.height),
+    },
     ...nodes.map((node, at): Column<AgreementRow> => ({
-      head: node.id, width: cell, text: (one) => one.marks[at] ?? '?', tone: (one) => (one.marks[at] === 'A' ? 'ok' : one.marks[at] === '?' ? 'unknown' : one.marks[at] === '.' || one.marks[at] === '-' ? 'dim' : 'crit'),
+      head: node.id,
+      width: cell,
+      text: (one) => one.marks[at] ?? '?',
+      tone: (one) =>
+        one.marks[at] === 'A'
+          ? 'ok'
+          : one.marks[at] === '?'
+            ? 'unknown'
+            : one.marks[at] === '.' || one.marks[at] === '-'
+              ? 'dim'
+              : 'crit',
     })),
-    { head: 'CLASS', width: 12, text: (one) => one.verdict.verdict, tone: (one) => (one.verdict.verdict === 'committed' ? 'ok' : one.verdict.verdict === 'conflict' || one.verdict.verdict === 'corrupt' ? 'crit' : 'warn') },
-    { head: 'EPOCH', width: Math.max(5, ...list.map((one) => String(one.verdict.epoch).length)), align: 'right', text: (one) => (one.verdict.epoch === 0 ? '?' : String(one.verdict.epoch)) },
-    { head: 'AGE', width: 4, align: 'right', text: (one) => shortAge(one.timestamp === null ? null : shown(state).wall - one.timestamp) },
+    {
+      head: 'CLASS',
+      width: 12,
+      text: (one) => one.verdict.verdict,
+      tone: (one) =>
+        one.verdict.verdict === 'committed'
+          ? 'ok'
+          : one.verdict.verdict === 'conflict' || one.verdict.verdict === 'corrupt'
+            ? 'crit'
+            : 'warn',
+    },
+    {
+      head: 'EPOCH',
+      width: Math.max(5, ...list.map((one) => String(one.verdict.epoch).length)),
+      align: 'right',
+      text: (one) => (one.verdict.epoch === 0 ? '?' : String(one.verdict.epoch)),
+    },
+    {
+      head: 'AGE',
+      width: 4,
+      align: 'right',
+      text: (one) => shortAge(one.timestamp === null ? null : shown(state).wall - one.timestamp),
+    },
   ];
-  const { rows, hidden } = table(theme, list, columns, { width, height, cursor: state.ui.panel === 'agreement' ? state.ui.cursors.agreement : null, heading: true, empty: shown(state).view?.answered === 0 ? 'unknown: no node answers' : 'no entry was read yet' });
+  const { rows, hidden } = table(theme, list, columns, {
+    width,
+    height,
+    cursor: state.ui.panel === 'agreement' ? state.ui.cursors.agreement : null,
+    heading: true,
+    empty: shown(state).view?.answered === 0 ? 'unknown: no node answers' : 'no entry was read yet',
+  });
   return { rows, note: noteText(state.ui.filters.agreement, hidden, '') };
 }

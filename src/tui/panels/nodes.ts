@@ -29,13 +29,18 @@ function fact(lineOf: NodeLine, read: (view: NodeView) => string): string {
 export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): string {
   const { row, track } = lineOf;
   if (row === null) return '';
-  if (row.state === 'DOWN') return `${row.error?.step ?? 'call'}: ${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`;
+  if (row.state === 'DOWN')
+    return `${row.error?.step ?? 'call'}: ${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`;
   if ((row.lag ?? 0) > 0) {
     const speed = slope(track.lags, 6000);
-    return speed === null || Math.abs(speed) < 0.5 ? row.note : `${speed < 0 ? 'closing' : 'growing'} ${Math.round(Math.abs(speed))}/s`;
+    return speed === null || Math.abs(speed) < 0.5
+      ? row.note
+      : `${speed < 0 ? 'closing' : 'growing'} ${Math.round(Math.abs(speed))}/s`;
   }
   if (row.note !== '') return row.note;
-  return !uptimeShown && restarted(row.info['uptime_in_seconds']) ? `up ${shortAge(Number(row.info['uptime_in_seconds']) * 1000)} only` : '';
+  return !uptimeShown && restarted(row.info['uptime_in_seconds'])
+    ? `up ${shortAge(Number(row.info['uptime_in_seconds']) * 1000)} only`
+    : '';
 }
 
 const restarted = (uptime: string | undefined): boolean => uptime !== undefined && Number(uptime) < RESTART_RECENT_S;
@@ -50,7 +55,8 @@ export function persistence(info: Record<string, string>): string {
 
 export function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
   const data = shown(state);
-  const widest = (texts: string[], least: number, most: number) => Math.min(most, Math.max(least, ...texts.map(widthOf)));
+  const widest = (texts: string[], least: number, most: number) =>
+    Math.min(most, Math.max(least, ...texts.map(widthOf)));
   const share = width >= 130 ? 24 : width >= 94 ? 16 : width >= 74 ? 10 : 8;
   const holders = lines.map((one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))));
   const heads = lines.map((one) => fact(one, (view) => String(view.head)));
@@ -58,56 +64,172 @@ export function nodeColumns(state: WatchState, width: number, lines: readonly No
   const down: Tone = 'dim';
   const dim = (one: NodeLine): Tone => (silent(one) ? down : 'plain');
   const columns: Column<NodeLine>[] = [
-    { head: 'NODE', width: widest(lines.map((one) => one.track.id), 4, share), text: (one) => one.track.id, tone: () => 'bold' },
-    { head: 'STATE', width: 7, text: (one) => one.row?.state ?? '?', tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)) },
-    { head: 'HOLDER', width: widest(holders, 6, share), text: (one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))), tone: dim },
-    { head: 'TTL', width: 5, align: 'right', text: (one) => (silent(one) ? '?' : fact(one, (view) => (view.lock === null ? '-' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`))), tone: dim },
-    { head: 'EPOCH', width: widest(epochs, 5, 16), align: 'right', text: (one) => fact(one, (view) => String(view.epoch)), tone: dim },
-    { head: 'HEAD', width: widest(heads, 6, 16), align: 'right', text: (one) => fact(one, (view) => String(view.head)), tone: dim },
-    { head: 'LAG', width: 5, align: 'right', text: (one) => (one.row?.lag == null ? '?' : String(one.row.lag)), tone: (one) => ((one.row?.lag ?? 0) > 0 ? 'warn' : dim(one)) },
+    {
+      head: 'NODE',
+      width: widest(
+        lines.map((one) => one.track.id),
+        4,
+        share,
+      ),
+      text: (one) => one.track.id,
+      tone: () => 'bold',
+    },
+    {
+      head: 'STATE',
+      width: 7,
+      text: (one) => one.row?.state ?? '?',
+      tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)),
+    },
+    {
+      head: 'HOLDER',
+      width: widest(holders, 6, share),
+      text: (one) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))),
+      tone: dim,
+    },
+    {
+      head: 'TTL',
+      width: 5,
+      align: 'right',
+      text: (one) =>
+        silent(one)
+          ? '?'
+          : fact(one, (view) => (view.lock === null ? '-' : `${(view.lock.pttlMs / 1000).toFixed(1)}s`)),
+      tone: dim,
+    },
+    {
+      head: 'EPOCH',
+      width: widest(epochs, 5, 16),
+      align: 'right',
+      text: (one) => fact(one, (view) => String(view.epoch)),
+      tone: dim,
+    },
+    {
+      head: 'HEAD',
+      width: widest(heads, 6, 16),
+      align: 'right',
+      text: (one) => fact(one, (view) => String(view.head)),
+      tone: dim,
+    },
+    {
+      head: 'LAG',
+      width: 5,
+      align: 'right',
+      text: (one) => (one.row?.lag == null ? '?' : String(one.row.lag)),
+      tone: (one) => ((one.row?.lag ?? 0) > 0 ? 'warn' : dim(one)),
+    },
   ];
-  if (width >= 66) columns.push({ head: 'RTT', width: 6, align: 'right', text: (one) => (silent(one) ? '?' : duration(one.track.rtts.at(-1) ?? null)), tone: dim });
+  if (width >= 66)
+    columns.push({
+      head: 'RTT',
+      width: 6,
+      align: 'right',
+      text: (one) => (silent(one) ? '?' : duration(one.track.rtts.at(-1) ?? null)),
+      tone: dim,
+    });
   if (width >= 116) {
     columns.push({
-      head: 'P50/P99', width: 12, align: 'right', tone: dim,
-      text: ({ track }) => `${duration(percentile(track.rtts, 0.5)).replace('ms', '')}/${duration(percentile(track.rtts, 0.99))}`,
+      head: 'P50/P99',
+      width: 12,
+      align: 'right',
+      tone: dim,
+      text: ({ track }) =>
+        `${duration(percentile(track.rtts, 0.5)).replace('ms', '')}/${duration(percentile(track.rtts, 0.99))}`,
     });
   }
-  columns.push({ head: 'SEEN', width: 4, align: 'right', text: (one) => shortAge(one.track.good === null ? null : data.at - one.track.good.at), tone: (one) => (silent(one) ? 'warn' : 'plain') });
+  columns.push({
+    head: 'SEEN',
+    width: 4,
+    align: 'right',
+    text: (one) => shortAge(one.track.good === null ? null : data.at - one.track.good.at),
+    tone: (one) => (silent(one) ? 'warn' : 'plain'),
+  });
   if (width >= 130) {
     columns.push(
       { head: 'ADMISSION', width: 9, text: (one) => fact(one, (view) => view.admission), tone: dim },
-      { head: 'PERSIST', width: 11, text: (one) => fact(one, (view) => persistence(view.info)), tone: (one) => (persistence(one.row?.info ?? {}).includes('FAIL') ? 'crit' : dim(one)) },
-      { head: 'MEM', width: 7, align: 'right', text: (one) => fact(one, (view) => bytes(view.info['used_memory'])), tone: dim },
-      { head: 'UP', width: 5, align: 'right', text: (one) => fact(one, (view) => `${shortAge(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000).replace('NaNd', '?')}${restarted(view.info['uptime_in_seconds']) ? '*' : ''}`), tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)) },
+      {
+        head: 'PERSIST',
+        width: 11,
+        text: (one) => fact(one, (view) => persistence(view.info)),
+        tone: (one) => (persistence(one.row?.info ?? {}).includes('FAIL') ? 'crit' : dim(one)),
+      },
+      {
+        head: 'MEM',
+        width: 7,
+        align: 'right',
+        text: (one) => fact(one, (view) => bytes(view.info['used_memory'])),
+        tone: dim,
+      },
+      {
+        head: 'UP',
+        width: 5,
+        align: 'right',
+        text: (one) =>
+          fact(
+            one,
+            (view) =>
+              `${shortAge(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000).replace('NaNd', '?')}${restarted(view.info['uptime_in_seconds']) ? '*' : ''}`,
+          ),
+        tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)),
+      },
     );
   }
   const taken = () => 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
   // Why a node is not well is worth more than a name in whole, and than what LEASE says too; half a word of it would mislead.
   const lacking = () => Math.max(0, NOTE_LEAST - (width - taken()));
   const named = (head: string) => columns.findIndex((one) => one.head === head);
-  for (const [head, least] of [['HOLDER', 6], ['NODE', 8]] as const) {
+  for (const [head, least] of [
+    ['HOLDER', 6],
+    ['NODE', 8],
+  ] as const) {
     const column = columns[named(head)];
     if (column !== undefined) column.width -= Math.min(lacking(), Math.max(0, column.width - least));
   }
   for (const head of ['TTL', 'HOLDER']) if (lacking() > 0) columns.splice(named(head), 1);
   const used = taken();
-  if (width - used >= NOTE_LEAST) columns.push({ head: 'NOTE', width: width - used, text: (one) => noteOf(one, data.at, width >= 130), tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain') });
+  if (width - used >= NOTE_LEAST)
+    columns.push({
+      head: 'NOTE',
+      width: width - used,
+      text: (one) => noteOf(one, data.at, width >= 130),
+      tone: (one) => (one.row?.state === 'OK' ? 'dim' : 'plain'),
+    });
   return columns;
 }
 
-export function nodeRows(state: WatchState, theme: Theme, width: number, height: number): { rows: string[]; note: string } {
+export function nodeRows(
+  state: WatchState,
+  theme: Theme,
+  width: number,
+  height: number,
+): { rows: string[]; note: string } {
   const lines = nodeList(state).map((one) => one.value);
   const focused = state.ui.panel === 'nodes';
   const { rows, hidden } = table(theme, lines, nodeColumns(state, width, lines), {
-    width, height, cursor: focused ? state.ui.cursors.nodes : null, heading: true, empty: 'no node matches the filter',
+    width,
+    height,
+    cursor: focused ? state.ui.cursors.nodes : null,
+    heading: true,
+    empty: 'no node matches the filter',
   });
-  return { rows, note: noteText(state.ui.filters.nodes, hidden, state.ui.sorts.nodes % NODE_SORTS.length === 0 ? '' : NODE_SORTS[state.ui.sorts.nodes % NODE_SORTS.length] ?? '') };
+  return {
+    rows,
+    note: noteText(
+      state.ui.filters.nodes,
+      hidden,
+      state.ui.sorts.nodes % NODE_SORTS.length === 0
+        ? ''
+        : (NODE_SORTS[state.ui.sorts.nodes % NODE_SORTS.length] ?? ''),
+    ),
+  };
 }
 
 /** What the title says besides the name. */
 export function noteText(filter: string, hidden: number, sort: string): string {
-  return [...(filter === '' ? [] : [`/${filter}`]), ...(sort === '' ? [] : [sort]), ...(hidden > 0 ? [`+${hidden} more`] : [])].join(', ');
+  return [
+    ...(filter === '' ? [] : [`/${filter}`]),
+    ...(sort === '' ? [] : [sort]),
+    ...(hidden > 0 ? [`+${hidden} more`] : []),
+  ].join(', ');
 }
 
 /** Without a frame: for terminals that have room for nothing else. */
@@ -117,10 +239,29 @@ export function plainNodeRows(state: WatchState, theme: Theme, width: number, he
   const rest = width - 2 - name - 1 - 7 - 1 - 9 - 1 - 5 - 1;
   const columns: Column<NodeLine>[] = [
     { head: 'NODE', width: name, text: (one) => one.track.id, tone: () => 'bold' },
-    { head: 'STATE', width: 7, text: (one) => one.row?.state ?? '?', tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)) },
+    {
+      head: 'STATE',
+      width: 7,
+      text: (one) => one.row?.state ?? '?',
+      tone: (one) => (one.row === null ? 'dim' : stateTone(one.row.state)),
+    },
     { head: 'HEAD', width: 9, align: 'right', text: (one) => fact(one, (view) => String(view.head)) },
     { head: 'LAG', width: 5, align: 'right', text: (one) => (one.row?.lag == null ? '?' : String(one.row.lag)) },
-    ...(rest >= 4 ? [{ head: 'HOLDER', width: rest, text: (one: NodeLine) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))) }] : []),
+    ...(rest >= 4
+      ? [
+          {
+            head: 'HOLDER',
+            width: rest,
+            text: (one: NodeLine) => fact(one, (view) => (view.lock === null ? '-' : sequencerOf(view.lock.owner))),
+          },
+        ]
+      : []),
   ];
-  return table(theme, lines, columns, { width, height, cursor: null, heading: height > lines.length, empty: 'no node matches the filter' }).rows;
+  return table(theme, lines, columns, {
+    width,
+    height,
+    cursor: null,
+    heading: height > lines.length,
+    empty: 'no node matches the filter',
+  }).rows;
 }

@@ -12,7 +12,10 @@ const nameOf = ({ name }: Tab): string => (name === '' ? '(default)' : name);
 const widthOfTab = (tab: Tab): number => 2 + widthOf(nameOf(tab)) + 1 + tab.verdict.length + 2 + 1;
 
 export function worst(tabs: readonly Tab[]): string {
-  return tabs.reduce((found, { verdict }) => (SEVERITY.indexOf(verdict) > SEVERITY.indexOf(found) ? verdict : found), 'OK');
+  return tabs.reduce(
+    (found, { verdict }) => (SEVERITY.indexOf(verdict) > SEVERITY.indexOf(found) ? verdict : found),
+    'OK',
+  );
 }
 
 export function tabsLine(state: WatchState, theme: Theme, width: number): string {
@@ -25,17 +28,31 @@ export function tabsLine(state: WatchState, theme: Theme, width: number): string
   for (let grown = true; grown;) {
     grown = false;
     const [before, after] = [tabs[from - 1], tabs[to]];
-    if (after !== undefined && used + widthOfTab(after) <= room) { used += widthOfTab(after); to += 1; grown = true; }
-    if (before !== undefined && used + widthOfTab(before) <= room) { used += widthOfTab(before); from -= 1; grown = true; }
+    if (after !== undefined && used + widthOfTab(after) <= room) {
+      used += widthOfTab(after);
+      to += 1;
+      grown = true;
+    }
+    if (before !== undefined && used + widthOfTab(before) <= room) {
+      used += widthOfTab(before);
+      from -= 1;
+      grown = true;
+    }
   }
   const spans = tabs.slice(from, to).flatMap((one, at): Span[] => {
     const here = from + at === tab;
     return [
-      { text: here ? `${glyphsOf(theme).cursor} ` : '  ', tone: 'accent' }, { text: cut(nameOf(one), Math.max(4, room - 8), glyphsOf(theme).cut), tone: here ? 'bold' : 'plain' },
-      { text: ' ' }, { text: ` ${one.verdict} `, tone: badgeTone(one.verdict) }, { text: ' ' },
+      { text: here ? `${glyphsOf(theme).cursor} ` : '  ', tone: 'accent' },
+      { text: cut(nameOf(one), Math.max(4, room - 8), glyphsOf(theme).cut), tone: here ? 'bold' : 'plain' },
+      { text: ' ' },
+      { text: ` ${one.verdict} `, tone: badgeTone(one.verdict) },
+      { text: ' ' },
     ];
   });
   const hidden = [...tabs.slice(0, from), ...tabs.slice(to)];
-  const more: Span[] = hidden.length === 0 ? [] : [{ text: ` +${hidden.length} ` }, { text: ` ${worst(hidden)} `, tone: badgeTone(worst(hidden)) }];
+  const more: Span[] =
+    hidden.length === 0
+      ? []
+      : [{ text: ` +${hidden.length} ` }, { text: ` ${worst(hidden)} `, tone: badgeTone(worst(hidden)) }];
   return ends(theme, [{ text: ' ' }, ...spans, ...more], [{ text: keys, tone: 'dim' }], width);
 }

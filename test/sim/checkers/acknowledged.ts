@@ -4,7 +4,8 @@ import type { Anomaly, Checker } from '../history.js';
 
 export const acknowledged: Checker = (history) => {
   const found: Anomaly[] = [];
-  const bad = (what: string, ...witness: unknown[]): void => void found.push({ checker: 'acknowledged', what, witness });
+  const bad = (what: string, ...witness: unknown[]): void =>
+    void found.push({ checker: 'acknowledged', what, witness });
   const longest = [...history.final.stores].sort((a, b) => b.blocks.length - a.blocks.length)[0];
   const places = new Map<string, { height: number; index: number }[]>();
   for (const block of longest?.blocks ?? []) {
@@ -29,9 +30,17 @@ export const acknowledged: Checker = (history) => {
     const there = places.get(entry.key) ?? [];
     if (there.length === 0) bad(`${entry.key} was acknowledged by ${entry.who} and is not in the chain`, entry);
     const { receipt } = entry;
-    if (receipt && entry.synced < receipt.height) bad(`I10: ${entry.key} was acknowledged at height ${receipt.height} by ${entry.who}, whose store was synced up to ${entry.synced}`, entry);
+    if (receipt && entry.synced < receipt.height)
+      bad(
+        `I10: ${entry.key} was acknowledged at height ${receipt.height} by ${entry.who}, whose store was synced up to ${entry.synced}`,
+        entry,
+      );
     if (receipt && there[0] && (there[0].height !== receipt.height || there[0].index !== receipt.index)) {
-      bad(`the receipt of ${entry.key} says (${receipt.height}, ${receipt.index}), it is at (${there[0].height}, ${there[0].index})`, entry, there[0]);
+      bad(
+        `the receipt of ${entry.key} says (${receipt.height}, ${receipt.index}), it is at (${there[0].height}, ${there[0].index})`,
+        entry,
+        there[0],
+      );
     }
   }
   for (const [key, there] of places) {
@@ -43,18 +52,23 @@ export const acknowledged: Checker = (history) => {
     for (const key of keys) {
       const at = places.get(key)?.[0];
       if (!at) continue;
-      if (last && (at.height < last.height || (at.height === last.height && at.index < last.index))) bad(`${client}: ${key} comes before ${last.key}, which was sent first`, last, { key, ...at });
+      if (last && (at.height < last.height || (at.height === last.height && at.index < last.index)))
+        bad(`${client}: ${key} comes before ${last.key}, which was sent first`, last, { key, ...at });
       last = { key, ...at };
     }
   }
   // Refused means: in no block, unless a later sending of it got there.
   const sendings = new Map<string, { call: number; outcome: string }[]>();
   for (const entry of history.entries) {
-    if (entry.is === 'submit') for (const key of entry.keys) sendings.set(key, [...(sendings.get(key) ?? []), { call: entry.call, outcome: 'unanswered' }]);
-    if (entry.is === 'answer') for (const one of sendings.get(entry.key) ?? []) if (one.call === entry.call) one.outcome = entry.outcome;
+    if (entry.is === 'submit')
+      for (const key of entry.keys)
+        sendings.set(key, [...(sendings.get(key) ?? []), { call: entry.call, outcome: 'unanswered' }]);
+    if (entry.is === 'answer')
+      for (const one of sendings.get(entry.key) ?? []) if (one.call === entry.call) one.outcome = entry.outcome;
   }
   for (const [key, tries] of sendings) {
-    if (tries.every((one) => one.outcome === 'refused') && places.has(key)) bad(`${key} was refused every time it was sent and is in the chain`, ...tries, ...places.get(key)!);
+    if (tries.every((one) => one.outcome === 'refused') && places.has(key))
+      bad(`${key} was refused every time it was sent and is in the chain`, ...tries, ...places.get(key)!);
   }
   return found;
 };

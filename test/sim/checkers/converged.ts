@@ -4,7 +4,13 @@ import type { Anomaly, Checker } from '../history.js';
 
 export const liveness: Checker = (history) => {
   if (history.convergedAt !== null) return [];
-  return [{ checker: 'liveness', what: `not together ${history.boundMs} ms after healing: ${history.missing}`, witness: [{ healedAt: history.healedAt }] }];
+  return [
+    {
+      checker: 'liveness',
+      what: `not together ${history.boundMs} ms after healing: ${history.missing}`,
+      witness: [{ healedAt: history.healedAt }],
+    },
+  ];
 };
 
 export const identicalNodes: Checker = (history) => {
@@ -18,7 +24,12 @@ export const identicalNodes: Checker = (history) => {
       if (entry.height > top) continue; // may be in flight
       const first = at.get(entry.height);
       if (first === undefined) at.set(entry.height, { hash: entry.hash, node: node.id });
-      else if (first.hash !== entry.hash) found.push({ checker: 'identical-nodes', what: `height ${entry.height} differs between ${first.node} and ${node.id}`, witness: [first, { node: node.id, ...entry }] });
+      else if (first.hash !== entry.hash)
+        found.push({
+          checker: 'identical-nodes',
+          what: `height ${entry.height} differs between ${first.node} and ${node.id}`,
+          witness: [first, { node: node.id, ...entry }],
+        });
     }
   }
   return found;
@@ -30,7 +41,12 @@ export const links: Checker = (history) => {
     let parent = history.genesis;
     let time = 0;
     store.blocks.forEach((block, i) => {
-      if (block.height !== i + 1 || block.parent !== parent || block.timestamp < time) found.push({ checker: 'links', what: `the store of ${store.id} breaks at height ${block.height}`, witness: [block, { parent, time }] });
+      if (block.height !== i + 1 || block.parent !== parent || block.timestamp < time)
+        found.push({
+          checker: 'links',
+          what: `the store of ${store.id} breaks at height ${block.height}`,
+          witness: [block, { parent, time }],
+        });
       parent = block.hash;
       time = block.timestamp;
     });
@@ -39,10 +55,20 @@ export const links: Checker = (history) => {
     if (!node.admitted) continue;
     let parent = node.floorHash;
     node.entries.forEach((entry, i) => {
-      if (entry.height !== node.floor + i + 1 || entry.parent !== parent) found.push({ checker: 'links', what: `I6: ${node.id} breaks at height ${entry.height}`, witness: [entry, { floor: node.floor, parent }] });
+      if (entry.height !== node.floor + i + 1 || entry.parent !== parent)
+        found.push({
+          checker: 'links',
+          what: `I6: ${node.id} breaks at height ${entry.height}`,
+          witness: [entry, { floor: node.floor, parent }],
+        });
       parent = entry.hash;
     });
-    if (history.convergedAt !== null && node.entries.length > history.retainBlocks) found.push({ checker: 'links', what: `${node.id} holds ${node.entries.length} entries, ${history.retainBlocks} are to be retained`, witness: [{ node: node.id, floor: node.floor }] });
+    if (history.convergedAt !== null && node.entries.length > history.retainBlocks)
+      found.push({
+        checker: 'links',
+        what: `${node.id} holds ${node.entries.length} entries, ${history.retainBlocks} are to be retained`,
+        witness: [{ node: node.id, floor: node.floor }],
+      });
   }
   return found;
 };

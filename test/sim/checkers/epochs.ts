@@ -2,7 +2,13 @@
 // I2: in one epoch at most one block is proposed at a height.
 import type { Anomaly, Checker, NodeOp } from '../history.js';
 
-interface Tenure { owner: string; epoch: number; begunAt: number; quorumAt: number; last: NodeOp }
+interface Tenure {
+  owner: string;
+  epoch: number;
+  begunAt: number;
+  quorumAt: number;
+  last: NodeOp;
+}
 
 export const epochs: Checker = (history) => {
   const found: Anomaly[] = [];
@@ -18,7 +24,13 @@ export const epochs: Checker = (history) => {
       const nodes = claims.get(key) ?? new Set();
       claims.set(key, nodes.add(entry.node));
       if (nodes.size === history.quorum && !tenures.some((one) => one.owner === entry.owner)) {
-        tenures.push({ owner: entry.owner, epoch: entry.epoch, begunAt: begun.get(entry.owner) ?? 0, quorumAt: entry.t, last: entry });
+        tenures.push({
+          owner: entry.owner,
+          epoch: entry.epoch,
+          begunAt: begun.get(entry.owner) ?? 0,
+          quorumAt: entry.t,
+          last: entry,
+        });
       }
     }
     if (entry.script === 'write_block' && entry.entryEpoch === entry.epoch && entry.hash !== '') {
@@ -26,17 +38,32 @@ export const epochs: Checker = (history) => {
       const key = `${entry.height} ${entry.epoch}`;
       const first = proposed.get(key);
       if (first === undefined) proposed.set(key, entry);
-      else if (first.hash !== entry.hash) found.push({ checker: 'epochs', what: `I2: two blocks at height ${entry.height} in epoch ${entry.epoch}`, witness: [first, entry] });
+      else if (first.hash !== entry.hash)
+        found.push({
+          checker: 'epochs',
+          what: `I2: two blocks at height ${entry.height} in epoch ${entry.epoch}`,
+          witness: [first, entry],
+        });
     }
   }
   const byEpoch = new Map<number, Tenure>();
   let highest: Tenure[] = [];
   for (const tenure of tenures) {
     const same = byEpoch.get(tenure.epoch);
-    if (same) found.push({ checker: 'epochs', what: `I1: ${same.owner} and ${tenure.owner} both claimed a quorum with epoch ${tenure.epoch}`, witness: [same.last, tenure.last] });
+    if (same)
+      found.push({
+        checker: 'epochs',
+        what: `I1: ${same.owner} and ${tenure.owner} both claimed a quorum with epoch ${tenure.epoch}`,
+        witness: [same.last, tenure.last],
+      });
     byEpoch.set(tenure.epoch, tenure);
     const before = highest.find((one) => one.quorumAt < tenure.begunAt && one.epoch >= tenure.epoch);
-    if (before) found.push({ checker: 'epochs', what: `I1: ${tenure.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ${tenure.epoch}`, witness: [before.last, tenure.last] });
+    if (before)
+      found.push({
+        checker: 'epochs',
+        what: `I1: ${tenure.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ${tenure.epoch}`,
+        witness: [before.last, tenure.last],
+      });
     highest = [...highest, tenure];
   }
   return found;

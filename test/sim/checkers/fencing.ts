@@ -2,7 +2,14 @@
 // than its claimant. Judged from the calls alone, not from what the node says of itself.
 import type { Anomaly, Checker } from '../history.js';
 
-const NO_PROMISE = new Set<string>(['begin_admission', 'backfill', 'recover_node', 'retire_node', 'bootstrap_prepare', 'bootstrap_commit']);
+const NO_PROMISE = new Set<string>([
+  'begin_admission',
+  'backfill',
+  'recover_node',
+  'retire_node',
+  'bootstrap_prepare',
+  'bootstrap_commit',
+]);
 
 export const fencing: Checker = (history) => {
   const found: Anomaly[] = [];
@@ -13,13 +20,22 @@ export const fencing: Checker = (history) => {
     const key = `${entry.node}#${entry.memory}`;
     const last = promised.get(key);
     if (entry.script === 'raise_epoch') {
-      if (!last || entry.nodeEpoch > last.epoch) promised.set(key, { epoch: entry.nodeEpoch, owner: entry.claimant, by: entry });
+      if (!last || entry.nodeEpoch > last.epoch)
+        promised.set(key, { epoch: entry.nodeEpoch, owner: entry.claimant, by: entry });
       continue;
     }
     if (last && entry.epoch < last.epoch) {
-      found.push({ checker: 'fencing', what: `I3: ${entry.node} had promised epoch ${last.epoch} and accepted ${entry.script} of epoch ${entry.epoch} by ${entry.owner}`, witness: [last.by, entry] });
+      found.push({
+        checker: 'fencing',
+        what: `I3: ${entry.node} had promised epoch ${last.epoch} and accepted ${entry.script} of epoch ${entry.epoch} by ${entry.owner}`,
+        witness: [last.by, entry],
+      });
     } else if (last && entry.epoch === last.epoch && last.owner !== entry.owner) {
-      found.push({ checker: 'fencing', what: `I3: ${entry.node} had promised epoch ${last.epoch} to ${last.owner || 'nobody'} and accepted ${entry.script} by ${entry.owner}`, witness: [last.by, entry] });
+      found.push({
+        checker: 'fencing',
+        what: `I3: ${entry.node} had promised epoch ${last.epoch} to ${last.owner || 'nobody'} and accepted ${entry.script} by ${entry.owner}`,
+        witness: [last.by, entry],
+      });
     }
     if (!last || entry.epoch >= last.epoch) promised.set(key, { epoch: entry.epoch, owner: entry.owner, by: entry });
   }

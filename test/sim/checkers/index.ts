@@ -9,7 +9,18 @@ import { oneBlockPerHeight } from './one-block-per-height.js';
 import { reads } from './reads.js';
 import { truthful } from './truthful.js';
 
-export const CHECKERS: readonly Checker[] = [oneBlockPerHeight, fencing, epochs, acknowledged, reads, linearizable, links, identicalNodes, truthful, liveness];
+export const CHECKERS: readonly Checker[] = [
+  oneBlockPerHeight,
+  fencing,
+  epochs,
+  acknowledged,
+  reads,
+  linearizable,
+  links,
+  identicalNodes,
+  truthful,
+  liveness,
+];
 
 export function check(history: History): Anomaly[] {
   return CHECKERS.flatMap((checker) => checker(history));

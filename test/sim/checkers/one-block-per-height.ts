@@ -13,7 +13,8 @@ export const oneBlockPerHeight: Checker = (history) => {
     else if (first.hash !== hash && !told.has(height)) {
       told.add(height);
       found.push({
-        checker: 'one-block-per-height', what: `height ${height}: ${first.hash.slice(0, 8)} by ${first.by}, ${hash.slice(0, 8)} by ${by}`,
+        checker: 'one-block-per-height',
+        what: `height ${height}: ${first.hash.slice(0, 8)} by ${first.by}, ${hash.slice(0, 8)} by ${by}`,
         witness: [first.witness, witness],
       });
     }
@@ -26,7 +27,8 @@ export const oneBlockPerHeight: Checker = (history) => {
         const key = `${entry.height}/${epoch}/${entry.hash}`;
         const nodes = votes.get(key) ?? new Set();
         votes.set(key, nodes.add(entry.node));
-        if (nodes.size === history.quorum) see(entry.height, entry.hash, `${[...nodes].join(', ')} under epoch ${epoch}`, entry);
+        if (nodes.size === history.quorum)
+          see(entry.height, entry.hash, `${[...nodes].join(', ')} under epoch ${epoch}`, entry);
       }
     } else if (entry.is === 'event' && entry.event.type === 'committed') {
       see(entry.event.height, entry.event.hash, `${entry.who} (${entry.event.by})`, entry);
@@ -40,6 +42,7 @@ export const oneBlockPerHeight: Checker = (history) => {
       see(entry.height, entry.hash, `${entry.who} confirming its head`, entry);
     }
   }
-  for (const store of history.final.stores) for (const block of store.blocks) see(block.height, block.hash, `the store of ${store.id}`, block);
+  for (const store of history.final.stores)
+    for (const block of store.blocks) see(block.height, block.hash, `the store of ${store.id}`, block);
   return found;
 };

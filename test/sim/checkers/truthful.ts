@@ -3,7 +3,21 @@
 import type { Anomaly, Checker } from '../history.js';
 
 /** Codes that say that the cluster contradicts itself. Those that only say that a node is short of something are not here. */
-const CONTRADICTIONS = new Set(['CONFLICT', 'CHAIN_MISMATCH', 'EPOCH_ABOVE_FENCE', 'AHEAD_OF_LEADER', 'FLOOR_MISMATCH', 'DAMAGED_ENTRY', 'STORE_AHEAD', 'TRIMMED', 'BAD_ARGUMENT', 'WRONG_TYPE', 'WRONG_CLUSTER', 'STORE_HOLE', 'BAD_PROPOSAL']);
+const CONTRADICTIONS = new Set([
+  'CONFLICT',
+  'CHAIN_MISMATCH',
+  'EPOCH_ABOVE_FENCE',
+  'AHEAD_OF_LEADER',
+  'FLOOR_MISMATCH',
+  'DAMAGED_ENTRY',
+  'STORE_AHEAD',
+  'TRIMMED',
+  'BAD_ARGUMENT',
+  'WRONG_TYPE',
+  'WRONG_CLUSTER',
+  'STORE_HOLE',
+  'BAD_PROPOSAL',
+]);
 /** Of these some are the truth once nodes have lost memory or bytes. */
 const TRUE_OF_LOST_MEMORY = new Set(['DAMAGED_ENTRY', 'STORE_AHEAD']);
 
@@ -15,13 +29,24 @@ export const truthful: Checker = (history) => {
   for (const entry of history.entries) {
     if (entry.is === 'op' && entry.script === 'recover_node' && entry.outcome === 'accepted') recovered = true;
     if (entry.is === 'op' && entry.script === 'retire_node' && entry.outcome === 'accepted') retired = true;
-    if (recovered && entry.is === 'trouble' && entry.kind === 'halt' && entry.text.startsWith('CLUSTER_RECOVERED')) continue;
-    if (entry.is === 'trouble') found.push({ checker: 'truthful', what: `${entry.who}: ${entry.kind}: ${entry.text}`, witness: [entry] });
+    if (recovered && entry.is === 'trouble' && entry.kind === 'halt' && entry.text.startsWith('CLUSTER_RECOVERED'))
+      continue;
+    if (entry.is === 'trouble')
+      found.push({ checker: 'truthful', what: `${entry.who}: ${entry.kind}: ${entry.text}`, witness: [entry] });
     if (entry.is !== 'event') continue;
     const { event } = entry;
-    const code = event.type === 'alarm' || event.type === 'tenure-ended' || event.type === 'promotion-failed' ? event.code : '';
-    if (CONTRADICTIONS.has(code) && !(history.memoryFaults && TRUE_OF_LOST_MEMORY.has(code)) && !(code === 'WRONG_CLUSTER' && (recovered || retired))) {
-      found.push({ checker: 'truthful', what: `${entry.who}: ${event.type} ${code}: ${'reason' in event ? event.reason : ''}`, witness: [entry] });
+    const code =
+      event.type === 'alarm' || event.type === 'tenure-ended' || event.type === 'promotion-failed' ? event.code : '';
+    if (
+      CONTRADICTIONS.has(code) &&
+      !(history.memoryFaults && TRUE_OF_LOST_MEMORY.has(code)) &&
+      !(code === 'WRONG_CLUSTER' && (recovered || retired))
+    ) {
+      found.push({
+        checker: 'truthful',
+        what: `${entry.who}: ${event.type} ${code}: ${'reason' in event ? event.reason : ''}`,
+        witness: [entry],
+      });
     }
   }
   return found;

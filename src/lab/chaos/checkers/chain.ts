@@ -2,30 +2,58 @@
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 
-interface Sighting { height: number; hash: string; by: string; entry: unknown }
+interface Sighting {
+  height: number;
+  hash: string;
+  by: string;
+  entry: unknown;
+}
 
 /** Everything that was called committed by somebody. A node's copy counts only below its head: the head may be a proposal that came to nothing. */
 function sightings(history: History): Sighting[] {
   return [
-    ...history.stores.flatMap(({ who, blocks }) => blocks.map((block) => ({ height: block.height, hash: block.hash, by: `store of ${who}`, entry: block }))),
+    ...history.stores.flatMap(({ who, blocks }) =>
+      blocks.map((block) => ({ height: block.height, hash: block.hash, by: `store of ${who}`, entry: block })),
+    ),
     ...only(history, 'block').map((entry) => ({ height: entry.height, hash: entry.hash, by: entry.reader, entry })),
-    ...only(history, 'commit').map((entry) => ({ height: entry.height, hash: entry.hash, by: `log of ${entry.who}`, entry })),
-    ...only(history, 'head').map((entry) => ({ height: entry.height, hash: entry.hash, by: `head of ${entry.who}`, entry })),
-    ...only(history, 'status').map((entry) => ({ height: entry.height, hash: entry.hash, by: `status of ${entry.who}`, entry })),
-    ...history.nodes.flatMap(({ id, head, entries }) => entries.filter(({ height }) => height < head).map((entry) => ({ height: entry.height, hash: entry.hash, by: `stream of ${id}`, entry }))),
+    ...only(history, 'commit').map((entry) => ({
+      height: entry.height,
+      hash: entry.hash,
+      by: `log of ${entry.who}`,
+      entry,
+    })),
+    ...only(history, 'head').map((entry) => ({
+      height: entry.height,
+      hash: entry.hash,
+      by: `head of ${entry.who}`,
+      entry,
+    })),
+    ...only(history, 'status').map((entry) => ({
+      height: entry.height,
+      hash: entry.hash,
+      by: `status of ${entry.who}`,
+      entry,
+    })),
+    ...history.nodes.flatMap(({ id, head, entries }) =>
+      entries
+        .filter(({ height }) => height < head)
+        .map((entry) => ({ height: entry.height, hash: entry.hash, by: `stream of ${id}`, entry })),
+    ),
   ];
 }
 
 export function oneBlockPerHeight(history: History): Anomaly[] {
   const first = new Map<number, Sighting>([[0, { height: 0, hash: history.genesis, by: 'genesis', entry: null }]]);
   const found = new Map<number, Anomaly>();
-  for (const { height, hash, parent } of history.chain) first.set(height, { height, hash, by: 'the chain', entry: { height, hash, parent } });
+  for (const { height, hash, parent } of history.chain)
+    first.set(height, { height, hash, by: 'the chain', entry: { height, hash, parent } });
   for (const sighting of sightings(history)) {
     const other = first.get(sighting.height);
     if (other === undefined) first.set(sighting.height, sighting);
     else if (other.hash !== sighting.hash && !found.has(sighting.height)) {
       found.set(sighting.height, {
-        checker: 'one block per height', witness: [other, sighting],
+        checker: 'one block per height',
+        witness: [other, sighting],
         what: `height ${sighting.height} is ${short(other.hash)} for ${other.by} and ${short(sighting.hash)} for ${sighting.by}`,
       });
     }
@@ -38,14 +66,23 @@ export function chainLinks(history: History): Anomaly[] {
   let before = { height: 0, hash: history.genesis };
   for (const block of history.chain) {
     if (block.height !== before.height + 1 || block.parent !== before.hash) {
-      anomalies.push({ checker: 'chain links', what: `block ${block.height} is not the child of block ${before.height}`, witness: [before, { ...block, items: block.items.length }] });
+      anomalies.push({
+        checker: 'chain links',
+        what: `block ${block.height} is not the child of block ${before.height}`,
+        witness: [before, { ...block, items: block.items.length }],
+      });
     }
     before = block;
   }
   const head = before.height;
   // What anybody was told is committed must be in the longest store: every store was allowed to catch up before it was read.
   const beyond = sightings(history).find(({ height, by }) => height > head && !by.startsWith('stream of'));
-  if (beyond !== undefined) anomalies.push({ checker: 'chain links', what: `block ${beyond.height} was seen by ${beyond.by}, and the longest store ends at ${head}`, witness: [beyond] });
+  if (beyond !== undefined)
+    anomalies.push({
+      checker: 'chain links',
+      what: `block ${beyond.height} was seen by ${beyond.by}, and the longest store ends at ${head}`,
+      witness: [beyond],
+    });
   return anomalies;
 }
 
@@ -56,9 +93,17 @@ export function readersInOrder(history: History): Anomaly[] {
   for (const entry of only(history, 'block')) {
     const before = last.get(entry.reader);
     if (before !== undefined && entry.height !== before.height + 1) {
-      anomalies.push({ checker: 'readers in order', what: `${entry.reader} was handed block ${entry.height} after block ${before.height}`, witness: [before, entry] });
+      anomalies.push({
+        checker: 'readers in order',
+        what: `${entry.reader} was handed block ${entry.height} after block ${before.height}`,
+        witness: [before, entry],
+      });
     } else if (before !== undefined && entry.parent !== before.hash) {
-      anomalies.push({ checker: 'readers in order', what: `${entry.reader}: block ${entry.height} does not link to the block handed out before it`, witness: [before, entry] });
+      anomalies.push({
+        checker: 'readers in order',
+        what: `${entry.reader}: block ${entry.height} does not link to the block handed out before it`,
+        witness: [before, entry],
+      });
     }
     last.set(entry.reader, entry);
   }
@@ -73,9 +118,14 @@ export function storesNeverGoBack(history: History): Anomaly[] {
     const before = highest.get(entry.who);
     // Two answers whose questions overlapped may arrive in the wrong order.
     if (before !== undefined && before.t < entry.from && entry.height < before.height) {
-      anomalies.push({ checker: 'stores never go back', what: `${entry.who} was at height ${before.height} and later at ${entry.height}`, witness: [before, entry] });
+      anomalies.push({
+        checker: 'stores never go back',
+        what: `${entry.who} was at height ${before.height} and later at ${entry.height}`,
+        witness: [before, entry],
+      });
     }
-    if (before === undefined || entry.height > before.height) highest.set(entry.who, { height: entry.height, t: entry.t });
+    if (before === undefined || entry.height > before.height)
+      highest.set(entry.who, { height: entry.height, t: entry.t });
   }
   return anomalies;
 }
@@ -85,16 +135,39 @@ export function nodesIdentical(history: History): Anomaly[] {
   const anomalies: Anomaly[] = [];
   const chain = new Map(history.chain.map((block) => [block.height, block.hash]));
   for (const node of history.nodes) {
-    const wrong = node.unread !== '' ? node.unread : node.admission !== 'admitted' ? `it is ${node.admission}` : node.damaged > 0 ? `${node.damaged} of its entries are damaged` : '';
-    if (wrong !== '') anomalies.push({ checker: 'nodes identical', what: `${node.id}: ${wrong}`, witness: [{ ...node, entries: node.entries.length }] });
+    const wrong =
+      node.unread !== ''
+        ? node.unread
+        : node.admission !== 'admitted'
+          ? `it is ${node.admission}`
+          : node.damaged > 0
+            ? `${node.damaged} of its entries are damaged`
+            : '';
+    if (wrong !== '')
+      anomalies.push({
+        checker: 'nodes identical',
+        what: `${node.id}: ${wrong}`,
+        witness: [{ ...node, entries: node.entries.length }],
+      });
     node.entries.forEach((entry, at) => {
       const before = node.entries[at - 1];
-      if (entry.height !== (before?.height ?? node.floor) + 1 || (before !== undefined && entry.parent !== before.hash)) {
-        anomalies.push({ checker: 'nodes identical', what: `${node.id}: entry ${entry.height} does not follow the one before it (I6)`, witness: [before ?? { floor: node.floor }, entry] });
+      if (
+        entry.height !== (before?.height ?? node.floor) + 1 ||
+        (before !== undefined && entry.parent !== before.hash)
+      ) {
+        anomalies.push({
+          checker: 'nodes identical',
+          what: `${node.id}: entry ${entry.height} does not follow the one before it (I6)`,
+          witness: [before ?? { floor: node.floor }, entry],
+        });
       }
       const committed = chain.get(entry.height);
       if (committed !== undefined && committed !== entry.hash) {
-        anomalies.push({ checker: 'nodes identical', what: `${node.id} keeps ${short(entry.hash)} at height ${entry.height}, the chain has ${short(committed)}`, witness: [entry] });
+        anomalies.push({
+          checker: 'nodes identical',
+          what: `${node.id} keeps ${short(entry.hash)} at height ${entry.height}, the chain has ${short(committed)}`,
+          witness: [entry],
+        });
       }
     });
   }

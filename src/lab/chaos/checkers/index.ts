@@ -7,8 +7,19 @@ import { everyKeyedItemAnswered, healsInTime, noTrouble } from './liveness.js';
 import { epochsRise, epochsUnique } from './tenures.js';
 
 export const CHECKERS: readonly Checker[] = [
-  oneBlockPerHeight, chainLinks, readersInOrder, storesNeverGoBack, nodesIdentical, itemsAsTold, clientOrder, epochsUnique, epochsRise, linearizable,
-  healsInTime, everyKeyedItemAnswered, noTrouble,
+  oneBlockPerHeight,
+  chainLinks,
+  readersInOrder,
+  storesNeverGoBack,
+  nodesIdentical,
+  itemsAsTold,
+  clientOrder,
+  epochsUnique,
+  epochsRise,
+  linearizable,
+  healsInTime,
+  everyKeyedItemAnswered,
+  noTrouble,
 ];
 
 export function checkHistory(history: History): Anomaly[] {

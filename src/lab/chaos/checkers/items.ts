@@ -3,7 +3,10 @@
 import type { Anomaly, History, ItemFate } from '../history.js';
 import { only } from '../history.js';
 
-export interface Place { height: number; index: number }
+export interface Place {
+  height: number;
+  index: number;
+}
 
 /** Where each token stands in the chain, all places. */
 export function placesOf(history: Pick<History, 'chain'>): Map<string, (Place & { digest: string })[]> {
@@ -22,19 +25,31 @@ export function itemsAsTold(history: History): Anomaly[] {
   const places = placesOf(history);
   const items = only(history, 'item');
   const anomalies: Anomaly[] = [];
-  const say = (what: string, ...witness: unknown[]): void => void anomalies.push({ checker: 'items as told', what, witness });
+  const say = (what: string, ...witness: unknown[]): void =>
+    void anomalies.push({ checker: 'items as told', what, witness });
   for (const item of items) {
     const at = places.get(item.token) ?? [];
     if (at.length > 1) say(`${item.token} is in the chain ${at.length} times`, item, ...at);
-    if (item.outcome === 'refused' && at.length > 0) say(`${item.token} was refused, and is in block ${at[0]!.height}`, item, ...at);
-    if (item.outcome === 'committed' && at.length === 0) say(`${item.token} was acknowledged, and is not in the chain`, item);
-    if (item.receipt !== null && at.length > 0 && !at.some(({ height, index }) => height === item.receipt!.height && index === item.receipt!.index)) {
-      say(`${item.token}: its receipt says ${item.receipt.height}/${item.receipt.index}, the chain has it at ${at[0]!.height}/${at[0]!.index}`, item, ...at);
+    if (item.outcome === 'refused' && at.length > 0)
+      say(`${item.token} was refused, and is in block ${at[0]!.height}`, item, ...at);
+    if (item.outcome === 'committed' && at.length === 0)
+      say(`${item.token} was acknowledged, and is not in the chain`, item);
+    if (
+      item.receipt !== null &&
+      at.length > 0 &&
+      !at.some(({ height, index }) => height === item.receipt!.height && index === item.receipt!.index)
+    ) {
+      say(
+        `${item.token}: its receipt says ${item.receipt.height}/${item.receipt.index}, the chain has it at ${at[0]!.height}/${at[0]!.index}`,
+        item,
+        ...at,
+      );
     }
     if (at.some(({ digest }) => digest !== item.digest)) say(`${item.token} has other bytes in the chain`, item, ...at);
   }
   const sent = new Set(items.map(({ token }) => token));
-  for (const [token, at] of places) if (!sent.has(token)) say(`${JSON.stringify(token.slice(0, 60))} is in the chain, and no client sent it`, ...at);
+  for (const [token, at] of places)
+    if (!sent.has(token)) say(`${JSON.stringify(token.slice(0, 60))} is in the chain, and no client sent it`, ...at);
   return anomalies;
 }
 
@@ -56,7 +71,11 @@ export function clientOrder(history: History): Anomaly[] {
       // An unkeyed item of unknown fate is never sent again: it may still be on its way when the next one is taken in elsewhere.
       if (!item.keyed && item.outcome === 'unknown') continue;
       if (before !== null && comparePlaces(at, before.at) < 0) {
-        anomalies.push({ checker: 'client order', what: `${client}: item ${item.order} stands before item ${before.item.order}`, witness: [before, { item, at }] });
+        anomalies.push({
+          checker: 'client order',
+          what: `${client}: item ${item.order} stands before item ${before.item.order}`,
+          witness: [before, { item, at }],
+        });
       }
       before = { item, at };
     }

@@ -23,14 +23,35 @@ export function operationsOf(history: History): Operation[] {
   for (const item of only(history, 'item')) {
     const at = item.receipt ?? places.get(item.token)?.[0];
     if (at === undefined) continue;
-    operations.push({ what: `${item.token} was appended at ${at.height}/${at.index}`, begin: item.sentAt, end: item.answeredAt ?? Infinity, height: at.height, index: at.index, entry: item });
+    operations.push({
+      what: `${item.token} was appended at ${at.height}/${at.index}`,
+      begin: item.sentAt,
+      end: item.answeredAt ?? Infinity,
+      height: at.height,
+      index: at.index,
+      entry: item,
+    });
   }
   for (const head of only(history, 'head')) {
-    operations.push({ what: `${head.who} confirmed the head ${head.height}`, begin: head.from, end: head.t, height: head.height, index: Infinity, entry: head });
+    operations.push({
+      what: `${head.who} confirmed the head ${head.height}`,
+      begin: head.from,
+      end: head.t,
+      height: head.height,
+      index: Infinity,
+      entry: head,
+    });
   }
   for (const entry of [...only(history, 'status'), ...only(history, 'block')]) {
     const by = entry.is === 'status' ? `the status of ${entry.who}` : entry.reader;
-    operations.push({ what: `${by} showed block ${entry.height}`, begin: Infinity, end: entry.t, height: entry.height, index: Infinity, entry });
+    operations.push({
+      what: `${by} showed block ${entry.height}`,
+      begin: Infinity,
+      end: entry.t,
+      height: entry.height,
+      index: Infinity,
+      entry,
+    });
   }
   return operations;
 }

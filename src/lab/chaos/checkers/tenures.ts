@@ -14,7 +14,12 @@ export function epochsUnique(history: History): Anomaly[] {
   for (const entry of [...only(history, 'tenure'), ...committed(history), ...statuses]) {
     const other = holders.get(entry.epoch);
     if (other === undefined) holders.set(entry.epoch, entry.who);
-    else if (other !== entry.who) anomalies.push({ checker: 'epochs unique', what: `${other} and ${entry.who} both led under epoch ${entry.epoch}`, witness: [entry] });
+    else if (other !== entry.who)
+      anomalies.push({
+        checker: 'epochs unique',
+        what: `${other} and ${entry.who} both led under epoch ${entry.epoch}`,
+        witness: [entry],
+      });
   }
   return anomalies;
 }
@@ -26,7 +31,11 @@ export function epochsRise(history: History): Anomaly[] {
   for (const commit of committed(history)) {
     const mine = last.get(commit.who);
     if (mine !== undefined && commit.epoch < mine.epoch) {
-      anomalies.push({ checker: 'epochs rise', what: `${commit.who} committed block ${commit.height} under epoch ${commit.epoch} after block ${mine.height} under epoch ${mine.epoch}`, witness: [mine, commit] });
+      anomalies.push({
+        checker: 'epochs rise',
+        what: `${commit.who} committed block ${commit.height} under epoch ${commit.epoch} after block ${mine.height} under epoch ${mine.epoch}`,
+        witness: [mine, commit],
+      });
     }
     last.set(commit.who, commit);
     const known = tenures.get(commit.epoch);
@@ -38,7 +47,8 @@ export function epochsRise(history: History): Anomaly[] {
   for (const [, tenure] of [...tenures].sort(([a], [b]) => a - b)) {
     if (highest !== null && tenure.lowest.height < highest.height) {
       anomalies.push({
-        checker: 'epochs rise', witness: [highest, tenure.lowest],
+        checker: 'epochs rise',
+        witness: [highest, tenure.lowest],
         what: `epoch ${tenure.lowest.epoch} committed block ${tenure.lowest.height} although epoch ${highest.epoch} had committed block ${highest.height}`,
       });
     }
