@@ -1,4 +1,5 @@
-// Hands `seq 1 5` to the next `seq` on PATH: ours, links to it and package managers' shims are passed over, so that it never calls itself for ever.
+// Hands `seq 1 5` to the next `seq` on PATH: ours, links to it and package managers' shims are passed over, so that
+// it never calls itself for ever.
 import { spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { constants as system } from 'node:os';

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// seqctl: starts the command line; `seq --version` and `seq --help` are answered before anything is loaded (the page was made by the build), and
-// `seq 1 5` is handed to the next `seq` on PATH.
+// seqctl: starts the command line; `seq --version` and `seq --help` are answered before anything is loaded (the page
+// was made by the build), and `seq 1 5` is handed to the next `seq` on PATH.
 import { readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -25,7 +25,10 @@ if (isForCoreutils(argv)) {
   process.exit();
 }
 
-/** Compiled code is kept where Node can (22.1 and later), in the person's own cache: never in a directory that others may write to. */
+/**
+ * Compiled code is kept where Node can (22.1 and later), in the person's own cache: never in a directory that others
+ * may write to.
+ */
 function keepCompiled() {
   const { HOME, XDG_CACHE_HOME } = process.env;
   const cache = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`);

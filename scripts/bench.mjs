@@ -1,5 +1,5 @@
-// `npm run bench -- [NAME …] [flags]`: bundles bench/ and runs it on the built program (bench/harness/main.ts says how).
-// `npm run bench -- watch …` is a program of its own, with its own arguments.
+// `npm run bench -- [NAME …] [flags]`: bundles bench/ and runs it on the built program (bench/harness/main.ts says
+// how). `npm run bench -- watch …` is a program of its own, with its own arguments.
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

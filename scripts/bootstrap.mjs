@@ -1,5 +1,6 @@
-// Makes a fresh clone ready: npm packages, dist/, and a redis-server. Does only what is missing; Node built-ins only, nothing may be installed yet.
-// Called by npm run lab, npm test and .ci/run; `node scripts/bootstrap.mjs` alone does the same.
+// Makes a fresh clone ready: npm packages, dist/, and a redis-server. Does only what is missing; Node built-ins only,
+// nothing may be installed yet. Called by npm run lab, npm test and .ci/run; `node scripts/bootstrap.mjs` alone does
+// the same.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';

@@ -1,6 +1,7 @@
-// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds), oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt.
-// `--check`: builds nothing, fails when the committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is there alone,
-// so that setting up a clone cannot hide that the committed one is stale.
+// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds),
+// oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt. `--check`: builds nothing, fails when the
+// committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is
+// there alone, so that setting up a clone cannot hide that the committed one is stale.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,9 +15,10 @@ const check = process.argv.includes('--check');
 const bundleOnly = process.argv.includes('--bundle-only');
 const manifestPath = join(root, 'oclif.manifest.json');
 
-// Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a package.
-// Ink and React from packages cost 700 ms of processor time to load, as one chunk 140 ms.
-const bundled = ['@oclif/core', 'ink', 'ioredis', 'react', 'table', 'yaml', 'zod', 'string-width']; // string-width: two versions are in use, each by its own importer
+// Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a
+// package. Ink and React from packages cost 700 ms of processor time to load, as one chunk 140 ms.
+// string-width: two versions are in use, each by its own importer
+const bundled = ['@oclif/core', 'ink', 'ioredis', 'react', 'table', 'yaml', 'zod', 'string-width'];
 const { dependencies, oclif } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const external = Object.keys(dependencies)
   .filter((name) => !bundled.includes(name))
@@ -28,7 +30,8 @@ function sources(folder) {
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-// What CommonJS packages expect to find, and where a source file's output would be without bundling; of these lines each file keeps what it uses.
+// What CommonJS packages expect to find, and where a source file's output would be without bundling; of these lines
+// each file keeps what it uses.
 /** @type {[uses: RegExp, line: string][]} */
 const BANNER = [
   [
@@ -37,17 +40,20 @@ const BANNER = [
   ],
   [
     /\b__(file|dir)name\b/,
-    "import { fileURLToPath as seqPath } from 'node:url'; const __filename = seqPath(import.meta.url), __dirname = seqPath(new URL('.', import.meta.url));",
+    "import { fileURLToPath as seqPath } from 'node:url'; const __filename = " +
+      "seqPath(import.meta.url), __dirname = seqPath(new URL('.', import.meta.url));",
   ],
   [
     /\bseqPlace\b/,
-    'const seqPlace = (file) => import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, `/dist/${file}`);',
+    'const seqPlace = (file) => ' +
+      'import.meta.url.replace(/\\/dist\\/(?:commands|cli|chunks|index\\.js)(?:\\/.*)?$/, ' +
+      '`/dist/${file}`);',
   ],
 ];
 const WHOLE_BANNER = BANNER.map(([, line]) => line).join('\n');
 
-// What (nearly) every command loads. Code goes to a file by who reaches it: whatever starts anything reaches all of these first, so they are one file
-// and not twenty of a few lines, each of which costs a start half a millisecond.
+// What (nearly) every command loads. Code goes to a file by who reaches it: whatever starts anything reaches all of
+// these first, so they are one file and not twenty of a few lines, each of which costs a start half a millisecond.
 const SHELL = ['command-index', 'base-command', 'context', 'foreign', 'present/text', 'suggest']
   .map((name) => `import ${JSON.stringify(join(root, 'src', 'cli', `${name}.ts`))};`)
   .join('\n');
@@ -79,8 +85,9 @@ const keepPlaces = {
   },
 };
 
-// What every start would load and no command needs: the framework is taken in parts, without what finds commands by globbing (the manifest says
-// what there is), user plugins and its own spinner. A part that is used after all fails loudly in the first test that starts the program.
+// What every start would load and no command needs: the framework is taken in parts, without what finds commands by
+// globbing (the manifest says what there is), user plugins and its own spinner. A part that is used after all fails
+// loudly in the first test that starts the program.
 const HELP = "export { Help } from '@oclif/core/help';";
 const PARTS = [
   "export { Command } from '@oclif/core/command';",
@@ -102,7 +109,8 @@ const fewerParts = {
   name: 'fewer-parts',
   setup(esbuild) {
     esbuild.onResolve({ filter: /^@oclif\/core$/ }, () => ({ path: 'oclif-parts', namespace: 'parts' }));
-    // Its own, of CommonJS: left outside, `require` finds the ES module of another version, which costs a third of every start, and older Nodes refuse it.
+    // Its own, of CommonJS: left outside, `require` finds the ES module of another version, which costs a third of
+    // every start, and older Nodes refuse it.
     esbuild.onResolve({ filter: /^wrap-ansi$/ }, ({ path, importer }) =>
       /[\\/]@oclif[\\/]core[\\/]/.test(importer) ? { path: createRequire(importer).resolve(path) } : undefined,
     );
@@ -198,7 +206,10 @@ function commandIndex() {
   writeFileSync(join(dist, 'commands.json'), JSON.stringify({ version, commands: index }));
 }
 
-/** `seq --help` as the framework draws it for a pipe (80 columns) and for a terminal of 100 or more: bin/run.js shows it before anything is loaded. */
+/**
+ * `seq --help` as the framework draws it for a pipe (80 columns) and for a terminal of 100 or more: bin/run.js shows
+ * it before anything is loaded.
+ */
 function helpPages() {
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const own = `${name}/${version} ${process.platform}-${process.arch} node-${process.version}`;
@@ -208,7 +219,9 @@ function helpPages() {
   const pages = join(dist, 'help');
   const fresh = mkdtempSync(join(root, '.dist-'));
   for (const columns of [80, 100]) {
-    const script = `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'main.js')).href)}).then(({ main }) => main({ argv: ['--help'], root: ${JSON.stringify(`${root}/`)}, end() {} }))`;
+    const script =
+      `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'main.js')).href)}).then(({ main }) => ` +
+      `main({ argv: ['--help'], root: ${JSON.stringify(`${root}/`)}, end() {} }))`;
     const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
       encoding: 'utf8',
       env: { ...kept, NODE_ENV: 'production', FORCE_COLOR: '1', OCLIF_COLUMNS: String(columns) },

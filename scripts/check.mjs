@@ -1,4 +1,5 @@
-// `npm run check`: types, lint, manifest, and the suites that need no server: unit (with the import arrows), property, model, sim.
+// `npm run check`: types, lint, manifest, and the suites that need no server: unit (with the import arrows),
+// property, model, sim.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { bootstrapOrEnd } from './bootstrap.mjs';

@@ -1,5 +1,6 @@
-// From the manifest: docs/COMMANDS.md (every command with its arguments, flags and examples) and test/cli/interface.txt (the same as one line each).
-// The build writes them and `--check` compares them, so that what is documented is what the program takes. Pure.
+// From the manifest: docs/COMMANDS.md (every command with its arguments, flags and examples) and
+// test/cli/interface.txt (the same as one line each). The build writes them and `--check` compares them, so that what
+// is documented is what the program takes. Pure.
 const GROUPS = ['CLUSTER', 'OUTPUT', 'WATCH', 'CHANGE', ''];
 
 /** In a table cell `|` ends the cell and `<…>` is taken for HTML. */
@@ -41,7 +42,11 @@ function flagRow(flag) {
     flag.dependsOn ? `needs ${flag.dependsOn.map((other) => `--${other}`).join(', ')}` : '',
     flag.exclusive ? `not with ${flag.exclusive.map((other) => `--${other}`).join(', ')}` : '',
   ].filter(Boolean);
-  return `| \`${flag.char ? `-${flag.char}, ` : ''}${name}${cell(value) === '' ? '' : ` ${cell(value).replaceAll('&lt;', '<')}`}\` | ${cell(flag.description)}${notes.length > 0 ? ` (${cell(notes.join('; '))})` : ''} |`;
+  return (
+    '| ' +
+    `\`${flag.char ? `-${flag.char}, ` : ''}${name}${cell(value) === '' ? '' : ` ${cell(value).replaceAll('&lt;', '<')}`}\` ` +
+    `| ${cell(flag.description)}${notes.length > 0 ? ` (${cell(notes.join('; '))})` : ''} |`
+  );
 }
 
 function flagTable(flags) {
@@ -110,7 +115,8 @@ export function commandReference({ commands: byId }, topics) {
   return [
     '# Commands',
     '',
-    'Made from `oclif.manifest.json` by `npm run build`; do not edit. What holds for all of them (exit codes, output, settings, confirmation) is in [OPERATING.md](OPERATING.md).',
+    'Made from `oclif.manifest.json` by `npm run build`; do not edit. What holds for all of them ' +
+      '(exit codes, output, settings, confirmation) is in [OPERATING.md](OPERATING.md).',
     '',
     '| command | does |',
     '|---|---|',
@@ -142,17 +148,22 @@ export function interfaceLines({ commands }) {
       words(command.id),
       ...Object.values(command.args).map(
         (arg) =>
-          `${words(command.id)} ${arg.required ? arg.name : `[${arg.name}]`}${arg.options ? ` ${arg.options.join('|')}` : ''}`,
+          `${words(command.id)} ` +
+          `${arg.required ? arg.name : `[${arg.name}]`}${arg.options ? ` ${arg.options.join('|')}` : ''}`,
       ),
       ...Object.values(command.flags).map(
         (flag) =>
-          `${words(command.id)} --${flag.name}${flag.allowNo ? ` --no-${flag.name}` : ''}${flag.char ? ` -${flag.char}` : ''}${flag.type === 'boolean' ? '' : ` =${flag.options ? flag.options.join('|') : ''}`}${flag.multiple ? ' …' : ''}${flag.required ? ' required' : ''}`,
+          `${words(command.id)} ` +
+          `--${flag.name}${flag.allowNo ? ` --no-${flag.name}` : ''}${flag.char ? ` -${flag.char}` : ''}${flag.type === 'boolean' ? '' : ` =${flag.options ? flag.options.join('|') : ''}`}${flag.multiple ? ' …' : ''}${flag.required ? ' required' : ''}`,
       ),
     ])
     .sort();
 }
 
-/** The list with what is new. What is gone stays in it, and a test says so: to take something away, its line is removed by hand. */
+/**
+ * The list with what is new. What is gone stays in it, and a test says so: to take something away, its line is
+ * removed by hand.
+ */
 export function interfaceList(manifest, before) {
   return `${[...new Set([...before.split('\n').filter(Boolean), ...interfaceLines(manifest)])].sort().join('\n')}\n`;
 }

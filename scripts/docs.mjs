@@ -1,4 +1,5 @@
-// `npm run docs`: docs/COMMANDS.md from the manifest as it is. (`npm run build` makes manifest, reference and interface list.)
+// `npm run docs`: docs/COMMANDS.md from the manifest as it is. (`npm run build` makes manifest, reference and
+// interface list.)
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandReference } from './command-reference.mjs';

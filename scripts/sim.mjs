@@ -1,5 +1,6 @@
-// Bundles test/sim/run.ts (the shipped engine on simulated ports) and runs it in one process. Output of a failing run keeps source lines.
-// `--break NAME` bundles it with one rule of the engine broken: the simulation must then find an anomaly (test/sim/broken.mjs lists them).
+// Bundles test/sim/run.ts (the shipped engine on simulated ports) and runs it in one process. Output of a failing run
+// keeps source lines. `--break NAME` bundles it with one rule of the engine broken: the simulation must then find an
+// anomaly (test/sim/broken.mjs lists them).
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

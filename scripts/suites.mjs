@@ -1,7 +1,8 @@
-// The suites of `npm test`, in order, each with its budget in seconds; `long` ones only with `npm run test:long`, `processes`
-// where real servers and processes run beside the test, `pure` where neither does: two of these run side by side. `workers`: files at a time,
-// where the time goes into starting programs and waiting for them.
-// A suite whose folders hold no test file yet is not listed by itself: every folder of test/ must be named here (checked by test/unit/suites.test.ts).
+// The suites of `npm test`, in order, each with its budget in seconds; `long` ones only with `npm run test:long`,
+// `processes` where real servers and processes run beside the test, `pure` where neither does: two of these run side
+// by side. `workers`: files at a time, where the time goes into starting programs and waiting for them. A suite whose
+// folders hold no test file yet is not listed by itself: every folder of test/ must be named here (checked by
+// test/unit/suites.test.ts).
 export const suites = [
   { name: 'sim', pure: true, paths: ['test/sim', 'test/scenarios'], budget: 180 },
   { name: 'unit', pure: true, paths: ['test/unit'], budget: 120 },

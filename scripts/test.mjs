@@ -1,6 +1,7 @@
-// `npm test`: bootstrap, then every suite by itself under its time budget; the last line is the sum: `N passed, N failed`.
-// A suite that runs no test, crashes, or passes its budget counts as one failed test. Files of suites with real processes that fail are run once
-// more by themselves; what passes only then is named. `npm test -- unit cli` runs only those.
+// `npm test`: bootstrap, then every suite by itself under its time budget; the last line is the sum: `N passed, N
+// failed`. A suite that runs no test, crashes, or passes its budget counts as one failed test. Files of suites with
+// real processes that fail are run once more by themselves; what passes only then is named. `npm test -- unit cli`
+// runs only those.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,10 @@ function end(child, signal) {
   }
 }
 
-/** One run of vitest over `targets`, `workers` files at a time, in processes that are kept from file to file; what its report says, or null when it never came to its end. */
+/**
+ * One run of vitest over `targets`, `workers` files at a time, in processes that are kept from file to file; what its
+ * report says, or null when it never came to its end.
+ */
 async function runTests(name, targets, { report, limitMs, since, workers = 1 }) {
   const child = spawn(
     process.execPath,
@@ -100,7 +104,8 @@ async function runSuite({ name, paths, budget, processes, workers }, report) {
     { report, limitMs: leftMs(), since: startedAt, workers },
   );
   let { passed, failed, trouble } = first;
-  // Real processes on a machine that others use may miss a deadline. Their files get one more run, by themselves, and it is said which.
+  // Real processes on a machine that others use may miss a deadline. Their files get one more run, by themselves, and
+  // it is said which.
   if (processes && !first.late && first.files.length > 0 && leftMs() > 10_000) {
     for (const text of trouble) say(`first attempt: ${text}`);
     say(`  ${name}: ${first.files.join(', ')} once more`);
@@ -131,7 +136,8 @@ async function runSuite({ name, paths, budget, processes, workers }, report) {
   const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
   for (const text of trouble) say(text);
   say(
-    `${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ${String(failed).padStart(3)} failed  ${seconds} s of ${budget} s`,
+    `${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ` +
+      `${String(failed).padStart(3)} failed  ${seconds} s of ${budget} s`,
   );
   return { passed, failed };
 }

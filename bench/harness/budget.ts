@@ -1,5 +1,6 @@
-// Holds ratios against bench/baseline.json. The budget of a ratio is what was measured when the baseline was written, and its tolerance
-// beyond that: the check finds what got worse, whether or not the goal was ever met. Goals are shown beside it and decide nothing.
+// Holds ratios against bench/baseline.json. The budget of a ratio is what was measured when the baseline was written,
+// and its tolerance beyond that: the check finds what got worse, whether or not the goal was ever met. Goals are
+// shown beside it and decide nothing.
 import type { Goal, Outcome, Ratio } from './words.js';
 
 export interface Baseline {
@@ -31,7 +32,10 @@ function limitOf(value: number, tolerance: number, op: Goal['op']): number {
   return op === '<=' ? value * (1 + tolerance) : value / (1 + tolerance);
 }
 
-/** One judgement per ratio measured, then one for each of the baseline that a bench that ran to its end no longer gives. */
+/**
+ * One judgement per ratio measured, then one for each of the baseline that a bench that ran to its end no longer
+ * gives.
+ */
 export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): Judgement[] {
   const measured = outcomes.flatMap((outcome) => outcome.ratios);
   const judged = measured.map((ratio): Judgement => {

@@ -1,5 +1,6 @@
-// `npm run bench`: every bench, one after the other, each in a process of its own with a limit; then the table, the verdict against
-// bench/baseline.json (--check), the JSON (--json), the files (--write). Exit: 0, 1 something is worse, 64 usage, 70 a bench broke.
+// `npm run bench`: every bench, one after the other, each in a process of its own with a limit; then the table, the
+// verdict against bench/baseline.json (--check), the JSON (--json), the files (--write). Exit: 0, 1 something is
+// worse, 64 usage, 70 a bench broke.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -86,7 +87,8 @@ async function runOne(name: string, at: number): Promise<Outcome> {
   const { bench } = (await import(module)) as { bench: Bench };
   const limitS = Math.min(short ? bench.limitS : (bench.fullLimitS ?? bench.limitS * 10), Math.max(1, secondsLeft()));
   say(
-    `\n[${at + 1}/${names.length}] ${name}: ${bench.title} (${short ? 'short' : 'full'}, at most ${Math.round(limitS)} s, load ${loadavg()[0]!.toFixed(1)})\n`,
+    `\n[${at + 1}/${names.length}] ${name}: ${bench.title} (${short ? 'short' : 'full'}, at most ` +
+      `${Math.round(limitS)} s, load ${loadavg()[0]!.toFixed(1)})\n`,
   );
   const folder = mkdtempSync(join(tmpdir(), 'seq-bench-'));
   const file = join(folder, 'outcome.json');
@@ -176,7 +178,9 @@ if (judgements !== null) {
   const fresh = judgements.filter(({ verdict }) => verdict === 'new').length;
   if (baseline === null) say(`there is no ${BASELINE}: nothing was held against anything; --write makes one\n`);
   say(
-    `${exit === 0 ? 'OK' : exit === 1 ? 'WORSE' : 'BROKEN'}: ${judgements.length} ratios, ${worse} worse than the baseline${fresh > 0 ? `, ${fresh} not in it yet` : ''}; ${Math.round(seconds)} s of at most ${CHECK_LIMIT_S}\n`,
+    `${exit === 0 ? 'OK' : exit === 1 ? 'WORSE' : 'BROKEN'}: ${judgements.length} ratios, ${worse} ` +
+      `worse than the baseline${fresh > 0 ? `, ${fresh} not in it yet` : ''}; ${Math.round(seconds)} s ` +
+      `of at most ${CHECK_LIMIT_S}\n`,
   );
 }
 if (values['json'])

@@ -1,4 +1,5 @@
-// Collects what a bench reports, says it as it comes, and keeps it on disk for the parent: a bench that is ended half-way has measured that far.
+// Collects what a bench reports, says it as it comes, and keeps it on disk for the parent: a bench that is ended
+// half-way has measured that far.
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { digits, tableText } from './report.js';
@@ -58,7 +59,8 @@ export class Collector implements Measuring {
     if (!ratio.id.startsWith(`${name}.`)) throw new Error(`ratio ${ratio.id}: the id must start with '${name}.'`);
     this.outcome.ratios.push({ tolerance: TOLERANCE, ...ratio });
     this.say(
-      `→ ${ratio.what}: ${digits(ratio.value)} (${digits(ratio.low)} … ${digits(ratio.high)})${ratio.goal === null ? '' : `, goal ${goalText(ratio.goal)}`}`,
+      `→ ${ratio.what}: ${digits(ratio.value)} (${digits(ratio.low)} … ` +
+        `${digits(ratio.high)})${ratio.goal === null ? '' : `, goal ${goalText(ratio.goal)}`}`,
     );
     this.keep();
   }

@@ -1,4 +1,5 @@
-// One bench in a process of its own: node one.mjs NAME MODULE RESULT-FILE short|full [ONLY]. Its servers die with it, however it ends.
+// One bench in a process of its own: node one.mjs NAME MODULE RESULT-FILE short|full [ONLY]. Its servers die with it,
+// however it ends.
 import { Collector } from './measuring.js';
 import type { Bench } from './words.js';
 

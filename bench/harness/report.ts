@@ -111,7 +111,8 @@ export function markdownOf(outcomes: readonly Outcome[], machine: Machine): stri
     parts.push(
       `## ${name}: ${title}`,
       '',
-      `${form} form, ${at.slice(0, 16).replace('T', ' ')} UTC, ${Math.round(seconds)} s, load ${loadBefore.toFixed(1)} before and ${loadAfter.toFixed(1)} after.`,
+      `${form} form, ${at.slice(0, 16).replace('T', ' ')} UTC, ${Math.round(seconds)} s, load ` +
+        `${loadBefore.toFixed(1)} before and ${loadAfter.toFixed(1)} after.`,
       '',
     );
     for (const table of outcome.tables)

@@ -1,4 +1,5 @@
-// Interleaved rounds: A B A B …, the order turned in every other round, the first rounds for warming up only. Nothing is asserted.
+// Interleaved rounds: A B A B …, the order turned in every other round, the first rounds for warming up only. Nothing
+// is asserted.
 import { nowAndThen } from './progress.js';
 import { rowOf, ratioOfRounds, ratioOfTails, type Spread } from './statistics.js';
 import type { Row } from './words.js';
@@ -37,7 +38,8 @@ export async function interleave(
         mine.push(typeof own === 'number' ? own : performance.now() - at);
       }
       say(
-        `${side.name}: round ${round + 1} of ${warm + options.rounds}, ${((performance.now() - roundAt) / 1000).toFixed(0)} s`,
+        `${side.name}: round ${round + 1} of ${warm + options.rounds}, ` +
+          `${((performance.now() - roundAt) / 1000).toFixed(0)} s`,
       );
       if (round < warm) continue;
       samples.get(side.name)!.push(mine);

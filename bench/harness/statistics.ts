@@ -1,5 +1,6 @@
-// What is made of samples: quantiles, one line per side, and the ratio of two sides that were measured in interleaved rounds. The ratio is
-// the median over rounds of (B's quantile ÷ A's quantile *of the same round*), so that what disturbs the machine for a while disturbs both.
+// What is made of samples: quantiles, one line per side, and the ratio of two sides that were measured in interleaved
+// rounds. The ratio is the median over rounds of (B's quantile ÷ A's quantile *of the same round*), so that what
+// disturbs the machine for a while disturbs both.
 import type { Row } from './words.js';
 
 /** Linear between neighbours; NaN of nothing. */
@@ -25,7 +26,10 @@ export function spread(values: readonly number[]): Spread {
   return { value: median(values), low: quantile(values, 0.1), high: quantile(values, 0.9) };
 }
 
-/** One side's samples, a list a round. `seconds` is what all rounds took together: throughput of what ran one after the other or at once. */
+/**
+ * One side's samples, a list a round. `seconds` is what all rounds took together: throughput of what ran one after
+ * the other or at once.
+ */
 export function rowOf(side: string, rounds: readonly (readonly number[])[], seconds: number, count?: number): Row {
   const all = rounds.flat();
   const { low, high } = spread(rounds.map((round) => median(round)));
@@ -46,7 +50,9 @@ export function ratioOfRounds(a: readonly (readonly number[])[], b: readonly (re
   return spread(a.map((round, at) => quantile(b[at] ?? [], q) / quantile(round, q)));
 }
 
-/** Of the slow ends a single round says little: the value is of all rounds together, the spread still round by round. */
+/**
+ * Of the slow ends a single round says little: the value is of all rounds together, the spread still round by round.
+ */
 export function ratioOfTails(a: readonly (readonly number[])[], b: readonly (readonly number[])[], q: number): Spread {
   const { low, high } = ratioOfRounds(a, b, q);
   return { value: quantile(b.flat(), q) / quantile(a.flat(), q), low, high };

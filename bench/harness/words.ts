@@ -1,5 +1,6 @@
-// What a bench hands to the harness. Ratios are what runs on different machines have in common: only they are held against the baseline.
-// Figures are absolute, with the goal where there is one; they are shown, and judged by a person.
+// What a bench hands to the harness. Ratios are what runs on different machines have in common: only they are held
+// against the baseline. Figures are absolute, with the goal where there is one; they are shown, and judged by a
+// person.
 
 export type Unit = 'ms' | 'MB/s' | 'MB' | '%' | 'items/s' | '1/s' | 'µs' | 's' | 'KB' | '×';
 
@@ -68,7 +69,9 @@ export interface Outcome {
   failure: string | null;
 }
 
-/** What a bench measures with. Reports as it goes, so that a bench that breaks half-way has not measured for nothing. */
+/**
+ * What a bench measures with. Reports as it goes, so that a bench that breaks half-way has not measured for nothing.
+ */
 export interface Measuring {
   readonly short: boolean;
   /** `full` or `short`, by the form. */

@@ -1,5 +1,5 @@
-// etcd, for comparison only: the program on PATH, else one unpacked from the system's package (nothing is installed, no service is started),
-// and three members of it on this machine.
+// etcd, for comparison only: the program on PATH, else one unpacked from the system's package (nothing is installed,
+// no service is started), and three members of it on this machine.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,10 @@ import { freePorts } from '../../src/lab/free-port.js';
 import type { Client } from './load.js';
 
 const CACHE = resolve('node_modules/.cache/seq-bench/etcd');
-/** Fetching and unpacking, together: a machine without a way out is told so, and the benches still end within their limits. */
+/**
+ * Fetching and unpacking, together: a machine without a way out is told so, and the benches still end within their
+ * limits.
+ */
 const FETCH_LIMIT_MS = 40_000;
 
 export function etcdProgram(): { path: string; why: '' } | { path: null; why: string } {
@@ -150,7 +153,10 @@ async function startOnce(program: string): Promise<EtcdCluster> {
 /** A gRPC channel carries several clients at once. */
 const CHANNELS = 8;
 
-/** Clients that put `bytes` under keys of their own. `guarded`: only if the key is not there yet (compare and put in one transaction). */
+/**
+ * Clients that put `bytes` under keys of their own. `guarded`: only if the key is not there yet (compare and put in
+ * one transaction).
+ */
 export async function etcdClients(
   cluster: EtcdCluster,
   count: number,

@@ -1,5 +1,6 @@
-// One lane led by this process through the real port, without the engine around it: what a commit costs is a write_block to every node that
-// waits for q of them. Several lanes may share servers: so can be compared, in the same rounds, what differs in length or size alone.
+// One lane led by this process through the real port, without the engine around it: what a commit costs is a
+// write_block to every node that waits for q of them. Several lanes may share servers: so can be compared, in the
+// same rounds, what differs in length or size alone.
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { quorumOf } from '../../src/core/config.js';
@@ -137,7 +138,10 @@ export class Lane {
     if (bad !== undefined) throw new Error(`filling lane ${this.lane}: ${JSON.stringify(bad)}`);
   }
 
-  /** The next block on q nodes, trimmed to what is retained. Its content is ready; its hash is part of the work, as for a leader. */
+  /**
+   * The next block on q nodes, trimmed to what is retained. Its content is ready; its hash is part of the work, as
+   * for a leader.
+   */
   async commit(): Promise<void> {
     const block = this.next();
     const to = block.height - 1 - this.retained;

@@ -1,5 +1,5 @@
-// Closed-loop clients: each sends its next request when the last was answered. Sides are run in turn for a window each, so that all of them
-// meet the same machine.
+// Closed-loop clients: each sends its next request when the last was answered. Sides are run in turn for a window
+// each, so that all of them meet the same machine.
 import { connect, type Socket } from 'node:net';
 import { nowAndThen } from '../harness/progress.js';
 import { rowOf, spread, type Spread } from '../harness/statistics.js';
@@ -70,12 +70,14 @@ export async function load(
 const ANSWER_LIMIT_MS = 20_000;
 
 /**
- * POST /v1/submit over one connection that is kept, without a client library in between: what is measured is the sequencer. A connection that the
+ * POST /v1/submit over one connection that is kept, without a client library in between: what is measured is the
+ * sequencer. A connection that the
  * server ended because nothing was asked for a while is opened anew by the next request.
  */
 export function submitClient(port: number, body: string, items: number): Client {
   const request = Buffer.from(
-    `POST /v1/submit HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `POST /v1/submit HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: ` +
+      `application/x-ndjson\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   let waiting: { resolve: (count: number) => void; reject: (error: Error) => void; timer: NodeJS.Timeout } | null =
     null;

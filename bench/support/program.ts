@@ -1,4 +1,5 @@
-// The built program as a person starts it: how long it takes, how much memory it needs at most, whether it said what it should.
+// The built program as a person starts it: how long it takes, how much memory it needs at most, whether it said what
+// it should.
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { peakMb } from './process.js';

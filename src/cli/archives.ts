@@ -1,4 +1,5 @@
-// Where blocks below the nodes' floor may come from, in the order they are asked: a named store, named peers, else the announced feeds.
+// Where blocks below the nodes' floor may come from, in the order they are asked: a named store, named peers, else
+// the announced feeds.
 import { readFile } from 'node:fs/promises';
 import type { ClusterView } from '../core/engine/inspect-model.js';
 import type { Archive } from '../core/engine/tail-archive.js';

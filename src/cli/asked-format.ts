@@ -1,4 +1,5 @@
-// Which machine format was asked for, read from raw arguments: needed when parsing itself failed and the answer must still be one document.
+// Which machine format was asked for, read from raw arguments: needed when parsing itself failed and the answer must
+// still be one document.
 type MachineFormat = 'json' | 'yaml' | 'ndjson';
 
 export function askedFormat(argv: readonly string[], env: NodeJS.ProcessEnv): MachineFormat | null {

@@ -1,22 +1,24 @@
 // What every command has in common: flags, settings, the cluster, presenting, errors, deadlines, signals, exit codes.
 // A command is: read flags → one use case → return a Result. Everything else happens here, the same way for all.
 //
-//   export default class EpochShow extends SeqCommand {
-//     static override summary = 'Show the epoch of every node';
-//     static override flags = { ...LOOK_FLAGS, all: Flags.boolean({ description: '…' }) };
-//     protected readonly kind = 'epoch.show';                          // `kind` of the JSON envelope; schemas/<kind>.json
-//     protected async perform(): Promise<Result> {
-//       const { flags } = await this.parse(EpochShow);                 // typed; bad flags end as 64
-//       const cluster = await this.cluster();                          // opens the nodes; closed for you
-//       this.step('reading the epochs');                               // named in errors when a limit or Ctrl-C hits
-//       const views = await readEpochs(cluster.nodes, this.signal);    // one use case; this.signal = Ctrl-C or --timeout
-//       return { data: {…}, verdict: {…}, facts: […], tables: […], next: […], exit: EXIT.ok };
-//     }
-//   }
+// export default class EpochShow extends SeqCommand {
+// static override summary = 'Show the epoch of every node';
+// static override flags = { ...LOOK_FLAGS, all: Flags.boolean({ description: '…' }) };
+// protected readonly kind = 'epoch.show';                          // `kind` of the JSON envelope;
+// schemas/<kind>.json
+// protected async perform(): Promise<Result> {
+// const { flags } = await this.parse(EpochShow);                 // typed; bad flags end as 64
+// const cluster = await this.cluster();                          // opens the nodes; closed for you
+// this.step('reading the epochs');                               // named in errors when a limit or Ctrl-C hits
+// const views = await readEpochs(cluster.nodes, this.signal);    // one use case; this.signal = Ctrl-C or --timeout
+// return { data: {…}, verdict: {…}, facts: […], tables: […], next: […], exit: EXIT.ok };
+// }
+// }
 //
-// Act verbs call `this.changing()` right before the first write goes out (and `this.changing('some', ids)` once one is known to have landed).
-// Streams (tail, run) call `this.write(text)` as they go and return null; they set `static deadline = false` to have no --timeout.
-// Throw SeqError for what an operator can act on. Never call process.exit, never write to stdout by other means.
+// Act verbs call `this.changing()` right before the first write goes out (and `this.changing('some', ids)` once one
+// is known to have landed). Streams (tail, run) call `this.write(text)` as they go and return null; they set `static
+// deadline = false` to have no --timeout. Throw SeqError for what an operator can act on. Never call process.exit,
+// never write to stdout by other means.
 import { Command, Config, type Interfaces } from '@oclif/core';
 import { EXIT, SeqError, type ExitCode } from '../core/errors.js';
 import type { Cluster, Surroundings } from './context.js';
@@ -142,7 +144,8 @@ export abstract class SeqCommand extends Command {
     lane?: string;
   }): Promise<Cluster> {
     const [{ openCluster }, around] = await Promise.all([import('./context.js'), this.surroundings(lane)]);
-    // What may change something must know whose nodes these are; what makes a cluster, or makes one anew, finds that out by itself.
+    // What may change something must know whose nodes these are; what makes a cluster, or makes one anew, finds that
+    // out by itself.
     const changes = 'dry-run' in (this.ctor.flags ?? {});
     const purpose = (this.id ?? '').startsWith('cluster')
       ? {}
@@ -188,7 +191,10 @@ export abstract class SeqCommand extends Command {
     return progress;
   }
 
-  /** A setting that a flag of this command shares with SEQ_*, context and config file, e.g. `await this.setting('block-time', asDuration, 1000)`. */
+  /**
+   * A setting that a flag of this command shares with SEQ_*, context and config file, e.g. `await
+   * this.setting('block-time', asDuration, 1000)`.
+   */
   protected async setting<T>(flag: string, parse: (text: string, what: string) => T, fallback: T): Promise<Setting<T>> {
     return setting((await this.surroundings()).sources, flag, parse, fallback);
   }
@@ -427,7 +433,8 @@ export abstract class SeqCommand extends Command {
     try {
       return await Promise.race([work, cancelled]);
     } catch (error) {
-      // A use case that stops because of the signal usually throws an AbortError; the reason behind it is what is worth saying.
+      // A use case that stops because of the signal usually throws an AbortError; the reason behind it is what is
+      // worth saying.
       if (signal.aborted && !(error instanceof SeqError)) throw signal.reason;
       throw error;
     } finally {

@@ -1,4 +1,5 @@
-// `--from-bundle FILE`: the cluster as a bundle remembers it, behind the same ports as a live one, at the time when the bundle was made.
+// `--from-bundle FILE`: the cluster as a bundle remembers it, behind the same ports as a live one, at the time when
+// the bundle was made.
 import { quorumOf } from '../core/config.js';
 import { BundleFile } from '../core/bundle/file.js';
 import { BundleNode } from '../core/bundle/node.js';
@@ -6,7 +7,10 @@ import type { Clock } from '../core/ports.js';
 import { chosen, noteAnswers, type Cluster } from './context.js';
 import { asLane } from './settings.js';
 
-/** Reading a file is bounded by its size, not by what a node may take: a busy machine must not turn what is known into unknown. */
+/**
+ * Reading a file is bounded by its size, not by what a node may take: a busy machine must not turn what is known into
+ * unknown.
+ */
 const READ_LIMIT_MS = 60_000;
 
 export interface OpenBundle {
@@ -55,7 +59,9 @@ export async function openBundle(
         close: () => file.close(),
       },
       context: head.context,
-      note: `this is how it was at ${new Date(head.madeAtMs).toISOString()} (${path})${whole ? '' : `; of the streams it holds heights ${holds}`}${head.payloads ? '' : '; it holds no payloads'}`,
+      note:
+        `this is how it was at ${new Date(head.madeAtMs).toISOString()} ` +
+        `(${path})${whole ? '' : `; of the streams it holds heights ${holds}`}${head.payloads ? '' : '; it holds no payloads'}`,
     };
   } catch (error) {
     await file.close();

@@ -1,4 +1,5 @@
-// The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. A test holds it against the sources.
+// The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. A test holds it against
+// the sources.
 import type { Code } from './codes/code.js';
 import { DATA } from './codes/data.js';
 import { FOREIGN, FOREIGN_MESSAGES } from './codes/foreign.js';
@@ -36,7 +37,10 @@ export function allCodes(): Map<string, Explained> {
   return all;
 }
 
-/** What a code, or the text of a message, is about: exact code first, then codes named in the text, then entries that share most words with it. */
+/**
+ * What a code, or the text of a message, is about: exact code first, then codes named in the text, then entries that
+ * share most words with it.
+ */
 export function explain(text: string): Explained[] {
   const all = allCodes();
   const exact = all.get(

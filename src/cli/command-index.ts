@@ -1,5 +1,6 @@
-// Finds the command that is meant in an index of them, made by the build, and the framework's configuration for it alone: of the whole manifest, forty
-// times as large, running a command takes nothing. Help, completion and what is no command take the manifest.
+// Finds the command that is meant in an index of them, made by the build, and the framework's configuration for it
+// alone: of the whole manifest, forty times as large, running a command takes nothing. Help, completion and what is
+// no command take the manifest.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Config, Plugin } from '@oclif/core';

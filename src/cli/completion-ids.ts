@@ -1,5 +1,5 @@
-// The ids worth offering while somebody types: contexts and nodes from the configuration, sequencers from what the nodes show, a lab's processes
-// from its record, codes from what `explain` knows.
+// The ids worth offering while somebody types: contexts and nodes from the configuration, sequencers from what the
+// nodes show, a lab's processes from its record, codes from what `explain` knows.
 import { sequencerOf } from '../core/protocol/words.js';
 import type { Cluster, Surroundings } from './context.js';
 import { labRows } from './target.js';

@@ -1,4 +1,5 @@
-// Completion scripts made from the command manifest: words and flags are in the script, ids are asked for when TAB is pressed. Pure.
+// Completion scripts made from the command manifest: words and flags are in the script, ids are asked for when TAB is
+// pressed. Pure.
 
 export interface CommandWords {
   /** `stream tail`. */
@@ -117,10 +118,14 @@ export function completionScript(shell: 'bash' | 'zsh' | 'fish', tree: CommandWo
   const body = bash(tree);
   return shell === 'bash'
     ? `# seq completion for bash: eval "$(seq completion bash)"\n${body}`
-    : `#compdef seq seqctl\n# seq completion for zsh: eval "$(seq completion zsh)"\nautoload -Uz bashcompinit compinit && compinit -u && bashcompinit\n${body}`;
+    : `#compdef seq seqctl\n# seq completion for zsh: eval "$(seq completion zsh)"\nautoload -Uz ` +
+        `bashcompinit compinit && compinit -u && bashcompinit\n${body}`;
 }
 
-/** bash takes `=` and `:` for ends of words, zsh does not: the words are split anew, and a reply is what stands behind the last of these. */
+/**
+ * bash takes `=` and `:` for ends of words, zsh does not: the words are split anew, and a reply is what stands behind
+ * the last of these.
+ */
 function bash(tree: CommandWords[]): string {
   const words = [...nextWords(tree)].map(
     ([prefix, next]) => `    '${prefix}') words='${[...next].sort().join(' ')}' ;;`,
@@ -135,7 +140,9 @@ function bash(tree: CommandWords[]): string {
   );
   const ids = Object.entries(IDS).map(
     ([name, kind]) =>
-      `    ${name === '--context' ? "*' --context'|*' -c'" : `*' ${name}'`}) ${LISTS.includes(name) ? 'if [[ "$cur" == *,* ]]; then lead="$lead${cur%,*},"; cur="${cur##*,}"; fi; ' : ''}_seq_offer "$(_seq_ids ${kind})"; return ;;`,
+      `    ${name === '--context' ? "*' --context'|*' -c'" : `*' ${name}'`}) ` +
+      `${LISTS.includes(name) ? 'if [[ "$cur" == *,* ]]; then lead="$lead${cur%,*},"; cur="${cur##*,}"; fi; ' : ''}_seq_offer ` +
+      `"$(_seq_ids ${kind})"; return ;;`,
   );
   return `_seq_ids() { "\${w[0]}" completion ids "$1" "\${given[@]}" -o plain -q 2>/dev/null; }
 _seq_offer() { COMPREPLY=($(compgen -P "$lead" -W "$1" -- "$cur")); }
@@ -251,7 +258,8 @@ function fish(tree: CommandWords[]): string {
         const summary =
           tree.find((command) => command.words === [prefix, word].filter(Boolean).join(' '))?.summary ?? '';
         lines.push(
-          `complete -c ${program} -n ${quote(`__seq_at ${prefix}`.trim())} -a ${word}${summary ? ` -d ${quote(summary)}` : ''}`,
+          `complete -c ${program} -n ${quote(`__seq_at ${prefix}`.trim())} -a ` +
+            `${word}${summary ? ` -d ${quote(summary)}` : ''}`,
         );
       }
     }
@@ -271,7 +279,8 @@ function fish(tree: CommandWords[]): string {
               ? ' -r'
               : '';
         lines.push(
-          `complete -c ${program} -n ${quote(`__seq_in ${words}`)} -l ${flag.name.slice(2)}${flag.short ? ` -s ${flag.short.slice(1)}` : ''}${value}${flag.description ? ` -d ${quote(flag.description)}` : ''}`,
+          `complete -c ${program} -n ${quote(`__seq_in ${words}`)} -l ` +
+            `${flag.name.slice(2)}${flag.short ? ` -s ${flag.short.slice(1)}` : ''}${value}${flag.description ? ` -d ${quote(flag.description)}` : ''}`,
         );
       }
     }

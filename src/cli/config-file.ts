@@ -1,5 +1,6 @@
-// The config file `$XDG_CONFIG_HOME/seq/config.yaml`: contexts and settings. Never a file of the current directory unless named (SEQ_CONFIG).
-// Written whole, to a temporary file, synced, renamed, 0600; a lock file keeps two writers apart. Secrets are only referred to, never stored.
+// The config file `$XDG_CONFIG_HOME/seq/config.yaml`: contexts and settings. Never a file of the current directory
+// unless named (SEQ_CONFIG). Written whole, to a temporary file, synced, renamed, 0600; a lock file keeps two writers
+// apart. Secrets are only referred to, never stored.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -81,7 +82,10 @@ export function badConfig(
   });
 }
 
-/** Null when there is no file (unless it was named). Parsed and checked; yaml and the schema are only loaded when there is a file. */
+/**
+ * Null when there is no file (unless it was named). Parsed and checked; yaml and the schema are only loaded when
+ * there is a file.
+ */
 export async function readConfig(path: string, named = Boolean(process.env['SEQ_CONFIG'])): Promise<ConfigFile | null> {
   let text: string;
   try {

@@ -1,4 +1,5 @@
-// The form of the config file, checked with zod; loaded only when there is a file to read (yaml and zod cost start-up time).
+// The form of the config file, checked with zod; loaded only when there is a file to read (yaml and zod cost start-up
+// time).
 import { parseDocument, stringify } from './yaml.js';
 import { z } from 'zod';
 import { SeqError } from '../core/errors.js';
@@ -98,13 +99,19 @@ function wrongYaml(error: unknown): string {
   return `${code.toLowerCase().replaceAll('_', ' ')}${at ? ` at line ${at.line}, column ${at.col}` : ''}`;
 }
 
-/** A plain word as a key is a typing error and is named; anything else might be a secret that stands where it does not belong. */
+/**
+ * A plain word as a key is a typing error and is named; anything else might be a secret that stands where it does not
+ * belong.
+ */
 const WORD = /^[A-Za-z-]{1,16}$/;
 
 function wrongForm(issue: z.core.$ZodIssue | undefined): string {
   const where = issue?.path.join('.') || 'top level';
   if (issue?.code === 'unrecognized_keys')
-    return `${where}: unrecognized key${issue.keys.length === 1 ? '' : 's'} ${issue.keys.map((key) => (WORD.test(key) ? `'${key}'` : '(not a word, not shown)')).join(', ')}`;
+    return (
+      `${where}: unrecognized key${issue.keys.length === 1 ? '' : 's'} ` +
+      `${issue.keys.map((key) => (WORD.test(key) ? `'${key}'` : '(not a word, not shown)')).join(', ')}`
+    );
   return `${where}: ${issue?.message ?? 'wrong form'}`;
 }
 

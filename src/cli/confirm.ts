@@ -1,6 +1,7 @@
-// How much must be said before a change is made: nothing (undoable), --yes (disruptive), the plan's digest (decides data), and a flag named
-// after the rule for what goes against one. A question is asked only on a terminal, on stderr, and its default is No.
-// Invariant: whoever returns from here was told to go on; otherwise nothing has been done (exit 81, or 76 for another plan's digest).
+// How much must be said before a change is made: nothing (undoable), --yes (disruptive), the plan's digest (decides
+// data), and a flag named after the rule for what goes against one. A question is asked only on a terminal, on
+// stderr, and its default is No. Invariant: whoever returns from here was told to go on; otherwise nothing has been
+// done (exit 81, or 76 for another plan's digest).
 import { createInterface } from 'node:readline';
 import { EXIT, SeqError } from '../core/errors.js';
 import { withoutSecrets } from './node-url.js';

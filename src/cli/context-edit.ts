@@ -1,4 +1,5 @@
-// What `seq context set` makes of its flags and of the context as it was: what is given replaces, what is not stays. Pure.
+// What `seq context set` makes of its flags and of the context as it was: what is given replaces, what is not stays.
+// Pure.
 import type { ContextEntry, NodeEntry } from './config-file.js';
 import { usageError } from './failure.js';
 import { asLane } from './settings.js';

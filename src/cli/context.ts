@@ -1,5 +1,6 @@
-// Composition root: flags, SEQ_*, context and config file → the cluster, and the cluster → open nodes. The only place that joins engine and redis.
-// Ids and cluster identity that nobody configured are read from the nodes' admission records (docs/PROTOCOL.md section 2).
+// Composition root: flags, SEQ_*, context and config file → the cluster, and the cluster → open nodes. The only place
+// that joins engine and redis. Ids and cluster identity that nobody configured are read from the nodes' admission
+// records (docs/PROTOCOL.md section 2).
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_TIMING, quorumOf } from '../core/config.js';
@@ -83,7 +84,9 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-/** Reads the config file and picks the context. `tolerant`: a broken file counts as none (for commands that mend it). */
+/**
+ * Reads the config file and picks the context. `tolerant`: a broken file counts as none (for commands that mend it).
+ */
 export async function surroundings(
   flags: Record<string, unknown>,
   env: NodeJS.ProcessEnv,
@@ -373,17 +376,22 @@ export interface OpenOptions {
   identity?: 'discover' | 'as-configured';
   signal?: AbortSignal;
   /**
-   * look: where too few answered to say which cluster this is, that is left open, and judged by the looks that follow; act: it must be known.
+   * look: where too few answered to say which cluster this is, that is left open, and judged by the looks that
+   * follow; act: it must be known.
    * Absent (a sequencer, the lab): whatever one round finds.
    */
   purpose?: 'look' | 'act';
 }
 
-/** Rounds of asking whose nodes these are, while fewer than a quorum answer: one lost answer must not make strangers of our own nodes. */
+/**
+ * Rounds of asking whose nodes these are, while fewer than a quorum answer: one lost answer must not make strangers
+ * of our own nodes.
+ */
 const ROUNDS = { look: 2, act: 3 };
 
 /**
- * Opens every configured node. Discovers ids and the cluster's identity by one `inspect` round unless all of it is configured
+ * Opens every configured node. Discovers ids and the cluster's identity by one `inspect` round unless all of it is
+ * configured
  * (`identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find).
  */
 export async function openCluster(around: Surroundings, options: OpenOptions = {}): Promise<Cluster> {
@@ -455,7 +463,9 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
   };
 }
 
-/** Calls back whenever the node answered at all, be it with a refusal: `meta.nodesAnswered` is counted, never assumed. */
+/**
+ * Calls back whenever the node answered at all, be it with a refusal: `meta.nodesAnswered` is counted, never assumed.
+ */
 export function noteAnswers<N extends NodePort>(node: N, answered: () => void): N {
   const [call, read] = [node.call.bind(node), node.read.bind(node)];
   const noted = <R extends { outcome: string }>(reply: R): R => {
@@ -497,7 +507,9 @@ function refuseUnnamed(
   throw new SeqError({
     code: 'NO_ANSWER',
     exit: EXIT.noQuorum,
-    message: `none of ${replies.length} nodes answered: ${replies.map((reply, at) => `${addresses[at]?.id} (${addresses[at]?.url}): ${reply.outcome === 'unknown' ? `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}` : ''}`).join('; ')}`,
+    message:
+      `none of ${replies.length} nodes answered: ` +
+      `${replies.map((reply, at) => `${addresses[at]?.id} (${addresses[at]?.url}): ` + `${reply.outcome === 'unknown' ? `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}` : ''}`).join('; ')}`,
     why: 'without an answer it is not known which cluster this is',
     changed: 'nothing',
     next: ['seq status', 'a longer --node-timeout'],
@@ -511,7 +523,9 @@ export function readOnlyDialect(command: string): SeqError {
     code: 'READ_ONLY_DIALECT',
     exit: EXIT.safety,
     message: `${command} does not run against the streams of another program`,
-    why: 'with --dialect fuel nothing is ever written: those keys belong to another program, which has its own rules and its own tools',
+    why:
+      'with --dialect fuel nothing is ever written: those keys belong to another program, which has ' +
+      'its own rules and its own tools',
     changed: 'nothing',
     next: [
       'look with seq status, seq stream inspect, verify or diff, and seq check',
@@ -539,7 +553,10 @@ async function closeAll(nodes: NodePort[]): Promise<void> {
   await Promise.allSettled(nodes.map((node) => node.close()));
 }
 
-/** Configured id, else the id in the admission record, else the first free of n1…nN from its own place on; never the same one twice. */
+/**
+ * Configured id, else the id in the admission record, else the first free of n1…nN from its own place on; never the
+ * same one twice.
+ */
 export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<Pick<NodeView, 'node'>>[]): string[] {
   const names: (string | null)[] = nodes.map(({ id }) => id);
   const take = (at: number, id: string): void => {
@@ -573,7 +590,10 @@ export async function examineNode(node: NodePort, limitMs: number): Promise<Node
   return node.checkup?.(limitMs) ?? { outcome: 'unknown', step: 'call', cause: 'it is no Redis server' };
 }
 
-/** The cluster's servers as `seq bench` uses them: a lane of its own on each, and what it needs besides. Closed by the caller. */
+/**
+ * The cluster's servers as `seq bench` uses them: a lane of its own on each, and what it needs besides. Closed by the
+ * caller.
+ */
 export async function openBenchLane(
   cluster: Cluster,
   lane: string,

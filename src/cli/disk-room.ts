@@ -1,4 +1,5 @@
-// How much is left on the disk of a folder of this machine: the store's, for a sequencer's presence record, and a local node's, for `seq doctor`.
+// How much is left on the disk of a folder of this machine: the store's, for a sequencer's presence record, and a
+// local node's, for `seq doctor`.
 import { statfs } from 'node:fs/promises';
 
 const EVERY_MS = 10_000;

@@ -1,4 +1,5 @@
-// The settings in effect with their origins, as `seq config show` prints them. Secrets appear as where they come from, never as themselves.
+// The settings in effect with their origins, as `seq config show` prints them. Secrets appear as where they come
+// from, never as themselves.
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
 import { SeqError } from '../core/errors.js';
 import type { NodeSettings, Surroundings } from './context.js';

@@ -1,4 +1,5 @@
-// Whatever was thrown → one SeqError with one exit code. Parse errors are usage (64); what nobody foresaw is a bug (70) and says so.
+// Whatever was thrown → one SeqError with one exit code. Parse errors are usage (64); what nobody foresaw is a bug
+// (70) and says so.
 import { EXIT, InvariantError, SeqError } from '../core/errors.js';
 import { masked } from '../core/log/redact.js';
 import { DeadlinePassed, Interrupted } from './interrupt.js';

@@ -1,5 +1,6 @@
-// The flags every command shares, in groups: cluster and output flags on all of them, LOOK on verbs that only read, ACT on verbs that change.
-// None has an oclif default or `env`: flag → SEQ_* → context → config file → default is resolved, with its origin, in settings.ts.
+// The flags every command shares, in groups: cluster and output flags on all of them, LOOK on verbs that only read,
+// ACT on verbs that change. None has an oclif default or `env`: flag → SEQ_* → context → config file → default is
+// resolved, with its origin, in settings.ts.
 import { Flags } from '@oclif/core';
 import { parseCount, parseDuration, parseSize } from './units.js';
 

@@ -1,4 +1,5 @@
-// Flags and settings → the nodes of the other dialect, to be read and never written (docs/FOREIGN.md). Who cannot read it says so.
+// Flags and settings → the nodes of the other dialect, to be read and never written (docs/FOREIGN.md). Who cannot
+// read it says so.
 import { systemClock } from '../core/engine/system.js';
 import { EXIT, SeqError } from '../core/errors.js';
 import type { ForeignOptions } from '../core/foreign/look.js';
@@ -58,7 +59,10 @@ export async function openForeign(around: Surroundings): Promise<ForeignCluster 
   };
 }
 
-/** What was said on the command line must be said again; what the context or the environment says holds for the next command too. */
+/**
+ * What was said on the command line must be said again; what the context or the environment says holds for the next
+ * command too.
+ */
 function dialectFlags(flags: Record<string, unknown>, leaseKey: string, budget: number): string[] {
   const quoted = /^[A-Za-z0-9:._@/-]+$/.test(leaseKey) ? leaseKey : `'${leaseKey.replaceAll("'", "'\\''")}'`;
   return [

@@ -1,4 +1,5 @@
-// Signals and deadlines as one AbortSignal. First Ctrl-C (or SIGTERM, SIGHUP) cancels; the second ends the process at once.
+// Signals and deadlines as one AbortSignal. First Ctrl-C (or SIGTERM, SIGHUP) cancels; the second ends the process at
+// once.
 import { EXIT, type ExitCode } from '../core/errors.js';
 
 export class Interrupted extends Error {

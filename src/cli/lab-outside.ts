@@ -1,5 +1,6 @@
-// What the lab needs from the rest of the program: bootstrap, a context of its own, and who leads. The lab itself knows no Redis client.
-// Its nodes are named by hand here, so that no context, lane or secret of the person's own configuration can reach them.
+// What the lab needs from the rest of the program: bootstrap, a context of its own, and who leads. The lab itself
+// knows no Redis client. Its nodes are named by hand here, so that no context, lane or secret of the person's own
+// configuration can reach them.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bootstrap } from '../core/engine/bootstrap.js';
@@ -145,7 +146,10 @@ export async function inspectLab(cluster: Pick<Cluster, 'nodes' | 'nodeTimeoutMs
   });
 }
 
-/** `leader` → the sequencer that leads now, as the nodes see it; any other name as it is. Throws SeqError 75 when nobody leads, 69 when it cannot be told. */
+/**
+ * `leader` → the sequencer that leads now, as the nodes see it; any other name as it is. Throws SeqError 75 when
+ * nobody leads, 69 when it cannot be told.
+ */
 export async function resolveName(directory: string, name: string, signal?: AbortSignal): Promise<string> {
   if (name !== 'leader') return name;
   const state = openState(directory);

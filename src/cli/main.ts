@@ -1,5 +1,6 @@
-// Starts a command: finds it, shows help, answers an unknown one with 64, a suggestion and (under -o json) the envelope.
-// Takes the place of the framework's own runner, whose unknown-command and crash paths print text and exit 2 or 1.
+// Starts a command: finds it, shows help, answers an unknown one with 64, a suggestion and (under -o json) the
+// envelope. Takes the place of the framework's own runner, whose unknown-command and crash paths print text and exit
+// 2 or 1.
 import { Config } from '@oclif/core';
 import { EXIT, type SeqError } from '../core/errors.js';
 import { askedFormat } from './asked-format.js';

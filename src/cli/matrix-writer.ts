@@ -1,4 +1,5 @@
-// Rows of a long matrix as lines, written as they come; short ones, tables and JSON are one answer. Decides which, and keeps memory bounded.
+// Rows of a long matrix as lines, written as they come; short ones, tables and JSON are one answer. Decides which,
+// and keeps memory bounded.
 import { EXIT, SeqError } from '../core/errors.js';
 import type { OutputFormat } from './flags.js';
 import { usageError } from './failure.js';

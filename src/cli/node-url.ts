@@ -1,8 +1,12 @@
-// `[ID=]URL` → one node's address. A password in a URL would stand in every process list and history, so it is refused, with the way to pass it.
+// `[ID=]URL` → one node's address. A password in a URL would stand in every process list and history, so it is
+// refused, with the way to pass it.
 import { EXIT, SeqError } from '../core/errors.js';
 
 export interface NodeUrl {
-  /** Without user and secrets: redis://host:port/db, rediss://…, unix:/path?db=N, sentinel://host:port,host:port/name/db. */
+  /**
+   * Without user and secrets: redis://host:port/db, rediss://…, unix:/path?db=N,
+   * sentinel://host:port,host:port/name/db.
+   */
   url: string;
   username?: string;
 }
@@ -20,7 +24,10 @@ function badUrl(shown: string, why: string, next?: string[]): SeqError {
   });
 }
 
-/** What may be printed of a text that may hold a password: of whatever stands before the last @, the user alone, however broken the rest is. */
+/**
+ * What may be printed of a text that may hold a password: of whatever stands before the last @, the user alone,
+ * however broken the rest is.
+ */
 export function withoutSecrets(text: string): string {
   return text
     .replace(

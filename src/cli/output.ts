@@ -1,4 +1,5 @@
-// Where answers go: stdout through one writer that knows closed pipes (quiet end) and full disks (74), stderr for everything else.
+// Where answers go: stdout through one writer that knows closed pipes (quiet end) and full disks (74), stderr for
+// everything else.
 import { EXIT, SeqError } from '../core/errors.js';
 
 /** The reader went away (`| head`): nobody is left to answer, so the command ends quietly with 0. */

@@ -1,5 +1,6 @@
-// A recovery as `seq cluster recover` and `seq lab up` make it: gather, decide, confirm, carry out, record (docs/PROTOCOL.md section 8).
-// Invariant: nothing is written before the plan, with all its evidence and doubts, was confirmed; doubts need a flag of their own.
+// A recovery as `seq cluster recover` and `seq lab up` make it: gather, decide, confirm, carry out, record
+// (docs/PROTOCOL.md section 8). Invariant: nothing is written before the plan, with all its evidence and doubts, was
+// confirmed; doubts need a flag of their own.
 import { genesisHash } from '../core/chain/block.js';
 import { recordChange, type Operator } from '../core/engine/audit-record.js';
 import { commonCluster } from '../core/engine/cluster-name.js';
@@ -115,7 +116,10 @@ export interface Confirming extends Omit<Asking, 'command'> {
   changing(): void;
 }
 
-/** Shows the plan, waits for its confirmation, carries it out; a warning, or ''. `yes` counts for a plan without doubts only. */
+/**
+ * Shows the plan, waits for its confirmation, carries it out; a warning, or ''. `yes` counts for a plan without
+ * doubts only.
+ */
 export async function recoverAsPlanned(
   plan: RecoveryPlan,
   { now, evidence, options }: Looked,

@@ -1,4 +1,5 @@
-// What the commands of `seq repair` share: where stores are asked, the flag that chooses between conflicting blocks, and the walk through it all.
+// What the commands of `seq repair` share: where stores are asked, the flag that chooses between conflicting blocks,
+// and the walk through it all.
 import { Flags } from '@oclif/core';
 import { hostname } from 'node:os';
 import type { EvidenceOptions } from '../core/engine/repair-evidence.js';

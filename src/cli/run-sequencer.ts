@@ -1,5 +1,6 @@
-// Composition of one running sequencer: nodes, store, producer, inbox, engine, HTTP, log. Decides the order of starting and stopping:
-// nothing is listened on or promised before the cluster is known to be the right one; on the way out the lock is released first.
+// Composition of one running sequencer: nodes, store, producer, inbox, engine, HTTP, log. Decides the order of
+// starting and stopping: nothing is listened on or promised before the cluster is known to be the right one; on the
+// way out the lock is released first.
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { quorumOf, type Limits, type Timing } from '../core/config.js';
@@ -28,7 +29,10 @@ const RIGHTS_LIMIT_MS = 2000;
 const HOLD_BEYOND_LEASE_MS = 1000;
 const HOLD_LIMIT_MS = 10_000;
 const BOOTSTRAP_AGAIN = ['BOOTSTRAP_BROKEN_OFF', 'ALREADY_INITIALISED', 'WRONG_CLUSTER', 'NODE_UNREACHABLE'];
-/** Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in vain. */
+/**
+ * Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in
+ * vain.
+ */
 const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
 
 export interface RunSettings {
@@ -55,7 +59,10 @@ export interface RunSettings {
   secrets: string[];
 }
 
-/** Runs until the signal aborts (resolves) or it cannot go on (throws SeqError). Everything opened here is closed here. */
+/**
+ * Runs until the signal aborts (resolves) or it cannot go on (throws SeqError). Everything opened here is closed
+ * here.
+ */
 export async function runSequencer(
   around: Surroundings,
   settings: RunSettings,
@@ -148,7 +155,8 @@ export async function runSequencer(
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
-    // A line costs its first writer several times what it costs the next: what is rehearsed is written, too, to nowhere.
+    // A line costs its first writer several times what it costs the next: what is rehearsed is written, too, to
+    // nowhere.
     const mute = await openLog({
       id: settings.id,
       level: settings.logLevel,
@@ -179,7 +187,10 @@ export async function runSequencer(
   }
 }
 
-/** Opens the nodes and learns which cluster they are; waits as long as fewer than a quorum answer. Null: told to stop meanwhile. */
+/**
+ * Opens the nodes and learns which cluster they are; waits as long as fewer than a quorum answer. Null: told to stop
+ * meanwhile.
+ */
 async function waitForCluster(
   around: Surroundings,
   settings: RunSettings,
@@ -228,7 +239,8 @@ async function usable(
       why: 'the server wants a user, a password or more rights than this one has',
       changed: 'nothing',
       next: [
-        'give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, passwordCommand, passwordEnv)',
+        'give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, ' +
+          'passwordCommand, passwordEnv)',
         'seq doctor --acl',
       ],
     });
@@ -279,7 +291,8 @@ async function usable(
     .filter(({ reply }) => reply.outcome !== 'accepted')
     .map(
       ({ node, reply }) =>
-        `${node.id}: ${reply.outcome === 'unknown' ? `no answer at ${reply.step} (${reply.cause})` : reply.outcome === 'refused' ? reply.reason : ''}`,
+        `${node.id}: ` +
+        `${reply.outcome === 'unknown' ? `no answer at ${reply.step} (${reply.cause})` : reply.outcome === 'refused' ? reply.reason : ''}`,
     );
   if (seen.length < quorumOf(cluster.nodes.length)) {
     log.line(
@@ -343,8 +356,14 @@ function notThisNode(message: string, url: string, why: string): SeqError {
   });
 }
 
-/** Only when all of it is new (docs/PROTOCOL.md section 8): nodes that are empty beside a chain that is not have lost it. */
-/** A right that is missing in the middle of a script would leave a node half-changed: every one is tried beforehand, where the server can tell. */
+/**
+ * Only when all of it is new (docs/PROTOCOL.md section 8): nodes that are empty beside a chain that is not have lost
+ * it.
+ */
+/**
+ * A right that is missing in the middle of a script would leave a node half-changed: every one is tried beforehand,
+ * where the server can tell.
+ */
 async function refuseMissingRights(cluster: Cluster): Promise<void> {
   const checked = await Promise.all(
     cluster.nodes.map(async (node) => ({ node, reply: await examineNode(node, RIGHTS_LIMIT_MS) })),
@@ -396,7 +415,9 @@ async function refuseOldChain(settings: RunSettings, clusterId: string, lane: st
       code: 'ALREADY_INITIALISED',
       exit: EXIT.precondition,
       message: `the nodes are empty, but ${where}`,
-      why: 'the nodes of a cluster that has a chain have lost their memory: a new cluster on them would be another chain',
+      why:
+        'the nodes of a cluster that has a chain have lost their memory: a new cluster on them would be ' +
+        'another chain',
       changed: 'nothing',
       next: [
         'seq cluster recover --dry-run',
@@ -442,7 +463,9 @@ async function makeProducer(settings: RunSettings, store: ChainStore, log: SeqLo
   });
 }
 
-/** Two sequencers must count the same nodes: the digest of their ids, whatever order or host names they are given by. */
+/**
+ * Two sequencers must count the same nodes: the digest of their ids, whatever order or host names they are given by.
+ */
 export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
   return createHash('sha256')
     .update(

@@ -1,4 +1,5 @@
-// Everything `seq run` can be told, checked before anything is opened: flags, SEQ_*, context and config file, in that order.
+// Everything `seq run` can be told, checked before anything is opened: flags, SEQ_*, context and config file, in that
+// order.
 import { readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';

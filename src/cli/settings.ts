@@ -1,4 +1,5 @@
-// One rule for every setting: flag → SEQ_* → context → config file → default; the origin is kept, so that `config show --origin` can say it.
+// One rule for every setting: flag → SEQ_* → context → config file → default; the origin is kept, so that `config
+// show --origin` can say it.
 import { SeqError } from '../core/errors.js';
 import type { ConfigFile, ContextEntry } from './config-file.js';
 import { badValue, parseCount, parseDuration, parseSize } from './units.js';
@@ -30,7 +31,10 @@ export function fileName(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Resolves one setting. `parse` reads environment and file text; flags come parsed. An empty variable counts as unset. */
+/**
+ * Resolves one setting. `parse` reads environment and file text; flags come parsed. An empty variable counts as
+ * unset.
+ */
 export function setting<T>(
   sources: Sources,
   flag: string,
@@ -109,7 +113,10 @@ export const asLane = (text: string, what: string): string => {
   return text;
 };
 
-/** Settings that live in the file's `settings` and in a context's, with how each is read. Command flags of the same name follow the same rule. */
+/**
+ * Settings that live in the file's `settings` and in a context's, with how each is read. Command flags of the same
+ * name follow the same rule.
+ */
 export const SETTING_READERS: Record<string, (text: string, what: string) => unknown> = {
   output: asChoice(['table', 'wide', 'plain', 'json', 'ndjson', 'yaml', 'csv'] as const),
   timeout: asDuration,

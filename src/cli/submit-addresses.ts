@@ -1,4 +1,5 @@
-// Where `seq submit` sends: the addresses named with --http, else those of the context and those that sequencers announce on the nodes.
+// Where `seq submit` sends: the addresses named with --http, else those of the context and those that sequencers
+// announce on the nodes.
 import type { NodePort } from '../core/ports.js';
 
 /** In no order: every address is asked who leads. */

@@ -1,5 +1,5 @@
-// What `seq submit` reads, under which keys, and from where on: decided once the cluster is known, because a run on one cluster says nothing
-// about another. Keeps the state file that --resume goes on from.
+// What `seq submit` reads, under which keys, and from where on: decided once the cluster is known, because a run on
+// one cluster says nothing about another. Keeps the state file that --resume goes on from.
 import { isAbsolute, join } from 'node:path';
 import { homedir } from 'node:os';
 import { keyProblem } from '../core/chain/items.js';
@@ -69,7 +69,8 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
       const found = input.resume ? known : undefined;
       if (input.resume && !found)
         input.warning(
-          'there is no state of an earlier run: everything is sent, and what the sequencers know already is recognised by its key',
+          'there is no state of an earlier run: everything is sent, and what the sequencers know already ' +
+            'is recognised by its key',
         );
       if (found && found.items === 0 && keyPrefix === undefined) await checkBegun(source, found, input.signal);
       job.keyPrefix = found?.keyPrefix ?? keyPrefix ?? (await keyPrefixOf(source, input.signal));
@@ -89,7 +90,8 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
           state = undefined;
           input.warning(`no state is kept for --resume: ${error.message}`);
         });
-      // Before anything goes out: the keys of a first batch whose answer is never heard must outlive this process, and the file may grow meanwhile.
+      // Before anything goes out: the keys of a first batch whose answer is never heard must outlive this process,
+      // and the file may grow meanwhile.
       if (known?.keyPrefix !== job.keyPrefix) job.checkpoint(NOTHING_DONE);
       const chunks = source.path === '' ? (process.stdin as AsyncIterable<Buffer>) : readSource(source);
       return { input: chunks, binary: input.binary, keyPrefix: job.keyPrefix, ...(found ? { from: found } : {}) };

@@ -1,5 +1,5 @@
-// Progress of `seq submit` on stderr: a bar with rate and ETA on a terminal that knows the total, else a line every 10 s; nothing in the
-// first 300 ms and nothing with -q. What it waits for is said as soon as it waits.
+// Progress of `seq submit` on stderr: a bar with rate and ETA on a terminal that knows the total, else a line every
+// 10 s; nothing in the first 300 ms and nothing with -q. What it waits for is said as soon as it waits.
 import { performance } from 'node:perf_hooks';
 import type { SubmitProgress } from '../core/engine/submit.js';
 
@@ -53,7 +53,8 @@ export class SubmitMeter {
     this.#lastLineAt = now;
     const share = total === null || total === 0 ? '' : ` (${Math.floor((100 * progress.bytes) / total)} %)`;
     this.options.note(
-      `${progress.items} items sequenced${share}, ${rate.toFixed(0)}/s${progress.last ? `, height ${progress.last.height}` : ''}${progress.waiting === '' ? '' : `, waiting: ${progress.waiting}`}`,
+      `${progress.items} items sequenced${share}, ` +
+        `${rate.toFixed(0)}/s${progress.last ? `, height ${progress.last.height}` : ''}${progress.waiting === '' ? '' : `, waiting: ${progress.waiting}`}`,
     );
   }
 

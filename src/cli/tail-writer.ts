@@ -128,7 +128,9 @@ export class TailWriter {
       throw new SeqError({
         code: 'DOCUMENT_TOO_LARGE',
         exit: EXIT.usage,
-        message: `-o ${this.options.format} is one document, and this one passes ${MOST_DOCUMENT_BYTES / 1024 / 1024} MiB`,
+        message:
+          `-o ${this.options.format} is one document, and this one passes ` +
+          `${MOST_DOCUMENT_BYTES / 1024 / 1024} MiB`,
         why: 'it would have to be held in memory whole',
         changed: 'nothing',
         next: ['-o ndjson streams', 'narrow it with --from, --to or --limit'],

@@ -1,4 +1,5 @@
-// How a command names the cluster it was run against, so that every `next:` can be pasted as it is. Never a secret: urls are redacted.
+// How a command names the cluster it was run against, so that every `next:` can be pasted as it is. Never a secret:
+// urls are redacted.
 import type { SummarizeOptions } from '../core/engine/inspect-model.js';
 import type { NodePort } from '../core/ports.js';
 import { labDirectory, readState } from '../lab/state.js';
@@ -13,7 +14,10 @@ export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<Node
   return [...nodes.map((node) => `--node ${node.id}=${node.url}`), ...lane].join(' ');
 }
 
-/** In the lab we know how a process is made to answer again: started if it is dead, continued if it is paused. Neither: nothing. */
+/**
+ * In the lab we know how a process is made to answer again: started if it is dead, continued if it is paused.
+ * Neither: nothing.
+ */
 export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions, 'startCommand' | 'startSequencers'> {
   if (settings.context !== 'lab') return {};
   return {

@@ -1,4 +1,5 @@
-// Durations, sizes and counts as people write them. A bare number is never a duration: nobody should have to guess its unit.
+// Durations, sizes and counts as people write them. A bare number is never a duration: nobody should have to guess
+// its unit.
 import { EXIT, SeqError } from '../core/errors.js';
 import { masked } from '../core/log/redact.js';
 
@@ -51,7 +52,10 @@ export function parseSize(text: string, what = 'size'): number {
   return bytes;
 }
 
-/** A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused. `or`: words that are taken beside one. */
+/**
+ * A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused. `or`: words
+ * that are taken beside one.
+ */
 export function parseCount(text: string, what = 'number', least = 0, or = ''): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
   if (!Number.isSafeInteger(value) || value < least)

@@ -18,7 +18,8 @@ export default class Bench extends SeqCommand {
   static override summary =
     'Measure commits on your own servers against bare SETs, in a lane of its own that is deleted afterwards';
   static override description = [
-    'One write at a time, in turns, no faster than --rate; your own lanes are not touched, but share the servers. Every node must answer.',
+    'One write at a time, in turns, no faster than --rate; your own lanes are not touched, but share ' +
+      'the servers. Every node must answer.',
     'It writes, so it asks first (--yes in scripts). Ctrl-C stops it and removes the lane.',
   ].join('\n');
   static override examples = [
@@ -124,7 +125,8 @@ export default class Bench extends SeqCommand {
       },
     });
     await record(
-      `lane ${lane}, ${report.commit.n} commits in ${report.seconds.toFixed(1)} s${report.left.length === 0 ? ', deleted' : `, left on ${report.left.join(' ')}`}`,
+      `lane ${lane}, ${report.commit.n} commits in ${report.seconds.toFixed(1)} ` +
+        `s${report.left.length === 0 ? ', deleted' : `, left on ${report.left.join(' ')}`}`,
     );
     return { ...benchResult(report, asked), meta: { nodesAnswered: cluster.nodes.length } };
   }

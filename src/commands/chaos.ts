@@ -16,14 +16,22 @@ const NAMES = FAULTS.map(({ name }) => name);
 
 export default class Chaos extends SeqCommand {
   static override summary =
-    'Break a cluster of real processes in every way, from a seed, and prove that nothing was lost, doubled or reordered';
+    'Break a cluster of real processes in every way, from a seed, and prove that nothing was lost, ' +
+    'doubled or reordered';
   static override description = [
-    'Starts Redis servers and sequencers of its own in a temporary directory, with a proxy on every link; never touches another lab or cluster.',
-    'Clients submit and readers read all the while. Faults come in rounds; after each everything is healed and must come together within a bound.',
-    'In the end all that anybody was told is held against the chain: one block per height, items exactly once where their receipts say and in order, epochs rising, nodes identical, one append-only log.',
-    'A seed repeats the faults, not the timing of the machine. On a busy machine give a longer --ttl; --node-timeout is two fifths of it unless given.',
+    'Starts Redis servers and sequencers of its own in a temporary directory, with a proxy on every ' +
+      'link; never touches another lab or cluster.',
+    'Clients submit and readers read all the while. Faults come in rounds; after each everything is ' +
+      'healed and must come together within a bound.',
+    'In the end all that anybody was told is held against the chain: one block per height, items ' +
+      'exactly once where their receipts say and in order, epochs rising, nodes identical, one ' +
+      'append-only log.',
+    'A seed repeats the faults, not the timing of the machine. On a busy machine give a longer ' +
+      '--ttl; --node-timeout is two fifths of it unless given.',
     '',
-    'Redis servers lose their memory one after the other: a quorum always keeps it, and a server counts again only once it was re-admitted. More at once is outside what the protocol promises (see seq cluster recover).',
+    'Redis servers lose their memory one after the other: a quorum always keeps it, and a server ' +
+      'counts again only once it was re-admitted. More at once is outside what the protocol promises ' +
+      '(see seq cluster recover).',
     '',
     'Faults:',
     ...FAULTS.map(({ name, help }) => `  ${name.padEnd(16)} ${help}`),

@@ -13,9 +13,11 @@ import { EXIT } from '../core/errors.js';
 
 export default class Doctor extends SeqCommand {
   static override summary =
-    'Examine the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the command that mends each finding';
+    'Examine the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the ' +
+    'command that mends each finding';
   static override description =
-    'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives a user exactly what seq needs.';
+    'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives ' +
+    'a user exactly what seq needs.';
   static override examples = [
     '<%= config.bin %> doctor -c prod',
     '<%= config.bin %> doctor --exit-code -o json',

@@ -14,7 +14,8 @@ import { systemClock } from '../core/engine/system.js';
 export default class Hold extends SeqCommand {
   static override summary = 'Let nobody promote for a while (maintenance, flapping)';
   static override description =
-    'A leader in office goes on; when it fails, nobody takes over until the hold ends. It ends by itself after --for, or with seq resume. Repeated, it starts the time anew.';
+    'A leader in office goes on; when it fails, nobody takes over until the hold ends. It ends by ' +
+    'itself after --for, or with seq resume. Repeated, it starts the time anew.';
   static override examples = [
     '<%= config.bin %> hold --for 10m --reason "moving r2"',
     '<%= config.bin %> hold --for 1h --reason "flapping, looking into it" --expect-leader seq-a',

@@ -7,11 +7,14 @@ import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/run-settings.js';
 export default class Run extends SeqCommand {
   static override summary = 'Run a sequencer: follow, promote when the lease is free, lead, step down on SIGTERM';
   static override description = [
-    'Follows the cluster, takes over when the lease ends, and makes blocks of submitted items (or of what the command after -- produces).',
-    'Logs to stdout: JSON lines on a pipe, readable lines on a terminal; the last line says why it ended. SIGTERM and SIGINT release the lock and exit 0.',
+    'Follows the cluster, takes over when the lease ends, and makes blocks of submitted items (or of ' +
+      'what the command after -- produces).',
+    'Logs to stdout: JSON lines on a pipe, readable lines on a terminal; the last line says why it ' +
+      'ended. SIGTERM and SIGINT release the lock and exit 0.',
   ].join('\n');
   static override examples = [
-    '<%= config.bin %> run --id seq-a --node r1=redis://10.0.0.1 --node r2=redis://10.0.0.2 --node r3=redis://10.0.0.3 --store /var/lib/seq/a --http 127.0.0.1:7070',
+    '<%= config.bin %> run --id seq-a --node r1=redis://10.0.0.1 --node r2=redis://10.0.0.2 --node ' +
+      'r3=redis://10.0.0.3 --store /var/lib/seq/a --http 127.0.0.1:7070',
     '<%= config.bin %> run -c prod --id seq-a --producer exec -- node ledger.mjs',
   ];
   static override flags = {

@@ -12,7 +12,8 @@ export default class Status extends SeqCommand {
   static override description = [
     'Asks every node once, in parallel; one that does not answer is a row, and costs --node-timeout at most.',
     '--on shows the rows of some nodes alone; the verdict is that of the whole cluster.',
-    'Exits 0 whenever there is something to report, however bad: without a quorum the verdict is CRIT. Only when not one node answered, or nothing could be asked, it exits 69.',
+    'Exits 0 whenever there is something to report, however bad: without a quorum the verdict is ' +
+      'CRIT. Only when not one node answered, or nothing could be asked, it exits 69.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> status -c lab',

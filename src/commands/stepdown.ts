@@ -13,9 +13,11 @@ import { systemClock, systemRandom } from '../core/engine/system.js';
 export default class Stepdown extends SeqCommand {
   static override summary = 'Hand leadership over: ask the leader to step down, wait until a successor has committed';
   static override description = [
-    'Refuses a target that is unknown or not ready, by name. Succeeds only when a successor has committed the next height under a higher epoch, read by quorum; the gap is measured.',
+    'Refuses a target that is unknown or not ready, by name. Succeeds only when a successor has ' +
+      'committed the next height under a higher epoch, read by quorum; the gap is measured.',
     '--timeout (10s) is for the hand-over itself; the time for the answer to the question does not count.',
-    "With --revoke the leader is not asked: its lock is deleted, only if it does not write and only as long as it still is that tenure's.",
+    'With --revoke the leader is not asked: its lock is deleted, only if it does not write and only ' +
+      "as long as it still is that tenure's.",
   ].join('\n');
   static override examples = [
     '<%= config.bin %> stepdown -c lab',

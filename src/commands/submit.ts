@@ -15,9 +15,13 @@ import { readCaFile, readTokenFile } from '../core/serve/listen.js';
 export default class Submit extends SeqCommand {
   static override summary = 'Put every line of a file (or of stdin) into the chain, in order, each once';
   static override description = [
-    'Each line is one item, without its newline; a last line without one counts, and so do empty lines. With --binary, items are frames of a 4-byte big-endian length.',
-    "Keys are made from the file's content and the line number: the same file submitted again is recognised and sequenced once; to sequence it twice on purpose, give another --key-prefix. A pipe has no identity: it is new each time, unless you name it with --key-prefix.",
-    'Survives failovers: what has no receipt is sent again under the same keys. After an interruption --resume goes on behind the last receipt, also when the file has grown since.',
+    'Each line is one item, without its newline; a last line without one counts, and so do empty ' +
+      'lines. With --binary, items are frames of a 4-byte big-endian length.',
+    "Keys are made from the file's content and the line number: the same file submitted again is " +
+      'recognised and sequenced once; to sequence it twice on purpose, give another --key-prefix. A ' +
+      'pipe has no identity: it is new each time, unless you name it with --key-prefix.',
+    'Survives failovers: what has no receipt is sent again under the same keys. After an ' +
+      'interruption --resume goes on behind the last receipt, also when the file has grown since.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> submit -c lab access.log',

@@ -14,8 +14,11 @@ const CONDITIONS = ['leader', 'height=H', 'follower=ID', 'healthy', 'restart-saf
 export default class Wait extends SeqCommand {
   static override summary = 'Wait until the cluster is as wanted';
   static override description = [
-    "leader: somebody leads. height=H: H is committed. follower=ID: that sequencer follows, is ready and at most one block behind. healthy: status is OK. restart-safe: the next node may be restarted. epoch>E: the leader's epoch is above E.",
-    'Already true is success. Exits 1 when it is not so at --timeout (10s); nodes that do not answer are waited for like anything else.',
+    'leader: somebody leads. height=H: H is committed. follower=ID: that sequencer follows, is ready ' +
+      'and at most one block behind. healthy: status is OK. restart-safe: the next node may be ' +
+      "restarted. epoch>E: the leader's epoch is above E.",
+    'Already true is success. Exits 1 when it is not so at --timeout (10s); nodes that do not answer ' +
+      'are waited for like anything else.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> wait --for leader --timeout 30s',

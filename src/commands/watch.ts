@@ -13,7 +13,8 @@ export default class Watch extends SeqCommand {
   static override summary =
     'The cluster on one screen, live: is it writing, who leads, how many nodes may be lost, what to do next';
   static override description = [
-    'Says what `seq status` says, again and again, from the same reading of the nodes. No key changes the cluster; y copies the command that would.',
+    'Says what `seq status` says, again and again, from the same reading of the nodes. No key ' +
+      'changes the cluster; y copies the command that would.',
     'Without a terminal on stdin and stdout it is `seq status --watch -o ndjson`. --once prints one frame as text.',
   ].join('\n');
   static override examples = [

@@ -1,4 +1,5 @@
-// Timing and size rules of a cluster, their defaults and bounds (docs/PROTOCOL.md section 10). Everything that reads a configuration checks it here.
+// Timing and size rules of a cluster, their defaults and bounds (docs/PROTOCOL.md section 10). Everything that reads
+// a configuration checks it here.
 import { EXIT, SeqError } from './errors.js';
 
 export { quorumOf } from './protocol/quorum.js';
@@ -50,7 +51,9 @@ export function checkTiming(timing: Timing): void {
       code: 'TTL_TOO_SHORT',
       exit: EXIT.config,
       message: `ttl ${timing.ttlMs} ms is below 2 × block-time + node-timeout = ${least} ms`,
-      why: 'only an accepted write renews the lease: two block times and one node timeout must fit into it, or one late write loses leadership',
+      why:
+        'only an accepted write renews the lease: two block times and one node timeout must fit into it, ' +
+        'or one late write loses leadership',
       changed: 'nothing',
       next: [
         `raise --ttl to at least ${least}ms${slowest >= 1 ? `, or lower --block-time to at most ${slowest}ms` : ''}`,

@@ -1,4 +1,5 @@
-// Expected failures (SeqError, five parts, one exit code) and bugs (InvariantError). Node outcomes are data, never exceptions (protocol/words.ts).
+// Expected failures (SeqError, five parts, one exit code) and bugs (InvariantError). Node outcomes are data, never
+// exceptions (protocol/words.ts).
 import { withoutPasswords } from './url-password.js';
 
 export const EXIT = {
@@ -52,7 +53,10 @@ export class SeqError extends Error {
   readonly next: string[];
   readonly retryable: boolean;
 
-  /** What is quoted of what somebody typed, wrote into a file or onto a node may be an address: its password is not shown. */
+  /**
+   * What is quoted of what somebody typed, wrote into a file or onto a node may be an address: its password is not
+   * shown.
+   */
   constructor(parts: SeqErrorParts) {
     super(withoutPasswords(parts.message), parts.cause === undefined ? undefined : { cause: parts.cause });
     this.name = 'SeqError';
@@ -66,7 +70,9 @@ export class SeqError extends Error {
   }
 }
 
-/** A bug: an invariant of docs/PROTOCOL.md section 3 does not hold. The message starts with its number, e.g. `I3: …`. */
+/**
+ * A bug: an invariant of docs/PROTOCOL.md section 3 does not hold. The message starts with its number, e.g. `I3: …`.
+ */
 export class InvariantError extends Error {
   constructor(message: string) {
     super(message);

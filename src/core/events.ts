@@ -1,4 +1,5 @@
-// One vocabulary for logs, metrics, the TUI and the simulator's histories. Every state change of a sequencer is one of these.
+// One vocabulary for logs, metrics, the TUI and the simulator's histories. Every state change of a sequencer is one
+// of these.
 import type { Epoch, Hash, Height } from './protocol/words.js';
 
 export type SeqEvent =

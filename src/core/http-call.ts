@@ -1,6 +1,6 @@
-// One HTTP request, once, with a bound on every part of it. What matters to callers is whether anything may have been sent: "not sent" may
-// be repeated freely, everything after that is unknown. Without `agents` the connection is its own: a kept one that dies under a request
-// cannot tell the two apart.
+// One HTTP request, once, with a bound on every part of it. What matters to callers is whether anything may have been
+// sent: "not sent" may be repeated freely, everything after that is unknown. Without `agents` the connection is its
+// own: a kept one that dies under a request cannot tell the two apart.
 import {
   Agent as HttpAgent,
   request as httpRequest,

@@ -1,4 +1,5 @@
-// What the engine needs from the outside: nodes, clock, randomness, store, producer. Production, simulator and tests each bring their own.
+// What the engine needs from the outside: nodes, clock, randomness, store, producer. Production, simulator and tests
+// each bring their own.
 import type {
   Block,
   EntriesRead,
@@ -29,21 +30,33 @@ export interface BackfillBatch {
   blocks: { block: Block; entryEpoch: Epoch }[];
 }
 
-/** One Redis server. Nothing here ever throws for what a node does or does not: outcomes are data. Every step has a deadline. */
+/**
+ * One Redis server. Nothing here ever throws for what a node does or does not: outcomes are data. Every step has a
+ * deadline.
+ */
 export interface NodePort {
   readonly id: string;
   /** Without secrets. */
   readonly url: string;
-  /** Runs one script once; never resends by itself (a NOSCRIPT reply proves that nothing ran and is followed by load and one more try). */
+  /**
+   * Runs one script once; never resends by itself (a NOSCRIPT reply proves that nothing ran and is followed by load
+   * and one more try).
+   */
   call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>>;
-  /** Pipelined write_block calls (or backfill calls, with a nonce); resolves with one reply per block sent, up to the first that is not accepted. */
+  /**
+   * Pipelined write_block calls (or backfill calls, with a nonce); resolves with one reply per block sent, up to the
+   * first that is not accepted.
+   */
   backfill(batch: BackfillBatch, limitMs: number): Promise<ReplyTo<Extract<NodeCall, { script: 'write_block' }>>[]>;
   /** Entries from..to (inclusive heights), hash-checked when `data`; at most `limit` entries. */
   read(
     range: { from: Height; to: Height; limit: number; data: boolean; newestFirst?: boolean },
     limitMs: number,
   ): Promise<NodeReply<EntriesRead>>;
-  /** Blocks up to waitMs for entries with an id above `afterId`; own connection, so it never delays `call`. Empty = nothing came. */
+  /**
+   * Blocks up to waitMs for entries with an id above `afterId`; own connection, so it never delays `call`. Empty =
+   * nothing came.
+   */
   tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>>;
   /** The newest operator records (`seq:ops:audit`), newest first. Where a port cannot, history goes without them. */
   readAudit?(limit: number, limitMs: number): Promise<NodeReply<Record<string, string>[]>>;
@@ -55,11 +68,17 @@ export interface NodePort {
   prepare?(limitMs: number): Promise<void>;
   /** For `seq doctor`: the server itself. */
   checkup?(limitMs: number): Promise<NodeReply<NodeCheckup>>;
-  /** Of a node that is only remembered (a bundle): how long its last answer took when it was given; null: it gave none. */
+  /**
+   * Of a node that is only remembered (a bundle): how long its last answer took when it was given; null: it gave
+   * none.
+   */
   readonly recordedRttMs?: number | null;
   /** Hints only. Returns how to stop. */
   onHint(listener: (hint: NodeHint) => void): () => void;
-  /** From now on this node is the server at another address (`seq node replace`); credentials stay. Where a port cannot, it stays where it is. */
+  /**
+   * From now on this node is the server at another address (`seq node replace`); credentials stay. Where a port
+   * cannot, it stays where it is.
+   */
   moveTo?(url: string): void;
   /** Grows whenever the connection was lost: what was read before may be stale. */
   readonly connectionGeneration: number;
@@ -67,7 +86,8 @@ export interface NodePort {
 }
 
 /**
- * `released`: whoever held the lock gave it back, for anybody to take; `gone`: it is not there any more (expired, or given to somebody), which is
+ * `released`: whoever held the lock gave it back, for anybody to take; `gone`: it is not there any more (expired, or
+ * given to somebody), which is
  * worth a look; `request`: a request came.
  */
 export type NodeHint = 'released' | 'gone' | 'request';
@@ -136,10 +156,16 @@ export interface ProduceRequest {
   items: Item[];
 }
 
-/** Makes the content of blocks. `produce` rejects with a SeqError when the producer failed: that ends the tenure, never the chain. */
+/**
+ * Makes the content of blocks. `produce` rejects with a SeqError when the producer failed: that ends the tenure,
+ * never the chain.
+ */
 export interface Producer {
   readonly name: string;
-  /** True when `produce` for H+1 may only be asked after `committed` for H was acknowledged (a state machine that must be warm). */
+  /**
+   * True when `produce` for H+1 may only be asked after `committed` for H was acknowledged (a state machine that must
+   * be warm).
+   */
   readonly needsChain?: boolean;
   ready(): { ready: true } | { ready: false; why: string };
   /** `taken`: how many of request.items (from the front) are in the block. */
@@ -153,7 +179,10 @@ export interface Producer {
   close(): Promise<void>;
 }
 
-/** What became of one submitted item. `unknown`: it was proposed and the tenure was lost before its commit was established; ask again with the same key. */
+/**
+ * What became of one submitted item. `unknown`: it was proposed and the tenure was lost before its commit was
+ * established; ask again with the same key.
+ */
 export type SubmitOutcome =
   | { outcome: 'committed'; receipt: Receipt; duplicate: boolean }
   /** Nothing was taken in. */
@@ -182,7 +211,9 @@ export interface SequencerStatus {
   leader: { id: string; epoch: Epoch; url: string } | null;
   /** Highest committed height seen on the nodes. */
   seenHeight: Height;
-  /** True when it could lead: store at the head, producer ready, q nodes answer. `why` says what is missing otherwise. */
+  /**
+   * True when it could lead: store at the head, producer ready, q nodes answer. `why` says what is missing otherwise.
+   */
   ready: boolean;
   why: string;
   /** Nodes as this process sees them. */
@@ -198,15 +229,24 @@ export interface SequencerApi {
   status(): SequencerStatus;
   /** Resolves when every item's fate is settled; outcomes in order. */
   submit(items: Item[]): Promise<SubmitOutcome[]>;
-  /** Calls back when this one begins to lead (before its first block is made) or ceases to, and when it sees another leader. Returns how to stop. */
+  /**
+   * Calls back when this one begins to lead (before its first block is made) or ceases to, and when it sees another
+   * leader. Returns how to stop.
+   */
   onLeadership(listener: (status: SequencerStatus) => void): () => void;
-  /** The committed head, confirmed on q nodes under this tenure's epoch after the call; or why that could not be confirmed. */
+  /**
+   * The committed head, confirmed on q nodes under this tenure's epoch after the call; or why that could not be
+   * confirmed.
+   */
   confirmHead(): Promise<
     { confirmed: true; height: Height; hash: Hash; epoch: Epoch } | { confirmed: false; why: string }
   >;
   /** From the local store. */
   block(height: Height): CommittedBlock | undefined;
-  /** Committed (and synced) blocks from `from` on, live; ends when aborted or the process stops. Below the store's own first block: throws SeqError NOT_FOUND. */
+  /**
+   * Committed (and synced) blocks from `from` on, live; ends when aborted or the process stops. Below the store's own
+   * first block: throws SeqError NOT_FOUND.
+   */
   follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock>;
 }
 
@@ -238,7 +278,10 @@ export interface OrphansRead {
   setAside: { nonce: string; entries: number; from: Height | null; to: Height | null; expiresMs: number | null } | null;
 }
 
-/** What `seq doctor` looks at on one node besides `inspect`. Everything that could not be read is null, with the reason. */
+/**
+ * What `seq doctor` looks at on one node besides `inspect`. Everything that could not be read is null, with the
+ * reason.
+ */
 export interface NodeCheckup {
   /** Of INFO, all sections. */
   info: Record<string, string>;
@@ -246,7 +289,10 @@ export interface NodeCheckup {
   config: Record<string, string> | null;
   /** The user it is asked as. */
   user: string;
-  /** Commands (with the key or channel) that this user may not run; null: the server cannot tell (no ACL DRYRUN, or not allowed). */
+  /**
+   * Commands (with the key or channel) that this user may not run; null: the server cannot tell (no ACL DRYRUN, or
+   * not allowed).
+   */
   denied: string[] | null;
   /** The same of what is not needed but spares a script for each block. */
   scriptsOnly?: string[];

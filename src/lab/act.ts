@@ -1,5 +1,6 @@
-// What a person does to a running lab: kill, pause, unpause, start, wipe. Each returns after its effect was seen, not after it was asked for.
-// A name that nobody has is 66 with the list; an act on a process that is dead already is 76: it did not do what was meant.
+// What a person does to a running lab: kill, pause, unpause, start, wipe. Each returns after its effect was seen, not
+// after it was asked for. A name that nobody has is 66 with the list; an act on a process that is dead already is 76:
+// it did not do what was meant.
 import { rmSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 import { pathsOf } from './plan.js';

@@ -1,5 +1,6 @@
-// Whether a process of a lab is up: that something answers on its port, and that this is the process that was started.
-// A port is picked before it is bound, and another lab's server may be what answers there: whoever answers says its pid, and only ours counts.
+// Whether a process of a lab is up: that something answers on its port, and that this is the process that was
+// started. A port is picked before it is bound, and another lab's server may be what answers there: whoever answers
+// says its pid, and only ours counts.
 import { EXIT, SeqError } from '../core/errors.js';
 import { httpGet } from './http-get.js';
 import { pathsOf, type Place } from './plan.js';

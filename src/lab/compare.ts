@@ -1,5 +1,6 @@
-// Was every line sequenced exactly once, in order, byte for byte? Pure: what was sent and what was read → what is off, with its witness.
-// Lines that occur several times in the file are counted: a line is lost when it came out fewer times than it went in.
+// Was every line sequenced exactly once, in order, byte for byte? Pure: what was sent and what was read → what is
+// off, with its witness. Lines that occur several times in the file are counted: a line is lost when it came out
+// fewer times than it went in.
 
 export interface Comparison {
   sent: number;

@@ -1,4 +1,5 @@
-// Which file the demo sequences: the one that was named, else the first real text of some size that every machine of its kind has.
+// Which file the demo sequences: the one that was named, else the first real text of some size that every machine of
+// its kind has.
 import { readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { EXIT, SeqError } from '../core/errors.js';

@@ -1,7 +1,8 @@
-// The main job on real input: a file's lines through the sequencers in order, the leader killed with lines in flight, and then the proof:
-// what the nodes hold, read back by quorum, is the file byte for byte, nothing twice, nothing missing.
-// The file goes in three parts: the first half is acknowledged, then a part is handed to the leader, which is killed as soon as it has it in
-// its inbox (or its block time has passed); the rest is handed over only after the kill, so that the successor always has work of its own.
+// The main job on real input: a file's lines through the sequencers in order, the leader killed with lines in flight,
+// and then the proof: what the nodes hold, read back by quorum, is the file byte for byte, nothing twice, nothing
+// missing. The file goes in three parts: the first half is acknowledged, then a part is handed to the leader, which
+// is killed as soon as it has it in its inbox (or its block time has passed); the rest is handed over only after the
+// kill, so that the successor always has work of its own.
 import { decodeBlockData } from '../core/chain/items.js';
 import { submitItems } from '../core/engine/submit.js';
 import { systemClock, systemRandom } from '../core/engine/system.js';
@@ -37,7 +38,10 @@ export interface DemoReport {
   items: number;
   killed: { name: string; pid: number; epoch: number; acknowledged: number; inFlight: number };
   successor: { name: string; epoch: number };
-  /** From the kill to the next commit, as a surviving sequencer handed it out; `leaseMs` of it the dead leader's lease still ran. */
+  /**
+   * From the kill to the next commit, as a surviving sequencer handed it out; `leaseMs` of it the dead leader's lease
+   * still ran.
+   */
   gap: { ms: number; leaseMs: number };
   comparison: Comparison;
   retries: number;
@@ -59,7 +63,8 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
   const handed = half + Math.ceil((file.lines.length - half) / 2);
   const prefix = `demo-${systemRandom.hex(6)}`;
   report(
-    `${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under epoch ${leader.epoch}, ${watcher.name} follows`,
+    `${file.path}: ${file.lines.length} lines, ${file.bytes.length} bytes; ${leader.id} leads under ` +
+      `epoch ${leader.epoch}, ${watcher.name} follows`,
   );
 
   const blocks: FeedBlock[] = [];
@@ -118,7 +123,8 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
         ? Math.min(state.settings.ttlMs, lock.ttlMs + performance.now() - killedAt)
         : 0;
     report(
-      `kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; its lease runs for another ${Math.round(leaseLeftMs)} ms`,
+      `kill -9 ${victim.name} (pid ${pid}) with ${inFlight} lines handed to it and not acknowledged; ` +
+        `its lease runs for another ${Math.round(leaseLeftMs)} ms`,
     );
 
     const summary = await submitting;
@@ -242,7 +248,10 @@ async function readyFollower(
   );
 }
 
-/** Until the leader holds something that is not committed yet; up to one block time, for a quick cluster may never be seen with anything. */
+/**
+ * Until the leader holds something that is not committed yet; up to one block time, for a quick cluster may never be
+ * seen with anything.
+ */
 async function untilInFlight(port: number, blockTimeMs: number, signal: AbortSignal): Promise<void> {
   const until = performance.now() + Math.min(Math.max(blockTimeMs, 50), 1000);
   while (performance.now() < until) {

@@ -1,5 +1,6 @@
-// `seq lab down`: stops what is left of the lab and removes it, or keeps it for the next `up`. Sequencers first, so that they release the lease on living nodes.
-// Invariant: the directory goes only after every process is gone, or a later `up` could not know of them.
+// `seq lab down`: stops what is left of the lab and removes it, or keeps it for the next `up`. Sequencers first, so
+// that they release the lease on living nodes. Invariant: the directory goes only after every process is gone, or a
+// later `up` could not know of them.
 import { rmSync } from 'node:fs';
 import { stopProcess } from './processes.js';
 import { openState, withLabLock, writeState } from './state.js';

@@ -1,5 +1,6 @@
-// A sequencer's live feed of committed blocks (`GET /v1/blocks?from=H`), read until stopped, each block with the moment it arrived.
-// A feed that ends by itself is an error, not an end: whoever watches must not take silence for "nothing was committed".
+// A sequencer's live feed of committed blocks (`GET /v1/blocks?from=H`), read until stopped, each block with the
+// moment it arrived. A feed that ends by itself is an error, not an end: whoever watches must not take silence for
+// "nothing was committed".
 import { get } from 'node:http';
 import { itemCountOf } from '../core/chain/items.js';
 

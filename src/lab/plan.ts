@@ -1,5 +1,6 @@
-// What a lab consists of: names, ports, directories and the exact command of each process. Pure: nothing is started or read here.
-// Nodes are r1 … rN; sequencers are seq-a, seq-b, … and run under that name as their --id, so that a leader id names a process.
+// What a lab consists of: names, ports, directories and the exact command of each process. Pure: nothing is started
+// or read here. Nodes are r1 … rN; sequencers are seq-a, seq-b, … and run under that name as their --id, so that a
+// leader id names a process.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EXIT, SeqError } from '../core/errors.js';
@@ -132,7 +133,10 @@ export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
   };
 }
 
-/** The operator's own SEQ_* variables, contexts and configuration must not reach the lab's processes: a lane set there would split the lab. */
+/**
+ * The operator's own SEQ_* variables, contexts and configuration must not reach the lab's processes: a lane set there
+ * would split the lab.
+ */
 function cleanEnvironment(directory: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(SEQ_|VITEST|NODE_OPTIONS$|NODE_CHANNEL)/.test(name));
   return { ...Object.fromEntries(kept), NODE_ENV: 'production', XDG_CONFIG_HOME: join(directory, 'no-config') };

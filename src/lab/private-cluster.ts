@@ -1,6 +1,7 @@
-// A cluster of real processes that lives as long as the one who made it: for tests and for `seq chaos`. Same processes as the lab's,
-// in a directory of its own, with a TCP proxy between every sequencer and every node when asked for.
-// Invariant: when it is closed, or this process ends in any way but SIGKILL, none of its processes is left.
+// A cluster of real processes that lives as long as the one who made it: for tests and for `seq chaos`. Same
+// processes as the lab's, in a directory of its own, with a TCP proxy between every sequencer and every node when
+// asked for. Invariant: when it is closed, or this process ends in any way but SIGKILL, none of its processes is
+// left.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -69,7 +70,10 @@ export class PrivateCluster {
     mkdirSync(this.directory, { recursive: true, mode: 0o700 });
   }
 
-  /** Nodes up and bootstrapped, sequencers up and answering; not necessarily a commit yet. On any failure nothing is left. */
+  /**
+   * Nodes up and bootstrapped, sequencers up and answering; not necessarily a commit yet. On any failure nothing is
+   * left.
+   */
   static async start(options: PrivateClusterOptions = {}): Promise<PrivateCluster> {
     const cluster = new PrivateCluster(options);
     cluster.guard();
@@ -163,7 +167,10 @@ export class PrivateCluster {
     signalIfOurs(this.identity(name), 'SIGCONT');
   }
 
-  /** Starts it under its name, port and data; resolves when it answers. A port that is taken is tried again for `portMs`. */
+  /**
+   * Starts it under its name, port and data; resolves when it answers. A port that is taken is tried again for
+   * `portMs`.
+   */
   async startProcess(name: string, options: { wait?: boolean; portMs?: number } = {}): Promise<void> {
     const place = this.place(name);
     if (this.state(name) !== 'dead') throw new Error(`${name} is ${this.state(name)}`);
@@ -192,7 +199,8 @@ export class PrivateCluster {
         await waitUntilAnswering(this.directory, place, identity);
         return;
       } catch (error) {
-        // Whoever looks for a free port holds each for a moment, and one that was ours for long is not given up for that.
+        // Whoever looks for a free port holds each for a moment, and one that was ours for long is not given up for
+        // that.
         if (!isPortTaken(error) || performance.now() - startedAt > (options.portMs ?? PORT_LIMIT_MS)) throw error;
       }
     }

@@ -1,11 +1,14 @@
-// Which process is it, really? A pid alone is no name: after an exit the system gives it to somebody else.
-// Invariant: a process is ours only when pid and start time are both what was recorded; anything else is "dead" to us and never signalled.
-// Linux reads /proc (no `ps` in many containers); elsewhere `ps` is asked.
+// Which process is it, really? A pid alone is no name: after an exit the system gives it to somebody else. Invariant:
+// a process is ours only when pid and start time are both what was recorded; anything else is "dead" to us and never
+// signalled. Linux reads /proc (no `ps` in many containers); elsewhere `ps` is asked.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 
-/** What is written down when a process starts. `startToken` is opaque; it differs between any two processes that ever had the same pid. */
+/**
+ * What is written down when a process starts. `startToken` is opaque; it differs between any two processes that ever
+ * had the same pid.
+ */
 export interface ProcessIdentity {
   pid: number;
   startToken: string;
@@ -64,7 +67,8 @@ function lookInProc(pid: number): Seen | null {
   } catch {
     return null;
   }
-  // The command name (field 2) may hold blanks and parentheses: count from the last one. Field 22 is the start in ticks since boot.
+  // The command name (field 2) may hold blanks and parentheses: count from the last one. Field 22 is the start in
+  // ticks since boot.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   bootId ??= readBootId();
   return { letter: fields[0] ?? 'X', startToken: `${bootId}:${fields[19] ?? ''}` };

@@ -1,5 +1,6 @@
 // The process harness: start a program detached from this one, know it again later, signal it, wait for what it does.
-// Invariants: nothing is signalled that is not the recorded process (process-identity.ts); every wait has a bound; nothing is restarted here.
+// Invariants: nothing is signalled that is not the recorded process (process-identity.ts); every wait has a bound;
+// nothing is restarted here.
 import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -26,7 +27,10 @@ export interface WaitOptions {
   signal?: AbortSignal;
 }
 
-/** Starts it in a session of its own, so that neither Ctrl-C nor the end of this process reaches it. Resolves as soon as it exists. */
+/**
+ * Starts it in a session of its own, so that neither Ctrl-C nor the end of this process reaches it. Resolves as soon
+ * as it exists.
+ */
 export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity> {
   mkdirSync(dirname(spec.logFile), { recursive: true, mode: 0o700 });
   const log = openSync(spec.logFile, 'a', 0o600);
@@ -52,7 +56,10 @@ export async function spawnDetached(spec: ProcessSpec): Promise<ProcessIdentity>
   }
 }
 
-/** Polls until the probe gives something other than undefined. Throws SeqError 75 (WAIT_TIMED_OUT) at the bound, and as aborted by `signal`. */
+/**
+ * Polls until the probe gives something other than undefined. Throws SeqError 75 (WAIT_TIMED_OUT) at the bound, and
+ * as aborted by `signal`.
+ */
 export async function waitUntil<T>(
   options: WaitOptions,
   probe: () => Promise<T | undefined> | T | undefined,
@@ -91,7 +98,10 @@ export async function waitUntilDead(
   return true;
 }
 
-/** SIGTERM, then SIGKILL after `graceMs`. A paused process is woken first: SIGTERM would wait for it. Returns how it ended. */
+/**
+ * SIGTERM, then SIGKILL after `graceMs`. A paused process is woken first: SIGTERM would wait for it. Returns how it
+ * ended.
+ */
 export async function stopProcess(identity: ProcessIdentity, graceMs: number): Promise<'was-dead' | 'term' | 'kill'> {
   if (!signalIfOurs(identity, 'SIGTERM')) return 'was-dead';
   if (stateOf(identity) === 'paused') signalIfOurs(identity, 'SIGCONT');
@@ -116,7 +126,10 @@ export function lastLines(file: string, count: number): string[] {
   return count <= 0 ? [] : lines.slice(-count);
 }
 
-/** Text of a log from a byte offset (`from`), or its last bytes (`last`), and the offset to go on from. At most 1 MiB a call. */
+/**
+ * Text of a log from a byte offset (`from`), or its last bytes (`last`), and the offset to go on from. At most 1 MiB
+ * a call.
+ */
 export function readLog(file: string, range: { from: number } | { last: number }): { text: string; next: number } {
   let handle: number;
   try {

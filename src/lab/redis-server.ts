@@ -8,7 +8,10 @@ import { EXIT, SeqError } from '../core/errors.js';
 /** What of a node's data outlives the process. */
 export type Persistence = 'none' | 'everysec' | 'always';
 
-/** Path of the server program: $SEQ_REDIS_SERVER, else redis-server or valkey-server on PATH. Throws SeqError 78 when there is none. */
+/**
+ * Path of the server program: $SEQ_REDIS_SERVER, else redis-server or valkey-server on PATH. Throws SeqError 78 when
+ * there is none.
+ */
 export function findRedisServer(env: NodeJS.ProcessEnv = process.env): string {
   const named = env['SEQ_REDIS_SERVER'];
   if (named !== undefined && named !== '') {
@@ -25,7 +28,10 @@ export function findRedisServer(env: NodeJS.ProcessEnv = process.env): string {
   throw missing('neither redis-server nor valkey-server is on PATH');
 }
 
-/** redis.conf of a node. One file rather than arguments: `redis-server FILE` is what `ps` shows and what a person can repeat. */
+/**
+ * redis.conf of a node. One file rather than arguments: `redis-server FILE` is what `ps` shows and what a person can
+ * repeat.
+ */
 export function redisConfig(options: { port: number; dataDirectory: string; persist: Persistence }): string {
   return [
     `port ${options.port}`,
@@ -43,7 +49,10 @@ export function redisConfig(options: { port: number; dataDirectory: string; pers
   ].join('\n');
 }
 
-/** PING and, for whose answer it is, INFO over a fresh connection. `up` is false while it reads its file; null: nothing within the limit, or no connection. */
+/**
+ * PING and, for whose answer it is, INFO over a fresh connection. `up` is false while it reads its file; null:
+ * nothing within the limit, or no connection.
+ */
 export function redisAnswer(port: number, limitMs: number): Promise<{ up: boolean; pid: number } | null> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

@@ -1,5 +1,6 @@
-// Starts one process of the lab and waits until it answers: a node to PING, a sequencer on /livez.
-// Invariant: the process is in the state file before this waits for anything; one that did not come up is stopped and reported with its last words.
+// Starts one process of the lab and waits until it answers: a node to PING, a sequencer on /livez. Invariant: the
+// process is in the state file before this waits for anything; one that did not come up is stopped and reported with
+// its last words.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { waitUntilAnswering } from './answering.js';
 import { pathsOf, redisSpec, sequencerSpec } from './plan.js';

@@ -1,6 +1,6 @@
-// What the lab remembers on disk, and who may change it now. One file, replaced whole; one lock, held by a process that can be told apart.
-// Invariants: a process is written down before anything else happens to it; a broken write never leaves half a file;
-// a lock whose holder is gone is taken over, so that a killed `up` blocks nobody.
+// What the lab remembers on disk, and who may change it now. One file, replaced whole; one lock, held by a process
+// that can be told apart. Invariants: a process is written down before anything else happens to it; a broken write
+// never leaves half a file; a lock whose holder is gone is taken over, so that a killed `up` blocks nobody.
 import {
   closeSync,
   fsyncSync,
@@ -34,7 +34,10 @@ export interface LabState {
   processes: ProcessRecord[];
 }
 
-/** $XDG_STATE_HOME/seq/lab, by default ~/.local/state/seq/lab. A relative XDG_STATE_HOME is ignored, as its specification asks. */
+/**
+ * $XDG_STATE_HOME/seq/lab, by default ~/.local/state/seq/lab. A relative XDG_STATE_HOME is ignored, as its
+ * specification asks.
+ */
 export function labDirectory(env: NodeJS.ProcessEnv = process.env): string {
   const named = env['XDG_STATE_HOME'] ?? '';
   return join(isAbsolute(named) ? named : join(env['HOME'] ?? homedir(), '.local', 'state'), 'seq', 'lab');
@@ -134,7 +137,8 @@ function takeLock(directory: string): () => void {
     const held = readOrEmpty(lock);
     const holder = parseHolder(held);
     if (holder !== null && stateOf(holder) !== 'dead') throw busy(holder);
-    // Set the stale lock aside by renaming: of two that find it, one moves it; whoever moved a fresh one instead puts it back.
+    // Set the stale lock aside by renaming: of two that find it, one moves it; whoever moved a fresh one instead puts
+    // it back.
     const aside = `${temporary}.stale`;
     try {
       renameSync(lock, aside);

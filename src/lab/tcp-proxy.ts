@@ -1,5 +1,6 @@
-// One TCP proxy on loopback between a sequencer and a node: the network's ways to fail, switched while connections are open.
-// Each direction by itself: `up` is what the client sends, `down` what the server answers. A fault holds for open and for new connections.
+// One TCP proxy on loopback between a sequencer and a node: the network's ways to fail, switched while connections
+// are open. Each direction by itself: `up` is what the client sends, `down` what the server answers. A fault holds
+// for open and for new connections.
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 export type Direction = 'up' | 'down';

@@ -1,6 +1,7 @@
-// `seq lab up`: from nothing, or from wherever an earlier `up` was broken off, to a cluster with its first commit; or from what `down --keep` left.
-// Invariant: it starts only what never started. What was started and is dead now was killed by somebody, and stays dead until `lab start`.
-// A lab that was kept is like one after a power cut: all of it is started, and a recovery gives it a new generation before anybody writes.
+// `seq lab up`: from nothing, or from wherever an earlier `up` was broken off, to a cluster with its first commit; or
+// from what `down --keep` left. Invariant: it starts only what never started. What was started and is dead now was
+// killed by somebody, and stays dead until `lab start`. A lab that was kept is like one after a power cut: all of it
+// is started, and a recovery gives it a new generation before anybody writes.
 import { mkdirSync } from 'node:fs';
 import { EXIT, SeqError } from '../core/errors.js';
 import { isPortTaken } from './answering.js';
@@ -29,7 +30,10 @@ export interface LabOutside {
   bootstrap(nodes: { id: string; url: string }[], signal?: AbortSignal): Promise<void>;
   /** Makes `seq … -c lab` find these nodes and sequencers. */
   writeContext(nodes: { id: string; url: string }[], sequencerUrls: string[]): Promise<void>;
-  /** The same recovery as `seq cluster recover`, confirmed, on all nodes of a lab that was kept. Throws when it is not confirmed. */
+  /**
+   * The same recovery as `seq cluster recover`, confirmed, on all nodes of a lab that was kept. Throws when it is not
+   * confirmed.
+   */
   recover(
     nodes: { id: string; url: string }[],
     stores: { id: string; dir: string }[],
@@ -97,7 +101,8 @@ async function up(options: UpOptions): Promise<UpResult> {
       .map((record) => ({ id: record.name, dir: pathsOf(directory, record.name).data }));
     if (state.settings.persist === 'none')
       report(
-        'with --persist none the servers wrote nothing to disk: the stores of the sequencers are the last copy, and the nodes are filled from them',
+        'with --persist none the servers wrote nothing to disk: the stores of the sequencers are the ' +
+          'last copy, and the nodes are filled from them',
       );
     recovered = await options.outside.recover(nodes, stores, options.signal);
     report(`recovered: ${recovered.cluster} goes on above height ${recovered.head}`);
@@ -119,7 +124,10 @@ async function up(options: UpOptions): Promise<UpResult> {
   return { processes: rowsOf(state), started, settings: state.settings, recovered };
 }
 
-/** The lab as it shall be: a new one, or the one there is with sequencers added. Throws SeqError (76) when it is there and differs otherwise. */
+/**
+ * The lab as it shall be: a new one, or the one there is with sequencers added. Throws SeqError (76) when it is there
+ * and differs otherwise.
+ */
 function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
   if (there === null) {
     const settings = { ...DEFAULT_SETTINGS, ...wanted };
@@ -135,7 +143,9 @@ function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
     throw new SeqError({
       code: 'LAB_DIFFERS',
       exit: EXIT.precondition,
-      message: `the lab that is ${there.kept ? 'kept' : 'up'} has other settings: ${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
+      message:
+        `the lab that is ${there.kept ? 'kept' : 'up'} has other settings: ` +
+        `${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
       why: 'a lab keeps its settings until it is taken down; only sequencers can be added',
       changed: 'nothing',
       next: there.kept
@@ -204,7 +214,9 @@ function pidOf(record: ProcessRecord): number | string {
   return record.identity?.pid ?? 'none';
 }
 
-/** Waits until a sequencer has a committed block in its store: it was on a quorum of nodes before it came there (I10). */
+/**
+ * Waits until a sequencer has a committed block in its store: it was on a quorum of nodes before it came there (I10).
+ */
 async function commitAbove(head: number, directory: string, state: LabState, signal?: AbortSignal): Promise<number> {
   const sequencers = state.processes.filter((record) => record.kind === 'sequencer');
   const timeoutMs = 3 * state.settings.ttlMs + 20_000;

@@ -1,5 +1,6 @@
-// What stands where: state and size → bands of rows, top to bottom. Pure, so that `--once`, the live screen and the soak draw the same.
-// One row less than the terminal has, each exactly as wide as it. Never a "too small" wall: what matters most stays longest.
+// What stands where: state and size → bands of rows, top to bottom. Pure, so that `--once`, the live screen and the
+// soak draw the same. One row less than the terminal has, each exactly as wide as it. Never a "too small" wall: what
+// matters most stays longest.
 import { banner, nextLine } from './panels/banner.js';
 import { beside, box } from './panels/box.js';
 import { chainRows } from './panels/chain.js';

@@ -1,4 +1,5 @@
-// What the terminal sent → keys of ours. A fast typist's or a script's characters arrive in one piece and are taken one by one.
+// What the terminal sent → keys of ours. A fast typist's or a script's characters arrive in one piece and are taken
+// one by one.
 import type { Key } from './model-ui.js';
 
 export interface RawKey {

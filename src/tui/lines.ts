@@ -1,4 +1,5 @@
-// The watch as lines that are only ever appended: for screen readers and for terminals without cursor movement. A line says what changed.
+// The watch as lines that are only ever appended: for screen readers and for terminals without cursor movement. A
+// line says what changed.
 import { watchLoop, type LoopOptions } from './loop.js';
 import { clockOf, clean } from './text.js';
 import type { WatchState } from './model.js';
@@ -18,7 +19,9 @@ export async function watchLines(
     const lines = fresh.map((event) => `${clockOf(event.wall)} ${event.text}`);
     if (now !== summary)
       lines.push(
-        `${clockOf(state.wall)} ${view.verdict}: ${view.reason}; ${view.margin < 0 ? `${-view.margin} missing` : `may lose ${view.margin}`}; next: ${view.next[0] ?? 'nothing to do'}`,
+        `${clockOf(state.wall)} ${view.verdict}: ${view.reason}; ` +
+          `${view.margin < 0 ? `${-view.margin} missing` : `may lose ${view.margin}`}; next: ` +
+          `${view.next[0] ?? 'nothing to do'}`,
       );
     summary = now;
     const label = options.label === undefined ? '' : `[${options.label}] `;

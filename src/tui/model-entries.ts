@@ -1,5 +1,6 @@
-// What is known of one node's newest entries, and which heights are worth reading: only those not known yet. Pure.
-// An entry is forgotten when the node's head facts or a successor's parent contradict it (it was superseded) or the node's memory changed.
+// What is known of one node's newest entries, and which heights are worth reading: only those not known yet. Pure. An
+// entry is forgotten when the node's head facts or a successor's parent contradict it (it was superseded) or the
+// node's memory changed.
 import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/words.js';
 
 /** Heights kept per node. */
@@ -25,7 +26,10 @@ export function wantedEntries(known: KnownEntries, view: NodeView): { from: Heig
   return from > view.head ? null : { from, to: view.head };
 }
 
-/** What to read of a node so that a height shown as a detail stays whole after it has left the window; null when it is known. */
+/**
+ * What to read of a node so that a height shown as a detail stays whole after it has left the window; null when it is
+ * known.
+ */
 export function wantedPinned(
   known: KnownEntries,
   pinned: KnownEntries,

@@ -1,4 +1,5 @@
-// What each panel lists, after filter and sort, and what Enter opens there. One place, so that cursor and screen never disagree. Pure.
+// What each panel lists, after filter and sort, and what Enter opens there. One place, so that cursor and screen
+// never disagree. Pure.
 import type { NodeRow } from '../core/engine/inspect-model.js';
 import type { SequencerRow } from '../core/engine/inspect-presence.js';
 import { agreement, type AgreementRow } from './model-agreement.js';

@@ -1,5 +1,6 @@
-// The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it says about the cluster
-// is what `summarize` says, the same function `seq status` calls. A node that does not answer keeps its last facts, with their age.
+// The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it
+// says about the cluster is what `summarize` says, the same function `seq status` calls. A node that does not answer
+// keeps its last facts, with their age.
 import {
   summarize,
   type ClusterView,
@@ -43,7 +44,10 @@ export interface Data {
   /** `sinceStart`: it led already when the watch began. */
   tenure: { owner: string; at: number; sinceStart: boolean } | null;
   elections: number;
-  /** Leaders that ceased to lead and were heard of afterwards, in the same process; and those that were not: killed, ended, cut off. */
+  /**
+   * Leaders that ceased to lead and were heard of afterwards, in the same process; and those that were not: killed,
+   * ended, cut off.
+   */
   stepdowns: number;
   gone: number;
   /** Leaders that ceased to lead and of which that cannot be said yet. */
@@ -51,7 +55,10 @@ export interface Data {
   /** `at`: when the committed height was first seen; `sinceStart`: it may be older. */
   committed: { height: Height; at: number; sinceStart: boolean } | null;
   heights: readonly Sample[];
-  /** One value per look, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit latency (median, ms). */
+  /**
+   * One value per look, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit
+   * latency (median, ms).
+   */
   rates: readonly (number | null)[];
   lags: readonly (number | null)[];
   commits: readonly (number | null)[];
@@ -236,7 +243,8 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     ...data.nodes.filter((node) => node.observation?.reply.outcome === 'accepted').map((node) => node.askedAt),
     now.at,
   );
-  // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq status` does with its two looks.
+  // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq
+  // status` does with its two looks.
   const proof = data.proofs.findLast((one) => one.at <= oldest);
   const view = summarize(observations, { ...options, earlier: proof ?? NOTHING_EARLIER });
   const looks = data.looks + 1;
@@ -300,7 +308,10 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   };
 }
 
-/** What became of those who led. That somebody else leads does not tell whether the one before stepped down or died: its presence does, later. */
+/**
+ * What became of those who led. That somebody else leads does not tell whether the one before stepped down or died:
+ * its presence does, later.
+ */
 function afterwards(
   data: Data,
   view: ClusterView,
@@ -381,7 +392,8 @@ function factsOf(view: ClusterView): string[] {
   const { leader, committed } = view;
   return [
     `verdict ${view.verdict}: ${view.reason}`,
-    `leader ${leader === null ? (view.leaderKnown ? 'nobody' : 'unknown') : `${leader.id}, epoch ${leader.epoch}, on ${leader.nodes.join(', ')}`}`,
+    'leader ' +
+      `${leader === null ? (view.leaderKnown ? 'nobody' : 'unknown') : `${leader.id}, epoch ${leader.epoch}, on ${leader.nodes.join(', ')}`}`,
     `committed ${committed === null ? 'unknown' : committed.height}`,
     `nodes ${view.nodes.map((node) => `${node.id} ${node.state}`).join(', ')}`,
     ...view.next.map((command) => `next: ${command}`),

@@ -1,5 +1,6 @@
 // Looks at every node in its own rhythm: a node that hangs costs its own row its freshness and nobody else anything.
-// At most five commands per second and node, whatever the interval, however many lanes and however often a key asks. Read-only.
+// At most five commands per second and node, whatever the interval, however many lanes and however often a key asks.
+// Read-only.
 import { bounded } from '../core/engine/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/words.js';
@@ -9,7 +10,10 @@ import { wantsEntries } from './frame.js';
 
 export interface PollOptions {
   nodes: readonly NodePort[];
-  /** Set while it is not known which cluster the nodes are of (none had answered): tries again, null while nothing is found. */
+  /**
+   * Set while it is not known which cluster the nodes are of (none had answered): tries again, null while nothing is
+   * found.
+   */
   rediscover?: () => Promise<readonly NodePort[] | null>;
   limitMs: number;
   /** The nodes are files: nothing to spare, and time stands still. */
@@ -80,7 +84,8 @@ export class Poller {
   async first(): Promise<void> {
     await this.findIdentity();
     const { nodes } = this;
-    // While this program was still loading it may have kept the nodes waiting: a connection of its own making is no verdict on them.
+    // While this program was still loading it may have kept the nodes waiting: a connection of its own making is no
+    // verdict on them.
     await Promise.all(
       nodes.map(async (node) => {
         for (let tries = 0; tries < 2 && !this.stopped; tries += 1)

@@ -1,5 +1,6 @@
-// The alternate screen: entered once, left in every way a process can end; of a frame only the cells that changed are written (row-diff.ts).
-// Everything is placed absolutely and wrapping is off, so that neither a resize nor a stray write can shift what comes after.
+// The alternate screen: entered once, left in every way a process can end; of a frame only the cells that changed are
+// written (row-diff.ts). Everything is placed absolutely and wrapping is off, so that neither a resize nor a stray
+// write can shift what comes after.
 import { writeSync } from 'node:fs';
 import { rowUpdate } from './row-diff.js';
 
@@ -15,7 +16,8 @@ export function terminalOf(fd: number): Terminal {
   return {
     write(text) {
       let rest = Buffer.from(text);
-      // A terminal that is held or gone must not keep us: a few tries, then the rest is dropped and the next frame is drawn whole.
+      // A terminal that is held or gone must not keep us: a few tries, then the rest is dropped and the next frame is
+      // drawn whole.
       for (let tries = 0; rest.length > 0 && tries < 200; tries += 1) {
         try {
           rest = rest.subarray(writeSync(fd, rest));
@@ -95,7 +97,9 @@ export class Screen {
     );
   }
 
-  /** None where they throw: they are drawn by what may just have failed, and the terminal is given back all the same. */
+  /**
+   * None where they throw: they are drawn by what may just have failed, and the terminal is given back all the same.
+   */
   private words(): string[] {
     try {
       return this.lastWords();

@@ -1,5 +1,6 @@
-// One sitting in front of the live screen: terminal, keys, looks and drawing joined; ends when asked to and gives the terminal back.
-// Ink draws into a stream of ours and never into the terminal: what reaches it are the rows that changed (screen.ts).
+// One sitting in front of the live screen: terminal, keys, looks and drawing joined; ends when asked to and gives the
+// terminal back. Ink draws into a stream of ours and never into the terminal: what reaches it are the rows that
+// changed (screen.ts).
 import { EventEmitter } from 'node:events';
 import type { Clock, NodePort } from '../core/ports.js';
 import { InvariantError } from '../core/errors.js';

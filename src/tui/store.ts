@@ -1,5 +1,6 @@
-// The state, outside React: one per lane, of which one is on the screen. Answers of nodes are taken in silently; the screen is told once
-// per look, per key and per resize, and of the other lanes only when a verdict changed, because their tabs show it.
+// The state, outside React: one per lane, of which one is on the screen. Answers of nodes are taken in silently; the
+// screen is told once per look, per key and per resize, and of the other lanes only when a verdict changed, because
+// their tabs show it.
 import { bandText, type Band } from './frame.js';
 import { reduce, type Tab, type WatchInput, type WatchState } from './model.js';
 import { verdictOf } from './panels/banner.js';

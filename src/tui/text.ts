@@ -1,5 +1,6 @@
-// Text of an exact width on a terminal: wide characters count two, combining ones none, control characters never get through.
-// Everything that nodes and sequencers say passes here before it reaches the screen, so that no name can move the cursor.
+// Text of an exact width on a terminal: wide characters count two, combining ones none, control characters never get
+// through. Everything that nodes and sequencers say passes here before it reaches the screen, so that no name can
+// move the cursor.
 import stringWidth from 'string-width';
 
 const PLAIN = /^[\x20-\x7e]*$/;

@@ -1,4 +1,5 @@
-// Colours and glyphs of one terminal. A state is always a word or a number too: without colour and without Unicode nothing is lost.
+// Colours and glyphs of one terminal. A state is always a word or a number too: without colour and without Unicode
+// nothing is lost.
 export interface Theme {
   colour: boolean;
   unicode: boolean;
@@ -84,7 +85,9 @@ export function glyphsOf(theme: Theme): Glyphs {
   return theme.unicode ? UNICODE : ASCII;
 }
 
-/** From the environment. TERM=linux has no block elements in most of its fonts, a locale other than UTF-8 none at all. */
+/**
+ * From the environment. TERM=linux has no block elements in most of its fonts, a locale other than UTF-8 none at all.
+ */
 export function themeOf(env: NodeJS.ProcessEnv, colour: boolean): Theme {
   const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG'] || '';
   const plain = env['TERM'] === 'linux' || env['TERM'] === 'dumb' || env['SEQ_ASCII'] === '1';

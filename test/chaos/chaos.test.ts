@@ -1,4 +1,5 @@
-// Half a minute of chaos on real processes, another seed for every commit. Ten minutes: `npm run test:long`, or `seq chaos --duration 10m`.
+// Half a minute of chaos on real processes, another seed for every commit. Ten minutes: `npm run test:long`, or `seq
+// chaos --duration 10m`.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runChaosCommand, seedOfCommit } from '../support/chaos.js';

@@ -1,4 +1,5 @@
-// The checkers of a chaos run on hand-made histories: a good one passes all of them, and each way to break it is found by the right one.
+// The checkers of a chaos run on hand-made histories: a good one passes all of them, and each way to break it is
+// found by the right one.
 import { describe, expect, test } from 'vitest';
 import { checkHistory } from '../../src/lab/chaos/checkers/index.js';
 import type { ChainBlock, Entry, History, ItemFate } from '../../src/lab/chaos/history.js';

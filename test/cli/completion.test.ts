@@ -1,4 +1,5 @@
-// Completion in real shells: the words, the flags, the choices of this very command, and the ids of the cluster that is being typed.
+// Completion in real shells: the words, the flags, the choices of this very command, and the ids of the cluster that
+// is being typed.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +41,9 @@ const TYPED: readonly [line: string, offered: string][] = [
 
 describe('completion', () => {
   test('completion: bash, typed up to the TAB → what fits there, of the cluster that is named in the line', () => {
-    const script = `eval "$(seq completion bash)"\nt() { COMP_LINE="$1"; COMP_POINT=\${#1}; _seq_complete; echo "$1 => \${COMPREPLY[*]}"; }\n${TYPED.map(([line]) => `t '${line}'`).join('\n')}`;
+    const script =
+      `eval "$(seq completion bash)"\nt() { COMP_LINE="$1"; COMP_POINT=\${#1}; _seq_complete; echo "$1 ` +
+      `=> \${COMPREPLY[*]}"; }\n${TYPED.map(([line]) => `t '${line}'`).join('\n')}`;
     const ran = spawnSync('bash', ['--norc', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
     expect(ran.stdout.trimEnd().split('\n')).toEqual(TYPED.map(([line, offered]) => `${line} => ${offered}`));
     expect(ran.stderr).toBe('');
@@ -49,7 +52,9 @@ describe('completion', () => {
   test.skipIf(!has('fish'))(
     'completion: fish, typed up to the TAB → the same (skipped where there is no fish)',
     () => {
-      const script = `seq completion fish | source\n${TYPED.map(([line]) => `echo '${line} => '(complete -C '${line}' | string replace -r '\\t.*' '' | sort | string join ' ')`).join('\n')}`;
+      const script =
+        'seq completion fish | ' +
+        `source\n${TYPED.map(([line]) => `echo '${line} => '(complete -C '${line}' | string replace -r '\\t.*' '' | sort | string join ' ` + `')`).join('\n')}`;
       const ran = spawnSync('fish', ['--no-config', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
       const sorted = (words: string): string => words.split(' ').sort().join(' ');
       const said = ran.stdout

@@ -1,5 +1,5 @@
-// What holds for every command alike: formats, exit codes, purity of stdout, pipes, signals, limits. Held on the commands that need no cluster,
-// and on one that asks a server that never answers.
+// What holds for every command alike: formats, exit codes, purity of stdout, pipes, signals, limits. Held on the
+// commands that need no cluster, and on one that asks a server that never answers.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -65,7 +65,8 @@ describe('formats', () => {
   test('plain: a pipe gets tabs, no colour, nothing cut; it is the default', async () => {
     const { stdout } = await runSeq(home, ['context', 'ls']);
     expect(stdout).toBe(
-      'NAME\tCURRENT\tNODES\tLANE\tCLUSTER\tURLS\na\t*\t3\t\t\tredis://127.0.0.1:7001 redis://127.0.0.1:7002 redis://127.0.0.1:7003\n',
+      'NAME\tCURRENT\tNODES\tLANE\tCLUSTER\tURLS\na\t*\t3\t\t\tredis://127.0.0.1:7001 ' +
+        'redis://127.0.0.1:7002 redis://127.0.0.1:7003\n',
     );
   });
 

@@ -1,4 +1,5 @@
-// The shell contract, held on every command of the manifest: nobody can add one that escapes it. Samples: test/support/command-samples.ts.
+// The shell contract, held on every command of the manifest: nobody can add one that escapes it. Samples:
+// test/support/command-samples.ts.
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
 import { writeFileSync } from 'node:fs';
@@ -83,7 +84,8 @@ const faults = (answers: readonly Answer[], judge: (answer: Answer) => string[])
   answers.flatMap((answer) =>
     judge(answer).map(
       (fault) =>
-        `seq ${answer.argv.join(' ')} (${answer.code}): ${fault}\n  stdout: ${answer.stdout.slice(0, 160)}\n  stderr: ${answer.stderr.slice(0, 240)}`,
+        `seq ${answer.argv.join(' ')} (${answer.code}): ${fault}\n  stdout: ` +
+        `${answer.stdout.slice(0, 160)}\n  stderr: ${answer.stderr.slice(0, 240)}`,
     ),
   );
 const fiveParts = /^[A-Z][A-Z0-9_]*: .+\n {2}why: .+\n {2}changed: nothing\n {2}next: .+/;
@@ -216,30 +218,33 @@ describe('a cluster that cannot be asked', () => {
     ),
   ];
 
-  test('no context of that name → 66; no cluster named → 78; an address that is none → 64; one node twice → 78', async () => {
-    const kinds: [args: string[], exit: number, code: string][] = [
-      [['-c', 'nope'], 66, 'CONTEXT_NOT_FOUND'],
-      [[], 78, 'NO_CLUSTER'],
-      [['--node', 'http://h'], 64, 'BAD_NODE_URL'],
-      [['--node', 'redis://127.0.0.1:1', '--node', 'redis://127.0.0.1:1'], 78, 'DUPLICATE_NODE'],
-    ];
-    for (const [args, exit, code] of kinds) {
-      const answers = await runs(
-        ASKING.map((id) => ({ argv: [...words(id), ...argsOf(id), ...args, '-o', 'json'] })),
-        newHome(),
-      );
-      expect(
-        faults(answers, (answer) => [
-          ...problems(answer),
-          ...(answer.stdout.includes(`"code": "${code}"`) || answer.stdout.includes(`"code":"${code}"`)
-            ? []
-            : [`${code} was expected`]),
-          ...([exit, 3].includes(answer.code) ? [] : [`exit ${exit} was expected`]),
-          ...(answer.stderr === '' ? [] : ['stderr is not empty']),
-        ]),
-      ).toEqual([]);
-    }
-  });
+  test(
+    'no context of that name → 66; no cluster named → 78; an address that is none → 64; one node ' + 'twice → 78',
+    async () => {
+      const kinds: [args: string[], exit: number, code: string][] = [
+        [['-c', 'nope'], 66, 'CONTEXT_NOT_FOUND'],
+        [[], 78, 'NO_CLUSTER'],
+        [['--node', 'http://h'], 64, 'BAD_NODE_URL'],
+        [['--node', 'redis://127.0.0.1:1', '--node', 'redis://127.0.0.1:1'], 78, 'DUPLICATE_NODE'],
+      ];
+      for (const [args, exit, code] of kinds) {
+        const answers = await runs(
+          ASKING.map((id) => ({ argv: [...words(id), ...argsOf(id), ...args, '-o', 'json'] })),
+          newHome(),
+        );
+        expect(
+          faults(answers, (answer) => [
+            ...problems(answer),
+            ...(answer.stdout.includes(`"code": "${code}"`) || answer.stdout.includes(`"code":"${code}"`)
+              ? []
+              : [`${code} was expected`]),
+            ...([exit, 3].includes(answer.code) ? [] : [`exit ${exit} was expected`]),
+            ...(answer.stderr === '' ? [] : ['stderr is not empty']),
+          ]),
+        ).toEqual([]);
+      }
+    },
+  );
 
   test('every node is dead → said as a failure to ask, nothing changed, within the limit', async () => {
     const nodes = [1, 2, 3].flatMap((port) => ['--node', `redis://127.0.0.1:${port}`]);
@@ -341,73 +346,84 @@ describe('a lab', () => {
     expect(faults(up, (answer) => problems(answer))).toEqual([]);
   });
 
-  test('looks, as JSON → one document that fits its schema, nothing on stderr; -o yaml and --json say the same; ndjson is JSON line by line', async () => {
-    const json = await runs(looks.map((one) => row(one, 'json')));
-    expect(
-      judged(json, looks, (answer, _, id) => [
-        ...problems(
-          answer,
-          id === 'watch'
-            ? 'status'
-            : isCheck(id)
-              ? 'check'
-              : id.startsWith('completion') && id !== 'completion:ids'
-                ? 'completion'
-                : id.replaceAll(':', '.'),
+  test(
+    'looks, as JSON → one document that fits its schema, nothing on stderr; -o yaml and --json say ' +
+      'the same; ndjson is JSON line by line',
+    async () => {
+      const json = await runs(looks.map((one) => row(one, 'json')));
+      expect(
+        judged(json, looks, (answer, _, id) => [
+          ...problems(
+            answer,
+            id === 'watch'
+              ? 'status'
+              : isCheck(id)
+                ? 'check'
+                : id.startsWith('completion') && id !== 'completion:ids'
+                  ? 'completion'
+                  : id.replaceAll(':', '.'),
+          ),
+          ...(answer.stderr === '' ? [] : ['stderr is not empty']),
+        ]),
+      ).toEqual([]);
+      const short = await runs(
+        looks.map(([id, sample]) => ({ argv: [...words(id), ...sampleArgs(sample), '--json'] })),
+      );
+      expect(
+        judged(short, looks, (answer) => [
+          ...problems(answer),
+          ...((JSON.parse(answer.stdout) as Envelope).kind ===
+          (JSON.parse(json[short.indexOf(answer)]?.stdout ?? '') as Envelope).kind
+            ? []
+            : ['another kind']),
+        ]),
+      ).toEqual([]);
+      const yaml = await runs(looks.map((one) => row(one, 'yaml')));
+      expect(
+        judged(yaml, looks, (answer) =>
+          parseAllDocuments(answer.stdout).length === 1
+            ? schemaProblems(parseYaml(answer.stdout))
+            : ['not one document'],
         ),
-        ...(answer.stderr === '' ? [] : ['stderr is not empty']),
-      ]),
-    ).toEqual([]);
-    const short = await runs(looks.map(([id, sample]) => ({ argv: [...words(id), ...sampleArgs(sample), '--json'] })));
-    expect(
-      judged(short, looks, (answer) => [
-        ...problems(answer),
-        ...((JSON.parse(answer.stdout) as Envelope).kind ===
-        (JSON.parse(json[short.indexOf(answer)]?.stdout ?? '') as Envelope).kind
-          ? []
-          : ['another kind']),
-      ]),
-    ).toEqual([]);
-    const yaml = await runs(looks.map((one) => row(one, 'yaml')));
-    expect(
-      judged(yaml, looks, (answer) =>
-        parseAllDocuments(answer.stdout).length === 1 ? schemaProblems(parseYaml(answer.stdout)) : ['not one document'],
-      ),
-    ).toEqual([]);
-    const ndjson = await runs(looks.map((one) => row(one, 'ndjson')));
-    expect(
-      judged(ndjson, looks, (answer) =>
-        answer.stdout
-          .split('\n')
-          .filter((line) => line !== '')
-          .flatMap((line) => {
-            try {
-              JSON.parse(line);
-              return [];
-            } catch {
-              return [`not JSON: ${line.slice(0, 80)}`];
-            }
-          }),
-      ),
-    ).toEqual([]);
-  });
+      ).toEqual([]);
+      const ndjson = await runs(looks.map((one) => row(one, 'ndjson')));
+      expect(
+        judged(ndjson, looks, (answer) =>
+          answer.stdout
+            .split('\n')
+            .filter((line) => line !== '')
+            .flatMap((line) => {
+              try {
+                JSON.parse(line);
+                return [];
+              } catch {
+                return [`not JSON: ${line.slice(0, 80)}`];
+              }
+            }),
+        ),
+      ).toEqual([]);
+    },
+  );
 
-  test('looks, as text → something is said, no escape sequence, NO_COLOR and 40 columns included; csv has one width', async () => {
-    const text = await runs(
-      ['plain', 'table'].flatMap((format) =>
-        looks.map((one) => ({ ...row(one, format), env: { NO_COLOR: '1', COLUMNS: '40', TERM: 'xterm' } })),
-      ),
-    );
-    expect(
-      judged(text, looks, (answer) => [
-        ...(answer.stdout.trim() === '' ? ['nothing is said'] : []),
-        ...(/\u001b/.test(answer.stdout + answer.stderr) ? ['an escape sequence'] : []),
-        ...(answer.stderr === '' ? [] : ['stderr is not empty']),
-      ]),
-    ).toEqual([]);
-    const csv = await runs(looks.map((one) => row(one, 'csv')));
-    expect(judged(csv, looks, (answer) => (/\u001b|\t/.test(answer.stdout) ? ['not csv'] : []))).toEqual([]);
-  });
+  test(
+    'looks, as text → something is said, no escape sequence, NO_COLOR and 40 columns included; csv ' + 'has one width',
+    async () => {
+      const text = await runs(
+        ['plain', 'table'].flatMap((format) =>
+          looks.map((one) => ({ ...row(one, format), env: { NO_COLOR: '1', COLUMNS: '40', TERM: 'xterm' } })),
+        ),
+      );
+      expect(
+        judged(text, looks, (answer) => [
+          ...(answer.stdout.trim() === '' ? ['nothing is said'] : []),
+          ...(/\u001b/.test(answer.stdout + answer.stderr) ? ['an escape sequence'] : []),
+          ...(answer.stderr === '' ? [] : ['stderr is not empty']),
+        ]),
+      ).toEqual([]);
+      const csv = await runs(looks.map((one) => row(one, 'csv')));
+      expect(judged(csv, looks, (answer) => (/\u001b|\t/.test(answer.stdout) ? ['not csv'] : []))).toEqual([]);
+    },
+  );
 
   test('looks: an unknown field → 64, and the fields that there are', async () => {
     const tried = looks.filter(([id]) => !/^(completion|lab:logs|stream:tail|watch)/.test(id));
@@ -481,21 +497,26 @@ describe('a lab', () => {
     return wrong;
   }
 
-  test('no HOME, stdin closed, and a reader that leaves after one line → quiet, the first line is JSON, the exit code holds', async () => {
-    expect(
-      await everywhere(
-        ids,
-        '"$@" <&- | head -1; exit "${PIPESTATUS[0]}"',
-        ['-o', 'ndjson'],
-        { HOME: undefined, TERM: 'dumb' },
-        (ran, exits) => [
-          ...(exits.includes(ran.code ?? -1) || ran.code === 0 ? [] : [`exit ${exits.join(' or ')} was expected`]),
-          ...(ran.stderr === '' ? [] : ['stderr is not empty']),
-          ...(/^["{[]/.test(ran.stdout) || (ran.stdout === '' && ran.code === 0) ? [] : ['no JSON']),
-        ],
-      ),
-    ).toEqual([]);
-  }, 120_000);
+  test(
+    'no HOME, stdin closed, and a reader that leaves after one line → quiet, the first line is JSON, ' +
+      'the exit code holds',
+    async () => {
+      expect(
+        await everywhere(
+          ids,
+          '"$@" <&- | head -1; exit "${PIPESTATUS[0]}"',
+          ['-o', 'ndjson'],
+          { HOME: undefined, TERM: 'dumb' },
+          (ran, exits) => [
+            ...(exits.includes(ran.code ?? -1) || ran.code === 0 ? [] : [`exit ${exits.join(' or ')} was expected`]),
+            ...(ran.stderr === '' ? [] : ['stderr is not empty']),
+            ...(/^["{[]/.test(ran.stdout) || (ran.stdout === '' && ran.code === 0) ? [] : ['no JSON']),
+          ],
+        ),
+      ).toEqual([]);
+    },
+    120_000,
+  );
 
   const oneOfEachTopic = ids.filter(
     (id, at) => ids.findIndex((other) => other.split(':')[0] === id.split(':')[0]) === at,

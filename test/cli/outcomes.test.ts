@@ -1,4 +1,5 @@
-// The three exits that say how far a change has come: 75 nothing, 79 some nodes, 80 not known. Made on real servers, with answers lost on the way.
+// The three exits that say how far a change has come: 75 nothing, 79 some nodes, 80 not known. Made on real servers,
+// with answers lost on the way.
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
@@ -12,7 +13,10 @@ const home = newHome();
 let servers: RedisServer[] = [];
 let proxies: { url: string; close(): void }[] = [];
 
-/** Passes everything on until a client sends `word`: from then on that client hears nothing any more, whatever the server did. */
+/**
+ * Passes everything on until a client sends `word`: from then on that client hears nothing any more, whatever the
+ * server did.
+ */
 async function loseAnswersAfter(word: string, port: number): Promise<{ url: string; close(): void }> {
   const server: Server = createServer((client) => {
     const upstream = connect(port, '127.0.0.1');

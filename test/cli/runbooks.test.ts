@@ -1,5 +1,6 @@
-// Every command line of docs/RUNBOOKS.md, run against a lab in the state that its page is about: read from the Markdown, so that page and test
-// cannot part. A comment says what is to be seen: `# exits 1, shows r3`. Without one: exit 0.
+// Every command line of docs/RUNBOOKS.md, run against a lab in the state that its page is about: read from the
+// Markdown, so that page and test cannot part. A comment says what is to be seen: `# exits 1, shows r3`. Without one:
+// exit 0.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -242,7 +243,10 @@ afterAll(async () => {
   await newServer?.stop();
 }, 60_000);
 
-/** Pages whose commands other suites drive on real servers too: run with `npm run test:long`, so that `npm test` stays short. */
+/**
+ * Pages whose commands other suites drive on real servers too: run with `npm run test:long`, so that `npm test` stays
+ * short.
+ */
 const ONLY_LONG = [
   'A slow or hanging node',
   'A conflict',

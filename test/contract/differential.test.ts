@@ -1,6 +1,6 @@
-// Random sequences of calls and mishaps on the in-memory node and on a real redis-server: every reply and everything that can be seen of
-// the node must be equal, so that what the model and the simulator prove holds for Lua. A difference is cut down to few acts and printed.
-// SEQ_SEED=… repeats one sequence, SEQ_SEQUENCES=… sets how many.
+// Random sequences of calls and mishaps on the in-memory node and on a real redis-server: every reply and everything
+// that can be seen of the node must be equal, so that what the model and the simulator prove holds for Lua. A
+// difference is cut down to few acts and printed. SEQ_SEED=… repeats one sequence, SEQ_SEQUENCES=… sets how many.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { NodePort } from '../../src/core/ports.js';
 import type { Mutant } from '../support/memory-node.js';
@@ -100,9 +100,13 @@ async function check(seed: number): Promise<void> {
 describe('contract: memory against redis-server', () => {
   test.each(KEPT_SEEDS)('contract: kept seed %i → equal', check);
 
-  test(`contract: ${SEQUENCES} random sequences of ${LENGTH} from seed ${FIRST_SEED} → equal replies, equal nodes`, async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + SEQUENCES; seed += 1) await check(seed);
-  }, 600_000);
+  test(
+    `contract: ${SEQUENCES} random sequences of ${LENGTH} from seed ${FIRST_SEED} → equal replies, ` + 'equal nodes',
+    async () => {
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + SEQUENCES; seed += 1) await check(seed);
+    },
+    600_000,
+  );
 
   test.skipIf(SEQUENCES < 100)('contract: the random sequences reach every script and nearly every answer', () => {
     const seen = new Set(coverage.keys());

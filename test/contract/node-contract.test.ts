@@ -1,4 +1,5 @@
-// The NodePort contract, row by row, on the in-memory node and on a real redis-server: call → reply. docs/PROTOCOL.md sections 4 and 8.
+// The NodePort contract, row by row, on the in-memory node and on a real redis-server: call → reply. docs/PROTOCOL.md
+// sections 4 and 8.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { NodePort } from '../../src/core/ports.js';
@@ -88,7 +89,8 @@ function sorted(reply: string): string {
 
 type Row = [call: NodeCall, reply: string];
 const facts = (b: Block | null, epoch: number, floor = 0, floorHash = GENESIS): string =>
-  `accepted ${JSON.stringify({ head: b?.height ?? 0, headEpoch: epoch, headHash: b?.hash ?? GENESIS, floor, floorHash })}`;
+  'accepted ' +
+  `${JSON.stringify({ head: b?.height ?? 0, headEpoch: epoch, headHash: b?.hash ?? GENESIS, floor, floorHash })}`;
 const wrote = (head: number): string => `accepted {"head":${head}}`;
 const fencedLock = (holder?: string): string =>
   `FENCING_ERROR ${JSON.stringify({ check: 'lock', ...(holder === undefined ? {} : { holder }) })}`;
@@ -185,32 +187,36 @@ describe.each(kinds)('contract on %s', (kind) => {
     ]);
   });
 
-  test("moves: noted by claims and carried over by an admission; who knows less, or another server in this node's place, is refused (I13)", async () => {
-    const knowing = (moves: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), moves }) as NodeCall;
-    const [first, later] = ['r9@1.0=redis://x:1', 'r8@2.0=redis://y:1 r9@1.1=redis://x:2'];
-    const own = `${NODE_ID}@3.0=redis://z:1`;
-    const moved = (actual: string): string => `NODE_MOVED ${JSON.stringify({ actual })}`;
-    await play([
-      [promote(A, 0), 'accepted {"epoch":1}'],
-      [knowing(first), facts(null, 0)],
-      [claim(A, 1), moved(first)],
-      [knowing('r9@0.7=redis://x:0', 2), moved(first)],
-      [knowing(later), facts(null, 0)],
-      [knowing(first), moved(later)],
-      [knowing('r9@1.1=redis://x:2'), moved(later)],
-      [claim(B, 1), fencedLock(A)],
-      [knowing(`${own} ${later}`), moved(later)],
-      [write(A, 1, one), wrote(1)],
-    ]);
-    expect(await view()).toMatchObject({ moves: later, epoch: 1, head: 1 });
-    await subject.befall('restart');
-    await play([
-      [{ ...begin(A, 1, 'm1', 1, one.hash), moves: `${own} ${later}` } as NodeCall, 'accepted {"head":1}'],
-      [admit(A, 1, 'm1', 1, one.hash), facts(one, 0, 1, one.hash)],
-      [knowing(later), moved(`${own} ${later}`)],
-      [knowing(`${own} ${later}`), facts(one, 0, 1, one.hash)],
-    ]);
-  });
+  test(
+    'moves: noted by claims and carried over by an admission; who knows less, or another server in ' +
+      "this node's place, is refused (I13)",
+    async () => {
+      const knowing = (moves: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), moves }) as NodeCall;
+      const [first, later] = ['r9@1.0=redis://x:1', 'r8@2.0=redis://y:1 r9@1.1=redis://x:2'];
+      const own = `${NODE_ID}@3.0=redis://z:1`;
+      const moved = (actual: string): string => `NODE_MOVED ${JSON.stringify({ actual })}`;
+      await play([
+        [promote(A, 0), 'accepted {"epoch":1}'],
+        [knowing(first), facts(null, 0)],
+        [claim(A, 1), moved(first)],
+        [knowing('r9@0.7=redis://x:0', 2), moved(first)],
+        [knowing(later), facts(null, 0)],
+        [knowing(first), moved(later)],
+        [knowing('r9@1.1=redis://x:2'), moved(later)],
+        [claim(B, 1), fencedLock(A)],
+        [knowing(`${own} ${later}`), moved(later)],
+        [write(A, 1, one), wrote(1)],
+      ]);
+      expect(await view()).toMatchObject({ moves: later, epoch: 1, head: 1 });
+      await subject.befall('restart');
+      await play([
+        [{ ...begin(A, 1, 'm1', 1, one.hash), moves: `${own} ${later}` } as NodeCall, 'accepted {"head":1}'],
+        [admit(A, 1, 'm1', 1, one.hash), facts(one, 0, 1, one.hash)],
+        [knowing(later), moved(`${own} ${later}`)],
+        [knowing(`${own} ${later}`), facts(one, 0, 1, one.hash)],
+      ]);
+    },
+  );
 
   test('promotion: hold and handover stop it, and not a renewed term', async () => {
     await play([
@@ -409,33 +415,37 @@ describe.each(kinds)('contract on %s', (kind) => {
     ]);
   });
 
-  test("admission: an unfinished one is gone on from where it ends on the caller's chain, and begun anew where it does not", async () => {
-    const resume = (owner: string, epoch: number, nonce: string, head: number, hash: string): NodeCall =>
-      ({ ...begin(owner, epoch, nonce), resume: { head, hash } }) as NodeCall;
-    await subject.befall('wipe');
-    await play([
-      [resume(A, 3, 'x1', 1, one.hash), 'accepted {"head":0}'],
-      [fill(A, 3, 'x1', one), wrote(1)],
-      [fill(A, 3, 'x1', two), wrote(2)],
-      [resume(B, 3, 'x2', 2, two.hash), fencedEpoch(3)],
-      [resume(B, 4, 'x2', 2, two.hash), 'accepted {"head":2}'],
-      [fill(A, 3, 'x1', three), 'STALE_NONCE {"actual":"x2"}'],
-      [fill(B, 4, 'x2', three), wrote(3)],
-    ]);
-    expect(await heights()).toBe('1-3:one 2-3:two 3-4:three');
-    await play([
-      [resume(B, 4, 'x3', 2, two.hash), 'accepted {"head":0}'],
-      [fill(B, 4, 'x3', one), wrote(1)],
-    ]);
-    await subject.befall('restart');
-    await play([
-      [resume(B, 4, 'x4', 1, one.hash), 'accepted {"head":0}'],
-      [fill(B, 4, 'x4', one), wrote(1)],
-      [admit(B, 4, 'x4', 1, one.hash), facts(one, 4)],
-      [resume(B, 4, 'x5', 1, one.hash), 'STALE_NONCE {"actual":"x4"}'],
-      [{ ...resume(B, 4, 'x5', 1, one.hash), replaces: 'x4' } as NodeCall, 'accepted {"head":0}'],
-    ]);
-  });
+  test(
+    "admission: an unfinished one is gone on from where it ends on the caller's chain, and begun " +
+      'anew where it does not',
+    async () => {
+      const resume = (owner: string, epoch: number, nonce: string, head: number, hash: string): NodeCall =>
+        ({ ...begin(owner, epoch, nonce), resume: { head, hash } }) as NodeCall;
+      await subject.befall('wipe');
+      await play([
+        [resume(A, 3, 'x1', 1, one.hash), 'accepted {"head":0}'],
+        [fill(A, 3, 'x1', one), wrote(1)],
+        [fill(A, 3, 'x1', two), wrote(2)],
+        [resume(B, 3, 'x2', 2, two.hash), fencedEpoch(3)],
+        [resume(B, 4, 'x2', 2, two.hash), 'accepted {"head":2}'],
+        [fill(A, 3, 'x1', three), 'STALE_NONCE {"actual":"x2"}'],
+        [fill(B, 4, 'x2', three), wrote(3)],
+      ]);
+      expect(await heights()).toBe('1-3:one 2-3:two 3-4:three');
+      await play([
+        [resume(B, 4, 'x3', 2, two.hash), 'accepted {"head":0}'],
+        [fill(B, 4, 'x3', one), wrote(1)],
+      ]);
+      await subject.befall('restart');
+      await play([
+        [resume(B, 4, 'x4', 1, one.hash), 'accepted {"head":0}'],
+        [fill(B, 4, 'x4', one), wrote(1)],
+        [admit(B, 4, 'x4', 1, one.hash), facts(one, 4)],
+        [resume(B, 4, 'x5', 1, one.hash), 'STALE_NONCE {"actual":"x4"}'],
+        [{ ...resume(B, 4, 'x5', 1, one.hash), replaces: 'x4' } as NodeCall, 'accepted {"head":0}'],
+      ]);
+    },
+  );
 
   test('retire_node: only the memory that is meant, then foreign to everybody and for good', async () => {
     const retire = (expect: string): NodeCall => ({ script: 'retire_node', expect, movedTo: 'redis://127.0.0.1:1' });
@@ -452,19 +462,23 @@ describe.each(kinds)('contract on %s', (kind) => {
     await play([[retire('n0'), 'NOT_ADMITTED {"why":"wiped"}']]);
   });
 
-  test('admission: an intact node is taken only by its own owner and epoch; what is left of an old life keeps its epoch', async () => {
-    await play([...LED, [begin(B, 9, 'x1'), fencedLock(A)], [begin(A, 0, 'x1'), fencedEpoch(1)]]);
-    await subject.befall('restart');
-    expect(await view()).toMatchObject({ admission: 'restarted' });
-    await play([
-      [write(A, 1, three), 'NOT_ADMITTED {"why":"restarted"}'],
-      [begin(B, 0, 'x1'), fencedEpoch(1)],
-      [begin(B, 2, 'x1'), 'accepted {"head":0}'],
-      [{ script: 'release_lock', owner: A }, 'accepted'],
-      [admit(B, 2, 'x1', 0, GENESIS), facts(null, 0)],
-    ]);
-    expect(await view()).toMatchObject({ admission: 'admitted', epoch: 2, lock: { owner: B }, length: 0 });
-  });
+  test(
+    'admission: an intact node is taken only by its own owner and epoch; what is left of an old life ' +
+      'keeps its epoch',
+    async () => {
+      await play([...LED, [begin(B, 9, 'x1'), fencedLock(A)], [begin(A, 0, 'x1'), fencedEpoch(1)]]);
+      await subject.befall('restart');
+      expect(await view()).toMatchObject({ admission: 'restarted' });
+      await play([
+        [write(A, 1, three), 'NOT_ADMITTED {"why":"restarted"}'],
+        [begin(B, 0, 'x1'), fencedEpoch(1)],
+        [begin(B, 2, 'x1'), 'accepted {"head":0}'],
+        [{ script: 'release_lock', owner: A }, 'accepted'],
+        [admit(B, 2, 'x1', 0, GENESIS), facts(null, 0)],
+      ]);
+      expect(await view()).toMatchObject({ admission: 'admitted', epoch: 2, lock: { owner: B }, length: 0 });
+    },
+  );
 
   test('damage: a lost epoch, a hole or a cut tail → takes part in nothing', async () => {
     for (const mishap of ['epoch-lost', 'tail-cut', 'hole'] as const) {
@@ -583,29 +597,32 @@ describe.each(kinds)('contract on %s', (kind) => {
 });
 
 describe.each(kinds)('contract on %s: a real restart', (kind) => {
-  test('restart: with all its data, and every promise in doubt → not admitted, the connection counts as lost', async () => {
-    const subject = kind === 'memory' ? memorySubject() : await redisSubject('always');
-    try {
-      const port = subject.port();
-      for (const call of [
-        { script: 'bootstrap_prepare', nonce: 'n0' },
-        { script: 'bootstrap_commit', nonce: 'n0' },
-        ...LED.map(([c]) => c),
-      ] as NodeCall[]) {
-        expect((await port.call(call, LIMIT_MS)).outcome).toBe('accepted');
+  test(
+    'restart: with all its data, and every promise in doubt → not admitted, the connection counts as ' + 'lost',
+    async () => {
+      const subject = kind === 'memory' ? memorySubject() : await redisSubject('always');
+      try {
+        const port = subject.port();
+        for (const call of [
+          { script: 'bootstrap_prepare', nonce: 'n0' },
+          { script: 'bootstrap_commit', nonce: 'n0' },
+          ...LED.map(([c]) => c),
+        ] as NodeCall[]) {
+          expect((await port.call(call, LIMIT_MS)).outcome).toBe('accepted');
+        }
+        const generation = port.connectionGeneration;
+        await subject.restartProcess();
+        const deadline = Date.now() + 5_000;
+        let reply = line(await port.call(write(A, 1, three), LIMIT_MS));
+        while (reply.startsWith('unknown') && Date.now() < deadline)
+          reply = line(await port.call(write(A, 1, three), LIMIT_MS));
+        expect(reply).toBe('NOT_ADMITTED {"why":"restarted"}');
+        expect(port.connectionGeneration).toBeGreaterThan(generation);
+        const view = await port.call({ script: 'inspect' }, LIMIT_MS);
+        expect(view).toMatchObject({ outcome: 'accepted', value: { admission: 'restarted', head: 2, epoch: 1 } });
+      } finally {
+        await subject.close();
       }
-      const generation = port.connectionGeneration;
-      await subject.restartProcess();
-      const deadline = Date.now() + 5_000;
-      let reply = line(await port.call(write(A, 1, three), LIMIT_MS));
-      while (reply.startsWith('unknown') && Date.now() < deadline)
-        reply = line(await port.call(write(A, 1, three), LIMIT_MS));
-      expect(reply).toBe('NOT_ADMITTED {"why":"restarted"}');
-      expect(port.connectionGeneration).toBeGreaterThan(generation);
-      const view = await port.call({ script: 'inspect' }, LIMIT_MS);
-      expect(view).toMatchObject({ outcome: 'accepted', value: { admission: 'restarted', head: 2, epoch: 1 } });
-    } finally {
-      await subject.close();
-    }
-  });
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// Replies and views without what two servers may rightly differ in: times, run ids, the wording of a diagnosis, the server's INFO and memory.
+// Replies and views without what two servers may rightly differ in: times, run ids, the wording of a diagnosis, the
+// server's INFO and memory.
 import type { NodePort } from '../../src/core/ports.js';
 import type { NodeReply } from '../../src/core/protocol/words.js';
 

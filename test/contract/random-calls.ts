@@ -1,6 +1,6 @@
-// Seeded random sequences of calls and mishaps for the differential test: mostly plausible (two or three tenures, a small tree of blocks,
-// epochs and heights near the node's own), now and then absurd. What is near, a shadow node in memory tells: a sequence depends on its
-// seed alone, never on what the two nodes under test answered.
+// Seeded random sequences of calls and mishaps for the differential test: mostly plausible (two or three tenures, a
+// small tree of blocks, epochs and heights near the node's own), now and then absurd. What is near, a shadow node in
+// memory tells: a sequence depends on its seed alone, never on what the two nodes under test answered.
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { Block, NodeCall } from '../../src/core/protocol/words.js';
 import { applyCall, emptyNodeState, memoryIdentity } from '../support/memory-node.js';
@@ -280,7 +280,10 @@ export function randomActs(seed: number, length: number): Act[] {
     ],
   ];
   const total = makers.reduce((sum, [weight]) => sum + weight, 0);
-  /** What leads on from where the node is, so that the sequences get deep: without it most calls only meet a closed door. */
+  /**
+   * What leads on from where the node is, so that the sequences get deep: without it most calls only meet a closed
+   * door.
+   */
   const onward = (): Act | null => {
     const { record, lock } = shadow;
     const full = { epoch, nonce, owner };

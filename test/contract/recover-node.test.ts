@@ -1,5 +1,5 @@
-// recover_node on the in-memory node and on a real redis-server: the next generation over a node of the old one, only as the plan saw it.
-// docs/PROTOCOL.md sections 4 and 8.
+// recover_node on the in-memory node and on a real redis-server: the next generation over a node of the old one, only
+// as the plan saw it. docs/PROTOCOL.md sections 4 and 8.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { recoveryExpectation, type HeadFacts, type NodeCall, type NodeView } from '../../src/core/protocol/words.js';
@@ -64,48 +64,60 @@ describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
     await subject.befall('restart');
   });
 
-  test('recover_node: as seen → the new generation, being admitted with its stream; filled and admitted by the same nonce; the old life is shut out', async () => {
-    const seen = recoveryExpectation(await view());
-    expect(await ask(recover(seen, { moves: 'r9@1.0=redis://x:1' }), NEXT)).toBe('accepted');
-    expect(await view()).toMatchObject({
-      admission: 'admitting',
-      cluster: 'c1.2',
-      moves: 'r9@1.0=redis://x:1',
-      pending: 'rec-1',
-      incarnation: '',
-      ...HEAD,
-      length: 2,
-      epoch: 1,
-    });
-    expect(
-      await ask({ script: 'write_block', owner: A, epoch: 1, ttlMs: TTL, mode: 'append', block: three, entryEpoch: 1 }),
-    ).toMatch(/^WRONG_CLUSTER/);
-    expect(await ask(recover(seen), NEXT), 'a late copy').toMatch(/^STALE_NONCE/);
-    expect(await ask(recover(seen, { nonce: 'rec-2' }), NEXT), 'another recovery, from the same plan').toMatch(
-      /^EXPECTATION/,
-    );
-    const fill = { owner: R, epoch: 5, nonce: 'rec-1' };
-    expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(
-      /^NOT_READY/,
-    );
-    expect(await ask({ script: 'backfill', ...fill, block: three, entryEpoch: 1 }, NEXT)).toBe('accepted {"head":3}');
-    expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(
-      /^accepted/,
-    );
-    expect(await view()).toMatchObject({
-      admission: 'admitted',
-      incarnation: 'rec-1',
-      epoch: 5,
-      claimant: R,
-      head: 3,
-      length: 3,
-    });
-    expect(await ask({ script: 'release_lock', owner: R }, NEXT)).toBe('accepted');
-    expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 1, ttlMs: TTL })).toMatch(/^WRONG_CLUSTER/);
-    expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 5, ttlMs: TTL }, NEXT)).toBe(
-      'accepted {"epoch":6}',
-    );
-  });
+  test(
+    'recover_node: as seen → the new generation, being admitted with its stream; filled and admitted ' +
+      'by the same nonce; the old life is shut out',
+    async () => {
+      const seen = recoveryExpectation(await view());
+      expect(await ask(recover(seen, { moves: 'r9@1.0=redis://x:1' }), NEXT)).toBe('accepted');
+      expect(await view()).toMatchObject({
+        admission: 'admitting',
+        cluster: 'c1.2',
+        moves: 'r9@1.0=redis://x:1',
+        pending: 'rec-1',
+        incarnation: '',
+        ...HEAD,
+        length: 2,
+        epoch: 1,
+      });
+      expect(
+        await ask({
+          script: 'write_block',
+          owner: A,
+          epoch: 1,
+          ttlMs: TTL,
+          mode: 'append',
+          block: three,
+          entryEpoch: 1,
+        }),
+      ).toMatch(/^WRONG_CLUSTER/);
+      expect(await ask(recover(seen), NEXT), 'a late copy').toMatch(/^STALE_NONCE/);
+      expect(await ask(recover(seen, { nonce: 'rec-2' }), NEXT), 'another recovery, from the same plan').toMatch(
+        /^EXPECTATION/,
+      );
+      const fill = { owner: R, epoch: 5, nonce: 'rec-1' };
+      expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(
+        /^NOT_READY/,
+      );
+      expect(await ask({ script: 'backfill', ...fill, block: three, entryEpoch: 1 }, NEXT)).toBe('accepted {"head":3}');
+      expect(await ask({ script: 'admit', ...fill, ttlMs: TTL, head: 3, headHash: three.hash }, NEXT)).toMatch(
+        /^accepted/,
+      );
+      expect(await view()).toMatchObject({
+        admission: 'admitted',
+        incarnation: 'rec-1',
+        epoch: 5,
+        claimant: R,
+        head: 3,
+        length: 3,
+      });
+      expect(await ask({ script: 'release_lock', owner: R }, NEXT)).toBe('accepted');
+      expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 1, ttlMs: TTL })).toMatch(/^WRONG_CLUSTER/);
+      expect(await ask({ script: 'promote_leader', owner: A, expectedEpoch: 5, ttlMs: TTL }, NEXT)).toBe(
+        'accepted {"epoch":6}',
+      );
+    },
+  );
 
   test('recover_node: begun again after it was broken off → taken over by what the second plan saw', async () => {
     expect(await ask(recover(recoveryExpectation(await view())), NEXT)).toBe('accepted');

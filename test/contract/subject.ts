@@ -1,4 +1,5 @@
-// What the contract suite runs on: one node, in memory or a real redis-server, with the same hands on its data. Both must answer alike.
+// What the contract suite runs on: one node, in memory or a real redis-server, with the same hands on its data. Both
+// must answer alike.
 import { Redis } from 'ioredis';
 import { keysOf } from '../../src/core/redis/keys.js';
 import { RedisNode } from '../../src/core/redis/node.js';

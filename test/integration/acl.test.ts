@@ -1,5 +1,6 @@
-// Every command of the program under exactly the rule that `seq doctor --acl` prints, on real servers that know nobody else: none is denied anything,
-// and whatever right is missing is named with user and command, before anything is done (docs/PROTOCOL.md section 8).
+// Every command of the program under exactly the rule that `seq doctor --acl` prints, on real servers that know
+// nobody else: none is denied anything, and whatever right is missing is named with user and command, before anything
+// is done (docs/PROTOCOL.md section 8).
 import { spawn, type ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -105,42 +106,47 @@ const COMMANDS: [args: string[], exits?: number[]][] = [
 ];
 
 describe('acl: exactly the rule that doctor prints', () => {
-  it('acl: two sequencers and every command under it → nothing is denied, a node that was emptied is admitted again', async () => {
-    for (const id of ['a', 'b']) {
-      children.push(
-        spawn(
-          process.execPath,
-          [
-            bin,
-            'run',
-            ...flags,
-            '--id',
-            id,
-            '--store',
-            join(home, id),
-            '--http',
-            '127.0.0.1:0',
-            '--node-timeout',
-            '500ms',
-          ],
-          { env: environment(home, env), cwd: home, stdio: 'ignore' },
-        ),
-      );
-    }
-    writeFileSync(join(home, 'items.txt'), 'one\ntwo\n');
-    expect((await seq('wait', '--for', 'healthy', '--timeout', '40s')).code).toBe(0);
-    const wrong: string[] = [];
-    for (const [args, exits = [0]] of COMMANDS) {
-      const ran = await seq(...args);
-      if (!exits.includes(ran.code ?? -1)) wrong.push(`${args.join(' ')}: ${ran.code} ${ran.stderr.slice(0, 300)}`);
-      wrong.push(...(await denials()).map((one) => `${args.join(' ')}: ${one}`));
-    }
-    expect(wrong).toEqual([]);
-    await admins[2]!.flushall();
-    const admitted = await seq('node', 'admit', '--on', 'r3', '--timeout', '40s');
-    expect(admitted.code, admitted.stderr).toBe(0);
-    expect(await denials()).toEqual([]);
-  }, 150_000);
+  it(
+    'acl: two sequencers and every command under it → nothing is denied, a node that was emptied is ' +
+      'admitted again',
+    async () => {
+      for (const id of ['a', 'b']) {
+        children.push(
+          spawn(
+            process.execPath,
+            [
+              bin,
+              'run',
+              ...flags,
+              '--id',
+              id,
+              '--store',
+              join(home, id),
+              '--http',
+              '127.0.0.1:0',
+              '--node-timeout',
+              '500ms',
+            ],
+            { env: environment(home, env), cwd: home, stdio: 'ignore' },
+          ),
+        );
+      }
+      writeFileSync(join(home, 'items.txt'), 'one\ntwo\n');
+      expect((await seq('wait', '--for', 'healthy', '--timeout', '40s')).code).toBe(0);
+      const wrong: string[] = [];
+      for (const [args, exits = [0]] of COMMANDS) {
+        const ran = await seq(...args);
+        if (!exits.includes(ran.code ?? -1)) wrong.push(`${args.join(' ')}: ${ran.code} ${ran.stderr.slice(0, 300)}`);
+        wrong.push(...(await denials()).map((one) => `${args.join(' ')}: ${one}`));
+      }
+      expect(wrong).toEqual([]);
+      await admins[2]!.flushall();
+      const admitted = await seq('node', 'admit', '--on', 'r3', '--timeout', '40s');
+      expect(admitted.code, admitted.stderr).toBe(0);
+      expect(await denials()).toEqual([]);
+    },
+    150_000,
+  );
 
   it.each([
     ['a command', ['-xrevrange'], /xrevrange/],

@@ -79,7 +79,8 @@ describe('bootstrap', () => {
     expect([sizeWarnings(3), sizeWarnings(5)]).toEqual([[], []]);
   });
 
-  // p prepared with nonce aa, a admitted by it, . pristine, b prepared with another nonce, w wiped (data without a record)
+  // p prepared with nonce aa, a admitted by it, . pristine, b prepared with another nonce, w wiped (data without a
+  // record)
   test.each([
     ['p . .', 'finished'],
     ['p p p', 'finished'],
@@ -140,19 +141,23 @@ describe('bootstrap', () => {
     },
   );
 
-  test('bootstrap: broken off with fewer than a quorum admitted, one of them used since → left to a recovery: no leader could admit the others', async () => {
-    const nodes = memoryNodes(3);
-    for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
-    await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
-    await nodes[0]!.call({ script: 'raise_epoch', value: 1, highestSeen: 0, mayDepose: true }, 100);
-    const { code, exit, changed, next } = await failure(nodes);
-    expect([code, exit, changed, next]).toEqual([
-      'ALREADY_INITIALISED',
-      76,
-      'nothing',
-      ['seq cluster recover --dry-run', 'seq status'],
-    ]);
-  });
+  test(
+    'bootstrap: broken off with fewer than a quorum admitted, one of them used since → left to a ' +
+      'recovery: no leader could admit the others',
+    async () => {
+      const nodes = memoryNodes(3);
+      for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
+      await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
+      await nodes[0]!.call({ script: 'raise_epoch', value: 1, highestSeen: 0, mayDepose: true }, 100);
+      const { code, exit, changed, next } = await failure(nodes);
+      expect([code, exit, changed, next]).toEqual([
+        'ALREADY_INITIALISED',
+        76,
+        'nothing',
+        ['seq cluster recover --dry-run', 'seq status'],
+      ]);
+    },
+  );
 
   test('bootstrap: somebody else who finishes the same one is a step ahead on a node → both are done', async () => {
     const nodes = memoryNodes(3);
@@ -210,31 +215,35 @@ describe('bootstrap', () => {
     },
   );
 
-  test('bootstrap: two of three admitted and used, the last one marked → the leader takes it; no key is to be removed', async () => {
-    const nodes = memoryNodes(3);
-    for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
-    for (const node of nodes.slice(0, 2)) {
-      await node.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
-      await node.call({ script: 'promote_leader', owner: 'seq-a/1', expectedEpoch: 0, ttlMs: 1000 }, 100);
-    }
-    for (const begun of [false, true]) {
-      if (begun)
-        await nodes[2]!.call(
-          {
-            script: 'begin_admission',
-            owner: 'seq-a/1',
-            epoch: 1,
-            nonce: '1-1',
-            floor: 0,
-            floorHash: '0'.repeat(64),
-            keepMs: 1,
-          },
-          100,
-        );
-      const { code, exit, changed, next } = await failure(nodes);
-      expect([code, exit, changed, next]).toEqual(['ALREADY_INITIALISED', 76, 'nothing', ['seq status']]);
-    }
-  });
+  test(
+    'bootstrap: two of three admitted and used, the last one marked → the leader takes it; no key is ' +
+      'to be removed',
+    async () => {
+      const nodes = memoryNodes(3);
+      for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
+      for (const node of nodes.slice(0, 2)) {
+        await node.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, 100);
+        await node.call({ script: 'promote_leader', owner: 'seq-a/1', expectedEpoch: 0, ttlMs: 1000 }, 100);
+      }
+      for (const begun of [false, true]) {
+        if (begun)
+          await nodes[2]!.call(
+            {
+              script: 'begin_admission',
+              owner: 'seq-a/1',
+              epoch: 1,
+              nonce: '1-1',
+              floor: 0,
+              floorHash: '0'.repeat(64),
+              keepMs: 1,
+            },
+            100,
+          );
+        const { code, exit, changed, next } = await failure(nodes);
+        expect([code, exit, changed, next]).toEqual(['ALREADY_INITIALISED', 76, 'nothing', ['seq status']]);
+      }
+    },
+  );
 
   test.each([
     ['REDIS_TOO_OLD', { info: { redis_version: '6.0.16' } }],
@@ -264,37 +273,41 @@ describe('bootstrap', () => {
     expect(await Promise.all(nodes.map(stateOf))).toEqual(['pristine', 'pristine', 'pristine']);
   });
 
-  test('bootstrap: real servers, broken off after one node was prepared → seq cluster init finishes it, a second one is refused', async () => {
-    servers.push(...(await Promise.all([startRedis(), startRedis(), startRedis()])));
-    const flags = servers.flatMap((server, i) => ['--node', `r${i + 1}=${server.url}`]);
-    const first = new RedisNode({ id: 'r2', url: servers[1]!.url, identity: { cluster: CLUSTER, lane: '' } });
-    open.push(first);
-    expect((await first.call({ script: 'bootstrap_prepare', nonce: 'aa' }, 1000)).outcome).toBe('accepted');
-    const limit = ['--node-timeout', '2s'];
-    const done = await runSeq(['cluster', 'init', ...flags, ...limit, '-o', 'json']);
-    expect(done.stderr).toBe('');
-    expect(JSON.parse(done.stdout)).toMatchObject({
-      ok: true,
-      kind: 'cluster.init',
-      data: { how: 'finished', cluster: CLUSTER, nonce: 'aa', quorum: 2, margin: 1 },
-    });
-    expect((await runSeq(['cluster', 'init', ...flags, ...limit])).code).toBe(76);
-    // The same server by two names: refused before anything is written.
-    const twice = await runSeq([
-      'cluster',
-      'init',
-      '--lane',
-      'x',
-      '--node',
-      servers[0]!.url,
-      '--node',
-      servers[0]!.url.replace('127.0.0.1', 'localhost'),
-      ...limit,
-    ]);
-    expect([twice.code, twice.stderr]).toEqual([78, expect.stringContaining('SAME_SERVER')]);
-    await servers[2]!.kill();
-    expect((await runSeq(['cluster', 'init', '--lane', 'y', ...flags, ...limit])).code).toBe(69);
-  });
+  test(
+    'bootstrap: real servers, broken off after one node was prepared → seq cluster init finishes it, ' +
+      'a second one is refused',
+    async () => {
+      servers.push(...(await Promise.all([startRedis(), startRedis(), startRedis()])));
+      const flags = servers.flatMap((server, i) => ['--node', `r${i + 1}=${server.url}`]);
+      const first = new RedisNode({ id: 'r2', url: servers[1]!.url, identity: { cluster: CLUSTER, lane: '' } });
+      open.push(first);
+      expect((await first.call({ script: 'bootstrap_prepare', nonce: 'aa' }, 1000)).outcome).toBe('accepted');
+      const limit = ['--node-timeout', '2s'];
+      const done = await runSeq(['cluster', 'init', ...flags, ...limit, '-o', 'json']);
+      expect(done.stderr).toBe('');
+      expect(JSON.parse(done.stdout)).toMatchObject({
+        ok: true,
+        kind: 'cluster.init',
+        data: { how: 'finished', cluster: CLUSTER, nonce: 'aa', quorum: 2, margin: 1 },
+      });
+      expect((await runSeq(['cluster', 'init', ...flags, ...limit])).code).toBe(76);
+      // The same server by two names: refused before anything is written.
+      const twice = await runSeq([
+        'cluster',
+        'init',
+        '--lane',
+        'x',
+        '--node',
+        servers[0]!.url,
+        '--node',
+        servers[0]!.url.replace('127.0.0.1', 'localhost'),
+        ...limit,
+      ]);
+      expect([twice.code, twice.stderr]).toEqual([78, expect.stringContaining('SAME_SERVER')]);
+      await servers[2]!.kill();
+      expect((await runSeq(['cluster', 'init', '--lane', 'y', ...flags, ...limit])).code).toBe(69);
+    },
+  );
 
   test('bootstrap: real server that evicts → 78 with the command that mends it', async () => {
     servers.push(await startRedis({ args: ['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru'] }));

@@ -1,4 +1,5 @@
-// kill -9 in the middle of the commands that change a cluster, on real servers: run again, they finish. Every moment of every one: test/long.
+// kill -9 in the middle of the commands that change a cluster, on real servers: run again, they finish. Every moment
+// of every one: test/long.
 import { describe, test } from 'vitest';
 import { BROKEN_OFF } from '../support/broken-off.js';
 

@@ -1,5 +1,5 @@
-// A bundle answers as the nodes did: every look verb live and then, with the servers gone, from the file; orphans listed; --on narrows.
-// The streams differ on purpose: a lagging head, a superseded block, an entry changed by hand.
+// A bundle answers as the nodes did: every look verb live and then, with the servers gone, from the file; orphans
+// listed; --on narrows. The streams differ on purpose: a lagging head, a superseded block, an entry changed by hand.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -177,26 +177,31 @@ describe('bundle', () => {
     expect([silent.code, silent.stderr]).toEqual([69, expect.stringContaining('NO_ANSWER')]);
   }, 300_000);
 
-  test('orphans and --on: what was superseded is listed with what stands there instead; columns and rows narrow, verdicts do not', async () => {
-    const { data } = await seq(['stream', 'orphans', '--from-bundle', bundle]);
-    expect(data).toMatchObject({
-      nodes: [{ id: 'r1', superseded: 0 }, { id: 'r2' }, { id: 'r3', superseded: 1, setAside: null }],
-      orphans: [{ node: 'r3', height: '41', epoch: '1', writer: 'seq-a', damage: '' }],
-    });
-    const status = await seq(['status', '--on', 'r3', '--from-bundle', bundle]);
-    expect(status.data).toMatchObject({ nodes: [{ id: 'r3' }], quorum: 2, leader: { id: 'seq-b' } });
-    const inspected = await seq(['stream', 'inspect', '--on', 'r1', '--height', '20', '--from-bundle', bundle]);
-    expect(inspected.data).toMatchObject({
-      heights: [{ height: '20', class: 'committed', copies: 2, n: 3, cells: [{ node: 'r1', mark: 'A' }] }],
-    });
-    const sound = await seq(['stream', 'verify', '--on', 'r1', '--exit-code', '--from-bundle', bundle]);
-    expect([sound.code, sound.data]).toMatchObject([0, { verdict: 'OK', nodes: [{ id: 'r1' }] }]);
-    const found = await seq(['stream', 'verify', '--on', 'r2', '--exit-code', '--from-bundle', bundle]);
-    expect([found.code, found.data]).toMatchObject([
-      1,
-      { total: 1, violations: [{ node: 'r2', height: '20', code: 'CORRUPT' }] },
-    ]);
-  }, 60_000);
+  test(
+    'orphans and --on: what was superseded is listed with what stands there instead; columns and ' +
+      'rows narrow, verdicts do not',
+    async () => {
+      const { data } = await seq(['stream', 'orphans', '--from-bundle', bundle]);
+      expect(data).toMatchObject({
+        nodes: [{ id: 'r1', superseded: 0 }, { id: 'r2' }, { id: 'r3', superseded: 1, setAside: null }],
+        orphans: [{ node: 'r3', height: '41', epoch: '1', writer: 'seq-a', damage: '' }],
+      });
+      const status = await seq(['status', '--on', 'r3', '--from-bundle', bundle]);
+      expect(status.data).toMatchObject({ nodes: [{ id: 'r3' }], quorum: 2, leader: { id: 'seq-b' } });
+      const inspected = await seq(['stream', 'inspect', '--on', 'r1', '--height', '20', '--from-bundle', bundle]);
+      expect(inspected.data).toMatchObject({
+        heights: [{ height: '20', class: 'committed', copies: 2, n: 3, cells: [{ node: 'r1', mark: 'A' }] }],
+      });
+      const sound = await seq(['stream', 'verify', '--on', 'r1', '--exit-code', '--from-bundle', bundle]);
+      expect([sound.code, sound.data]).toMatchObject([0, { verdict: 'OK', nodes: [{ id: 'r1' }] }]);
+      const found = await seq(['stream', 'verify', '--on', 'r2', '--exit-code', '--from-bundle', bundle]);
+      expect([found.code, found.data]).toMatchObject([
+        1,
+        { total: 1, violations: [{ node: 'r2', height: '20', code: 'CORRUPT' }] },
+      ]);
+    },
+    60_000,
+  );
 
   test.each([
     ['cut in the middle', (text: string) => text.slice(0, text.length / 2), 65, 'BUNDLE_DAMAGED'],

@@ -1,4 +1,5 @@
-// Whose nodes are these, when the first question brought no answer? Nothing may be called foreign for that; and nothing may be changed.
+// Whose nodes are these, when the first question brought no answer? Nothing may be called foreign for that; and
+// nothing may be changed.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openCluster, surroundings } from '../../src/cli/context.js';
 import { inspectCluster } from '../../src/core/engine/inspect.js';

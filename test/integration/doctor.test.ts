@@ -1,4 +1,5 @@
-// seq doctor: what is wrong with real servers, each finding with the command that mends it; and the pure part row by row.
+// seq doctor: what is wrong with real servers, each finding with the command that mends it; and the pure part row by
+// row.
 import { Redis } from 'ioredis';
 import { describe, expect, it, test } from 'vitest';
 import { diagnose, type Examined } from '../../src/core/engine/doctor.js';
@@ -134,34 +135,41 @@ describe('doctor: what was read → findings', () => {
 });
 
 describe('doctor: the command', () => {
-  it('doctor: a server that evicts, without notifications → named, mended by the printed commands; --exit-code, --acl', async () => {
-    const server = await startRedis({ args: ['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru'] });
-    const admin = new Redis(server.port, '127.0.0.1');
-    try {
-      const home = newHome();
-      const doctor = async (...args: string[]) => runSeq(home, ['doctor', '--node', `r1=${server.url}`, ...args]);
-      const first = await doctor('--json', '--exit-code');
-      const document = JSON.parse(first.stdout) as {
-        data: { verdict: string; findings: { check: string; severity: string; mend: string }[] };
-      };
-      expect(schemaProblems(document), first.stdout).toEqual([]);
-      expect(first.code).toBe(1);
-      expect(document.data.verdict).toBe('CRIT');
-      expect(document.data.findings.map(({ check }) => check)).toEqual(
-        expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']),
-      );
-      for (const { mend } of document.data.findings) {
-        const [, setting, value] = /config set (\S+) (\S+)$/.exec(mend) ?? [];
-        if (setting !== undefined && setting !== 'appendonly') await admin.config('SET', setting, value!);
+  it(
+    'doctor: a server that evicts, without notifications → named, mended by the printed commands; ' +
+      '--exit-code, --acl',
+    async () => {
+      const server = await startRedis({ args: ['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru'] });
+      const admin = new Redis(server.port, '127.0.0.1');
+      try {
+        const home = newHome();
+        const doctor = async (...args: string[]) => runSeq(home, ['doctor', '--node', `r1=${server.url}`, ...args]);
+        const first = await doctor('--json', '--exit-code');
+        const document = JSON.parse(first.stdout) as {
+          data: { verdict: string; findings: { check: string; severity: string; mend: string }[] };
+        };
+        expect(schemaProblems(document), first.stdout).toEqual([]);
+        expect(first.code).toBe(1);
+        expect(document.data.verdict).toBe('CRIT');
+        expect(document.data.findings.map(({ check }) => check)).toEqual(
+          expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']),
+        );
+        for (const { mend } of document.data.findings) {
+          const [, setting, value] = /config set (\S+) (\S+)$/.exec(mend) ?? [];
+          if (setting !== undefined && setting !== 'appendonly') await admin.config('SET', setting, value!);
+        }
+        const second = JSON.parse((await doctor('--json')).stdout) as typeof document;
+        expect(second.data.findings.filter(({ check }) => ['eviction', 'memory', 'notify'].includes(check))).toEqual(
+          [],
+        );
+        const { stdout, code } = await doctor('--acl');
+        expect(code).toBe(0);
+        expect(stdout).toMatch(/^ACL SETUSER seq on >PASSWORD .*~seq:\* .*\+xadd .*\n$/);
+      } finally {
+        admin.disconnect();
+        await server.stop();
       }
-      const second = JSON.parse((await doctor('--json')).stdout) as typeof document;
-      expect(second.data.findings.filter(({ check }) => ['eviction', 'memory', 'notify'].includes(check))).toEqual([]);
-      const { stdout, code } = await doctor('--acl');
-      expect(code).toBe(0);
-      expect(stdout).toMatch(/^ACL SETUSER seq on >PASSWORD .*~seq:\* .*\+xadd .*\n$/);
-    } finally {
-      admin.disconnect();
-      await server.stop();
-    }
-  }, 30_000);
+    },
+    30_000,
+  );
 });

@@ -1,4 +1,5 @@
-// The exec producer with real child processes: what it tells them, what it makes of their answers, and every way they fail.
+// The exec producer with real child processes: what it tells them, what it makes of their answers, and every way they
+// fail.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -95,44 +96,51 @@ describe('exec: the way of a block', () => {
     expect(stderr).toEqual(['child speaks']);
   });
 
-  test('exec: takes some of the items → only those are in the block; its data may fill the block to the byte', async () => {
-    const some = start({ mode: 'takes one' });
-    await ready(some);
-    const made = await ask(some, 1, keyed('a', 'b'));
-    expect([made.taken, keysOf(made.data).map((item) => item.key)]).toEqual([1, ['a']]);
-    const full = start({ mode: 'just fits' });
-    await ready(full);
-    expect((await ask(full, 1, keyed('a', 'b'))).data.length).toBe(4096);
-    // More keys than half a block holds: the rest waits for the next one.
-    expect(
-      (
-        await ask(
-          full,
-          1,
-          Array.from({ length: 500 }, (_, at) => ({ key: `key${at}`, data: text('') })),
-        )
-      ).data.length,
-    ).toBeLessThanOrEqual(4096);
-  });
+  test(
+    'exec: takes some of the items → only those are in the block; its data may fill the block to the ' + 'byte',
+    async () => {
+      const some = start({ mode: 'takes one' });
+      await ready(some);
+      const made = await ask(some, 1, keyed('a', 'b'));
+      expect([made.taken, keysOf(made.data).map((item) => item.key)]).toEqual([1, ['a']]);
+      const full = start({ mode: 'just fits' });
+      await ready(full);
+      expect((await ask(full, 1, keyed('a', 'b'))).data.length).toBe(4096);
+      // More keys than half a block holds: the rest waits for the next one.
+      expect(
+        (
+          await ask(
+            full,
+            1,
+            Array.from({ length: 500 }, (_, at) => ({ key: `key${at}`, data: text('') })),
+          )
+        ).data.length,
+      ).toBeLessThanOrEqual(4096);
+    },
+  );
 
-  test('exec: committed blocks → told in order, once, without the envelope; the next question waits until they are applied', async () => {
-    await grow(150, (height) => (height % 2 === 0 ? encodeExec([], text(`own ${height}`)) : new Uint8Array(0)));
-    const producer = start({ hello: 100 });
-    await ready(producer);
-    const block = maker.block(encodeExec([{ key: 'k', digest: itemDigest(text('k')) }], text('own 151')));
-    await store.append(block);
-    const asked = ask(producer, 152);
-    await producer.committed(block);
-    expect(told()).toHaveLength(51);
-    await asked;
-    expect(told()).toEqual(
-      Array.from(
-        { length: 51 },
-        (_, at) => `committed ${at + 101} ${(at + 101) % 2 === 0 || at === 50 ? `own ${at + 101}` : ''}`,
-      ),
-    );
-    expect(heard().at(-1)).toBe('produce 152');
-  });
+  test(
+    'exec: committed blocks → told in order, once, without the envelope; the next question waits ' +
+      'until they are applied',
+    async () => {
+      await grow(150, (height) => (height % 2 === 0 ? encodeExec([], text(`own ${height}`)) : new Uint8Array(0)));
+      const producer = start({ hello: 100 });
+      await ready(producer);
+      const block = maker.block(encodeExec([{ key: 'k', digest: itemDigest(text('k')) }], text('own 151')));
+      await store.append(block);
+      const asked = ask(producer, 152);
+      await producer.committed(block);
+      expect(told()).toHaveLength(51);
+      await asked;
+      expect(told()).toEqual(
+        Array.from(
+          { length: 51 },
+          (_, at) => `committed ${at + 101} ${(at + 101) % 2 === 0 || at === 50 ? `own ${at + 101}` : ''}`,
+        ),
+      );
+      expect(heard().at(-1)).toBe('produce 152');
+    },
+  );
 
   test('exec: killed and started again → told of all that it lacks, from its hello on', async () => {
     await grow(3, (height) => encodeExec([], text(`own ${height}`)));
@@ -150,18 +158,21 @@ describe('exec: the way of a block', () => {
     expect(told().map((line) => line.split(' ')[1])).toEqual(['2', '3', '2', '3', '4']);
   });
 
-  test('exec: revoked with a block under way → the question is void, the late answer is not taken for the next one', async () => {
-    const producer = start({ mode: 'holds until revoked' });
-    await ready(producer);
-    const first = ask(producer, 1, keyed('old')).catch((error: unknown) => error);
-    await until('asked', () => heard().includes('produce 1'));
-    producer.revoked('fenced');
-    expect(await first).toMatchObject({ code: 'PRODUCER_REVOKED', why: 'fenced' });
-    const second = await ask(producer, 1, keyed('new'));
-    expect(keysOf(second.data).map((item) => item.key)).toEqual(['new']);
-    expect(heard()).toContain('revoked fenced');
-    expect(failures).toEqual([]);
-  });
+  test(
+    'exec: revoked with a block under way → the question is void, the late answer is not taken for ' + 'the next one',
+    async () => {
+      const producer = start({ mode: 'holds until revoked' });
+      await ready(producer);
+      const first = ask(producer, 1, keyed('old')).catch((error: unknown) => error);
+      await until('asked', () => heard().includes('produce 1'));
+      producer.revoked('fenced');
+      expect(await first).toMatchObject({ code: 'PRODUCER_REVOKED', why: 'fenced' });
+      const second = await ask(producer, 1, keyed('new'));
+      expect(keysOf(second.data).map((item) => item.key)).toEqual(['new']);
+      expect(heard()).toContain('revoked fenced');
+      expect(failures).toEqual([]);
+    },
+  );
 });
 
 describe('exec: failures end the tenure with a reason; the child is started again', () => {
@@ -267,36 +278,44 @@ describe('ledger: the example', () => {
   const at = (name: string, height: number) =>
     until(`${name} at ${height}`, () => existsSync(join(dir, name)) && state(name).height === height);
 
-  test('ledger: two sequencers, the leader’s killed and replaced by the other → equal balances, no overdraft, sum zero', async () => {
-    const all = [ledger('a'), ledger('b')];
-    await Promise.all(all.map(ready));
-    const commit = async (producer: Producer, items: Item[]): Promise<void> => {
-      const made = await ask(producer, maker.height + 1, items);
-      expect(made.taken).toBe(items.length);
-      const block = maker.block(made.data);
-      await store.append(block);
-      await Promise.all(all.map((one) => one.committed(block)));
-    };
-    await commit(all[0]!, [
-      transfer('world', 'alice', 100),
-      transfer('alice', 'bob', 60),
-      transfer('alice', 'carol', 41),
-      { data: text('no transfer') },
-    ]);
-    await commit(all[0]!, []);
-    const leader = all[0] as unknown as { child: { pid: number } };
-    process.kill(leader.child.pid, 'SIGKILL');
-    await until('failure', () => failures[0]);
-    await commit(all[1]!, [transfer('bob', 'carol', 60), transfer('bob', 'carol', 1), transfer('carol', 'alice', 10)]);
-    await ready(all[0]!);
-    await commit(all[0]!, [transfer('carol', 'dave', 50), transfer('carol', 'dave', 1)]);
-    await Promise.all([at('a', 4), at('b', 4)]);
-    expect(state('a')).toEqual(state('b'));
-    expect(state('a')).toMatchObject({
-      balances: { world: -100, alice: 50, bob: 0, carol: 0, dave: 50 },
-      accepted: 5,
-      refused: 4,
-    });
-    expect(Object.values(state('a').balances).reduce((sum, value) => sum + value, 0)).toBe(0);
-  });
+  test(
+    'ledger: two sequencers, the leader’s killed and replaced by the other → equal balances, no ' +
+      'overdraft, sum zero',
+    async () => {
+      const all = [ledger('a'), ledger('b')];
+      await Promise.all(all.map(ready));
+      const commit = async (producer: Producer, items: Item[]): Promise<void> => {
+        const made = await ask(producer, maker.height + 1, items);
+        expect(made.taken).toBe(items.length);
+        const block = maker.block(made.data);
+        await store.append(block);
+        await Promise.all(all.map((one) => one.committed(block)));
+      };
+      await commit(all[0]!, [
+        transfer('world', 'alice', 100),
+        transfer('alice', 'bob', 60),
+        transfer('alice', 'carol', 41),
+        { data: text('no transfer') },
+      ]);
+      await commit(all[0]!, []);
+      const leader = all[0] as unknown as { child: { pid: number } };
+      process.kill(leader.child.pid, 'SIGKILL');
+      await until('failure', () => failures[0]);
+      await commit(all[1]!, [
+        transfer('bob', 'carol', 60),
+        transfer('bob', 'carol', 1),
+        transfer('carol', 'alice', 10),
+      ]);
+      await ready(all[0]!);
+      await commit(all[0]!, [transfer('carol', 'dave', 50), transfer('carol', 'dave', 1)]);
+      await Promise.all([at('a', 4), at('b', 4)]);
+      expect(state('a')).toEqual(state('b'));
+      expect(state('a')).toMatchObject({
+        balances: { world: -100, alice: 50, bob: 0, carol: 0, dave: 50 },
+        accepted: 5,
+        refused: 4,
+      });
+      expect(Object.values(state('a').balances).reduce((sum, value) => sum + value, 0)).toBe(0);
+    },
+  );
 });

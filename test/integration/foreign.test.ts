@@ -1,5 +1,6 @@
-// The other dialect on real servers: hand-made streams for every class, read as an operator would, with a node hanging, keys of the wrong
-// type, and the proof that nothing but reading commands ever reached a server (docs/FOREIGN.md).
+// The other dialect on real servers: hand-made streams for every class, read as an operator would, with a node
+// hanging, keys of the wrong type, and the proof that nothing but reading commands ever reached a server
+// (docs/FOREIGN.md).
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ForeignNode } from '../../src/core/redis/foreign-node.js';
@@ -52,7 +53,10 @@ async function put(at: number, height: number, data: string, epoch: number | nul
   );
   if (indexed) await redis[at]!.zadd(`${K}:heights:index`, height, String(height));
 }
-/** `5: A1 A1 .`: height 5, block A at epoch 1 on r1 and r2. `A1~`: not indexed; `!`: only indexed; `A1B2`: two entries. */
+/**
+ * `5: A1 A1 .`: height 5, block A at epoch 1 on r1 and r2. `A1~`: not indexed; `!`: only indexed; `A1B2`: two
+ * entries.
+ */
 async function lay(...lines: string[]): Promise<void> {
   for (const line of lines) {
     const [height, words] = line.split(': ') as [string, string];
@@ -106,182 +110,196 @@ async function picture(...args: string[]): Promise<string[]> {
 }
 
 describe('foreign streams', { timeout: 120_000 }, () => {
-  test('inspect, verify, check: one of every class, out of order → as they are; only reads were sent, no key moved', async () => {
-    await lead(9);
-    await lay(
-      '10: A1 A1 A1',
-      '12: A1 A1 B1',
-      '11: A1 A2 .',
-      '14: A1A1 A1 A1',
-      '13: A5 A5 B7',
-      '15: A1~ A1 A1',
-      '16: A1 A1 !',
-      '17: A1 A1B1 A1',
-      '20: A1 B2 .',
-      '21: A1 B2 C3',
-      '22: A9 . .',
-    );
-    const before = await Promise.all(
-      redis.map((one) =>
-        Promise.all([
-          one.dump(K),
-          one.dump(`${K}:block:stream`),
-          one.dump(`${K}:heights:index`),
-          one.dump(`${K}:epoch:token`),
-        ]),
-      ),
-    );
-    await Promise.all(redis.map((one) => one.config('RESETSTAT')));
-    expect(await picture()).toEqual(
-      [
-        '22 repairable A . .',
-        '21 unwinnable-conflict C B A',
-        '20 winnable-conflict B A .',
-        '17 duplicate A AB A',
-        '16 index-mismatch A A .*',
-        '15 index-mismatch A* A A',
-        '14 duplicate AA A A',
-        '13 shadowed A A B',
-        '12 committed A A B',
-        '11 committed A A .',
-        '10 committed A A A',
-      ].map((line) =>
-        line.startsWith('21')
-          ? (expect.stringMatching(/^21 unwinnable-conflict [ABC] [ABC] [ABC]$/) as unknown as string)
-          : line,
-      ),
-    );
-    expect((await seq('stream', 'inspect', ...dialect)).data).toMatchObject({
-      verdict: 'CRIT',
-      reasonCode: 'UNWINNABLE_CONFLICT',
-      classes: { committed: 3, duplicate: 2, 'index-mismatch': 2 },
-    });
-    const verified = await seq('stream', 'verify', ...dialect, '--exit-code');
-    expect([verified.code, verified.data]).toMatchObject([
-      1,
-      { normal: { duplicates: 1, unindexed: 1, orphans: 2, leftBehind: 0 } },
-    ]);
-    expect(verified.data.violations.map((one) => `${one.height} ${one.code} ${one.node}`)).toEqual([
-      '22 REPAIRABLE ',
-      '21 UNWINNABLE_CONFLICT ',
-      '20 WINNABLE_CONFLICT ',
-      '17 DUPLICATE n2',
-      '16 INDEX_MISMATCH n3',
-      '13 SHADOWED ',
-    ]);
-    expect(await seq('check', 'stream', ...dialect)).toMatchObject({
-      code: 2,
-      data: { reasonCode: 'UNWINNABLE_CONFLICT' },
-    });
-    expect(await seq('status', ...dialect)).toMatchObject({
-      code: 0,
-      kind: 'foreign.status',
-      data: {
+  test(
+    'inspect, verify, check: one of every class, out of order → as they are; only reads were sent, ' + 'no key moved',
+    async () => {
+      await lead(9);
+      await lay(
+        '10: A1 A1 A1',
+        '12: A1 A1 B1',
+        '11: A1 A2 .',
+        '14: A1A1 A1 A1',
+        '13: A5 A5 B7',
+        '15: A1~ A1 A1',
+        '16: A1 A1 !',
+        '17: A1 A1B1 A1',
+        '20: A1 B2 .',
+        '21: A1 B2 C3',
+        '22: A9 . .',
+      );
+      const before = await Promise.all(
+        redis.map((one) =>
+          Promise.all([
+            one.dump(K),
+            one.dump(`${K}:block:stream`),
+            one.dump(`${K}:heights:index`),
+            one.dump(`${K}:epoch:token`),
+          ]),
+        ),
+      );
+      await Promise.all(redis.map((one) => one.config('RESETSTAT')));
+      expect(await picture()).toEqual(
+        [
+          '22 repairable A . .',
+          '21 unwinnable-conflict C B A',
+          '20 winnable-conflict B A .',
+          '17 duplicate A AB A',
+          '16 index-mismatch A A .*',
+          '15 index-mismatch A* A A',
+          '14 duplicate AA A A',
+          '13 shadowed A A B',
+          '12 committed A A B',
+          '11 committed A A .',
+          '10 committed A A A',
+        ].map((line) =>
+          line.startsWith('21')
+            ? (expect.stringMatching(/^21 unwinnable-conflict [ABC] [ABC] [ABC]$/) as unknown as string)
+            : line,
+        ),
+      );
+      expect((await seq('stream', 'inspect', ...dialect)).data).toMatchObject({
         verdict: 'CRIT',
         reasonCode: 'UNWINNABLE_CONFLICT',
-        committed: { height: '17' },
-        leader: { epoch: '9', nodes: ['n1', 'n2', 'n3'] },
-      },
-    });
-    expect(await seq('stream', 'diff', ...dialect, '--on', 'n3', '--exit-code')).toMatchObject({
-      code: 1,
-      kind: 'foreign.diff',
-      data: { total: 5 },
-    });
-    for (const said of [verified.stdout]) expect(said).not.toMatch(/fork/i);
-    const after = await Promise.all(
-      redis.map((one) =>
-        Promise.all([
-          one.dump(K),
-          one.dump(`${K}:block:stream`),
-          one.dump(`${K}:heights:index`),
-          one.dump(`${K}:epoch:token`),
-        ]),
-      ),
-    );
-    expect(after).toEqual(before);
-    for (const one of redis) {
-      const ran = [...(await one.info('commandstats')).matchAll(/cmdstat_([a-z|]+):/g)].map((found) => found[1]);
-      expect(
-        ran.filter(
-          (name) =>
-            !/^(get|pttl|xlen|xinfo\|stream|xrange|xrevrange|zcard|zrangebyscore|zrevrange|info|ping|config\|resetstat|dump|auth|select|client\|\w+)$/.test(
-              name!,
-            ),
+        classes: { committed: 3, duplicate: 2, 'index-mismatch': 2 },
+      });
+      const verified = await seq('stream', 'verify', ...dialect, '--exit-code');
+      expect([verified.code, verified.data]).toMatchObject([
+        1,
+        { normal: { duplicates: 1, unindexed: 1, orphans: 2, leftBehind: 0 } },
+      ]);
+      expect(verified.data.violations.map((one) => `${one.height} ${one.code} ${one.node}`)).toEqual([
+        '22 REPAIRABLE ',
+        '21 UNWINNABLE_CONFLICT ',
+        '20 WINNABLE_CONFLICT ',
+        '17 DUPLICATE n2',
+        '16 INDEX_MISMATCH n3',
+        '13 SHADOWED ',
+      ]);
+      expect(await seq('check', 'stream', ...dialect)).toMatchObject({
+        code: 2,
+        data: { reasonCode: 'UNWINNABLE_CONFLICT' },
+      });
+      expect(await seq('status', ...dialect)).toMatchObject({
+        code: 0,
+        kind: 'foreign.status',
+        data: {
+          verdict: 'CRIT',
+          reasonCode: 'UNWINNABLE_CONFLICT',
+          committed: { height: '17' },
+          leader: { epoch: '9', nodes: ['n1', 'n2', 'n3'] },
+        },
+      });
+      expect(await seq('stream', 'diff', ...dialect, '--on', 'n3', '--exit-code')).toMatchObject({
+        code: 1,
+        kind: 'foreign.diff',
+        data: { total: 5 },
+      });
+      for (const said of [verified.stdout]) expect(said).not.toMatch(/fork/i);
+      const after = await Promise.all(
+        redis.map((one) =>
+          Promise.all([
+            one.dump(K),
+            one.dump(`${K}:block:stream`),
+            one.dump(`${K}:heights:index`),
+            one.dump(`${K}:epoch:token`),
+          ]),
         ),
-      ).toEqual([]);
-    }
-  });
+      );
+      expect(after).toEqual(before);
+      for (const one of redis) {
+        const ran = [...(await one.info('commandstats')).matchAll(/cmdstat_([a-z|]+):/g)].map((found) => found[1]);
+        expect(
+          ran.filter(
+            (name) =>
+              !/^(get|pttl|xlen|xinfo\|stream|xrange|xrevrange|zcard|zrangebyscore|zrevrange|info|ping|config\|resetstat|dump|auth|select|client\|\w+)$/.test(
+                name!,
+              ),
+          ),
+        ).toEqual([]);
+      }
+    },
+  );
 
-  test('case 2 one block, three epochs: the same bytes under 3, 4 and 4 → committed; case 10: other bytes under a higher epoch → shadowed', async () => {
-    await lead(7);
-    await lay('1: A3 A4 A4', '2: X5 X5 Y7');
-    expect(await picture()).toEqual(['2 shadowed A A B', '1 committed A A A']);
-    const { data } = await seq('status', ...dialect);
-    expect(data).toMatchObject({
-      verdict: 'WARN',
-      reasonCode: 'SHADOWED',
-      committed: { height: '2', nodes: ['n1', 'n2'] },
-    });
-  });
+  test(
+    'case 2 one block, three epochs: the same bytes under 3, 4 and 4 → committed; case 10: other ' +
+      'bytes under a higher epoch → shadowed',
+    async () => {
+      await lead(7);
+      await lay('1: A3 A4 A4', '2: X5 X5 Y7');
+      expect(await picture()).toEqual(['2 shadowed A A B', '1 committed A A A']);
+      const { data } = await seq('status', ...dialect);
+      expect(data).toMatchObject({
+        verdict: 'WARN',
+        reasonCode: 'SHADOWED',
+        committed: { height: '2', nodes: ['n1', 'n2'] },
+      });
+    },
+  );
 
-  test('case 20 older than every stream: trimmed on two nodes, still on one → cannot be told any more, and never "lacks"', async () => {
-    await lead(1);
-    for (const height of [1, 2, 3, 4]) await lay(`${height}: A1 A1 A1`);
-    for (const at of [0, 1]) await redis[at]!.xtrim(`${K}:block:stream`, 'MAXLEN', 2);
-    expect(await picture()).toEqual(['4 committed A A A', '3 committed A A A', '2 trimmed - - A', '1 trimmed - - A']);
-    expect(await seq('stream', 'diff', ...dialect, '--on', 'n1,n3', '--exit-code')).toMatchObject({
-      code: 0,
-      data: { compared: 2, total: 0 },
-    });
-    expect(await seq('stream', 'verify', ...dialect, '--exit-code')).toMatchObject({
-      code: 0,
-      data: { verdict: 'OK' },
-    });
-  });
+  test(
+    'case 20 older than every stream: trimmed on two nodes, still on one → cannot be told any more, ' +
+      'and never "lacks"',
+    async () => {
+      await lead(1);
+      for (const height of [1, 2, 3, 4]) await lay(`${height}: A1 A1 A1`);
+      for (const at of [0, 1]) await redis[at]!.xtrim(`${K}:block:stream`, 'MAXLEN', 2);
+      expect(await picture()).toEqual(['4 committed A A A', '3 committed A A A', '2 trimmed - - A', '1 trimmed - - A']);
+      expect(await seq('stream', 'diff', ...dialect, '--on', 'n1,n3', '--exit-code')).toMatchObject({
+        code: 0,
+        data: { compared: 2, total: 0 },
+      });
+      expect(await seq('stream', 'verify', ...dialect, '--exit-code')).toMatchObject({
+        code: 0,
+        data: { verdict: 'OK' },
+      });
+    },
+  );
 
-  test('healthy: OK everywhere, every format, a missing epoch is 0, unreadable entries are skipped and named', async () => {
-    await lead(3);
-    await lay('1: A1 A1 A1', '2: A3 A3 A3');
-    expect(await seq('check', 'all', ...dialect)).toMatchObject({ code: 0, data: { verdict: 'OK', cluster: K } });
-    const nagios = await runSeq(home, [
-      'check',
-      'all',
-      ...dialect,
-      ...target(),
-      '--node-timeout',
-      '1s',
-      '-o',
-      'nagios',
-    ]);
-    expect([nagios.code, nagios.stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(/^SEQ ALL OK - .* \| /)]);
-    for (const [verb, format] of [
-      ['status', 'table'],
-      ['stream inspect', 'wide'],
-      ['stream inspect', 'ndjson'],
-      ['stream verify', 'table'],
-    ]) {
-      expect(
-        (await runSeq(home, [...verb!.split(' '), ...dialect, ...target(), '--node-timeout', '1s', '-o', format!]))
-          .code,
-        `${verb} ${format}`,
-      ).toBe(0);
-    }
-    await put(0, 3, 'A 3', null);
-    await redis[1]!.xadd(`${K}:block:stream`, '*', 'height', '3');
-    await redis[1]!.xadd(`${K}:block:stream`, '*', 'height', '1e3', 'data', 'x');
-    await redis[2]!.xadd(`${K}:block:stream`, '*', 'height', '4', 'data', 'x', 'epoch', '18446744073709551615');
-    await redis[2]!.zadd(`${K}:heights:index`, 6, '5');
-    const { data } = await seq('stream', 'verify', ...dialect);
-    expect(data.violations.map((one) => `${one.node} ${one.height} ${one.code}`)).toEqual([
-      ' 4 REPAIRABLE',
-      ' 3 REPAIRABLE',
-      'n2 null UNREADABLE_ENTRY',
-      'n2 null UNREADABLE_ENTRY',
-      'n3 null INDEX_MISMATCH',
-      'n3 null EPOCH_ABOVE_COUNTER',
-    ]);
-  });
+  test(
+    'healthy: OK everywhere, every format, a missing epoch is 0, unreadable entries are skipped and ' + 'named',
+    async () => {
+      await lead(3);
+      await lay('1: A1 A1 A1', '2: A3 A3 A3');
+      expect(await seq('check', 'all', ...dialect)).toMatchObject({ code: 0, data: { verdict: 'OK', cluster: K } });
+      const nagios = await runSeq(home, [
+        'check',
+        'all',
+        ...dialect,
+        ...target(),
+        '--node-timeout',
+        '1s',
+        '-o',
+        'nagios',
+      ]);
+      expect([nagios.code, nagios.stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(/^SEQ ALL OK - .* \| /)]);
+      for (const [verb, format] of [
+        ['status', 'table'],
+        ['stream inspect', 'wide'],
+        ['stream inspect', 'ndjson'],
+        ['stream verify', 'table'],
+      ]) {
+        expect(
+          (await runSeq(home, [...verb!.split(' '), ...dialect, ...target(), '--node-timeout', '1s', '-o', format!]))
+            .code,
+          `${verb} ${format}`,
+        ).toBe(0);
+      }
+      await put(0, 3, 'A 3', null);
+      await redis[1]!.xadd(`${K}:block:stream`, '*', 'height', '3');
+      await redis[1]!.xadd(`${K}:block:stream`, '*', 'height', '1e3', 'data', 'x');
+      await redis[2]!.xadd(`${K}:block:stream`, '*', 'height', '4', 'data', 'x', 'epoch', '18446744073709551615');
+      await redis[2]!.zadd(`${K}:heights:index`, 6, '5');
+      const { data } = await seq('stream', 'verify', ...dialect);
+      expect(data.violations.map((one) => `${one.node} ${one.height} ${one.code}`)).toEqual([
+        ' 4 REPAIRABLE',
+        ' 3 REPAIRABLE',
+        'n2 null UNREADABLE_ENTRY',
+        'n2 null UNREADABLE_ENTRY',
+        'n3 null INDEX_MISMATCH',
+        'n3 null EPOCH_ABOVE_COUNTER',
+      ]);
+    },
+  );
 
   // Nine seconds of waiting for nodes that hang: with `npm run test:long`.
   test.runIf(process.env['SEQ_TEST_LONG'] === '1')(
@@ -334,44 +352,47 @@ describe('foreign streams', { timeout: 120_000 }, () => {
     },
   );
 
-  test('what writes is refused before anything is sent; what cannot read it says so; half given flags → 64', async () => {
-    for (const args of [
-      ['stepdown', '--yes'],
-      ['cluster', 'init'],
-      ['node', 'admit'],
-      ['run', '--id', 'a', '--store', home],
-      ['submit'],
-    ]) {
-      expect(await seq(...args, ...dialect), args.join(' ')).toMatchObject({
-        code: 81,
-        error: { code: 'READ_ONLY_DIALECT', changed: 'nothing' },
+  test(
+    'what writes is refused before anything is sent; what cannot read it says so; half given flags → ' + '64',
+    async () => {
+      for (const args of [
+        ['stepdown', '--yes'],
+        ['cluster', 'init'],
+        ['node', 'admit'],
+        ['run', '--id', 'a', '--store', home],
+        ['submit'],
+      ]) {
+        expect(await seq(...args, ...dialect), args.join(' ')).toMatchObject({
+          code: 81,
+          error: { code: 'READ_ONLY_DIALECT', changed: 'nothing' },
+        });
+      }
+      const byEnvironment = await runSeq(home, ['stepdown', '--yes', ...target(), '-o', 'json'], {
+        env: { SEQ_DIALECT: 'fuel' },
       });
-    }
-    const byEnvironment = await runSeq(home, ['stepdown', '--yes', ...target(), '-o', 'json'], {
-      env: { SEQ_DIALECT: 'fuel' },
-    });
-    expect([byEnvironment.code, (JSON.parse(byEnvironment.stdout) as Document).error?.code]).toEqual([
-      81,
-      'READ_ONLY_DIALECT',
-    ]);
-    expect(await seq('history', ...dialect)).toMatchObject({ code: 64, error: { code: 'DIALECT_NOT_READ' } });
-    for (const args of [
-      ['status', '--dialect', 'fuel'],
-      ['status', '--lease-key', K],
-      ['status', '--dialect', 'foul'],
-      ['stream', 'inspect', ...dialect, '--data'],
-      ['status', ...dialect, '--lane', 'x'],
-      ['stream', 'inspect', ...dialect, '--from-bundle', 'x'],
-    ]) {
-      expect(
-        (await runSeq(home, [...args, ...(args.includes('--from-bundle') ? [] : target()), '-o', 'json'])).code,
-        args.join(' '),
-      ).toBe(64);
-    }
-    expect((await seq('check', 'all', '--dialect', 'fuel')).code).toBe(3);
-    const statistics = await Promise.all(redis.map((one) => one.info('commandstats')));
-    expect(statistics.join('')).not.toMatch(/cmdstat_(eval|evalsha|xadd|set|del|zadd)\b/);
-  });
+      expect([byEnvironment.code, (JSON.parse(byEnvironment.stdout) as Document).error?.code]).toEqual([
+        81,
+        'READ_ONLY_DIALECT',
+      ]);
+      expect(await seq('history', ...dialect)).toMatchObject({ code: 64, error: { code: 'DIALECT_NOT_READ' } });
+      for (const args of [
+        ['status', '--dialect', 'fuel'],
+        ['status', '--lease-key', K],
+        ['status', '--dialect', 'foul'],
+        ['stream', 'inspect', ...dialect, '--data'],
+        ['status', ...dialect, '--lane', 'x'],
+        ['stream', 'inspect', ...dialect, '--from-bundle', 'x'],
+      ]) {
+        expect(
+          (await runSeq(home, [...args, ...(args.includes('--from-bundle') ? [] : target()), '-o', 'json'])).code,
+          args.join(' '),
+        ).toBe(64);
+      }
+      expect((await seq('check', 'all', '--dialect', 'fuel')).code).toBe(3);
+      const statistics = await Promise.all(redis.map((one) => one.info('commandstats')));
+      expect(statistics.join('')).not.toMatch(/cmdstat_(eval|evalsha|xadd|set|del|zadd)\b/);
+    },
+  );
 
   test('long streams: many pieces, more than is held at once → the same rows as in one piece', async () => {
     const blocks = 1500;
@@ -402,7 +423,8 @@ describe('foreign streams', { timeout: 120_000 }, () => {
       const found: string[] = [];
       for await (const { verdict, cells } of (await gather({ ...options, looks, heldEntries, ...more })).pictures)
         found.push(
-          `${verdict.height} ${verdict.class} ${cells.map((cell) => cell.entries.map((entry) => entry.digest).join('+')).join(' ')}`,
+          `${verdict.height} ${verdict.class} ` +
+            `${cells.map((cell) => cell.entries.map((entry) => entry.digest).join('+')).join(' ')}`,
         );
       return found;
     };

@@ -56,31 +56,34 @@ async function take(range: Partial<PeerRange> & { url: string; to: number }): Pr
 }
 
 describe('peer', () => {
-  test('peer: a real feed, from the start and from the middle, with and without an anchor → the same blocks', async () => {
-    const api = new FakeSequencer();
-    const blocks = chain(30);
-    api.blocks.push(...blocks);
-    const server = await startHttpServer({
-      api,
-      listen: { host: '127.0.0.1', port: 0 },
-      maxBlockBytes: 1024,
-      token: 'secret-token',
-    });
-    closers.push(() => server.close());
-    const common = { url: server.url, token: 'secret-token' };
-    const plain = (list: CommittedBlock[]) => list.map((block) => blockLine(block));
-    expect(plain(await take({ ...common, to: 30 }))).toEqual(plain(blocks));
-    expect(plain(await take({ ...common, to: 20, after: blocks[9]!, anchor: blocks[19]!.hash }))).toEqual(
-      plain(blocks.slice(10, 20)),
-    );
-    // More than may be kept while proving: a second pass.
-    expect(plain(await take({ ...common, to: 30, anchor: blocks[29]!.hash, keepBytes: 500 }))).toEqual(plain(blocks));
-    expect(await take({ ...common, to: 5, after: blocks[9]! })).toEqual([]);
-    api.floor = 4;
-    api.blocks.splice(0, 4);
-    await expect(take({ ...common, to: 30 })).rejects.toMatchObject({ code: 'PEER_LACKS_BLOCKS', exit: 66 });
-    await expect(take({ url: server.url, to: 30 })).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
-  });
+  test(
+    'peer: a real feed, from the start and from the middle, with and without an anchor → the same ' + 'blocks',
+    async () => {
+      const api = new FakeSequencer();
+      const blocks = chain(30);
+      api.blocks.push(...blocks);
+      const server = await startHttpServer({
+        api,
+        listen: { host: '127.0.0.1', port: 0 },
+        maxBlockBytes: 1024,
+        token: 'secret-token',
+      });
+      closers.push(() => server.close());
+      const common = { url: server.url, token: 'secret-token' };
+      const plain = (list: CommittedBlock[]) => list.map((block) => blockLine(block));
+      expect(plain(await take({ ...common, to: 30 }))).toEqual(plain(blocks));
+      expect(plain(await take({ ...common, to: 20, after: blocks[9]!, anchor: blocks[19]!.hash }))).toEqual(
+        plain(blocks.slice(10, 20)),
+      );
+      // More than may be kept while proving: a second pass.
+      expect(plain(await take({ ...common, to: 30, anchor: blocks[29]!.hash, keepBytes: 500 }))).toEqual(plain(blocks));
+      expect(await take({ ...common, to: 5, after: blocks[9]! })).toEqual([]);
+      api.floor = 4;
+      api.blocks.splice(0, 4);
+      await expect(take({ ...common, to: 30 })).rejects.toMatchObject({ code: 'PEER_LACKS_BLOCKS', exit: 66 });
+      await expect(take({ url: server.url, to: 30 })).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
+    },
+  );
 
   const good = chain(5);
   const forged = (change: Partial<CommittedBlock>) =>
@@ -105,22 +108,25 @@ describe('peer', () => {
     });
   });
 
-  test('peer: a whole chain made up from the same start → nothing is handed out once the nodes prove another end', async () => {
-    const url = await serving(chain(5, 'made up'));
-    const taken: number[] = [];
-    const run = async () => {
-      for await (const block of fetchFromPeer({
-        url,
-        after: genesis,
-        to: 5,
-        anchor: good[4]!.hash,
-        signal: new AbortController().signal,
-      }))
-        taken.push(block.height);
-    };
-    await expect(run()).rejects.toMatchObject({ code: 'CHAIN_MISMATCH' });
-    expect(taken).toEqual([]);
-  });
+  test(
+    'peer: a whole chain made up from the same start → nothing is handed out once the nodes prove ' + 'another end',
+    async () => {
+      const url = await serving(chain(5, 'made up'));
+      const taken: number[] = [];
+      const run = async () => {
+        for await (const block of fetchFromPeer({
+          url,
+          after: genesis,
+          to: 5,
+          anchor: good[4]!.hash,
+          signal: new AbortController().signal,
+        }))
+          taken.push(block.height);
+      };
+      await expect(run()).rejects.toMatchObject({ code: 'CHAIN_MISMATCH' });
+      expect(taken).toEqual([]);
+    },
+  );
 
   test('peer: proves one chain, then serves another → CHAIN_MISMATCH', async () => {
     let pass = 0;

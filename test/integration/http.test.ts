@@ -1,4 +1,5 @@
-// The HTTP surface over real sockets on loopback: statuses, envelopes, bounds, forwarding, feeds, health, metrics, close.
+// The HTTP surface over real sockets on loopback: statuses, envelopes, bounds, forwarding, feeds, health, metrics,
+// close.
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
@@ -192,7 +193,8 @@ describe('submit', () => {
     const server = await serve(new FakeSequencer());
     const raw = await exchange(
       server.port,
-      'POST /v1/submit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx',
+      'POST /v1/submit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\r\nIdempotency-Key: ' +
+        'b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx',
     );
     expect(raw).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
     expect((await post(server, 'x', { 'content-encoding': 'gzip' })).status).toBe(415);
@@ -306,45 +308,53 @@ describe('forwarding', () => {
     expect(follower.items).toHaveLength(1);
   });
 
-  test('http: nobody leads → kept; then this one leads → taken in, in the order of arrival; another one leads → passed on', async () => {
-    const { follower, following, leading, leader } = await pair({ bounds: { holdMs: 20_000 } });
-    const passing = follower.state;
-    follower.state = { ...passing, leader: null };
-    const kept = [];
-    for (const text of ['a', 'b', 'c']) {
-      kept.push(post(following, text));
-      await until(() => follower.heirs === kept.length, 'the submission is kept');
-    }
-    follower.become({});
-    expect((await Promise.all(kept)).map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(follower.items.map(({ text }) => text)).toEqual(['a', 'b', 'c']);
-    follower.become({ ...passing, leader: null });
-    const other = post(following, 'd');
-    await until(() => follower.heirs === 1, 'the submission is kept');
-    follower.become({ ...passing, leader: { id: 'seq-a', epoch: 8, url: leading.url } });
-    expect([(await other).status, leader.items.map(({ text }) => text)]).toEqual([200, ['d']]);
-  });
+  test(
+    'http: nobody leads → kept; then this one leads → taken in, in the order of arrival; another one ' +
+      'leads → passed on',
+    async () => {
+      const { follower, following, leading, leader } = await pair({ bounds: { holdMs: 20_000 } });
+      const passing = follower.state;
+      follower.state = { ...passing, leader: null };
+      const kept = [];
+      for (const text of ['a', 'b', 'c']) {
+        kept.push(post(following, text));
+        await until(() => follower.heirs === kept.length, 'the submission is kept');
+      }
+      follower.become({});
+      expect((await Promise.all(kept)).map(({ status }) => status)).toEqual([200, 200, 200]);
+      expect(follower.items.map(({ text }) => text)).toEqual(['a', 'b', 'c']);
+      follower.become({ ...passing, leader: null });
+      const other = post(following, 'd');
+      await until(() => follower.heirs === 1, 'the submission is kept');
+      follower.become({ ...passing, leader: { id: 'seq-a', epoch: 8, url: leading.url } });
+      expect([(await other).status, leader.items.map(({ text }) => text)]).toEqual([200, ['d']]);
+    },
+  );
 
-  test('http: kept, and then it cannot lead after all → 503 with the reason; the caller goes away → not taken in later', async () => {
-    const { follower, following } = await pair({ bounds: { holdMs: 20_000 } });
-    const nobody = { ...follower.state, leader: null };
-    follower.state = nobody;
-    const kept = post(following, 'x');
-    await until(() => follower.heirs === 1, 'the submission is kept');
-    follower.become({ ...nobody, ready: false, why: 'too few nodes answer' });
-    expect((await kept).lines[0].error).toMatchObject({ code: 'NO_LEADER', why: 'too few nodes answer' });
-    follower.state = nobody;
-    const leaving = new AbortController();
-    const left = fetch(`${following.url}/v1/submit`, { method: 'POST', body: 'x', signal: leaving.signal }).catch(
-      () => 'left',
-    );
-    await until(() => follower.heirs === 1, 'the submission is kept');
-    leaving.abort();
-    expect(await left).toBe('left');
-    await until(() => follower.heirs === 0, 'it is given up');
-    follower.become({});
-    expect(follower.calls).toHaveLength(0);
-  });
+  test(
+    'http: kept, and then it cannot lead after all → 503 with the reason; the caller goes away → not ' +
+      'taken in later',
+    async () => {
+      const { follower, following } = await pair({ bounds: { holdMs: 20_000 } });
+      const nobody = { ...follower.state, leader: null };
+      follower.state = nobody;
+      const kept = post(following, 'x');
+      await until(() => follower.heirs === 1, 'the submission is kept');
+      follower.become({ ...nobody, ready: false, why: 'too few nodes answer' });
+      expect((await kept).lines[0].error).toMatchObject({ code: 'NO_LEADER', why: 'too few nodes answer' });
+      follower.state = nobody;
+      const leaving = new AbortController();
+      const left = fetch(`${following.url}/v1/submit`, { method: 'POST', body: 'x', signal: leaving.signal }).catch(
+        () => 'left',
+      );
+      await until(() => follower.heirs === 1, 'the submission is kept');
+      leaving.abort();
+      expect(await left).toBe('left');
+      await until(() => follower.heirs === 0, 'it is given up');
+      follower.become({});
+      expect(follower.calls).toHaveLength(0);
+    },
+  );
 
   test.each([
     ['with keys', '{"key":"k1","data":"1"}\n{"key":"k2","data":"2"}', 200, 2],
@@ -501,42 +511,47 @@ describe('reading', () => {
     ).toEqual(['b', 'c']);
   });
 
-  test('http: 100,000 blocks to a reader that does not read → the source is paused, memory stays bounded; then all arrive in order', async () => {
-    const api = new FakeSequencer();
-    const data = Buffer.alloc(200, 'x');
-    for (let height = 1; height <= 100_000; height += 1)
-      api.blocks.push({ height, hash: 'a'.repeat(64), parent: 'b'.repeat(64), timestamp: 1, data, epoch: 7 });
-    let pulled = 0;
-    const { follow } = api;
-    api.follow = async function* (from, signal) {
-      for await (const block of follow.call(api, from, signal)) {
-        pulled += 1;
-        yield block;
+  test(
+    'http: 100,000 blocks to a reader that does not read → the source is paused, memory stays ' +
+      'bounded; then all arrive in order',
+    async () => {
+      const api = new FakeSequencer();
+      const data = Buffer.alloc(200, 'x');
+      for (let height = 1; height <= 100_000; height += 1)
+        api.blocks.push({ height, hash: 'a'.repeat(64), parent: 'b'.repeat(64), timestamp: 1, data, epoch: 7 });
+      let pulled = 0;
+      const { follow } = api;
+      api.follow = async function* (from, signal) {
+        for await (const block of follow.call(api, from, signal)) {
+          pulled += 1;
+          yield block;
+        }
+      };
+      const server = await serve(api);
+      const response = await fetch(`${server.url}/v1/blocks?from=1&to=100000`);
+      const before = process.memoryUsage().rss;
+      let last = -1;
+      let still = 0;
+      // Fifty looks in a row, a quarter of a second: a machine that is busy elsewhere for a moment is not a source that
+      // was paused.
+      await until(() => {
+        still = pulled === last ? still + 1 : 0;
+        last = pulled;
+        return still >= 50;
+      }, 'the source to pause');
+      expect(pulled).toBeLessThan(50_000);
+      let rest = '';
+      let expected = 1;
+      for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+        const lines = (rest + Buffer.from(chunk).toString()).split('\n');
+        rest = lines.pop()!;
+        for (const line of lines)
+          if (JSON.parse(line).height !== expected++) throw new Error(`out of order at ${line.slice(0, 40)}`);
       }
-    };
-    const server = await serve(api);
-    const response = await fetch(`${server.url}/v1/blocks?from=1&to=100000`);
-    const before = process.memoryUsage().rss;
-    let last = -1;
-    let still = 0;
-    // Fifty looks in a row, a quarter of a second: a machine that is busy elsewhere for a moment is not a source that was paused.
-    await until(() => {
-      still = pulled === last ? still + 1 : 0;
-      last = pulled;
-      return still >= 50;
-    }, 'the source to pause');
-    expect(pulled).toBeLessThan(50_000);
-    let rest = '';
-    let expected = 1;
-    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-      const lines = (rest + Buffer.from(chunk).toString()).split('\n');
-      rest = lines.pop()!;
-      for (const line of lines)
-        if (JSON.parse(line).height !== expected++) throw new Error(`out of order at ${line.slice(0, 40)}`);
-    }
-    expect(expected).toBe(100_001);
-    expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
-  });
+      expect(expected).toBe(100_001);
+      expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
+    },
+  );
 
   test('http: a reader that stalls for good is dropped, one that leaves frees its place, too many → 503', async () => {
     const api = new FakeSequencer();
@@ -654,45 +669,49 @@ describe('guarding', () => {
     expect((await get(server, '/v1/status', { authorization: 'Bearer secret-token' })).status).toBe(200);
   });
 
-  test('http: unknown route, wrong method, bad escapes, huge header, garbage → JSON errors, the server lives', async () => {
-    const server = await serve(new FakeSequencer());
-    for (const [path, method] of [
-      ['/', 'GET'],
-      ['/v1/submit', 'GET'],
-      ['/v1/blocks/1', 'DELETE'],
-      ['/v1/head', 'POST'],
-    ] as const) {
-      const response = await fetch(server.url + path, { method });
-      expect([path, response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([
-        path,
-        404,
-        'NO_ROUTE',
-      ]);
-    }
-    expect(await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
-      /^HTTP\/1.1 400 [\s\S]*"error"/,
-    );
-    expect(await exchange(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(
-      /^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/,
-    );
-    expect(await exchange(server.port, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
-      /^HTTP\/1.1 431 /,
-    );
-    expect(await exchange(server.port, '\x00\x01garbage\r\n\r\n')).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
-    expect(await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n')).toMatch(
-      /^HTTP\/1.1 400 /,
-    );
-    expect((await get(server, '/livez')).status).toBe(200);
-  });
+  test(
+    'http: unknown route, wrong method, bad escapes, huge header, garbage → JSON errors, the server ' + 'lives',
+    async () => {
+      const server = await serve(new FakeSequencer());
+      for (const [path, method] of [
+        ['/', 'GET'],
+        ['/v1/submit', 'GET'],
+        ['/v1/blocks/1', 'DELETE'],
+        ['/v1/head', 'POST'],
+      ] as const) {
+        const response = await fetch(server.url + path, { method });
+        expect([path, response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([
+          path,
+          404,
+          'NO_ROUTE',
+        ]);
+      }
+      expect(
+        await exchange(server.port, 'GET /v1/blocks/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'),
+      ).toMatch(/^HTTP\/1.1 400 [\s\S]*"error"/);
+      expect(await exchange(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatch(
+        /^HTTP\/1.1 431 [\s\S]*HEADERS_TOO_LARGE/,
+      );
+      expect(await exchange(server.port, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
+        /^HTTP\/1.1 431 /,
+      );
+      expect(await exchange(server.port, '\x00\x01garbage\r\n\r\n')).toMatch(/^HTTP\/1.1 400 [\s\S]*MALFORMED/);
+      expect(await exchange(server.port, 'POST /v1/submit HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n')).toMatch(
+        /^HTTP\/1.1 400 /,
+      );
+      expect((await get(server, '/livez')).status).toBe(200);
+    },
+  );
 
   test('http: a body that never ends → cut at the limit, nothing submitted', async () => {
     const api = new FakeSequencer();
     const server = await serve(api, { limits: { maxBodyBytes: 4096 }, bounds: { requestMs: 500 } });
     const endless = await exchange(
       server.port,
-      `POST /v1/submit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`.repeat(
-        1,
-      ) + `${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`,
+      (
+        `POST /v1/submit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: ` +
+        `chunked\r\n\r\n${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`
+      ).repeat(1) + `${'1000\r\n'.padEnd(0x1000 + 6, 'x')}\r\n`,
       3000,
     );
     expect(endless).toMatch(/^HTTP\/1.1 413 /);

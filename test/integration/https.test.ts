@@ -1,5 +1,6 @@
-// Two sequencers with certificates of a private authority: the follower forwards to the leader over TLS because --http-ca trusts it; one that trusts
-// another authority hands nothing over, and says why. Built program, real server.
+// Two sequencers with certificates of a private authority: the follower forwards to the leader over TLS because
+// --http-ca trusts it; one that trusts another authority hands nothing over, and says why. Built program, real
+// server.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -138,7 +139,8 @@ async function status(url: string): Promise<{ role?: string; leader?: { id: stri
 }
 
 test(
-  'https: a private authority on both sides → the follower forwards to the leader; another one → nothing is handed over, and why',
+  'https: a private authority on both sides → the follower forwards to the leader; another one → ' +
+    'nothing is handed over, and why',
   async () => {
     const leading = await run('seq-a', 'ca.crt');
     await until(async () => (await status(leading)).role === 'leader', 'seq-a leads', LIMIT_MS);

@@ -144,46 +144,50 @@ describe('nodes', () => {
     expect(cluster.state('r1')).toBe('dead');
   });
 
-  it('ports: another server answers at a dead process’s port → never taken for it; started once the port is free', async () => {
-    const cluster = await PrivateCluster.start({ nodes: 1, sequencers: 1 });
-    const strangers = {
-      r1: createServer((socket) =>
-        socket
-          .on('error', () => undefined)
-          .on('data', () => void socket.write('+PONG\r\n$16\r\nprocess_id:1\r\n\r\n\r\n')),
-      ),
-      'seq-a': createHttpServer((_, response) => void response.end('{"live":true,"pid":1}')),
-    };
-    try {
-      for (const name of ['seq-a', 'r1'] as const) {
-        const stranger = strangers[name];
-        await cluster.kill(name);
-        // A killed process whose last thread has not ended yet still holds its port.
-        await cluster.waitFor(
-          'the port',
-          10_000,
-          () =>
-            new Promise<true | undefined>((resolve) => {
-              stranger
-                .once('error', () => resolve(undefined))
-                .listen(cluster.port(name), '127.0.0.1', () => resolve(true));
-            }),
-        );
-        expect(await cluster.startProcess(name, { portMs: 0 }).catch((error: { code: string }) => error.code)).toBe(
-          'PROCESS_ENDED',
-        );
-        const from = cluster.logEnd(name);
-        const started = cluster.startProcess(name, { portMs: 30_000 });
-        await cluster.waitForLog(name, /in use|EADDRINUSE/i, { timeoutMs: 20_000, from });
-        stranger.close();
-        await started;
-        expect(cluster.state(name)).toBe('running');
+  it(
+    'ports: another server answers at a dead process’s port → never taken for it; started once the ' + 'port is free',
+    async () => {
+      const cluster = await PrivateCluster.start({ nodes: 1, sequencers: 1 });
+      const strangers = {
+        r1: createServer((socket) =>
+          socket
+            .on('error', () => undefined)
+            .on('data', () => void socket.write('+PONG\r\n$16\r\nprocess_id:1\r\n\r\n\r\n')),
+        ),
+        'seq-a': createHttpServer((_, response) => void response.end('{"live":true,"pid":1}')),
+      };
+      try {
+        for (const name of ['seq-a', 'r1'] as const) {
+          const stranger = strangers[name];
+          await cluster.kill(name);
+          // A killed process whose last thread has not ended yet still holds its port.
+          await cluster.waitFor(
+            'the port',
+            10_000,
+            () =>
+              new Promise<true | undefined>((resolve) => {
+                stranger
+                  .once('error', () => resolve(undefined))
+                  .listen(cluster.port(name), '127.0.0.1', () => resolve(true));
+              }),
+          );
+          expect(await cluster.startProcess(name, { portMs: 0 }).catch((error: { code: string }) => error.code)).toBe(
+            'PROCESS_ENDED',
+          );
+          const from = cluster.logEnd(name);
+          const started = cluster.startProcess(name, { portMs: 30_000 });
+          await cluster.waitForLog(name, /in use|EADDRINUSE/i, { timeoutMs: 20_000, from });
+          stranger.close();
+          await started;
+          expect(cluster.state(name)).toBe('running');
+        }
+      } finally {
+        for (const stranger of Object.values(strangers)) stranger.close();
+        await cluster.close();
       }
-    } finally {
-      for (const stranger of Object.values(strangers)) stranger.close();
-      await cluster.close();
-    }
-  }, 90_000);
+    },
+    90_000,
+  );
 });
 
 describe('proxy', () => {

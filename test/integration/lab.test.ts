@@ -1,4 +1,5 @@
-// `seq lab` from outside, on the built program: real processes, a home of its own, every command as a person would type it.
+// `seq lab` from outside, on the built program: real processes, a home of its own, every command as a person would
+// type it.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -103,15 +104,18 @@ describe('lab: nothing there', () => {
     );
   });
 
-  it('up: a ttl too short for the block time, too many nodes, an unknown signal → 78, 78, 64, and nothing there', async () => {
-    const codes = [
-      await seq('lab', 'up', '--ttl', '1s', '--block-time', '1s'),
-      await seq('lab', 'up', '--nodes', '99'),
-      await seq('lab', 'kill', 'r1', '--signal', 'SIGNOTHING'),
-    ];
-    expect(codes.map(({ code }) => code)).toEqual([78, 78, 64]);
-    expect(existsSync(main.directory)).toBe(false);
-  });
+  it(
+    'up: a ttl too short for the block time, too many nodes, an unknown signal → 78, 78, 64, and ' + 'nothing there',
+    async () => {
+      const codes = [
+        await seq('lab', 'up', '--ttl', '1s', '--block-time', '1s'),
+        await seq('lab', 'up', '--nodes', '99'),
+        await seq('lab', 'kill', 'r1', '--signal', 'SIGNOTHING'),
+      ];
+      expect(codes.map(({ code }) => code)).toEqual([78, 78, 64]);
+      expect(existsSync(main.directory)).toBe(false);
+    },
+  );
 });
 
 describe('lab: up', () => {

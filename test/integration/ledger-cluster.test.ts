@@ -1,5 +1,5 @@
-// The example ledger on whole sequencers: transfers over HTTP, the leader killed, a child killed, and then every sequencer's balances are
-// equal, and equal to what the committed chain says when it is counted by itself.
+// The example ledger on whole sequencers: transfers over HTTP, the leader killed, a child killed, and then every
+// sequencer's balances are equal, and equal to what the committed chain says when it is counted by itself.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -98,43 +98,48 @@ function counted(chain: readonly CommittedBlock[]): Pick<Books, 'accepted' | 're
   return { accepted, refused, balances };
 }
 
-test('ledger: kill -9 of the leader, then of its successor’s child, then of a follower’s → balances equal everywhere and equal to the chain', async () => {
-  await client.more(15);
-  const first = await lab.waitForLeader();
-  await lab.kill(first);
-  await client.more(15);
-  const second = await lab.waitForLeader(15_000, [first]);
-  const follower = lab.sequencers.map(({ name }) => name).find((name) => name !== first && name !== second)!;
-  process.kill(childOf(second), 'SIGKILL');
-  await client.more(15);
-  process.kill(childOf(follower), 'SIGKILL');
-  await lab.startProcess(first);
-  await client.more(15);
-  await client.stop();
+test(
+  'ledger: kill -9 of the leader, then of its successor’s child, then of a follower’s → balances ' +
+    'equal everywhere and equal to the chain',
+  async () => {
+    await client.more(15);
+    const first = await lab.waitForLeader();
+    await lab.kill(first);
+    await client.more(15);
+    const second = await lab.waitForLeader(15_000, [first]);
+    const follower = lab.sequencers.map(({ name }) => name).find((name) => name !== first && name !== second)!;
+    process.kill(childOf(second), 'SIGKILL');
+    await client.more(15);
+    process.kill(childOf(follower), 'SIGKILL');
+    await lab.startProcess(first);
+    await client.more(15);
+    await client.stop();
 
-  const last = (await checkAll(lab, [client], { tail: false })).at(-1)!.height;
-  const names = lab.sequencers.map(({ name }) => name);
-  // Blocks go on being made: the books are compared when all of them show the same one.
-  const all = await lab.waitFor(
-    'every ledger to have applied the same blocks',
-    20_000,
-    () => {
-      const read = names.map(books);
-      return read.every(({ height }) => height >= last && height === read[0]!.height) ? read : undefined;
-    },
-    3,
-  );
-  for (const one of all) expect(one).toEqual(all[0]);
-  const { height, hash, ...told } = all[0]!;
-  await lab.waitForHeight(names[0]!, height);
-  const chain = await chainOf(lab, names[0]!, height, String((await lab.status(names[0]!))!['cluster']));
-  expect(chain.at(-1)!.hash).toBe(hash);
-  expect(counted(chain)).toEqual(told);
-  expect(told.accepted).toBeGreaterThan(10);
-  expect(told.refused).toBeGreaterThan(0);
-  expect(Object.values(told.balances).reduce((sum, value) => sum + value, 0)).toBe(0);
-  const said = logLines(lab, second)
-    .filter(({ event }) => event === 'producer')
-    .map(({ state, why }) => `${String(state)} ${String(why)}`);
-  expect(said.join('\n')).toMatch(/failed .*SIGKILL/);
-}, 90_000);
+    const last = (await checkAll(lab, [client], { tail: false })).at(-1)!.height;
+    const names = lab.sequencers.map(({ name }) => name);
+    // Blocks go on being made: the books are compared when all of them show the same one.
+    const all = await lab.waitFor(
+      'every ledger to have applied the same blocks',
+      20_000,
+      () => {
+        const read = names.map(books);
+        return read.every(({ height }) => height >= last && height === read[0]!.height) ? read : undefined;
+      },
+      3,
+    );
+    for (const one of all) expect(one).toEqual(all[0]);
+    const { height, hash, ...told } = all[0]!;
+    await lab.waitForHeight(names[0]!, height);
+    const chain = await chainOf(lab, names[0]!, height, String((await lab.status(names[0]!))!['cluster']));
+    expect(chain.at(-1)!.hash).toBe(hash);
+    expect(counted(chain)).toEqual(told);
+    expect(told.accepted).toBeGreaterThan(10);
+    expect(told.refused).toBeGreaterThan(0);
+    expect(Object.values(told.balances).reduce((sum, value) => sum + value, 0)).toBe(0);
+    const said = logLines(lab, second)
+      .filter(({ event }) => event === 'producer')
+      .map(({ state, why }) => `${String(state)} ${String(why)}`);
+    expect(said.join('\n')).toMatch(/failed .*SIGKILL/);
+  },
+  90_000,
+);

@@ -1,6 +1,6 @@
-// Nodes that forget, on real servers and processes: every way is detected, named by `seq status`, mended by the leader alone, and the node
-// is identical to its peers afterwards (docs/PROTOCOL.md section 8). The sequencers stand still while the node is looked at, so that
-// the leader cannot mend it before anybody has seen it.
+// Nodes that forget, on real servers and processes: every way is detected, named by `seq status`, mended by the
+// leader alone, and the node is identical to its peers afterwards (docs/PROTOCOL.md section 8). The sequencers stand
+// still while the node is looked at, so that the leader cannot mend it before anybody has seen it.
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -172,58 +172,67 @@ describe('memory: one node of three forgets', () => {
     30_000,
   );
 
-  it("memory: another node's server answers at its address → FOREIGN, never taken over; empty there → admitted", async () => {
-    await lab.kill('r2');
-    copyData(lab.dataDirectory('r1'), lab.dataDirectory('r2'));
-    await lab.startProcess('r2');
-    const leader = await lab.waitForLeader();
-    const { height } = (await lab.status(leader)) as { height: string };
-    await lab.waitForHeight(leader, Number(height) + 5);
-    const { nodes } = (await lab.ask(['status'])) as { nodes: Row[] };
-    expect(nodes.find(({ id }) => id === 'r2')).toMatchObject({
-      state: 'FOREIGN',
-      note: expect.stringContaining('names node r1'),
-    });
-    expect((await look(lab, 'r2', cluster)).admission).toBe('foreign');
-    await wiped(lab);
-    await untilAdmitted(lab, 'r2', cluster, '');
-    await untilIdentical(lab);
-  }, 30_000);
-});
-
-describe('memory: seq node admit', () => {
-  it("memory: a wiped node, the leader alive → waits until it counts; nobody leading → says so; another node's server → never", async () => {
-    await withLab({ sequencers: 1, persist: 'always' }, async (lab) => {
-      const leader = await lab.waitForLeader();
-      await lab.waitForHeight(leader, 4);
-      const admit = async (...args: string[]) => {
-        const ran = await runSeq(newHome(), [
-          'node',
-          'admit',
-          ...lab.nodeFlags.flatMap((node) => ['--node', node]),
-          '--on',
-          'r2',
-          '--json',
-          ...args,
-        ]);
-        const document = JSON.parse(ran.stdout) as {
-          data: { nodes: { before: string }[] } | null;
-          error: { code: string } | null;
-        };
-        expect(schemaProblems(document), ran.stdout).toEqual([]);
-        return { code: ran.code, why: document.error?.code, before: document.data?.nodes[0]?.before };
-      };
-      await lab.pause(leader);
-      await meddle(lab, 'r2', async (redis) => {
-        await redis.flushall();
-      });
-      expect(await admit('--timeout', '900ms')).toMatchObject({ code: 75 });
-      lab.unpause(leader);
-      expect(await admit()).toMatchObject({ code: 0 });
+  it(
+    "memory: another node's server answers at its address → FOREIGN, never taken over; empty there → " + 'admitted',
+    async () => {
       await lab.kill('r2');
       copyData(lab.dataDirectory('r1'), lab.dataDirectory('r2'));
       await lab.startProcess('r2');
-      expect(await admit()).toMatchObject({ code: 76, why: 'NODE_FOREIGN' });
-    });
-  }, 40_000);
+      const leader = await lab.waitForLeader();
+      const { height } = (await lab.status(leader)) as { height: string };
+      await lab.waitForHeight(leader, Number(height) + 5);
+      const { nodes } = (await lab.ask(['status'])) as { nodes: Row[] };
+      expect(nodes.find(({ id }) => id === 'r2')).toMatchObject({
+        state: 'FOREIGN',
+        note: expect.stringContaining('names node r1'),
+      });
+      expect((await look(lab, 'r2', cluster)).admission).toBe('foreign');
+      await wiped(lab);
+      await untilAdmitted(lab, 'r2', cluster, '');
+      await untilIdentical(lab);
+    },
+    30_000,
+  );
+});
+
+describe('memory: seq node admit', () => {
+  it(
+    'memory: a wiped node, the leader alive → waits until it counts; nobody leading → says so; ' +
+      "another node's server → never",
+    async () => {
+      await withLab({ sequencers: 1, persist: 'always' }, async (lab) => {
+        const leader = await lab.waitForLeader();
+        await lab.waitForHeight(leader, 4);
+        const admit = async (...args: string[]) => {
+          const ran = await runSeq(newHome(), [
+            'node',
+            'admit',
+            ...lab.nodeFlags.flatMap((node) => ['--node', node]),
+            '--on',
+            'r2',
+            '--json',
+            ...args,
+          ]);
+          const document = JSON.parse(ran.stdout) as {
+            data: { nodes: { before: string }[] } | null;
+            error: { code: string } | null;
+          };
+          expect(schemaProblems(document), ran.stdout).toEqual([]);
+          return { code: ran.code, why: document.error?.code, before: document.data?.nodes[0]?.before };
+        };
+        await lab.pause(leader);
+        await meddle(lab, 'r2', async (redis) => {
+          await redis.flushall();
+        });
+        expect(await admit('--timeout', '900ms')).toMatchObject({ code: 75 });
+        lab.unpause(leader);
+        expect(await admit()).toMatchObject({ code: 0 });
+        await lab.kill('r2');
+        copyData(lab.dataDirectory('r1'), lab.dataDirectory('r2'));
+        await lab.startProcess('r2');
+        expect(await admit()).toMatchObject({ code: 76, why: 'NODE_FOREIGN' });
+      });
+    },
+    40_000,
+  );
 });

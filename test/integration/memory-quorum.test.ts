@@ -1,5 +1,5 @@
-// What must not happen while nodes forget: a commit that rests on a memory that is gone (docs/PROTOCOL.md section 8), a late copy of an
-// admission call that changes anything, a commit missed because a node is being filled again.
+// What must not happen while nodes forget: a commit that rests on a memory that is gone (docs/PROTOCOL.md section 8),
+// a late copy of an admission call that changes anything, a commit missed because a node is being filled again.
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -89,130 +89,152 @@ describe('memory: H is on {r1, r2} alone', () => {
 });
 
 describe('memory: late copies', () => {
-  it('memory: every admission call of a finished re-admission comes again → refused, nothing changes, the node goes on', async () => {
-    await withLab({ sequencers: 1 }, async (lab) => {
-      const cluster = await clusterOf(lab);
-      const leader = await lab.waitForLeader();
-      await lab.waitForHeight(leader, 5);
-      const former = await look(lab, 'r2', cluster);
-      await meddle(lab, 'r2', async (redis) => {
-        await redis.flushall();
-      });
-      const { view } = await untilAdmitted(lab, 'r2', cluster, former.incarnation);
-      const block = { height: 1, parent: view.floorHash, hash: 'a'.repeat(64), timestamp: 1, data: new Uint8Array(3) };
-      const { incarnation: nonce, claimant: owner, epoch, floor, floorHash } = view;
-      const keepMs = 60_000;
-      const rows: [call: NodeCall, reason: string][] = [
-        [{ script: 'begin_admission', owner, epoch, nonce, floor, floorHash, keepMs }, 'STALE_NONCE'],
-        [{ script: 'begin_admission', owner, epoch, nonce: 'late-1', floor, floorHash, keepMs }, 'STALE_NONCE'],
-        [
-          {
-            script: 'begin_admission',
-            owner,
-            epoch,
-            nonce: 'late-2',
-            floor,
-            floorHash,
-            keepMs,
-            replaces: former.incarnation,
-          },
-          'STALE_NONCE',
-        ],
-        [
-          {
-            script: 'begin_admission',
-            owner: `${leader}/00000000000000ff`,
-            epoch,
-            nonce: 'late-3',
-            floor,
-            floorHash,
-            keepMs,
-          },
-          'FENCING_ERROR',
-        ],
-        [
-          {
-            script: 'begin_admission',
-            owner,
-            epoch: epoch - 1,
-            nonce: 'late-4',
-            floor,
-            floorHash,
-            keepMs,
-            replaces: nonce,
-          },
-          'FENCING_ERROR',
-        ],
-        [{ script: 'backfill', owner, epoch, nonce, block, entryEpoch: epoch }, 'STALE_NONCE'],
-        [{ script: 'backfill', owner, epoch, nonce: 'late-1', block, entryEpoch: epoch }, 'STALE_NONCE'],
-        [{ script: 'admit', owner, epoch, nonce, ttlMs: 500, head: view.head, headHash: view.headHash }, 'STALE_NONCE'],
-        [{ script: 'bootstrap_prepare', nonce }, 'NOT_PRISTINE'],
-        [{ script: 'bootstrap_commit', nonce }, 'STALE_NONCE'],
-      ];
-      const node = new RedisNode({ id: 'r2', url: lab.url('r2'), identity: { cluster, lane: '' } });
-      try {
-        for (const [call, reason] of rows) {
-          const reply = await node.call(call, 1000);
-          expect(reply, JSON.stringify(call)).toMatchObject({ outcome: 'refused', reason });
+  it(
+    'memory: every admission call of a finished re-admission comes again → refused, nothing changes, ' +
+      'the node goes on',
+    async () => {
+      await withLab({ sequencers: 1 }, async (lab) => {
+        const cluster = await clusterOf(lab);
+        const leader = await lab.waitForLeader();
+        await lab.waitForHeight(leader, 5);
+        const former = await look(lab, 'r2', cluster);
+        await meddle(lab, 'r2', async (redis) => {
+          await redis.flushall();
+        });
+        const { view } = await untilAdmitted(lab, 'r2', cluster, former.incarnation);
+        const block = {
+          height: 1,
+          parent: view.floorHash,
+          hash: 'a'.repeat(64),
+          timestamp: 1,
+          data: new Uint8Array(3),
+        };
+        const { incarnation: nonce, claimant: owner, epoch, floor, floorHash } = view;
+        const keepMs = 60_000;
+        const rows: [call: NodeCall, reason: string][] = [
+          [{ script: 'begin_admission', owner, epoch, nonce, floor, floorHash, keepMs }, 'STALE_NONCE'],
+          [{ script: 'begin_admission', owner, epoch, nonce: 'late-1', floor, floorHash, keepMs }, 'STALE_NONCE'],
+          [
+            {
+              script: 'begin_admission',
+              owner,
+              epoch,
+              nonce: 'late-2',
+              floor,
+              floorHash,
+              keepMs,
+              replaces: former.incarnation,
+            },
+            'STALE_NONCE',
+          ],
+          [
+            {
+              script: 'begin_admission',
+              owner: `${leader}/00000000000000ff`,
+              epoch,
+              nonce: 'late-3',
+              floor,
+              floorHash,
+              keepMs,
+            },
+            'FENCING_ERROR',
+          ],
+          [
+            {
+              script: 'begin_admission',
+              owner,
+              epoch: epoch - 1,
+              nonce: 'late-4',
+              floor,
+              floorHash,
+              keepMs,
+              replaces: nonce,
+            },
+            'FENCING_ERROR',
+          ],
+          [{ script: 'backfill', owner, epoch, nonce, block, entryEpoch: epoch }, 'STALE_NONCE'],
+          [{ script: 'backfill', owner, epoch, nonce: 'late-1', block, entryEpoch: epoch }, 'STALE_NONCE'],
+          [
+            { script: 'admit', owner, epoch, nonce, ttlMs: 500, head: view.head, headHash: view.headHash },
+            'STALE_NONCE',
+          ],
+          [{ script: 'bootstrap_prepare', nonce }, 'NOT_PRISTINE'],
+          [{ script: 'bootstrap_commit', nonce }, 'STALE_NONCE'],
+        ];
+        const node = new RedisNode({ id: 'r2', url: lab.url('r2'), identity: { cluster, lane: '' } });
+        try {
+          for (const [call, reason] of rows) {
+            const reply = await node.call(call, 1000);
+            expect(reply, JSON.stringify(call)).toMatchObject({ outcome: 'refused', reason });
+          }
+        } finally {
+          await node.close();
         }
-      } finally {
-        await node.close();
-      }
-      await lab.waitForHeight(leader, view.head + 3);
-      const after = await look(lab, 'r2', cluster);
-      expect(after).toMatchObject({ admission: 'admitted', incarnation: nonce, claimant: owner, epoch });
-      await untilIdentical(lab);
-    });
-  }, 30_000);
+        await lab.waitForHeight(leader, view.head + 3);
+        const after = await look(lab, 'r2', cluster);
+        expect(after).toMatchObject({ admission: 'admitted', incarnation: nonce, claimant: owner, epoch });
+        await untilIdentical(lab);
+      });
+    },
+    30_000,
+  );
 });
 
 describe('memory: speed', () => {
-  it('memory: 1,000 blocks of 10 KB, one node of three restarts without data → admitted within 3 s, no commit missed', async () => {
-    const blockTimeMs = 200;
-    await withLab(
-      { sequencers: 1, ttlMs: 3000, blockTimeMs, eager: true, runArgs: ['--max-block-bytes', '11KiB'] },
-      async (lab) => {
-        const cluster = await clusterOf(lab);
-        const leader = await lab.waitForLeader();
-        const items = Array.from({ length: 100 }, () => ({ data: 'x'.repeat(10_000) }));
-        for (let sent = 0; sent < 11; sent++) expect((await lab.submit(leader, items, 30_000)).status).toBe(200);
-        const before = await look(lab, 'r2', cluster);
-        await lab.kill('r2');
-        await lab.startProcess('r2'); // no persistence: empty
-        const { ms, view } = await untilAdmitted(lab, 'r2', cluster, before.incarnation);
-        const { height: after } = (await lab.status(leader)) as { height: string };
-        await lab.waitForHeight(leader, Number(after) + 2);
-        expect(view.head - view.floor).toBeGreaterThanOrEqual(1000);
-        const entries = (await readStreams(lab)).get('r1')!;
-        const during = entries.filter(({ height }) => height >= before.head);
-        const gaps = during.slice(1).map((entry, at) => entry.timestamp - during[at]!.timestamp);
-        // From the first block sent to the last: what the leader's own log says.
-        const [begun, ours] = await lab.waitFor('the log to tell of it', 5000, () => {
-          const said = lab.log(leader, 5000).flatMap((line) => {
-            const one = JSON.parse(line) as {
-              event?: string;
-              node?: string;
-              state?: string;
-              why?: string;
-              time: string;
-            };
-            return one.event === 'node' && one.node === 'r2' ? [one] : [];
+  it(
+    'memory: 1,000 blocks of 10 KB, one node of three restarts without data → admitted within 3 s, ' +
+      'no commit missed',
+    async () => {
+      const blockTimeMs = 200;
+      await withLab(
+        { sequencers: 1, ttlMs: 3000, blockTimeMs, eager: true, runArgs: ['--max-block-bytes', '11KiB'] },
+        async (lab) => {
+          const cluster = await clusterOf(lab);
+          const leader = await lab.waitForLeader();
+          const items = Array.from({ length: 100 }, () => ({ data: 'x'.repeat(10_000) }));
+          for (let sent = 0; sent < 11; sent++) expect((await lab.submit(leader, items, 30_000)).status).toBe(200);
+          const before = await look(lab, 'r2', cluster);
+          await lab.kill('r2');
+          await lab.startProcess('r2'); // no persistence: empty
+          const { ms, view } = await untilAdmitted(lab, 'r2', cluster, before.incarnation);
+          const { height: after } = (await lab.status(leader)) as { height: string };
+          await lab.waitForHeight(leader, Number(after) + 2);
+          expect(view.head - view.floor).toBeGreaterThanOrEqual(1000);
+          const entries = (await readStreams(lab)).get('r1')!;
+          const during = entries.filter(({ height }) => height >= before.head);
+          const gaps = during.slice(1).map((entry, at) => entry.timestamp - during[at]!.timestamp);
+          // From the first block sent to the last: what the leader's own log says.
+          const [begun, ours] = await lab.waitFor('the log to tell of it', 5000, () => {
+            const said = lab.log(leader, 5000).flatMap((line) => {
+              const one = JSON.parse(line) as {
+                event?: string;
+                node?: string;
+                state?: string;
+                why?: string;
+                time: string;
+              };
+              return one.event === 'node' && one.node === 'r2' ? [one] : [];
+            });
+            const found = [
+              said.findLast(({ why }) => why?.endsWith('begun')),
+              said.findLast(({ state }) => state === 'ours'),
+            ] as const;
+            return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
           });
-          const found = [
-            said.findLast(({ why }) => why?.endsWith('begun')),
-            said.findLast(({ state }) => state === 'ours'),
-          ] as const;
-          return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
-        });
-        const fillMs = Math.max(1, Date.parse(ours.time) - Date.parse(begun.time));
-        console.info(
-          `re-admission of ${view.head - view.floor} blocks of 10 KB: ${Math.round(ms)} ms after its server answered; begun to admitted ${fillMs} ms (${Math.round(((view.head - view.floor) * 10) / fillMs)} MB/s); longest block gap ${Math.max(...gaps)} ms of ${blockTimeMs} ms block time`,
-        );
-        expect(ms).toBeLessThan(3000);
-        expect(new Set(during.map(({ epoch }) => epoch)).size, 'one tenure').toBe(1);
-        expect(Math.max(...gaps)).toBeLessThan(2 * blockTimeMs + 100);
-        await untilIdentical(lab);
-      },
-    );
-  }, 60_000);
+          const fillMs = Math.max(1, Date.parse(ours.time) - Date.parse(begun.time));
+          console.info(
+            `re-admission of ${view.head - view.floor} blocks of 10 KB: ${Math.round(ms)} ms after its ` +
+              `server answered; begun to admitted ${fillMs} ms ` +
+              `(${Math.round(((view.head - view.floor) * 10) / fillMs)} MB/s); longest block gap ` +
+              `${Math.max(...gaps)} ms of ${blockTimeMs} ms block time`,
+          );
+          expect(ms).toBeLessThan(3000);
+          expect(new Set(during.map(({ epoch }) => epoch)).size, 'one tenure').toBe(1);
+          expect(Math.max(...gaps)).toBeLessThan(2 * blockTimeMs + 100);
+          await untilIdentical(lab);
+        },
+      );
+    },
+    60_000,
+  );
 });

@@ -37,35 +37,40 @@ const spoil = (lab: Lab, name: string, below: number): Promise<unknown> =>
   meddle(lab, name, (redis) => redis.eval(SPOIL, 1, 'seq:block:stream', below));
 
 describe('damaged entries on a real server', () => {
-  it('damage: deep in the window → verify names it, node admit --damaged has it set aside, identical afterwards, no block missed', async () => {
-    await withLab({ ...QUICK, sequencers: 2 }, async (lab) => {
-      const cluster = await clusterOf(lab);
-      const leader = await lab.waitForLeader();
-      await lab.waitForHeight(leader, 12);
-      const { incarnation } = await look(lab, 'r2', cluster);
-      await spoil(lab, 'r2', 5);
-      expect((await look(lab, 'r2', cluster)).admission, 'the server cannot see it').toBe('admitted');
-      const verify = await ask<{ verdict: string }>(lab, ['stream', 'verify', '--exit-code']);
-      expect(verify.code).toBe(1);
-      const refused = await ask(lab, ['node', 'admit', '--on', 'r2', '--damaged']);
-      expect([refused.code, refused.document.error?.code]).toEqual([81, 'CONFIRMATION_NEEDED']);
-      const done = await ask<{ nodes: { id: string }[] }>(lab, [
-        'node',
-        'admit',
-        '--on',
-        'r2',
-        '--damaged',
-        '--yes',
-        '--timeout',
-        '20s',
-      ]);
-      expect([done.code, done.document.data?.nodes.map((node) => node.id)]).toEqual([0, ['r2']]);
-      expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(incarnation);
-      expect(await lab.waitForLeader()).toBe(leader);
-      await untilIdentical(lab);
-      expect((await ask(lab, ['stream', 'verify', '--exit-code'])).code).toBe(0);
-    });
-  }, 60_000);
+  it(
+    'damage: deep in the window → verify names it, node admit --damaged has it set aside, identical ' +
+      'afterwards, no block missed',
+    async () => {
+      await withLab({ ...QUICK, sequencers: 2 }, async (lab) => {
+        const cluster = await clusterOf(lab);
+        const leader = await lab.waitForLeader();
+        await lab.waitForHeight(leader, 12);
+        const { incarnation } = await look(lab, 'r2', cluster);
+        await spoil(lab, 'r2', 5);
+        expect((await look(lab, 'r2', cluster)).admission, 'the server cannot see it').toBe('admitted');
+        const verify = await ask<{ verdict: string }>(lab, ['stream', 'verify', '--exit-code']);
+        expect(verify.code).toBe(1);
+        const refused = await ask(lab, ['node', 'admit', '--on', 'r2', '--damaged']);
+        expect([refused.code, refused.document.error?.code]).toEqual([81, 'CONFIRMATION_NEEDED']);
+        const done = await ask<{ nodes: { id: string }[] }>(lab, [
+          'node',
+          'admit',
+          '--on',
+          'r2',
+          '--damaged',
+          '--yes',
+          '--timeout',
+          '20s',
+        ]);
+        expect([done.code, done.document.data?.nodes.map((node) => node.id)]).toEqual([0, ['r2']]);
+        expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(incarnation);
+        expect(await lab.waitForLeader()).toBe(leader);
+        await untilIdentical(lab);
+        expect((await ask(lab, ['stream', 'verify', '--exit-code'])).code).toBe(0);
+      });
+    },
+    60_000,
+  );
 
   it('damage: read by a follower → the leader replaces that memory by itself', async () => {
     await withLab({ ...QUICK, sequencers: 2 }, async (lab) => {
@@ -86,30 +91,35 @@ describe('damaged entries on a real server', () => {
 });
 
 describe('rolling restart', () => {
-  it('restart: all nodes, one after the other by the runbook, under load, memory only → nothing acknowledged is lost, no recovery', async () => {
-    await withLab({ ...QUICK, ttlMs: 1500, blockTimeMs: 200, persist: 'none' }, async (lab) => {
-      await lab.waitForLeader();
-      const traffic = new Traffic(lab, 'c1');
-      const generation = await clusterOf(lab);
-      for (const { name } of lab.nodes) {
-        const safe = await ask<{ result: string; now: string }>(lab, [
-          'wait',
-          '--for',
-          'restart-safe',
-          '--timeout',
-          '30s',
-        ]);
-        expect([safe.code, safe.document.data.now]).toEqual([0, 'the next node may be restarted']);
-        await lab.kill(name);
+  it(
+    'restart: all nodes, one after the other by the runbook, under load, memory only → nothing ' +
+      'acknowledged is lost, no recovery',
+    async () => {
+      await withLab({ ...QUICK, ttlMs: 1500, blockTimeMs: 200, persist: 'none' }, async (lab) => {
+        await lab.waitForLeader();
+        const traffic = new Traffic(lab, 'c1');
+        const generation = await clusterOf(lab);
+        for (const { name } of lab.nodes) {
+          const safe = await ask<{ result: string; now: string }>(lab, [
+            'wait',
+            '--for',
+            'restart-safe',
+            '--timeout',
+            '30s',
+          ]);
+          expect([safe.code, safe.document.data.now]).toEqual([0, 'the next node may be restarted']);
+          await lab.kill(name);
+          await traffic.more(6);
+          await lab.startProcess(name);
+          expect((await ask(lab, ['node', 'admit', '--on', name, '--timeout', '30s'])).code).toBe(0);
+        }
         await traffic.more(6);
-        await lab.startProcess(name);
-        expect((await ask(lab, ['node', 'admit', '--on', name, '--timeout', '30s'])).code).toBe(0);
-      }
-      await traffic.more(6);
-      await traffic.stop();
-      await untilIdentical(lab);
-      expect(await clusterOf(lab)).toBe(generation);
-      await checkAll(lab, [traffic]);
-    });
-  }, 120_000);
+        await traffic.stop();
+        await untilIdentical(lab);
+        expect(await clusterOf(lab)).toBe(generation);
+        await checkAll(lab, [traffic]);
+      });
+    },
+    120_000,
+  );
 });

@@ -1,5 +1,6 @@
-// seq node replace on real servers and processes (docs/PROTOCOL.md section 8): the new server is filled and admitted while the leader goes on, the
-// old one is out for good, every sequencer that runs knows the new address, and what would leave too few nodes is refused.
+// seq node replace on real servers and processes (docs/PROTOCOL.md section 8): the new server is filled and admitted
+// while the leader goes on, the old one is out for good, every sequencer that runs knows the new address, and what
+// would leave too few nodes is refused.
 import { describe, expect, it } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { clusterOf, meddle } from '../support/node-hands.js';
@@ -99,27 +100,32 @@ describe('seq node replace', () => {
     );
   }, 90_000);
 
-  it('replace: the old server is dead → refused until it is said to be gone; what is not fit or would leave too few → refused, nothing changed', async () => {
-    await withLab({ ...QUICK, sequencers: 1 }, (lab) =>
-      withSpare(async (spare) => {
-        const leader = await lab.waitForLeader();
-        await lab.waitForHeight(leader, 4);
-        expect((await replace(lab, lab.url('r1'), '--dry-run')).why).toBe('SAME_SERVER');
-        expect((await replace(lab, 'redis://127.0.0.1:1', '--dry-run')).why).toBe('NODE_UNREACHABLE');
-        await lab.pause('r2');
-        const without = await replace(lab, spare.url, '--dry-run');
-        expect([without.code, without.why]).toEqual([81, 'QUORUM_AT_RISK']);
-        lab.unpause('r2');
-        await lab.waitForLeader();
-        await lab.kill('r3');
-        await lab.waitFor(
-          'a margin that lets r3 go',
-          15_000,
-          async () => (await replace(lab, spare.url, '--dry-run')).why === 'OLD_SERVER_SILENT' || undefined,
-        );
-        const { data } = await replaced(lab, spare.url, '--old-server-is-gone');
-        expect(data).toMatchObject({ old: 'gone', margin: { before: 0, meanwhile: 0, after: 1 } });
-      }),
-    );
-  }, 60_000);
+  it(
+    'replace: the old server is dead → refused until it is said to be gone; what is not fit or would ' +
+      'leave too few → refused, nothing changed',
+    async () => {
+      await withLab({ ...QUICK, sequencers: 1 }, (lab) =>
+        withSpare(async (spare) => {
+          const leader = await lab.waitForLeader();
+          await lab.waitForHeight(leader, 4);
+          expect((await replace(lab, lab.url('r1'), '--dry-run')).why).toBe('SAME_SERVER');
+          expect((await replace(lab, 'redis://127.0.0.1:1', '--dry-run')).why).toBe('NODE_UNREACHABLE');
+          await lab.pause('r2');
+          const without = await replace(lab, spare.url, '--dry-run');
+          expect([without.code, without.why]).toEqual([81, 'QUORUM_AT_RISK']);
+          lab.unpause('r2');
+          await lab.waitForLeader();
+          await lab.kill('r3');
+          await lab.waitFor(
+            'a margin that lets r3 go',
+            15_000,
+            async () => (await replace(lab, spare.url, '--dry-run')).why === 'OLD_SERVER_SILENT' || undefined,
+          );
+          const { data } = await replaced(lab, spare.url, '--old-server-is-gone');
+          expect(data).toMatchObject({ old: 'gone', margin: { before: 0, meanwhile: 0, after: 1 } });
+        }),
+      );
+    },
+    60_000,
+  );
 });

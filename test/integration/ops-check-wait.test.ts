@@ -1,4 +1,5 @@
-// check and wait against a real cluster in good and bad states: one exit code per verdict, formats of their own (cases 31, 36, 37).
+// check and wait against a real cluster in good and bad states: one exit code per verdict, formats of their own
+// (cases 31, 36, 37).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -37,23 +38,26 @@ afterAll(async () => {
 });
 
 describe('check and wait', () => {
-  test('wait: leader, height, follower, healthy, epoch → met, 0; out of reach → 1 at the limit, not an error', async () => {
-    const leader = await lab.waitForLeader();
-    const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
-    await Promise.all(
-      ['leader', 'height=3', `follower=${other}`, 'healthy', 'epoch>0'].map(async (condition) => {
-        const { code, data } = await seq('wait', '--for', condition, '--timeout', '20s');
-        expect([condition, code, data]).toMatchObject([condition, 0, { result: 'met' }]);
-      }),
-    );
-    const never = await seq('wait', '--for', 'height=999999', '--timeout', '300ms');
-    expect([never.code, never.ok, never.data]).toMatchObject([1, true, { result: 'not-met' }]);
-    expect(await seq('wait', '--for', 'follower=seq-zz', '--timeout', '200ms')).toMatchObject({
-      code: 1,
-      data: { now: 'no node shows seq-zz' },
-    });
-    expect((await seq('wait', '--for', 'height>3')).code).toBe(64);
-  });
+  test(
+    'wait: leader, height, follower, healthy, epoch → met, 0; out of reach → 1 at the limit, not an ' + 'error',
+    async () => {
+      const leader = await lab.waitForLeader();
+      const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
+      await Promise.all(
+        ['leader', 'height=3', `follower=${other}`, 'healthy', 'epoch>0'].map(async (condition) => {
+          const { code, data } = await seq('wait', '--for', condition, '--timeout', '20s');
+          expect([condition, code, data]).toMatchObject([condition, 0, { result: 'met' }]);
+        }),
+      );
+      const never = await seq('wait', '--for', 'height=999999', '--timeout', '300ms');
+      expect([never.code, never.ok, never.data]).toMatchObject([1, true, { result: 'not-met' }]);
+      expect(await seq('wait', '--for', 'follower=seq-zz', '--timeout', '200ms')).toMatchObject({
+        code: 1,
+        data: { now: 'no node shows seq-zz' },
+      });
+      expect((await seq('wait', '--for', 'height>3')).code).toBe(64);
+    },
+  );
 
   test('check all: in order → 0; nagios and prometheus carry the same', async () => {
     await seq('wait', '--for', 'healthy', '--timeout', '10s');
@@ -85,24 +89,27 @@ describe('check and wait', () => {
     expect(nagios.stdout).toMatch(/^SEQ LAG UNKNOWN - .+\n$/);
   });
 
-  test('check: a node hangs, then a hold, then no quorum → WARNING, WARNING, CRITICAL; a silent node is not UNKNOWN', async () => {
-    await lab.pause('r3');
-    const [code, verdicts] = await all();
-    expect([code, verdicts]).toEqual([
-      1,
-      ['leader OK', 'quorum WARN', 'epoch OK', 'stream OK', 'lag OK', 'nodes WARN'],
-    ]);
-    await seq('hold', '--for', '1m', '--reason', 'test');
-    expect(await seq('check', 'leader')).toMatchObject({ code: 1, data: { reasonCode: 'HELD' } });
-    await lab.pause('r2');
-    await Promise.all(
-      ['leader', 'quorum', 'nodes'].map(async (check) =>
-        expect(await seq('check', check)).toMatchObject({ code: 2, data: { reasonCode: 'NO_QUORUM' } }),
-      ),
-    );
-    expect((await seq('wait', '--for', 'leader', '--timeout', '300ms')).code).toBe(1);
-    await lab.pause('r1');
-    expect((await seq('check', 'quorum')).code).toBe(2);
-    for (const name of ['r1', 'r2', 'r3']) lab.unpause(name);
-  });
+  test(
+    'check: a node hangs, then a hold, then no quorum → WARNING, WARNING, CRITICAL; a silent node is ' + 'not UNKNOWN',
+    async () => {
+      await lab.pause('r3');
+      const [code, verdicts] = await all();
+      expect([code, verdicts]).toEqual([
+        1,
+        ['leader OK', 'quorum WARN', 'epoch OK', 'stream OK', 'lag OK', 'nodes WARN'],
+      ]);
+      await seq('hold', '--for', '1m', '--reason', 'test');
+      expect(await seq('check', 'leader')).toMatchObject({ code: 1, data: { reasonCode: 'HELD' } });
+      await lab.pause('r2');
+      await Promise.all(
+        ['leader', 'quorum', 'nodes'].map(async (check) =>
+          expect(await seq('check', check)).toMatchObject({ code: 2, data: { reasonCode: 'NO_QUORUM' } }),
+        ),
+      );
+      expect((await seq('wait', '--for', 'leader', '--timeout', '300ms')).code).toBe(1);
+      await lab.pause('r1');
+      expect((await seq('check', 'quorum')).code).toBe(2);
+      for (const name of ['r1', 'r2', 'r3']) lab.unpause(name);
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// Hold, resume and the epochs, against a real cluster: read back from a quorum, recorded, refused before anything is done (cases 30, 39).
+// Hold, resume and the epochs, against a real cluster: read back from a quorum, recorded, refused before anything is
+// done (cases 30, 39).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
@@ -88,40 +89,47 @@ describe('epochs', () => {
     expect((await seq('epoch', 'heal', '--dry-run')).data).toMatchObject({ steps: [], deposes: false });
   });
 
-  test("epoch heal: above the leader's epoch → needs the flag, then the digest; then the leader renews above it", async () => {
-    const before = Number((await seq('epoch', 'show')).data['epoch']);
-    const to = String(before + 10);
-    const bare = await seq('epoch', 'heal', '--to', to);
-    expect([bare.code, bare.error?.code, bare.error?.changed]).toEqual([81, 'CONFIRMATION_NEEDED', 'nothing']);
-    expect(bare.error?.next[0]).toContain('--depose-leader');
-    const yes = await seq('epoch', 'heal', '--to', to, '--depose-leader', '--yes');
-    expect([yes.code, yes.error?.code]).toEqual([81, 'CONFIRMATION_NEEDED']);
-    const wrong = await seq('epoch', 'heal', '--to', to, '--depose-leader', '--confirm', 'ffffffff');
-    expect([wrong.code, wrong.error?.code]).toEqual([76, 'PLAN_STALE']);
-    const { digest } = (await seq('epoch', 'heal', '--to', to, '--depose-leader', '--dry-run')).data;
-    const done = await seq(
-      'epoch',
-      'heal',
-      '--to',
-      to,
-      '--depose-leader',
-      '--confirm',
-      digest as unknown as string,
-      '--reason',
-      'test',
-    );
-    expect([done.code, done.error, done.data]).toMatchObject([
-      0,
-      null,
-      { epoch: to, deposes: true, nodes: [{ outcome: 'accepted' }, { outcome: 'accepted' }, { outcome: 'accepted' }] },
-    ]);
-    await lab.waitFor('a leader above it', 10_000, async () => {
-      const { data } = await seq('epoch', 'show');
-      return data['leader'] !== null && Number(data['epoch']) > before + 10 && data['verdict' as never] === 'OK'
-        ? true
-        : undefined;
-    });
-  });
+  test(
+    "epoch heal: above the leader's epoch → needs the flag, then the digest; then the leader renews " + 'above it',
+    async () => {
+      const before = Number((await seq('epoch', 'show')).data['epoch']);
+      const to = String(before + 10);
+      const bare = await seq('epoch', 'heal', '--to', to);
+      expect([bare.code, bare.error?.code, bare.error?.changed]).toEqual([81, 'CONFIRMATION_NEEDED', 'nothing']);
+      expect(bare.error?.next[0]).toContain('--depose-leader');
+      const yes = await seq('epoch', 'heal', '--to', to, '--depose-leader', '--yes');
+      expect([yes.code, yes.error?.code]).toEqual([81, 'CONFIRMATION_NEEDED']);
+      const wrong = await seq('epoch', 'heal', '--to', to, '--depose-leader', '--confirm', 'ffffffff');
+      expect([wrong.code, wrong.error?.code]).toEqual([76, 'PLAN_STALE']);
+      const { digest } = (await seq('epoch', 'heal', '--to', to, '--depose-leader', '--dry-run')).data;
+      const done = await seq(
+        'epoch',
+        'heal',
+        '--to',
+        to,
+        '--depose-leader',
+        '--confirm',
+        digest as unknown as string,
+        '--reason',
+        'test',
+      );
+      expect([done.code, done.error, done.data]).toMatchObject([
+        0,
+        null,
+        {
+          epoch: to,
+          deposes: true,
+          nodes: [{ outcome: 'accepted' }, { outcome: 'accepted' }, { outcome: 'accepted' }],
+        },
+      ]);
+      await lab.waitFor('a leader above it', 10_000, async () => {
+        const { data } = await seq('epoch', 'show');
+        return data['leader'] !== null && Number(data['epoch']) > before + 10 && data['verdict' as never] === 'OK'
+          ? true
+          : undefined;
+      });
+    },
+  );
 
   test('epoch heal: without a leader, one node ahead → the others are raised to it, nothing else', async () => {
     await lab.kill('seq-a', 'SIGTERM');

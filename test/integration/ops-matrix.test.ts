@@ -1,4 +1,5 @@
-// inspect, verify and diff on real servers whose streams really differ: partial writes, orphans, hand-edited, cut and wiped ones (cases 16, 20).
+// inspect, verify and diff on real servers whose streams really differ: partial writes, orphans, hand-edited, cut and
+// wiped ones (cases 16, 20).
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
@@ -112,33 +113,39 @@ describe('matrix', () => {
     expect(codes).toEqual([0, 0, 0, 0]);
   });
 
-  test('inspect: an orphan of an earlier tenure beside a committed block → B, named; with one node hanging the rest is still told', async () => {
-    await writer.write([{ data: Buffer.from('lost') }], [nodes[2]!]);
-    expect((await picture('--limit', '1'))[0]).toBe('6 pending ..A');
-    const next = new ChainWriter(nodes, CLUSTER, '', 'seq-b');
-    Object.assign(next.chain, { height: 5, hash: writer.blocks[4]!.hash });
-    next.epoch = 1;
-    await Promise.all(nodes.map((node) => node.call({ script: 'release_lock', owner: writer.owner }, 1000)));
-    await next.lead(nodes.slice(0, 2));
-    await next.write([], nodes.slice(0, 2));
-    expect(await picture('--limit', '2')).toEqual(['6 committed AAB', '5 committed AAA']);
-    expect((await seq('stream', 'diff', '--on', 'r3')).data).toMatchObject({
-      total: 1,
-      differences: [{ height: '6', kind: 'other', node: 'r3', wanted: next.blocks[0]!.hash }],
-    });
-    servers[0]!.pause();
-    const { code, data, ms } = await seq('stream', 'inspect', '--limit', '2');
-    expect([
-      code,
-      (data['heights'] as unknown as Row[]).map((row) => `${row.class} ${row.cells.map((cell) => cell.mark).join('')}`),
-    ]).toEqual([0, ['pending ?AB', 'committed ?AA']]);
-    expect((data['heights'] as unknown as { note: string }[])[0]!.note).toContain('could make it committed');
-    expect(ms).toBeLessThan(9000);
-    expect((await seq('stream', 'verify')).data).toMatchObject({
-      verdict: 'OK',
-      nodes: [{ id: 'r1', verified: false }, { verified: true }, { verified: true }],
-    });
-  });
+  test(
+    'inspect: an orphan of an earlier tenure beside a committed block → B, named; with one node ' +
+      'hanging the rest is still told',
+    async () => {
+      await writer.write([{ data: Buffer.from('lost') }], [nodes[2]!]);
+      expect((await picture('--limit', '1'))[0]).toBe('6 pending ..A');
+      const next = new ChainWriter(nodes, CLUSTER, '', 'seq-b');
+      Object.assign(next.chain, { height: 5, hash: writer.blocks[4]!.hash });
+      next.epoch = 1;
+      await Promise.all(nodes.map((node) => node.call({ script: 'release_lock', owner: writer.owner }, 1000)));
+      await next.lead(nodes.slice(0, 2));
+      await next.write([], nodes.slice(0, 2));
+      expect(await picture('--limit', '2')).toEqual(['6 committed AAB', '5 committed AAA']);
+      expect((await seq('stream', 'diff', '--on', 'r3')).data).toMatchObject({
+        total: 1,
+        differences: [{ height: '6', kind: 'other', node: 'r3', wanted: next.blocks[0]!.hash }],
+      });
+      servers[0]!.pause();
+      const { code, data, ms } = await seq('stream', 'inspect', '--limit', '2');
+      expect([
+        code,
+        (data['heights'] as unknown as Row[]).map(
+          (row) => `${row.class} ${row.cells.map((cell) => cell.mark).join('')}`,
+        ),
+      ]).toEqual([0, ['pending ?AB', 'committed ?AA']]);
+      expect((data['heights'] as unknown as { note: string }[])[0]!.note).toContain('could make it committed');
+      expect(ms).toBeLessThan(9000);
+      expect((await seq('stream', 'verify')).data).toMatchObject({
+        verdict: 'OK',
+        nodes: [{ id: 'r1', verified: false }, { verified: true }, { verified: true }],
+      });
+    },
+  );
 
   test('verify: content changed by hand, an entry deleted → each with its witness, exit 1', async () => {
     await raw(1, async (redis) => {

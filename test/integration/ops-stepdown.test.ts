@@ -1,4 +1,5 @@
-// Moving leadership on purpose, against a real cluster: success means effect, and a refusal changes nothing (cases 30, 32, 33, 36).
+// Moving leadership on purpose, against a real cluster: success means effect, and a refusal changes nothing (cases
+// 30, 32, 33, 36).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -27,7 +28,10 @@ async function seq(...args: string[]) {
   return { ...ran, document, data: document.data as Record<string, never>, error: document.error };
 }
 
-/** Ready for the next leader is what the nodes say of a sequencer: its presence record may be older than what it says itself. */
+/**
+ * Ready for the next leader is what the nodes say of a sequencer: its presence record may be older than what it says
+ * itself.
+ */
 async function readyOnNodes(id: string): Promise<void> {
   await lab.waitFor(`the nodes to show ${id} as ready`, 15_000, async () =>
     (await seq('stepdown', '--dry-run', '--to', id)).code === 0 ? true : undefined,
@@ -35,7 +39,8 @@ async function readyOnNodes(id: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  // A lease that outlasts a command on a busy machine: a hanging leader's lock ends because it is revoked, and never by itself.
+  // A lease that outlasts a command on a busy machine: a hanging leader's lock ends because it is revoked, and never
+  // by itself.
   lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 10_000, blockTimeMs: 150 });
   await lab.waitForLeader(40_000);
   await lab.waitForHeight('seq-a', 3);
@@ -84,20 +89,30 @@ describe('stepdown', () => {
     expect(await lab.leader()).toBe(leader);
   });
 
-  test('stepdown: there and back, by name and by default → the successor has committed under a higher epoch, the gap is told', async () => {
-    for (const named of [true, false]) {
-      const from = await lab.waitForLeader();
-      const to = from === 'seq-a' ? 'seq-b' : 'seq-a';
-      await readyOnNodes(to);
-      const { code, data, error } = await seq('stepdown', '--yes', '--reason', 'test', ...(named ? ['--to', to] : []));
-      expect([code, error, data]).toMatchObject([0, null, { from, to, blockTimeMs: 150, dryRun: false }]);
-      expect(Number(data['epochTo'])).toBeGreaterThan(Number(data['epochFrom']));
-      expect(data['gapMs']).toBeLessThan(1000);
-      expect(await lab.waitForLeader()).toBe(to);
-      // Seen on the nodes a moment before its own store has it.
-      await lab.waitForHeight(to, Number(data['height']));
-    }
-  });
+  test(
+    'stepdown: there and back, by name and by default → the successor has committed under a higher ' +
+      'epoch, the gap is told',
+    async () => {
+      for (const named of [true, false]) {
+        const from = await lab.waitForLeader();
+        const to = from === 'seq-a' ? 'seq-b' : 'seq-a';
+        await readyOnNodes(to);
+        const { code, data, error } = await seq(
+          'stepdown',
+          '--yes',
+          '--reason',
+          'test',
+          ...(named ? ['--to', to] : []),
+        );
+        expect([code, error, data]).toMatchObject([0, null, { from, to, blockTimeMs: 150, dryRun: false }]);
+        expect(Number(data['epochTo'])).toBeGreaterThan(Number(data['epochFrom']));
+        expect(data['gapMs']).toBeLessThan(1000);
+        expect(await lab.waitForLeader()).toBe(to);
+        // Seen on the nodes a moment before its own store has it.
+        await lab.waitForHeight(to, Number(data['height']));
+      }
+    },
+  );
 
   test('history: after two hand-overs → who led when, what it cost, who asked for it', async () => {
     const { code, data } = await seq('history');
@@ -145,26 +160,30 @@ describe('stepdown', () => {
     }
   });
 
-  test('stepdown --revoke: a leader that hangs → its lock is deleted, the other one commits long before the lease would have ended', async () => {
-    const leader = await lab.waitForLeader();
-    const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
-    await readyOnNodes(other);
-    await lab.pause(leader);
-    try {
-      const { code, data, error } = await seq(
-        'stepdown',
-        '--revoke',
-        '--expect-leader',
-        leader,
-        '--yes',
-        '--reason',
-        'it hangs',
-      );
-      expect([code, error, data]).toMatchObject([0, null, { from: leader, to: other }]);
-    } finally {
-      lab.unpause(leader);
-    }
-    await lab.waitForHeight(leader, Number((await lab.status(other))?.['height']));
-    expect(await lab.waitForLeader()).toBe(other);
-  });
+  test(
+    'stepdown --revoke: a leader that hangs → its lock is deleted, the other one commits long before ' +
+      'the lease would have ended',
+    async () => {
+      const leader = await lab.waitForLeader();
+      const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
+      await readyOnNodes(other);
+      await lab.pause(leader);
+      try {
+        const { code, data, error } = await seq(
+          'stepdown',
+          '--revoke',
+          '--expect-leader',
+          leader,
+          '--yes',
+          '--reason',
+          'it hangs',
+        );
+        expect([code, error, data]).toMatchObject([0, null, { from: leader, to: other }]);
+      } finally {
+        lab.unpause(leader);
+      }
+      await lab.waitForHeight(leader, Number((await lab.status(other))?.['height']));
+      expect(await lab.waitForLeader()).toBe(other);
+    },
+  );
 });

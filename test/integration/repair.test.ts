@@ -1,5 +1,5 @@
-// seq repair on real servers whose streams really differ, while nobody leads: each divergence is seen, explained, repaired by a tenure of the
-// command, and verified; then all nodes are identical (cases 10, 11, 20, 22, 38, 39).
+// seq repair on real servers whose streams really differ, while nobody leads: each divergence is seen, explained,
+// repaired by a tenure of the command, and verified; then all nodes are identical (cases 10, 11, 20, 22, 38, 39).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -145,49 +145,53 @@ const short = (plan: Plan): string[] =>
   plan.steps.map((step) => `${step.node} ${step.kind} ${step.class} ${step.from}-${step.to}`);
 
 describe('repair while nobody leads', () => {
-  test('repair: nothing to do, then a node 40 blocks behind → refused without its digest or with another one; carried out, proven, recorded', async () => {
-    await cluster(3, 5);
-    await release();
-    expect(await seq(['repair', 'plan'])).toMatchObject({
-      code: 0,
-      data: { verdict: 'OK', steps: [], undecidable: [], by: 'own-tenure' },
-    });
-    expect(await seq(['repair'])).toMatchObject({ code: 0, data: { done: null } });
-    await writer.lead();
-    for (let i = 0; i < 40; i++) await writer.write([], on(1, 2));
-    const held = await seq(['repair', 'plan']);
-    expect(held.data).toMatchObject({ by: 'leader', verdict: 'WARN' });
-    await release();
+  test(
+    'repair: nothing to do, then a node 40 blocks behind → refused without its digest or with ' +
+      'another one; carried out, proven, recorded',
+    async () => {
+      await cluster(3, 5);
+      await release();
+      expect(await seq(['repair', 'plan'])).toMatchObject({
+        code: 0,
+        data: { verdict: 'OK', steps: [], undecidable: [], by: 'own-tenure' },
+      });
+      expect(await seq(['repair'])).toMatchObject({ code: 0, data: { done: null } });
+      await writer.lead();
+      for (let i = 0; i < 40; i++) await writer.write([], on(1, 2));
+      const held = await seq(['repair', 'plan']);
+      expect(held.data).toMatchObject({ by: 'leader', verdict: 'WARN' });
+      await release();
 
-    const plan = await seq(['repair', 'plan']);
-    expect(short(plan.data)).toEqual(['r3 backfill under-replicated 6-45']);
-    expect(held.data.digest).not.toBe(plan.data.digest);
-    for (const [args, code, error] of [
-      [['repair'], 81, 'CONFIRMATION_NEEDED'],
-      [['repair', 'apply', '--yes'], 81, 'CONFIRMATION_NEEDED'],
-      [['repair', 'apply', '--confirm', held.data.digest], 76, 'PLAN_STALE'],
-      [['repair', 'apply', '--expect-leader', 'seq-a', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
-      [['repair', 'apply', '--expect-epoch', '9', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
-    ] as const) {
-      const refused = await seq([...args]);
-      expect([refused.code, refused.error?.code, refused.error?.changed]).toEqual([code, error, 'nothing']);
-    }
-    expect(await seq(['repair', 'apply', '--dry-run'])).toMatchObject({
-      code: 0,
-      data: { digest: plan.data.digest, dryRun: true, done: null },
-    });
-    await repaired();
-    await identical(45);
-    expect(await raw(1, (redis) => redis.get('seq:leader:lock'))).toBeNull();
-    const { data } = (await seq(['history'])) as unknown as {
-      data: { changes: { what: string; reason: string; outcome: string; plan?: string }[] };
-    };
-    expect(data.changes[0]).toMatchObject({
-      what: 'repair',
-      reason: 'test',
-      outcome: expect.stringMatching(/^repaired by repair\..+ under epoch 3$/) as string,
-    });
-  });
+      const plan = await seq(['repair', 'plan']);
+      expect(short(plan.data)).toEqual(['r3 backfill under-replicated 6-45']);
+      expect(held.data.digest).not.toBe(plan.data.digest);
+      for (const [args, code, error] of [
+        [['repair'], 81, 'CONFIRMATION_NEEDED'],
+        [['repair', 'apply', '--yes'], 81, 'CONFIRMATION_NEEDED'],
+        [['repair', 'apply', '--confirm', held.data.digest], 76, 'PLAN_STALE'],
+        [['repair', 'apply', '--expect-leader', 'seq-a', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
+        [['repair', 'apply', '--expect-epoch', '9', '--confirm', plan.data.digest], 76, 'EXPECTATION'],
+      ] as const) {
+        const refused = await seq([...args]);
+        expect([refused.code, refused.error?.code, refused.error?.changed]).toEqual([code, error, 'nothing']);
+      }
+      expect(await seq(['repair', 'apply', '--dry-run'])).toMatchObject({
+        code: 0,
+        data: { digest: plan.data.digest, dryRun: true, done: null },
+      });
+      await repaired();
+      await identical(45);
+      expect(await raw(1, (redis) => redis.get('seq:leader:lock'))).toBeNull();
+      const { data } = (await seq(['history'])) as unknown as {
+        data: { changes: { what: string; reason: string; outcome: string; plan?: string }[] };
+      };
+      expect(data.changes[0]).toMatchObject({
+        what: 'repair',
+        reason: 'test',
+        outcome: expect.stringMatching(/^repaired by repair\..+ under epoch 3$/) as string,
+      });
+    },
+  );
 
   test('repair: one copy of a pending block → settled under a new epoch on every node', async () => {
     await cluster(3, 3);
@@ -217,132 +221,151 @@ describe('repair while nobody leads', () => {
     expect(await orphansOf(3)).toEqual([orphan.hash]);
   });
 
-  test('repair: case 11: six nodes, X on two, Y on three under a later epoch, one free → Y everywhere, X kept, nothing burnt', async () => {
-    await cluster(6, 2);
-    const x = await writer.write([], on(1, 2));
-    await release();
-    await writer.lead(on(3, 4, 5, 6));
-    const y = rival(x, 'y');
-    await writer.put(y, on(3, 4, 5));
-    await release();
-    const plan = await repaired();
-    expect(short(plan).sort()).toEqual([
-      'r1 supersede orphaned 3-3',
-      'r2 supersede orphaned 3-3',
-      'r3 settle pending 3-3',
-      'r4 settle pending 3-3',
-      'r5 settle pending 3-3',
-      'r6 backfill under-replicated 3-3',
-    ]);
-    await identical(3, y.hash);
-    expect(await orphansOf(1)).toEqual([x.hash]);
-  });
-
-  test('repair: two blocks of one epoch at the head → undecidable until one is chosen by name; the other one is kept', async () => {
-    await cluster(3, 3);
-    const x = await writer.write([], on(1));
-    const y = rival(x, 'y');
-    await writer.put(y, on(2));
-    await release();
-    const plan = await seq(['repair', 'plan']);
-    expect(plan.data).toMatchObject({ verdict: 'CRIT', steps: [], undecidable: [{ class: 'conflict', height: '4' }] });
-    expect(plan.data.undecidable[0]!.copies.map((copy) => copy.nodes)).toEqual([['r1'], ['r2']]);
-    const bare = await seq(['repair', 'apply', '--confirm', plan.data.digest]);
-    expect([bare.code, bare.error?.code, bare.error?.changed]).toEqual([81, 'CHOICE_NEEDED', 'nothing']);
-    expect(await seq(['repair', 'plan', '--choose-block', 'deadbeefdeadbeef'])).toMatchObject({
-      code: 66,
-      error: { code: 'CHOICE_NOT_FOUND' },
-    });
-    expect(await seq(['repair', 'apply', '--choose-block', y.hash, '--confirm', plan.data.digest])).toMatchObject({
-      code: 76,
-      error: { code: 'PLAN_STALE' },
-    });
-    await repaired('--choose-block', y.hash.slice(0, 12));
-    await identical(4, y.hash);
-    expect(await orphansOf(1)).toEqual([x.hash]);
-
-    // The only node that keeps the loser hangs: that is not "nothing to undo".
-    servers[0]!.pause();
-    expect(await seq(['repair', 'undo', '--dry-run'])).toMatchObject({
-      code: 81,
-      error: { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining('r1') as string },
-    });
-    servers[0]!.unpause();
-    // Undone while nothing stands on it: the other one is there again, and the chosen one in the orphans.
-    const undo = await seq(['repair', 'undo', '--dry-run']);
-    expect([undo.code, undo.data.result]).toEqual([0, 'planned']);
-    expect(await seq(['repair', 'undo', '--confirm', undo.data.digest])).toMatchObject({
-      code: 81,
-      error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' },
-    });
-    expect(await seq(['repair', 'undo', '--replace-committed', '--confirm', undo.data.digest])).toMatchObject({
-      code: 0,
-      data: { result: 'undone' },
-    });
-    await identical(4, x.hash);
-    expect((await orphansOf(3)).at(-1)).toBe(y.hash);
-  });
-
-  test('repair: a store holds one of two blocks of one epoch → the other cannot be chosen (81, named), nor what was settled taken back', async () => {
-    await cluster(3, 3);
-    const x = await writer.write([], on(1));
-    const y = rival(x, 'y');
-    await writer.put(y, on(2));
-    await release();
-    const dir = mkdtempSync(join(tmpdir(), 'seq-store-'));
-    const store = await openStore({ dir, cluster: CLUSTER.split('.')[0]!, lane: '' });
-    for (const block of writer.blocks) await store.append(block);
-    await store.close();
-    try {
-      // One copy each, so that nothing on the nodes decides; a store says which one was acknowledged.
-      const asked = ['--store', dir];
-      const chosen = await seq(['repair', 'plan', ...asked, '--choose-block', y.hash]);
-      expect([chosen.code, chosen.error], JSON.stringify(chosen)).toMatchObject([
-        81,
-        {
-          code: 'CHOICE_REFUSED',
-          changed: 'nothing',
-          message: expect.stringContaining(`${dir} holds ${x.hash.slice(0, 8)}`) as string,
-          next: [expect.stringContaining(x.hash.slice(0, 16)) as string],
-        },
+  test(
+    'repair: case 11: six nodes, X on two, Y on three under a later epoch, one free → Y everywhere, ' +
+      'X kept, nothing burnt',
+    async () => {
+      await cluster(6, 2);
+      const x = await writer.write([], on(1, 2));
+      await release();
+      await writer.lead(on(3, 4, 5, 6));
+      const y = rival(x, 'y');
+      await writer.put(y, on(3, 4, 5));
+      await release();
+      const plan = await repaired();
+      expect(short(plan).sort()).toEqual([
+        'r1 supersede orphaned 3-3',
+        'r2 supersede orphaned 3-3',
+        'r3 settle pending 3-3',
+        'r4 settle pending 3-3',
+        'r5 settle pending 3-3',
+        'r6 backfill under-replicated 3-3',
       ]);
-      const plan = await seq(['repair', 'plan', ...asked, '--choose-block', x.hash]);
-      expect(
-        await seq(['repair', 'apply', ...asked, '--choose-block', x.hash, '--confirm', plan.data.digest]),
-      ).toMatchObject({ code: 0, error: null });
-      await identical(4, x.hash);
-      const undo = await seq(['repair', 'undo', ...asked, '--replace-committed', '--dry-run']);
-      expect([undo.code, undo.error]).toMatchObject([
-        81,
-        { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining(dir) as string },
-      ]);
-      await identical(4, x.hash);
-    } finally {
-      rmSync(dir, { recursive: true, force: true });
-    }
-  });
+      await identical(3, y.hash);
+      expect(await orphansOf(1)).toEqual([x.hash]);
+    },
+  );
 
-  test('repair: a node wiped, one too far behind for the window → filled anew and admitted, rebased; a silent one is named and left', async () => {
-    await cluster(5, 12);
-    for (let i = 0; i < 8; i++) await writer.write([], on(1, 2, 3, 5), writer.chain.height - 6);
-    await release();
-    await servers[4]!.restart();
-    servers[2]!.pause();
-    const plan = await seq(['repair', 'plan']);
-    // With r3 silent and r5 forgetful, two of five are left that are known to hold block 20: it is settled again.
-    expect(short(plan.data)).toEqual([
-      'r1 settle pending 20-20',
-      'r2 settle pending 20-20',
-      'r4 rebase under-replicated 14-20',
-      'r5 readmit forgotten 14-20',
-    ]);
-    expect(plan.data.undecidable).toMatchObject([{ node: 'r3', class: 'silent' }]);
-    const applied = await seq(['repair', 'apply', '--confirm', plan.data.digest]);
-    expect([applied.code, applied.error]).toEqual([0, null]);
-    servers[2]!.unpause();
-    expect(await seq(['repair', 'verify'])).toMatchObject({ code: 0, data: { result: 'repaired', violations: 0 } });
-    await identical(20);
-  });
+  test(
+    'repair: two blocks of one epoch at the head → undecidable until one is chosen by name; the ' + 'other one is kept',
+    async () => {
+      await cluster(3, 3);
+      const x = await writer.write([], on(1));
+      const y = rival(x, 'y');
+      await writer.put(y, on(2));
+      await release();
+      const plan = await seq(['repair', 'plan']);
+      expect(plan.data).toMatchObject({
+        verdict: 'CRIT',
+        steps: [],
+        undecidable: [{ class: 'conflict', height: '4' }],
+      });
+      expect(plan.data.undecidable[0]!.copies.map((copy) => copy.nodes)).toEqual([['r1'], ['r2']]);
+      const bare = await seq(['repair', 'apply', '--confirm', plan.data.digest]);
+      expect([bare.code, bare.error?.code, bare.error?.changed]).toEqual([81, 'CHOICE_NEEDED', 'nothing']);
+      expect(await seq(['repair', 'plan', '--choose-block', 'deadbeefdeadbeef'])).toMatchObject({
+        code: 66,
+        error: { code: 'CHOICE_NOT_FOUND' },
+      });
+      expect(await seq(['repair', 'apply', '--choose-block', y.hash, '--confirm', plan.data.digest])).toMatchObject({
+        code: 76,
+        error: { code: 'PLAN_STALE' },
+      });
+      await repaired('--choose-block', y.hash.slice(0, 12));
+      await identical(4, y.hash);
+      expect(await orphansOf(1)).toEqual([x.hash]);
+
+      // The only node that keeps the loser hangs: that is not "nothing to undo".
+      servers[0]!.pause();
+      expect(await seq(['repair', 'undo', '--dry-run'])).toMatchObject({
+        code: 81,
+        error: { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining('r1') as string },
+      });
+      servers[0]!.unpause();
+      // Undone while nothing stands on it: the other one is there again, and the chosen one in the orphans.
+      const undo = await seq(['repair', 'undo', '--dry-run']);
+      expect([undo.code, undo.data.result]).toEqual([0, 'planned']);
+      expect(await seq(['repair', 'undo', '--confirm', undo.data.digest])).toMatchObject({
+        code: 81,
+        error: { code: 'CONFIRMATION_NEEDED', changed: 'nothing' },
+      });
+      expect(await seq(['repair', 'undo', '--replace-committed', '--confirm', undo.data.digest])).toMatchObject({
+        code: 0,
+        data: { result: 'undone' },
+      });
+      await identical(4, x.hash);
+      expect((await orphansOf(3)).at(-1)).toBe(y.hash);
+    },
+  );
+
+  test(
+    'repair: a store holds one of two blocks of one epoch → the other cannot be chosen (81, named), ' +
+      'nor what was settled taken back',
+    async () => {
+      await cluster(3, 3);
+      const x = await writer.write([], on(1));
+      const y = rival(x, 'y');
+      await writer.put(y, on(2));
+      await release();
+      const dir = mkdtempSync(join(tmpdir(), 'seq-store-'));
+      const store = await openStore({ dir, cluster: CLUSTER.split('.')[0]!, lane: '' });
+      for (const block of writer.blocks) await store.append(block);
+      await store.close();
+      try {
+        // One copy each, so that nothing on the nodes decides; a store says which one was acknowledged.
+        const asked = ['--store', dir];
+        const chosen = await seq(['repair', 'plan', ...asked, '--choose-block', y.hash]);
+        expect([chosen.code, chosen.error], JSON.stringify(chosen)).toMatchObject([
+          81,
+          {
+            code: 'CHOICE_REFUSED',
+            changed: 'nothing',
+            message: expect.stringContaining(`${dir} holds ${x.hash.slice(0, 8)}`) as string,
+            next: [expect.stringContaining(x.hash.slice(0, 16)) as string],
+          },
+        ]);
+        const plan = await seq(['repair', 'plan', ...asked, '--choose-block', x.hash]);
+        expect(
+          await seq(['repair', 'apply', ...asked, '--choose-block', x.hash, '--confirm', plan.data.digest]),
+        ).toMatchObject({ code: 0, error: null });
+        await identical(4, x.hash);
+        const undo = await seq(['repair', 'undo', ...asked, '--replace-committed', '--dry-run']);
+        expect([undo.code, undo.error]).toMatchObject([
+          81,
+          { code: 'UNDO_REFUSED', changed: 'nothing', message: expect.stringContaining(dir) as string },
+        ]);
+        await identical(4, x.hash);
+      } finally {
+        rmSync(dir, { recursive: true, force: true });
+      }
+    },
+  );
+
+  test(
+    'repair: a node wiped, one too far behind for the window → filled anew and admitted, rebased; a ' +
+      'silent one is named and left',
+    async () => {
+      await cluster(5, 12);
+      for (let i = 0; i < 8; i++) await writer.write([], on(1, 2, 3, 5), writer.chain.height - 6);
+      await release();
+      await servers[4]!.restart();
+      servers[2]!.pause();
+      const plan = await seq(['repair', 'plan']);
+      // With r3 silent and r5 forgetful, two of five are left that are known to hold block 20: it is settled again.
+      expect(short(plan.data)).toEqual([
+        'r1 settle pending 20-20',
+        'r2 settle pending 20-20',
+        'r4 rebase under-replicated 14-20',
+        'r5 readmit forgotten 14-20',
+      ]);
+      expect(plan.data.undecidable).toMatchObject([{ node: 'r3', class: 'silent' }]);
+      const applied = await seq(['repair', 'apply', '--confirm', plan.data.digest]);
+      expect([applied.code, applied.error]).toEqual([0, null]);
+      servers[2]!.unpause();
+      expect(await seq(['repair', 'verify'])).toMatchObject({ code: 0, data: { result: 'repaired', violations: 0 } });
+      await identical(20);
+    },
+  );
 
   test.each([
     [
@@ -396,7 +419,10 @@ describe('repair while nobody leads', () => {
   );
 });
 
-/** Rewrites one entry under its own id: everything above it has to go in again, as a hand at the server would have to do it. */
+/**
+ * Rewrites one entry under its own id: everything above it has to go in again, as a hand at the server would have to
+ * do it.
+ */
 async function edit(redis: Redis, [id]: [string, string[]], change: (fields: string[]) => void): Promise<void> {
   const all = await redis.xrange('seq:block:stream', '-', '+');
   await redis.del('seq:block:stream');

@@ -1,5 +1,5 @@
-// What `seq run` refuses before it takes part in anything: exit code, error code, what is said, and that nothing was changed.
-// Real servers; every case is a process of its own.
+// What `seq run` refuses before it takes part in anything: exit code, error code, what is said, and that nothing was
+// changed. Real servers; every case is a process of its own.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -98,11 +98,14 @@ describe('run: refused, and why', () => {
     );
   });
 
-  test('run: case 24: another list of nodes than the sequencer that runs → 78, and it goes on undisturbed', async () => {
-    const [r1, r2] = lab.nodeFlags as [string, string];
-    expectRefused(await run(nodes(r1, r2)), 78, 'CONFIG_DRIFT', /seq-a runs with another list of nodes/);
-    expect((await lab.status('seq-a'))?.['role']).toBe('leader');
-  });
+  test(
+    'run: case 24: another list of nodes than the sequencer that runs → 78, and it goes on ' + 'undisturbed',
+    async () => {
+      const [r1, r2] = lab.nodeFlags as [string, string];
+      expectRefused(await run(nodes(r1, r2)), 78, 'CONFIG_DRIFT', /seq-a runs with another list of nodes/);
+      expect((await lab.status('seq-a'))?.['role']).toBe('leader');
+    },
+  );
 
   test('run: nodes not initialised → 76; a password needed → 77; a Redis Cluster → 78', async () => {
     const [locked, clustered] = await Promise.all([
@@ -168,20 +171,24 @@ describe('run: refused, and why', () => {
     );
   });
 
-  test('run: --bootstrap with a chain in the own store and empty nodes → 76: they have lost their memory, and stay empty', async () => {
-    expectRefused(
-      await run([...emptyNodes(), '--bootstrap', '--store', foreignStore]),
-      76,
-      'ALREADY_INITIALISED',
-      /the nodes are empty, but the store .* holds \d+ blocks/,
-    );
-    expectRefused(
-      await run([...emptyNodes(), '--bootstrap', '--peer', lab.url('seq-a')]),
-      76,
-      'ALREADY_INITIALISED',
-      /the nodes are empty, but the peer .* holds \d+ blocks/,
-    );
-  });
+  test(
+    'run: --bootstrap with a chain in the own store and empty nodes → 76: they have lost their ' +
+      'memory, and stay empty',
+    async () => {
+      expectRefused(
+        await run([...emptyNodes(), '--bootstrap', '--store', foreignStore]),
+        76,
+        'ALREADY_INITIALISED',
+        /the nodes are empty, but the store .* holds \d+ blocks/,
+      );
+      expectRefused(
+        await run([...emptyNodes(), '--bootstrap', '--peer', lab.url('seq-a')]),
+        76,
+        'ALREADY_INITIALISED',
+        /the nodes are empty, but the peer .* holds \d+ blocks/,
+      );
+    },
+  );
 
   test.each<[string, string[], number, string, RegExp]>([
     [
@@ -225,32 +232,35 @@ describe('run: refused, and why', () => {
 });
 
 describe('run: --bootstrap', () => {
-  test('run: two start on empty nodes at once with --bootstrap → one cluster, one leader, both stop with 0', async () => {
-    const timing = ['--bootstrap', '--ttl', '1s', '--block-time', '100ms', '--http', '127.0.0.1:0'];
-    let bothLive = (): void => undefined;
-    const live = new Promise<void>((resolve) => {
-      bothLive = resolve;
-    });
-    let ready = 0;
-    const both = await Promise.all(
-      [0, 1].map(() =>
-        run([...emptyNodes(), ...timing], {
-          during: async (child) => {
-            await until(child, /"event":"started"/);
-            if (++ready === 2) bothLive();
-            await Promise.race([live, new Promise((resolve) => setTimeout(resolve, 8000))]);
-            child.kill('SIGTERM');
-          },
-        }),
-      ),
-    );
-    for (const ran of both) {
-      expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
-      expect(ran.stdout).toMatch(/listening on/);
-    }
-    const clusters = new Set(both.map(({ stdout }) => /"cluster":"([^"]+)","lane"/.exec(stdout)?.[1]));
-    expect(clusters.size).toBe(1);
-  });
+  test(
+    'run: two start on empty nodes at once with --bootstrap → one cluster, one leader, both stop ' + 'with 0',
+    async () => {
+      const timing = ['--bootstrap', '--ttl', '1s', '--block-time', '100ms', '--http', '127.0.0.1:0'];
+      let bothLive = (): void => undefined;
+      const live = new Promise<void>((resolve) => {
+        bothLive = resolve;
+      });
+      let ready = 0;
+      const both = await Promise.all(
+        [0, 1].map(() =>
+          run([...emptyNodes(), ...timing], {
+            during: async (child) => {
+              await until(child, /"event":"started"/);
+              if (++ready === 2) bothLive();
+              await Promise.race([live, new Promise((resolve) => setTimeout(resolve, 8000))]);
+              child.kill('SIGTERM');
+            },
+          }),
+        ),
+      );
+      for (const ran of both) {
+        expect(ran.code, `${ran.stdout}\n${ran.stderr}`).toBe(0);
+        expect(ran.stdout).toMatch(/listening on/);
+      }
+      const clusters = new Set(both.map(({ stdout }) => /"cluster":"([^"]+)","lane"/.exec(stdout)?.[1]));
+      expect(clusters.size).toBe(1);
+    },
+  );
 });
 
 /** Waits for text on its stdout, then sends the signal. */

@@ -1,5 +1,6 @@
-// A node behind Sentinel, on a real sentinel, master and replica: the sequencer finds the master, and a replica that lagged when it was promoted
-// is a node that forgot: left out by name, re-admitted by the leader, identical to its peers (docs/PROTOCOL.md section 8).
+// A node behind Sentinel, on a real sentinel, master and replica: the sequencer finds the master, and a replica that
+// lagged when it was promoted is a node that forgot: left out by name, re-admitted by the leader, identical to its
+// peers (docs/PROTOCOL.md section 8).
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
@@ -46,7 +47,8 @@ async function startSentinel(master: number): Promise<number> {
   const port = await onFreePort(async (free) => {
     writeFileSync(
       file,
-      `port ${free}\nbind 127.0.0.1\ndir ${home}\nsentinel monitor main 127.0.0.1 ${master} 1\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n`,
+      `port ${free}\nbind 127.0.0.1\ndir ${home}\nsentinel monitor main 127.0.0.1 ${master} ` +
+        `1\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n`,
     );
     children.push(await launchServer([file, '--sentinel'], /\+monitor master/));
     return free;
@@ -130,30 +132,35 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-it('sentinel: one is silent, one names a replica → the others are asked within the same call; when all are wrong, the cause says so', async () => {
-  const ask = async (...nodes: string[]) => {
-    const node = new RedisNode({
-      id: 'r3',
-      url: 'redis://127.0.0.1',
-      identity: { cluster: '', lane: '' },
-      sentinel: { name: 'main', nodes },
+it(
+  'sentinel: one is silent, one names a replica → the others are asked within the same call; when ' +
+    'all are wrong, the cause says so',
+  async () => {
+    const ask = async (...nodes: string[]) => {
+      const node = new RedisNode({
+        id: 'r3',
+        url: 'redis://127.0.0.1',
+        identity: { cluster: '', lane: '' },
+        sentinel: { name: 'main', nodes },
+      });
+      try {
+        return await node.probe(10_000);
+      } finally {
+        await node.close();
+      }
+    };
+    expect(await ask(sentinels.wrong, sentinels.silent, sentinels.good)).toMatchObject({
+      outcome: 'accepted',
+      value: { role: 'master' },
     });
-    try {
-      return await node.probe(10_000);
-    } finally {
-      await node.close();
-    }
-  };
-  expect(await ask(sentinels.wrong, sentinels.silent, sentinels.good)).toMatchObject({
-    outcome: 'accepted',
-    value: { role: 'master' },
-  });
-  expect(await ask(sentinels.wrong, sentinels.wrong)).toMatchObject({
-    outcome: 'unknown',
-    step: 'handshake',
-    cause: expect.stringContaining('no master'),
-  });
-}, 40_000);
+    expect(await ask(sentinels.wrong, sentinels.wrong)).toMatchObject({
+      outcome: 'unknown',
+      step: 'handshake',
+      cause: expect.stringContaining('no master'),
+    });
+  },
+  40_000,
+);
 
 it('sentinel: a node that is moved to an address of sentinels → found through them, under that name', async () => {
   const { r1 } = cluster;
@@ -176,196 +183,210 @@ it('sentinel: a node that is moved to an address of sentinels → found through 
   }
 }, 40_000);
 
-it('sentinel: sentinel and master speak TLS alone, with client certificates → found and asked; plainly, or without the certificate → no answer', async () => {
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: home, stdio: 'pipe' });
-  openssl(
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-keyout',
-    'ca.key',
-    '-out',
-    'ca.crt',
-    '-days',
-    '2',
-    '-subj',
-    '/CN=seq test CA',
-  );
-  openssl(
-    'req',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-keyout',
-    'one.key',
-    '-out',
-    'one.csr',
-    '-subj',
-    '/CN=localhost',
-    '-addext',
-    'subjectAltName=IP:127.0.0.1,DNS:localhost',
-  );
-  openssl(
-    'x509',
-    '-req',
-    '-in',
-    'one.csr',
-    '-CA',
-    'ca.crt',
-    '-CAkey',
-    'ca.key',
-    '-CAcreateserial',
-    '-out',
-    'one.crt',
-    '-days',
-    '2',
-    '-copy_extensions',
-    'copy',
-  );
-  const [ca, cert, key] = ['ca.crt', 'one.crt', 'one.key'].map((name) => join(home, name)) as [string, string, string];
-  const secured = (port: number): [string, string][] => [
-    ['port', '0'],
-    ['tls-port', String(port)],
-    ['tls-cert-file', cert],
-    ['tls-key-file', key],
-    ['tls-ca-cert-file', ca],
-    ['tls-auth-clients', 'yes'],
-    ['tls-replication', 'yes'],
-  ];
-  const { port: masterPort } = await onFreePort(async (port) => {
-    children.push(
-      await launchServer(
-        [...secured(port).flatMap(([name, value]) => [`--${name}`, value]), '--dir', home, '--save', ''],
-        /ready to accept connections/i,
-      ),
+it(
+  'sentinel: sentinel and master speak TLS alone, with client certificates → found and asked; ' +
+    'plainly, or without the certificate → no answer',
+  async () => {
+    const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: home, stdio: 'pipe' });
+    openssl(
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-keyout',
+      'ca.key',
+      '-out',
+      'ca.crt',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=seq test CA',
     );
-    return { port };
-  });
-  const port = await onFreePort(async (free) => {
-    const file = join(home, 'tls-sentinel.conf');
-    writeFileSync(
-      file,
+    openssl(
+      'req',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-keyout',
+      'one.key',
+      '-out',
+      'one.csr',
+      '-subj',
+      '/CN=localhost',
+      '-addext',
+      'subjectAltName=IP:127.0.0.1,DNS:localhost',
+    );
+    openssl(
+      'x509',
+      '-req',
+      '-in',
+      'one.csr',
+      '-CA',
+      'ca.crt',
+      '-CAkey',
+      'ca.key',
+      '-CAcreateserial',
+      '-out',
+      'one.crt',
+      '-days',
+      '2',
+      '-copy_extensions',
+      'copy',
+    );
+    const [ca, cert, key] = ['ca.crt', 'one.crt', 'one.key'].map((name) => join(home, name)) as [
+      string,
+      string,
+      string,
+    ];
+    const secured = (port: number): [string, string][] => [
+      ['port', '0'],
+      ['tls-port', String(port)],
+      ['tls-cert-file', cert],
+      ['tls-key-file', key],
+      ['tls-ca-cert-file', ca],
+      ['tls-auth-clients', 'yes'],
+      ['tls-replication', 'yes'],
+    ];
+    const { port: masterPort } = await onFreePort(async (port) => {
+      children.push(
+        await launchServer(
+          [...secured(port).flatMap(([name, value]) => [`--${name}`, value]), '--dir', home, '--save', ''],
+          /ready to accept connections/i,
+        ),
+      );
+      return { port };
+    });
+    const port = await onFreePort(async (free) => {
+      const file = join(home, 'tls-sentinel.conf');
+      writeFileSync(
+        file,
+        [
+          ...secured(free).map((line) => line.join(' ')),
+          'bind 127.0.0.1',
+          `dir ${home}`,
+          `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
+          '',
+        ].join('\n'),
+      );
+      children.push(await launchServer([file, '--sentinel'], /\+monitor master/));
+      return free;
+    });
+    const pem = (file: string) => readFileSync(file, 'utf8');
+    const probe = async (tls?: { ca: string; cert?: string; key?: string }) => {
+      const node = new RedisNode({
+        id: 'r3',
+        url: `sentinel://127.0.0.1:${port}/main`,
+        identity: { cluster: '', lane: '' },
+        sentinel: { name: 'main', nodes: [`127.0.0.1:${port}`] },
+        ...(tls === undefined ? {} : { tls }),
+      });
+      try {
+        return await node.probe(10_000);
+      } finally {
+        await node.close();
+      }
+    };
+    const reply = await probe({ ca: pem(ca), cert: pem(cert), key: pem(key) });
+    expect(reply).toMatchObject({
+      outcome: 'accepted',
+      value: { role: 'master', info: { tcp_port: String(masterPort) } },
+    });
+    expect(await probe()).toMatchObject({ outcome: 'unknown' });
+    expect(await probe({ ca: pem(ca) })).toMatchObject({ outcome: 'unknown' });
+
+    // As an operator names it: the whole way from the command line.
+    const flags = ['--node', `r3=sentinel://127.0.0.1:${port}/main`, '--node-timeout', '5s'];
+    const env = { SEQ_TLS_CA: ca, SEQ_TLS_CERT: cert, SEQ_TLS_KEY: key };
+    expect((await runSeq(home, ['cluster', 'init', ...flags], { env })).code).toBe(0);
+    const listed = await runSeq(home, ['node', 'list', ...flags, '--json'], { env });
+    expect(JSON.parse(listed.stdout)).toMatchObject({ data: { nodes: [{ id: 'r3', admission: 'admitted' }] } });
+  },
+  60_000,
+);
+
+it(
+  'sentinel: a failover to a replica that lagged → named as restarted, re-admitted, identical; a ' +
+    'sentinel that did not hear of it is passed over',
+  async () => {
+    const { r1, r2, master, replica } = cluster;
+    const flags = (watchers: string) =>
+      [`r1=${r1.url}`, `r2=${r2.url}`, `r3=sentinel://${watchers}/main`].flatMap((each) => ['--node', each]);
+    const child = spawn(
+      process.execPath,
       [
-        ...secured(free).map((line) => line.join(' ')),
-        'bind 127.0.0.1',
-        `dir ${home}`,
-        `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
-        '',
-      ].join('\n'),
+        bin,
+        'run',
+        ...flags(`${sentinels.late},${sentinels.good}`),
+        '--bootstrap',
+        '--id',
+        'a',
+        '--ttl',
+        '1s',
+        '--block-time',
+        '100ms',
+        '--node-timeout',
+        '400ms',
+        '--store',
+        join(home, 'store'),
+      ],
+      { env: environment(home), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] },
     );
-    children.push(await launchServer([file, '--sentinel'], /\+monitor master/));
-    return free;
-  });
-  const pem = (file: string) => readFileSync(file, 'utf8');
-  const probe = async (tls?: { ca: string; cert?: string; key?: string }) => {
-    const node = new RedisNode({
-      id: 'r3',
-      url: `sentinel://127.0.0.1:${port}/main`,
-      identity: { cluster: '', lane: '' },
-      sentinel: { name: 'main', nodes: [`127.0.0.1:${port}`] },
-      ...(tls === undefined ? {} : { tls }),
+    children.push(child);
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        log += text;
+      });
+    const head = async (port: number, above: number) =>
+      until(`a head above ${above} on ${port}`, 20_000, async () => {
+        const { head: at } = await view(port);
+        return at > above ? at : undefined;
+      });
+    await head(replica.port, 5);
+
+    // Only the replica's link is denied; everybody else goes on with the master.
+    await withRedis(master.port, async (redis) => {
+      await redis.call('ACL', 'SETUSER', 'default', '-psync', '-sync');
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'replica');
     });
-    try {
-      return await node.probe(10_000);
-    } finally {
-      await node.close();
-    }
-  };
-  const reply = await probe({ ca: pem(ca), cert: pem(cert), key: pem(key) });
-  expect(reply).toMatchObject({
-    outcome: 'accepted',
-    value: { role: 'master', info: { tcp_port: String(masterPort) } },
-  });
-  expect(await probe()).toMatchObject({ outcome: 'unknown' });
-  expect(await probe({ ca: pem(ca) })).toMatchObject({ outcome: 'unknown' });
+    const { head: lagging } = await view(replica.port);
+    const before = await view(master.port);
+    await head(master.port, lagging + 5);
+    await master.kill();
 
-  // As an operator names it: the whole way from the command line.
-  const flags = ['--node', `r3=sentinel://127.0.0.1:${port}/main`, '--node-timeout', '5s'];
-  const env = { SEQ_TLS_CA: ca, SEQ_TLS_CERT: cert, SEQ_TLS_KEY: key };
-  expect((await runSeq(home, ['cluster', 'init', ...flags], { env })).code).toBe(0);
-  const listed = await runSeq(home, ['node', 'list', ...flags, '--json'], { env });
-  expect(JSON.parse(listed.stdout)).toMatchObject({ data: { nodes: [{ id: 'r3', admission: 'admitted' }] } });
-}, 60_000);
-
-it('sentinel: a failover to a replica that lagged → named as restarted, re-admitted, identical; a sentinel that did not hear of it is passed over', async () => {
-  const { r1, r2, master, replica } = cluster;
-  const flags = (watchers: string) =>
-    [`r1=${r1.url}`, `r2=${r2.url}`, `r3=sentinel://${watchers}/main`].flatMap((each) => ['--node', each]);
-  const child = spawn(
-    process.execPath,
-    [
-      bin,
-      'run',
-      ...flags(`${sentinels.late},${sentinels.good}`),
-      '--bootstrap',
-      '--id',
-      'a',
-      '--ttl',
-      '1s',
-      '--block-time',
-      '100ms',
-      '--node-timeout',
-      '400ms',
-      '--store',
-      join(home, 'store'),
-    ],
-    { env: environment(home), cwd: home, stdio: ['ignore', 'pipe', 'pipe'] },
-  );
-  children.push(child);
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      log += text;
+    const after = await until('the replica to be admitted as the node', 30_000, async () => {
+      const seen = await view(replica.port);
+      return seen.admission === 'admitted' && seen.incarnation !== before.incarnation ? seen : undefined;
     });
-  const head = async (port: number, above: number) =>
-    until(`a head above ${above} on ${port}`, 20_000, async () => {
-      const { head: at } = await view(port);
-      return at > above ? at : undefined;
+    expect(after.runId).toBe(after.admittedRunId);
+    expect(after.runId).not.toBe(before.runId);
+    expect(after.epoch, 'its promise never falls').toBeGreaterThanOrEqual(before.epoch);
+    const told = log.split('\n').filter((line) => line.includes('"r3"'));
+    expect(told.join('\n')).toMatch(/restarted/);
+    await until('identical nodes', 10_000, async () => {
+      const streams = new Map(
+        await Promise.all(
+          (
+            [
+              ['r1', r1.port],
+              ['r2', r2.port],
+              ['r3', replica.port],
+            ] as const
+          ).map(async ([id, port]) => [id, await entries(port)] as const),
+        ),
+      );
+      const heads = [...streams.values()].map((of) => of.at(-1)?.height ?? 0);
+      return differences(streams).length === 0 &&
+        Math.min(...heads) > lagging + 5 &&
+        Math.max(...heads) - Math.min(...heads) <= 1
+        ? true
+        : undefined;
     });
-  await head(replica.port, 5);
-
-  // Only the replica's link is denied; everybody else goes on with the master.
-  await withRedis(master.port, async (redis) => {
-    await redis.call('ACL', 'SETUSER', 'default', '-psync', '-sync');
-    await redis.call('CLIENT', 'KILL', 'TYPE', 'replica');
-  });
-  const { head: lagging } = await view(replica.port);
-  const before = await view(master.port);
-  await head(master.port, lagging + 5);
-  await master.kill();
-
-  const after = await until('the replica to be admitted as the node', 30_000, async () => {
-    const seen = await view(replica.port);
-    return seen.admission === 'admitted' && seen.incarnation !== before.incarnation ? seen : undefined;
-  });
-  expect(after.runId).toBe(after.admittedRunId);
-  expect(after.runId).not.toBe(before.runId);
-  expect(after.epoch, 'its promise never falls').toBeGreaterThanOrEqual(before.epoch);
-  const told = log.split('\n').filter((line) => line.includes('"r3"'));
-  expect(told.join('\n')).toMatch(/restarted/);
-  await until('identical nodes', 10_000, async () => {
-    const streams = new Map(
-      await Promise.all(
-        (
-          [
-            ['r1', r1.port],
-            ['r2', r2.port],
-            ['r3', replica.port],
-          ] as const
-        ).map(async ([id, port]) => [id, await entries(port)] as const),
-      ),
+    const status = await runSeq(home, ['status', ...flags(sentinels.good), '--node-timeout', '3s', '--json']);
+    const { data } = JSON.parse(status.stdout) as { data: { nodes: { id: string; admission: string }[] } };
+    expect(data.nodes.map(({ id, admission }) => ({ id, admission }))).toEqual(
+      ['r1', 'r2', 'r3'].map((id) => ({ id, admission: 'admitted' })),
     );
-    const heads = [...streams.values()].map((of) => of.at(-1)?.height ?? 0);
-    return differences(streams).length === 0 &&
-      Math.min(...heads) > lagging + 5 &&
-      Math.max(...heads) - Math.min(...heads) <= 1
-      ? true
-      : undefined;
-  });
-  const status = await runSeq(home, ['status', ...flags(sentinels.good), '--node-timeout', '3s', '--json']);
-  const { data } = JSON.parse(status.stdout) as { data: { nodes: { id: string; admission: string }[] } };
-  expect(data.nodes.map(({ id, admission }) => ({ id, admission }))).toEqual(
-    ['r1', 'r2', 'r3'].map((id) => ({ id, admission: 'admitted' })),
-  );
-}, 90_000);
+  },
+  90_000,
+);

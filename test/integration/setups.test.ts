@@ -1,5 +1,6 @@
-// Set-ups that operators really have, on real servers: a user with exactly the printed rights, every missing right named, a renamed command,
-// a unix socket, another database, TLS with a client certificate. docs/PROTOCOL.md sections 8 and 11.
+// Set-ups that operators really have, on real servers: a user with exactly the printed rights, every missing right
+// named, a renamed command, a unix socket, another database, TLS with a client certificate. docs/PROTOCOL.md sections
+// 8 and 11.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -109,26 +110,32 @@ describe('setups: an ACL user', () => {
     await server.stop();
   });
 
-  it('setups: exactly the rule of doctor --acl → every script, reads, tail and hints work; the server logs no denial', async () => {
-    await grant();
-    await admin.call('ACL', 'LOG', 'RESET');
-    expect(await live({ url: server.url, ...user })).toEqual([]);
-    const node = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
-    const heard = new Promise((resolve) => {
-      node.onHint(resolve);
-    });
-    const told = setInterval(() => void admin.publish(channel, 'released'), 20);
-    expect(await heard).toBe('released');
-    clearInterval(told);
-    expect(await node.checkup(3000)).toMatchObject({
-      outcome: 'accepted',
-      value: { user: 'seq', denied: [], scriptsOnly: [] },
-    });
-    await node.close();
-    // CONFIG is asked for and not needed: that denial is the only one.
-    const log = (await admin.call('ACL', 'LOG')) as string[][];
-    expect(log.map((entry) => entry[entry.indexOf('object') + 1]).filter((what) => what !== 'config|get')).toEqual([]);
-  });
+  it(
+    'setups: exactly the rule of doctor --acl → every script, reads, tail and hints work; the server ' +
+      'logs no denial',
+    async () => {
+      await grant();
+      await admin.call('ACL', 'LOG', 'RESET');
+      expect(await live({ url: server.url, ...user })).toEqual([]);
+      const node = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, ...user });
+      const heard = new Promise((resolve) => {
+        node.onHint(resolve);
+      });
+      const told = setInterval(() => void admin.publish(channel, 'released'), 20);
+      expect(await heard).toBe('released');
+      clearInterval(told);
+      expect(await node.checkup(3000)).toMatchObject({
+        outcome: 'accepted',
+        value: { user: 'seq', denied: [], scriptsOnly: [] },
+      });
+      await node.close();
+      // CONFIG is asked for and not needed: that denial is the only one.
+      const log = (await admin.call('ACL', 'LOG')) as string[][];
+      expect(log.map((entry) => entry[entry.indexOf('object') + 1]).filter((what) => what !== 'config|get')).toEqual(
+        [],
+      );
+    },
+  );
 
   it('setups: any one right missing → doctor names the command', async () => {
     const commands = [...new Set(rightsOf(keys, channel).map(([command]) => command))].filter(
@@ -205,118 +212,128 @@ describe('setups: ways to a server', () => {
     }
   });
 
-  it('setups: TLS with a CA and a client certificate → a whole life; without the certificate or the CA → no answer, said at which step', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'seq-tls-'));
-    const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
-    openssl(
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-keyout',
-      'ca.key',
-      '-out',
-      'ca.crt',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=seq test CA',
-    );
-    for (const name of ['server', 'client']) {
+  it(
+    'setups: TLS with a CA and a client certificate → a whole life; without the certificate or the ' +
+      'CA → no answer, said at which step',
+    async () => {
+      const dir = mkdtempSync(join(tmpdir(), 'seq-tls-'));
+      const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
       openssl(
         'req',
+        '-x509',
         '-newkey',
         'rsa:2048',
         '-nodes',
         '-keyout',
-        `${name}.key`,
-        '-out',
-        `${name}.csr`,
-        '-subj',
-        `/CN=localhost`,
-        '-addext',
-        'subjectAltName=IP:127.0.0.1,DNS:localhost',
-      );
-      openssl(
-        'x509',
-        '-req',
-        '-in',
-        `${name}.csr`,
-        '-CA',
-        'ca.crt',
-        '-CAkey',
         'ca.key',
-        '-CAcreateserial',
         '-out',
-        `${name}.crt`,
+        'ca.crt',
         '-days',
         '2',
-        '-copy_extensions',
-        'copy',
+        '-subj',
+        '/CN=seq test CA',
       );
-    }
-    const file = (name: string) => join(dir, name);
-    const { server, port } = await onFreePort(async (free) => ({
-      port: free,
-      server: await startRedis({
-        args: [
-          '--tls-port',
-          String(free),
-          '--tls-cert-file',
-          file('server.crt'),
-          '--tls-key-file',
-          file('server.key'),
-          '--tls-ca-cert-file',
-          file('ca.crt'),
-          '--tls-auth-clients',
-          'yes',
-        ],
-      }),
-    }));
-    const pem = (name: string) => readFileSync(file(name), 'utf8');
-    const url = `rediss://127.0.0.1:${port}`;
-    try {
-      expect(await live({ url, tls: { ca: pem('ca.crt'), cert: pem('client.crt'), key: pem('client.key') } })).toEqual(
-        [],
-      );
-      for (const tls of [{ ca: pem('ca.crt') }, { cert: pem('client.crt'), key: pem('client.key') }]) {
-        const node = new RedisNode({ id: 'r1', url, identity: IDENTITY, tls });
-        expect(await node.call({ script: 'inspect' }, 2000)).toMatchObject({
-          outcome: 'unknown',
-          step: expect.stringMatching(/connect|handshake/),
-        });
-        await node.close();
+      for (const name of ['server', 'client']) {
+        openssl(
+          'req',
+          '-newkey',
+          'rsa:2048',
+          '-nodes',
+          '-keyout',
+          `${name}.key`,
+          '-out',
+          `${name}.csr`,
+          '-subj',
+          `/CN=localhost`,
+          '-addext',
+          'subjectAltName=IP:127.0.0.1,DNS:localhost',
+        );
+        openssl(
+          'x509',
+          '-req',
+          '-in',
+          `${name}.csr`,
+          '-CA',
+          'ca.crt',
+          '-CAkey',
+          'ca.key',
+          '-CAcreateserial',
+          '-out',
+          `${name}.crt`,
+          '-days',
+          '2',
+          '-copy_extensions',
+          'copy',
+        );
       }
-    } finally {
-      await server.stop();
-      rmSync(dir, { recursive: true, force: true });
-    }
-  }, 20_000);
+      const file = (name: string) => join(dir, name);
+      const { server, port } = await onFreePort(async (free) => ({
+        port: free,
+        server: await startRedis({
+          args: [
+            '--tls-port',
+            String(free),
+            '--tls-cert-file',
+            file('server.crt'),
+            '--tls-key-file',
+            file('server.key'),
+            '--tls-ca-cert-file',
+            file('ca.crt'),
+            '--tls-auth-clients',
+            'yes',
+          ],
+        }),
+      }));
+      const pem = (name: string) => readFileSync(file(name), 'utf8');
+      const url = `rediss://127.0.0.1:${port}`;
+      try {
+        expect(
+          await live({ url, tls: { ca: pem('ca.crt'), cert: pem('client.crt'), key: pem('client.key') } }),
+        ).toEqual([]);
+        for (const tls of [{ ca: pem('ca.crt') }, { cert: pem('client.crt'), key: pem('client.key') }]) {
+          const node = new RedisNode({ id: 'r1', url, identity: IDENTITY, tls });
+          expect(await node.call({ script: 'inspect' }, 2000)).toMatchObject({
+            outcome: 'unknown',
+            step: expect.stringMatching(/connect|handshake/),
+          });
+          await node.close();
+        }
+      } finally {
+        await server.stop();
+        rmSync(dir, { recursive: true, force: true });
+      }
+    },
+    20_000,
+  );
 });
 
 describe('setups: seq run', () => {
-  it('setups: a user without one right → seq run ends with 77 before anything is written, and names user and command', async () => {
-    const server = await startRedis();
-    const admin = new Redis(server.port, '127.0.0.1');
-    const home = newHome();
-    try {
-      expect((await runSeq(home, ['cluster', 'init', '--node', `r1=${server.url}`])).code).toBe(0);
-      await admin.call(
-        'ACL',
-        ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1),
-        '-xdel',
-      );
-      const ran = await runSeq(home, ['run', '--id', 'a', '--node', `r1=${server.url}`], {
-        env: { SEQ_USERNAME: 'seq', SEQ_PASSWORD: 'secret' },
-      });
-      expect(ran.code, ran.stderr).toBe(77);
-      expect(ran.stderr + ran.stdout).toMatch(/user seq may not run xdel/);
-      expect(await admin.xlen(keys.stream)).toBe(0);
-      expect(await admin.get(keys.epoch)).toBe('0');
-    } finally {
-      admin.disconnect();
-      await server.stop();
-    }
-  }, 30_000);
+  it(
+    'setups: a user without one right → seq run ends with 77 before anything is written, and names ' +
+      'user and command',
+    async () => {
+      const server = await startRedis();
+      const admin = new Redis(server.port, '127.0.0.1');
+      const home = newHome();
+      try {
+        expect((await runSeq(home, ['cluster', 'init', '--node', `r1=${server.url}`])).code).toBe(0);
+        await admin.call(
+          'ACL',
+          ...aclRule('seq', keys, channel, 0).replace('PASSWORD', 'secret').split(' ').slice(1),
+          '-xdel',
+        );
+        const ran = await runSeq(home, ['run', '--id', 'a', '--node', `r1=${server.url}`], {
+          env: { SEQ_USERNAME: 'seq', SEQ_PASSWORD: 'secret' },
+        });
+        expect(ran.code, ran.stderr).toBe(77);
+        expect(ran.stderr + ran.stdout).toMatch(/user seq may not run xdel/);
+        expect(await admin.xlen(keys.stream)).toBe(0);
+        expect(await admin.get(keys.epoch)).toBe('0');
+      } finally {
+        admin.disconnect();
+        await server.stop();
+      }
+    },
+    30_000,
+  );
 });

@@ -1,4 +1,5 @@
-// `seq status` and `seq node list` on real servers that are up, hung, gone, empty, restarted, locked (docs/PROTOCOL.md section 9, case 31).
+// `seq status` and `seq node list` on real servers that are up, hung, gone, empty, restarted, locked
+// (docs/PROTOCOL.md section 9, case 31).
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { inspectCluster } from '../../src/core/engine/inspect.js';
 import { systemClock } from '../../src/core/engine/system.js';
@@ -42,112 +43,118 @@ async function json(...args: string[]) {
 }
 
 describe('status: real servers', () => {
-  test('status: empty, then bootstrapped, then led → NOT_INITIALISED, NO_LEADER, OK with everything a script needs', async () => {
-    const empty = await json('status');
-    expect([empty.code, empty.document.data.verdict, empty.document.data.reasonCode]).toEqual([
-      0,
-      'CRIT',
-      'NOT_INITIALISED',
-    ]);
-    expect(empty.document.data.next[0]).toMatch(/^seq cluster init --node /);
-    await writer.bootstrap();
-    expect((await look()).reasonCode).toBe('NO_LEADER');
-    await writer.lead();
-    for (let i = 0; i < 3; i++) await writer.write();
-    await nodes[0]!.call(
-      {
-        script: 'announce',
-        ttlMs: 5000,
-        presence: {
-          id: 'seq-a',
-          role: 'leader',
-          height: 3,
-          version: '0.1.0',
-          url: 'http://127.0.0.1:1',
-          pid: 42,
-          configDigest: 'd',
-          extra: { seenAtMs: String(Date.now()) },
+  test(
+    'status: empty, then bootstrapped, then led → NOT_INITIALISED, NO_LEADER, OK with everything a ' + 'script needs',
+    async () => {
+      const empty = await json('status');
+      expect([empty.code, empty.document.data.verdict, empty.document.data.reasonCode]).toEqual([
+        0,
+        'CRIT',
+        'NOT_INITIALISED',
+      ]);
+      expect(empty.document.data.next[0]).toMatch(/^seq cluster init --node /);
+      await writer.bootstrap();
+      expect((await look()).reasonCode).toBe('NO_LEADER');
+      await writer.lead();
+      for (let i = 0; i < 3; i++) await writer.write();
+      await nodes[0]!.call(
+        {
+          script: 'announce',
+          ttlMs: 5000,
+          presence: {
+            id: 'seq-a',
+            role: 'leader',
+            height: 3,
+            version: '0.1.0',
+            url: 'http://127.0.0.1:1',
+            pid: 42,
+            configDigest: 'd',
+            extra: { seenAtMs: String(Date.now()) },
+          },
         },
-      },
-      1000,
-    );
-    const { code, document } = await json('status');
-    expect(code).toBe(0);
-    expect(document.meta).toMatchObject({ nodesAsked: 3, nodesAnswered: 3, quorum: 2 });
-    expect(document.data).toMatchObject({
-      verdict: 'OK',
-      reasonCode: 'OK',
-      quorum: 2,
-      margin: 1,
-      leader: { id: 'seq-a', epoch: '1', owner: writer.owner, nodes: ['r1', 'r2', 'r3'] },
-      committed: { height: '3', hash: writer.chain.hash },
-      nodes: ['r1', 'r2', 'r3'].map((id) => ({
-        id,
-        state: 'OK',
-        admitted: true,
-        holder: 'seq-a',
-        epoch: '1',
-        floor: '0',
-        head: '3',
-        lag: 0,
-        error: null,
-      })),
-      sequencers: [{ id: 'seq-a', role: 'leader', height: '3', lagBlocks: 0, pid: 42 }],
-    });
-    const table = await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table']);
-    expect(table.stdout.split('\n')[0]).toMatch(/^OK {2}seq-a leads under epoch 1, height 3 is committed/);
-    const watched = await runSeq(['status', ...flags, '--watch', '--interval', '10ms', '--count', '2', '-o', 'json']);
-    expect(
-      watched.stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line).data.verdict),
-    ).toEqual(['OK', 'OK']);
-    // One that was killed as leader has said so last, and leads no more.
-    await nodes[0]!.call(
-      {
-        script: 'announce',
-        ttlMs: 60_000,
-        presence: {
-          id: 'seq-z',
-          role: 'leader',
-          height: 2,
-          version: '0.1.0',
-          url: '',
-          pid: 43,
-          configDigest: 'd',
-          extra: {},
+        1000,
+      );
+      const { code, document } = await json('status');
+      expect(code).toBe(0);
+      expect(document.meta).toMatchObject({ nodesAsked: 3, nodesAnswered: 3, quorum: 2 });
+      expect(document.data).toMatchObject({
+        verdict: 'OK',
+        reasonCode: 'OK',
+        quorum: 2,
+        margin: 1,
+        leader: { id: 'seq-a', epoch: '1', owner: writer.owner, nodes: ['r1', 'r2', 'r3'] },
+        committed: { height: '3', hash: writer.chain.hash },
+        nodes: ['r1', 'r2', 'r3'].map((id) => ({
+          id,
+          state: 'OK',
+          admitted: true,
+          holder: 'seq-a',
+          epoch: '1',
+          floor: '0',
+          head: '3',
+          lag: 0,
+          error: null,
+        })),
+        sequencers: [{ id: 'seq-a', role: 'leader', height: '3', lagBlocks: 0, pid: 42 }],
+      });
+      const table = await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table']);
+      expect(table.stdout.split('\n')[0]).toMatch(/^OK {2}seq-a leads under epoch 1, height 3 is committed/);
+      const watched = await runSeq(['status', ...flags, '--watch', '--interval', '10ms', '--count', '2', '-o', 'json']);
+      expect(
+        watched.stdout
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line).data.verdict),
+      ).toEqual(['OK', 'OK']);
+      // One that was killed as leader has said so last, and leads no more.
+      await nodes[0]!.call(
+        {
+          script: 'announce',
+          ttlMs: 60_000,
+          presence: {
+            id: 'seq-z',
+            role: 'leader',
+            height: 2,
+            version: '0.1.0',
+            url: '',
+            pid: 43,
+            configDigest: 'd',
+            extra: {},
+          },
         },
-      },
-      1000,
-    );
-    expect((await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table'])).stdout).toMatch(
-      /seq-z\W+leader\?/,
-    );
-    const list = await json('node', 'list', '--on', 'r2');
-    expect(list.document.data.nodes.map((n: { id: string }) => n.id)).toEqual(['r2']);
-  });
+        1000,
+      );
+      expect((await runSeq(['status', ...flags, '--node-timeout', '1s', '-o', 'table'])).stdout).toMatch(
+        /seq-z\W+leader\?/,
+      );
+      const list = await json('node', 'list', '--on', 'r2');
+      expect(list.document.data.nodes.map((n: { id: string }) => n.id)).toEqual(['r2']);
+    },
+  );
 
-  test('status: one node hangs (SIGSTOP) → a row with step and limit, and the others wait no longer than its limit', async () => {
-    await writer.bootstrap();
-    await writer.lead();
-    await writer.write();
-    await look();
-    servers[2]!.pause();
-    const startedAt = performance.now();
-    const view = await look(100);
-    const elapsed = performance.now() - startedAt;
-    expect([view.verdict, view.reasonCode, view.margin, view.leader?.nodes]).toEqual([
-      'WARN',
-      'NODE_DOWN',
-      0,
-      ['r1', 'r2'],
-    ]);
-    expect(view.nodes[2]).toMatchObject({ id: 'r3', state: 'DOWN', error: { code: 'NO_ANSWER', limitMs: 100 } });
-    expect(elapsed).toBeLessThan(300);
-    const { code, document } = await json('status');
-    expect([code, document.data.reasonCode, document.meta.nodesAnswered]).toEqual([0, 'NODE_DOWN', 2]);
-  });
+  test(
+    'status: one node hangs (SIGSTOP) → a row with step and limit, and the others wait no longer ' + 'than its limit',
+    async () => {
+      await writer.bootstrap();
+      await writer.lead();
+      await writer.write();
+      await look();
+      servers[2]!.pause();
+      const startedAt = performance.now();
+      const view = await look(100);
+      const elapsed = performance.now() - startedAt;
+      expect([view.verdict, view.reasonCode, view.margin, view.leader?.nodes]).toEqual([
+        'WARN',
+        'NODE_DOWN',
+        0,
+        ['r1', 'r2'],
+      ]);
+      expect(view.nodes[2]).toMatchObject({ id: 'r3', state: 'DOWN', error: { code: 'NO_ANSWER', limitMs: 100 } });
+      expect(elapsed).toBeLessThan(300);
+      const { code, document } = await json('status');
+      expect([code, document.data.reasonCode, document.meta.nodesAnswered]).toEqual([0, 'NODE_DOWN', 2]);
+    },
+  );
 
   test('status: two nodes gone, then all → CRIT NO_QUORUM and exit 0; then 69', async () => {
     await writer.bootstrap();

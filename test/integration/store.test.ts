@@ -1,4 +1,5 @@
-// The local chain on a real disk: what it keeps through kill -9, what it refuses, what others see of it while it is written.
+// The local chain on a real disk: what it keeps through kill -9, what it refuses, what others see of it while it is
+// written.
 import { spawn, type ChildProcess } from 'node:child_process';
 import {
   copyFileSync,
@@ -85,50 +86,56 @@ describe.each([
     expect(chain.windowFloor({ blocks: 10, bytes: 10 })).toBe(0);
   });
 
-  test('store: appended, not yet synced → head, get, header and receipt see it at once, and after the sync', async () => {
-    const chain = await make({});
-    const maker = new ChainMaker();
-    const one = maker.block([...keyed('a'), { data: text('no key') }, ...keyed('b')], { epoch: 7 });
-    const two = maker.block(encodeExec([{ key: 'x', digest: itemDigest(text('x')) }], text('own')), { epoch: 8 });
-    const done = [chain.append(one), chain.append(two)];
-    const check = (): void => {
-      expect(chain.head()).toEqual({ height: 2, hash: two.hash, timestamp: two.timestamp, epoch: 8 });
-      expect({ ...chain.get(1)!, data: Buffer.from(chain.get(1)!.data).toString('hex') }).toEqual({
-        ...one,
-        data: Buffer.from(one.data).toString('hex'),
-      });
-      expect(chain.header(2)).toEqual({
-        height: 2,
-        hash: two.hash,
-        parent: one.hash,
-        timestamp: two.timestamp,
-        epoch: 8,
-        size: two.data.length,
-      });
-      expect(chain.receipt('b')).toEqual({ height: 1, index: 2, epoch: 7, digest: itemDigest(text('bytes of b')) });
-      expect(chain.receipt('x')).toEqual({ height: 2, index: 0, epoch: 8, digest: itemDigest(text('x')) });
-      expect(chain.receipt('c')).toBeUndefined();
-    };
-    check();
-    await Promise.all(done);
-    check();
-  });
+  test(
+    'store: appended, not yet synced → head, get, header and receipt see it at once, and after the ' + 'sync',
+    async () => {
+      const chain = await make({});
+      const maker = new ChainMaker();
+      const one = maker.block([...keyed('a'), { data: text('no key') }, ...keyed('b')], { epoch: 7 });
+      const two = maker.block(encodeExec([{ key: 'x', digest: itemDigest(text('x')) }], text('own')), { epoch: 8 });
+      const done = [chain.append(one), chain.append(two)];
+      const check = (): void => {
+        expect(chain.head()).toEqual({ height: 2, hash: two.hash, timestamp: two.timestamp, epoch: 8 });
+        expect({ ...chain.get(1)!, data: Buffer.from(chain.get(1)!.data).toString('hex') }).toEqual({
+          ...one,
+          data: Buffer.from(one.data).toString('hex'),
+        });
+        expect(chain.header(2)).toEqual({
+          height: 2,
+          hash: two.hash,
+          parent: one.hash,
+          timestamp: two.timestamp,
+          epoch: 8,
+          size: two.data.length,
+        });
+        expect(chain.receipt('b')).toEqual({ height: 1, index: 2, epoch: 7, digest: itemDigest(text('bytes of b')) });
+        expect(chain.receipt('x')).toEqual({ height: 2, index: 0, epoch: 8, digest: itemDigest(text('x')) });
+        expect(chain.receipt('c')).toBeUndefined();
+      };
+      check();
+      await Promise.all(done);
+      check();
+    },
+  );
 
-  test('store: gap, wrong parent, wrong hash, older than its parent → a bug is reported, nothing appended', async () => {
-    const chain = await make({});
-    const maker = new ChainMaker();
-    await chain.append(maker.block());
-    const stranger = new ChainMaker('c2');
-    stranger.block();
-    const wrong = [
-      { ...maker.block(), height: 3 },
-      stranger.block(),
-      { ...maker.block(), height: 2 },
-      { ...new ChainMaker().block() },
-    ];
-    for (const block of wrong) expect(() => void chain.append(block)).toThrow(InvariantError);
-    expect(chain.head().height).toBe(1);
-  });
+  test(
+    'store: gap, wrong parent, wrong hash, older than its parent → a bug is reported, nothing ' + 'appended',
+    async () => {
+      const chain = await make({});
+      const maker = new ChainMaker();
+      await chain.append(maker.block());
+      const stranger = new ChainMaker('c2');
+      stranger.block();
+      const wrong = [
+        { ...maker.block(), height: 3 },
+        stranger.block(),
+        { ...maker.block(), height: 2 },
+        { ...new ChainMaker().block() },
+      ];
+      for (const block of wrong) expect(() => void chain.append(block)).toThrow(InvariantError);
+      expect(chain.head().height).toBe(1);
+    },
+  );
 
   test('store: the same key in a later block → the first receipt stands', async () => {
     const chain = await make({});
@@ -141,24 +148,27 @@ describe.each([
     expect(chain.receipt('b')).toMatchObject({ height: 2, index: 0 });
   });
 
-  test('store: window by items → whole blocks leave as soon as the rest covers it, and a key may come back', async () => {
-    const chain = await make({ keepItems: 4 });
-    const maker = new ChainMaker();
-    for (let height = 1; height <= 5; height++) await chain.append(maker.block(keyed(`${height}a`, `${height}b`)));
-    expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => chain.receipt(key)?.height)).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-      4,
-      5,
-    ]);
-    await chain.append(maker.block(keyed('1a')));
-    expect(chain.receipt('1a')).toMatchObject({ height: 6, index: 0 });
-    expect(chain.receipt('4a')?.height).toBe(4);
-    await chain.append(maker.block(keyed('7a')));
-    expect(['4a', '5a', '1a', '7a'].map((key) => chain.receipt(key)?.height)).toEqual([undefined, 5, 6, 7]);
-  });
+  test(
+    'store: window by items → whole blocks leave as soon as the rest covers it, and a key may come ' + 'back',
+    async () => {
+      const chain = await make({ keepItems: 4 });
+      const maker = new ChainMaker();
+      for (let height = 1; height <= 5; height++) await chain.append(maker.block(keyed(`${height}a`, `${height}b`)));
+      expect(['1a', '2b', '3a', '3b', '4a', '5b'].map((key) => chain.receipt(key)?.height)).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+        4,
+        5,
+      ]);
+      await chain.append(maker.block(keyed('1a')));
+      expect(chain.receipt('1a')).toMatchObject({ height: 6, index: 0 });
+      expect(chain.receipt('4a')?.height).toBe(4);
+      await chain.append(maker.block(keyed('7a')));
+      expect(['4a', '5a', '1a', '7a'].map((key) => chain.receipt(key)?.height)).toEqual([undefined, 5, 6, 7]);
+    },
+  );
 
   test('store: window by time of the blocks → older ones leave', async () => {
     const chain = await make({ keepMs: 100 });
@@ -303,27 +313,31 @@ describe('store: on disk', () => {
     expect(existsSync(join(dir, 'writer.lock'))).toBe(false);
   });
 
-  test('store: a copy cut short anywhere → opens with its head, or STORE_UNREADABLE (78), for writing and for reading alike', async () => {
-    const maker = new ChainMaker();
-    const chain = await store();
-    await Promise.all(Array.from({ length: 50 }, () => chain.append(maker.block(Buffer.alloc(3000, 'payload!')))));
-    await chain.close();
-    const good = readFileSync(join(dir, 'chain.mdb'));
-    // LMDB itself says "index points to a 00 page" on stderr where it comes upon a page that was cut off.
-    for (const pages of [1, 2, 3, 4, 5, 8, 16, 32, 60]) {
-      for (const [how, open] of [
-        ['read', readHead],
-        ['written', async (at: string) => (await store({ dir: at })).head().height],
-      ] as const) {
-        // A folder of its own each: a file that is mapped must not be replaced.
-        const at = join(base, `${how}-${pages}`);
-        mkdirSync(at);
-        writeFileSync(join(at, 'chain.mdb'), good.subarray(0, Math.max(2, good.length / 4096 - pages) * 4096));
-        const outcome = await open(at).catch((error: SeqError) => [error.code, error.exit]);
-        expect([50, ['STORE_UNREADABLE', 78]], `cut by ${pages} pages, ${how}`).toContainEqual(outcome);
+  test(
+    'store: a copy cut short anywhere → opens with its head, or STORE_UNREADABLE (78), for writing ' +
+      'and for reading alike',
+    async () => {
+      const maker = new ChainMaker();
+      const chain = await store();
+      await Promise.all(Array.from({ length: 50 }, () => chain.append(maker.block(Buffer.alloc(3000, 'payload!')))));
+      await chain.close();
+      const good = readFileSync(join(dir, 'chain.mdb'));
+      // LMDB itself says "index points to a 00 page" on stderr where it comes upon a page that was cut off.
+      for (const pages of [1, 2, 3, 4, 5, 8, 16, 32, 60]) {
+        for (const [how, open] of [
+          ['read', readHead],
+          ['written', async (at: string) => (await store({ dir: at })).head().height],
+        ] as const) {
+          // A folder of its own each: a file that is mapped must not be replaced.
+          const at = join(base, `${how}-${pages}`);
+          mkdirSync(at);
+          writeFileSync(join(at, 'chain.mdb'), good.subarray(0, Math.max(2, good.length / 4096 - pages) * 4096));
+          const outcome = await open(at).catch((error: SeqError) => [error.code, error.exit]);
+          expect([50, ['STORE_UNREADABLE', 78]], `cut by ${pages} pages, ${how}`).toContainEqual(outcome);
+        }
       }
-    }
-  });
+    },
+  );
 
   test('store: a payload changed on disk, or a copy cut short → STORE_UNREADABLE (78), and no crash', async () => {
     const maker = new ChainMaker();
@@ -362,41 +376,45 @@ const nextLine = async (lines: AsyncIterator<string>): Promise<[string, number, 
 };
 
 describe('store: two processes', () => {
-  test('store: kill -9 in the middle of appending, again and again → contiguous, verified, nothing acknowledged is lost', async () => {
-    let last = 0;
-    for (let round = 0; round < 6; round++) {
-      const { child, lines, ended } = writer();
-      const [word, from] = await nextLine(lines);
-      expect(word).toBe('open');
-      expect(from).toBeGreaterThanOrEqual(last);
-      if (round === 0) expect(await refused(store())).toMatchObject({ code: 'STORE_LOCKED', exit: 78 });
-      const acknowledged = new Map<number, string>();
-      for (let count = 0; count < 37 + round * 53; count++) {
-        const [, height, hash] = await nextLine(lines);
-        acknowledged.set(height, hash);
+  test(
+    'store: kill -9 in the middle of appending, again and again → contiguous, verified, nothing ' +
+      'acknowledged is lost',
+    async () => {
+      let last = 0;
+      for (let round = 0; round < 6; round++) {
+        const { child, lines, ended } = writer();
+        const [word, from] = await nextLine(lines);
+        expect(word).toBe('open');
+        expect(from).toBeGreaterThanOrEqual(last);
+        if (round === 0) expect(await refused(store())).toMatchObject({ code: 'STORE_LOCKED', exit: 78 });
+        const acknowledged = new Map<number, string>();
+        for (let count = 0; count < 37 + round * 53; count++) {
+          const [, height, hash] = await nextLine(lines);
+          acknowledged.set(height, hash);
+        }
+        child.kill('SIGKILL');
+        await ended;
+        const chain = await store();
+        const head = chain.head();
+        last = Math.max(...acknowledged.keys());
+        expect(head.height).toBeGreaterThanOrEqual(last);
+        for (const [height, hash] of acknowledged) expect(chain.header(height)?.hash).toBe(hash);
+        let parent = genesisHash('c1', '');
+        for (let height = 1; height <= head.height; height++) {
+          const block = chain.get(height)!;
+          expect(block.parent).toBe(parent);
+          expect(blockHash(block)).toBe(block.hash);
+          expect([0, 4].map((index) => chain.receipt(`k${height}.${index}`))).toMatchObject([
+            { height, index: 0, epoch: 3 },
+            { height, index: 4, epoch: 3 },
+          ]);
+          parent = block.hash;
+        }
+        expect(chain.receipt(`k${head.height + 1}.0`)).toBeUndefined();
+        await chain.close();
       }
-      child.kill('SIGKILL');
-      await ended;
-      const chain = await store();
-      const head = chain.head();
-      last = Math.max(...acknowledged.keys());
-      expect(head.height).toBeGreaterThanOrEqual(last);
-      for (const [height, hash] of acknowledged) expect(chain.header(height)?.hash).toBe(hash);
-      let parent = genesisHash('c1', '');
-      for (let height = 1; height <= head.height; height++) {
-        const block = chain.get(height)!;
-        expect(block.parent).toBe(parent);
-        expect(blockHash(block)).toBe(block.hash);
-        expect([0, 4].map((index) => chain.receipt(`k${height}.${index}`))).toMatchObject([
-          { height, index: 0, epoch: 3 },
-          { height, index: 4, epoch: 3 },
-        ]);
-        parent = block.hash;
-      }
-      expect(chain.receipt(`k${head.height + 1}.0`)).toBeUndefined();
-      await chain.close();
-    }
-  });
+    },
+  );
 
   test('store: read by another process while it is written → head grows, blocks verify, nothing is torn', async () => {
     const { lines } = writer();

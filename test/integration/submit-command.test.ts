@@ -44,28 +44,32 @@ const data = (stdout: string) => {
 };
 
 describe('seq submit', () => {
-  test('submit: a file → first and last place, count, rate; the same file again → known, nothing new; another prefix → again', async () => {
-    const path = file('in.txt', 'a\n\nb');
-    const first = await submit([path]);
-    expect([first.code, first.stderr]).toEqual([0, '']);
-    expect(first.stdout).toMatch(
-      /^verdict\tOK\tSEQUENCED\t3 items are sequenced\n[\s\S]*first\t\(1, 0\) in epoch 7\nlast\t\(1, 2\) in epoch 7\nrate\t\d+ items\/s\n/,
-    );
-    expect(texts()).toEqual(['a', '', 'b']);
-    expect(data((await submit([path, '-o', 'json'])).stdout)).toMatchObject({
-      items: 3,
-      sequenced: 0,
-      duplicates: 3,
-      reasonCode: 'KNOWN',
-      first: { height: '1', index: 0, epoch: '7' },
-    });
-    expect(data((await submit([path, '-o', 'json', '--key-prefix', 'again'])).stdout)).toMatchObject({
-      items: 3,
-      sequenced: 3,
-      keyPrefix: 'again',
-    });
-    expect(api.items.slice(3).map((item) => item.key)).toEqual(['again:1', 'again:2', 'again:3']);
-  });
+  test(
+    'submit: a file → first and last place, count, rate; the same file again → known, nothing new; ' +
+      'another prefix → again',
+    async () => {
+      const path = file('in.txt', 'a\n\nb');
+      const first = await submit([path]);
+      expect([first.code, first.stderr]).toEqual([0, '']);
+      expect(first.stdout).toMatch(
+        /^verdict\tOK\tSEQUENCED\t3 items are sequenced\n[\s\S]*first\t\(1, 0\) in epoch 7\nlast\t\(1, 2\) in epoch 7\nrate\t\d+ items\/s\n/,
+      );
+      expect(texts()).toEqual(['a', '', 'b']);
+      expect(data((await submit([path, '-o', 'json'])).stdout)).toMatchObject({
+        items: 3,
+        sequenced: 0,
+        duplicates: 3,
+        reasonCode: 'KNOWN',
+        first: { height: '1', index: 0, epoch: '7' },
+      });
+      expect(data((await submit([path, '-o', 'json', '--key-prefix', 'again'])).stdout)).toMatchObject({
+        items: 3,
+        sequenced: 3,
+        keyPrefix: 'again',
+      });
+      expect(api.items.slice(3).map((item) => item.key)).toEqual(['again:1', 'again:2', 'again:3']);
+    },
+  );
 
   test('submit: stdin, with and without -, is new each time; empty input is no failure', async () => {
     for (const args of [[], ['-'], []]) expect((await submit(args, { input: 'x\ny\n' })).code).toBe(0);
@@ -91,95 +95,107 @@ describe('seq submit', () => {
     });
   });
 
-  test('submit: Ctrl-C in the middle → 130 within 100 ms with what is known; --resume → the rest alone, no duplicates even after growth', async () => {
-    const lines = Array.from({ length: 9000 }, (_, at) => `line ${at}`);
-    const path = file('in.txt', `${lines.join('\n')}\n`);
-    let stuck = false;
-    api.intercept = () => {
-      if (api.calls.length < 2) return undefined;
-      stuck = true;
-      return new Promise<SubmitOutcome[]>(() => {});
-    };
-    let pressedAt = 0;
-    const cut = await submit([path], {
-      during: async (child) => {
-        await until(() => stuck, 'the second batch');
-        pressedAt = performance.now();
-        child.kill('SIGINT');
-      },
-    });
-    expect([cut.code, cut.stderr.includes('INTERRUPTED: interrupted after 4000 items')]).toEqual([130, true]);
-    expect(performance.now() - pressedAt).toBeLessThan(1000);
-    api.intercept = () => undefined;
-    const before = api.calls.length;
-    appendFileSync(path, 'one more\n');
-    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
-      items: 9001,
-      resumed: 4000,
-      sequenced: 5001,
-      duplicates: 0,
-      first: { height: '1', index: 0 },
-    });
-    expect(api.calls.slice(before).flat()).toHaveLength(5001);
-    expect(texts()).toEqual([...lines, 'one more']);
-    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
-      items: 9001,
-      resumed: 9001,
-      sequenced: 0,
-    });
-    expect(readdirSync(join(home, 'state', 'seq', 'submit')).every((name) => name.endsWith('.json'))).toBe(true);
-  });
+  test(
+    'submit: Ctrl-C in the middle → 130 within 100 ms with what is known; --resume → the rest alone, ' +
+      'no duplicates even after growth',
+    async () => {
+      const lines = Array.from({ length: 9000 }, (_, at) => `line ${at}`);
+      const path = file('in.txt', `${lines.join('\n')}\n`);
+      let stuck = false;
+      api.intercept = () => {
+        if (api.calls.length < 2) return undefined;
+        stuck = true;
+        return new Promise<SubmitOutcome[]>(() => {});
+      };
+      let pressedAt = 0;
+      const cut = await submit([path], {
+        during: async (child) => {
+          await until(() => stuck, 'the second batch');
+          pressedAt = performance.now();
+          child.kill('SIGINT');
+        },
+      });
+      expect([cut.code, cut.stderr.includes('INTERRUPTED: interrupted after 4000 items')]).toEqual([130, true]);
+      expect(performance.now() - pressedAt).toBeLessThan(1000);
+      api.intercept = () => undefined;
+      const before = api.calls.length;
+      appendFileSync(path, 'one more\n');
+      expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
+        items: 9001,
+        resumed: 4000,
+        sequenced: 5001,
+        duplicates: 0,
+        first: { height: '1', index: 0 },
+      });
+      expect(api.calls.slice(before).flat()).toHaveLength(5001);
+      expect(texts()).toEqual([...lines, 'one more']);
+      expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
+        items: 9001,
+        resumed: 9001,
+        sequenced: 0,
+      });
+      expect(readdirSync(join(home, 'state', 'seq', 'submit')).every((name) => name.endsWith('.json'))).toBe(true);
+    },
+  );
 
-  test('submit: killed before its first receipt, the file grows → --resume keeps to the keys of the first run; a file replaced meanwhile → 65, nothing sent', async () => {
-    const path = file('in.txt', 'a\nb\n');
-    let taken = false;
-    api.intercept = (items) => {
-      api.commit(items);
-      taken = true;
-      return new Promise<SubmitOutcome[]>(() => {});
-    };
-    await submit([path], {
-      during: async (child) => {
-        await until(() => taken, 'the batch');
-        child.kill('SIGKILL');
-      },
-    });
-    api.intercept = () => undefined;
-    appendFileSync(path, 'c\n');
-    expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
-      items: 3,
-      sequenced: 1,
-      duplicates: 2,
-    });
-    expect(texts()).toEqual(['a', 'b', 'c']);
+  test(
+    'submit: killed before its first receipt, the file grows → --resume keeps to the keys of the ' +
+      'first run; a file replaced meanwhile → 65, nothing sent',
+    async () => {
+      const path = file('in.txt', 'a\nb\n');
+      let taken = false;
+      api.intercept = (items) => {
+        api.commit(items);
+        taken = true;
+        return new Promise<SubmitOutcome[]>(() => {});
+      };
+      await submit([path], {
+        during: async (child) => {
+          await until(() => taken, 'the batch');
+          child.kill('SIGKILL');
+        },
+      });
+      api.intercept = () => undefined;
+      appendFileSync(path, 'c\n');
+      expect(data((await submit([path, '--resume', '-o', 'json'])).stdout)).toMatchObject({
+        items: 3,
+        sequenced: 1,
+        duplicates: 2,
+      });
+      expect(texts()).toEqual(['a', 'b', 'c']);
 
-    const other = file('other.txt', 'd\n');
-    api.intercept = () => new Promise<SubmitOutcome[]>(() => {});
-    const calls = api.calls.length;
-    await submit([other], {
-      during: async (child) => {
-        await until(() => api.calls.length > calls, 'the batch');
-        child.kill('SIGKILL');
-      },
-    });
-    api.intercept = () => undefined;
-    file('other.txt', 'D\ne\n');
-    const changed = await submit([other, '--resume']);
-    expect([changed.code, changed.stderr.includes('INPUT_CHANGED'), api.calls.length]).toEqual([65, true, calls + 1]);
-  });
+      const other = file('other.txt', 'd\n');
+      api.intercept = () => new Promise<SubmitOutcome[]>(() => {});
+      const calls = api.calls.length;
+      await submit([other], {
+        during: async (child) => {
+          await until(() => api.calls.length > calls, 'the batch');
+          child.kill('SIGKILL');
+        },
+      });
+      api.intercept = () => undefined;
+      file('other.txt', 'D\ne\n');
+      const changed = await submit([other, '--resume']);
+      expect([changed.code, changed.stderr.includes('INPUT_CHANGED'), api.calls.length]).toEqual([65, true, calls + 1]);
+    },
+  );
 
-  test('submit: --resume on another cluster → from the start; without state → a warning, the keys do the rest; a changed file → 65', async () => {
-    const path = file('in.txt', 'a\nb\n');
-    await submit([path]);
-    api.state = { cluster: 'other.1' };
-    api.keys.clear();
-    const other = await submit([path, '--resume', '-o', 'json']);
-    expect([data(other.stdout).sequenced, JSON.parse(other.stdout).warnings.length]).toEqual([2, 1]);
-    api.state = {};
-    writeFileSync(path, 'A\nb\nc\n');
-    const changed = await submit([path, '--resume']);
-    expect([changed.code, changed.stderr.includes('INPUT_CHANGED')]).toEqual([65, true]);
-  });
+  test(
+    'submit: --resume on another cluster → from the start; without state → a warning, the keys do ' +
+      'the rest; a changed file → 65',
+    async () => {
+      const path = file('in.txt', 'a\nb\n');
+      await submit([path]);
+      api.state = { cluster: 'other.1' };
+      api.keys.clear();
+      const other = await submit([path, '--resume', '-o', 'json']);
+      expect([data(other.stdout).sequenced, JSON.parse(other.stdout).warnings.length]).toEqual([2, 1]);
+      api.state = {};
+      writeFileSync(path, 'A\nb\nc\n');
+      const changed = await submit([path, '--resume']);
+      expect([changed.code, changed.stderr.includes('INPUT_CHANGED')]).toEqual([65, true]);
+    },
+  );
 
   test('submit: a named pipe of items resumes by its name', async () => {
     const named = ['--key-prefix', 'orders', '--resume', '-o', 'json'];

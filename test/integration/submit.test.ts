@@ -90,13 +90,16 @@ describe('reading items', () => {
   ])('submit: lines %j → %j', async (parts, expected) => {
     expect(await read(parts)).toEqual([expected.map((text, at) => [at + 1, text])]);
   });
-  test('submit: a line over the limit → its number, before it is read whole; what came before is handed over', async () => {
-    for (const parts of [['a\n01234567890\nb\n'], ['a\n012345', '67890']]) {
-      const [seen, code, message] = await read(parts);
-      expect([seen, code]).toEqual([[[1, 'a']], 'ITEM_TOO_LARGE']);
-      expect(message).toContain('line 2');
-    }
-  });
+  test(
+    'submit: a line over the limit → its number, before it is read whole; what came before is handed ' + 'over',
+    async () => {
+      for (const parts of [['a\n01234567890\nb\n'], ['a\n012345', '67890']]) {
+        const [seen, code, message] = await read(parts);
+        expect([seen, code]).toEqual([[[1, 'a']], 'ITEM_TOO_LARGE']);
+        expect(message).toContain('line 2');
+      }
+    },
+  );
   const frame = (text: string) => {
     const head = Buffer.alloc(4);
     head.writeUInt32BE(text.length);
@@ -182,47 +185,54 @@ describe('submitting', () => {
     expect((await submit([(await serve(api)).url], slow())).items).toBe(3);
   });
 
-  test('submit: the leader dies half-way, its last batch half committed and unknown → the rest goes to the successor; once and in order', async () => {
-    const [a, b] = [new FakeSequencer('seq-a'), new FakeSequencer('seq-b')];
-    const [serverA, serverB] = [await serve(a), await serve(b)];
-    b.state = { role: 'follower', leader: { id: 'seq-a', epoch: 7, url: serverA.url } };
-    const lines = Array.from({ length: 12_000 }, (_, at) => `line ${at}`);
-    a.intercept = (items) => {
-      if (a.calls.length < 2) return undefined;
-      a.commit(items.slice(0, 500));
-      // The successor adopts the chain and its keys; the client never hears of those 500.
-      b.blocks.push(...a.blocks);
-      b.items.push(...a.items);
-      for (const [key, receipt] of a.keys) b.keys.set(key, receipt);
-      b.state = {};
-      void serverA.close();
-      return new Promise<SubmitOutcome[]>(() => {});
-    };
-    const summary = await submit([serverA.url, serverB.url], chunks(lines.join('\n')));
-    expect(texts(b)).toEqual(lines);
-    expect([summary.items, summary.duplicates, summary.resent, summary.retries > 0]).toEqual([12_000, 0, 500, true]);
-  });
-
-  test('submit: the leader hangs (answers nothing any more) and another leads → given up on early, nothing lost', async () => {
-    const b = new FakeSequencer('seq-b');
-    b.state = { role: 'follower', leader: null };
-    const { url } = await serve(b);
-    const a = new FakeSequencer('seq-a');
-    let hung = false;
-    const front = await serve(a);
-    a.intercept = () => {
-      hung = true;
-      a.status = () => {
-        throw new Error('hung');
+  test(
+    'submit: the leader dies half-way, its last batch half committed and unknown → the rest goes to ' +
+      'the successor; once and in order',
+    async () => {
+      const [a, b] = [new FakeSequencer('seq-a'), new FakeSequencer('seq-b')];
+      const [serverA, serverB] = [await serve(a), await serve(b)];
+      b.state = { role: 'follower', leader: { id: 'seq-a', epoch: 7, url: serverA.url } };
+      const lines = Array.from({ length: 12_000 }, (_, at) => `line ${at}`);
+      a.intercept = (items) => {
+        if (a.calls.length < 2) return undefined;
+        a.commit(items.slice(0, 500));
+        // The successor adopts the chain and its keys; the client never hears of those 500.
+        b.blocks.push(...a.blocks);
+        b.items.push(...a.items);
+        for (const [key, receipt] of a.keys) b.keys.set(key, receipt);
+        b.state = {};
+        void serverA.close();
+        return new Promise<SubmitOutcome[]>(() => {});
       };
-      b.state = {};
-      return new Promise<SubmitOutcome[]>(() => {});
-    };
-    const began = performance.now();
-    expect((await submit([front.url, url], chunks('a\nb\n'))).items).toBe(2);
-    expect([hung, texts(b)]).toEqual([true, ['a', 'b']]);
-    expect(performance.now() - began).toBeLessThan(3000);
-  });
+      const summary = await submit([serverA.url, serverB.url], chunks(lines.join('\n')));
+      expect(texts(b)).toEqual(lines);
+      expect([summary.items, summary.duplicates, summary.resent, summary.retries > 0]).toEqual([12_000, 0, 500, true]);
+    },
+  );
+
+  test(
+    'submit: the leader hangs (answers nothing any more) and another leads → given up on early, ' + 'nothing lost',
+    async () => {
+      const b = new FakeSequencer('seq-b');
+      b.state = { role: 'follower', leader: null };
+      const { url } = await serve(b);
+      const a = new FakeSequencer('seq-a');
+      let hung = false;
+      const front = await serve(a);
+      a.intercept = () => {
+        hung = true;
+        a.status = () => {
+          throw new Error('hung');
+        };
+        b.state = {};
+        return new Promise<SubmitOutcome[]>(() => {});
+      };
+      const began = performance.now();
+      expect((await submit([front.url, url], chunks('a\nb\n'))).items).toBe(2);
+      expect([hung, texts(b)]).toEqual([true, ['a', 'b']]);
+      expect(performance.now() - began).toBeLessThan(3000);
+    },
+  );
 
   test('submit: busy, no leader, a suffix refused → the same keys again, order kept', async () => {
     const api = new FakeSequencer();
@@ -416,49 +426,58 @@ describe('resuming', () => {
     return last!;
   }
 
-  test('submit: resumed → only what is missing is sent, numbering and first receipt go on; also when the file has grown', async () => {
-    const api = new FakeSequencer();
-    const { url } = await serve(api);
-    const from = await checkpointOf(url, lines(0, 100));
-    expect(from).toMatchObject({
-      items: 100,
-      bytes: lines(0, 100).length,
-      sha256: createHash('sha256').update(lines(0, 100)).digest('hex'),
-    });
-    const before = api.calls.length;
-    const summary = await submit([url], {
-      input: chunks(...(lines(0, 100) + lines(100, 150)).match(/[\s\S]{1,37}/g)!),
-      binary: false,
-      keyPrefix: 'p',
-      from,
-    });
-    expect(summary).toMatchObject({ items: 150, resumed: 100, duplicates: 0, first: { height: 1, index: 0 } });
-    expect(
-      api.calls
-        .slice(before)
-        .flat()
-        .map((item) => item.key),
-    ).toEqual(Array.from({ length: 50 }, (_, at) => `p:${101 + at}`));
-    expect(texts(api).join('\n')).toBe(lines(0, 150).trimEnd());
-    const nothing = await submit([url], { input: chunks(lines(0, 100)), binary: false, keyPrefix: 'p', from });
-    expect([nothing.items, nothing.resumed, nothing.last]).toEqual([100, 100, from.last]);
-  });
-
-  test('submit: resumed input that is another, or shorter, or whose last half line went on → 65, nothing sent', async () => {
-    const api = new FakeSequencer();
-    const { url } = await serve(api);
-    const from = await checkpointOf(url, 'a\nb');
-    expect([from.items, from.terminated]).toEqual([2, false]);
-    const calls = api.calls.length;
-    for (const text of ['a\nX\nc\n', 'a\n', 'a\nbc\n'])
-      await expect(submit([url], { input: chunks(text), binary: false, keyPrefix: 'p', from })).rejects.toMatchObject({
-        code: 'INPUT_CHANGED',
-        exit: 65,
+  test(
+    'submit: resumed → only what is missing is sent, numbering and first receipt go on; also when ' +
+      'the file has grown',
+    async () => {
+      const api = new FakeSequencer();
+      const { url } = await serve(api);
+      const from = await checkpointOf(url, lines(0, 100));
+      expect(from).toMatchObject({
+        items: 100,
+        bytes: lines(0, 100).length,
+        sha256: createHash('sha256').update(lines(0, 100)).digest('hex'),
       });
-    expect(api.calls.length).toBe(calls);
-    const summary = await submit([url], { input: chunks('a\nb', '\nc\n'), binary: false, keyPrefix: 'p', from });
-    expect([summary.items, summary.bytes, texts(api)]).toEqual([3, 6, ['a', 'b', 'c']]);
-  });
+      const before = api.calls.length;
+      const summary = await submit([url], {
+        input: chunks(...(lines(0, 100) + lines(100, 150)).match(/[\s\S]{1,37}/g)!),
+        binary: false,
+        keyPrefix: 'p',
+        from,
+      });
+      expect(summary).toMatchObject({ items: 150, resumed: 100, duplicates: 0, first: { height: 1, index: 0 } });
+      expect(
+        api.calls
+          .slice(before)
+          .flat()
+          .map((item) => item.key),
+      ).toEqual(Array.from({ length: 50 }, (_, at) => `p:${101 + at}`));
+      expect(texts(api).join('\n')).toBe(lines(0, 150).trimEnd());
+      const nothing = await submit([url], { input: chunks(lines(0, 100)), binary: false, keyPrefix: 'p', from });
+      expect([nothing.items, nothing.resumed, nothing.last]).toEqual([100, 100, from.last]);
+    },
+  );
+
+  test(
+    'submit: resumed input that is another, or shorter, or whose last half line went on → 65, ' + 'nothing sent',
+    async () => {
+      const api = new FakeSequencer();
+      const { url } = await serve(api);
+      const from = await checkpointOf(url, 'a\nb');
+      expect([from.items, from.terminated]).toEqual([2, false]);
+      const calls = api.calls.length;
+      for (const text of ['a\nX\nc\n', 'a\n', 'a\nbc\n'])
+        await expect(submit([url], { input: chunks(text), binary: false, keyPrefix: 'p', from })).rejects.toMatchObject(
+          {
+            code: 'INPUT_CHANGED',
+            exit: 65,
+          },
+        );
+      expect(api.calls.length).toBe(calls);
+      const summary = await submit([url], { input: chunks('a\nb', '\nc\n'), binary: false, keyPrefix: 'p', from });
+      expect([summary.items, summary.bytes, texts(api)]).toEqual([3, 6, ['a', 'b', 'c']]);
+    },
+  );
 
   test('submit: a file is its content, a pipe is new each time; state survives whole or not at all', async () => {
     const signal = new AbortController().signal;

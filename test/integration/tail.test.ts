@@ -1,5 +1,5 @@
-// `seq stream tail`: only committed blocks, in order, once, from nodes that lag, lie, trim, hang or come back; and below the floor only
-// what the hash chain ties to the nodes (docs/PROTOCOL.md sections 7 and 9).
+// `seq stream tail`: only committed blocks, in order, once, from nodes that lag, lie, trim, hang or come back; and
+// below the floor only what the hash chain ties to the nodes (docs/PROTOCOL.md sections 7 and 9).
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -80,18 +80,22 @@ describe('tail: what is handed out', () => {
     expect(await heights({ nodes })).toEqual(upTo(6));
   });
 
-  test('tail: the same block at the head under two epochs → not printed until one of them has a quorum or a successor', async () => {
-    const { nodes, writer } = await memory();
-    await writer.write();
-    const block = await writer.write([], [nodes[0]!]);
-    for (const node of nodes) await node.call({ script: 'release_lock', owner: writer.owner }, 100);
-    writer.owner = 'seq-b/0000000000000002';
-    await writer.lead([nodes[1]!, nodes[2]!]);
-    await writer.put(block, [nodes[1]!]);
-    expect(await heights({ nodes })).toEqual([1]);
-    await writer.put(block, [nodes[2]!]);
-    expect(await heights({ nodes })).toEqual([1, 2]);
-  });
+  test(
+    'tail: the same block at the head under two epochs → not printed until one of them has a quorum ' +
+      'or a successor',
+    async () => {
+      const { nodes, writer } = await memory();
+      await writer.write();
+      const block = await writer.write([], [nodes[0]!]);
+      for (const node of nodes) await node.call({ script: 'release_lock', owner: writer.owner }, 100);
+      writer.owner = 'seq-b/0000000000000002';
+      await writer.lead([nodes[1]!, nodes[2]!]);
+      await writer.put(block, [nodes[1]!]);
+      expect(await heights({ nodes })).toEqual([1]);
+      await writer.put(block, [nodes[2]!]);
+      expect(await heights({ nodes })).toEqual([1, 2]);
+    },
+  );
 
   test('tail: an orphan at a node that lags → the committed block is printed, never the orphan', async () => {
     const { nodes, writer } = await memory();
@@ -132,26 +136,29 @@ describe('tail: what is handed out', () => {
     expect(await failing({ nodes, from: 11 })).toMatchObject({ code: 'HEIGHT_NOT_FOUND', exit: 66 });
   });
 
-  test('tail: a damaged copy on one node → taken from another; on all → an error after the good prefix, no gap', async () => {
-    const { nodes, writer } = await memory();
-    for (let i = 0; i < 9; i++) await writer.write();
-    const damage = (node: MemoryNode) => {
-      node.server.state.entries = node.server.state.entries.map((e) =>
-        e.height === 4 ? { ...e, damage: 'bad hash' } : e,
-      );
-    };
-    damage(nodes[0]!);
-    damage(nodes[1]!);
-    expect(await heights({ nodes })).toEqual(upTo(9));
-    damage(nodes[2]!);
-    const found: number[] = [];
-    await expect(
-      (async () => {
-        for await (const b of tailBlocks({ nodes, limitMs: 200, clock: systemClock, from: 1 })) found.push(b.height);
-      })(),
-    ).rejects.toMatchObject({ code: 'BLOCK_UNREADABLE' });
-    expect(found).toEqual([1, 2, 3]);
-  });
+  test(
+    'tail: a damaged copy on one node → taken from another; on all → an error after the good prefix, ' + 'no gap',
+    async () => {
+      const { nodes, writer } = await memory();
+      for (let i = 0; i < 9; i++) await writer.write();
+      const damage = (node: MemoryNode) => {
+        node.server.state.entries = node.server.state.entries.map((e) =>
+          e.height === 4 ? { ...e, damage: 'bad hash' } : e,
+        );
+      };
+      damage(nodes[0]!);
+      damage(nodes[1]!);
+      expect(await heights({ nodes })).toEqual(upTo(9));
+      damage(nodes[2]!);
+      const found: number[] = [];
+      await expect(
+        (async () => {
+          for await (const b of tailBlocks({ nodes, limitMs: 200, clock: systemClock, from: 1 })) found.push(b.height);
+        })(),
+      ).rejects.toMatchObject({ code: 'BLOCK_UNREADABLE' });
+      expect(found).toEqual([1, 2, 3]);
+    },
+  );
 
   test('tail: no quorum answers, or was never initialised → 69', async () => {
     const { nodes, writer } = await memory();
@@ -163,50 +170,60 @@ describe('tail: what is handed out', () => {
 });
 
 describe('tail: below the floor', () => {
-  test('tail: a node lags below what the others have trimmed → from the floor of those, BELOW_FLOOR under it, never unreadable; an archive bridges it', async () => {
-    const { nodes, writer } = await memory();
-    for (let i = 0; i < 5; i++) await writer.write();
-    for (let i = 0; i < 15; i++) await writer.write([], nodes.slice(0, 2));
-    await writer.write([], nodes.slice(0, 2), 10);
-    expect(await heights({ nodes })).toEqual(upTo(21, 11));
-    for (const from of [3, 5, 7, 10])
-      expect(await failing({ nodes, from }), String(from)).toMatchObject({
-        code: 'BELOW_FLOOR',
-        exit: 66,
-        message: expect.stringContaining('the nodes keep 11 and above'),
-      });
-    for (const from of [3, 7])
-      expect(await heights({ nodes, from, archives: async () => [archiveOf(writer.blocks)] })).toEqual(upTo(21, from));
-  });
+  test(
+    'tail: a node lags below what the others have trimmed → from the floor of those, BELOW_FLOOR ' +
+      'under it, never unreadable; an archive bridges it',
+    async () => {
+      const { nodes, writer } = await memory();
+      for (let i = 0; i < 5; i++) await writer.write();
+      for (let i = 0; i < 15; i++) await writer.write([], nodes.slice(0, 2));
+      await writer.write([], nodes.slice(0, 2), 10);
+      expect(await heights({ nodes })).toEqual(upTo(21, 11));
+      for (const from of [3, 5, 7, 10])
+        expect(await failing({ nodes, from }), String(from)).toMatchObject({
+          code: 'BELOW_FLOOR',
+          exit: 66,
+          message: expect.stringContaining('the nodes keep 11 and above'),
+        });
+      for (const from of [3, 7])
+        expect(await heights({ nodes, from, archives: async () => [archiveOf(writer.blocks)] })).toEqual(
+          upTo(21, from),
+        );
+    },
+  );
 
-  test('tail: trimmed on every node → from an archive whose chain ends in the nodes; forged, short or missing ones are refused by name', async () => {
-    const { nodes, writer } = await memory();
-    for (let i = 0; i < 20; i++) await writer.write(text(`b${i}`));
-    await writer.write([], nodes, 15);
-    const good = archiveOf(writer.blocks, 'good');
-    const forged = archiveOf(
-      [...writer.blocks.slice(0, 9).map((b) => ({ ...b, data: text('x') })), ...writer.blocks.slice(9)],
-      'forged',
-    );
-    let parent = writer.blocks[0]!.parent;
-    const other = archiveOf(
-      writer.blocks.map((b) => {
-        const made = makeBlock({ ...b, parent, data: text('other') });
-        parent = made.hash;
-        return { ...made, epoch: 1 };
-      }),
-      'other chain',
-    );
-    const short = archiveOf(writer.blocks.slice(0, 12), 'short');
-    expect(await heights({ nodes })).toEqual(upTo(21, 16));
-    expect(await heights({ nodes, from: 1, archives: async () => [forged, other, short, good] })).toEqual(upTo(21));
-    expect(await heights({ nodes, from: 3, to: 7, archives: async () => [good] })).toEqual(upTo(7, 3));
-    const error = await failing({ nodes, from: 1, archives: async () => [forged, other, short] });
-    expect(error).toMatchObject({ code: 'BELOW_FLOOR', exit: 66, message: expect.stringContaining('16 and above') });
-    expect(error.why).toMatch(
-      /forged: its block 1 .* hash.*other chain: its block 15 .* nodes prove.*short: it ends at height 12/,
-    );
-  });
+  test(
+    'tail: trimmed on every node → from an archive whose chain ends in the nodes; forged, short or ' +
+      'missing ones are refused by name',
+    async () => {
+      const { nodes, writer } = await memory();
+      for (let i = 0; i < 20; i++) await writer.write(text(`b${i}`));
+      await writer.write([], nodes, 15);
+      const good = archiveOf(writer.blocks, 'good');
+      const forged = archiveOf(
+        [...writer.blocks.slice(0, 9).map((b) => ({ ...b, data: text('x') })), ...writer.blocks.slice(9)],
+        'forged',
+      );
+      let parent = writer.blocks[0]!.parent;
+      const other = archiveOf(
+        writer.blocks.map((b) => {
+          const made = makeBlock({ ...b, parent, data: text('other') });
+          parent = made.hash;
+          return { ...made, epoch: 1 };
+        }),
+        'other chain',
+      );
+      const short = archiveOf(writer.blocks.slice(0, 12), 'short');
+      expect(await heights({ nodes })).toEqual(upTo(21, 16));
+      expect(await heights({ nodes, from: 1, archives: async () => [forged, other, short, good] })).toEqual(upTo(21));
+      expect(await heights({ nodes, from: 3, to: 7, archives: async () => [good] })).toEqual(upTo(7, 3));
+      const error = await failing({ nodes, from: 1, archives: async () => [forged, other, short] });
+      expect(error).toMatchObject({ code: 'BELOW_FLOOR', exit: 66, message: expect.stringContaining('16 and above') });
+      expect(error.why).toMatch(
+        /forged: its block 1 .* hash.*other chain: its block 15 .* nodes prove.*short: it ends at height 12/,
+      );
+    },
+  );
 
   test('tail: from a real feed and from a real store', async () => {
     const { nodes, writer } = await memory();
@@ -399,53 +416,56 @@ describe('tail: real servers, from the shell', () => {
     expect(await new Promise((resolve) => child.on('close', resolve))).toBe(130);
   });
 
-  test('tail: 1,000,000 items in 100 MB → every byte in order, below 200 MB of memory, and head -1 ends quietly', async () => {
-    const { writer, flags } = await real(1);
-    const digest = createHash('sha256');
-    for (let b = 0; b < 100; b++) {
-      const items = Array.from({ length: 10_000 }, (_, i) => ({ data: text(`${b} ${i} `.padEnd(97, 'x')) }));
-      for (const item of items) digest.update(item.data).update('\n');
-      const block = await writer.write(items);
-      writer.blocks.length = 0;
-      expect(block.data.length).toBeLessThan(1024 * 1024);
-    }
-    const startedAt = performance.now();
-    const child = spawn(process.execPath, [PROGRAM, 'stream', 'tail', '--raw', '--from', '1', ...flags], {
-      env: seqEnvironment(),
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const got = createHash('sha256');
-    let peak = 0;
-    const rss = () =>
-      Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-    child.stdout.on('data', (chunk: Buffer) => {
-      got.update(chunk);
-      try {
-        peak = Math.max(peak, rss());
-      } catch {
-        /* not Linux, or just gone */
+  test(
+    'tail: 1,000,000 items in 100 MB → every byte in order, below 200 MB of memory, and head -1 ends ' + 'quietly',
+    async () => {
+      const { writer, flags } = await real(1);
+      const digest = createHash('sha256');
+      for (let b = 0; b < 100; b++) {
+        const items = Array.from({ length: 10_000 }, (_, i) => ({ data: text(`${b} ${i} `.padEnd(97, 'x')) }));
+        for (const item of items) digest.update(item.data).update('\n');
+        const block = await writer.write(items);
+        writer.blocks.length = 0;
+        expect(block.data.length).toBeLessThan(1024 * 1024);
       }
-    });
-    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
-    const ms = performance.now() - startedAt;
-    expect(got.digest('hex')).toBe(digest.digest('hex'));
-    expect(peak).toBeLessThan(200);
-    expect(ms).toBeLessThan(20_000);
-    if (process.env['SEQ_TEST_NUMBERS'])
-      process.stderr.write(`tail: 1,000,000 items in ${Math.round(ms)} ms, ${Math.round(peak)} MB\n`);
-    const head = spawn(
-      '/bin/sh',
-      ['-c', `"${process.execPath}" "${PROGRAM}" stream tail --items -o plain ${flags.join(' ')} | head -1`],
-      { env: seqEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    let [out, err] = ['', ''];
-    head.stdout.on('data', (chunk: Buffer) => {
-      out += chunk.toString();
-    });
-    head.stderr.on('data', (chunk: Buffer) => {
-      err += chunk.toString();
-    });
-    await new Promise((resolve) => head.on('close', resolve));
-    expect([out.startsWith('1\t0\t0 0 xxx'), out.split('\n').length, err]).toEqual([true, 2, '']);
-  });
+      const startedAt = performance.now();
+      const child = spawn(process.execPath, [PROGRAM, 'stream', 'tail', '--raw', '--from', '1', ...flags], {
+        env: seqEnvironment(),
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const got = createHash('sha256');
+      let peak = 0;
+      const rss = () =>
+        Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+      child.stdout.on('data', (chunk: Buffer) => {
+        got.update(chunk);
+        try {
+          peak = Math.max(peak, rss());
+        } catch {
+          /* not Linux, or just gone */
+        }
+      });
+      expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
+      const ms = performance.now() - startedAt;
+      expect(got.digest('hex')).toBe(digest.digest('hex'));
+      expect(peak).toBeLessThan(200);
+      expect(ms).toBeLessThan(20_000);
+      if (process.env['SEQ_TEST_NUMBERS'])
+        process.stderr.write(`tail: 1,000,000 items in ${Math.round(ms)} ms, ${Math.round(peak)} MB\n`);
+      const head = spawn(
+        '/bin/sh',
+        ['-c', `"${process.execPath}" "${PROGRAM}" stream tail --items -o plain ${flags.join(' ')} | head -1`],
+        { env: seqEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] },
+      );
+      let [out, err] = ['', ''];
+      head.stdout.on('data', (chunk: Buffer) => {
+        out += chunk.toString();
+      });
+      head.stderr.on('data', (chunk: Buffer) => {
+        err += chunk.toString();
+      });
+      await new Promise((resolve) => head.on('close', resolve));
+      expect([out.startsWith('1\t0\t0 0 xxx'), out.split('\n').length, err]).toEqual([true, 2, '']);
+    },
+  );
 });

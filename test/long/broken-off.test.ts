@@ -1,5 +1,5 @@
-// Ctrl-C and kill -9 in the middle of every command that changes a cluster: whatever one node has and the others have not, the same command,
-// run again, finishes it, and no hand at a server is needed.
+// Ctrl-C and kill -9 in the middle of every command that changes a cluster: whatever one node has and the others have
+// not, the same command, run again, finishes it, and no hand at a server is needed.
 import { describe, test } from 'vitest';
 import { BROKEN_OFF } from '../support/broken-off.js';
 

@@ -1,5 +1,5 @@
-// A million heights on each of five real servers, merged height by height: in bounded memory, with progress, every height told. The peak is
-// what the kernel counted for the process. SEQ_LONG_HEIGHTS makes it smaller.
+// A million heights on each of five real servers, merged height by height: in bounded memory, with progress, every
+// height told. The peak is what the kernel counted for the process. SEQ_LONG_HEIGHTS makes it smaller.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -13,7 +13,8 @@ const NODES = 5;
 const MOST_BYTES = 200 * 1024 * 1024;
 const CLUSTER = 'c0ffee00c0ffee00.1';
 const PEAK =
-  "data:text/javascript,process.on('exit',()=>process.stderr.write('\\npeak '+process.resourceUsage().maxRSS*1024+'\\n'))";
+  "data:text/javascript,process.on('exit',()=>process.stderr.write('\\npeak " +
+  "'+process.resourceUsage().maxRSS*1024+'\\n'))";
 let servers: RedisServer[] = [];
 
 beforeAll(async () => {
@@ -35,9 +36,7 @@ afterAll(async () => {
 });
 
 /** Runs it as a script would, reading line by line; what it printed last, how many lines, its peak and its progress. */
-async function run(
-  args: string[],
-): Promise<{
+async function run(args: string[]): Promise<{
   code: number | null;
   lines: number;
   last: string;
@@ -64,7 +63,8 @@ async function run(
   const peakBytes = Number(/peak (\d+)/.exec(said)?.[1]);
   const progress = said.split('\n').filter((line) => line.includes(' of '));
   process.stdout.write(
-    `${args.join(' ')}: ${lines} lines, peak ${(peakBytes / 1048576).toFixed(0)} MiB, ${((performance.now() - startedAt) / 1000).toFixed(0)} s, ${progress.length} lines of progress\n`,
+    `${args.join(' ')}: ${lines} lines, peak ${(peakBytes / 1048576).toFixed(0)} MiB, ` +
+      `${((performance.now() - startedAt) / 1000).toFixed(0)} s, ${progress.length} lines of progress\n`,
   );
   return { code, lines, last, peakBytes, progress, seconds: (performance.now() - startedAt) / 1000 };
 }

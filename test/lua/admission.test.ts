@@ -93,19 +93,22 @@ describe('identity', () => {
       await stranger.close();
     }
   });
-  test('an asker that knows neither cluster nor id → not foreign; for everything else it is a stranger all the same', async () => {
-    await lead(node, blocks.slice(0, 2));
-    const asker = new RedisNode({ id: 'n1', url: server.url, identity: { cluster: '', lane: '' }, guessed: true });
-    expect((await must(asker, { script: 'inspect' })).value).toMatchObject({
-      admission: 'admitted',
-      cluster: 'test.1',
-      node: 'r1',
-      head: 2,
-    });
-    for (const call of NEEDS_ADMISSION)
-      await refusedUnchanged(asker, redis, call, 'WRONG_CLUSTER', { why: 'cluster', actual: 'test.1' });
-    await asker.close();
-  });
+  test(
+    'an asker that knows neither cluster nor id → not foreign; for everything else it is a stranger ' + 'all the same',
+    async () => {
+      await lead(node, blocks.slice(0, 2));
+      const asker = new RedisNode({ id: 'n1', url: server.url, identity: { cluster: '', lane: '' }, guessed: true });
+      expect((await must(asker, { script: 'inspect' })).value).toMatchObject({
+        admission: 'admitted',
+        cluster: 'test.1',
+        node: 'r1',
+        head: 2,
+      });
+      for (const call of NEEDS_ADMISSION)
+        await refusedUnchanged(asker, redis, call, 'WRONG_CLUSTER', { why: 'cluster', actual: 'test.1' });
+      await asker.close();
+    },
+  );
   test('two lanes of one server know nothing of each other', async () => {
     await lead(node, blocks.slice(0, 2));
     const other = openNode(server, 'r1', 'blue');
@@ -406,23 +409,27 @@ describe('re-admission', () => {
     for (let i = 10; i < 30; i += 1) await must(node, begin({ owner: B, nonce: `m${i}`, epoch: i }));
     expect((await redis.hget(RECORD, 'used'))?.split(' ')).toHaveLength(16);
   });
-  test('an intact node → only under its own lock and epoch, and only the incarnation that was seen; the stream set aside is kept, the one before it goes', async () => {
-    await lead(node, blocks.slice(0, 4));
-    await refusedUnchanged(node, redis, begin({ owner: B }), 'FENCING_ERROR', { check: 'lock', holder: A });
-    await refusedUnchanged(node, redis, begin({ epoch: 0 }), 'FENCING_ERROR', { check: 'epoch', epoch: 1 });
-    const incarnation = String((await view())['incarnation']);
-    await refusedUnchanged(node, redis, begin({ epoch: 1 }), 'STALE_NONCE', { actual: incarnation });
-    await refusedUnchanged(node, redis, begin({ epoch: 1, replaces: 'another' }), 'STALE_NONCE', {
-      actual: incarnation,
-    });
-    await must(node, begin({ epoch: 1, replaces: incarnation }));
-    expect(await redis.xlen('seq:block:orphans:n1')).toBe(4);
-    for (const height of [3, 4]) await must(node, fill(at(height), { epoch: 1, entryEpoch: 1 }));
-    await must(node, admit({ epoch: 1, head: 4, headHash: at(4).hash }));
-    await must(node, begin({ epoch: 1, nonce: 'n2', replaces: 'n1' }));
-    expect(await redis.exists('seq:block:orphans:n1')).toBe(0);
-    expect(await redis.xlen('seq:block:orphans:n2')).toBe(2);
-  });
+  test(
+    'an intact node → only under its own lock and epoch, and only the incarnation that was seen; the ' +
+      'stream set aside is kept, the one before it goes',
+    async () => {
+      await lead(node, blocks.slice(0, 4));
+      await refusedUnchanged(node, redis, begin({ owner: B }), 'FENCING_ERROR', { check: 'lock', holder: A });
+      await refusedUnchanged(node, redis, begin({ epoch: 0 }), 'FENCING_ERROR', { check: 'epoch', epoch: 1 });
+      const incarnation = String((await view())['incarnation']);
+      await refusedUnchanged(node, redis, begin({ epoch: 1 }), 'STALE_NONCE', { actual: incarnation });
+      await refusedUnchanged(node, redis, begin({ epoch: 1, replaces: 'another' }), 'STALE_NONCE', {
+        actual: incarnation,
+      });
+      await must(node, begin({ epoch: 1, replaces: incarnation }));
+      expect(await redis.xlen('seq:block:orphans:n1')).toBe(4);
+      for (const height of [3, 4]) await must(node, fill(at(height), { epoch: 1, entryEpoch: 1 }));
+      await must(node, admit({ epoch: 1, head: 4, headHash: at(4).hash }));
+      await must(node, begin({ epoch: 1, nonce: 'n2', replaces: 'n1' }));
+      expect(await redis.exists('seq:block:orphans:n1')).toBe(0);
+      expect(await redis.xlen('seq:block:orphans:n2')).toBe(2);
+    },
+  );
   test('the node knows a higher epoch → FENCING_ERROR: it never falls', async () => {
     await lead(node, blocks.slice(0, 2));
     await spoil();

@@ -1,6 +1,7 @@
-// The leader's next block without a script (src/core/redis/append-line.ts): whatever happens to the node between two blocks, the transaction under
-// WATCH must leave the same answer and the same data as write_block would. Every row is run three times: once by a user who may not use transactions,
-// once with what befalls while the node is watched, and once with it in the moment before: after the last block, before WATCH.
+// The leader's next block without a script (src/core/redis/append-line.ts): whatever happens to the node between two
+// blocks, the transaction under WATCH must leave the same answer and the same data as write_block would. Every row is
+// run three times: once by a user who may not use transactions, once with what befalls while the node is watched, and
+// once with it in the moment before: after the last block, before WATCH.
 import { connect, createServer, type AddressInfo } from 'node:net';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -461,23 +462,26 @@ describe('the next block', () => {
     }
   });
 
-  test('a server that stops, loses its lease to another and goes on → what waited in its socket is refused', async () => {
-    await redis.flushall();
-    const node = openNode(server);
-    try {
-      await lead(node, blocks.slice(0, FIRST));
-      await redis.pexpire(LOCK, 150);
-      server.pause();
-      const late = await node.call(NEXT, 100);
-      expect(late).toMatchObject({ outcome: 'unknown', step: 'call' });
-      const takes = must(other, { script: 'promote_leader', owner: B, expectedEpoch: 1, ttlMs: TTL });
-      await expect.poll(() => performance.now(), { interval: 20 }).toBeGreaterThan(performance.now() + 200);
-      server.unpause();
-      await takes;
-      expect(await redis.xlen(STREAM)).toBe(FIRST);
-      expect(await node.call(NEXT, LIMIT)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
-    } finally {
-      await node.close();
-    }
-  });
+  test(
+    'a server that stops, loses its lease to another and goes on → what waited in its socket is ' + 'refused',
+    async () => {
+      await redis.flushall();
+      const node = openNode(server);
+      try {
+        await lead(node, blocks.slice(0, FIRST));
+        await redis.pexpire(LOCK, 150);
+        server.pause();
+        const late = await node.call(NEXT, 100);
+        expect(late).toMatchObject({ outcome: 'unknown', step: 'call' });
+        const takes = must(other, { script: 'promote_leader', owner: B, expectedEpoch: 1, ttlMs: TTL });
+        await expect.poll(() => performance.now(), { interval: 20 }).toBeGreaterThan(performance.now() + 200);
+        server.unpause();
+        await takes;
+        expect(await redis.xlen(STREAM)).toBe(FIRST);
+        expect(await node.call(NEXT, LIMIT)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
+      } finally {
+        await node.close();
+      }
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// Servers that are away, silent, foreign or half-dead: every call ends within its limit and says what is not known, and at which step.
+// Servers that are away, silent, foreign or half-dead: every call ends within its limit and says what is not known,
+// and at which step.
 import { createServer, connect, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { connectNode, RedisNode } from '../../src/core/redis/node.js';
@@ -186,32 +187,36 @@ test('a password for a server that needs none → used without it', async () => 
   expect((await nodeAt(server.port, { password: 'x' }).probe(LIMIT)).outcome).toBe('accepted');
 });
 
-test('lost reply: the call ran, the answer is unknown; asked again the same block is accepted and there once (case: write applied, reply lost)', async () => {
-  const server = await redisServer();
-  let swallow = false;
-  const port = await listener((socket) => {
-    const upstream = connect(server.port, '127.0.0.1');
-    upstream.on('error', () => undefined);
-    socket.on('data', (chunk) => upstream.write(chunk));
-    upstream.on('data', (chunk) => {
-      if (swallow) socket.destroy();
-      else socket.write(chunk);
+test(
+  'lost reply: the call ran, the answer is unknown; asked again the same block is accepted and ' +
+    'there once (case: write applied, reply lost)',
+  async () => {
+    const server = await redisServer();
+    let swallow = false;
+    const port = await listener((socket) => {
+      const upstream = connect(server.port, '127.0.0.1');
+      upstream.on('error', () => undefined);
+      socket.on('data', (chunk) => upstream.write(chunk));
+      upstream.on('data', (chunk) => {
+        if (swallow) socket.destroy();
+        else socket.write(chunk);
+      });
+      socket.on('close', () => upstream.destroy());
     });
-    socket.on('close', () => upstream.destroy());
-  });
-  const node = nodeAt(port);
-  await lead(node, chain(1));
-  swallow = true;
-  const block = chain(2)[1]!;
-  const lost = await node.call(write(block), LIMIT);
-  expect(lost).toMatchObject({ outcome: 'unknown', step: 'call', cause: 'the connection was lost' });
-  swallow = false;
-  const redis = plainClient(server);
-  closers.push(() => redis.disconnect());
-  expect(await redis.xlen('seq:block:stream')).toBe(2);
-  expect(await must(node, write(block))).toMatchObject({ value: { head: 2 } });
-  expect(await redis.xlen('seq:block:stream')).toBe(2);
-});
+    const node = nodeAt(port);
+    await lead(node, chain(1));
+    swallow = true;
+    const block = chain(2)[1]!;
+    const lost = await node.call(write(block), LIMIT);
+    expect(lost).toMatchObject({ outcome: 'unknown', step: 'call', cause: 'the connection was lost' });
+    swallow = false;
+    const redis = plainClient(server);
+    closers.push(() => redis.disconnect());
+    expect(await redis.xlen('seq:block:stream')).toBe(2);
+    expect(await must(node, write(block))).toMatchObject({ value: { head: 2 } });
+    expect(await redis.xlen('seq:block:stream')).toBe(2);
+  },
+);
 
 test('server killed and started again: nothing is resent, the next call connects by itself', async () => {
   const server = await redisServer();
@@ -258,20 +263,24 @@ test('close: whatever waits ends as unknown, later calls too', async () => {
   });
 });
 
-test('prepare: what a takeover will use is loaded and connected, nothing on the node changes; on a server without scripts a promotion then needs no load', async () => {
-  const server = await redisServer();
-  const node = nodeAt(server.port);
-  await lead(node, chain(2));
-  const plain = plainClient(server);
-  closers.push(() => plain.disconnect());
-  await plain.script('FLUSH');
-  const before = await picture(plain);
-  await node.prepare(LIMIT);
-  expect(await picture(plain)).toEqual(before);
-  expect(
-    await plain.script(
-      'EXISTS',
-      ...(['promote_leader', 'claim', 'write_block', 'release_lock'] as const).map((name) => scriptText(name).sha),
-    ),
-  ).toEqual([1, 1, 1, 1]);
-});
+test(
+  'prepare: what a takeover will use is loaded and connected, nothing on the node changes; on a ' +
+    'server without scripts a promotion then needs no load',
+  async () => {
+    const server = await redisServer();
+    const node = nodeAt(server.port);
+    await lead(node, chain(2));
+    const plain = plainClient(server);
+    closers.push(() => plain.disconnect());
+    await plain.script('FLUSH');
+    const before = await picture(plain);
+    await node.prepare(LIMIT);
+    expect(await picture(plain)).toEqual(before);
+    expect(
+      await plain.script(
+        'EXISTS',
+        ...(['promote_leader', 'claim', 'write_block', 'release_lock'] as const).map((name) => scriptText(name).sha),
+      ),
+    ).toEqual([1, 1, 1, 1]);
+  },
+);

@@ -1,4 +1,5 @@
-// A master that was a replica in between has another's memory, though it is the same process (docs/PROTOCOL.md section 8).
+// A master that was a replica in between has another's memory, though it is the same process (docs/PROTOCOL.md
+// section 8).
 import { afterAll, expect, test } from 'vitest';
 import type { Redis } from 'ioredis';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -23,28 +24,33 @@ const follow = async (replica: Redis, master: RedisServer): Promise<void> => {
   await expect.poll(info(replica, 'master_link_status'), { timeout: 20_000 }).toBe('up');
 };
 
-test('failed over to a replica that lagged, and back → not admitted: restarted; a replica that only came and went changes nothing', async () => {
-  const [first, second] = [await open(), await open()];
-  const blocks = chain(4);
-  const node = openNode(first.server);
-  closers.push(() => node.close());
-  await lead(node, blocks.slice(0, 2));
-  await follow(second.redis, first.server);
-  await must(node, write(blocks[2]!));
-  await expect.poll(() => second.redis.xlen('seq:block:stream')).toBe(3);
-  await second.redis.replicaof('NO', 'ONE');
-  await must(node, write(blocks[3]!)); // acknowledged by the first alone
-  await follow(first.redis, second.server);
-  await first.redis.replicaof('NO', 'ONE');
-  expect(await first.redis.xlen('seq:block:stream')).toBe(3);
-  expect(await must(node, { script: 'inspect' })).toMatchObject({ value: { admission: 'restarted' } });
-  expect(await node.call(write(blocks[3]!), LIMIT)).toMatchObject({
-    outcome: 'refused',
-    reason: 'NOT_ADMITTED',
-    detail: { why: 'restarted' },
-  });
-  expect(
-    await node.read({ from: 1, to: 9, limit: 9, data: false }, LIMIT),
-    'what it holds counts towards nothing',
-  ).toMatchObject({ outcome: 'accepted', incarnation: '' });
-}, 60_000);
+test(
+  'failed over to a replica that lagged, and back → not admitted: restarted; a replica that only ' +
+    'came and went changes nothing',
+  async () => {
+    const [first, second] = [await open(), await open()];
+    const blocks = chain(4);
+    const node = openNode(first.server);
+    closers.push(() => node.close());
+    await lead(node, blocks.slice(0, 2));
+    await follow(second.redis, first.server);
+    await must(node, write(blocks[2]!));
+    await expect.poll(() => second.redis.xlen('seq:block:stream')).toBe(3);
+    await second.redis.replicaof('NO', 'ONE');
+    await must(node, write(blocks[3]!)); // acknowledged by the first alone
+    await follow(first.redis, second.server);
+    await first.redis.replicaof('NO', 'ONE');
+    expect(await first.redis.xlen('seq:block:stream')).toBe(3);
+    expect(await must(node, { script: 'inspect' })).toMatchObject({ value: { admission: 'restarted' } });
+    expect(await node.call(write(blocks[3]!), LIMIT)).toMatchObject({
+      outcome: 'refused',
+      reason: 'NOT_ADMITTED',
+      detail: { why: 'restarted' },
+    });
+    expect(
+      await node.read({ from: 1, to: 9, limit: 9, data: false }, LIMIT),
+      'what it holds counts towards nothing',
+    ).toMatchObject({ outcome: 'accepted', incarnation: '' });
+  },
+  60_000,
+);

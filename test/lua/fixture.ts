@@ -1,4 +1,5 @@
-// What the Lua and connection tests share: one identity, chains of blocks, a node brought to a known state, and a picture of all data.
+// What the Lua and connection tests share: one identity, chains of blocks, a node brought to a known state, and a
+// picture of all data.
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { Block, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';

@@ -1,4 +1,5 @@
-// The Lua files as texts: their headers against the typed table, and the passages they share against each other (no includes in Lua).
+// The Lua files as texts: their headers against the typed table, and the passages they share against each other (no
+// includes in Lua).
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -204,21 +204,25 @@ describe('raise_epoch', () => {
   });
 });
 
-test('hints: keyspace events of the lock are heard where they are switched on (case: release is a DEL, expiry is an x)', async () => {
-  await redis.config('SET', 'notify-keyspace-events', 'Exg');
-  await bootstrap(node);
-  const heard: string[] = [];
-  const stop = node.onHint((hint) => heard.push(hint));
-  await expect
-    .poll(async () => ((await redis.call('PUBSUB', 'NUMSUB', '__keyevent@0__:expired')) as [string, number])[1])
-    .toBe(1);
-  await must(node, { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: 30 });
-  await expect
-    .poll(async () => {
-      await node.call({ script: 'inspect' }, LIMIT);
-      return heard;
-    })
-    .toContain('gone');
-  stop();
-  await redis.config('SET', 'notify-keyspace-events', '');
-});
+test(
+  'hints: keyspace events of the lock are heard where they are switched on (case: release is a ' +
+    'DEL, expiry is an x)',
+  async () => {
+    await redis.config('SET', 'notify-keyspace-events', 'Exg');
+    await bootstrap(node);
+    const heard: string[] = [];
+    const stop = node.onHint((hint) => heard.push(hint));
+    await expect
+      .poll(async () => ((await redis.call('PUBSUB', 'NUMSUB', '__keyevent@0__:expired')) as [string, number])[1])
+      .toBe(1);
+    await must(node, { script: 'promote_leader', owner: A, expectedEpoch: 0, ttlMs: 30 });
+    await expect
+      .poll(async () => {
+        await node.call({ script: 'inspect' }, LIMIT);
+        return heard;
+      })
+      .toContain('gone');
+    stop();
+    await redis.config('SET', 'notify-keyspace-events', '');
+  },
+);

@@ -1,4 +1,5 @@
-// Zero, nonsense and numbers beyond 2^53 in every numeric argument of every script (case: `1e3`, `0x10`, epochs above 2^53).
+// Zero, nonsense and numbers beyond 2^53 in every numeric argument of every script (case: `1e3`, `0x10`, epochs above
+// 2^53).
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';

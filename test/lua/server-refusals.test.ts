@@ -146,25 +146,29 @@ test('BUSY: a script that does not end → refused', async () => {
   await must(node, write(at(3)));
 });
 
-test('NOPERM: refused when nothing ran; after the first write it is unknown, with an alarm, and never looks like a refusal', async () => {
-  const { server, node, redis } = await open();
-  await lead(node, blocks.slice(0, 2));
-  const as = (user: string, ...rules: string[]): Promise<RedisNode> =>
-    redis.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all', ...rules).then(() => {
-      const mine = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, username: user, password: 'pw' });
-      closers.push(() => mine.close());
-      return mine;
-    });
-  await refusedUnchanged(await as('noscripts', '-evalsha'), redis, write(at(3)), 'NOPERM');
-  await refusedUnchanged(await as('noreads', '-hmget'), redis, write(at(3)), 'NOPERM');
-  await refusedUnchanged(await as('noinfo', '-info'), redis, write(at(3)), 'NOPERM');
-  await refusedUnchanged(await as('noexpire', '-pexpire'), redis, write(at(3)), 'NOPERM');
-  await refusedUnchanged(await as('nokeys', 'resetkeys', '~other:*'), redis, write(at(3)), 'NOPERM');
-  const half = await (await as('noadd', '-xadd')).call(write(at(3)), LIMIT);
-  expect(half).toMatchObject({ outcome: 'unknown', step: 'reply', alarm: true });
-  // Publishing is the last thing and only a hint.
-  await must(await as('nopublish', '-publish'), { script: 'release_lock', owner: A });
-});
+test(
+  'NOPERM: refused when nothing ran; after the first write it is unknown, with an alarm, and never ' +
+    'looks like a refusal',
+  async () => {
+    const { server, node, redis } = await open();
+    await lead(node, blocks.slice(0, 2));
+    const as = (user: string, ...rules: string[]): Promise<RedisNode> =>
+      redis.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all', ...rules).then(() => {
+        const mine = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, username: user, password: 'pw' });
+        closers.push(() => mine.close());
+        return mine;
+      });
+    await refusedUnchanged(await as('noscripts', '-evalsha'), redis, write(at(3)), 'NOPERM');
+    await refusedUnchanged(await as('noreads', '-hmget'), redis, write(at(3)), 'NOPERM');
+    await refusedUnchanged(await as('noinfo', '-info'), redis, write(at(3)), 'NOPERM');
+    await refusedUnchanged(await as('noexpire', '-pexpire'), redis, write(at(3)), 'NOPERM');
+    await refusedUnchanged(await as('nokeys', 'resetkeys', '~other:*'), redis, write(at(3)), 'NOPERM');
+    const half = await (await as('noadd', '-xadd')).call(write(at(3)), LIMIT);
+    expect(half).toMatchObject({ outcome: 'unknown', step: 'reply', alarm: true });
+    // Publishing is the last thing and only a hint.
+    await must(await as('nopublish', '-publish'), { script: 'release_lock', owner: A });
+  },
+);
 
 test('SCRIPT FLUSH between calls: loaded again, run once', async () => {
   const { node, redis } = await open();

@@ -1,7 +1,7 @@
-// `seq cluster init` by several people at once, cut off anywhere, on nodes that may forget (docs/PROTOCOL.md section 8, bootstrap).
-// A leader may be there from a quorum of admitted nodes on, and takes the others as it takes empty ones, whatever mark they bear.
-// Kept in every state: only one nonce ever admits a node, and none before every node showed it; whoever says that the cluster is made is
-// right; what a leader has begun to use is never touched again.
+// `seq cluster init` by several people at once, cut off anywhere, on nodes that may forget (docs/PROTOCOL.md section
+// 8, bootstrap). A leader may be there from a quorum of admitted nodes on, and takes the others as it takes empty
+// ones, whatever mark they bear. Kept in every state: only one nonce ever admits a node, and none before every node
+// showed it; whoever says that the cluster is made is right; what a leader has begun to use is never touched again.
 import { bootstrap } from '../../src/core/engine/bootstrap.js';
 import type { NodeCall } from '../../src/core/protocol/words.js';
 import { applyCall, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
@@ -18,7 +18,10 @@ function run(s: MemoryNodeState, n: number, call: NodeCall): void {
   applyCall(s, call, AT, NODE_IDS[n]!, 0);
 }
 
-/** From here on a node has something to remember. One promotion on those that are admitted; whatever is not, the leader may take. */
+/**
+ * From here on a node has something to remember. One promotion on those that are admitted; whatever is not, the
+ * leader may take.
+ */
 const happenings = (taken: readonly string[]): NonNullable<ProcessConfig['happens']> => [
   {
     name: 'a leader uses it',
@@ -69,7 +72,9 @@ function leads(nodes: readonly MemoryNodeState[], n: number): boolean {
   return nodes.filter((s, i) => i !== n && isAdmitted(s) && s.epoch === 1).length >= 2;
 }
 
-/** `taken`: the nodes that the leader may take, which is there then from a quorum on; if none, when all are admitted. */
+/**
+ * `taken`: the nodes that the leader may take, which is there then from a quorum on; if none, when all are admitted.
+ */
 export function bootstrapConfig(
   by: number,
   faults: Pick<ProcessConfig, 'unknowns' | 'wipes' | 'restarts'>,

@@ -1,4 +1,5 @@
-// What is explored: the full configurations (`npm run model`) and their short forms (`npm run model -- --short`, part of npm test).
+// What is explored: the full configurations (`npm run model`) and their short forms (`npm run model -- --short`, part
+// of npm test).
 import { bootstrapConfig } from './bootstrap.js';
 import type { ProcessConfig } from './processes.js';
 import { recoveryConfig } from './recovery.js';
@@ -47,7 +48,10 @@ export const EXHAUSTIVE: Task[] = [
   { cfg: { ...BASE, name: 'three', tenures: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
 ];
 
-/** Two people at once, with the shipped use cases of `seq cluster init` and `seq cluster recover`; one at a time is in every npm test (processes.test.ts). */
+/**
+ * Two people at once, with the shipped use cases of `seq cluster init` and `seq cluster recover`; one at a time is in
+ * every npm test (processes.test.ts).
+ */
 export const PROCESSES: { name: string; cfg: ProcessConfig; bounded: string }[] = [
   { name: 'two-bootstraps', cfg: bootstrapConfig(2, { unknowns: 1 }), bounded: 'one answer lost in each path' },
   { name: 'two-recoveries', cfg: recoveryConfig(2, { unknowns: 0 }), bounded: 'no answer lost' },
@@ -87,18 +91,21 @@ export const SHORT: Task[] = [
     cfg: { ...BASE, name: 'one-wipe', heights: 2, wipes: 1, strays: 1, giveUps: 1, staleStores: false },
     limits: { livenessEvery: 16, states: 150_000 },
     bounded:
-      'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 150,000 states',
+      'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +
+      'combination, first 150,000 states',
   },
   {
     cfg: { ...BASE, name: 'one-damage', heights: 2, damages: 1, strays: 1, giveUps: 1, staleStores: false },
     limits: { livenessEvery: 16, states: 120_000 },
     bounded:
-      'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 120,000 states',
+      'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +
+      'combination, first 120,000 states',
   },
   {
     cfg: { ...BASE, name: 'three', tenures: 3, strays: 1, giveUps: 1, staleStores: false },
     limits: { livenessEvery: 16, states: 150_000 },
     bounded:
-      'one late run and one call given up in each path, no stale stores, liveness in every 16th combination, first 150,000 states',
+      'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +
+      'combination, first 150,000 states',
   },
 ];

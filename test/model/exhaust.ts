@@ -1,5 +1,6 @@
-// Every reachable state, depth first, over the pieces of pools.ts: a state is a row of numbers on one long stack, and only fingerprints are kept.
-// Nodes are interchangeable and so are tenures (`sameTenures`): of all the states that differ by such a permutation one is explored.
+// Every reachable state, depth first, over the pieces of pools.ts: a state is a row of numbers on one long stack, and
+// only fingerprints are kept. Nodes are interchangeable and so are tenures (`sameTenures`): of all the states that
+// differ by such a permutation one is explored.
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { Exploration, Limits } from './explore.js';
 import { Liveness } from './liveness.js';
@@ -147,7 +148,8 @@ class Exhaustion {
     return result;
   }
 
-  // --- rows -------------------------------------------------------------------------------------------------------------------
+  // --- rows
+  // -------------------------------------------------------------------------------------------------------------------
 
   private pop(): void {
     const { cfg, row, stack, pools } = this;
@@ -227,7 +229,8 @@ class Exhaustion {
     return next;
   }
 
-  // --- moves ------------------------------------------------------------------------------------------------------------------
+  // --- moves
+  // ------------------------------------------------------------------------------------------------------------------
 
   private moves(): void {
     const { cfg, row, pools } = this;
@@ -399,7 +402,9 @@ class Exhaustion {
     const known = (this.next.agreed >>> shift) & 255;
     if (known === 0) this.next.agreed |= hash << shift;
     else if (known !== hash)
-      this.violation ||= `I4: FORK at height ${height}: ${who} takes ${text} as committed, ${hashOf((known >> 3) - 1, known & 7)} was`;
+      this.violation ||=
+        `I4: FORK at height ${height}: ${who} takes ${text} as committed, ` +
+        `${hashOf((known >> 3) - 1, known & 7)} was`;
   }
 
   /** Closes `next`: the networks without their dead calls, what a reader of all nodes sees, I2; kept if it is new. */
@@ -449,7 +454,10 @@ class Exhaustion {
     }
   }
 
-  /** Into sumA and sumB. A column is what concerns one node; columns are added up, so that their order does not matter. */
+  /**
+   * Into sumA and sumB. A column is what concerns one node; columns are added up, so that their order does not
+   * matter.
+   */
   private printUnder(naming: number, from: readonly number[], names: readonly number[]): void {
     const { cfg, next } = this;
     const { nodes, nets, tenures } = next;
@@ -522,7 +530,9 @@ class Exhaustion {
           if (copy === undefined) continue;
           const same = other.epochs[height - other.floor - 1] === epochs[height - floor - 1];
           if (same && copy !== hash && !(cfg.conflict && RIVALS.includes(named(hash)) && RIVALS.includes(named(copy))))
-            this.violation ||= `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ${named(copy)}`;
+            this.violation ||=
+              `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ` +
+              `${named(copy)}`;
           if ((other.admitted || any) && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
         }
         if (!admitted) continue;
@@ -532,7 +542,8 @@ class Exhaustion {
     }
   }
 
-  // --- liveness and traces ----------------------------------------------------------------------------------------------------
+  // --- liveness and traces
+  // ----------------------------------------------------------------------------------------------------
 
   private checkLiveness(every: number): void {
     const { row, hasher } = this;

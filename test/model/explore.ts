@@ -1,5 +1,6 @@
-// Ways through the state space: exhaustively, depth first with fingerprints only; at random, with a bias towards the newest tenure.
-// What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate` tells.
+// Ways through the state space: exhaustively, depth first with fingerprints only; at random, with a bias towards the
+// newest tenure. What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate`
+// tells.
 import { exhaust } from './exhaust.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import { Liveness } from './liveness.js';
@@ -36,7 +37,10 @@ const columnA: number[] = [];
 const columnB: number[] = [];
 export const print = { a: 0, b: 0 };
 
-/** The fingerprint of a state's class under permutations of nodes, into `print`: what concerns one node is one column, columns are sorted. */
+/**
+ * The fingerprint of a state's class under permutations of nodes, into `print`: what concerns one node is one column,
+ * columns are sorted.
+ */
 export function fingerprint(cfg: ModelConfig, state: State): void {
   const { nodes, nets, tenures } = state;
   for (let n = 0; n < nodes.length; n++) {
@@ -150,7 +154,8 @@ export interface Walks {
 }
 
 /**
- * Random walks. Each tenure reaches a random quorum while it promotes and a random set of nodes while it writes; mostly the newest tenure
+ * Random walks. Each tenure reaches a random quorum while it promotes and a random set of nodes while it writes;
+ * mostly the newest tenure
  * acts, now and then an older one wakes up. Violations of another sort than expected are walked past.
  */
 export function walk(
@@ -326,15 +331,19 @@ export function narrate(cfg: ModelConfig, finding: Finding): string {
     const node = move.node >= 0 ? ` node ${move.node + 1}` : '';
     const who = move.tenure >= 0 ? `tenure ${move.tenure + 1}` : 'fault';
     lines.push(
-      `${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`.padEnd(
-        52,
-      ) + picture(state),
+      (
+        `${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ` +
+        `${move.kind}${node}${move.kind === 'start' ? ` (store at ${move.arg})` : ''}`
+      ).padEnd(52) + picture(state),
     );
   });
   return [...lines, `     ${finding.why}`].join('\n');
 }
 
-/** A trace as text, one move a line: `<tenure> <kind> [<node>] [@<arg>]`, tenure 0 for faults; what a failing exploration is kept as. */
+/**
+ * A trace as text, one move a line: `<tenure> <kind> [<node>] [@<arg>]`, tenure 0 for faults; what a failing
+ * exploration is kept as.
+ */
 export function traceOf(text: string): Move[] {
   return text
     .trim()
@@ -363,7 +372,11 @@ function picture(state: State): string {
   const nodes = state.nodes.map(({ s }) => {
     if (s.record === null) return '[wiped]';
     const entries = s.entries.map((entry) => `${entry.hash}@${entry.epoch}`).join(' ');
-    return `[${s.lock ? s.lock.owner.slice(1, 2) : '-'} e${s.epoch ?? '-'}/${s.record.claimant.slice(1, 2) || '-'} ${entries}${s.record.pending ? ' admitting' : ''}]`;
+    return (
+      `[${s.lock ? s.lock.owner.slice(1, 2) : '-'} ` +
+      `e${s.epoch ?? '-'}/${s.record.claimant.slice(1, 2) || '-'} ` +
+      `${entries}${s.record.pending ? ' admitting' : ''}]`
+    );
   });
   const tenures = state.tenures.map(
     ({ t, out }) =>

@@ -1,5 +1,6 @@
-// A set of 64-bit fingerprints in a typed array (open addressing): a JavaScript Set ends at 16.7 million entries and weighs ten times as much.
-// Two different states with one fingerprint would hide one of them: with 10^8 states the chance is about 3 in 10,000.
+// A set of 64-bit fingerprints in a typed array (open addressing): a JavaScript Set ends at 16.7 million entries and
+// weighs ten times as much. Two different states with one fingerprint would hide one of them: with 10^8 states the
+// chance is about 3 in 10,000.
 
 export class FingerprintSet {
   private capacity: number;

@@ -1,7 +1,8 @@
 // "A lone leader with all nodes up always gets through": from a state, without any further fault,
-//  – a fresh tenure promotes, adopts, commits a block of its own, and then all nodes are identical;
-//  – each tenure that is under way, left alone, either ends or has nothing more to do while every node is its own and identical;
-//    if it ends to renew its term, the follow-up tenure gets there.
+// – a fresh tenure promotes, adopts, commits a block of its own, and then all nodes are identical;
+// – each tenure that is under way, left alone, either ends or has nothing more to do while every node is its own and
+// identical;
+// if it ends to renew its term, the follow-up tenure gets there.
 // Both depend on the nodes and on that one tenure only, so each such combination is looked at once.
 import { code, isAdmitted, MAX_ADMISSIONS, type ModelConfig, type State } from './state.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
@@ -74,7 +75,8 @@ export class Liveness {
     const { calm } = this;
     const expired = expireLocks(calm, state, '');
     const tops = agreedHeight(state);
-    const floor = Math.max(...state.nodes.map(({ s }) => s.record?.floor ?? 0)); // a store below the window catches up from a peer first
+    // a store below the window catches up from a peer first
+    const floor = Math.max(...state.nodes.map(({ s }) => s.record?.floor ?? 0));
     for (let height = calm.staleStores ? floor : tops; height <= tops; height++) {
       const started = startTenure(calm, { ...expired, agreed: [...expired.agreed, ''] }, height);
       if (!started) return 'STALL: a fresh tenure could not start';
@@ -168,7 +170,8 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
   const allUp = state.nodes.every(({ s }) => isAdmitted(s));
   if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
-  // Its own re-admission of a node was overtaken by a successor's and waits for a commit: nothing tells it before its lease ends it.
+  // Its own re-admission of a node was overtaken by a successor's and waits for a commit: nothing tells it before its
+  // lease ends it.
   if (t.inflight && !mustCommit && t.nodes.some((track) => track.admission?.begun)) return '';
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   if (mustCommit && t.committed.height < cfg.heights) return `it committed up to ${t.committed.height} only`;
@@ -189,8 +192,10 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
 }
 
 /**
- * A repair that is at rest has written all it can. What somebody else has done to a node since it does not notice (no block tells it), so only
- * what is still its own is looked at: such nodes are identical, and no re-admission of its own is left undone that a quorum of them vouch for.
+ * A repair that is at rest has written all it can. What somebody else has done to a node since it does not notice (no
+ * block tells it), so only
+ * what is still its own is looked at: such nodes are identical, and no re-admission of its own is left undone that a
+ * quorum of them vouch for.
  */
 function repairedOf(state: State, p: number): string {
   const { t } = state.tenures[p]!;

@@ -8,14 +8,19 @@ import { BASE, type ModelConfig } from './state.js';
 
 const script = fileURLToPath(new URL('../../scripts/model.mjs', import.meta.url));
 
-it('model: every interleaving within the short bounds → no invariant breaks, a lone leader gets through (n=3)', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [script, '--short']);
-  const lines = stdout.trim().split('\n');
-  expect(lines.at(-1)).toMatch(/^\d+ states$/);
-  expect(Number.parseInt(lines.at(-1)!, 10)).toBeGreaterThan(700_000);
-  expect(stdout).toMatch(/^pair: 39862 states \(all\)/m); // without a bound on losses and late calls: the count is the space's own
-  expect(stdout).not.toContain('VIOLATION');
-}, 120_000);
+it(
+  'model: every interleaving within the short bounds → no invariant breaks, a lone leader gets ' + 'through (n=3)',
+  async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [script, '--short']);
+    const lines = stdout.trim().split('\n');
+    expect(lines.at(-1)).toMatch(/^\d+ states$/);
+    expect(Number.parseInt(lines.at(-1)!, 10)).toBeGreaterThan(700_000);
+    // without a bound on losses and late calls: the count is the space's own
+    expect(stdout).toMatch(/^pair: 39862 states \(all\)/m);
+    expect(stdout).not.toContain('VIOLATION');
+  },
+  120_000,
+);
 
 it.each<[string, Partial<ModelConfig>]>([
   ['lost calls and late ones', { strays: 1, giveUps: 1 }],

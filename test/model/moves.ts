@@ -1,5 +1,6 @@
-// The moves of the model: everything that may happen next in a state, one atomic step each, and what the invariants say about the result.
-// The tenures' part is decided by the production reducer alone (`step`), the nodes' part by the in-memory twin alone (`applyCall`).
+// The moves of the model: everything that may happen next in a state, one atomic step each, and what the invariants
+// say about the result. The tenures' part is decided by the production reducer alone (`step`), the nodes' part by the
+// in-memory twin alone (`applyCall`).
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
@@ -326,7 +327,8 @@ export function mayPromote(
   return cfg.mutant.repeatPromotionAtAnyEpoch === true || s.epoch === call.expectedEpoch;
 }
 
-// --- building the next state --------------------------------------------------------------------------------------------------
+// --- building the next state
+// --------------------------------------------------------------------------------------------------
 
 export interface Beginning {
   votes: { node: number; epoch: number }[];
@@ -522,7 +524,8 @@ export class Next {
       });
       if (epoch <= m.mustExceed)
         this.violate(
-          `I1: tenure ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began has ${m.mustExceed}`,
+          `I1: tenure ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began ` +
+            `has ${m.mustExceed}`,
         );
       m.mustExceed = 0;
     }
@@ -763,7 +766,10 @@ export function brokenIn(n: number, before: MemoryNodeState, s: MemoryNodeState,
 
 const ORDINARY_ENDS = new Set(['PROMOTION_LOST', 'CLAIM_LOST', 'FENCED', 'LEASE_EXPIRED', 'RENEW']);
 
-/** Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from here. */
+/**
+ * Whether a call on the network can still change an admitted node whose memory will stay: its epoch only rises from
+ * here.
+ */
 export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig): boolean {
   if (breaksPromises(cfg.mutant)) return true;
   const epoch = s.epoch ?? 0;
@@ -790,7 +796,10 @@ export function mayMatter(s: MemoryNodeState, call: NodeCall, cfg: ModelConfig):
   }
 }
 
-/** Whether a call that is below a node's epoch may come to matter: not where the broken rule leaves I3 alone, or is about the answer only. */
+/**
+ * Whether a call that is below a node's epoch may come to matter: not where the broken rule leaves I3 alone, or is
+ * about the answer only.
+ */
 function breaksPromises({
   noEpochCheck,
   noAdmissionCheck,

@@ -1,6 +1,7 @@
-// Each rule of the protocol, broken alone: the model must find what goes wrong. Seeds are fixed, so that what was found once is found again.
-// Those that random walks do not find in seconds are walked along a directed path: found by exhaustive exploration (unconfirmed admission)
-// or worked out by hand (epoch check, and the three that need a wipe). The same path must be harmless once the rule is kept.
+// Each rule of the protocol, broken alone: the model must find what goes wrong. Seeds are fixed, so that what was
+// found once is found again. Those that random walks do not find in seconds are walked along a directed path: found
+// by exhaustive exploration (unconfirmed admission) or worked out by hand (epoch check, and the three that need a
+// wipe). The same path must be harmless once the rule is kept.
 import { describe, expect, it } from 'vitest';
 import { explore, minimised, narrate, replay, traceOf, walk } from './explore.js';
 import { BASE, type ModelConfig } from './state.js';
@@ -88,8 +89,10 @@ const NO_EPOCH_CHECK = traceOf(`
 3 run 3`);
 
 /**
- * A leader "proves" that it still leads on a node that a successor has promoted but not yet claimed, and re-admits another node that the
- * successor had claimed: that claim is forgotten there. The leader gets into the promoted node (`prepares`, `lets`), and the successor
+ * A leader "proves" that it still leads on a node that a successor has promoted but not yet claimed, and re-admits
+ * another node that the
+ * successor had claimed: that claim is forgotten there. The leader gets into the promoted node (`prepares`, `lets`),
+ * and the successor
  * gets in again later (`returns`), which takes the broken rule.
  */
 function succession(prepares: string, lets: string, returns: string): ReturnType<typeof traceOf> {
@@ -130,7 +133,8 @@ ${'3 run 3\n3 run 3\n3 run 1\n3 run 1\n'.repeat(6)}`.replaceAll('\n\n', '\n'),
   );
 }
 
-// Tenure 2 has claimed node 3, whose lock expires; tenure 1, promoted there before, claims it at the same epoch by taking the free lock.
+// Tenure 2 has claimed node 3, whose lock expires; tenure 1, promoted there before, claims it at the same epoch by
+// taking the free lock.
 const TWO_AT_ONE_EPOCH = `
 0 raise 1
 1 start
@@ -177,7 +181,8 @@ const UNPROVEN_REPAIR = traceOf(`
 3 run 3
 3 run 1`);
 
-// Node 3 is wiped and re-admitted by tenure 1, then part of tenure 2's quorum; late: begin_admission, three backfills, admit.
+// Node 3 is wiped and re-admitted by tenure 1, then part of tenure 2's quorum; late: begin_admission, three
+// backfills, admit.
 const ADMITTED_TWICE = `
 1 start
 1 run 1
@@ -224,14 +229,18 @@ LOSS
 3 run 1
 3 run 3`;
 
-/** No call is lost and none arrives late: small enough to be explored to the end. An operator raises one epoch, or a third tenure stirs. */
+/**
+ * No call is lost and none arrives late: small enough to be explored to the end. An operator raises one epoch, or a
+ * third tenure stirs.
+ */
 const QUIET: Partial<ModelConfig> = { strays: 0, giveUps: 0, staleStores: false };
 const RAISED: Partial<ModelConfig> = { ...QUIET, raises: 1 };
 const THREE: Partial<ModelConfig> = { ...QUIET, tenures: 3 };
 
 const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: number }[] }[] = [
   {
-    // Exactly as many states as with the rule kept: a leader never gets HEIGHT_EXISTS, because it replaces what its claim has seen.
+    // Exactly as many states as with the rule kept: a leader never gets HEIGHT_EXISTS, because it replaces what its
+    // claim has seen.
     rule: 'content of HEIGHT_EXISTS ignored',
     spaces: [
       { cfg: { mutant: { existsIsVote: true } }, states: 39_862 },
@@ -239,7 +248,8 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     ],
   },
   {
-    // More states, no harm: whoever comes by a lock without a promotion of its own is a leader, and two leaders have no epoch in common.
+    // More states, no harm: whoever comes by a lock without a promotion of its own is a leader, and two leaders have
+    // no epoch in common.
     rule: 'the claimant rule dropped',
     spaces: [
       { cfg: { mutant: { noClaimantRule: true } }, states: 41_695 },
@@ -247,7 +257,8 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     ],
   },
   {
-    // A copy under one epoch was a vote when it was written: q of them were a quorum then, whatever a node remembers now.
+    // A copy under one epoch was a vote when it was written: q of them were a quorum then, whatever a node remembers
+    // now.
     rule: 'copies on nodes that are not admitted counted by readers',
     spaces: [
       { cfg: { ...QUIET, wipes: 1, twist: 'unadmitted-copies' }, states: 66_937 },
@@ -298,17 +309,20 @@ describe('mutants', () => {
     120_000,
   );
 
-  it('model: a node re-admitted without re-confirming the lead → fork; with the proof, the same path forks nothing', () => {
-    const config: ModelConfig = {
-      ...BASE,
-      name: 'unconfirmed admission',
-      heights: 2,
-      wipes: 1,
-      twist: 'unconfirmed-admission',
-    };
-    expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
-    expect(replay({ ...config, twist: '' }, UNCONFIRMED).why).toBe('');
-  });
+  it(
+    'model: a node re-admitted without re-confirming the lead → fork; with the proof, the same path ' + 'forks nothing',
+    () => {
+      const config: ModelConfig = {
+        ...BASE,
+        name: 'unconfirmed admission',
+        heights: 2,
+        wipes: 1,
+        twist: 'unconfirmed-admission',
+      };
+      expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
+      expect(replay({ ...config, twist: '' }, UNCONFIRMED).why).toBe('');
+    },
+  );
 
   it('model: the epoch check dropped → fork; with it, the same path forks nothing', () => {
     const config: ModelConfig = {
@@ -340,35 +354,45 @@ describe('mutants', () => {
     expect(replay({ ...config, mutant: {}, twist: '' }, trace).why).toBe('');
   });
 
-  it('model: a repair re-admits without repeating its claim, one wipe → fork; with the proof, the same path forks nothing', () => {
-    const config: ModelConfig = {
-      ...BASE,
-      name: 'unproven repair',
-      tenures: 3,
-      repairs: 1,
-      wipes: 1,
-      twist: 'unconfirmed-admission',
-    };
-    expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
-    expect(replay({ ...config, twist: '' }, UNPROVEN_REPAIR).why).toBe('');
-  });
+  it(
+    'model: a repair re-admits without repeating its claim, one wipe → fork; with the proof, the ' +
+      'same path forks nothing',
+    () => {
+      const config: ModelConfig = {
+        ...BASE,
+        name: 'unproven repair',
+        tenures: 3,
+        repairs: 1,
+        wipes: 1,
+        twist: 'unconfirmed-admission',
+      };
+      expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
+      expect(replay({ ...config, twist: '' }, UNPROVEN_REPAIR).why).toBe('');
+    },
+  );
 
-  it('model: a choice between two blocks stands against a later epoch too → fork, explored; what the person was shown is its limit → explored whole, none', () => {
-    const config: ModelConfig = {
-      ...BASE,
-      name: 'choice',
-      repairs: 1,
-      conflict: true,
-      strays: 0,
-      giveUps: 0,
-      staleStores: false,
-    };
-    expect(explore({ ...config, twist: 'choice-stands' }, { expect: /^I4/ }).finding?.why).toMatch(/^I4: FORK/);
-    const { complete, finding } = explore(config);
-    expect({ complete, why: finding?.why ?? '' }).toEqual({ complete: true, why: '' });
-  }, 120_000);
+  it(
+    'model: a choice between two blocks stands against a later epoch too → fork, explored; what the ' +
+      'person was shown is its limit → explored whole, none',
+    () => {
+      const config: ModelConfig = {
+        ...BASE,
+        name: 'choice',
+        repairs: 1,
+        conflict: true,
+        strays: 0,
+        giveUps: 0,
+        staleStores: false,
+      };
+      expect(explore({ ...config, twist: 'choice-stands' }, { expect: /^I4/ }).finding?.why).toMatch(/^I4: FORK/);
+      const { complete, finding } = explore(config);
+      expect({ complete, why: finding?.why ?? '' }).toEqual({ complete: true, why: '' });
+    },
+    120_000,
+  );
 
-  // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the tenure it followed since.
+  // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the tenure
+  // it followed since.
   it.each([
     {
       what: 'rolled back to a moment after it, nonces taken twice → fork',
@@ -382,7 +406,8 @@ describe('mutants', () => {
       mutant: {},
       finds: null,
     },
-    // Known, and outside of what is promised (docs/PROOF.md): no rule on the node can remember a nonce that it forgot as well.
+    // Known, and outside of what is promised (docs/PROOF.md): no rule on the node can remember a nonce that it forgot
+    // as well.
     { what: 'wiped a second time → fork', loss: '0 wipe 3', mutant: {}, finds: /^I4: FORK/ },
   ])('model: a second copy of a whole admission, the node $what', ({ loss, mutant, finds }) => {
     const config: ModelConfig = { ...BASE, name: 'nonces', tenures: 3, heights: 4, wipes: 2, rollbacks: 1, mutant };
@@ -391,7 +416,8 @@ describe('mutants', () => {
     else expect(why).toBe('');
   });
 
-  // A rule that another one stands behind: alone it is not needed for safety, which whole spaces show; together they are, in the same space.
+  // A rule that another one stands behind: alone it is not needed for safety, which whole spaces show; together they
+  // are, in the same space.
   it.each(COVERED)(
     'model: $rule alone, explored to the end → holds',
     ({ spaces }) => {

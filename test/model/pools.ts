@@ -1,6 +1,7 @@
-// The model in pieces: every distinct node, network, tenure, call and reply exists once and bears a number, and what one piece makes of another
-// is worked out once. A state is then a row of numbers, and a move looks up two or three of them: the reducer and the twin of the scripts
-// run only when two pieces meet for the first time. Nothing is decided here; what a move means is said in moves.ts.
+// The model in pieces: every distinct node, network, tenure, call and reply exists once and bears a number, and what
+// one piece makes of another is worked out once. A state is then a row of numbers, and a move looks up two or three
+// of them: the reducer and the twin of the scripts run only when two pieces meet for the first time. Nothing is
+// decided here; what a move means is said in moves.ts.
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import type { NodeReply } from '../../src/core/protocol/words.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
@@ -177,7 +178,8 @@ export class Pools {
     this.noCalls = this.net([]);
   }
 
-  // --- pieces -----------------------------------------------------------------------------------------------------------------
+  // --- pieces
+  // -----------------------------------------------------------------------------------------------------------------
 
   node(s: MemoryNodeState): Node {
     const model = sealNode(s);
@@ -337,7 +339,8 @@ export class Pools {
     return { a, b };
   }
 
-  // --- what they make of each other -------------------------------------------------------------------------------------------
+  // --- what they make of each other
+  // -------------------------------------------------------------------------------------------
 
   run(n: number, node: Node, call: Call): Run {
     let run = node.runs.get(call.id);
@@ -518,7 +521,10 @@ export class Pools {
     };
   }
 
-  /** The p-th tenure begins, its store holding what is agreed up to `height`, or what that of the tenure it continues holds. */
+  /**
+   * The p-th tenure begins, its store holding what is agreed up to `height`, or what that of the tenure it continues
+   * holds.
+   */
   begin(
     p: number,
     nodes: readonly Node[],
@@ -538,7 +544,10 @@ export class Pools {
       : height === 0
         ? []
         : storeUpTo({ ...NOTHING, nodes: nodes.map(({ model }) => model), agreed: [...agreed] }, height);
-    const key = `${p} ${quiet} ${mustExceed} ${continued ? continued.id : ''} ${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
+    const key =
+      `${p} ${quiet} ${mustExceed} ${continued ? continued.id : ''} ` +
+      `${votes.map(({ node, epoch }) => `${node}:${epoch}`).join(',')} ` +
+      `${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
     let outcome = this.starts.get(key);
     if (!outcome) {
       const next = new Alone(this.cfg, { ...NOTHING, tenures: new Array<ModelTenure>(p) });

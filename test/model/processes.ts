@@ -1,8 +1,9 @@
-// Every interleaving of shipped use cases (`seq cluster init`, `seq cluster recover`) with each other and with calls of an earlier life, on the
-// in-memory twin. A process is the use case itself, run against ports that answer what they answered so far and nothing beyond: what it has
-// asked and not heard yet are its open requests. It waits for all replies of a step together, so that the replies per node, in order, say
-// where it stands. An open request may run and be answered; or be answered `unknown`, and then it may run once at any later time, or never.
-// A process that dies is one that is not scheduled any more. Nothing here decides anything; invariants are the configuration's.
+// Every interleaving of shipped use cases (`seq cluster init`, `seq cluster recover`) with each other and with calls
+// of an earlier life, on the in-memory twin. A process is the use case itself, run against ports that answer what
+// they answered so far and nothing beyond: what it has asked and not heard yet are its open requests. It waits for
+// all replies of a step together, so that the replies per node, in order, say where it stands. An open request may
+// run and be answered; or be answered `unknown`, and then it may run once at any later time, or never. A process that
+// dies is one that is not scheduled any more. Nothing here decides anything; invariants are the configuration's.
 import type { BackfillBatch, Clock, NodePort, Random } from '../../src/core/ports.js';
 import type { NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
@@ -48,7 +49,10 @@ export interface ProcessConfig {
   altered?: (call: NodeCall, s: MemoryNodeState) => NodeCall;
   /** Whether a node may still be changed by the old life; always, if not given. */
   mayAct?: (s: MemoryNodeState) => boolean;
-  /** What must be remembered of a path, and what is wrong with a state ('' = nothing): called for every new state, after every move. */
+  /**
+   * What must be remembered of a path, and what is wrong with a state ('' = nothing): called for every new state,
+   * after every move.
+   */
   observe(world: World, memory: string): { memory: string; why: string };
 }
 
@@ -376,7 +380,10 @@ class Processes {
   private told(move: Exclude<Move, ''>): string {
     if (typeof move === 'string') return move;
     const { who, node, request, answer } = move;
-    return `${who} on ${NODE_IDS[node]}: ${short(this.requests.at(request).text)} → ${shortReply(this.answers.at(answer))}`;
+    return (
+      `${who} on ${NODE_IDS[node]}: ${short(this.requests.at(request).text)} → ` +
+      `${shortReply(this.answers.at(answer))}`
+    );
   }
 }
 
@@ -413,7 +420,10 @@ function short(text: string): string {
     cluster: string;
     call?: { script: string; nonce?: string; epoch?: number };
   };
-  return `${call?.script ?? kind}${call?.nonce ? ` ${call.nonce.slice(0, 6)}` : ''}${call?.epoch === undefined ? '' : ` e${call.epoch}`} (${cluster})`;
+  return (
+    `${call?.script ?? kind}${call?.nonce ? ` ${call.nonce.slice(0, 6)}` : ''}${call?.epoch === undefined ? '' : ` e${call.epoch}`} ` +
+    `(${cluster})`
+  );
 }
 
 function shortReply(text: string): string {

@@ -1,7 +1,8 @@
-// `seq cluster recover` by one or two people, cut off anywhere, while the old life is not over (docs/PROTOCOL.md section 8): its leader holds one
-// node of three, its last admission and its block in flight are still on their way, a successor may be promoted and claim.
-// Kept in every state: one block per height among everything a quorum of one generation ever showed; calls of the old life change nothing
-// on a node of a new generation; whoever says that the cluster is recovered is right.
+// `seq cluster recover` by one or two people, cut off anywhere, while the old life is not over (docs/PROTOCOL.md
+// section 8): its leader holds one node of three, its last admission and its block in flight are still on their way,
+// a successor may be promoted and claim. Kept in every state: one block per height among everything a quorum of one
+// generation ever showed; calls of the old life change nothing on a node of a new generation; whoever says that the
+// cluster is recovered is right.
 import { gather } from '../../src/core/engine/recover-gather.js';
 import { decideRecovery } from '../../src/core/engine/recover-plan.js';
 import { carryOut } from '../../src/core/engine/recover.js';

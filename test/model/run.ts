@@ -1,4 +1,5 @@
-// npm run model [-- --short] [-- <config name>…]: explores the configurations one after the other; the last line is `<n> states`.
+// npm run model [-- --short] [-- <config name>…]: explores the configurations one after the other; the last line is
+// `<n> states`.
 import { EXHAUSTIVE, PROCESSES, SHORT } from './configs.js';
 import { explore, minimised, narrate, textOf } from './explore.js';
 import { exploreProcesses } from './processes.js';
@@ -15,16 +16,21 @@ for (const { cfg, limits, bounded } of chosen) {
     progress: (states, moves, stack) => {
       const s = (Date.now() - started) / 1000;
       process.stdout.write(
-        `  ${cfg.name}: ${states} states, ${moves} moves, ${Math.round(states / s)} states/s, stack ${stack}, ${Math.round(process.memoryUsage().rss / 2 ** 20)} MiB\n`,
+        `  ${cfg.name}: ${states} states, ${moves} moves, ${Math.round(states / s)} states/s, stack ` +
+          `${stack}, ${Math.round(process.memoryUsage().rss / 2 ** 20)} MiB\n`,
       );
     },
   });
   total += result.states;
   const s = ((Date.now() - started) / 1000).toFixed(1);
   process.stdout.write(
-    `${cfg.name}: ${result.states} states ${result.complete ? '(all)' : '(not all)'}, ${result.moves} moves, deepest ${result.deepest}, ` +
-      `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} tenures=${cfg.tenures} heights=${cfg.heights} wipes=${cfg.wipes} damages=${cfg.damages} ` +
-      `repairs=${cfg.repairs} mends=${cfg.mends} window=${cfg.window} rollbacks=${cfg.rollbacks} expiries=${cfg.expiries} raises=${cfg.raises} strays=${cfg.strays} giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
+    `${cfg.name}: ${result.states} states ${result.complete ? '(all)' : '(not all)'}, ` +
+      `${result.moves} moves, deepest ${result.deepest}, ` +
+      `${result.livenessChecks} liveness runs, ${s} s; N=${cfg.nodes} tenures=${cfg.tenures} ` +
+      `heights=${cfg.heights} wipes=${cfg.wipes} damages=${cfg.damages} ` +
+      `repairs=${cfg.repairs} mends=${cfg.mends} window=${cfg.window} rollbacks=${cfg.rollbacks} ` +
+      `expiries=${cfg.expiries} raises=${cfg.raises} strays=${cfg.strays} ` +
+      `giveUps=${cfg.giveUps}${bounded ? `; bounded: ${bounded}` : ''}\n`,
   );
   if (result.finding) {
     const shortest = minimised(cfg, result.finding);
@@ -43,7 +49,8 @@ for (const { name, cfg, bounded } of short
   });
   total += states;
   process.stdout.write(
-    `${name}: ${states} states (all), ${moves} moves, ${((Date.now() - started) / 1000).toFixed(1)} s; bounded: ${bounded}\n`,
+    `${name}: ${states} states (all), ${moves} moves, ${((Date.now() - started) / 1000).toFixed(1)} ` +
+      `s; bounded: ${bounded}\n`,
   );
   if (why !== '') {
     process.stdout.write(`VIOLATION in ${name}: ${why}\n${trace.join('\n')}\n${total} states\n`);

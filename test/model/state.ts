@@ -1,29 +1,47 @@
-// One state of the exhaustive model: N nodes (the in-memory twin), the tenures so far (the production reducer's own state), the network,
-// and what anybody has taken as committed. States share what did not change; ids, times and reasons are not part of a state's identity.
+// One state of the exhaustive model: N nodes (the in-memory twin), the tenures so far (the production reducer's own
+// state), the network, and what anybody has taken as committed. States share what did not change; ids, times and
+// reasons are not part of a state's identity.
 //
 // What is explored, and the reductions (each keeps every violation reachable):
-//  1. The network is the set of calls ever sent to a node: any of them may run at any time, again and again. That is late, doubled and
-//     reordered calls at once. A call drops out when it can never change the node again (epochs only rise, except by losing memory).
-//  2. A reply arrives together with the run of its call, or never: the tenure is told `unknown` at any time, before or after the run.
-//     "Ran, reply lost" is a run on the network's account and then `unknown`. A reply that is merely slow is the same as a tenure that is
-//     slow; the order in which one tenure hears of two nodes matters to it only where a straggler is left behind, which `unknown` and
-//     the grace tick cover. `heldReplies` switches this reduction off, for small spaces.
-//  3. A tenure that pauses, for a moment or for ever, is one that is not scheduled; one whose lease deadline passes is one that pauses for ever.
-//  4. A lock may expire at any moment: a promotion may always take it (the refusal LOCK_HELD is the same to a tenure as no answer).
-//     Beyond that, up to `expiries` locks expire without anybody promoting, so that leaders lose and regain nodes. release_lock is an expiry.
-//  5. The pre-vote names every admitted node with its epoch of that moment: fewer votes are the same as promotions that never ran.
-//  6. A refused promotion is the same to its tenure as an unknown one that did not run.
-//  7. The second and third try of a claim are given up together with the first: in between, nothing differs but the number of tries left.
-//  8. Of re-admissions, a tenure begins MAX_ADMISSIONS at most, under nonces that the model renames in the order of their use.
-//     The producer and the local store answer at once (`lazyProposals` lets the producer take its time).
-//  9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Tenures start in the order of their numbers.
-// 10. A tenure that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its term, its store.
-// 11. Tenures are interchangeable too (`sameTenures`): their names are compared for equality only, so that of the states that differ by a
-//     renaming of tenures, of their tokens, blocks and nonces with them, one is explored.
-// 12. A tenure that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a quorum has answered. To
-//     have given up earlier comes to the same: either the quorum answers, and the two meet, or the tenure ends, which to all others is
-//     the same as one that pauses for ever.
-// 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks expire.
+// 1. The network is the set of calls ever sent to a node: any of them may run at any time, again and again. That is
+// late, doubled and
+// reordered calls at once. A call drops out when it can never change the node again (epochs only rise, except by
+// losing memory).
+// 2. A reply arrives together with the run of its call, or never: the tenure is told `unknown` at any time, before or
+// after the run.
+// "Ran, reply lost" is a run on the network's account and then `unknown`. A reply that is merely slow is the same as
+// a tenure that is
+// slow; the order in which one tenure hears of two nodes matters to it only where a straggler is left behind, which
+// `unknown` and
+// the grace tick cover. `heldReplies` switches this reduction off, for small spaces.
+// 3. A tenure that pauses, for a moment or for ever, is one that is not scheduled; one whose lease deadline passes is
+// one that pauses for ever.
+// 4. A lock may expire at any moment: a promotion may always take it (the refusal LOCK_HELD is the same to a tenure
+// as no answer).
+// Beyond that, up to `expiries` locks expire without anybody promoting, so that leaders lose and regain nodes.
+// release_lock is an expiry.
+// 5. The pre-vote names every admitted node with its epoch of that moment: fewer votes are the same as promotions
+// that never ran.
+// 6. A refused promotion is the same to its tenure as an unknown one that did not run.
+// 7. The second and third try of a claim are given up together with the first: in between, nothing differs but the
+// number of tries left.
+// 8. Of re-admissions, a tenure begins MAX_ADMISSIONS at most, under nonces that the model renames in the order of
+// their use.
+// The producer and the local store answer at once (`lazyProposals` lets the producer take its time).
+// 9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Tenures start in the order of
+// their numbers.
+// 10. A tenure that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its
+// term, its store.
+// 11. Tenures are interchangeable too (`sameTenures`): their names are compared for equality only, so that of the
+// states that differ by a
+// renaming of tenures, of their tokens, blocks and nonces with them, one is explored.
+// 12. A tenure that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a
+// quorum has answered. To
+// have given up earlier comes to the same: either the quorum answers, and the two meet, or the tenure ends, which to
+// all others is
+// the same as one that pauses for ever.
+// 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks
+// expire.
 import { cloneNodeState, newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
 import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/tenure-state.js';
@@ -67,11 +85,19 @@ export interface ModelConfig {
   mends: number;
   /** Blocks that the nodes retain; 0 = all. */
   window: number;
-  /** Times that a node restarts with what it held at some earlier moment: one snapshot of one node is taken in a path. */
+  /**
+   * Times that a node restarts with what it held at some earlier moment: one snapshot of one node is taken in a path.
+   */
   rollbacks: number;
-  /** Before the first tenure, node 1 holds one block at height 1 and node 2 another one of the same epoch (I2 is broken): a repair has chosen the first. */
+  /**
+   * Before the first tenure, node 1 holds one block at height 1 and node 2 another one of the same epoch (I2 is
+   * broken): a repair has chosen the first.
+   */
   conflict: boolean;
-  /** Epochs raised by an operator: to one above the node's, or above the highest anywhere; for the lock's holder, or for nobody. */
+  /**
+   * Epochs raised by an operator: to one above the node's, or above the highest anywhere; for the lock's holder, or
+   * for nobody.
+   */
   raises: number;
   /** Runs on the network's account that a path may contain; Infinity = no bound. */
   strays: number;
@@ -240,7 +266,9 @@ export function settingsOf(cfg: ModelConfig, tenure: number, quiet: boolean, pre
   };
 }
 
-/** The window as production keeps it: exactly the newest blocks, and never past last committed − 1 (`local-chain.ts`). */
+/**
+ * The window as production keeps it: exactly the newest blocks, and never past last committed − 1 (`local-chain.ts`).
+ */
 export function chainOf(store: readonly StoredBlock[], window: number): LocalChain {
   const hashAt = (height: number): string | undefined => (height === 0 ? GENESIS : store[height - 1]?.hash);
   return {
@@ -307,7 +335,10 @@ export function rolledBack(earlier: MemoryNodeState): MemoryNodeState {
 
 export const MAX_ADMISSIONS = 2;
 
-/** raise_epoch by an operator, in its four forms: above this node's epoch or above all, for the holder of its lock or for nobody. */
+/**
+ * raise_epoch by an operator, in its four forms: above this node's epoch or above all, for the holder of its lock or
+ * for nobody.
+ */
 export function raiseOf(
   form: number,
   s: MemoryNodeState,
@@ -333,14 +364,18 @@ export function isAdmitted(s: MemoryNodeState): boolean {
   return s.record !== null && s.record.pending === '' && s.record.run === s.runId;
 }
 
-// --- identity -----------------------------------------------------------------------------------------------------------------
+// --- identity
+// -----------------------------------------------------------------------------------------------------------------
 
 const hasher = new Hasher();
 
 const OWN_NAMES: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 let names = OWN_NAMES;
 
-/** Fingerprints taken within `during` see tenure k (from 1) under the name given[k]: tenures are as interchangeable as nodes are. */
+/**
+ * Fingerprints taken within `during` see tenure k (from 1) under the name given[k]: tenures are as interchangeable as
+ * nodes are.
+ */
 export function named<T>(given: readonly number[], during: () => T): T {
   names = given;
   try {
@@ -350,7 +385,10 @@ export function named<T>(given: readonly number[], during: () => T): T {
   }
 }
 
-/** Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18 (as the model renames them). */
+/**
+ * Small numbers for hashes, owners and nonces: 'g' 0, '2.1' 17, '' 255; 's2/t' 2; 'boot' 1, 'n2.0' 18 (as the model
+ * renames them).
+ */
 export function code(hash: string): number {
   if (hash === '') return 255;
   return hash === GENESIS ? 0 : names[hash.charCodeAt(0) - 48]! * 8 + hash.charCodeAt(2) - 48;

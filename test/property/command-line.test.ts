@@ -1,5 +1,5 @@
-// Hostile command lines: every command, any words behind it. They are taken, or refused as usage with an exit code of ours and a next step;
-// never a crash, never a password in what is said.
+// Hostile command lines: every command, any words behind it. They are taken, or refused as usage with an exit code of
+// ours and a next step; never a crash, never a password in what is said.
 import '../support/fuzz-seed.js';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -110,41 +110,45 @@ test('fuzz: no command at all, any words → refused as usage with a next step, 
   );
 });
 
-test('fuzz: every command, any words behind it → taken or refused as usage, bounded in length, no secret shown', async () => {
-  expect(commands.length).toBeGreaterThan(40);
-  for (const manifest of commands) {
-    const command = await load(manifest);
-    const names = Object.values(manifest.flags).flatMap(({ name, char }) => [
-      `--${name}`,
-      `--${name}=`,
-      ...(char ? [`-${char}`] : []),
-    ]);
-    const word = fc.oneof(
-      fc.constantFrom(...names),
-      fc.constantFrom(...HOSTILE),
-      fc.string({ maxLength: 12, unit: 'binary' }),
-    );
-    const secret = fc
-      .tuple(fc.constantFrom('--node', '-n', '--peer', ''), fc.constantFrom(...SECRETS))
-      .map((words) => words.filter(Boolean));
-    await fc.assert(
-      fc.asyncProperty(
-        fc
-          .array(fc.oneof({ arbitrary: word.map((one) => [one]), weight: 3 }, { arbitrary: secret, weight: 1 }), {
-            maxLength: 6,
-          })
-          .map((parts) => parts.flat()),
-        async (argv) => {
-          expect(
-            ['json', 'ndjson', 'jsonl', 'tsv', null, 'yaml'].includes(askedFormat(argv, {}) as string | null) ||
-              typeof askedFormat(argv, {}) === 'object',
-          ).toBe(true);
-          const said = await refusal(command, argv);
-          expect(said).not.toContain(SECRET);
-          expect(said.length, argv.join(' ').slice(0, 200)).toBeLessThan(40_000);
-        },
-      ),
-      { numRuns: 25 },
-    );
-  }
-}, 60_000);
+test(
+  'fuzz: every command, any words behind it → taken or refused as usage, bounded in length, no ' + 'secret shown',
+  async () => {
+    expect(commands.length).toBeGreaterThan(40);
+    for (const manifest of commands) {
+      const command = await load(manifest);
+      const names = Object.values(manifest.flags).flatMap(({ name, char }) => [
+        `--${name}`,
+        `--${name}=`,
+        ...(char ? [`-${char}`] : []),
+      ]);
+      const word = fc.oneof(
+        fc.constantFrom(...names),
+        fc.constantFrom(...HOSTILE),
+        fc.string({ maxLength: 12, unit: 'binary' }),
+      );
+      const secret = fc
+        .tuple(fc.constantFrom('--node', '-n', '--peer', ''), fc.constantFrom(...SECRETS))
+        .map((words) => words.filter(Boolean));
+      await fc.assert(
+        fc.asyncProperty(
+          fc
+            .array(fc.oneof({ arbitrary: word.map((one) => [one]), weight: 3 }, { arbitrary: secret, weight: 1 }), {
+              maxLength: 6,
+            })
+            .map((parts) => parts.flat()),
+          async (argv) => {
+            expect(
+              ['json', 'ndjson', 'jsonl', 'tsv', null, 'yaml'].includes(askedFormat(argv, {}) as string | null) ||
+                typeof askedFormat(argv, {}) === 'object',
+            ).toBe(true);
+            const said = await refusal(command, argv);
+            expect(said).not.toContain(SECRET);
+            expect(said.length, argv.join(' ').slice(0, 200)).toBeLessThan(40_000);
+          },
+        ),
+        { numRuns: 25 },
+      );
+    }
+  },
+  60_000,
+);

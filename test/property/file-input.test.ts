@@ -1,6 +1,7 @@
-// Files and orders that somebody else wrote: bundles (`--from`), plans inside requests to the leader, input of `seq submit`, what the lab and a
-// submission that was broken off left on disk. Whatever they hold, they are read as
-// what they are or refused with a SeqError in bounded time; nothing throws anything else, and nothing of the refused text is quoted at length.
+// Files and orders that somebody else wrote: bundles (`--from`), plans inside requests to the leader, input of `seq
+// submit`, what the lab and a submission that was broken off left on disk. Whatever they hold, they are read as what
+// they are or refused with a SeqError in bounded time; nothing throws anything else, and nothing of the refused text
+// is quoted at length.
 import '../support/fuzz-seed.js';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -187,31 +188,35 @@ describe('input of submit', () => {
     }
     return got;
   }
-  test('fuzz: any bytes as lines or frames, cut anywhere → the same items as in one piece, up to the first that is too large or broken off', async () => {
-    const frames = fc
-      .array(
-        fc.oneof(
-          fc.uint8Array({ maxLength: 20 }).map((data) => Buffer.concat([Buffer.from([0, 0, 0, data.length]), data])),
-          fc.uint8Array({ maxLength: 6 }).map((data) => Buffer.from(data)),
+  test(
+    'fuzz: any bytes as lines or frames, cut anywhere → the same items as in one piece, up to the ' +
+      'first that is too large or broken off',
+    async () => {
+      const frames = fc
+        .array(
+          fc.oneof(
+            fc.uint8Array({ maxLength: 20 }).map((data) => Buffer.concat([Buffer.from([0, 0, 0, data.length]), data])),
+            fc.uint8Array({ maxLength: 6 }).map((data) => Buffer.from(data)),
+          ),
+          { maxLength: 6 },
+        )
+        .map((all) => Buffer.concat(all));
+      const lines = fc
+        .array(fc.string({ maxLength: 70, unit: fc.constantFrom('a', '\r', '\n', '\0', 'é') }), { maxLength: 6 })
+        .map((all) => Buffer.from(all.join('\n')));
+      await fc.assert(
+        fc.asyncProperty(
+          fc.oneof(frames, lines),
+          fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 }),
+          fc.boolean(),
+          async (bytes, sizes, binary) => {
+            expect(await items(bytes, sizes, binary)).toEqual(await items(bytes, [bytes.length || 1], binary));
+          },
         ),
-        { maxLength: 6 },
-      )
-      .map((all) => Buffer.concat(all));
-    const lines = fc
-      .array(fc.string({ maxLength: 70, unit: fc.constantFrom('a', '\r', '\n', '\0', 'é') }), { maxLength: 6 })
-      .map((all) => Buffer.from(all.join('\n')));
-    await fc.assert(
-      fc.asyncProperty(
-        fc.oneof(frames, lines),
-        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 }),
-        fc.boolean(),
-        async (bytes, sizes, binary) => {
-          expect(await items(bytes, sizes, binary)).toEqual(await items(bytes, [bytes.length || 1], binary));
-        },
-      ),
-      { numRuns: 500 },
-    );
-  });
+        { numRuns: 500 },
+      );
+    },
+  );
 });
 
 describe('what was left on disk', () => {
@@ -227,37 +232,40 @@ describe('what was left on disk', () => {
       '{"version":1,"settings":null,"processes":[]}',
     ),
   );
-  test('fuzz: the state of a lab, any text or any value in any place → a state whose rows can be shown, or 65', async () => {
-    const good = {
-      version: 1,
-      phase: 'committed',
-      settings: { nodes: 1, sequencers: 1 },
-      processes: [
-        { name: 'r1', kind: 'redis', port: 1, identity: { pid: 2 ** 22, startToken: 'x' } },
-        { name: 'seq-a', kind: 'sequencer', port: 2, identity: null },
-      ],
-    };
-    const changed = fc
-      .tuple(fc.nat(1_000_000), fc.oneof(fc.jsonValue(), fc.constantFrom(null, -1, 0, 1e300, 'x')))
-      .map(([at, other]) => JSON.stringify(bent(good, at, other)));
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(text, changed), async (content) => {
-        writeFileSync(join(dir, 'lab.json'), content);
-        try {
-          const state = readLab(dir);
-          expect(rowsOf(state!)).toHaveLength(state!.processes.length);
-        } catch (error) {
-          expect([error instanceof SeqError, (error as SeqError).code, (error as SeqError).exit]).toEqual([
-            true,
-            'LAB_STATE_MALFORMED',
-            65,
-          ]);
-        }
-        await Promise.resolve();
-      }),
-      { numRuns: 500 },
-    );
-  });
+  test(
+    'fuzz: the state of a lab, any text or any value in any place → a state whose rows can be shown, ' + 'or 65',
+    async () => {
+      const good = {
+        version: 1,
+        phase: 'committed',
+        settings: { nodes: 1, sequencers: 1 },
+        processes: [
+          { name: 'r1', kind: 'redis', port: 1, identity: { pid: 2 ** 22, startToken: 'x' } },
+          { name: 'seq-a', kind: 'sequencer', port: 2, identity: null },
+        ],
+      };
+      const changed = fc
+        .tuple(fc.nat(1_000_000), fc.oneof(fc.jsonValue(), fc.constantFrom(null, -1, 0, 1e300, 'x')))
+        .map(([at, other]) => JSON.stringify(bent(good, at, other)));
+      await fc.assert(
+        fc.asyncProperty(fc.oneof(text, changed), async (content) => {
+          writeFileSync(join(dir, 'lab.json'), content);
+          try {
+            const state = readLab(dir);
+            expect(rowsOf(state!)).toHaveLength(state!.processes.length);
+          } catch (error) {
+            expect([error instanceof SeqError, (error as SeqError).code, (error as SeqError).exit]).toEqual([
+              true,
+              'LAB_STATE_MALFORMED',
+              65,
+            ]);
+          }
+          await Promise.resolve();
+        }),
+        { numRuns: 500 },
+      );
+    },
+  );
   test('fuzz: the state of a submission → sound, or none', async () => {
     const good = { version: 1, items: 3, bytes: 9, keyPrefix: 'f-1', sha256: HASH };
     const changed = fc

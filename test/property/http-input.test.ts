@@ -1,5 +1,5 @@
-// Hostile HTTP: bodies and headers of submissions, a peer's feed, and block data. A refusal with a status, malformed data, or a value that is
-// exactly what was sent; memory within its bounds whatever comes.
+// Hostile HTTP: bodies and headers of submissions, a peer's feed, and block data. A refusal with a status, malformed
+// data, or a value that is exactly what was sent; memory within its bounds whatever comes.
 import '../support/fuzz-seed.js';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
@@ -102,42 +102,46 @@ describe('fuzz: submissions', () => {
       { numRuns: 1000 },
     );
   });
-  test('fuzz: bodies that lie about their length, many at once → held memory within the bound, and all of it given back', async () => {
-    const chunks = fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 8 });
-    const declared = fc.oneof(
-      fc.constant(undefined),
-      fc.nat(300).map(String),
-      fc.constantFrom('-5', '1e3', 'x', '', '99999999999999999999', '0x10'),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(chunks, declared), { minLength: 1, maxLength: 5 }), async (requests) => {
-        const reader = new BodyReader({ maxBodyBytes: 200, maxHeldBytes: 300 });
-        await Promise.all(
-          requests.map(async ([parts, length]) => {
-            const stream = Object.assign(
-              Readable.from(
-                parts.map((part) => Buffer.from(part)),
-                { objectMode: false },
-              ),
-              { headers: length === undefined ? {} : { 'content-length': length } },
-            );
-            try {
-              await reader.hold(stream as unknown as IncomingMessage, async (body) => {
-                expect(body.length).toBeLessThanOrEqual(200);
-                expect(reader.heldBytes).toBeGreaterThanOrEqual(body.length);
-                expect(reader.heldBytes).toBeLessThanOrEqual(300);
-                await Promise.resolve();
-              });
-            } catch (error) {
-              expect(error).toBeInstanceOf(HttpError);
-            }
-          }),
-        );
-        expect(reader.heldBytes).toBe(0);
-      }),
-      { numRuns: 300 },
-    );
-  });
+  test(
+    'fuzz: bodies that lie about their length, many at once → held memory within the bound, and all ' +
+      'of it given back',
+    async () => {
+      const chunks = fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 8 });
+      const declared = fc.oneof(
+        fc.constant(undefined),
+        fc.nat(300).map(String),
+        fc.constantFrom('-5', '1e3', 'x', '', '99999999999999999999', '0x10'),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(fc.tuple(chunks, declared), { minLength: 1, maxLength: 5 }), async (requests) => {
+          const reader = new BodyReader({ maxBodyBytes: 200, maxHeldBytes: 300 });
+          await Promise.all(
+            requests.map(async ([parts, length]) => {
+              const stream = Object.assign(
+                Readable.from(
+                  parts.map((part) => Buffer.from(part)),
+                  { objectMode: false },
+                ),
+                { headers: length === undefined ? {} : { 'content-length': length } },
+              );
+              try {
+                await reader.hold(stream as unknown as IncomingMessage, async (body) => {
+                  expect(body.length).toBeLessThanOrEqual(200);
+                  expect(reader.heldBytes).toBeGreaterThanOrEqual(body.length);
+                  expect(reader.heldBytes).toBeLessThanOrEqual(300);
+                  await Promise.resolve();
+                });
+              } catch (error) {
+                expect(error).toBeInstanceOf(HttpError);
+              }
+            }),
+          );
+          expect(reader.heldBytes).toBe(0);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 });
 
 describe('fuzz: block data', () => {
@@ -193,75 +197,79 @@ describe('fuzz: a peer’s feed', () => {
     server.close();
   });
 
-  test('fuzz: lines that are no blocks, bent blocks, other statuses → only blocks of the real chain are handed out, in order', async () => {
-    const maker = new ChainMaker();
-    const start = maker.hash;
-    const blocks = Array.from({ length: 6 }, (_, at) => maker.block(keyed(`k${at}`)));
-    const lines = blocks.map((block) => blockLine(block));
-    const junk = fc.oneof(
-      fc.string({ maxLength: 60, unit: 'binary' }),
-      fc.json({ maxDepth: 2 }),
-      fc.constantFrom(
-        '{"error":{"message":1}}',
-        '{"error":null}',
-        '{"error":{"message":{"toString":1},"why":[]}}',
-        '[]',
-        'null',
-        '{"__proto__":1}',
-      ),
-    );
-    const bend = fc.record({
-      at: fc.nat(5),
-      field: fc.constantFrom('height', 'hash', 'parent', 'timestamp', 'epoch', 'data'),
-      to: fc.anything(),
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(200, 200, 200, 404, 500, 301),
-        fc.option(bend),
-        fc.option(fc.tuple(fc.nat(6), junk)),
-        fc.integer({ min: 1, max: 4000 }),
-        fc.boolean(),
-        async (status, bent, odd, cut, anchored) => {
-          const sent = [...lines];
-          if (bent) {
-            const value = { ...(JSON.parse(lines[bent.at]!) as object), [bent.field]: bent.to };
-            try {
-              sent[bent.at] = JSON.stringify(value);
-            } catch {
-              sent[bent.at] = '{';
+  test(
+    'fuzz: lines that are no blocks, bent blocks, other statuses → only blocks of the real chain are ' +
+      'handed out, in order',
+    async () => {
+      const maker = new ChainMaker();
+      const start = maker.hash;
+      const blocks = Array.from({ length: 6 }, (_, at) => maker.block(keyed(`k${at}`)));
+      const lines = blocks.map((block) => blockLine(block));
+      const junk = fc.oneof(
+        fc.string({ maxLength: 60, unit: 'binary' }),
+        fc.json({ maxDepth: 2 }),
+        fc.constantFrom(
+          '{"error":{"message":1}}',
+          '{"error":null}',
+          '{"error":{"message":{"toString":1},"why":[]}}',
+          '[]',
+          'null',
+          '{"__proto__":1}',
+        ),
+      );
+      const bend = fc.record({
+        at: fc.nat(5),
+        field: fc.constantFrom('height', 'hash', 'parent', 'timestamp', 'epoch', 'data'),
+        to: fc.anything(),
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.constantFrom(200, 200, 200, 404, 500, 301),
+          fc.option(bend),
+          fc.option(fc.tuple(fc.nat(6), junk)),
+          fc.integer({ min: 1, max: 4000 }),
+          fc.boolean(),
+          async (status, bent, odd, cut, anchored) => {
+            const sent = [...lines];
+            if (bent) {
+              const value = { ...(JSON.parse(lines[bent.at]!) as object), [bent.field]: bent.to };
+              try {
+                sent[bent.at] = JSON.stringify(value);
+              } catch {
+                sent[bent.at] = '{';
+              }
             }
-          }
-          if (odd) sent.splice(odd[0], 0, odd[1]);
-          answer = ({ status: say, send, end }) => {
-            say(status);
-            const all = Buffer.from(`${sent.join('\n')}\n`);
-            for (let from = 0; from < all.length; from += cut) send(all.subarray(from, from + cut));
-            end();
-          };
-          const got: string[] = [];
-          try {
-            for await (const block of fetchFromPeer({
-              url,
-              after: { height: 0, hash: start },
-              to: 6,
-              signal: AbortSignal.timeout(5000),
-              idleMs: 2000,
-              ...(anchored ? { anchor: blocks[5]!.hash } : {}),
-            }))
-              got.push(block.hash);
-            expect(got.length).toBe(6);
-          } catch (error) {
-            expect(error).toBeInstanceOf(SeqError);
-            expect((error as SeqError).message.length).toBeLessThan(600);
-            if (anchored) expect(got).toEqual([]);
-          }
-          expect(got).toEqual(blocks.slice(0, got.length).map(({ hash }) => hash));
-        },
-      ),
-      { numRuns: 120 },
-    );
-  });
+            if (odd) sent.splice(odd[0], 0, odd[1]);
+            answer = ({ status: say, send, end }) => {
+              say(status);
+              const all = Buffer.from(`${sent.join('\n')}\n`);
+              for (let from = 0; from < all.length; from += cut) send(all.subarray(from, from + cut));
+              end();
+            };
+            const got: string[] = [];
+            try {
+              for await (const block of fetchFromPeer({
+                url,
+                after: { height: 0, hash: start },
+                to: 6,
+                signal: AbortSignal.timeout(5000),
+                idleMs: 2000,
+                ...(anchored ? { anchor: blocks[5]!.hash } : {}),
+              }))
+                got.push(block.hash);
+              expect(got.length).toBe(6);
+            } catch (error) {
+              expect(error).toBeInstanceOf(SeqError);
+              expect((error as SeqError).message.length).toBeLessThan(600);
+              if (anchored) expect(got).toEqual([]);
+            }
+            expect(got).toEqual(blocks.slice(0, got.length).map(({ hash }) => hash));
+          },
+        ),
+        { numRuns: 120 },
+      );
+    },
+  );
 });
 
 describe('fuzz: the HTTP server', () => {
@@ -276,97 +284,112 @@ describe('fuzz: the HTTP server', () => {
   });
   afterAll(() => server.close());
 
-  test('fuzz: any bytes, any request line, path, query and headers → an answer below 500 but for what it cannot do now, or a closed connection; it serves on', async () => {
-    const path = fc.oneof(
-      fc.constantFrom('/v1/submit', '/v1/blocks', '/v1/blocks/1', '/v1/head', '/v1/status', '/livez', '/metrics', '/'),
-      fc
-        .string({ maxLength: 20, unit: fc.constantFrom('/', 'v', '1', '%', 'z', '.', '?', '=', '&', ';', '\\') })
-        .map((text) => `/${text}`),
-    );
-    const query = fc.oneof(
-      fc.constant(''),
-      fc
-        .tuple(
-          fc.constantFrom('from', 'to', '__proto__', 'from[]'),
-          fc.constantFrom('0', '1', '-1', '1e3', '99999999999999999999', '%00', '', 'x'),
-        )
-        .map(([name, value]) => `?${name}=${value}&to=1`),
-    );
-    const header = fc
-      .tuple(
+  test(
+    'fuzz: any bytes, any request line, path, query and headers → an answer below 500 but for what ' +
+      'it cannot do now, or a closed connection; it serves on',
+    async () => {
+      const path = fc.oneof(
         fc.constantFrom(
-          'content-length',
-          'transfer-encoding',
-          'content-type',
-          'idempotency-key',
-          'expect',
-          'authorization',
-          'connection',
-          'accept',
-          'x',
+          '/v1/submit',
+          '/v1/blocks',
+          '/v1/blocks/1',
+          '/v1/head',
+          '/v1/status',
+          '/livez',
+          '/metrics',
+          '/',
         ),
-        fc.oneof(
-          fc.constantFrom(
-            '0',
-            '5',
-            '-1',
-            '1e3',
-            'chunked',
-            'gzip',
-            'application/x-ndjson',
-            '100-continue',
-            'Bearer x',
-            'close',
-            'k',
-          ),
-          fc.string({ maxLength: 30, unit: fc.constantFrom('a', ' ', ',', ';', '"', '\t', 'é', '\0') }),
-        ),
-      )
-      .map((parts) => parts.join(': '));
-    const request = fc
-      .tuple(
-        fc.constantFrom('GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'TRACE', 'G ET'),
-        path,
-        query,
-        fc.constantFrom('HTTP/1.1', 'HTTP/1.0', 'HTTP/9', ''),
-        fc.array(header, { maxLength: 5 }),
-        fc.string({ maxLength: 40, unit: 'binary' }),
-      )
-      .map(([method, where, asked, version, headers, body]) =>
-        Buffer.from(
-          `${method} ${where}${asked} ${version}\r\nhost: x\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`,
-        ),
+        fc
+          .string({ maxLength: 20, unit: fc.constantFrom('/', 'v', '1', '%', 'z', '.', '?', '=', '&', ';', '\\') })
+          .map((text) => `/${text}`),
       );
-    await fc.assert(
-      fc.asyncProperty(
-        fc.oneof(
-          { arbitrary: request, weight: 6 },
-          { arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)), weight: 1 },
+      const query = fc.oneof(
+        fc.constant(''),
+        fc
+          .tuple(
+            fc.constantFrom('from', 'to', '__proto__', 'from[]'),
+            fc.constantFrom('0', '1', '-1', '1e3', '99999999999999999999', '%00', '', 'x'),
+          )
+          .map(([name, value]) => `?${name}=${value}&to=1`),
+      );
+      const header = fc
+        .tuple(
+          fc.constantFrom(
+            'content-length',
+            'transfer-encoding',
+            'content-type',
+            'idempotency-key',
+            'expect',
+            'authorization',
+            'connection',
+            'accept',
+            'x',
+          ),
+          fc.oneof(
+            fc.constantFrom(
+              '0',
+              '5',
+              '-1',
+              '1e3',
+              'chunked',
+              'gzip',
+              'application/x-ndjson',
+              '100-continue',
+              'Bearer x',
+              'close',
+              'k',
+            ),
+            fc.string({ maxLength: 30, unit: fc.constantFrom('a', ' ', ',', ';', '"', '\t', 'é', '\0') }),
+          ),
+        )
+        .map((parts) => parts.join(': '));
+      const request = fc
+        .tuple(
+          fc.constantFrom('GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'TRACE', 'G ET'),
+          path,
+          query,
+          fc.constantFrom('HTTP/1.1', 'HTTP/1.0', 'HTTP/9', ''),
+          fc.array(header, { maxLength: 5 }),
+          fc.string({ maxLength: 40, unit: 'binary' }),
+        )
+        .map(([method, where, asked, version, headers, body]) =>
+          Buffer.from(
+            `${method} ${where}${asked} ${version}\r\nhost: ` +
+              `x\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`,
+          ),
+        );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.oneof(
+            { arbitrary: request, weight: 6 },
+            { arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)), weight: 1 },
+          ),
+          async (bytes) => {
+            const text = await new Promise<string>((resolve) => {
+              const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+              let said = '';
+              const quiet = setTimeout(() => socket.destroy(), 40); // it waits for the rest of a body or of a request
+              socket.on('data', (chunk: Buffer) => {
+                said += chunk.toString('latin1');
+                if (said.length > 1_000_000) socket.destroy();
+              });
+              socket.on('error', () => undefined);
+              socket.on('close', () => {
+                clearTimeout(quiet);
+                resolve(said);
+              });
+              socket.end(bytes);
+            });
+            for (const [, status] of text.matchAll(/^HTTP\/1\.1 (\d{3})/gm))
+              expect(status, text.slice(0, 400)).toMatch(/^([1-4]\d\d|503|504|501|505)$/);
+          },
         ),
-        async (bytes) => {
-          const text = await new Promise<string>((resolve) => {
-            const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-            let said = '';
-            const quiet = setTimeout(() => socket.destroy(), 40); // it waits for the rest of a body or of a request
-            socket.on('data', (chunk: Buffer) => {
-              said += chunk.toString('latin1');
-              if (said.length > 1_000_000) socket.destroy();
-            });
-            socket.on('error', () => undefined);
-            socket.on('close', () => {
-              clearTimeout(quiet);
-              resolve(said);
-            });
-            socket.end(bytes);
-          });
-          for (const [, status] of text.matchAll(/^HTTP\/1\.1 (\d{3})/gm))
-            expect(status, text.slice(0, 400)).toMatch(/^([1-4]\d\d|503|504|501|505)$/);
-        },
-      ),
-      { numRuns: 200 },
-    );
-    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
-  }, 60_000);
+        { numRuns: 200 },
+      );
+      expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+    },
+    60_000,
+  );
 });
 
 describe('fuzz: what a sequencer answers', () => {

@@ -1,4 +1,5 @@
-// Hostile Redis servers: whatever a reply, an entry or INFO looks like, the answer is accepted, refused or unknown, and never an exception.
+// Hostile Redis servers: whatever a reply, an entry or INFO looks like, the answer is accepted, refused or unknown,
+// and never an exception.
 import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -227,39 +228,43 @@ describe('fuzz: stream entries', () => {
     );
   });
 
-  test('fuzz: a good entry with one field replaced, lost, doubled or one bit changed → damaged, and the one beside it is read', () => {
-    const good = fields().flat();
-    expect(
-      parseEntries([[bytes('7-3'), good.map((part) => (typeof part === 'string' ? bytes(part) : part))]], {
-        data: true,
-      }).entries,
-    ).toHaveLength(1);
-    fc.assert(
-      fc.property(fc.nat(6), fc.constantFrom('replace', 'lose', 'flip'), resp, fc.nat(), (at, how, odd, where) => {
-        const changed = fields();
-        const [name, value] = changed[at]!;
-        if (how === 'lose') changed.splice(at, 1);
-        else if (how === 'replace') changed[at] = [name, odd];
-        else {
-          const copy = Buffer.from(value as Buffer);
-          copy[where % copy.length]! ^= 1 << (where % 8);
-          changed[at] = [name, copy];
-        }
-        const flat = (list: [string, unknown][]) => list.flatMap(([one, two]) => [bytes(one), two]);
-        const read = parseEntries(
-          [
-            [bytes('7-3'), flat(changed)],
-            [bytes('7-3'), flat(fields())],
-          ],
-          { data: true },
-        );
-        // The owner is covered by no hash; whatever is replaced by its own like stays good.
-        const same = name === 'owner' || (how === 'replace' && Buffer.isBuffer(odd) && odd.equals(value as Buffer));
-        if (how === 'lose' || !same) expect(read.damaged.length).toBe(1);
-        expect(read.entries.length + read.damaged.length).toBe(2);
-        for (const { why } of read.damaged) expect(why.length).toBeLessThan(200);
-      }),
-      { numRuns: 2000 },
-    );
-  });
+  test(
+    'fuzz: a good entry with one field replaced, lost, doubled or one bit changed → damaged, and the ' +
+      'one beside it is read',
+    () => {
+      const good = fields().flat();
+      expect(
+        parseEntries([[bytes('7-3'), good.map((part) => (typeof part === 'string' ? bytes(part) : part))]], {
+          data: true,
+        }).entries,
+      ).toHaveLength(1);
+      fc.assert(
+        fc.property(fc.nat(6), fc.constantFrom('replace', 'lose', 'flip'), resp, fc.nat(), (at, how, odd, where) => {
+          const changed = fields();
+          const [name, value] = changed[at]!;
+          if (how === 'lose') changed.splice(at, 1);
+          else if (how === 'replace') changed[at] = [name, odd];
+          else {
+            const copy = Buffer.from(value as Buffer);
+            copy[where % copy.length]! ^= 1 << (where % 8);
+            changed[at] = [name, copy];
+          }
+          const flat = (list: [string, unknown][]) => list.flatMap(([one, two]) => [bytes(one), two]);
+          const read = parseEntries(
+            [
+              [bytes('7-3'), flat(changed)],
+              [bytes('7-3'), flat(fields())],
+            ],
+            { data: true },
+          );
+          // The owner is covered by no hash; whatever is replaced by its own like stays good.
+          const same = name === 'owner' || (how === 'replace' && Buffer.isBuffer(odd) && odd.equals(value as Buffer));
+          if (how === 'lose' || !same) expect(read.damaged.length).toBe(1);
+          expect(read.entries.length + read.damaged.length).toBe(2);
+          for (const { why } of read.damaged) expect(why.length).toBeLessThan(200);
+        }),
+        { numRuns: 2000 },
+      );
+    },
+  );
 });

@@ -1,5 +1,5 @@
-// Hostile texts on the command line, in files and from the producer's child: an error of ours or a value, in bounded time and memory, and no
-// secret in anything that is said.
+// Hostile texts on the command line, in files and from the producer's child: an error of ours or a value, in bounded
+// time and memory, and no secret in anything that is said.
 import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -346,36 +346,40 @@ describe('fuzz: the producer’s child', () => {
     );
   });
 
-  test('fuzz: a stream cut anywhere → the lines within the bound, one report for each that is longer, nothing held back', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.string({ maxLength: 30, unit: fc.constantFrom('a', 'b', 'é', '\r') }), { maxLength: 12 }),
-        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 8 }),
-        fc.integer({ min: 4, max: 24 }),
-        (lines, cuts, most) => {
-          const heard: string[] = [];
-          const long: string[] = [];
-          const reader = new LineReader(
-            most,
-            (line) => heard.push(line),
-            (start) => long.push(start),
-          );
-          const all = Buffer.from(lines.map((line) => `${line}\n`).join(''));
-          for (let at = 0, turn = 0; at < all.length; turn++) {
-            const size = cuts[turn % cuts.length]!;
-            reader.push(Buffer.from(all.subarray(at, at + size)));
-            at += size;
-          }
-          expect(heard).toEqual(
-            lines.filter((line) => Buffer.byteLength(line) <= most).map((line) => line.replace(/\r$/, '')),
-          );
-          expect(long).toHaveLength(lines.filter((line) => Buffer.byteLength(line) > most).length);
-          for (const start of long) expect(Buffer.byteLength(start)).toBeLessThanOrEqual(3 * most);
-        },
-      ),
-      { numRuns: 1000 },
-    );
-  });
+  test(
+    'fuzz: a stream cut anywhere → the lines within the bound, one report for each that is longer, ' +
+      'nothing held back',
+    () => {
+      fc.assert(
+        fc.property(
+          fc.array(fc.string({ maxLength: 30, unit: fc.constantFrom('a', 'b', 'é', '\r') }), { maxLength: 12 }),
+          fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 8 }),
+          fc.integer({ min: 4, max: 24 }),
+          (lines, cuts, most) => {
+            const heard: string[] = [];
+            const long: string[] = [];
+            const reader = new LineReader(
+              most,
+              (line) => heard.push(line),
+              (start) => long.push(start),
+            );
+            const all = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+            for (let at = 0, turn = 0; at < all.length; turn++) {
+              const size = cuts[turn % cuts.length]!;
+              reader.push(Buffer.from(all.subarray(at, at + size)));
+              at += size;
+            }
+            expect(heard).toEqual(
+              lines.filter((line) => Buffer.byteLength(line) <= most).map((line) => line.replace(/\r$/, '')),
+            );
+            expect(long).toHaveLength(lines.filter((line) => Buffer.byteLength(line) > most).length);
+            for (const start of long) expect(Buffer.byteLength(start)).toBeLessThanOrEqual(3 * most);
+          },
+        ),
+        { numRuns: 1000 },
+      );
+    },
+  );
 
   test('fuzz: an endless line → reported once, memory stays', () => {
     let reports = 0;

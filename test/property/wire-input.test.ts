@@ -1,5 +1,6 @@
-// Hostile bytes on a connection to Redis: the reply parser gives the same replies however they are cut, or says that this is no Redis; what
-// it holds is bounded; and a connection on which nonsense arrives settles every call that waits on it.
+// Hostile bytes on a connection to Redis: the reply parser gives the same replies however they are cut, or says that
+// this is no Redis; what it holds is bounded; and a connection on which nonsense arrives settles every call that
+// waits on it.
 import '../support/fuzz-seed.js';
 import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
@@ -65,55 +66,59 @@ describe('fuzz: what a server sends', () => {
     );
   });
 
-  test('fuzz: any bytes, or replies with some changed, cut anywhere → the same as in one piece: replies, more to come, or no Redis', () => {
-    const bent = fc
-      .tuple(
-        fc.array(value, { minLength: 1, maxLength: 4 }),
-        fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }),
-      )
-      .map(([values, changes]) => {
-        const bytes = Buffer.concat(values.map(encoded));
-        for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
-        return bytes;
-      });
-    const soup = fc
-      .array(
-        fc.constantFrom(
-          '*',
-          '$',
-          ':',
-          '+',
-          '-',
-          '\r\n',
-          '\r',
-          '\n',
-          '0',
-          '1',
-          '2',
-          '-1',
-          '99999999999999999999',
-          'a',
-          '1e3',
-          ' ',
+  test(
+    'fuzz: any bytes, or replies with some changed, cut anywhere → the same as in one piece: ' +
+      'replies, more to come, or no Redis',
+    () => {
+      const bent = fc
+        .tuple(
+          fc.array(value, { minLength: 1, maxLength: 4 }),
+          fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }),
+        )
+        .map(([values, changes]) => {
+          const bytes = Buffer.concat(values.map(encoded));
+          for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
+          return bytes;
+        });
+      const soup = fc
+        .array(
+          fc.constantFrom(
+            '*',
+            '$',
+            ':',
+            '+',
+            '-',
+            '\r\n',
+            '\r',
+            '\n',
+            '0',
+            '1',
+            '2',
+            '-1',
+            '99999999999999999999',
+            'a',
+            '1e3',
+            ' ',
+          ),
+          { maxLength: 30 },
+        )
+        .map((parts) => Buffer.from(parts.join('')));
+      fc.assert(
+        fc.property(
+          fc.oneof(
+            bent,
+            soup,
+            fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
+          ),
+          cuts,
+          (bytes, sizes) => {
+            expect(read(bytes, sizes)).toEqual(read(bytes, [bytes.length || 1]));
+          },
         ),
-        { maxLength: 30 },
-      )
-      .map((parts) => Buffer.from(parts.join('')));
-    fc.assert(
-      fc.property(
-        fc.oneof(
-          bent,
-          soup,
-          fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
-        ),
-        cuts,
-        (bytes, sizes) => {
-          expect(read(bytes, sizes)).toEqual(read(bytes, [bytes.length || 1]));
-        },
-      ),
-      { numRuns: 3000 },
-    );
-  });
+        { numRuns: 3000 },
+      );
+    },
+  );
 
   test('fuzz: sizes that are claimed and never come → nothing is set aside for them', () => {
     const before = process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed;
@@ -175,34 +180,38 @@ describe('fuzz: a connection', () => {
   });
   afterAll(() => server.close());
 
-  test('fuzz: any bytes as answers, then the end → every call that waits is answered or rejected, and nothing is thrown beside them', async () => {
-    const chunk = fc.oneof(
-      value.map(encoded),
-      fc.uint8Array({ maxLength: 30 }).map((bytes) => Buffer.from(bytes)),
-      fc
-        .constantFrom('*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n', '+OK\r\n', '*1\r\n')
-        .map((text) => Buffer.from(text)),
-    );
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(chunk, { maxLength: 6 }),
-        fc.boolean(),
-        fc.integer({ min: 1, max: 4 }),
-        async (answers, listens, calls) => {
-          chunks = answers;
-          const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-          await once(socket, 'connect');
-          const wire = new Wire({ stream: socket } as unknown as Redis);
-          if (listens)
-            wire.onMessage = (channel, message) => expect(typeof channel + typeof message).toBe('stringstring');
-          const settled = await Promise.allSettled(Array.from({ length: calls }, () => wire.send('PING', [])));
-          expect(settled).toHaveLength(calls);
-          for (const one of settled) if (one.status === 'rejected') expect(one.reason).toBeInstanceOf(Error);
-          await expect(wire.send('PING', [])).rejects.toBeInstanceOf(Error);
-          socket.destroy();
-        },
-      ),
-      { numRuns: 150 },
-    );
-  });
+  test(
+    'fuzz: any bytes as answers, then the end → every call that waits is answered or rejected, and ' +
+      'nothing is thrown beside them',
+    async () => {
+      const chunk = fc.oneof(
+        value.map(encoded),
+        fc.uint8Array({ maxLength: 30 }).map((bytes) => Buffer.from(bytes)),
+        fc
+          .constantFrom('*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n', '+OK\r\n', '*1\r\n')
+          .map((text) => Buffer.from(text)),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(chunk, { maxLength: 6 }),
+          fc.boolean(),
+          fc.integer({ min: 1, max: 4 }),
+          async (answers, listens, calls) => {
+            chunks = answers;
+            const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+            await once(socket, 'connect');
+            const wire = new Wire({ stream: socket } as unknown as Redis);
+            if (listens)
+              wire.onMessage = (channel, message) => expect(typeof channel + typeof message).toBe('stringstring');
+            const settled = await Promise.allSettled(Array.from({ length: calls }, () => wire.send('PING', [])));
+            expect(settled).toHaveLength(calls);
+            for (const one of settled) if (one.status === 'rejected') expect(one.reason).toBeInstanceOf(Error);
+            await expect(wire.send('PING', [])).rejects.toBeInstanceOf(Error);
+            socket.destroy();
+          },
+        ),
+        { numRuns: 150 },
+      );
+    },
+  );
 });

@@ -1,5 +1,6 @@
-// Field cases that are about who wrote what in which order: whole sequencers in virtual time on in-memory nodes, started on, or driven into,
-// the very states that stopped or forked other systems. At every commit of a leader the nodes are counted: q copies of one epoch, or a fork.
+// Field cases that are about who wrote what in which order: whole sequencers in virtual time on in-memory nodes,
+// started on, or driven into, the very states that stopped or forked other systems. At every commit of a leader the
+// nodes are counted: q copies of one epoch, or a fork.
 import { afterEach, describe, expect, it } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { encodeItems } from '../../src/core/chain/items.js';
@@ -74,9 +75,11 @@ describe('states that others were left in', () => {
     identical(cluster);
   });
 
-  // Every way in which two tenures can have left one height on three nodes; a block with q copies of one epoch is committed.
+  // Every way in which two tenures can have left one height on three nodes; a block with q copies of one epoch is
+  // committed.
   const cells = ['-', 'X5', 'Y6'];
-  // Two of X5 beside a Y6 cannot be: the claim of epoch 6 would have seen X (cases 4 and 10 are how it came about elsewhere).
+  // Two of X5 beside a Y6 cannot be: the claim of epoch 6 would have seen X (cases 4 and 10 are how it came about
+  // elsewhere).
   const ways = cells
     .flatMap((a) => cells.flatMap((b) => cells.map((c) => [a, b, c] as const)))
     .filter(
@@ -84,7 +87,8 @@ describe('states that others were left in', () => {
         way.some((cell) => cell !== '-') && !(way.includes('Y6') && way.filter((cell) => cell === 'X5').length > 1),
     );
   it.each(ways)(
-    'cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if there is one, and the chain goes on',
+    'cases 4 and 5: height 1 left as %s %s %s → one block there, the committed one if there is one, ' +
+      'and the chain goes on',
     async (...way) => {
       const cluster = new VirtualCluster();
       way.forEach((cell, node) => {
@@ -104,111 +108,131 @@ describe('states that others were left in', () => {
     },
   );
 
-  it('case 11: six nodes, X on two, Y on three, one empty → the free node is not burnt, one block is committed', async () => {
-    const cluster = new VirtualCluster({ nodes: 6 });
-    [0, 1].forEach((node) => put(cluster, node, X, 5));
-    [2, 3, 4].forEach((node) => put(cluster, node, Y, 6));
-    const a = watched(cluster, 'seq-a');
-    await cluster.until(() => a.store.head().height >= 3, 3000, 'further blocks');
-    expect(a.store.get(1)!.hash).toBe(Y.hash);
-    await cluster.clock.advance(300);
-    identical(cluster);
-  });
+  it(
+    'case 11: six nodes, X on two, Y on three, one empty → the free node is not burnt, one block is ' + 'committed',
+    async () => {
+      const cluster = new VirtualCluster({ nodes: 6 });
+      [0, 1].forEach((node) => put(cluster, node, X, 5));
+      [2, 3, 4].forEach((node) => put(cluster, node, Y, 6));
+      const a = watched(cluster, 'seq-a');
+      await cluster.until(() => a.store.head().height >= 3, 3000, 'further blocks');
+      expect(a.store.get(1)!.hash).toBe(Y.hash);
+      await cluster.clock.advance(300);
+      identical(cluster);
+    },
+  );
 
-  it('case 10: storms raise one node only; the highest epoch there hides nothing that was committed below it', async () => {
-    const cluster = new VirtualCluster();
-    // L1 won {B, C} with 7 and left Y on C alone; L2 won {A, B} above it and committed X there.
-    put(cluster, 2, Y, 7);
-    cluster.servers[1]!.state.epoch = 7;
-    put(cluster, 0, X, 8);
-    put(cluster, 1, X, 8);
-    cluster.servers[2]!.state.epoch = 60;
-    const lagging = watched(cluster, 'seq-c');
-    await cluster.until(() => lagging.store.head().height >= 3, 3000, 'further blocks');
-    expect(lagging.store.get(1)!.hash).toBe(X.hash);
-    await cluster.clock.advance(300);
-    identical(cluster);
-  });
+  it(
+    'case 10: storms raise one node only; the highest epoch there hides nothing that was committed ' + 'below it',
+    async () => {
+      const cluster = new VirtualCluster();
+      // L1 won {B, C} with 7 and left Y on C alone; L2 won {A, B} above it and committed X there.
+      put(cluster, 2, Y, 7);
+      cluster.servers[1]!.state.epoch = 7;
+      put(cluster, 0, X, 8);
+      put(cluster, 1, X, 8);
+      cluster.servers[2]!.state.epoch = 60;
+      const lagging = watched(cluster, 'seq-c');
+      await cluster.until(() => lagging.store.head().height >= 3, 3000, 'further blocks');
+      expect(lagging.store.get(1)!.hash).toBe(X.hash);
+      await cluster.clock.advance(300);
+      identical(cluster);
+    },
+  );
 
-  it('case 9: a leader meets another block at its height on one node → refused there is no vote; committed only with a second copy', async () => {
-    const cluster = new VirtualCluster({ eager: true });
-    const a = watched(cluster, 'seq-a');
-    a.nodes[0]!.setCut(true); // elected by {B, C}
-    put(cluster, 0, X, 0);
-    await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
-    const done = a.sequencer.submit([item('z')]);
-    a.nodes[2]!.setCut(true);
-    a.nodes[0]!.setCut(false); // reachable now: its X must be superseded, never be counted
-    await cluster.until(() => a.store.head().height >= 2, 3000, 'commits with {A, B}');
-    expect((await done)[0]!.outcome).toBe('committed');
-    expect(cluster.chainOf(cluster.servers[0]!).get(1)).toBe(a.store.get(1)!.hash);
-    expect(a.store.get(1)!.hash).not.toBe(X.hash);
-    expect(cluster.servers[0]!.state.orphans.map(({ entry }) => entry.hash)).toEqual([X.hash]);
-  });
+  it(
+    'case 9: a leader meets another block at its height on one node → refused there is no vote; ' +
+      'committed only with a second copy',
+    async () => {
+      const cluster = new VirtualCluster({ eager: true });
+      const a = watched(cluster, 'seq-a');
+      a.nodes[0]!.setCut(true); // elected by {B, C}
+      put(cluster, 0, X, 0);
+      await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
+      const done = a.sequencer.submit([item('z')]);
+      a.nodes[2]!.setCut(true);
+      a.nodes[0]!.setCut(false); // reachable now: its X must be superseded, never be counted
+      await cluster.until(() => a.store.head().height >= 2, 3000, 'commits with {A, B}');
+      expect((await done)[0]!.outcome).toBe('committed');
+      expect(cluster.chainOf(cluster.servers[0]!).get(1)).toBe(a.store.get(1)!.hash);
+      expect(a.store.get(1)!.hash).not.toBe(X.hash);
+      expect(cluster.servers[0]!.state.orphans.map(({ entry }) => entry.hash)).toEqual([X.hash]);
+    },
+  );
 });
 
 describe('reads, retries and late calls', () => {
-  it('case 6: the only claimed node with the block cannot be read → nothing else is proposed there until it can', async () => {
-    const cluster = new VirtualCluster();
-    put(cluster, 0, X, 3);
-    put(cluster, 1, X, 3);
-    const a = watched(cluster, 'seq-a');
-    a.nodes[0]!.setCut(true); // A unreachable, C empty: B alone says what height 1 is
-    const read = a.nodes[1]!.read;
-    const tail = a.nodes[1]!.tail;
-    const failing = { outcome: 'unknown' as const, step: 'call' as const, cause: 'no answer' };
-    a.nodes[1]!.read = () => Promise.resolve(failing);
-    a.nodes[1]!.tail = (_, waitMs) => new Promise((resolve) => cluster.clock.after(waitMs, () => resolve(failing)));
-    await cluster.clock.advance(3000);
-    expect(a.store.head().height).toBe(0);
-    expect(cluster.chainOf(cluster.servers[2]!).size).toBe(0);
-    a.nodes[1]!.read = read;
-    a.nodes[1]!.tail = tail;
-    await cluster.until(() => a.store.head().height >= 2, 3000, 'further blocks');
-    expect(a.store.get(1)!.hash).toBe(X.hash);
-  });
+  it(
+    'case 6: the only claimed node with the block cannot be read → nothing else is proposed there ' + 'until it can',
+    async () => {
+      const cluster = new VirtualCluster();
+      put(cluster, 0, X, 3);
+      put(cluster, 1, X, 3);
+      const a = watched(cluster, 'seq-a');
+      a.nodes[0]!.setCut(true); // A unreachable, C empty: B alone says what height 1 is
+      const read = a.nodes[1]!.read;
+      const tail = a.nodes[1]!.tail;
+      const failing = { outcome: 'unknown' as const, step: 'call' as const, cause: 'no answer' };
+      a.nodes[1]!.read = () => Promise.resolve(failing);
+      a.nodes[1]!.tail = (_, waitMs) => new Promise((resolve) => cluster.clock.after(waitMs, () => resolve(failing)));
+      await cluster.clock.advance(3000);
+      expect(a.store.head().height).toBe(0);
+      expect(cluster.chainOf(cluster.servers[2]!).size).toBe(0);
+      a.nodes[1]!.read = read;
+      a.nodes[1]!.tail = tail;
+      await cluster.until(() => a.store.head().height >= 2, 3000, 'further blocks');
+      expect(a.store.get(1)!.hash).toBe(X.hash);
+    },
+  );
 
-  it('case 13: a write that was given up arrives after the successor has read → refused, and changes nothing', async () => {
-    const cluster = new VirtualCluster();
-    const a = watched(cluster, 'seq-a');
-    await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
-    const held: { port: NodePort; call: NodeCall }[] = [];
-    for (const port of a.nodes) {
-      const call = port.call;
-      port.call = ((one: NodeCall, limitMs: number) => {
-        if (one.script !== 'write_block') return call(one, limitMs);
-        held.push({ port: { ...port, call } as unknown as NodePort, call: one });
-        return new Promise<ReplyTo<NodeCall>>((resolve) =>
-          cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })),
-        );
-      }) as unknown as NodePort['call'];
-    }
-    await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
-    const b = watched(cluster, 'seq-b');
-    await cluster.until(() => cluster.leader() === b && b.store.head().height >= 6, 4000, 'the successor');
-    const before = cluster.servers.map(({ state }) =>
-      JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
-    );
-    for (const { port, call } of held)
-      expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
-    expect(
-      cluster.servers.map(({ state }) =>
+  it(
+    'case 13: a write that was given up arrives after the successor has read → refused, and changes ' + 'nothing',
+    async () => {
+      const cluster = new VirtualCluster();
+      const a = watched(cluster, 'seq-a');
+      await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
+      const held: { port: NodePort; call: NodeCall }[] = [];
+      for (const port of a.nodes) {
+        const call = port.call;
+        port.call = ((one: NodeCall, limitMs: number) => {
+          if (one.script !== 'write_block') return call(one, limitMs);
+          held.push({ port: { ...port, call } as unknown as NodePort, call: one });
+          return new Promise<ReplyTo<NodeCall>>((resolve) =>
+            cluster.clock.after(limitMs, () => resolve({ outcome: 'unknown', step: 'call', cause: 'no answer' })),
+          );
+        }) as unknown as NodePort['call'];
+      }
+      await cluster.until(() => held.length >= 3, 1000, 'writes on their way');
+      const b = watched(cluster, 'seq-b');
+      await cluster.until(() => cluster.leader() === b && b.store.head().height >= 6, 4000, 'the successor');
+      const before = cluster.servers.map(({ state }) =>
         JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
-      ),
-    ).toEqual(before);
-  });
+      );
+      for (const { port, call } of held)
+        expect(await port.call(call, 50)).toMatchObject({ outcome: 'refused', reason: 'FENCING_ERROR' });
+      expect(
+        cluster.servers.map(({ state }) =>
+          JSON.stringify(state.entries.map(({ height, hash, epoch }) => [height, hash, epoch])),
+        ),
+      ).toEqual(before);
+    },
+  );
 });
 
 describe('tenures', () => {
-  it('case 3: a leader that re-proposed its predecessor’s block → is ready at once and makes the next one within a block time', async () => {
-    const cluster = new VirtualCluster();
-    put(cluster, 0, X, 3); // pending: one copy
-    const a = watched(cluster, 'seq-a');
-    await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
-    const took = await cluster.until(() => a.store.head().height >= 2, 2000, 'the next block');
-    expect(took).toBeLessThanOrEqual(2 * cluster.timing.blockTimeMs);
-    expect(a.sequencer.status()).toMatchObject({ role: 'leader', ready: true });
-  });
+  it(
+    'case 3: a leader that re-proposed its predecessor’s block → is ready at once and makes the next ' +
+      'one within a block time',
+    async () => {
+      const cluster = new VirtualCluster();
+      put(cluster, 0, X, 3); // pending: one copy
+      const a = watched(cluster, 'seq-a');
+      await cluster.until(() => a.sequencer.status().role === 'leader', 2000, 'the lead');
+      const took = await cluster.until(() => a.store.head().height >= 2, 2000, 'the next block');
+      expect(took).toBeLessThanOrEqual(2 * cluster.timing.blockTimeMs);
+      expect(a.sequencer.status()).toMatchObject({ role: 'leader', ready: true });
+    },
+  );
 
   it('case 3: a leader whose producer does not answer → says that it leads without producing, and why', async () => {
     const silent: Producer = { ...batchProducer({ maxBlockBytes: 1024 }), produce: () => new Promise(() => {}) };
@@ -285,53 +309,64 @@ describe('tenures', () => {
 });
 
 describe('refusals, splits and clocks', () => {
-  it('case 22: one node refuses as fenced while others are brought up → they are brought up, and it is taken back afterwards', async () => {
-    const cluster = new VirtualCluster({ nodes: 5 });
-    const a = watched(cluster, 'seq-a');
-    await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
-    for (const node of [3, 4]) a.nodes[node]!.setCut(true); // fall behind
-    await cluster.until(() => a.store.head().height >= 8, 2000, 'blocks that two nodes lack');
-    Object.assign(cluster.servers[3]!.state, { epoch: a.sequencer.status().epoch! + 1000 });
-    cluster.servers[3]!.state.record!.claimant = '';
-    for (const node of [3, 4]) a.nodes[node]!.setCut(false);
-    const head = (node: number) => cluster.servers[node]!.state.record!.head;
-    await cluster.until(() => head(4) >= a.store.head().height - 1, 1000, 'the other node to be level');
-    await cluster.until(() => head(3) >= a.store.head().height - 1, 3000, 'the one that refused to be level');
-    expect(cluster.leader()).toBe(a);
-    identical(cluster);
-  });
+  it(
+    'case 22: one node refuses as fenced while others are brought up → they are brought up, and it ' +
+      'is taken back afterwards',
+    async () => {
+      const cluster = new VirtualCluster({ nodes: 5 });
+      const a = watched(cluster, 'seq-a');
+      await cluster.until(() => a.store.head().height >= 2, 2000, 'blocks');
+      for (const node of [3, 4]) a.nodes[node]!.setCut(true); // fall behind
+      await cluster.until(() => a.store.head().height >= 8, 2000, 'blocks that two nodes lack');
+      Object.assign(cluster.servers[3]!.state, { epoch: a.sequencer.status().epoch! + 1000 });
+      cluster.servers[3]!.state.record!.claimant = '';
+      for (const node of [3, 4]) a.nodes[node]!.setCut(false);
+      const head = (node: number) => cluster.servers[node]!.state.record!.head;
+      await cluster.until(() => head(4) >= a.store.head().height - 1, 1000, 'the other node to be level');
+      await cluster.until(() => head(3) >= a.store.head().height - 1, 3000, 'the one that refused to be level');
+      expect(cluster.leader()).toBe(a);
+      identical(cluster);
+    },
+  );
 
-  it('case 43: two of four nodes each → nobody leads on half, and one of the two does as soon as a third answers', async () => {
-    const cluster = new VirtualCluster({ nodes: 4 });
-    const a = watched(cluster, 'seq-a');
-    const b = watched(cluster, 'seq-b');
-    for (const node of [2, 3]) a.nodes[node]!.setCut(true);
-    for (const node of [0, 1]) b.nodes[node]!.setCut(true);
-    await cluster.clock.advance(3000);
-    expect([a.store.head().height, b.store.head().height, cluster.leader()]).toEqual([0, 0, undefined]);
-    for (const one of [a, b]) for (const port of one.nodes) port.setCut(false);
-    await cluster.until(
-      () => a.store.head().height >= 3 && b.store.head().height >= 3,
-      4000,
-      'one of them to lead and the other to follow',
-    );
-    const [led] = [a, b].filter((one) => one.events.some((event) => event.type === 'role' && event.to === 'leader'));
-    expect([a, b].filter((one) => one !== led).every((one) => one.sequencer.status().role === 'follower')).toBe(true);
-  });
+  it(
+    'case 43: two of four nodes each → nobody leads on half, and one of the two does as soon as a ' + 'third answers',
+    async () => {
+      const cluster = new VirtualCluster({ nodes: 4 });
+      const a = watched(cluster, 'seq-a');
+      const b = watched(cluster, 'seq-b');
+      for (const node of [2, 3]) a.nodes[node]!.setCut(true);
+      for (const node of [0, 1]) b.nodes[node]!.setCut(true);
+      await cluster.clock.advance(3000);
+      expect([a.store.head().height, b.store.head().height, cluster.leader()]).toEqual([0, 0, undefined]);
+      for (const one of [a, b]) for (const port of one.nodes) port.setCut(false);
+      await cluster.until(
+        () => a.store.head().height >= 3 && b.store.head().height >= 3,
+        4000,
+        'one of them to lead and the other to follow',
+      );
+      const [led] = [a, b].filter((one) => one.events.some((event) => event.type === 'role' && event.to === 'leader'));
+      expect([a, b].filter((one) => one !== led).every((one) => one.sequencer.status().role === 'follower')).toBe(true);
+    },
+  );
 
-  it('case 43: a grant of an earlier life is still there → not taken for its own, refused until it expires, then it leads', async () => {
-    const cluster = new VirtualCluster();
-    for (const { state } of cluster.servers) {
-      state.lock = { owner: 'seq-a/00000000000000aa', expiresAtMs: 1500 };
-      state.epoch = 4;
-    }
-    const a = watched(cluster, 'seq-a');
-    await cluster.clock.advance(1400);
-    expect([a.sequencer.status().role, a.store.head().height]).toEqual(['follower', 0]);
-    expect(new Set(cluster.servers.map(({ state }) => state.epoch))).toEqual(new Set([4]));
-    await cluster.until(() => a.store.head().height >= 2, 1500, 'blocks once it has expired');
-    expect(a.sequencer.status().epoch).toBeGreaterThan(4);
-  });
+  it(
+    'case 43: a grant of an earlier life is still there → not taken for its own, refused until it ' +
+      'expires, then it leads',
+    async () => {
+      const cluster = new VirtualCluster();
+      for (const { state } of cluster.servers) {
+        state.lock = { owner: 'seq-a/00000000000000aa', expiresAtMs: 1500 };
+        state.epoch = 4;
+      }
+      const a = watched(cluster, 'seq-a');
+      await cluster.clock.advance(1400);
+      expect([a.sequencer.status().role, a.store.head().height]).toEqual(['follower', 0]);
+      expect(new Set(cluster.servers.map(({ state }) => state.epoch))).toEqual(new Set([4]));
+      await cluster.until(() => a.store.head().height >= 2, 1500, 'blocks once it has expired');
+      expect(a.sequencer.status().epoch).toBeGreaterThan(4);
+    },
+  );
 
   it('case 43: grants that arrive when the lease is as good as over → it does not lead on them', async () => {
     const cluster = new VirtualCluster({ timing: { ttlMs: 400, nodeTimeoutMs: 1000, blockTimeMs: 50 } });

@@ -1,5 +1,5 @@
-// Damage that a server cannot see (docs/PROTOCOL.md section 8), in virtual time: who finds it, what becomes of the node, and what happens when
-// too many heads are damaged for anybody to lead.
+// Damage that a server cannot see (docs/PROTOCOL.md section 8), in virtual time: who finds it, what becomes of the
+// node, and what happens when too many heads are damaged for anybody to lead.
 import { describe, expect, it } from 'vitest';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
@@ -32,27 +32,31 @@ const anew = (cluster: VirtualCluster, node: number, former: string): boolean =>
 };
 
 describe('damaged entry', () => {
-  it('damage: a follower reads it → it tells the leader, which sets the node aside and admits it anew; no block is missed', async () => {
-    const { cluster, a, b } = await led();
-    cutOff(b, true);
-    await cluster.clock.advance(320);
-    const [former] = spoilHead(cluster, 1);
-    const { height } = a.store.head();
-    const from = cluster.clock.now();
-    cutOff(b, false);
-    await cluster.until(() => anew(cluster, 1, former!), 5000, 'r2 admitted anew');
-    expect(cluster.leader()).toBe(a);
-    expect(a.store.head().height - height).toBeGreaterThanOrEqual(
-      Math.floor((cluster.clock.now() - from) / cluster.timing.blockTimeMs) - 3,
-    );
-    expect(b.events).toContainEqual(expect.objectContaining({ type: 'alarm', code: 'DAMAGED_ENTRY', node: 'r2' }));
-    expect(a.events).toContainEqual(
-      expect.objectContaining({ type: 'request', kind: 'admit', outcome: 'taken', by: 'seq-b' }),
-    );
-    const others = cluster.chainOf(cluster.servers[0]!);
-    for (const [at, hash] of cluster.chainOf(cluster.servers[1]!))
-      if (others.has(at)) expect(hash).toBe(others.get(at));
-  });
+  it(
+    'damage: a follower reads it → it tells the leader, which sets the node aside and admits it ' +
+      'anew; no block is missed',
+    async () => {
+      const { cluster, a, b } = await led();
+      cutOff(b, true);
+      await cluster.clock.advance(320);
+      const [former] = spoilHead(cluster, 1);
+      const { height } = a.store.head();
+      const from = cluster.clock.now();
+      cutOff(b, false);
+      await cluster.until(() => anew(cluster, 1, former!), 5000, 'r2 admitted anew');
+      expect(cluster.leader()).toBe(a);
+      expect(a.store.head().height - height).toBeGreaterThanOrEqual(
+        Math.floor((cluster.clock.now() - from) / cluster.timing.blockTimeMs) - 3,
+      );
+      expect(b.events).toContainEqual(expect.objectContaining({ type: 'alarm', code: 'DAMAGED_ENTRY', node: 'r2' }));
+      expect(a.events).toContainEqual(
+        expect.objectContaining({ type: 'request', kind: 'admit', outcome: 'taken', by: 'seq-b' }),
+      );
+      const others = cluster.chainOf(cluster.servers[0]!);
+      for (const [at, hash] of cluster.chainOf(cluster.servers[1]!))
+        if (others.has(at)) expect(hash).toBe(others.get(at));
+    },
+  );
 
   it('damage: a claimant finds it → it leads without the node, and then admits it anew', async () => {
     const { cluster, a, b } = await led();
@@ -69,38 +73,43 @@ describe('damaged entry', () => {
     expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
   });
 
-  it('damage: reported while one of the others is out of reach → kept, and it counts, until q others can do without it', async () => {
-    const { cluster, a } = await led();
-    a.nodes[2]!.setCut(true);
-    await cluster.clock.advance(1000);
-    const [former] = spoilHead(cluster, 1);
-    const epoch = cluster.servers[0]!.state.epoch!;
-    const request = {
-      id: 'q1',
-      kind: 'admit' as const,
-      to: 'r2',
-      plan: JSON.stringify({ incarnation: former, why: DAMAGE }),
-      by: 'op',
-      reason: '',
-      epoch,
-    };
-    for (const node of a.nodes.slice(0, 2))
-      await Promise.all([
-        node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50),
-        cluster.clock.advance(5),
-      ]);
-    const { height } = a.store.head();
-    await cluster.clock.advance(3000);
-    expect(cluster.servers[1]!.state.record!.incarnation).toBe(former);
-    expect(a.store.head().height).toBeGreaterThan(height + 20);
-    a.nodes[2]!.setCut(false);
-    await cluster.until(
-      () => cluster.servers[1]!.state.record?.pending === '' && cluster.servers[1]!.state.record.incarnation !== former,
-      5000,
-      'r2 admitted anew',
-    );
-    expect(cluster.leader()).toBe(a);
-  });
+  it(
+    'damage: reported while one of the others is out of reach → kept, and it counts, until q others ' +
+      'can do without it',
+    async () => {
+      const { cluster, a } = await led();
+      a.nodes[2]!.setCut(true);
+      await cluster.clock.advance(1000);
+      const [former] = spoilHead(cluster, 1);
+      const epoch = cluster.servers[0]!.state.epoch!;
+      const request = {
+        id: 'q1',
+        kind: 'admit' as const,
+        to: 'r2',
+        plan: JSON.stringify({ incarnation: former, why: DAMAGE }),
+        by: 'op',
+        reason: '',
+        epoch,
+      };
+      for (const node of a.nodes.slice(0, 2))
+        await Promise.all([
+          node.call({ script: 'request_leader', request, ttlMs: 10_000 }, 50),
+          cluster.clock.advance(5),
+        ]);
+      const { height } = a.store.head();
+      await cluster.clock.advance(3000);
+      expect(cluster.servers[1]!.state.record!.incarnation).toBe(former);
+      expect(a.store.head().height).toBeGreaterThan(height + 20);
+      a.nodes[2]!.setCut(false);
+      await cluster.until(
+        () =>
+          cluster.servers[1]!.state.record?.pending === '' && cluster.servers[1]!.state.record.incarnation !== former,
+        5000,
+        'r2 admitted anew',
+      );
+      expect(cluster.leader()).toBe(a);
+    },
+  );
 
   it('request: on one node only → not acted on; on a quorum → done once', async () => {
     const { cluster, a, b } = await led();
@@ -126,49 +135,59 @@ describe('damaged entry', () => {
     expect(a.events.filter((event) => event.type === 'request')).toHaveLength(1);
   });
 
-  it('damage: two of three heads are damaged → whoever read the third leads with what it read; the two are admitted anew', async () => {
-    const { cluster, a, b } = await led();
-    cutOff(b, true);
-    await cluster.clock.advance(320);
-    const former = spoilHead(cluster, 0, 1);
-    const { height, hash } = a.store.head();
-    const stopping = a.sequencer.stop('STOPPED', 'test');
-    await cluster.clock.advance(100); // it looks for whoever takes over
-    await stopping;
-    cutOff(b, false);
-    await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
-    expect(b.store.get(height)?.hash).toBe(hash);
-    await cluster.until(
-      () => anew(cluster, 0, former[0]!) && anew(cluster, 1, former[1]!),
-      10_000,
-      'r1 and r2 admitted anew',
-    );
-    expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
-  });
+  it(
+    'damage: two of three heads are damaged → whoever read the third leads with what it read; the ' +
+      'two are admitted anew',
+    async () => {
+      const { cluster, a, b } = await led();
+      cutOff(b, true);
+      await cluster.clock.advance(320);
+      const former = spoilHead(cluster, 0, 1);
+      const { height, hash } = a.store.head();
+      const stopping = a.sequencer.stop('STOPPED', 'test');
+      await cluster.clock.advance(100); // it looks for whoever takes over
+      await stopping;
+      cutOff(b, false);
+      await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
+      expect(b.store.get(height)?.hash).toBe(hash);
+      await cluster.until(
+        () => anew(cluster, 0, former[0]!) && anew(cluster, 1, former[1]!),
+        10_000,
+        'r1 and r2 admitted anew',
+      );
+      expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
+    },
+  );
 
-  it('flapping: all heads are damaged → attempts hold back and say why; whoever has the block leads at once', async () => {
-    const { cluster, a, b } = await led();
-    cutOff(b, true);
-    await cluster.clock.advance(320);
-    spoilHead(cluster, 0, 1, 2);
-    const epoch = cluster.servers[0]!.state.epoch!;
-    const stopping = a.sequencer.stop('STOPPED', 'test');
-    await cluster.clock.advance(100); // it looks for whoever takes over
-    await stopping;
-    cutOff(b, false);
-    await cluster.clock.advance(30_000);
-    expect(b.events).toContainEqual(
-      expect.objectContaining({
-        type: 'alarm',
-        code: 'HELD_BACK',
-        reason: expect.stringContaining('DAMAGED_HEADS') as string,
-      }),
-    );
-    expect(cluster.servers[0]!.state.epoch! - epoch, 'epochs burnt in 30 s').toBeLessThan(20);
-    expect(b.sequencer.status()).toMatchObject({ ready: false, why: expect.stringContaining('holds back') as string });
-    const again = cluster.start('seq-a', a.store);
-    await cluster.until(() => cluster.leader() === again, 7000, 'the one that has the block leads');
-    const { height } = again.store.head();
-    await cluster.until(() => b.store.head().height > height + 3, 5000, 'b follows');
-  });
+  it(
+    'flapping: all heads are damaged → attempts hold back and say why; whoever has the block leads ' + 'at once',
+    async () => {
+      const { cluster, a, b } = await led();
+      cutOff(b, true);
+      await cluster.clock.advance(320);
+      spoilHead(cluster, 0, 1, 2);
+      const epoch = cluster.servers[0]!.state.epoch!;
+      const stopping = a.sequencer.stop('STOPPED', 'test');
+      await cluster.clock.advance(100); // it looks for whoever takes over
+      await stopping;
+      cutOff(b, false);
+      await cluster.clock.advance(30_000);
+      expect(b.events).toContainEqual(
+        expect.objectContaining({
+          type: 'alarm',
+          code: 'HELD_BACK',
+          reason: expect.stringContaining('DAMAGED_HEADS') as string,
+        }),
+      );
+      expect(cluster.servers[0]!.state.epoch! - epoch, 'epochs burnt in 30 s').toBeLessThan(20);
+      expect(b.sequencer.status()).toMatchObject({
+        ready: false,
+        why: expect.stringContaining('holds back') as string,
+      });
+      const again = cluster.start('seq-a', a.store);
+      await cluster.until(() => cluster.leader() === again, 7000, 'the one that has the block leads');
+      const { height } = again.store.head();
+      await cluster.until(() => b.store.head().height > height + 3, 5000, 'b follows');
+    },
+  );
 });

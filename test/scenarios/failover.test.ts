@@ -2,7 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
 
-/** Two sequencers, one of which leads; `asked` is what the other asks of the nodes from now on, presence records left out. */
+/**
+ * Two sequencers, one of which leads; `asked` is what the other asks of the nodes from now on, presence records left
+ * out.
+ */
 async function ledWithSpy(): Promise<{
   cluster: VirtualCluster;
   old: VirtualSequencer;
@@ -47,38 +50,42 @@ describe('a cluster under virtual time', () => {
       expect(server.state.entries.length).toBeLessThanOrEqual(cluster.limits.retainBlocks);
   });
 
-  it('the leader is cut off from all nodes → it steps down by itself, the other leads, nothing acknowledged is lost', async () => {
-    const cluster = new VirtualCluster({ eager: true });
-    cluster.start('seq-a');
-    cluster.start('seq-b');
-    await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
-    const old = cluster.leader()!;
-    const first = old.sequencer.submit([{ key: 'k1', data: text('one') }]);
-    await cluster.clock.advance(50);
-    expect((await first)[0]).toMatchObject({ outcome: 'committed' });
-    for (const port of old.nodes) port.setCut(true);
-    const lost = old.sequencer.submit([{ key: 'k2', data: text('two') }]);
-    await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== old, 2000, 'a successor');
-    expect(old.sequencer.status().role).not.toBe('leader');
-    const next = cluster.leader()!;
-    const again = next.sequencer.submit([
-      { key: 'k1', data: text('one') },
-      { key: 'k2', data: text('two') },
-    ]);
-    await cluster.clock.advance(500);
-    const outcomes = await again;
-    expect(outcomes[0]).toMatchObject({ outcome: 'committed', duplicate: true });
-    expect(outcomes[1]).toMatchObject({ outcome: 'committed', duplicate: false });
-    for (const port of old.nodes) port.setCut(false);
-    await cluster.clock.advance(3000);
-    expect((await lost)[0]!.outcome).not.toBe('committed');
-    await cluster.until(
-      () => old.store.head().height + 1 >= next.store.head().height,
-      2000,
-      'the old leader following',
-    );
-    expect(old.store.get(5)?.hash).toBe(next.store.get(5)?.hash);
-  });
+  it(
+    'the leader is cut off from all nodes → it steps down by itself, the other leads, nothing ' +
+      'acknowledged is lost',
+    async () => {
+      const cluster = new VirtualCluster({ eager: true });
+      cluster.start('seq-a');
+      cluster.start('seq-b');
+      await cluster.until(() => cluster.leader() !== undefined, 2000, 'a leader');
+      const old = cluster.leader()!;
+      const first = old.sequencer.submit([{ key: 'k1', data: text('one') }]);
+      await cluster.clock.advance(50);
+      expect((await first)[0]).toMatchObject({ outcome: 'committed' });
+      for (const port of old.nodes) port.setCut(true);
+      const lost = old.sequencer.submit([{ key: 'k2', data: text('two') }]);
+      await cluster.until(() => cluster.leader() !== undefined && cluster.leader() !== old, 2000, 'a successor');
+      expect(old.sequencer.status().role).not.toBe('leader');
+      const next = cluster.leader()!;
+      const again = next.sequencer.submit([
+        { key: 'k1', data: text('one') },
+        { key: 'k2', data: text('two') },
+      ]);
+      await cluster.clock.advance(500);
+      const outcomes = await again;
+      expect(outcomes[0]).toMatchObject({ outcome: 'committed', duplicate: true });
+      expect(outcomes[1]).toMatchObject({ outcome: 'committed', duplicate: false });
+      for (const port of old.nodes) port.setCut(false);
+      await cluster.clock.advance(3000);
+      expect((await lost)[0]!.outcome).not.toBe('committed');
+      await cluster.until(
+        () => old.store.head().height + 1 >= next.store.head().height,
+        2000,
+        'the old leader following',
+      );
+      expect(old.store.get(5)?.hash).toBe(next.store.get(5)?.hash);
+    },
+  );
 
   it('SIGTERM → the lock is released and the successor commits within two block times', async () => {
     const cluster = new VirtualCluster();
@@ -96,14 +103,18 @@ describe('a cluster under virtual time', () => {
     await stopped;
   });
 
-  it('SIGTERM, every node says that its lock was given back → the follower promotes at its word, without another look', async () => {
-    const { cluster, old, other, asked } = await ledWithSpy();
-    const stopped = old.sequencer.stop('SIGTERM', 'asked to stop');
-    await cluster.until(() => cluster.leader() === other, 100, 'the successor');
-    expect(asked.slice(0, asked.indexOf('promote_leader'))).toEqual([]);
-    await cluster.clock.advance(100);
-    await stopped;
-  });
+  it(
+    'SIGTERM, every node says that its lock was given back → the follower promotes at its word, ' +
+      'without another look',
+    async () => {
+      const { cluster, old, other, asked } = await ledWithSpy();
+      const stopped = old.sequencer.stop('SIGTERM', 'asked to stop');
+      await cluster.until(() => cluster.leader() === other, 100, 'the successor');
+      expect(asked.slice(0, asked.indexOf('promote_leader'))).toEqual([]);
+      await cluster.clock.advance(100);
+      await stopped;
+    },
+  );
 
   it('a stepdown in favour of somebody else → the follower that is not meant looks, and does not try', async () => {
     const { cluster, old, other } = await ledWithSpy();
@@ -127,22 +138,26 @@ describe('a cluster under virtual time', () => {
     expect(other.events.filter((event) => event.type === 'promotion-failed')).toEqual([]);
   });
 
-  it('the leader dies between its writes → what a follower has read of the block is not read again, and is proposed again', async () => {
-    const { cluster, old, other, asked } = await ledWithSpy();
-    const { height } = old.store.head();
-    // The next block gets to r1 alone.
-    old.nodes[1]!.setCut(true);
-    old.nodes[2]!.setCut(true);
-    await cluster.until(
-      () => cluster.servers[0]!.state.entries.at(-1)!.height === height + 1,
-      500,
-      'a block on one node',
-    );
-    const pending = cluster.servers[0]!.state.entries.at(-1)!.hash;
-    old.nodes[0]!.setCut(true);
-    cluster.servers[0]!.state.lock = null; // it was written last and would be free last: all three are to be claimed
-    await cluster.until(() => cluster.leader() === other, 2000, 'the successor');
-    expect(other.store.get(height + 1)?.hash).toBe(pending);
-    expect(asked).not.toContain('read');
-  });
+  it(
+    'the leader dies between its writes → what a follower has read of the block is not read again, ' +
+      'and is proposed again',
+    async () => {
+      const { cluster, old, other, asked } = await ledWithSpy();
+      const { height } = old.store.head();
+      // The next block gets to r1 alone.
+      old.nodes[1]!.setCut(true);
+      old.nodes[2]!.setCut(true);
+      await cluster.until(
+        () => cluster.servers[0]!.state.entries.at(-1)!.height === height + 1,
+        500,
+        'a block on one node',
+      );
+      const pending = cluster.servers[0]!.state.entries.at(-1)!.hash;
+      old.nodes[0]!.setCut(true);
+      cluster.servers[0]!.state.lock = null; // it was written last and would be free last: all three are to be claimed
+      await cluster.until(() => cluster.leader() === other, 2000, 'the successor');
+      expect(other.store.get(height + 1)?.hash).toBe(pending);
+      expect(asked).not.toContain('read');
+    },
+  );
 });

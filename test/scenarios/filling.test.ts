@@ -1,5 +1,5 @@
-// A node is filled anew while a client commits without a pause, in virtual time: it always arrives, however fast the window slides, and takes little
-// of the time where that is enough (docs/PROTOCOL.md section 8, step 2).
+// A node is filled anew while a client commits without a pause, in virtual time: it always arrives, however fast the
+// window slides, and takes little of the time where that is enough (docs/PROTOCOL.md section 8, step 2).
 import { describe, expect, it } from 'vitest';
 import { VirtualCluster } from '../support/virtual-cluster.js';
 
@@ -34,7 +34,10 @@ const ROW: Row = {
   mostShare: 1,
 };
 
-/** ms from the loss of its memory until it counts again, and the share of that in which batches of its filling were under way. */
+/**
+ * ms from the loss of its memory until it counts again, and the share of that in which batches of its filling were
+ * under way.
+ */
 async function refill(row: Row): Promise<{ ms: number; share: number; committed: number; slid: number }> {
   const cluster = new VirtualCluster({
     eager: true,

@@ -1,11 +1,14 @@
-// Paths on which the exhaustive model once found a violation, kept as they were found: each must now be walked to its end without one.
+// Paths on which the exhaustive model once found a violation, kept as they were found: each must now be walked to its
+// end without one.
 import { describe, expect, it } from 'vitest';
 import { replay, traceOf } from '../model/explore.js';
 import { BASE, type ModelConfig, type State } from '../model/state.js';
 
 const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
   {
-    was: 'a repair adopted what a person had chosen over what a paused leader committed between the plan and the repair',
+    was:
+      'a repair adopted what a person had chosen over what a paused leader committed between the plan ' +
+      'and the repair',
     cfg: { conflict: true, repairs: 1 },
     trace: `
 1 start
@@ -25,7 +28,9 @@ const FOUND: { was: string; cfg: Partial<ModelConfig>; trace: string }[] = [
 2 run 2`,
   },
   {
-    was: 'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block was being settled',
+    was:
+      'a node with the next pending height was quarantined (AHEAD_OF_LEADER) while a committed block ' +
+      'was being settled',
     cfg: { heights: 2 },
     trace: `
 1 start

@@ -1,4 +1,5 @@
-// Nodes that forget, in virtual time: the leader brings them back by itself, and nothing is lost on the way (docs/PROTOCOL.md section 8).
+// Nodes that forget, in virtual time: the leader brings them back by itself, and nothing is lost on the way
+// (docs/PROTOCOL.md section 8).
 import { describe, expect, it } from 'vitest';
 import { memoryIdentity } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster } from '../support/virtual-cluster.js';
@@ -40,19 +41,24 @@ describe('re-admission', () => {
     },
   );
 
-  it('a node bears the mark of a bootstrap that was broken off → the leader takes it as it takes an empty one', async () => {
-    const cluster = new VirtualCluster();
-    const node = cluster.servers[2]!;
-    node.wipe();
-    node.apply({ script: 'bootstrap_prepare', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id);
-    expect(node.state.record?.pending).toBe('bootstrap:aa.1');
-    cluster.start('seq-a');
-    await cluster.until(() => node.state.record?.pending === '', 3000, 'admission');
-    expect(node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id)).toMatchObject({
-      outcome: 'refused',
-      reason: 'STALE_NONCE',
-    });
-  });
+  it(
+    'a node bears the mark of a bootstrap that was broken off → the leader takes it as it takes an ' + 'empty one',
+    async () => {
+      const cluster = new VirtualCluster();
+      const node = cluster.servers[2]!;
+      node.wipe();
+      node.apply({ script: 'bootstrap_prepare', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id);
+      expect(node.state.record?.pending).toBe('bootstrap:aa.1');
+      cluster.start('seq-a');
+      await cluster.until(() => node.state.record?.pending === '', 3000, 'admission');
+      expect(
+        node.apply({ script: 'bootstrap_commit', nonce: 'aa.1' }, memoryIdentity(IDENTITY), node.id),
+      ).toMatchObject({
+        outcome: 'refused',
+        reason: 'STALE_NONCE',
+      });
+    },
+  );
 
   it('under continuous load → admitted all the same', async () => {
     const cluster = new VirtualCluster({ eager: true });

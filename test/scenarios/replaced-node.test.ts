@@ -1,4 +1,5 @@
-// A node is replaced, and the old server forgets that it was retired (docs/PROTOCOL.md section 8, I13): it must never count again beside the new one.
+// A node is replaced, and the old server forgets that it was retired (docs/PROTOCOL.md section 8, I13): it must never
+// count again beside the new one.
 import { describe, expect, it } from 'vitest';
 import { emptyNodeState, memoryIdentity, MemoryServer } from '../support/memory-node.js';
 import { IDENTITY, VirtualCluster, type VirtualSequencer } from '../support/virtual-cluster.js';
@@ -59,54 +60,62 @@ function oneChain(...all: { store: VirtualSequencer['store'] }[]): void {
 }
 
 describe('replaced node', () => {
-  it('the old server is emptied, and a sequencer that heard nothing of the move leads → it goes to the new one; two leaders on both servers never meet', async () => {
-    const { cluster, a, b, old, successor } = await replaced();
-    cut(a, [0, 1, 2], true);
-    cut(b, [0, 1, 2], false);
-    await cluster.until(
-      () => b.sequencer.status().role === 'leader' && b.nodes[2]!.url === NEW,
-      6000,
-      'seq-b leads, with the new server',
-    );
-    await cluster.clock.advance(2000);
-    expect(old.state.record, 'nobody has begun with the old server').toBeNull();
-    // Each with a quorum of its own, if r3 were two servers.
-    cut(b, [1], true);
-    cut(a, [1, 2], false);
-    await cluster.clock.advance(4000);
-    oneChain(a, b);
-    cut(b, [1], false);
-    cut(a, [0], false);
-    await cluster.until(
-      () => Math.min(a.store.head().height, b.store.head().height) > 40 && successor.state.record?.pending === '',
-      8000,
-      'new blocks for both',
-    );
-    oneChain(a, b);
-  });
+  it(
+    'the old server is emptied, and a sequencer that heard nothing of the move leads → it goes to ' +
+      'the new one; two leaders on both servers never meet',
+    async () => {
+      const { cluster, a, b, old, successor } = await replaced();
+      cut(a, [0, 1, 2], true);
+      cut(b, [0, 1, 2], false);
+      await cluster.until(
+        () => b.sequencer.status().role === 'leader' && b.nodes[2]!.url === NEW,
+        6000,
+        'seq-b leads, with the new server',
+      );
+      await cluster.clock.advance(2000);
+      expect(old.state.record, 'nobody has begun with the old server').toBeNull();
+      // Each with a quorum of its own, if r3 were two servers.
+      cut(b, [1], true);
+      cut(a, [1, 2], false);
+      await cluster.clock.advance(4000);
+      oneChain(a, b);
+      cut(b, [1], false);
+      cut(a, [0], false);
+      await cluster.until(
+        () => Math.min(a.store.head().height, b.store.head().height) > 40 && successor.state.record?.pending === '',
+        8000,
+        'new blocks for both',
+      );
+      oneChain(a, b);
+    },
+  );
 
-  it('the leader that moved it dies at once → the next one knows, from a quorum of records alone, and admits the new server', async () => {
-    const cluster = new VirtualCluster();
-    const old = cluster.servers[2]!;
-    const a = cluster.start('seq-a');
-    await cluster.until(() => cluster.leader() === a, 2000, 'a leader');
-    const successor = new MemoryServer('r3b', () => cluster.clock.now(), emptyNodeState('run-r3b'));
-    cluster.elsewhere.set(NEW, successor);
-    await move(cluster, a, old);
-    await cluster.until(
-      () => cluster.servers.slice(0, 2).every(({ state }) => state.record?.moves.includes(NEW)),
-      2000,
-      'the move noted',
-    );
-    expect(successor.state.record?.incarnation ?? '').toBe('');
-    cut(a, [0, 1, 2], true);
-    old.wipe();
-    const b = cluster.start('seq-b');
-    await cluster.until(() => successor.state.record?.pending === '', 5000, 'the new server admitted');
-    expect(b.nodes[2]!.url).toBe(NEW);
-    expect(old.state.record).toBeNull();
-    expect(successor.state.record?.moves, 'carried over').toBe(cluster.servers[0]!.state.record?.moves);
-  });
+  it(
+    'the leader that moved it dies at once → the next one knows, from a quorum of records alone, and ' +
+      'admits the new server',
+    async () => {
+      const cluster = new VirtualCluster();
+      const old = cluster.servers[2]!;
+      const a = cluster.start('seq-a');
+      await cluster.until(() => cluster.leader() === a, 2000, 'a leader');
+      const successor = new MemoryServer('r3b', () => cluster.clock.now(), emptyNodeState('run-r3b'));
+      cluster.elsewhere.set(NEW, successor);
+      await move(cluster, a, old);
+      await cluster.until(
+        () => cluster.servers.slice(0, 2).every(({ state }) => state.record?.moves.includes(NEW)),
+        2000,
+        'the move noted',
+      );
+      expect(successor.state.record?.incarnation ?? '').toBe('');
+      cut(a, [0, 1, 2], true);
+      old.wipe();
+      const b = cluster.start('seq-b');
+      await cluster.until(() => successor.state.record?.pending === '', 5000, 'the new server admitted');
+      expect(b.nodes[2]!.url).toBe(NEW);
+      expect(old.state.record).toBeNull();
+      expect(successor.state.record?.moves, 'carried over').toBe(cluster.servers[0]!.state.record?.moves);
+    },
+  );
 
   it('nodes that carry the move forget it one after the other → each new memory has it again', async () => {
     const { cluster, r1, r2, successor } = await replaced();

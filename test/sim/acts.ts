@@ -1,6 +1,7 @@
-// Tenures that end where it hurts: each act lets some nodes be reached and fewer be written to, until the tenure of that act has put the block in
-// question where it was wanted; then its sequencer dies and the next act begins. So a block comes to lie on one node alone, two blocks
-// compete, or a copy bears another epoch than the next, which faults at random times hit once in many thousand runs.
+// Tenures that end where it hurts: each act lets some nodes be reached and fewer be written to, until the tenure of
+// that act has put the block in question where it was wanted; then its sequencer dies and the next act begins. So a
+// block comes to lie on one node alone, two blocks compete, or a copy bears another epoch than the next, which faults
+// at random times hit once in many thousand runs.
 import type { SeqEvent } from '../../src/core/events.js';
 import { sequencerOf } from '../../src/core/protocol/words.js';
 import type { NodeOp } from './history.js';
@@ -71,7 +72,8 @@ export class Stage {
       );
     }
     hands.note(
-      `act ${mine + 1}: ${act.reach.join(' ')} are reached, ${act.writes.join(' ') || 'none'} written to, until block ${this.height} is ${act.until}`,
+      `act ${mine + 1}: ${act.reach.join(' ')} are reached, ${act.writes.join(' ') || 'none'} written ` +
+        `to, until block ${this.height} is ${act.until}`,
     );
   }
 
@@ -131,7 +133,10 @@ export class Stage {
 
 /** Plays that show what a rule is for; r1 … r3. */
 export const PLAYS: Record<string, Act[]> = {
-  /** A block on r1 alone; another is committed at its height by the other two, of a higher epoch; who sees both takes the higher one. */
+  /**
+   * A block on r1 alone; another is committed at its height by the other two, of a higher epoch; who sees both takes
+   * the higher one.
+   */
   tie: [
     { reach: ['r1', 'r2', 'r3'], writes: ['r1'], until: 'written' },
     { reach: ['r2', 'r3'], writes: ['r2', 'r3'], until: 'committed' },

@@ -1,4 +1,5 @@
-// One rule after the other is broken, and the run that its row names must notice; the same plays with every rule kept are clean.
+// One rule after the other is broken, and the run that its row names must notice; the same plays with every rule kept
+// are clean.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// Each checker is shown a history that is bad in one way, and must find it and nothing else; a good one, and must find nothing.
+// Each checker is shown a history that is bad in one way, and must find it and nothing else; a good one, and must
+// find nothing.
 import { describe, expect, it } from 'vitest';
 import { check } from './checkers/index.js';
 import type { Answered, Entry, FinalStore, History, NodeOp, Submitted } from './history.js';

@@ -1,6 +1,6 @@
-// Clients that submit keyed items and send them again until they are acknowledged; readers that follow one sequencer after another and look at its
-// status; a tail that reads the nodes by quorum, past every sequencer.
-// A client keeps its items in order: nothing new is sent while an earlier one is open.
+// Clients that submit keyed items and send them again until they are acknowledged; readers that follow one sequencer
+// after another and look at its status; a tail that reads the nodes by quorum, past every sequencer. A client keeps
+// its items in order: nothing new is sent while an earlier one is open.
 import { tailBlocks } from '../../src/core/engine/tail.js';
 import { SeqError } from '../../src/core/errors.js';
 import type { SequencerApi } from '../../src/core/ports.js';
@@ -120,7 +120,10 @@ export class Client {
   }
 }
 
-/** Follows the committed blocks of one sequencer after another, from where it is; now and then asks a leader to confirm its head. */
+/**
+ * Follows the committed blocks of one sequencer after another, from where it is; now and then asks a leader to
+ * confirm its head.
+ */
 export class Reader {
   private next = 1;
   stopped = false;
@@ -184,7 +187,10 @@ export class Reader {
   }
 }
 
-/** `seq stream tail --follow`, one session after another, each over connections of its own to whoever serves the nodes' names then. */
+/**
+ * `seq stream tail --follow`, one session after another, each over connections of its own to whoever serves the
+ * nodes' names then.
+ */
 export class Tail {
   private next = 1;
   private session = 0;

@@ -282,7 +282,10 @@ export function startFault(world: Faulty, fault: Fault): void {
   }
 }
 
-/** The old server is not stopped: one that was said to be gone may come back as it was, and a retired one may forget everything, that it is retired too. */
+/**
+ * The old server is not stopped: one that was said to be gone may come back as it was, and a retired one may forget
+ * everything, that it is retired too.
+ */
 function haunt(world: Faulty, old: SimNode, gone: boolean): void {
   const { clock, dice, note } = world;
   if (!dice.chance(0.7)) return;
@@ -300,7 +303,10 @@ function haunt(world: Faulty, old: SimNode, gone: boolean): void {
   });
 }
 
-/** Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone; one that is about to be retired is none of them. */
+/**
+ * Below q nodes with their memory nothing automatic is safe (docs/PROTOCOL.md section 8): that many are left alone;
+ * one that is about to be retired is none of them.
+ */
 function spared(world: Faulty, node: SimNode): boolean {
   const intact = world.nodes.filter(
     (one) => one !== node && one.intact && !world.operators.some((operator) => operator.replaces(one.id)),
@@ -351,17 +357,26 @@ export function describeFault(fault: Fault): string {
     `${process === '*' ? 'every sequencer' : process} – ${node === '*' ? 'every node' : node}`;
   switch (fault.kind) {
     case 'cut':
-      return `cut ${where(fault.process, fault.node)} (${fault.direction}) for ${fault.forMs} ms${fault.late ? ', what was sent arrives afterwards' : ''}`;
+      return (
+        `cut ${where(fault.process, fault.node)} (${fault.direction}) for ${fault.forMs} ` +
+        `ms${fault.late ? ', what was sent arrives afterwards' : ''}`
+      );
     case 'silent':
       return `${fault.node} answers nothing for ${fault.forMs} ms, then runs what it took in`;
     case 'slow':
       return `${where(fault.process, fault.node)} slower by ${fault.ms} ms each way for ${fault.forMs} ms`;
     case 'noise':
-      return `noise for ${fault.forMs} ms: ${pct(fault.drop)} requests and ${pct(fault.lost)} replies lost, ${pct(fault.twice)} sent twice up to ${fault.lateMs} ms later, delays up to ${fault.delayMs} ms`;
+      return (
+        `noise for ${fault.forMs} ms: ${pct(fault.drop)} requests and ${pct(fault.lost)} replies lost, ` +
+        `${pct(fault.twice)} sent twice up to ${fault.lateMs} ms later, delays up to ${fault.delayMs} ms`
+      );
     case 'pause':
       return `${fault.process} is paused for ${fault.forMs} ms`;
     case 'crash':
-      return `${fault.process} dies at its ${fault.afterCalls}. call from now, back ${fault.downMs} ms later${fault.store === 'empty' ? ' with an empty store' : ''}`;
+      return (
+        `${fault.process} dies at its ${fault.afterCalls}. call from now, back ${fault.downMs} ms ` +
+        `later${fault.store === 'empty' ? ' with an empty store' : ''}`
+      );
     case 'stop':
       return `${fault.process} is asked to stop, back ${fault.downMs} ms later`;
     case 'disk':
@@ -377,11 +392,17 @@ export function describeFault(fault: Fault): string {
     case 'stepdown':
       return `the leader is asked to step down${fault.to ? ` in favour of ${fault.to}` : ''}`;
     case 'raise':
-      return `the epoch of ${fault.node} is raised by ${fault.by}${fault.ofHolder ? ' for the holder of its lock' : ''}`;
+      return (
+        `the epoch of ${fault.node} is raised by ` + `${fault.by}${fault.ofHolder ? ' for the holder of its lock' : ''}`
+      );
     case 'revoke':
       return `the lock on ${fault.node === '*' ? 'every node' : fault.node} is released by an operator`;
     case 'restart':
-      return `${fault.node} restarts (keeps ${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ${fault.downMs} ms`;
+      return (
+        `${fault.node} restarts (keeps ` +
+        `${typeof fault.keep === 'number' ? `all but ${fault.keep} entries` : fault.keep}), down for ` +
+        `${fault.downMs} ms`
+      );
     case 'wipe':
       return `${fault.node} is flushed`;
     case 'repair':
@@ -389,7 +410,10 @@ export function describeFault(fault: Fault): string {
     case 'replace':
       return `an operator puts another server in the place of ${fault.node}${fault.gone ? ', which is gone' : ''}`;
     case 'power':
-      return `power is cut for ${fault.downMs} ms${fault.lose > 0 ? ', some forget' : ''}; an operator recovers ${fault.recoverAfterMs} ms later`;
+      return (
+        `power is cut for ${fault.downMs} ms${fault.lose > 0 ? ', some forget' : ''}; an operator ` +
+        `recovers ${fault.recoverAfterMs} ms later`
+      );
     case 'acts':
       return `a play in ${fault.acts.length} acts`;
   }

@@ -1,9 +1,13 @@
-// What a simulated run leaves behind: everything that anybody did or saw, in order. Checkers read this and nothing else.
+// What a simulated run leaves behind: everything that anybody did or saw, in order. Checkers read this and nothing
+// else.
 import type { SeqEvent } from '../../src/core/events.js';
 import type { Receipt } from '../../src/core/ports.js';
 import type { Epoch, Hash, Height, Owner } from '../../src/core/protocol/words.js';
 
-/** A call that a node ran. `stamped`: the epoch on the entry at `height` afterwards; `nodeEpoch`: the node's own afterwards. */
+/**
+ * A call that a node ran. `stamped`: the epoch on the entry at `height` afterwards; `nodeEpoch`: the node's own
+ * afterwards.
+ */
 export interface NodeOp {
   is: 'op';
   t: number;

@@ -1,4 +1,5 @@
-// Makes a failing scenario small: drops faults one by one, then clients, then time, as long as the same checker still finds something of the sort.
+// Makes a failing scenario small: drops faults one by one, then clients, then time, as long as the same checker still
+// finds something of the sort.
 import { check } from './checkers/index.js';
 import type { Anomaly } from './history.js';
 import type { Scenario } from './scenario.js';

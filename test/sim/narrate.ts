@@ -29,12 +29,18 @@ function lineOf(entry: Entry, all: boolean): string {
     case 'op':
       if (!all && (entry.script === 'write_block' || entry.script === 'release_lock' || entry.script === 'backfill'))
         return '';
-      return `   ${entry.node} ${entry.script} by ${entry.owner} epoch ${entry.epoch}${entry.height ? ` height ${entry.height} ${entry.hash.slice(0, 8)} as ${entry.entryEpoch}` : ''} → ${entry.outcome} (node at ${entry.nodeEpoch}, ${entry.claimant || 'nobody'})${entry.stray ? ' [second copy]' : ''}`;
+      return (
+        `   ${entry.node} ${entry.script} by ${entry.owner} epoch ` +
+        `${entry.epoch}${entry.height ? ` height ${entry.height} ${entry.hash.slice(0, 8)} as ${entry.entryEpoch}` : ''} ` +
+        `→ ${entry.outcome} (node at ${entry.nodeEpoch}, ` +
+        `${entry.claimant || 'nobody'})${entry.stray ? ' [second copy]' : ''}`
+      );
     case 'submit':
       return all ? `   ${entry.client} submits ${entry.keys.join(', ')} to ${entry.who}` : '';
     case 'answer':
       return all
-        ? `   ${entry.client} ${entry.key} at ${entry.who}: ${entry.outcome} ${entry.receipt ? JSON.stringify(entry.receipt) : entry.why}`
+        ? `   ${entry.client} ${entry.key} at ${entry.who}: ${entry.outcome} ` +
+            `${entry.receipt ? JSON.stringify(entry.receipt) : entry.why}`
         : '';
     case 'confirm':
       return all ? `   ${entry.who} confirms head ${entry.height} in epoch ${entry.epoch}` : '';

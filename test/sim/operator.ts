@@ -1,6 +1,6 @@
-// An operator at a shell of their own, with links of their own to every node: runs the shipped verbs (repair, cluster recover, node replace,
-// cluster init) under the same faults as everybody else. A command may be killed at any call, or stopped and go on much later; what has to be
-// finished is run again, by the same words, until it is.
+// An operator at a shell of their own, with links of their own to every node: runs the shipped verbs (repair, cluster
+// recover, node replace, cluster init) under the same faults as everybody else. A command may be killed at any call,
+// or stopped and go on much later; what has to be finished is run again, by the same words, until it is.
 import { bootstrap } from '../../src/core/engine/bootstrap.js';
 import { commonCluster } from '../../src/core/engine/cluster-name.js';
 import { carryOut, handToLeader } from '../../src/core/engine/recover.js';
@@ -48,7 +48,10 @@ export class Operator {
     this.go();
   }
 
-  /** What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired, or that any node knows elsewhere. */
+  /**
+   * What is half done and cannot be left so: a recovery, a bootstrap, a node that was retired, or that any node knows
+   * elsewhere.
+   */
   private get mustFinish(): boolean {
     const { errand, world } = this;
     if (errand.verb === 'repair') return false;
@@ -202,7 +205,10 @@ export class Operator {
     )
       throw refusal('DOUBTS', plan.doubts.join('; '));
     await carryOut(plan, evidence, options);
-    return `${plan.cluster} from height ${plan.top.height}, epoch ${plan.epoch}${plan.doubts.length > 0 ? ` (${plan.doubts.join('; ')})` : ''}`;
+    return (
+      `${plan.cluster} from height ${plan.top.height}, epoch ` +
+      `${plan.epoch}${plan.doubts.length > 0 ? ` (${plan.doubts.join('; ')})` : ''}`
+    );
   }
 
   /** What the HTTP server of a running sequencer would tell. */
@@ -249,7 +255,8 @@ export class Operator {
       return how;
     } catch (error) {
       if (error instanceof SeqError && error.code === 'ALREADY_INITIALISED') {
-        // A leader was there before the last node was admitted, or too few ever were: what the error says to do is done.
+        // A leader was there before the last node was admitted, or too few ever were: what the error says to do is
+        // done.
         if (error.next.some((step) => step.includes('cluster recover'))) return this.recover(open, clock);
         return 'it was done';
       }

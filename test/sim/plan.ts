@@ -7,7 +7,10 @@ import type { Fault, FaultKind, ProcessPlan, Scenario } from './scenario.js';
 export interface PlanOptions {
   /** Nodes also lose memory (restarts, wipes): needs re-admission to come together again. */
   memory: boolean;
-  /** Entries are damaged too. A leader leaves such a node out for as long as it leads: the run need not come together again. */
+  /**
+   * Entries are damaged too. A leader leaves such a node out for as long as it leads: the run need not come together
+   * again.
+   */
   corrupt?: boolean;
   /** Only faults of these kinds, neither plays nor operators. */
   only?: readonly FaultKind['kind'][];
@@ -117,7 +120,8 @@ function drawErrand(
     // The leader is asked, for a node that fell behind a moment ago.
     case 'leader':
       return [cut(0), { after: Math.round(ttl * dice.between(0.3, 3)), kind: 'repair' }];
-    // Nobody leads for a while: a tenure of the command itself, while the others come back at its heels; sometimes two commands at once.
+    // Nobody leads for a while: a tenure of the command itself, while the others come back at its heels; sometimes
+    // two commands at once.
     case 'own': {
       const downMs = Math.round(ttl * dice.between(1.5, 4));
       const begin = Math.round(ttl * dice.between(0.9, 2));
@@ -239,7 +243,8 @@ function faultDrawer(
           }));
       },
     ],
-    // A block on one node alone: the leader reaches only that one, the others all but that one; then all is mended, in this or that order.
+    // A block on one node alone: the leader reaches only that one, the others all but that one; then all is mended,
+    // in this or that order.
     [
       6,
       () => {
@@ -356,7 +361,8 @@ function faultDrawer(
       ],
     ]);
     kinds.push([2, () => [{ kind: 'wipe', node: node() }]]);
-    // The node that a block's commitment hangs on forgets, while the only other copy is out of reach of those who go on.
+    // The node that a block's commitment hangs on forgets, while the only other copy is out of reach of those who go
+    // on.
     kinds.push([
       8,
       () => {

@@ -1,5 +1,6 @@
-// One sequencer process: the shipped engine on simulated ports, through lives that end and begin again on the same store. A dead life hears
-// nothing and does nothing any more, from the very call to the outside at which it died; a paused one hears everything at once when it wakes.
+// One sequencer process: the shipped engine on simulated ports, through lives that end and begin again on the same
+// store. A dead life hears nothing and does nothing any more, from the very call to the outside at which it died; a
+// paused one hears everything at once when it wakes.
 import { Inbox } from '../../src/core/engine/inbox.js';
 import { Sequencer } from '../../src/core/engine/sequencer.js';
 import type { CatchUpOptions } from '../../src/core/engine/catch-up.js';

@@ -1,5 +1,5 @@
-// The one source of chance: a seed and a name give a stream (sfc32). Streams are named so that leaving out one fault does not change what the
-// others draw more than it must: that is what makes a failing run small.
+// The one source of chance: a seed and a name give a stream (sfc32). Streams are named so that leaving out one fault
+// does not change what the others draw more than it must: that is what makes a failing run small.
 import type { Random } from '../../src/core/ports.js';
 
 export class Dice implements Random {

@@ -1,5 +1,6 @@
-// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--faults A,B] [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME]
-// Runs seeds S, S+1, …: one line every ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
+// npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--corrupt] [--faults A,B]
+// [--narrate|--narrate=all] [--keep-going|--first] [--coverage] [--play NAME] Runs seeds S, S+1, …: one line every
+// ten seconds, at the end a sum. A failing seed is made small and printed as a scenario.
 import { check } from './checkers/index.js';
 import { minimise } from './minimise.js';
 import { anomalyLines, asTest, narrate } from './narrate.js';
@@ -36,7 +37,8 @@ const mutant: Mutant | undefined = args.has('mutant')
   : undefined;
 if (!Number.isSafeInteger(first) || !(seeds > 0) || !(seconds > 0) || only === null) {
   say(
-    'usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--faults A,B] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]',
+    'usage: npm run sim -- --seed S [--seeds N] [--seconds T] [--memory|--memory=mixed] [--faults ' +
+      'A,B] [--narrate|--narrate=all] [--keep-going] [--mutant NAME,…] [--play NAME]',
   );
   say(`faults: ${FAULT_NAMES.join(', ')}`);
   process.exit(64);
@@ -121,6 +123,9 @@ const busy = (cpu.user + cpu.system) / 1e6;
 for (const [what, count] of [...covered].sort()) say(`  ${what}: ${count}`);
 for (const [kind, count] of kinds) say(`  ${kind}: ${count} seeds`);
 say(
-  `${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second, ${Math.round(simulatedMs / 1000 / busy)} a second of processor time; slowest healing ${Math.round(slowest)} ms`,
+  `${ran} seeds, ${Math.round(simulatedMs / 1000)} simulated seconds, ${anomalies} anomalies in ` +
+    `${failing} seeds; ${Math.round(simulatedMs / 1000 / wall)} simulated cluster-seconds a second, ` +
+    `${Math.round(simulatedMs / 1000 / busy)} a second of processor time; slowest healing ` +
+    `${Math.round(slowest)} ms`,
 );
 process.exitCode = anomalies === 0 ? 0 : 1;

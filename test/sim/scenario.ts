@@ -1,5 +1,6 @@
-// What one run is made of: a cluster, its clients, and a list of faults with their times. Drawn from a seed, or written down by hand
-// (a minimised run is printed in this form). Everything else that is random in a run is drawn from streams of the same seed.
+// What one run is made of: a cluster, its clients, and a list of faults with their times. Drawn from a seed, or
+// written down by hand (a minimised run is printed in this form). Everything else that is random in a run is drawn
+// from streams of the same seed.
 import type { Act } from './acts.js';
 import type { Mutant } from '../support/memory-node.js';
 
@@ -16,7 +17,10 @@ export interface ProcessPlan {
 }
 
 export type FaultKind =
-  /** The link between a sequencer and a node; '*' = all of them, '@leader' and '@others' as things stand when it begins. `late`: what was sent meanwhile arrives afterwards. */
+  /**
+   * The link between a sequencer and a node; '*' = all of them, '@leader' and '@others' as things stand when it
+   * begins. `late`: what was sent meanwhile arrives afterwards.
+   */
   | {
       kind: 'cut';
       process: string;
@@ -50,7 +54,10 @@ export type FaultKind =
   | { kind: 'repair' }
   /** Another server in a node's place (`seq node replace`); `gone`: the old one has died for good and is not asked. */
   | { kind: 'replace'; node: string; gone: boolean }
-  /** All nodes lose power and come back, at most `lose` of them without their data; nobody leads until an operator has run `seq cluster recover`. */
+  /**
+   * All nodes lose power and come back, at most `lose` of them without their data; nobody leads until an operator has
+   * run `seq cluster recover`.
+   */
   | { kind: 'power'; downMs: number; lose: number; recoverAfterMs: number }
   /** See acts.ts. */
   | { kind: 'acts'; acts: Act[]; longestMs: number };

@@ -1,5 +1,6 @@
-// Virtual time for whole clusters: a binary heap of timers; between two of them every promise that can go on goes on. Timers run in order of
-// their time, then of their making, so that one seed is one history. `quiet` timers promise to wake no promise and cost no turn of the queue.
+// Virtual time for whole clusters: a binary heap of timers; between two of them every promise that can go on goes on.
+// Timers run in order of their time, then of their making, so that one seed is one history. `quiet` timers promise to
+// wake no promise and cost no turn of the queue.
 import type { Clock } from '../../src/core/ports.js';
 
 interface Timer {

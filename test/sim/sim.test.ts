@@ -1,5 +1,6 @@
-// As many new seeds as fit the time (SEQ_SIM_SECONDS, 60 by default; half of them with lost memory), drawn from the commit so that no two
-// commits run the same ones; a few fixed ones that once failed or once were rich (what broken rules need: broken.test.ts).
+// As many new seeds as fit the time (SEQ_SIM_SECONDS, 60 by default; half of them with lost memory), drawn from the
+// commit so that no two commits run the same ones; a few fixed ones that once failed or once were rich (what broken
+// rules need: broken.test.ts).
 import { describe, expect, it } from 'vitest';
 import { commitSeed } from '../support/commit-seed.js';
 import { check } from './checkers/index.js';
@@ -43,7 +44,8 @@ describe('simulation', () => {
         if (result.anomalies.length > 0) expect.fail(await explain(first + seeds, memory, result.anomalies));
       }
       process.stdout.write(
-        `simulation: seeds ${first} … ${first + seeds - 1}, ${Math.round(simulatedMs / 1000)} simulated seconds, 0 anomalies\n`,
+        `simulation: seeds ${first} … ${first + seeds - 1}, ${Math.round(simulatedMs / 1000)} simulated ` +
+          `seconds, 0 anomalies\n`,
       );
       expect(seeds).toBeGreaterThan(0);
     },
@@ -54,7 +56,8 @@ describe('simulation', () => {
     [84, false], // a candidate below whose window the store ended was called damaged
     [88, false], // a store emptied while it was the only one
     [5259, true], // a node that forgot all but a raised epoch was never taken back
-    [3844402034323518, false], // an answer on its way while the disk of who gave it was lost: held against the store of then
+    // an answer on its way while the disk of who gave it was lost: held against the store of then
+    [3844402034323518, false],
     [79002326, false], // an orphan at the lowest height that the others show: its parent is in a store
     [55, true],
     [541, false],

@@ -1,5 +1,6 @@
-// The network between sequencers and nodes, and the NodePort that lives on it: every call takes its time, may be lost either way, may arrive
-// twice or late, and is given up at its deadline. A node runs each call at one moment; what it ran is written into the history.
+// The network between sequencers and nodes, and the NodePort that lives on it: every call takes its time, may be lost
+// either way, may arrive twice or late, and is given up at its deadline. A node runs each call at one moment; what it
+// ran is written into the history.
 import type { BackfillBatch, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/words.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
@@ -279,7 +280,10 @@ export class SimPort implements NodePort {
     else tell();
   }
 
-  /** One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer nobody hears. */
+  /**
+   * One round trip. `run` runs on the node and answers in its own time; `again` is the second copy, whose answer
+   * nobody hears.
+   */
   private ask<T extends NodeReply<unknown> | 'done'>(
     limitMs: number,
     run: (node: SimNode, answer: (reply: T) => void) => void,

@@ -1,5 +1,6 @@
-// Runs one scenario: nodes, wire, sequencers, clients, readers, faults, healing, and the wait until all has come together again.
-// Everything is drawn from the scenario's seed: the same scenario gives the same history, to the last entry.
+// Runs one scenario: nodes, wire, sequencers, clients, readers, faults, healing, and the wait until all has come
+// together again. Everything is drawn from the scenario's seed: the same scenario gives the same history, to the last
+// entry.
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { quorumOf, type Limits } from '../../src/core/config.js';
@@ -224,17 +225,26 @@ function missing(
   for (const one of operators) if (!one.done) return `${one.id} is not done: ${one.told}`;
   const leaders = processes.filter((one) => one.sequencer?.status().role === 'leader');
   if (leaders.length !== 1)
-    return `${leaders.length} sequencers lead: ${processes.map((one) => `${one.id} ${one.up ? `${one.sequencer!.status().role} (${one.sequencer!.status().why})` : 'down'}`).join(', ')}`;
+    return (
+      `${leaders.length} sequencers lead: ` +
+      `${processes.map((one) => `${one.id} ` + `${one.up ? `${one.sequencer!.status().role} (${one.sequencer!.status().why})` : 'down'}`).join(', ')}`
+    );
   const { height, hash } = leaders[0]!.store.head();
   for (const one of processes)
     if (!one.up || one.sequencer!.status().height + 2 < height)
-      return `${one.id} is at ${one.up ? one.sequencer!.status().height : 'nowhere'}, the leader at ${height}: ${one.sequencer?.status().why ?? 'down'}`;
+      return (
+        `${one.id} is at ${one.up ? one.sequencer!.status().height : 'nowhere'}, the leader at ` +
+        `${height}: ${one.sequencer?.status().why ?? 'down'}`
+      );
   for (const client of clients) if (!client.idle) return `${client.id} still waits`;
   for (const node of nodes) {
     const { record, runId, entries } = node.server.state;
     if (record === null || record.pending !== '' || record.run !== runId) return `${node.id} is not admitted`;
     if (entries[height - record.floor - 1]?.hash !== hash)
-      return `${node.id} (at ${record.head}) lacks the leader's block ${height}: ${JSON.stringify(leaders[0]!.sequencer!.status().nodes)}`;
+      return (
+        `${node.id} (at ${record.head}) lacks the leader's block ${height}: ` +
+        `${JSON.stringify(leaders[0]!.sequencer!.status().nodes)}`
+      );
     // A node just filled up is trimmed by the next append.
     if (entries.length > retainBlocks)
       return `${node.id} holds ${entries.length} entries, ${retainBlocks} are to be retained`;
@@ -263,7 +273,9 @@ function finalState(history: History, nodes: readonly SimNode[], processes: read
   }
 }
 
-/** As the HTTP feed does it: another's synced blocks, links and the proven hash checked before anything is handed out. */
+/**
+ * As the HTTP feed does it: another's synced blocks, links and the proven hash checked before anything is handed out.
+ */
 async function catchUp(
   who: SimProcess,
   options: CatchUpOptions,

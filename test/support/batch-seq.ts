@@ -1,4 +1,5 @@
-// Many commands in one process: starting one costs 0.2 s, running one a tenth of it. See batch-child.mjs for what that can and cannot show.
+// Many commands in one process: starting one costs 0.2 s, running one a tenth of it. See batch-child.mjs for what
+// that can and cannot show.
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Every command that changes something, ended in the middle (strike.ts) and run again: the table, and what must be true afterwards. A row makes its
-// own servers or processes, leaves a change half done, lets the same command finish it as a person would, and compares with what was to become.
+// Every command that changes something, ended in the middle (strike.ts) and run again: the table, and what must be
+// true afterwards. A row makes its own servers or processes, leaves a change half done, lets the same command finish
+// it as a person would, and compares with what was to become.
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
@@ -62,7 +63,10 @@ export class Breaking {
     return { ...document, code: ran.code };
   }
 
-  /** Again and again while the answer is "try again": 75 (the locks of what was killed end by themselves), or a plan that is stale because they did. */
+  /**
+   * Again and again while the answer is "try again": 75 (the locks of what was killed end by themselves), or a plan
+   * that is stale because they did.
+   */
   async again(what: () => Promise<Answer>, limitMs = 40_000): Promise<Answer> {
     const until = performance.now() + limitMs;
     for (;;) {
@@ -158,7 +162,8 @@ async function identicalHead(b: Breaking): Promise<string> {
   return streams[0]!.at(-1)!;
 }
 
-// --- one scene a verb -----------------------------------------------------------------------------------------------------------
+// --- one scene a verb
+// -----------------------------------------------------------------------------------------------------------
 
 type Scene = (row: Row, signal: 'SIGKILL' | 'SIGINT') => Promise<void>;
 
@@ -267,7 +272,8 @@ const bench: Scene = (row, signal) =>
   onServers(row, signal, 2, async (b) => {
     const args = ['bench', '--duration', '1s', '--yes'];
     await b.breakOff(args);
-    // What an interrupted one leaves it removed; what a killed one leaves has a lifetime, at the latest once it is run again.
+    // What an interrupted one leaves it removed; what a killed one leaves has a lifetime, at the latest once it is
+    // run again.
     const done = await b.seq(args);
     expect([done.code, done.error]).toEqual([0, null]);
     const lives = (
@@ -307,7 +313,8 @@ const stepdown: Scene = (row, signal) =>
       (await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined,
     );
     await b.breakOff(['stepdown', '--to', to, '--yes']);
-    // One node has the request: the leader does it, or it ends by itself. Either way the same command ends with the other one leading.
+    // One node has the request: the leader does it, or it ends by itself. Either way the same command ends with the
+    // other one leading.
     const done = await b.again(async () => {
       const answer = await b.seq(['stepdown', '--to', to, '--yes']);
       return answer.code === 76 && (await lab.leader()) !== to ? { ...answer, code: 75 } : answer;

@@ -1,4 +1,5 @@
-// Runs `seq chaos` as a person would, with a seed of this commit, and says the seed: so that no two commits try the same one.
+// Runs `seq chaos` as a person would, with a seed of this commit, and says the seed: so that no two commits try the
+// same one.
 import { execFileSync } from 'node:child_process';
 import { newHome, root, runSeq, type Ran } from './spawn-seq.js';
 

@@ -1,5 +1,6 @@
-// Holds command lines that the program or its documents name against the manifest: the command exists, takes these flags, and nothing is missing.
-// `lineProblem` is for a line that is to be pasted as it is; `mentionProblems` for text that names commands and flags in passing.
+// Holds command lines that the program or its documents name against the manifest: the command exists, takes these
+// flags, and nothing is missing. `lineProblem` is for a line that is to be pasted as it is; `mentionProblems` for
+// text that names commands and flags in passing.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
@@ -73,7 +74,10 @@ function flagOf(command: ManifestCommand, word: string): { flag: ManifestFlag; v
   return flag ? { flag, ...(word.length > 2 ? { value: word.slice(2) } : {}) } : null;
 }
 
-/** Why this line, which begins with `seq`, cannot be run as it is; null when it can. Words in capitals stand for values. */
+/**
+ * Why this line, which begins with `seq`, cannot be run as it is; null when it can. Words in capitals stand for
+ * values.
+ */
 export function lineProblem(line: string): string | null {
   const words = shellWords(line.trim());
   if (words.shift() !== 'seq') return 'does not begin with seq';

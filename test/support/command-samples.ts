@@ -1,12 +1,15 @@
-// One run of every command that ends as it should, in the order in which they are run against one lab. The contract test (test/cli) draws
-// formats, streams and limits from it; a unit test sees to it that no command is missing here.
+// One run of every command that ends as it should, in the order in which they are run against one lab. The contract
+// test (test/cli) draws formats, streams and limits from it; a unit test sees to it that no command is missing here.
 export interface Sample {
   args: string[];
   /** Default 0. Several where the state of a living cluster, or of a busy machine, decides. */
   exit?: number | number[];
   /** Changes nothing, however often it is run: tried in every format and through every kind of pipe. */
   look?: boolean;
-  /** Not run in the common test, which has not the state or the time for it: the test that holds its answer against the schema. */
+  /**
+   * Not run in the common test, which has not the state or the time for it: the test that holds its answer against
+   * the schema.
+   */
   elsewhere?: string;
 }
 

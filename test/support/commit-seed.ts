@@ -1,4 +1,5 @@
-// Seeds drawn from the commit and from what is not committed yet: no two commits explore the same, and a run that failed can be run again.
+// Seeds drawn from the commit and from what is not committed yet: no two commits explore the same, and a run that
+// failed can be run again.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 

@@ -1,5 +1,6 @@
-// A SequencerApi in memory for tests of what stands around it: commits whatever is submitted at once, one block a call, with switches
-// for every other fate. Keeps keys like the real one, so that de-duplication can be seen from outside.
+// A SequencerApi in memory for tests of what stands around it: commits whatever is submitted at once, one block a
+// call, with switches for every other fate. Keeps keys like the real one, so that de-duplication can be seen from
+// outside.
 import { createHash } from 'node:crypto';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';

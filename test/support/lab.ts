@@ -1,5 +1,6 @@
-// A cluster of real processes for one test: `await withLab({ nodes: 3, sequencers: 2, ttlMs: 500, blockTimeMs: 100 }, async (lab) => …)`.
-// Needs the built program (dist/). Everything ends with the test; on failure the logs' last lines are in the error.
+// A cluster of real processes for one test: `await withLab({ nodes: 3, sequencers: 2, ttlMs: 500, blockTimeMs: 100 },
+// async (lab) => …)`. Needs the built program (dist/). Everything ends with the test; on failure the logs' last lines
+// are in the error.
 import type { Entry } from '../../src/core/protocol/words.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { PrivateCluster, type PrivateClusterOptions } from '../../src/lab/private-cluster.js';
@@ -22,7 +23,10 @@ export async function withLab<T>(options: LabOptions, body: (lab: Lab) => Promis
   }
 }
 
-/** Each node's whole stream, straight from the server; for checks that nodes are identical. Throws when a node does not answer. */
+/**
+ * Each node's whole stream, straight from the server; for checks that nodes are identical. Throws when a node does
+ * not answer.
+ */
 export async function readStreams(
   lab: Lab,
   lane = '',

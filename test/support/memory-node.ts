@@ -1,5 +1,6 @@
-// A Redis server of the imagination and the NodePort onto it: the state of memory-state.ts, the scripts of memory-scripts.ts, a clock that
-// is handed in. Delays, losses and partitions are the business of whoever wraps the port; here every call runs at once and answers.
+// A Redis server of the imagination and the NodePort onto it: the state of memory-state.ts, the scripts of
+// memory-scripts.ts, a clock that is handed in. Delays, losses and partitions are the business of whoever wraps the
+// port; here every call runs at once and answers.
 import { genesisHash } from '../../src/core/chain/block.js';
 import type { BackfillBatch, Clock, ClusterIdentity, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';

@@ -1,6 +1,7 @@
 // The twin of lua/: every script of docs/PROTOCOL.md section 4 as a synchronous function that changes a plain state.
 // The exhaustive model, the simulator and the contract suite run it; the contract suite holds it equal to real Redis.
-// Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before the last check.
+// Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before
+// the last check.
 import {
   recoveryExpectation,
   sequencerOf,
@@ -135,7 +136,8 @@ function run(
   }
 }
 
-// --- what every script shares -------------------------------------------------------------------------------------------------
+// --- what every script shares
+// -------------------------------------------------------------------------------------------------
 
 function accepted<T>(s: MemoryNodeState, value: T): NodeReply<T> {
   return { outcome: 'accepted', incarnation: s.record === null ? '' : s.record.incarnation, value };
@@ -294,7 +296,8 @@ function setAside(s: MemoryNodeState, nonce: string): void {
 type Call<S extends NodeCall['script']> = Extract<NodeCall, { script: S }>;
 type Reply<S extends NodeCall['script']> = NodeReply<CallResult[S]>;
 
-// --- leadership ---------------------------------------------------------------------------------------------------------------
+// --- leadership
+// ---------------------------------------------------------------------------------------------------------------
 
 function promoteLeader(
   s: MemoryNodeState,
@@ -360,7 +363,8 @@ function raiseEpoch(s: MemoryNodeState, record: MemoryRecord, call: Call<'raise_
   return accepted(s, { epoch: call.value });
 }
 
-// --- blocks -------------------------------------------------------------------------------------------------------------------
+// --- blocks
+// -------------------------------------------------------------------------------------------------------------------
 
 function writeBlock(
   s: MemoryNodeState,
@@ -434,7 +438,8 @@ function rebase(s: MemoryNodeState, record: MemoryRecord, call: Call<'rebase'>, 
   return accepted(s, headFacts(record));
 }
 
-// --- admission (section 8) ----------------------------------------------------------------------------------------------------
+// --- admission (section 8)
+// ----------------------------------------------------------------------------------------------------
 
 function bootstrapPrepare(
   s: MemoryNodeState,
@@ -645,7 +650,8 @@ function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mut
   return accepted(s, headFacts(record));
 }
 
-// --- operators ----------------------------------------------------------------------------------------------------------------
+// --- operators
+// ----------------------------------------------------------------------------------------------------------------
 
 function unexpected(s: MemoryNodeState, expect: Expectation | undefined): Refused | null {
   if (expect === undefined) return null;
@@ -697,7 +703,8 @@ function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {
   return accepted(s, {});
 }
 
-// --- reading ------------------------------------------------------------------------------------------------------------------
+// --- reading
+// ------------------------------------------------------------------------------------------------------------------
 
 function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, now: number): NodeView {
   const record = s.record;

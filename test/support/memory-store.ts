@@ -1,5 +1,5 @@
-// A chain store without a disk, with the same meaning as the one in src/core/store: appended blocks are seen at once and synced
-// later, several in one sync. `crash` loses what was not synced, as a power cut would.
+// A chain store without a disk, with the same meaning as the one in src/core/store: appended blocks are seen at once
+// and synced later, several in one sync. `crash` loses what was not synced, as a power cut would.
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { invariant } from '../../src/core/errors.js';

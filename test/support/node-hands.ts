@@ -1,4 +1,5 @@
-// Hands on the nodes of a lab: look at one straight away, meddle with its keys, wait until it counts again and is identical to its peers.
+// Hands on the nodes of a lab: look at one straight away, meddle with its keys, wait until it counts again and is
+// identical to its peers.
 import { cpSync, rmSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import type { NodeView } from '../../src/core/protocol/words.js';

@@ -1,5 +1,5 @@
-// A real redis-server (or valkey-server) for one test: own process, own port on 127.0.0.1, own directory, gone afterwards.
-// Nothing global is used or left behind; what a test leaves running dies with the test process.
+// A real redis-server (or valkey-server) for one test: own process, own port on 127.0.0.1, own directory, gone
+// afterwards. Nothing global is used or left behind; what a test leaves running dies with the test process.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,9 @@ export interface RedisServer {
   readonly dir: string;
   /** Ends the process (SIGKILL: nothing is saved) and removes its directory. */
   stop(): Promise<void>;
-  /** Sends a signal; for a deadly one resolves when the process is gone. The directory stays, so restart() may follow. */
+  /**
+   * Sends a signal; for a deadly one resolves when the process is gone. The directory stays, so restart() may follow.
+   */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Kills what still runs and starts again on the same port and directory. `wipe` removes the data first. */
   restart(options?: {
@@ -63,7 +65,10 @@ export function redisServerPath(): string {
   throw new Error('neither redis-server nor valkey-server is on PATH: install the package redis-server');
 }
 
-/** Passes a port that was free a moment ago; with another one, when somebody else was faster (`address already in use`). */
+/**
+ * Passes a port that was free a moment ago; with another one, when somebody else was faster (`address already in
+ * use`).
+ */
 export async function onFreePort<T>(use: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -1,4 +1,5 @@
-// Holds a command's JSON against the schemas that ship with the package: the envelope, and `data` by its kind (null is enough on failure).
+// Holds a command's JSON against the schemas that ship with the package: the envelope, and `data` by its kind (null
+// is enough on failure).
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Ajv, type ValidateFunction } from 'ajv';

@@ -1,5 +1,6 @@
-// Fills real servers with long valid streams, faster than any leader would: one XADD after the other straight into the sockets, then the
-// record that belongs to them. For measuring readers; the nodes end admitted, identical, and led by nobody who works.
+// Fills real servers with long valid streams, faster than any leader would: one XADD after the other straight into
+// the sockets, then the record that belongs to them. For measuring readers; the nodes end admitted, identical, and
+// led by nobody who works.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { RedisNode } from '../../src/core/redis/node.js';

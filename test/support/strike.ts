@@ -1,5 +1,6 @@
-// Strikes a command in the middle of a change: it talks to the nodes through proxies, and from the call named on the first node runs it while its
-// answer is held, and the others never hear of it. At that moment, really half done, the process is ended.
+// Strikes a command in the middle of a change: it talks to the nodes through proxies, and from the call named on the
+// first node runs it while its answer is held, and the others never hear of it. At that moment, really half done, the
+// process is ended.
 import { spawn } from 'node:child_process';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { ScriptName } from '../../src/core/protocol/words.js';
@@ -13,7 +14,10 @@ export interface Struck extends Ran {
   at: string;
 }
 
-/** Runs `seq ARGS --node …` (behind a dry run that gives its digest, where there is one) and ends it with the signal when the `nth` call of that script has run on one node alone. */
+/**
+ * Runs `seq ARGS --node …` (behind a dry run that gives its digest, where there is one) and ends it with the signal
+ * when the `nth` call of that script has run on one node alone.
+ */
 export async function strike(
   home: string,
   args: readonly string[],

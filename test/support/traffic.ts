@@ -1,5 +1,6 @@
-// Clients that submit to a cluster of real processes all the while, whatever is done to it, and what must hold afterwards: every item that
-// was acknowledged is in the chain exactly once, where its receipt says, in its client's order; stores are equal, nodes identical.
+// Clients that submit to a cluster of real processes all the while, whatever is done to it, and what must hold
+// afterwards: every item that was acknowledged is in the chain exactly once, where its receipt says, in its client's
+// order; stores are equal, nodes identical.
 import { expect } from 'vitest';
 import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { decodeBlockData, itemDigest, keysOf } from '../../src/core/chain/items.js';
@@ -132,7 +133,8 @@ export function itemsOf(chain: readonly CommittedBlock[]): Placed[] {
 }
 
 /**
- * Waits until every running sequencer has all that was acknowledged, then checks everything that must hold. `nodes`: those that must be
+ * Waits until every running sequencer has all that was acknowledged, then checks everything that must hold. `nodes`:
+ * those that must be
  * identical (default: all). Returns the chain.
  */
 export async function checkAll(

@@ -1,4 +1,5 @@
-// A whole cluster under virtual time: in-memory nodes, real sequencers (the shipped engine), a clock that moves when told to.
+// A whole cluster under virtual time: in-memory nodes, real sequencers (the shipped engine), a clock that moves when
+// told to.
 import { quorumOf, type Limits, type Timing } from '../../src/core/config.js';
 import type { SeqEvent } from '../../src/core/events.js';
 import { Inbox } from '../../src/core/engine/inbox.js';
@@ -221,7 +222,8 @@ export class VirtualCluster {
     while (!holds()) {
       if (this.clock.now() - from > limitMs)
         throw new Error(
-          `${what} did not hold within ${limitMs} ms: ${this.sequencers.map((one) => `${one.id} ${JSON.stringify({ ...one.sequencer.status(), nodes: undefined })}`).join('\n')}`,
+          `${what} did not hold within ${limitMs} ms: ` +
+            `${this.sequencers.map((one) => `${one.id} ${JSON.stringify({ ...one.sequencer.status(), nodes: undefined })}`).join('\n')}`,
         );
       await this.clock.advance(5);
     }

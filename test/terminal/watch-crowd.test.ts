@@ -1,5 +1,5 @@
-// The watch in a crowd, in a real terminal: nine servers, twenty sequencers, names of sixty characters, wide characters wherever people write
-// freely, two lanes. What was written cell by cell must be what a whole frame is.
+// The watch in a crowd, in a real terminal: nine servers, twenty sequencers, names of sixty characters, wide
+// characters wherever people write freely, two lanes. What was written cell by cell must be what a whole frame is.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { ChainWriter } from '../support/chain-writer.js';

@@ -1,5 +1,6 @@
-// The watch, live on real servers, through every state an operator has to tell apart. Each row changes the servers under the running
-// screen and holds what it then says against `seq status -o json` of the same moment: verdict, reason, margin, `next:`.
+// The watch, live on real servers, through every state an operator has to tell apart. Each row changes the servers
+// under the running screen and holds what it then says against `seq status -o json` of the same moment: verdict,
+// reason, margin, `next:`.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Redis } from 'ioredis';
 import type { CommittedBlock } from '../../src/core/ports.js';
@@ -253,7 +254,8 @@ async function agrees(state: string, code: string): Promise<void> {
     if (missing.length === 0 && data.reasonCode === code) return;
     if (tries >= 5)
       throw new Error(
-        `${state}: status says ${data.reasonCode} ${data.reason}; not on the screen: ${missing.join(' | ')}\n${screen.join('\n')}`,
+        `${state}: status says ${data.reasonCode} ${data.reason}; not on the screen: ` +
+          `${missing.join(' | ')}\n${screen.join('\n')}`,
       );
   }
 }

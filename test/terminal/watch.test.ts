@@ -1,4 +1,5 @@
-// `seq watch` in a real terminal against a real cluster: what it says is what `seq status` says; keys; sizes; every way out.
+// `seq watch` in a real terminal against a real cluster: what it says is what `seq status` says; keys; sizes; every
+// way out.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -54,45 +55,48 @@ async function agrees(t: Terminal, expected: string): Promise<void> {
 }
 
 describe('watch: a real terminal', () => {
-  test('watch: a node paused and resumed, a leader killed → verdict, leader and margin of `seq status`, events, next', async () => {
-    const t = await open(100, 30);
-    t.type(command());
-    await agrees(t, 'OK');
-    await lab.pause('r3');
-    await t.until(
-      'r3 down',
-      (s) =>
-        verdict(s) === 'WARN' &&
-        s.some((row) => /r3 +DOWN/.test(row)) &&
-        s.some((row) => row.includes('may lose 0')) &&
-        s.some((row) => /^ next: redis-cli/.test(row)),
-    );
-    await agrees(t, 'WARN');
-    lab.unpause('r3');
-    await t.until('r3 back', (s) => s.some((row) => row.includes('r3 back after')));
-    await agrees(t, 'OK');
-    const leader = (await status()).leader.id as string;
-    await lab.kill(leader);
-    const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
-    await t.until('the successor', (s) => holder(s)?.startsWith(other));
-    await lab.startProcess(leader);
-    await agrees(t, 'OK');
-    t.keys('6');
-    t.keys('g', 'Enter');
-    await t.until('an event opened', (s) => s.some((row) => row.includes('the cluster at that moment')));
-    t.keys('Escape');
-    await t.until('and closed', (s) => s.some((row) => row.includes('SEQUENCERS')));
-    t.keys('o');
-    await t.until('a snapshot', (s) => s.some((row) => row.includes('written: seq-watch-')));
-    const written = readdirSync(home).find((name) => name.startsWith('seq-watch-'))!;
-    expect(JSON.parse(readFileSync(join(home, written), 'utf8'))).toMatchObject({
-      apiVersion: 'seq/v1',
-      ok: true,
-      data: { view: { verdict: 'OK' } },
-    });
-    t.keys('q');
-    await t.until('the end', () => t.fact('alternate_on') === '0');
-  });
+  test(
+    'watch: a node paused and resumed, a leader killed → verdict, leader and margin of `seq status`, ' + 'events, next',
+    async () => {
+      const t = await open(100, 30);
+      t.type(command());
+      await agrees(t, 'OK');
+      await lab.pause('r3');
+      await t.until(
+        'r3 down',
+        (s) =>
+          verdict(s) === 'WARN' &&
+          s.some((row) => /r3 +DOWN/.test(row)) &&
+          s.some((row) => row.includes('may lose 0')) &&
+          s.some((row) => /^ next: redis-cli/.test(row)),
+      );
+      await agrees(t, 'WARN');
+      lab.unpause('r3');
+      await t.until('r3 back', (s) => s.some((row) => row.includes('r3 back after')));
+      await agrees(t, 'OK');
+      const leader = (await status()).leader.id as string;
+      await lab.kill(leader);
+      const other = leader === 'seq-a' ? 'seq-b' : 'seq-a';
+      await t.until('the successor', (s) => holder(s)?.startsWith(other));
+      await lab.startProcess(leader);
+      await agrees(t, 'OK');
+      t.keys('6');
+      t.keys('g', 'Enter');
+      await t.until('an event opened', (s) => s.some((row) => row.includes('the cluster at that moment')));
+      t.keys('Escape');
+      await t.until('and closed', (s) => s.some((row) => row.includes('SEQUENCERS')));
+      t.keys('o');
+      await t.until('a snapshot', (s) => s.some((row) => row.includes('written: seq-watch-')));
+      const written = readdirSync(home).find((name) => name.startsWith('seq-watch-'))!;
+      expect(JSON.parse(readFileSync(join(home, written), 'utf8'))).toMatchObject({
+        apiVersion: 'seq/v1',
+        ok: true,
+        data: { view: { verdict: 'OK' } },
+      });
+      t.keys('q');
+      await t.until('the end', () => t.fact('alternate_on') === '0');
+    },
+  );
 
   test('watch: 140×40 → 60×16 → 40×8 → 20×4 → 140×40 → the same screen, without a stray character', async () => {
     const t = await open(140, 40);
@@ -138,9 +142,12 @@ describe('watch: a real terminal', () => {
     ['a throw', 7],
     ['a throw in a panel', 70],
   ])('watch: %s → terminal restored, three lines, exit %i', async (way, code) => {
-    // On a signal of its own: outside of everything, or while a panel is drawn (and the last words, which draw the banner too).
+    // On a signal of its own: outside of everything, or while a panel is drawn (and the last words, which draw the
+    // banner too).
     const thrown = 'throw new Error(`boom`)';
-    const inPanel = `const own = Date.prototype.toISOString; Date.prototype.toISOString = function () { if (/\\bbanner\\b/.test(new Error().stack)) ${thrown}; return own.call(this); }`;
+    const inPanel =
+      'const own = Date.prototype.toISOString; Date.prototype.toISOString = function () { if ' +
+      `(/\\bbanner\\b/.test(new Error().stack)) ${thrown}; return own.call(this); }`;
     const throws = way.startsWith('a throw');
     const t = await open(
       80,

@@ -1,4 +1,5 @@
-// The import arrows: who may know whom. The protocol stays pure, only redis/ knows ioredis, only cli/context.ts joins engine and redis.
+// The import arrows: who may know whom. The protocol stays pure, only redis/ knows ioredis, only cli/context.ts joins
+// engine and redis.
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';

@@ -1,4 +1,5 @@
-// The harness of `npm run bench`: what it makes of samples, and how it judges ratios against the baseline. No bench runs here.
+// The harness of `npm run bench`: what it makes of samples, and how it judges ratios against the baseline. No bench
+// runs here.
 import { describe, expect, test } from 'vitest';
 import { exitOf, judge, meets, renew, type Baseline } from '../../bench/harness/budget.js';
 import { digits, markdownOf, summaryText } from '../../bench/harness/report.js';
@@ -128,21 +129,28 @@ describe('bench budgets', () => {
     expect(judged).toMatchObject({ verdict, meetsGoal });
   });
 
-  test('bench: a ratio of the baseline that its bench no longer gives → gone; of a bench that did not run or skipped → nothing', () => {
-    const baseline = baselineOf({ 'x.a': 1, 'x.b': 1, 'y.a': 1 });
-    expect(
-      judge([outcome('x', [['x.a', 1, atMost(1)]])], baseline).map(({ id, verdict }) => `${id} ${verdict}`),
-    ).toEqual(['x.a ok', 'x.b gone']);
-    expect(judge([outcome('x', [['x.a', 1, atMost(1)]], { skipped: ['no etcd'] })], baseline)).toHaveLength(1);
-  });
+  test(
+    'bench: a ratio of the baseline that its bench no longer gives → gone; of a bench that did not ' +
+      'run or skipped → nothing',
+    () => {
+      const baseline = baselineOf({ 'x.a': 1, 'x.b': 1, 'y.a': 1 });
+      expect(
+        judge([outcome('x', [['x.a', 1, atMost(1)]])], baseline).map(({ id, verdict }) => `${id} ${verdict}`),
+      ).toEqual(['x.a ok', 'x.b gone']);
+      expect(judge([outcome('x', [['x.a', 1, atMost(1)]], { skipped: ['no etcd'] })], baseline)).toHaveLength(1);
+    },
+  );
 
-  test('bench: a ratio that only the full form measures → not missed by the short one, and kept when that is written', () => {
-    const baseline = { ...baselineOf({ 'x.a': 1, 'x.b': 1 }) };
-    baseline.ratios['x.b']!.fullOnly = true;
-    const short = [outcome('x', [['x.a', 1, atMost(1)]])];
-    expect(judge(short, baseline).map(({ id, verdict }) => `${id} ${verdict}`)).toEqual(['x.a ok']);
-    expect(Object.keys(renew(baseline, short, 'here', 'now').ratios)).toEqual(['x.a', 'x.b']);
-  });
+  test(
+    'bench: a ratio that only the full form measures → not missed by the short one, and kept when ' + 'that is written',
+    () => {
+      const baseline = { ...baselineOf({ 'x.a': 1, 'x.b': 1 }) };
+      baseline.ratios['x.b']!.fullOnly = true;
+      const short = [outcome('x', [['x.a', 1, atMost(1)]])];
+      expect(judge(short, baseline).map(({ id, verdict }) => `${id} ${verdict}`)).toEqual(['x.a ok']);
+      expect(Object.keys(renew(baseline, short, 'here', 'now').ratios)).toEqual(['x.a', 'x.b']);
+    },
+  );
 
   test.each<[string, Outcome[], Baseline | null, number]>([
     ['all within', [outcome('x', [['x.a', 1, atMost(9)]])], baselineOf({ 'x.a': 1 }), 0],

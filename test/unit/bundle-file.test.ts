@@ -1,5 +1,5 @@
-// A bundle comes from elsewhere: whatever stands in the file, opening it ends as an answer or as one of its own errors, within bounds, and
-// nothing of a file that is not whole is ever shown.
+// A bundle comes from elsewhere: whatever stands in the file, opening it ends as an answer or as one of its own
+// errors, within bounds, and nothing of a file that is not whole is ever shown.
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -229,39 +229,43 @@ describe('bundle file', () => {
     ]);
   });
 
-  test('writer: secrets and control characters are taken out, a file that is there is never written over, nothing half done stays', async () => {
-    const path = join(folder, 'written.bundle');
-    const writer = await BundleWriter.create(path, head as never, ['s3cret-value']);
-    await writer.write({ ...first, copies: [[0, 0, 1, 'seq-\u001ba/s3cret-value']] } as never);
-    await writer.write({
-      facts: {
-        ...facts.facts,
-        nodes: [
-          {
-            ...facts.facts.nodes[0],
-            audit: {
-              outcome: 'accepted',
-              incarnation: '',
-              value: [{ command: 'x redis://u:pw12@h token=abc', by: 's3cret-value' }],
+  test(
+    'writer: secrets and control characters are taken out, a file that is there is never written ' +
+      'over, nothing half done stays',
+    async () => {
+      const path = join(folder, 'written.bundle');
+      const writer = await BundleWriter.create(path, head as never, ['s3cret-value']);
+      await writer.write({ ...first, copies: [[0, 0, 1, 'seq-\u001ba/s3cret-value']] } as never);
+      await writer.write({
+        facts: {
+          ...facts.facts,
+          nodes: [
+            {
+              ...facts.facts.nodes[0],
+              audit: {
+                outcome: 'accepted',
+                incarnation: '',
+                value: [{ command: 'x redis://u:pw12@h token=abc', by: 's3cret-value' }],
+              },
             },
-          },
-        ],
-      },
-    } as never);
-    await writer.finish();
-    const opened = await BundleFile.open(path);
-    expect(JSON.stringify(opened.facts)).not.toMatch(/s3cret|pw12|token=abc/);
-    expect((await opened.lines(1, 1)).get(1)![0]!.copies[0]![3]).toBe('seq-\ufffda/***');
-    await opened.close();
-    await expect(BundleWriter.create(path, head as never, [])).rejects.toMatchObject({
-      code: 'FILE_EXISTS',
-      exit: EXIT.output,
-    });
-    const other = await BundleWriter.create(join(folder, 'other'), head as never, []);
-    await other.abandon();
-    expect(await outcome(join(folder, 'other'))).toBe('FILE_NOT_FOUND');
-    await expect(BundleWriter.create(join(folder, 'no/where'), head as never, [])).rejects.toMatchObject({
-      code: 'OUTPUT_FAILED',
-    });
-  });
+          ],
+        },
+      } as never);
+      await writer.finish();
+      const opened = await BundleFile.open(path);
+      expect(JSON.stringify(opened.facts)).not.toMatch(/s3cret|pw12|token=abc/);
+      expect((await opened.lines(1, 1)).get(1)![0]!.copies[0]![3]).toBe('seq-\ufffda/***');
+      await opened.close();
+      await expect(BundleWriter.create(path, head as never, [])).rejects.toMatchObject({
+        code: 'FILE_EXISTS',
+        exit: EXIT.output,
+      });
+      const other = await BundleWriter.create(join(folder, 'other'), head as never, []);
+      await other.abandon();
+      expect(await outcome(join(folder, 'other'))).toBe('FILE_NOT_FOUND');
+      await expect(BundleWriter.create(join(folder, 'no/where'), head as never, [])).rejects.toMatchObject({
+        code: 'OUTPUT_FAILED',
+      });
+    },
+  );
 });

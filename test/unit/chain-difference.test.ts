@@ -1,4 +1,5 @@
-// The first height at which a store and a node's stream differ: `store | node` as one letter a height, a dot for what the node has trimmed.
+// The first height at which a store and a node's stream differ: `store | node` as one letter a height, a dot for what
+// the node has trimmed.
 import { describe, expect, test } from 'vitest';
 import { whereTheyPart } from '../../src/core/engine/chain-difference.js';
 import { systemClock } from '../../src/core/engine/system.js';

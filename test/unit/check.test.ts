@@ -1,5 +1,6 @@
-// Every check as a table: one word per node, one verdict per check (leader quorum epoch stream lag nodes), and the formats of a pager.
-// A node's word: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-` before it: lock free; `?` no answer; `e7` behind it: node epoch 7.
+// Every check as a table: one word per node, one verdict per check (leader quorum epoch stream lag nodes), and the
+// formats of a pager. A node's word: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-` before it:
+// lock free; `?` no answer; `e7` behind it: node epoch 7.
 import { describe, expect, test } from 'vitest';
 import { nagiosText, prometheusText } from '../../src/cli/present/check.js';
 import { CHECKS, judgeCheck, worstOf, type CheckAnswer, type Thresholds } from '../../src/core/engine/check.js';

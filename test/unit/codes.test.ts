@@ -11,7 +11,10 @@ const sources = readdirSync(src, { recursive: true })
   .filter((file) => /\.tsx?$/.test(file) && !file.startsWith('cli/codes'))
   .map((file) => ({ file, text: readFileSync(join(src, file), 'utf8') }));
 
-/** `code: 'X'`, both arms of a choice, `end(state, 'X'`, `unavailable('X'`, usageError's third argument, and reason codes. */
+/**
+ * `code: 'X'`, both arms of a choice, `end(state, 'X'`, `unavailable('X'`, usageError's third argument, and reason
+ * codes.
+ */
 const PLACES = [
   /\b(?:code|reasonCode|exitReason): '([A-Z][A-Z0-9_]+)'/g,
   /\bcode: [^,'\n]+\? '([A-Z][A-Z0-9_]+)'/g,

@@ -1,4 +1,5 @@
-// Whatever command line the program or its documents tell somebody to run must be one that can be run: it exists and takes these flags.
+// Whatever command line the program or its documents tell somebody to run must be one that can be run: it exists and
+// takes these flags.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import ts from 'typescript';
@@ -8,7 +9,10 @@ import { commands, HOLE, lineProblem, mentionProblems } from '../support/command
 
 const root = resolve(import.meta.dirname, '../..');
 
-/** Every string and template of a source file, with what is put in at run time as a hole; `next` ones are to be pasted as they are. */
+/**
+ * Every string and template of a source file, with what is put in at run time as a hole; `next` ones are to be pasted
+ * as they are.
+ */
 function strings(file: string): { text: string; next: boolean; line: number }[] {
   const source = ts.createSourceFile(
     file,

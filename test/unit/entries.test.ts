@@ -1,4 +1,5 @@
-// Entries of a stream, whatever order their fields have and whatever was read before: sound ones are read, the others are named with what is wrong.
+// Entries of a stream, whatever order their fields have and whatever was read before: sound ones are read, the others
+// are named with what is wrong.
 import { expect, test } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
 import { parseEntries } from '../../src/core/redis/entries.js';

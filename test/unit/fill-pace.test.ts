@@ -51,16 +51,20 @@ describe('the pace of a filling', () => {
     expect(pauseAfter(pace, { weight: 10_000, tookMs: 1000, all: false }, 2010, 0, 201)).toBe(250);
   });
 
-  test('pace: two batches in a row took everything → it comes no nearer; not before it was seen for a moment, nor soon after a gate closed in vain', () => {
-    const { pace } = fillFor(200, 10, 0, true);
-    expect(abreast(pace, 100)).toBe(false);
-    expect(abreast(pace, 200)).toBe(true);
-    const waited = [1, 2, 3].map(() => {
-      gateMissed(pace);
-      let batches = 0;
-      for (; !abreast(pace, 1000); batches += 1) pauseAfter(pace, { weight: 1, tookMs: 1, all: true }, 0, 0, 1000);
-      return batches;
-    });
-    expect(waited).toEqual([10, 18, 34]);
-  });
+  test(
+    'pace: two batches in a row took everything → it comes no nearer; not before it was seen for a ' +
+      'moment, nor soon after a gate closed in vain',
+    () => {
+      const { pace } = fillFor(200, 10, 0, true);
+      expect(abreast(pace, 100)).toBe(false);
+      expect(abreast(pace, 200)).toBe(true);
+      const waited = [1, 2, 3].map(() => {
+        gateMissed(pace);
+        let batches = 0;
+        for (; !abreast(pace, 1000); batches += 1) pauseAfter(pace, { weight: 1, tookMs: 1, all: true }, 0, 0, 1000);
+        return batches;
+      });
+      expect(waited).toEqual([10, 18, 34]);
+    },
+  );
 });

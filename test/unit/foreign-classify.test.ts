@@ -1,11 +1,15 @@
-// What one height of the other dialect adds up to: every class, its margins, and what is said about it (docs/FOREIGN.md).
+// What one height of the other dialect adds up to: every class, its margins, and what is said about it
+// (docs/FOREIGN.md).
 import { describe, expect, test } from 'vitest';
 import { classify, type HeightOnNode } from '../../src/core/foreign/classify.js';
 import { concernsOf } from '../../src/core/foreign/concern.js';
 import { describeForeign } from '../../src/core/foreign/describe.js';
 import { foreignQuorumOf } from '../../src/core/foreign/words.js';
 
-/** A node a word: `X5` block X at epoch 5, `X5Y6` both, `.` nothing, `?` silent, `-` trimmed, `!` only in the index, `X5~` not in the index. */
+/**
+ * A node a word: `X5` block X at epoch 5, `X5Y6` both, `.` nothing, `?` silent, `-` trimmed, `!` only in the index,
+ * `X5~` not in the index.
+ */
 function nodes(words: string): HeightOnNode[] {
   return words.split(' ').map((word, at) => ({
     id: `r${at + 1}`,
@@ -153,20 +157,24 @@ describe('sentences', () => {
     ],
     [
       'X1 Y2 .',
-      `height 7: the bytes differ: ${y} on r2 at epoch 2 and ${x} on r1 at epoch 1; ${y} and ${x} can still reach 2 of 3`,
+      `height 7: the bytes differ: ${y} on r2 at epoch 2 and ${x} on r1 at epoch 1; ${y} and ${x} can ` +
+        'still reach 2 of 3',
     ],
     [
       'X1 Y2',
-      `height 7: the bytes differ: ${y} on r2 at epoch 2 and ${x} on r1 at epoch 1; none can reach 2 of 2: nothing is produced here until a person decides`,
+      `height 7: the bytes differ: ${y} on r2 at epoch 2 and ${x} on r1 at epoch 1; none can reach 2 ` +
+        'of 2: nothing is produced here until a person decides',
     ],
     [
       'X5 X5 Y7',
-      `height 7 is committed on 2 of 3, and the bytes differ on ${y} on r3 at epoch 7, above the epoch 5 of the committed block: a reconciler may prefer it`,
+      `height 7 is committed on 2 of 3, and the bytes differ on ${y} on r3 at epoch 7, above the epoch ` +
+        '5 of the committed block: a reconciler may prefer it',
     ],
     ['X1 X1X2 X1', 'height 7 is committed on 3 of 3; r2 holds 2 entries here, of the same bytes'],
     [
       'X1 X1 !',
-      'height 7 is committed on 2 of 3; on r3 the index has it and the stream does not: writes are refused as HEIGHT_EXISTS',
+      'height 7 is committed on 2 of 3; on r3 the index has it and the stream does not: writes are ' +
+        'refused as HEIGHT_EXISTS',
     ],
     ['X1~ X1 X1', 'height 7 is committed on 3 of 3; on r1 it is missing in the index: it could be written there again'],
     [

@@ -67,22 +67,26 @@ describe('inbox: the way of an item', () => {
     expect(inbox.status()).toEqual({ items: 0, bytes: 0, limitBytes: 10_000 });
   });
 
-  test('inbox: a block takes some → the rest is offered to the next one, which may be proposed before the first is settled', async () => {
-    const told = offer(...keyed('a', 'b', 'c'));
-    inbox.peek(1000, 10);
-    const one = block(keyed('a'));
-    inbox.propose(one, 1);
-    expect(inbox.peek(1000, 1).map((item) => item.key)).toEqual(['b']);
-    expect(inbox.peek(1000, 10).map((item) => item.key)).toEqual(['b', 'c']);
-    const two = block(keyed('b', 'c'));
-    inbox.propose(two, 2);
-    for (const made of [one, two]) {
-      await store.append(made);
-      inbox.settle(made);
-    }
-    await turn();
-    expect(told.told).toBe('1.0 2.0 2.1');
-  });
+  test(
+    'inbox: a block takes some → the rest is offered to the next one, which may be proposed before ' +
+      'the first is settled',
+    async () => {
+      const told = offer(...keyed('a', 'b', 'c'));
+      inbox.peek(1000, 10);
+      const one = block(keyed('a'));
+      inbox.propose(one, 1);
+      expect(inbox.peek(1000, 1).map((item) => item.key)).toEqual(['b']);
+      expect(inbox.peek(1000, 10).map((item) => item.key)).toEqual(['b', 'c']);
+      const two = block(keyed('b', 'c'));
+      inbox.propose(two, 2);
+      for (const made of [one, two]) {
+        await store.append(made);
+        inbox.settle(made);
+      }
+      await turn();
+      expect(told.told).toBe('1.0 2.0 2.1');
+    },
+  );
 
   test('inbox: more taken than offered → a bug is reported', () => {
     offer(...keyed('a'));
@@ -182,32 +186,38 @@ describe('inbox: the end of a tenure', () => {
     expect(told.told).toBe('not-leader');
   });
 
-  test('inbox: in flight from an earlier tenure, sent again in a new one → joins; both get the same receipt', async () => {
-    const first = offer(...keyed('a'));
-    inbox.peek(1000, 10);
-    const made = block(keyed('a'));
-    inbox.propose(made, 1);
-    inbox.abandon('fenced');
-    inbox.open();
-    const again = offer(...keyed('a'));
-    expect(inbox.queued).toBe(0);
-    await settle(made);
-    await turn();
-    expect([first.told, again.told]).toEqual(['1.0', '1.0=']);
-  });
+  test(
+    'inbox: in flight from an earlier tenure, sent again in a new one → joins; both get the same ' + 'receipt',
+    async () => {
+      const first = offer(...keyed('a'));
+      inbox.peek(1000, 10);
+      const made = block(keyed('a'));
+      inbox.propose(made, 1);
+      inbox.abandon('fenced');
+      inbox.open();
+      const again = offer(...keyed('a'));
+      expect(inbox.queued).toBe(0);
+      await settle(made);
+      await turn();
+      expect([first.told, again.told]).toEqual(['1.0', '1.0=']);
+    },
+  );
 });
 
 describe('inbox: the same key', () => {
-  test('inbox: in the chain already → its first receipt, a duplicate; other bytes → key-conflict; also on a follower', async () => {
-    const made = block(keyed('x', 'a'), 4);
-    await store.append(made);
-    inbox.settle(made);
-    const led = offer(...keyed('a'), { key: 'a', data: text('other') });
-    inbox.abandon('fenced');
-    const followed = offer(...keyed('a', 'new'));
-    await turn();
-    expect([led.told, followed.told]).toEqual(['1.1= key-conflict', '1.1= not-leader']);
-  });
+  test(
+    'inbox: in the chain already → its first receipt, a duplicate; other bytes → key-conflict; also ' + 'on a follower',
+    async () => {
+      const made = block(keyed('x', 'a'), 4);
+      await store.append(made);
+      inbox.settle(made);
+      const led = offer(...keyed('a'), { key: 'a', data: text('other') });
+      inbox.abandon('fenced');
+      const followed = offer(...keyed('a', 'new'));
+      await turn();
+      expect([led.told, followed.told]).toEqual(['1.1= key-conflict', '1.1= not-leader']);
+    },
+  );
 
   test('inbox: waiting already → joins it, or key-conflict; twice in one offer too', async () => {
     const one = offer(...keyed('a', 'a'));
@@ -222,20 +232,23 @@ describe('inbox: the same key', () => {
     expect([one.told, two.told]).toEqual(['1.0 1.0=', '1.0= key-conflict']);
   });
 
-  test('inbox: in a block that is appended but not synced → told after the sync, unknown when that stays away', async () => {
-    const one = block(keyed('a'));
-    await store.append(one);
-    const soon = offer(...keyed('a'));
-    await turn();
-    expect(soon.told).toBe('-');
-    inbox.settle(one);
-    await turn();
-    expect(soon.told).toBe('1.0=');
-    await store.append(block(keyed('b')));
-    const never = offer(...keyed('b'));
-    await clock.advance(2000);
-    expect(never.told).toBe('?');
-  });
+  test(
+    'inbox: in a block that is appended but not synced → told after the sync, unknown when that ' + 'stays away',
+    async () => {
+      const one = block(keyed('a'));
+      await store.append(one);
+      const soon = offer(...keyed('a'));
+      await turn();
+      expect(soon.told).toBe('-');
+      inbox.settle(one);
+      await turn();
+      expect(soon.told).toBe('1.0=');
+      await store.append(block(keyed('b')));
+      const never = offer(...keyed('b'));
+      await clock.advance(2000);
+      expect(never.told).toBe('?');
+    },
+  );
 
   test('inbox: no key → never de-duplicated', async () => {
     offer({ data: text('x') }, { data: text('x') });
@@ -249,19 +262,22 @@ describe('inbox: the same key', () => {
 });
 
 describe('inbox: limits', () => {
-  test('inbox: full by count or by bytes → busy with a time, and everything behind it in the same offer too', async () => {
-    for (const limits of [{ maxItems: 2 }, { maxBytes: 2 * (2 + 1 + 10) }]) {
-      inbox = make(limits);
-      inbox.open();
-      const three = ['a', 'b', 'c'].map((key) => ({ key, data: new Uint8Array(10) }));
-      const outcomes = inbox.offer([...three, { data: new Uint8Array(0) }]);
-      const late = await inbox.offer([{ data: new Uint8Array(20) }]);
-      expect(late).toMatchObject([{ outcome: 'refused', reason: 'busy', retryAfterMs: 250 }]);
-      expect(inbox.queued).toBe(2);
-      inbox.abandon('fenced');
-      expect((await outcomes).map(short)).toEqual(['not-leader', 'not-leader', 'busy', 'busy']);
-    }
-  });
+  test(
+    'inbox: full by count or by bytes → busy with a time, and everything behind it in the same offer ' + 'too',
+    async () => {
+      for (const limits of [{ maxItems: 2 }, { maxBytes: 2 * (2 + 1 + 10) }]) {
+        inbox = make(limits);
+        inbox.open();
+        const three = ['a', 'b', 'c'].map((key) => ({ key, data: new Uint8Array(10) }));
+        const outcomes = inbox.offer([...three, { data: new Uint8Array(0) }]);
+        const late = await inbox.offer([{ data: new Uint8Array(20) }]);
+        expect(late).toMatchObject([{ outcome: 'refused', reason: 'busy', retryAfterMs: 250 }]);
+        expect(inbox.queued).toBe(2);
+        inbox.abandon('fenced');
+        expect((await outcomes).map(short)).toEqual(['not-leader', 'not-leader', 'busy', 'busy']);
+      }
+    },
+  );
 
   test('inbox: proposed items hold their room until they are settled', async () => {
     inbox = make({ maxItems: 1 });

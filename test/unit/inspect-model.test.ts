@@ -1,6 +1,7 @@
-// The verdict on a cluster as a table: one row per situation, one word per node, the verdict last (docs/PROTOCOL.md section 9).
-// A node's word: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-` before it: lock free; `b:` another holder;
-// `?` no answer, `!` refused, `.` pristine, `*` bootstrap nonce; suffixes `r` restarted, `f` foreign, `e7` node epoch 7.
+// The verdict on a cluster as a table: one row per situation, one word per node, the verdict last (docs/PROTOCOL.md
+// section 9). A node's word: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-` before it: lock free;
+// `b:` another holder; `?` no answer, `!` refused, `.` pristine, `*` bootstrap nonce; suffixes `r` restarted, `f`
+// foreign, `e7` node epoch 7.
 import { describe, expect, test } from 'vitest';
 import { summarize, type NodeObservation } from '../../src/core/engine/inspect-model.js';
 import type { Entry, NodeView } from '../../src/core/protocol/words.js';
@@ -96,7 +97,10 @@ const show = (words: string, options = {}) => {
     view.committed === null ? 'none' : `${view.committed.hash?.slice(0, 1) ?? '?'}${view.committed.height}`;
   return {
     view,
-    line: `${view.verdict} ${view.reasonCode} leader=${view.leader === null ? '-' : `${view.leader.id}@${view.leader.epoch}/${view.leader.nodes.length}`} committed=${committed} margin=${view.margin}`,
+    line:
+      `${view.verdict} ${view.reasonCode} ` +
+      `leader=${view.leader === null ? '-' : `${view.leader.id}@${view.leader.epoch}/${view.leader.nodes.length}`} ` +
+      `committed=${committed} margin=${view.margin}`,
   };
 };
 
@@ -205,37 +209,41 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
     expect([view.verdict, view.reasonCode]).toEqual(['CRIT', 'SAME_SERVER']);
   });
 
-  test('inspect: presence records of all nodes → newest wins, age by the node clock, drift and a leader that cannot produce are said', () => {
-    const presence = (
-      id: string,
-      height: number,
-      seenAtMs: number,
-      more: Record<string, string> = {},
-      configDigest = 'd1',
-    ) => ({
-      id,
-      role: 'follower' as const,
-      height,
-      version: '1',
-      url: 'http://127.0.0.1:1',
-      pid: 7,
-      configDigest,
-      pttlMs: 100,
-      extra: { seenAtMs: String(seenAtMs), ...more },
-    });
-    const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
-    const views = observations.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
-    views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
-    views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
-    expect(summarize(observations).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
-      ['seq-a', 9, 0, 100],
-      ['seq-b', 8, 1, 500],
-    ]);
-    views[1]!.sequencers = [presence('seq-b', 8, 999_500, {}, 'd2')];
-    expect(summarize(observations).reasonCode).toBe('CONFIG_DRIFT');
-    views[0]!.sequencers = [presence('seq-a', 9, 999_900, { ready: 'false', why: 'the producer is starting' })];
-    expect(summarize(observations).reasonCode).toBe('LEADER_STALLED');
-  });
+  test(
+    'inspect: presence records of all nodes → newest wins, age by the node clock, drift and a leader ' +
+      'that cannot produce are said',
+    () => {
+      const presence = (
+        id: string,
+        height: number,
+        seenAtMs: number,
+        more: Record<string, string> = {},
+        configDigest = 'd1',
+      ) => ({
+        id,
+        role: 'follower' as const,
+        height,
+        version: '1',
+        url: 'http://127.0.0.1:1',
+        pid: 7,
+        configDigest,
+        pttlMs: 100,
+        extra: { seenAtMs: String(seenAtMs), ...more },
+      });
+      const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+      const views = observations.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
+      views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
+      views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
+      expect(summarize(observations).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
+        ['seq-a', 9, 0, 100],
+        ['seq-b', 8, 1, 500],
+      ]);
+      views[1]!.sequencers = [presence('seq-b', 8, 999_500, {}, 'd2')];
+      expect(summarize(observations).reasonCode).toBe('CONFIG_DRIFT');
+      views[0]!.sequencers = [presence('seq-a', 9, 999_900, { ready: 'false', why: 'the producer is starting' })];
+      expect(summarize(observations).reasonCode).toBe('LEADER_STALLED');
+    },
+  );
 
   test('inspect: a hold on a quorum → said, and named as the cause when nobody leads', () => {
     const observations = '-x9@3 -x9@3 -x9@3'.split(' ').map(node);

@@ -35,20 +35,23 @@ afterAll(() => {
   else process.env['XDG_STATE_HOME'] = before;
 });
 
-test('next: a lab node that runs, is paused, is dead, is not there → nothing of the lab, unpause, start, nothing', async () => {
-  const { startCommand, startSequencers } = startCommands({ context: 'lab' } as ClusterSettings);
-  const command = startCommand!;
-  expect(command('r1')).toBe(undefined);
-  child.kill('SIGSTOP');
-  const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
-  for (let tries = 0; tries < 500 && stateOf(identity) !== 'paused'; tries += 1)
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  expect(command('r1')).toBe('seq lab unpause r1');
-  expect(command('r2')).toBe('seq lab start r2');
-  expect(command('r9')).toBe(undefined);
-  expect(startSequencers!()).toEqual(['seq lab start seq-a']);
-  expect(startCommands({ context: 'prod' } as ClusterSettings)).toEqual({});
-});
+test(
+  'next: a lab node that runs, is paused, is dead, is not there → nothing of the lab, unpause, ' + 'start, nothing',
+  async () => {
+    const { startCommand, startSequencers } = startCommands({ context: 'lab' } as ClusterSettings);
+    const command = startCommand!;
+    expect(command('r1')).toBe(undefined);
+    child.kill('SIGSTOP');
+    const identity = { pid: child.pid!, startToken: startTokenOf(child.pid!)! };
+    for (let tries = 0; tries < 500 && stateOf(identity) !== 'paused'; tries += 1)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(command('r1')).toBe('seq lab unpause r1');
+    expect(command('r2')).toBe('seq lab start r2');
+    expect(command('r9')).toBe(undefined);
+    expect(startSequencers!()).toEqual(['seq lab start seq-a']);
+    expect(startCommands({ context: 'prod' } as ClusterSettings)).toEqual({});
+  },
+);
 
 test.each([
   ['one node and a sequencer dead', 'xrrx', ['seq lab start r1', 'seq lab start seq-a']],

@@ -67,12 +67,14 @@ describe('describe: one height', () => {
     [
       'pending, open',
       [with_('r1', A, 1), bare('r2'), silent('r3')],
-      'height 10: pending, 1 of 3 hold aaaaaaaa under epoch 1, 2 are needed; those that cannot be asked or believed could make it committed; r2 lacks it; r3 did not answer',
+      'height 10: pending, 1 of 3 hold aaaaaaaa under epoch 1, 2 are needed; those that cannot be ' +
+        'asked or believed could make it committed; r2 lacks it; r3 did not answer',
     ],
     [
       'two epochs',
       [with_('r1', A, 1), with_('r2', A, 2), bare('r3')],
-      'height 10: pending, 1 of 3 hold aaaaaaaa under epoch 2, 2 are needed (it stands under epochs 1 and 2, which do not add up); r3 lacks it',
+      'height 10: pending, 1 of 3 hold aaaaaaaa under epoch 2, 2 are needed (it stands under epochs 1 ' +
+        'and 2, which do not add up); r3 lacks it',
     ],
     [
       'silence',
@@ -87,7 +89,8 @@ describe('describe: one height', () => {
     [
       'damage',
       [with_('r1', A, 1), bad('r2'), bare('r3')],
-      'height 10: corrupt, and too few sound copies to tell what is committed; r3 lacks it; r2 is damaged there (its hash is wrong)',
+      'height 10: corrupt, and too few sound copies to tell what is committed; r3 lacks it; r2 is ' +
+        'damaged there (its hash is wrong)',
     ],
     ['nothing', [bare('r1'), bare('r2'), bare('r3')], 'height 10: nothing there'],
   ])('describe: %s', (_name, nodes, sentence) => {
@@ -115,7 +118,8 @@ describe('describe: tallies and replies', () => {
       4,
     );
     expect(sentence).toBe(
-      '1 of 4 accepted, 3 are needed; r2: LOCK_HELD by seq-b/1 for 40 ms; r3: no answer at connect within 100 ms: ECONNREFUSED; 1 was not asked',
+      '1 of 4 accepted, 3 are needed; r2: LOCK_HELD by seq-b/1 for 40 ms; r3: no answer at connect ' +
+        'within 100 ms: ECONNREFUSED; 1 was not asked',
     );
   });
   test('describe: copies, lists, anomalies', () => {

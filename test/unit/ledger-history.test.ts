@@ -1,6 +1,7 @@
-// Readers against leaders: random tenures (promote, claim, adopt, re-propose, append, backfill; locks lost at any time, old tenures waking)
-// write on in-memory nodes, and after every step a reader looks at a random part of them. Whatever anybody ever takes as committed at a
-// height must be one block, and what a leader committed no full look may miss, unless it is just being re-proposed. docs/PROTOCOL.md I4, I5, sections 5-7.
+// Readers against leaders: random tenures (promote, claim, adopt, re-propose, append, backfill; locks lost at any
+// time, old tenures waking) write on in-memory nodes, and after every step a reader looks at a random part of them.
+// Whatever anybody ever takes as committed at a height must be one block, and what a leader committed no full look
+// may miss, unless it is just being re-proposed. docs/PROTOCOL.md I4, I5, sections 5-7.
 import { expect, test } from 'vitest';
 import { committedPrefix, readLedger, type NodeLedger } from '../../src/core/protocol/ledger.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';

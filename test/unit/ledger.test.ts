@@ -194,18 +194,22 @@ describe('ledger: cases from the field', () => {
     'case16: _  A  .                            → pending A 1/3 hole r1',
     'case24: A  A  ?  ?  ?                      → undetermined A 2/5 maybe',
   ]);
-  test('ledger: case 2, at the head copies of three epochs → no block of three is enough, and none of the six is an orphan', () => {
-    const nodes = ['A268', 'A268', 'A268', 'A269', 'A270', 'A270'].map(nodeOf);
-    const [v] = readLedger(nodes, 6, { from: H, to: H });
-    expect(v).toMatchObject({
-      verdict: 'pending',
-      epochs: [268, 269, 270],
-      epoch: 268,
-      copies: 3,
-      mayBeCommitted: false,
-      orphans: [],
-    });
-  });
+  test(
+    'ledger: case 2, at the head copies of three epochs → no block of three is enough, and none of ' +
+      'the six is an orphan',
+    () => {
+      const nodes = ['A268', 'A268', 'A268', 'A269', 'A270', 'A270'].map(nodeOf);
+      const [v] = readLedger(nodes, 6, { from: H, to: H });
+      expect(v).toMatchObject({
+        verdict: 'pending',
+        epochs: [268, 269, 270],
+        epoch: 268,
+        copies: 3,
+        mayBeCommitted: false,
+        orphans: [],
+      });
+    },
+  );
   test('ledger: case 14, two entries of one node at a height → one vote, at the higher epoch', () => {
     const [v] = readLedger(['A1A2', 'A1', '.'].map(nodeOf), 3, { from: H, to: H });
     expect(v).toMatchObject({ verdict: 'pending', copies: 1, epoch: 2 });
@@ -242,8 +246,8 @@ describe('ledger: cases from the field', () => {
   });
 });
 
-// A follower at height 10 (hash J). Each node: its entries from 11 on, oldest first: K1 = block K, epoch 1; each block's parent is the
-// letter before it, unless written K1<X.
+// A follower at height 10 (hash J). Each node: its entries from 11 on, oldest first: K1 = block K, epoch 1; each
+// block's parent is the letter before it, unless written K1<X.
 function followed(spec: string, index: number): FollowedNode {
   const admitted = !spec.startsWith('(');
   const entries = spec

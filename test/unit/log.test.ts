@@ -62,25 +62,28 @@ describe('log', () => {
     expect(lineOf(event)).toMatchObject({ level, message });
   });
 
-  test('log: 28 times the same but for its numbers → one line, then "repeated 27 times" when the window ends', async () => {
-    const { log, lines, clock } = await memoryLog();
-    for (let time = 0; time < 28; time += 1) log.event(failed(`lock held, ${time * 13} ms left`));
-    expect(lines).toHaveLength(1);
-    clock.ms = 10_001;
-    log.event(failed('lock held, 7 ms left'));
-    expect(lines.map((line) => line['message'])).toEqual([
-      'promotion failed: lock held, 0 ms left',
-      'promotion failed: lock held, 351 ms left (repeated 27 times)',
-      'promotion failed: lock held, 7 ms left',
-    ]);
-    expect(lines[1]).toMatchObject({
-      level: 'info',
-      repeated: 27,
-      event: 'promotion-failed',
-      code: 'LOCK_HELD',
-      id: 'seq-a',
-    });
-  });
+  test(
+    'log: 28 times the same but for its numbers → one line, then "repeated 27 times" when the window ' + 'ends',
+    async () => {
+      const { log, lines, clock } = await memoryLog();
+      for (let time = 0; time < 28; time += 1) log.event(failed(`lock held, ${time * 13} ms left`));
+      expect(lines).toHaveLength(1);
+      clock.ms = 10_001;
+      log.event(failed('lock held, 7 ms left'));
+      expect(lines.map((line) => line['message'])).toEqual([
+        'promotion failed: lock held, 0 ms left',
+        'promotion failed: lock held, 351 ms left (repeated 27 times)',
+        'promotion failed: lock held, 7 ms left',
+      ]);
+      expect(lines[1]).toMatchObject({
+        level: 'info',
+        repeated: 27,
+        event: 'promotion-failed',
+        code: 'LOCK_HELD',
+        id: 'seq-a',
+      });
+    },
+  );
 
   test('log: other nodes, states or words are never collapsed into each other; role changes never at all', async () => {
     const { log, lines } = await memoryLog();

@@ -1,4 +1,5 @@
-// One node's stream against what the protocol promises: a table of what was done to it, and every violation with where (I3, I5, I6).
+// One node's stream against what the protocol promises: a table of what was done to it, and every violation with
+// where (I3, I5, I6).
 import { describe, expect, test } from 'vitest';
 import { NodeProof } from '../../src/core/engine/verify-node.js';
 import { addBlock, type Tenure } from '../../src/core/engine/history.js';
@@ -109,35 +110,38 @@ describe('verify', () => {
 });
 
 describe('history', () => {
-  test('history: blocks of three tenures, one backfilled under an older epoch → tenures in order, gaps between them', () => {
-    const tenures: Tenure[] = [];
-    const row = (height: number, epoch: number, writer: string, timestamp: number): MatrixRow => ({
-      height,
-      class: 'committed',
-      copies: 3,
-      n: 3,
-      hash: hash(height),
-      epoch,
-      writer,
-      timestamp,
-      bytes: 0,
-      cells: [],
-      note: '',
-      same: true,
-    });
-    for (const one of [
-      row(1, 1, 'a', 0),
-      row(2, 1, 'a', 100),
-      row(3, 4, 'b', 350),
-      row(4, 1, 'a', 400),
-      row(5, 5, 'a', 500),
-      { ...row(6, 5, 'a', 600), class: 'pending' as const },
-    ])
-      addBlock(tenures, one);
-    expect(tenures.map((t) => [t.epoch, t.holder, t.heightFrom, t.heightTo, t.blocks, t.gapBeforeMs])).toEqual([
-      [1, 'a', 1, 2, 2, null],
-      [4, 'b', 3, 4, 2, 250],
-      [5, 'a', 5, 5, 1, 100],
-    ]);
-  });
+  test(
+    'history: blocks of three tenures, one backfilled under an older epoch → tenures in order, gaps ' + 'between them',
+    () => {
+      const tenures: Tenure[] = [];
+      const row = (height: number, epoch: number, writer: string, timestamp: number): MatrixRow => ({
+        height,
+        class: 'committed',
+        copies: 3,
+        n: 3,
+        hash: hash(height),
+        epoch,
+        writer,
+        timestamp,
+        bytes: 0,
+        cells: [],
+        note: '',
+        same: true,
+      });
+      for (const one of [
+        row(1, 1, 'a', 0),
+        row(2, 1, 'a', 100),
+        row(3, 4, 'b', 350),
+        row(4, 1, 'a', 400),
+        row(5, 5, 'a', 500),
+        { ...row(6, 5, 'a', 600), class: 'pending' as const },
+      ])
+        addBlock(tenures, one);
+      expect(tenures.map((t) => [t.epoch, t.holder, t.heightFrom, t.heightTo, t.blocks, t.gapBeforeMs])).toEqual([
+        [1, 'a', 1, 2, 2, null],
+        [4, 'b', 3, 4, 2, 250],
+        [5, 'a', 5, 5, 1, 100],
+      ]);
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// What `seq bench` measures on nodes that miss a block: one answer lost, or none for a while, is no reason to leave a node out of the rest.
+// What `seq bench` measures on nodes that miss a block: one answer lost, or none for a while, is no reason to leave a
+// node out of the rest.
 import { expect, test } from 'vitest';
 import { measureLane } from '../../src/core/engine/bench.js';
 import { systemRandom } from '../../src/core/engine/system.js';
@@ -94,7 +95,10 @@ test.each<[string, Fate, number]>([
   expect(node.commit.n).toBeGreaterThan(20);
 });
 
-test('bench: a node that never answers a write → unanswered, nothing measured of it, and the others measured', async () => {
-  const node = await measured(() => 'lost');
-  expect(node).toMatchObject({ failed: 0, refused: null, commit: { n: 0 } });
-});
+test(
+  'bench: a node that never answers a write → unanswered, nothing measured of it, and the others ' + 'measured',
+  async () => {
+    const node = await measured(() => 'lost');
+    expect(node).toMatchObject({ failed: 0, refused: null, commit: { n: 0 } });
+  },
+);

@@ -1,4 +1,5 @@
-// When a leader makes a block of what waits: alone, while one before it is on its way to the disk, and at its block time.
+// When a leader makes a block of what waits: alone, while one before it is on its way to the disk, and at its block
+// time.
 import { beforeEach, expect, test } from 'vitest';
 import { Inbox } from '../../src/core/engine/inbox.js';
 import { Production } from '../../src/core/engine/production.js';
@@ -96,17 +97,20 @@ test('production: eager, work comes, nothing on its way to the disk → a block 
   expect(proposed).toEqual(['1 at 10']);
 });
 
-test('production: eager, work comes while a block is being synced → all of it in one block, right after the sync', async () => {
-  await firstBlock();
-  offer('a');
-  await clock.advance(5);
-  offer('b', 'c');
-  await clock.advance(5);
-  expect(proposed).toEqual([]);
-  synced!();
-  await clock.advance(0);
-  expect(proposed).toEqual(['3 at 10']);
-});
+test(
+  'production: eager, work comes while a block is being synced → all of it in one block, right ' + 'after the sync',
+  async () => {
+    await firstBlock();
+    offer('a');
+    await clock.advance(5);
+    offer('b', 'c');
+    await clock.advance(5);
+    expect(proposed).toEqual([]);
+    synced!();
+    await clock.advance(0);
+    expect(proposed).toEqual(['3 at 10']);
+  },
+);
 
 test('production: what waits fills a block → it is made while the one before it is being synced', async () => {
   await firstBlock();
@@ -122,26 +126,30 @@ test('production: a sync that takes longer than the block time → the block is 
   expect(proposed).toEqual([`1 at ${BLOCK_TIME_MS}`]);
 });
 
-test('production: eager, the producer takes none of what waits → asked again at its block time, not at once; afterwards eager again', async () => {
-  declines = true;
-  offer('a');
-  ready(1);
-  await clock.advance(0);
-  synced!();
-  ready(2);
-  offer('b');
-  await clock.advance(BLOCK_TIME_MS - 1);
-  expect(proposed.splice(0)).toEqual(['0 at 0']);
-  declines = false;
-  await clock.advance(1);
-  synced!();
-  ready(3);
-  await clock.advance(0);
-  offer('c');
-  await clock.advance(0);
-  expect(proposed.length).toBe(2);
-  expect(proposed[0]).toBe(`2 at ${BLOCK_TIME_MS}`);
-});
+test(
+  'production: eager, the producer takes none of what waits → asked again at its block time, not ' +
+    'at once; afterwards eager again',
+  async () => {
+    declines = true;
+    offer('a');
+    ready(1);
+    await clock.advance(0);
+    synced!();
+    ready(2);
+    offer('b');
+    await clock.advance(BLOCK_TIME_MS - 1);
+    expect(proposed.splice(0)).toEqual(['0 at 0']);
+    declines = false;
+    await clock.advance(1);
+    synced!();
+    ready(3);
+    await clock.advance(0);
+    offer('c');
+    await clock.advance(0);
+    expect(proposed.length).toBe(2);
+    expect(proposed[0]).toBe(`2 at ${BLOCK_TIME_MS}`);
+  },
+);
 
 test('production: the tenure ends while work is gathered → no block', async () => {
   await firstBlock();
@@ -165,29 +173,36 @@ async function answered(...keys: string[]): Promise<void> {
   await clock.advance(0);
 }
 
-test('production: those who were just answered come back one after the other → one block for all, as soon as all are there', async () => {
-  await answered('a', 'b', 'c');
-  offer('d');
-  await clock.advance(1);
-  offer('e');
-  expect(proposed).toEqual([]);
-  offer('f');
-  await clock.advance(0);
-  expect(proposed).toEqual(['3 at 1']);
-});
+test(
+  'production: those who were just answered come back one after the other → one block for all, as ' +
+    'soon as all are there',
+  async () => {
+    await answered('a', 'b', 'c');
+    offer('d');
+    await clock.advance(1);
+    offer('e');
+    expect(proposed).toEqual([]);
+    offer('f');
+    await clock.advance(0);
+    expect(proposed).toEqual(['3 at 1']);
+  },
+);
 
-test('production: some of them do not come back → those who did wait 2 ms, and the next that comes does not', async () => {
-  await answered('a', 'b', 'c', 'd');
-  offer('e');
-  await clock.advance(2);
-  expect(proposed.splice(0)).toEqual(['1 at 2']);
-  ready(4);
-  synced!();
-  await clock.advance(1);
-  offer('f');
-  await clock.advance(0);
-  expect(proposed).toEqual(['1 at 3']);
-});
+test(
+  'production: some of them do not come back → those who did wait 2 ms, and the next that comes ' + 'does not',
+  async () => {
+    await answered('a', 'b', 'c', 'd');
+    offer('e');
+    await clock.advance(2);
+    expect(proposed.splice(0)).toEqual(['1 at 2']);
+    ready(4);
+    synced!();
+    await clock.advance(1);
+    offer('f');
+    await clock.advance(0);
+    expect(proposed).toEqual(['1 at 3']);
+  },
+);
 
 test('production: who was answered alone comes back → a block at once', async () => {
   await answered('a');

@@ -1,6 +1,6 @@
-// What a cluster below its quorum goes on with, row by row. A node is `state head`, e.g. `r 5`: restarted, blocks 1…5; `r 5b`: another block 5;
-// `r 5b@7`: of epoch 7 (1 otherwise); `w`: wiped; `-`: silent; `a`: admitted; `m`: marked by a recovery that was broken off;
-// `p`: being filled again by a leader. docs/PROTOCOL.md section 8.
+// What a cluster below its quorum goes on with, row by row. A node is `state head`, e.g. `r 5`: restarted, blocks
+// 1…5; `r 5b`: another block 5; `r 5b@7`: of epoch 7 (1 otherwise); `w`: wiped; `-`: silent; `a`: admitted; `m`:
+// marked by a recovery that was broken off; `p`: being filled again by a leader. docs/PROTOCOL.md section 8.
 import { describe, expect, test } from 'vitest';
 import {
   decideRecovery,

@@ -1,4 +1,5 @@
-// Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the way of the real thing.
+// Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the
+// way of the real thing.
 import { describe, expect, test } from 'vitest';
 import { keepRehearsed, rehearse } from '../../src/core/engine/rehearsal.js';
 import type { NodePort } from '../../src/core/ports.js';
@@ -54,28 +55,32 @@ describe('rehearsal', () => {
     expect(await life).toBe(false);
   });
 
-  test('rehearsal: kept → nodes prepared and lives played soon after the start and from time to time, none while busy, none once stopped', async () => {
-    const clock = new ManualClock();
-    const { options, lives } = stage(clock);
-    let prepared = 0;
-    let busy = true;
-    const real = [
-      {
-        prepare: async () => {
-          prepared++;
+  test(
+    'rehearsal: kept → nodes prepared and lives played soon after the start and from time to time, ' +
+      'none while busy, none once stopped',
+    async () => {
+      const clock = new ManualClock();
+      const { options, lives } = stage(clock);
+      let prepared = 0;
+      let busy = true;
+      const real = [
+        {
+          prepare: async () => {
+            prepared++;
+          },
         },
-      },
-    ] as unknown as NodePort[];
-    const stop = keepRehearsed({ ...options, real, busy: () => busy });
-    await clock.advance(2000);
-    expect({ prepared, lives: lives() }).toEqual({ prepared: 0, lives: 0 });
-    busy = false;
-    await clock.advance(10_000);
-    expect({ prepared, lives: lives() }).toEqual({ prepared: 1, lives: 3 });
-    await clock.advance(60_000);
-    expect({ prepared, lives: lives() }).toEqual({ prepared: 2, lives: 4 });
-    stop();
-    await clock.advance(600_000);
-    expect({ prepared, lives: lives() }).toEqual({ prepared: 2, lives: 4 });
-  });
+      ] as unknown as NodePort[];
+      const stop = keepRehearsed({ ...options, real, busy: () => busy });
+      await clock.advance(2000);
+      expect({ prepared, lives: lives() }).toEqual({ prepared: 0, lives: 0 });
+      busy = false;
+      await clock.advance(10_000);
+      expect({ prepared, lives: lives() }).toEqual({ prepared: 1, lives: 3 });
+      await clock.advance(60_000);
+      expect({ prepared, lives: lives() }).toEqual({ prepared: 2, lives: 4 });
+      stop();
+      await clock.advance(600_000);
+      expect({ prepared, lives: lives() }).toEqual({ prepared: 2, lives: 4 });
+    },
+  );
 });

@@ -1,4 +1,5 @@
-// What a server says, however its bytes are cut: the same replies in the same order; what is not the protocol is never read as a value.
+// What a server says, however its bytes are cut: the same replies in the same order; what is not the protocol is
+// never read as a value.
 import { expect, test } from 'vitest';
 import { ReplyError, ReplyParser } from '../../src/core/redis/reply-parser.js';
 
@@ -15,7 +16,8 @@ function read(chunks: Buffer[]): unknown[] {
 }
 
 const TEXT =
-  '+OK\r\n-ERR no: é\r\n:0\r\n:-2\r\n:9007199254740991\r\n$-1\r\n*-1\r\n$0\r\n\r\n$4\r\na\r\nb\r\n*0\r\n*2\r\n*2\r\n$1\r\nx\r\n*1\r\n:7\r\n$3\r\nabc\r\n*2\r\n-NOPERM\r\n$-1\r\n';
+  '+OK\r\n-ERR no: ' +
+  'é\r\n:0\r\n:-2\r\n:9007199254740991\r\n$-1\r\n*-1\r\n$0\r\n\r\n$4\r\na\r\nb\r\n*0\r\n*2\r\n*2\r\n$1\r\nx\r\n*1\r\n:7\r\n$3\r\nabc\r\n*2\r\n-NOPERM\r\n$-1\r\n';
 const REPLIES = [
   'OK',
   { error: 'ERR no: é' },
@@ -43,28 +45,32 @@ test('replies: cut once at any byte, into any equal pieces, or not at all → th
   }
 });
 
-test('replies: entries that repeat each other in parts, in two answers, cut into any equal pieces → each has its own values', () => {
-  const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`;
-  const entry = (id: string, fields: string[]): string =>
-    `*2\r\n${bulk(id)}*${fields.length}\r\n${fields.map(bulk).join('')}`;
-  const entries: [string, string[]][] = [
-    ['1-1', ['height', '1', 'owner', 'a/1']],
-    ['2-1', ['height', '2', 'owner', 'a/1']],
-    ['2-2', ['height', '2', 'owner', 'a/2']],
-    ['3-2', ['owner', 'a/2', 'height', '3', 'height', '']],
-    ['4-2', ['height', '4']],
-  ];
-  const bytes = Buffer.from(
-    [entries, [...entries].reverse()]
-      .map((list) => `*${list.length}\r\n${list.map(([id, fields]) => entry(id, fields)).join('')}`)
-      .join(''),
-  );
-  for (let size = 1; size <= bytes.length; size += 1) {
-    const pieces: Buffer[] = [];
-    for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));
-    expect(read(pieces), `pieces of ${size}`).toEqual([entries, [...entries].reverse()]);
-  }
-});
+test(
+  'replies: entries that repeat each other in parts, in two answers, cut into any equal pieces → ' +
+    'each has its own values',
+  () => {
+    const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`;
+    const entry = (id: string, fields: string[]): string =>
+      `*2\r\n${bulk(id)}*${fields.length}\r\n${fields.map(bulk).join('')}`;
+    const entries: [string, string[]][] = [
+      ['1-1', ['height', '1', 'owner', 'a/1']],
+      ['2-1', ['height', '2', 'owner', 'a/1']],
+      ['2-2', ['height', '2', 'owner', 'a/2']],
+      ['3-2', ['owner', 'a/2', 'height', '3', 'height', '']],
+      ['4-2', ['height', '4']],
+    ];
+    const bytes = Buffer.from(
+      [entries, [...entries].reverse()]
+        .map((list) => `*${list.length}\r\n${list.map(([id, fields]) => entry(id, fields)).join('')}`)
+        .join(''),
+    );
+    for (let size = 1; size <= bytes.length; size += 1) {
+      const pieces: Buffer[] = [];
+      for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));
+      expect(read(pieces), `pieces of ${size}`).toEqual([entries, [...entries].reverse()]);
+    }
+  },
+);
 
 test('replies: a payload over many chunks, a list around it → its bytes, whole', () => {
   const data = Buffer.alloc(300_000, 'payload of a block ');

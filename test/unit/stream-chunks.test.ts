@@ -1,4 +1,5 @@
-// A piece that does not come in time may only be too large: read in smaller ones, whole and in order; a node that hangs is left out, and only that one.
+// A piece that does not come in time may only be too large: read in smaller ones, whole and in order; a node that
+// hangs is left out, and only that one.
 import { describe, expect, test } from 'vitest';
 import { readChunks } from '../../src/core/engine/stream-chunks.js';
 import { systemClock } from '../../src/core/engine/system.js';

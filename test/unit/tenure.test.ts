@@ -1,4 +1,5 @@
-// The tenure reducer as a table: a situation, what the nodes answer, what the tenure asks for and how it ends (docs/PROTOCOL.md sections 5–6).
+// The tenure reducer as a table: a situation, what the nodes answer, what the tenure asks for and how it ends
+// (docs/PROTOCOL.md sections 5–6).
 import { describe, expect, it } from 'vitest';
 import { nextWake, step } from '../../src/core/protocol/tenure.js';
 import {
@@ -425,39 +426,48 @@ describe('tenure', () => {
     expect(scene.tick(50).asked).toBe('write_block(a1 append E5)@0');
   });
 
-  it('tenure: a node outside the claimed quorum holds the next pending height while a block is settled → it takes part, no alarm', () => {
-    const scene = new Scene()
-      .start()
-      .answer(0, yes({ epoch: 5 }))
-      .answer(1, yes({ epoch: 5 }))
-      .answer(2, lost);
-    scene.answer(0, yes(facts(1, 'a1'))).answer(1, yes(facts(0, 'g', 0)));
-    scene.send({ type: 'read', node: 0, id: scene.state.nodes[0]!.busy!.id, reply: read(block(1)) } as never); // block 1 is being settled
-    scene.answer(
-      2,
-      yes({ ...facts(2, 'b2'), admission: 'admitted', admissionWhy: '', lock: null, epoch: 4, claimant: '' }),
-    );
-    expect(scene.asked).toBe('claim@2');
-    scene.answer(2, yes(facts(2, 'b2', 4)));
-    expect(scene.asked).toBe('write_block(a1 repair E5)@2');
-    expect(scene.answer(2, yes({ head: 2 })).answer(0, yes({ head: 1 })).asked).toMatch(
-      /^committed\(a1\) leading\(5\) ready\(2\)/,
-    );
-    expect(scene.send({ type: 'proposal', block: block(2) } as never).asked).toContain('write_block(a2 repair E5)@2');
-  });
+  it(
+    'tenure: a node outside the claimed quorum holds the next pending height while a block is ' +
+      'settled → it takes part, no alarm',
+    () => {
+      const scene = new Scene()
+        .start()
+        .answer(0, yes({ epoch: 5 }))
+        .answer(1, yes({ epoch: 5 }))
+        .answer(2, lost);
+      scene.answer(0, yes(facts(1, 'a1'))).answer(1, yes(facts(0, 'g', 0)));
+      // block 1 is being settled
+      scene.send({ type: 'read', node: 0, id: scene.state.nodes[0]!.busy!.id, reply: read(block(1)) } as never);
+      scene.answer(
+        2,
+        yes({ ...facts(2, 'b2'), admission: 'admitted', admissionWhy: '', lock: null, epoch: 4, claimant: '' }),
+      );
+      expect(scene.asked).toBe('claim@2');
+      scene.answer(2, yes(facts(2, 'b2', 4)));
+      expect(scene.asked).toBe('write_block(a1 repair E5)@2');
+      expect(scene.answer(2, yes({ head: 2 })).answer(0, yes({ head: 1 })).asked).toMatch(
+        /^committed\(a1\) leading\(5\) ready\(2\)/,
+      );
+      expect(scene.send({ type: 'proposal', block: block(2) } as never).asked).toContain('write_block(a2 repair E5)@2');
+    },
+  );
 
-  it('tenure: one node refuses by fencing, another shows a higher epoch while a block is in flight → steps down at once', () => {
-    const scene = new Scene()
-      .start()
-      .answer(0, yes({ epoch: 5 }))
-      .answer(1, yes({ epoch: 5 }))
-      .answer(2, lost);
-    scene.answer(0, yes(facts(0, 'g', 0))).answer(1, yes(facts(0, 'g', 0)));
-    scene.send({ type: 'proposal', block: block(1) } as never).answer(0, no('FENCING_ERROR', { check: 'lock' }));
-    scene.answer(
-      2,
-      yes({ ...facts(0, 'g', 0), admission: 'admitted', admissionWhy: '', lock: null, epoch: 9, claimant: 'x/1' }),
-    );
-    expect(scene.asked).toBe('ended(FENCED)');
-  });
+  it(
+    'tenure: one node refuses by fencing, another shows a higher epoch while a block is in flight → ' +
+      'steps down at once',
+    () => {
+      const scene = new Scene()
+        .start()
+        .answer(0, yes({ epoch: 5 }))
+        .answer(1, yes({ epoch: 5 }))
+        .answer(2, lost);
+      scene.answer(0, yes(facts(0, 'g', 0))).answer(1, yes(facts(0, 'g', 0)));
+      scene.send({ type: 'proposal', block: block(1) } as never).answer(0, no('FENCING_ERROR', { check: 'lock' }));
+      scene.answer(
+        2,
+        yes({ ...facts(0, 'g', 0), admission: 'admitted', admissionWhy: '', lock: null, epoch: 9, claimant: 'x/1' }),
+      );
+      expect(scene.asked).toBe('ended(FENCED)');
+    },
+  );
 });

@@ -131,63 +131,70 @@ class Drawn {
 }
 
 describe('tui: lanes', () => {
-  test('lanes: a tab each with its verdict; ] and [ change what is on the screen; a verdict elsewhere draws, a look elsewhere does not', async () => {
-    const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    const store = new WatchStore(well, { colour: false, unicode: false }, [
-      { name: 'orders', state: { ...well, title: 'lab:orders' } },
-    ]);
-    const onKey = (key: Key) => {
-      const { state, effect } = press(store.state, key);
-      store.set(state);
-      if (effect?.do === 'lane') store.show(effect.at);
-    };
-    const { lastFrame, frames, stdin } = render(<App store={store} onKey={onKey} />);
-    await until('tabs', () => /> \(default\) {2}OK +orders {2}OK/.test(lastFrame()!.split('\n')[0]!));
-    const before = frames.length;
-    for (const id of ['r1', 'r2', 'r3'])
-      store.dispatch(
-        {
-          type: 'observed',
-          observation: { ...observe('-x9@3', 0, id) },
-          askedAt: store.state.now + 1000,
-          at: store.state.now + 1001,
-        },
-        1,
+  test(
+    'lanes: a tab each with its verdict; ] and [ change what is on the screen; a verdict elsewhere ' +
+      'draws, a look elsewhere does not',
+    async () => {
+      const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      const store = new WatchStore(well, { colour: false, unicode: false }, [
+        { name: 'orders', state: { ...well, title: 'lab:orders' } },
+      ]);
+      const onKey = (key: Key) => {
+        const { state, effect } = press(store.state, key);
+        store.set(state);
+        if (effect?.do === 'lane') store.show(effect.at);
+      };
+      const { lastFrame, frames, stdin } = render(<App store={store} onKey={onKey} />);
+      await until('tabs', () => /> \(default\) {2}OK +orders {2}OK/.test(lastFrame()!.split('\n')[0]!));
+      const before = frames.length;
+      for (const id of ['r1', 'r2', 'r3'])
+        store.dispatch(
+          {
+            type: 'observed',
+            observation: { ...observe('-x9@3', 0, id) },
+            askedAt: store.state.now + 1000,
+            at: store.state.now + 1001,
+          },
+          1,
+        );
+      expect(frames.length).toBe(before);
+      store.dispatch({ type: 'settled', at: store.state.now + 1002, wall: store.state.wall }, 1);
+      await until(
+        'CRIT in its tab',
+        () => /> \(default\) {2}OK +orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  OK '),
       );
-    expect(frames.length).toBe(before);
-    store.dispatch({ type: 'settled', at: store.state.now + 1002, wall: store.state.wall }, 1);
-    await until(
-      'CRIT in its tab',
-      () => /> \(default\) {2}OK +orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  OK '),
-    );
-    stdin.write(']');
-    await until(
-      'the other lane',
-      () => /\(default\) {2}OK +> orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  CRIT'),
-    );
-    expect(lastWords(store.state, store.theme).at(-1)).toBe('lanes: (default) OK, orders CRIT (the one above)');
-    stdin.write('\u001b[D');
-    await until('and back', () => lastFrame()!.includes(' [lab]  OK '));
-    for (const [columns, rows] of [
-      [140, 40],
-      [100, 30],
-      [60, 16],
-      [40, 8],
-      [20, 3],
-    ] as const) {
-      store.dispatch({ type: 'resized', columns, rows });
-      expect([...new Set(frame(store.state, store.theme).map(widthOf))]).toEqual([columns]);
-      expect(frame(store.state, store.theme).length).toBeLessThanOrEqual(rows - 1);
-    }
-  });
+      stdin.write(']');
+      await until(
+        'the other lane',
+        () => /\(default\) {2}OK +> orders {2}CRIT/.test(lastFrame()!) && lastFrame()!.includes(' [lab]  CRIT'),
+      );
+      expect(lastWords(store.state, store.theme).at(-1)).toBe('lanes: (default) OK, orders CRIT (the one above)');
+      stdin.write('\u001b[D');
+      await until('and back', () => lastFrame()!.includes(' [lab]  OK '));
+      for (const [columns, rows] of [
+        [140, 40],
+        [100, 30],
+        [60, 16],
+        [40, 8],
+        [20, 3],
+      ] as const) {
+        store.dispatch({ type: 'resized', columns, rows });
+        expect([...new Set(frame(store.state, store.theme).map(widthOf))]).toEqual([columns]);
+        expect(frame(store.state, store.theme).length).toBeLessThanOrEqual(rows - 1);
+      }
+    },
+  );
 
-  test('lanes: more than fit → those beside the one shown, the others counted with the worst verdict among them', () => {
-    const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    const tabs = Array.from({ length: 20 }, (_, at) => ({ name: `lane-${at}`, verdict: at === 19 ? 'CRIT' : 'OK' }));
-    const drawn = frame({ ...well, tabs, tab: 8 }, { colour: false, unicode: false })[0]!;
-    expect(drawn).toMatch(/> lane-8 {2}OK .*\+\d+ {2}CRIT/);
-    expect(widthOf(drawn)).toBe(80);
-  });
+  test(
+    'lanes: more than fit → those beside the one shown, the others counted with the worst verdict ' + 'among them',
+    () => {
+      const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      const tabs = Array.from({ length: 20 }, (_, at) => ({ name: `lane-${at}`, verdict: at === 19 ? 'CRIT' : 'OK' }));
+      const drawn = frame({ ...well, tabs, tab: 8 }, { colour: false, unicode: false })[0]!;
+      expect(drawn).toMatch(/> lane-8 {2}OK .*\+\d+ {2}CRIT/);
+      expect(widthOf(drawn)).toBe(80);
+    },
+  );
 
   test('budget: lanes on one server share five commands a second', () => {
     const budget = new Budget();

@@ -1,4 +1,5 @@
-// The watch as a pure function: looks in, screen out. One word per node and look; the drawn screen is held against its size.
+// The watch as a pure function: looks in, screen out. One word per node and look; the drawn screen is held against
+// its size.
 import { describe, expect, test } from 'vitest';
 import { summarize } from '../../src/core/engine/inspect-model.js';
 import type { NodeView, Presence } from '../../src/core/protocol/words.js';
@@ -190,39 +191,48 @@ describe('tui: what the looks add up to', () => {
     },
   );
 
-  test('watch: 60x16 → why a node is down, and the reason in whole; with tabs the title does not repeat the lane', () => {
-    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    state = reduce(look(look(state, 'x9@3 x9@3 ?'), 'x9@3 x9@3 ?'), { type: 'resized', columns: 60, rows: 16 });
-    expect(screen(state)).toMatch(/r3 +DOWN .*\d+s call: no reply/);
-    expect(screen(state).split('\n').slice(0, 2).join(' ').replace(/ +/g, ' ')).toContain(
-      state.data.view!.reason.split(' ').at(-1),
-    );
-    const tabs = [
-      { name: '', verdict: 'OK' },
-      { name: 'orders', verdict: 'OK' },
-    ];
-    expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1 })).toMatch(/> orders[\s\S]* \[lab\] +WARN/);
-    expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1, size: { columns: 60, rows: 6 } })).toMatch(
-      /^ \[lab:orders\]/,
-    );
-  });
+  test(
+    'watch: 60x16 → why a node is down, and the reason in whole; with tabs the title does not repeat ' + 'the lane',
+    () => {
+      let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      state = reduce(look(look(state, 'x9@3 x9@3 ?'), 'x9@3 x9@3 ?'), { type: 'resized', columns: 60, rows: 16 });
+      expect(screen(state)).toMatch(/r3 +DOWN .*\d+s call: no reply/);
+      expect(screen(state).split('\n').slice(0, 2).join(' ').replace(/ +/g, ' ')).toContain(
+        state.data.view!.reason.split(' ').at(-1),
+      );
+      const tabs = [
+        { name: '', verdict: 'OK' },
+        { name: 'orders', verdict: 'OK' },
+      ];
+      expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1 })).toMatch(/> orders[\s\S]* \[lab\] +WARN/);
+      expect(screen({ ...state, title: 'lab:orders', tabs, tab: 1, size: { columns: 60, rows: 6 } })).toMatch(
+        /^ \[lab:orders\]/,
+      );
+    },
+  );
 
-  test('watch: keys go to panels that can be seen; a filter is dropped by Esc; what a key brought about is told in whole', () => {
-    const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((at, key) => press(at, key).state, state);
-    const at80 = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    expect(
-      ['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel),
-    ).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
-    expect(screen(keys(at80, '5'))).toContain('AGREEMENT is shown from 140x40 on');
-    const at140 = keys(reduce(at80, { type: 'resized', columns: 140, rows: 40 }), '5');
-    expect(at140.ui.panel).toBe('agreement');
-    expect(reduce(at140, { type: 'resized', columns: 80, rows: 24 }).ui.panel).toBe('nodes');
-    const filtered = keys(at80, '/', 'r', '2', 'enter');
-    expect(nodeList(filtered).length).toBe(1);
-    expect([nodeList(keys(filtered, '/', 'escape')).length, nodeList(keys(filtered, 'escape')).length]).toEqual([3, 3]);
-    const told = reduce(at80, { type: 'told', text: `written: seq-watch-${'2'.repeat(40)}.json`, at: at80.now });
-    expect(screen(told)).toContain(`${'2'.repeat(40)}.json`);
-  });
+  test(
+    'watch: keys go to panels that can be seen; a filter is dropped by Esc; what a key brought about ' +
+      'is told in whole',
+    () => {
+      const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((at, key) => press(at, key).state, state);
+      const at80 = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      expect(
+        ['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel),
+      ).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
+      expect(screen(keys(at80, '5'))).toContain('AGREEMENT is shown from 140x40 on');
+      const at140 = keys(reduce(at80, { type: 'resized', columns: 140, rows: 40 }), '5');
+      expect(at140.ui.panel).toBe('agreement');
+      expect(reduce(at140, { type: 'resized', columns: 80, rows: 24 }).ui.panel).toBe('nodes');
+      const filtered = keys(at80, '/', 'r', '2', 'enter');
+      expect(nodeList(filtered).length).toBe(1);
+      expect([nodeList(keys(filtered, '/', 'escape')).length, nodeList(keys(filtered, 'escape')).length]).toEqual([
+        3, 3,
+      ]);
+      const told = reduce(at80, { type: 'told', text: `written: seq-watch-${'2'.repeat(40)}.json`, at: at80.now });
+      expect(screen(told)).toContain(`${'2'.repeat(40)}.json`);
+    },
+  );
 
   test('watch: 80x24, long names of sequencers → their numbers are whole', () => {
     const look_ = (state: WatchState) => {
@@ -389,14 +399,18 @@ describe('tui: sizes', () => {
 });
 
 describe('tui: what is not known is not made up', () => {
-  test('watch: two of three fall silent → the committed height stays, marked; counts are ?; no alarm about lost blocks', () => {
-    const state = look(look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x9@3 ? ?'), 'x9@3 ? ?');
-    const drawn = screen(state);
-    expect(drawn).toMatch(/committed 9\?/);
-    expect(drawn).toMatch(/pending \? +orphan \? +conflict \?/);
-    expect(drawn).toMatch(/owns +\?\/3/);
-    expect(state.data.events.map((one) => one.text).join('\n')).not.toContain('less is provably committed');
-  });
+  test(
+    'watch: two of three fall silent → the committed height stays, marked; counts are ?; no alarm ' +
+      'about lost blocks',
+    () => {
+      const state = look(look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x9@3 ? ?'), 'x9@3 ? ?');
+      const drawn = screen(state);
+      expect(drawn).toMatch(/committed 9\?/);
+      expect(drawn).toMatch(/pending \? +orphan \? +conflict \?/);
+      expect(drawn).toMatch(/owns +\?\/3/);
+      expect(state.data.events.map((one) => one.text).join('\n')).not.toContain('less is provably committed');
+    },
+  );
   test('watch: every node answers and shows less than before → an alarm', () => {
     const state = look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x7@3 x7@3 x7@3');
     expect(state.data.events.map((one) => one.text)).toContain('less is provably committed than before: 7, was 9');

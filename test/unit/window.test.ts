@@ -1,4 +1,5 @@
-// How much a leader keeps on nodes that run full, and when a follower is told that the window closes on it: rounds of facts in, steps out.
+// How much a leader keeps on nodes that run full, and when a follower is told that the window closes on it: rounds of
+// facts in, steps out.
 import { describe, expect, test } from 'vitest';
 import { diagnose, type Examined } from '../../src/core/engine/doctor.js';
 import { forecastOf } from '../../src/core/engine/doctor-memory.js';

@@ -255,7 +255,8 @@ export const DATA: Record<string, Code> = {
   },
   RECOVERY_BROKEN_OFF: {
     meaning:
-      'A recovery did not reach its end. No node takes part in anything before the whole chain is on it; what was marked waits.',
+      'A recovery did not reach its end. No node takes part in anything before the whole chain is on ' +
+      'it; what was marked waits.',
     causes: ['a node was lost in the middle', 'Ctrl-C'],
     todo: ['seq cluster recover again: it makes a new plan of what it finds and goes on'],
   },
@@ -266,7 +267,8 @@ export const DATA: Record<string, Code> = {
   },
   CLUSTER_RECOVERED: {
     meaning:
-      'The cluster was recovered under a new generation while this sequencer ran; nothing of the old one may act any more.',
+      'The cluster was recovered under a new generation while this sequencer ran; nothing of the old ' +
+      'one may act any more.',
     causes: ['seq cluster recover'],
     todo: ['start the sequencer again: its store is as it was'],
   },
@@ -282,7 +284,8 @@ export const DATA: Record<string, Code> = {
   },
   BUNDLE_DAMAGED: {
     meaning:
-      'The bundle was cut short or changed: a line is not of its form, or its content does not have the digest it names. Nothing of it is shown.',
+      'The bundle was cut short or changed: a line is not of its form, or its content does not have ' +
+      'the digest it names. Nothing of it is shown.',
     causes: ['a copy that was broken off', 'an editor'],
     todo: ['copy it again', 'seq stream export'],
   },

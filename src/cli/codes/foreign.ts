@@ -1,4 +1,5 @@
-// What is found in the streams of the other dialect (docs/FOREIGN.md), and the messages that its operators meet in their logs.
+// What is found in the streams of the other dialect (docs/FOREIGN.md), and the messages that its operators meet in
+// their logs.
 import type { Code } from './code.js';
 
 const INSPECT = 'seq stream inspect --dialect fuel --lease-key KEY';
@@ -7,7 +8,8 @@ const STATUS = 'seq status --dialect fuel --lease-key KEY';
 export const FOREIGN: Record<string, Code> = {
   READ_ONLY_DIALECT: {
     meaning:
-      "A command that changes something was given --dialect fuel: those keys are another program's and are only read. Nothing was sent.",
+      "A command that changes something was given --dialect fuel: those keys are another program's and " +
+      'are only read. Nothing was sent.',
     causes: ['--dialect, SEQ_DIALECT or a context made for looking'],
     todo: [STATUS, 'leave --dialect out to act on a cluster of seq'],
   },
@@ -33,7 +35,8 @@ export const FOREIGN: Record<string, Code> = {
   },
   UNWINNABLE_CONFLICT: {
     meaning:
-      'At one height the bytes differ and no block can reach the quorum any more (or two have): nothing is produced until a person decides.',
+      'At one height the bytes differ and no block can reach the quorum any more (or two have): ' +
+      'nothing is produced until a person decides.',
     causes: ['a repair that used up the last free node', 'two leaders at one height', 'one block signed twice'],
     todo: [
       `${INSPECT} --height HEIGHT`,
@@ -42,7 +45,8 @@ export const FOREIGN: Record<string, Code> = {
   },
   SHADOWED: {
     meaning:
-      'The height is committed, and a node holds other bytes under a higher epoch: a reconciler that goes by epochs may prefer them.',
+      'The height is committed, and a node holds other bytes under a higher epoch: a reconciler that ' +
+      'goes by epochs may prefer them.',
     causes: [
       'promotions that reached one node only and raised its counter',
       'a leader that wrote there and nowhere else',
@@ -56,13 +60,15 @@ export const FOREIGN: Record<string, Code> = {
   },
   INDEX_MISMATCH: {
     meaning:
-      'The index of heights and the stream disagree: a height that is only in the index is refused as HEIGHT_EXISTS although nothing is there; one that is only in the stream can be written again.',
+      'The index of heights and the stream disagree: a height that is only in the index is refused as ' +
+      'HEIGHT_EXISTS although nothing is there; one that is only in the stream can be written again.',
     causes: ['a rolling upgrade', 'a partial restore', 'entries deleted by hand'],
     todo: ['seq stream verify --dialect fuel --lease-key KEY'],
   },
   BYTES_DIFFER: {
     meaning:
-      'Two entries at one height are not the same bytes. The payload is not decoded, so it may be one block signed twice.',
+      'Two entries at one height are not the same bytes. The payload is not decoded, so it may be one ' +
+      'block signed twice.',
     causes: ['two leaders', 'one block signed twice'],
     todo: [INSPECT],
   },
@@ -88,7 +94,8 @@ export const FOREIGN: Record<string, Code> = {
   },
   FUEL_NOT_ENOUGH_NODES: {
     meaning:
-      '"only x/N Redis nodes responded": the read for reconciliation had fewer answers than the quorum, so nothing was imported or produced.',
+      '"only x/N Redis nodes responded": the read for reconciliation had fewer answers than the ' +
+      'quorum, so nothing was imported or produced.',
     causes: [
       'nodes down or silent',
       'a node that accepts connections and never answers',
@@ -127,7 +134,8 @@ export const FOREIGN: Record<string, Code> = {
   },
   FUEL_PUBLISH_FAILED: {
     meaning:
-      '"Failed to publish block to redis quorum with fencing checks": fewer nodes than the quorum took the block; some may hold it now.',
+      '"Failed to publish block to redis quorum with fencing checks": fewer nodes than the quorum took ' +
+      'the block; some may hold it now.',
     causes: [
       'another leader (FENCING_ERROR)',
       'the height exists (HEIGHT_EXISTS)',
@@ -148,7 +156,8 @@ export const FOREIGN: Record<string, Code> = {
   },
   FUEL_RELEASE_FAILED: {
     meaning:
-      '"Failed to release lease on quorum": the lock could not be deleted on enough nodes; the others wait until it ends by itself.',
+      '"Failed to release lease on quorum": the lock could not be deleted on enough nodes; the others ' +
+      'wait until it ends by itself.',
     causes: ['nodes down or slow', 'the lease had been lost already'],
     todo: [STATUS],
   },

@@ -110,7 +110,8 @@ export const OPERATOR: Record<string, Code> = {
   },
   CHOICE_NEEDED: {
     meaning:
-      'Two blocks stand against each other and no rule tells which was acknowledged: a person has to choose, and nothing was written.',
+      'Two blocks stand against each other and no rule tells which was acknowledged: a person has to ' +
+      'choose, and nothing was written.',
     causes: ['changed by hand', 'a server that lost memory without restarting'],
     todo: ['seq repair plan', 'seq repair plan --choose-block HASH'],
   },

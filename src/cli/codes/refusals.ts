@@ -20,7 +20,8 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   },
   NODE_MOVED: {
     meaning:
-      'A node was replaced by a server at another address, and whoever asked uses the old one: a node must never be two servers.',
+      'A node was replaced by a server at another address, and whoever asked uses the old one: a node ' +
+      'must never be two servers.',
     causes: ['an address from before a seq node replace', 'a server that is not the one that the node was moved to'],
     todo: [
       'running sequencers: nothing, they follow',
@@ -112,7 +113,8 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   },
   EXPECTATION: {
     meaning:
-      'The cluster is not as you expected when you gave the command (--expect-leader, --expect-epoch, or what was shown at the prompt).',
+      'The cluster is not as you expected when you gave the command (--expect-leader, --expect-epoch, ' +
+      'or what was shown at the prompt).',
     causes: ['leadership moved in the meantime'],
     todo: ['seq status, then decide again'],
   },

@@ -9,7 +9,8 @@ export const TENURES: Record<string, Code> = {
   },
   MOVED: {
     meaning:
-      'A node told of a replaced node that this sequencer knew at its old address; it looks again, follows, and goes on.',
+      'A node told of a replaced node that this sequencer knew at its old address; it looks again, ' +
+      'follows, and goes on.',
     causes: ['seq node replace, by another leader'],
     todo: ['nothing: give it the new address before its next start'],
   },
@@ -35,7 +36,8 @@ export const TENURES: Record<string, Code> = {
   },
   CHOICE_OVERTAKEN: {
     meaning:
-      'A repair met another block of a later epoch where a person had chosen between two of an earlier one: a leader went on since, and may have committed it. Nothing was written.',
+      'A repair met another block of a later epoch where a person had chosen between two of an earlier ' +
+      'one: a leader went on since, and may have committed it. Nothing was written.',
     causes: ['a paused leader woke up between the plan and the repair'],
     todo: ['seq repair plan'],
   },
@@ -56,7 +58,8 @@ export const TENURES: Record<string, Code> = {
   },
   STORE_AHEAD: {
     meaning:
-      "A sequencer's store has committed blocks that a quorum of nodes no longer has: nodes lost what they had acknowledged.",
+      "A sequencer's store has committed blocks that a quorum of nodes no longer has: nodes lost what " +
+      'they had acknowledged.',
     causes: ['nodes lost data', 'a restored dump'],
     todo: ['nothing now: the leader proposes them again', 'find out why the nodes lost data'],
   },
@@ -67,7 +70,8 @@ export const TENURES: Record<string, Code> = {
   },
   DAMAGED_HEADS: {
     meaning:
-      'Promoted and claimed, but too few of the claimed nodes hold an undamaged newest block: nobody can know what to go on with.',
+      'Promoted and claimed, but too few of the claimed nodes hold an undamaged newest block: nobody ' +
+      'can know what to go on with.',
     causes: ['the newest entry was changed or damaged on more nodes than may be missing'],
     todo: [
       'seq stream verify',
@@ -77,7 +81,8 @@ export const TENURES: Record<string, Code> = {
   },
   HELD_BACK: {
     meaning:
-      'Three or more attempts to lead in a row ended for the same reason, one that does not heal by itself: the next one waits longer, up to 5 s or two ttl.',
+      'Three or more attempts to lead in a row ended for the same reason, one that does not heal by ' +
+      'itself: the next one waits longer, up to 5 s or two ttl.',
     causes: ['a producer that fails at once', 'damaged heads on too many nodes'],
     todo: ['seq status -o wide', 'mend the reason named: what changes on the nodes is tried at once'],
   },

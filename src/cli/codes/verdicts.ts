@@ -1,4 +1,5 @@
-// Reason codes of `seq status`, `check` and `doctor`, the verdict words, and the classes of a height (docs/PROTOCOL.md section 9).
+// Reason codes of `seq status`, `check` and `doctor`, the verdict words, and the classes of a height
+// (docs/PROTOCOL.md section 9).
 import type { Code } from './code.js';
 
 export const VERDICTS: Record<string, Code> = {
@@ -73,7 +74,8 @@ export const VERDICTS: Record<string, Code> = {
     causes: ['a wrong address', 'swapped nodes', 'a server that was made a replica of another node'],
     todo: [
       'seq config show --origin',
-      'a server that is meant to be this node is emptied by hand (FLUSHALL), once nobody needs what it holds; the leader then admits it',
+      'a server that is meant to be this node is emptied by hand (FLUSHALL), once nobody needs what it ' +
+        'holds; the leader then admits it',
     ],
   },
   NODE_LAGGING: {
@@ -108,7 +110,8 @@ export const VERDICTS: Record<string, Code> = {
   },
   WINDOW_NARROWED: {
     meaning:
-      "The leader keeps fewer blocks on the nodes than it was told to, because their memory runs short. Nothing is lost: the sequencers' stores have every block.",
+      'The leader keeps fewer blocks on the nodes than it was told to, because their memory runs ' +
+      "short. Nothing is lost: the sequencers' stores have every block.",
     causes: ['maxmemory below the retained window', 'other data in the same servers'],
     todo: ['seq doctor', 'raise maxmemory of every node, or lower --retain-blocks or --retain-bytes'],
   },
@@ -123,7 +126,8 @@ export const VERDICTS: Record<string, Code> = {
   },
   WINDOW_LOST: {
     meaning:
-      "A follower's store ends below what the nodes retain. It reads the rest from the feed of another sequencer, and cannot lead until then.",
+      "A follower's store ends below what the nodes retain. It reads the rest from the feed of another " +
+      'sequencer, and cannot lead until then.',
     causes: ['it was away for long', 'it is new', 'it was too slow for the load'],
     todo: [
       'nothing while another sequencer with --http is running',

@@ -22,8 +22,11 @@ export interface BenchAsked {
 export function benchEffect(asked: BenchAsked, lane: string, nodes: number): string[] {
   const { durationMs, rate, blockBytes, retainBlocks } = asked;
   return [
-    `${nodes} servers get lane ${lane} for ${durationMs / 1000} s: one write at a time, at most ${rate} a second of ${blockBytes} bytes each, at most ${Math.ceil((retainBlocks * blockBytes) / 1024 / 1024)} MiB a server`,
-    'the leader of your own lanes goes on; its commits may take longer meanwhile; the lane is deleted at the end (and vanishes within an hour should this be killed)',
+    `${nodes} servers get lane ${lane} for ${durationMs / 1000} s: one write at a time, at most ` +
+      `${rate} a second of ${blockBytes} bytes each, at most ` +
+      `${Math.ceil((retainBlocks * blockBytes) / 1024 / 1024)} MiB a server`,
+    'the leader of your own lanes goes on; its commits may take longer meanwhile; the lane is ' +
+      'deleted at the end (and vanishes within an hour should this be killed)',
   ];
 }
 
@@ -44,7 +47,8 @@ export function benchResult(report: BenchReport, asked: BenchAsked): Result {
         'commit',
         ratio === null
           ? 'too short to tell'
-          : `${ratio.value.toFixed(2)} × a bare SET (p50; ${ratio.low.toFixed(2)} … ${ratio.high.toFixed(2)} over rounds)`,
+          : `${ratio.value.toFixed(2)} × a bare SET (p50; ${ratio.low.toFixed(2)} … ${ratio.high.toFixed(2)} ` +
+            'over rounds)',
       ],
       ['rate', `${perSecond.toFixed(1)} operations a second of at most ${asked.rate}, for ${seconds.toFixed(1)} s`],
       [

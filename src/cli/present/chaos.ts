@@ -12,7 +12,9 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
       ? {
           verdict: 'OK' as const,
           reasonCode: 'NO_ANOMALY',
-          reason: `held: ${injected} faults in ${report.rounds} rounds, ${counts.acknowledged} items acknowledged, 0 anomalies`,
+          reason:
+            `held: ${injected} faults in ${report.rounds} rounds, ${counts.acknowledged} items acknowledged, ` +
+            '0 anomalies',
         }
       : {
           verdict: 'CRIT' as const,
@@ -28,17 +30,20 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
     ['re-admissions', counts.readmissions],
     [
       'items',
-      `${counts.acknowledged} acknowledged, ${counts.refused} refused, ${counts.unknown} unknown (${counts.unknownInChain} of them in the chain), ${counts.attempts} attempts`,
+      `${counts.acknowledged} acknowledged, ${counts.refused} refused, ${counts.unknown} unknown ` +
+        `(${counts.unknownInChain} of them in the chain), ${counts.attempts} attempts`,
     ],
     ['reads', `${counts.blocksRead} blocks, ${counts.heads} confirmed heads, ${counts.statuses} status`],
     [
       'healing',
-      `next commit ${spread(healing.commitMs)}, all sequencers ${spread(healing.followersMs)}, all nodes ${spread(healing.nodesMs)}`,
+      `next commit ${spread(healing.commitMs)}, all sequencers ${spread(healing.followersMs)}, all ` +
+        `nodes ${spread(healing.nodesMs)}`,
     ],
     ['longest time without a commit', `${report.longestGapMs} ms`],
     [
       'machine',
-      `timers late by ${report.machine.worstLateMs} ms at worst, slow for ${(report.machine.slowMs / 1000).toFixed(1)} s`,
+      `timers late by ${report.machine.worstLateMs} ms at worst, slow for ` +
+        `${(report.machine.slowMs / 1000).toFixed(1)} s`,
     ],
     ...report.alarms.map(({ code, count, first }): [string, Cell] => [
       `alarm ${code}`,
@@ -74,13 +79,11 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
             {
               title: 'anomalies',
               columns: [{ key: 'checker' }, { key: 'what' }, { key: 'witness', wide: true }],
-              rows: anomalies
-                .slice(0, MOST_SHOWN)
-                .map(({ checker, what, witness }) => ({
-                  checker,
-                  what,
-                  witness: JSON.stringify(witness).slice(0, 1000),
-                })),
+              rows: anomalies.slice(0, MOST_SHOWN).map(({ checker, what, witness }) => ({
+                checker,
+                what,
+                witness: JSON.stringify(witness).slice(0, 1000),
+              })),
             },
           ]),
     ],

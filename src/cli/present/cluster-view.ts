@@ -1,4 +1,5 @@
-// ClusterView → Result: verdict, facts, nodes, sequencers, next. Pure. The names in `data` are a contract (schemas/status.json).
+// ClusterView → Result: verdict, facts, nodes, sequencers, next. Pure. The names in `data` are a contract
+// (schemas/status.json).
 import { serverName } from '../../core/server-name.js';
 import type { ClusterView, NodeRow } from '../../core/engine/inspect-model.js';
 import { restartSafety } from '../../core/engine/restart-safety.js';
@@ -36,7 +37,8 @@ export function statusResult(view: ClusterView, only?: ReadonlySet<string>): Res
           ? view.leaderKnown
             ? 'nobody'
             : 'unknown'
-          : `${leader.id}, epoch ${leader.epoch}, ${seconds(leader.ttlMs)} left, on ${leader.nodes.length}/${view.configured} nodes`,
+          : `${leader.id}, epoch ${leader.epoch}, ${seconds(leader.ttlMs)} left, on ` +
+            `${leader.nodes.length}/${view.configured} nodes`,
       ],
       [
         'committed',
@@ -126,7 +128,10 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
   };
 }
 
-/** A role is what a sequencer said last: one that was killed as leader has said so, and leads no more (as on the live screen). */
+/**
+ * A role is what a sequencer said last: one that was killed as leader has said so, and leads no more (as on the live
+ * screen).
+ */
 function sequencerTable(sequencers: readonly SequencerRow[], leader: string | undefined): Table {
   return {
     columns: [

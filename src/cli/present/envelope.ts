@@ -1,11 +1,15 @@
-// Builds the JSON envelope `seq/v1`. Invariant: `ok` is false exactly when `error` is not null; 64-bit values are strings.
+// Builds the JSON envelope `seq/v1`. Invariant: `ok` is false exactly when `error` is not null; 64-bit values are
+// strings.
 import type { SeqError } from '../../core/errors.js';
 import type { Envelope, ErrorBody, Meta, Result } from './result.js';
 
 /** Numbers under these names may pass 2^53 in other people's parsers (jq, JavaScript): always strings. */
 const WIDE_NUMBER = /^(height|epoch|floor|head)(From|To)?$|(Height|Epoch|Floor|Head)$/;
 
-/** Makes a value fit for JSON: wide numbers and bigints → strings, bytes → base64, undefined → left out (null in lists). */
+/**
+ * Makes a value fit for JSON: wide numbers and bigints → strings, bytes → base64, undefined → left out (null in
+ * lists).
+ */
 export function wire(value: unknown, name = ''): unknown {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value === 'number') {

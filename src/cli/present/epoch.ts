@@ -1,4 +1,5 @@
-// Epochs of the nodes → Result. Pure. The names in `data` are a contract (schemas/epoch.show.json, schemas/epoch.heal.json).
+// Epochs of the nodes → Result. Pure. The names in `data` are a contract (schemas/epoch.show.json,
+// schemas/epoch.heal.json).
 import type { EpochView, HealDone, HealPlan } from '../../core/engine/epoch.js';
 import type { Result, Table } from './result.js';
 
@@ -18,7 +19,9 @@ export function epochResult(epochs: EpochView, target: string): Result {
       : above.length > 0 && leader !== null
         ? {
             verdict: 'WARN' as const,
-            reason: `the epoch of ${above.join(', ')} is above the leader's ${reference}: it refuses the leader until the term is renewed`,
+            reason:
+              `the epoch of ${above.join(', ')} is above the leader's ${reference}: it refuses the leader ` +
+              'until the term is renewed',
             reasonCode: 'NODE_FENCED',
           }
         : below.length > 0
@@ -29,7 +32,9 @@ export function epochResult(epochs: EpochView, target: string): Result {
             }
           : {
               verdict: 'OK' as const,
-              reason: `${known} of ${view.configured} nodes are at epoch ${reference}${leader === null ? ', nobody leads' : `, the epoch of ${leader.id}`}`,
+              reason:
+                `${known} of ${view.configured} nodes are at epoch ` +
+                `${reference}${leader === null ? ', nobody leads' : `, the epoch of ${leader.id}`}`,
               reasonCode: 'OK',
             };
   const next =
@@ -59,7 +64,8 @@ export function healEffect(plan: HealPlan): string[] {
     ...plan.steps.map((step) => `  ${step.node}: epoch ${step.from} → ${plan.value}`),
     ...plan.skipped.map((one) => `  ${one.node}: left alone (${one.why})`),
     plan.deposes
-      ? `this is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}, which will be refused by these nodes`
+      ? `this is above the epoch of ${plan.leader?.id ?? 'the holder of the lock'}, which will be ` +
+        'refused by these nodes'
       : 'nobody loses leadership; an epoch cannot be lowered again',
     `digest ${plan.digest.slice(0, 16)}`,
   ];

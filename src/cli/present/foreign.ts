@@ -1,4 +1,5 @@
-// What the other dialect's nodes hold → Result (docs/FOREIGN.md). Pure. The names in `data` are a contract (schemas/foreign.*.json).
+// What the other dialect's nodes hold → Result (docs/FOREIGN.md). Pure. The names in `data` are a contract
+// (schemas/foreign.*.json).
 import type { ForeignDiff } from '../../core/foreign/diff.js';
 import type { ForeignLookAt, ForeignOptions, ForeignView } from '../../core/foreign/look.js';
 import type { ForeignMatrix, ForeignRow, ForeignSummary } from '../../core/foreign/matrix.js';
@@ -9,7 +10,8 @@ import type { Cell, Column, Result } from './result.js';
 
 const DIALECT = 'fuel';
 export const FOREIGN_LEGEND =
-  'A B … (the same letter is the same bytes; two letters: two entries)   . not there   - trimmed   * stream and index disagree   ? no answer';
+  'A B … (the same letter is the same bytes; two letters: two entries)   . not there   - trimmed   ' +
+  '* stream and index disagree   ? no answer';
 
 export function foreignStatusResult(view: ForeignView, budget: number, on: readonly string[] | null): Result {
   const { leader, committed, open } = view;
@@ -40,7 +42,8 @@ export function foreignStatusResult(view: ForeignView, budget: number, on: reado
           ? view.leaderKnown
             ? 'nobody'
             : 'unknown'
-          : `${leader.owner}, epoch ${leader.epoch ?? '?'}, ${seconds(leader.ttlMs)} left, on ${leader.nodes.length}/${view.configured} nodes`,
+          : `${leader.owner}, epoch ${leader.epoch ?? '?'}, ${seconds(leader.ttlMs)} left, on ` +
+            `${leader.nodes.length}/${view.configured} nodes`,
       ],
       [
         'committed',
@@ -206,18 +209,25 @@ export function foreignVerifyResult(
     first !== undefined
       ? {
           verdict: stuck ? ('CRIT' as const) : ('WARN' as const),
-          reason: `${total} ${total === 1 ? 'finding' : 'findings'}: ${first.node === '' ? '' : `${first.node}: `}${first.witness}`,
+          reason:
+            `${total} ${total === 1 ? 'finding' : 'findings'}: ` +
+            `${first.node === '' ? '' : `${first.node}: `}${first.witness}`,
           reasonCode: stuck ? first.code : 'VIOLATIONS',
         }
       : read < options.quorum || undetermined > 0
         ? {
             verdict: 'UNKNOWN' as const,
-            reason: `only ${read} of ${nodes.length} nodes could be read${undetermined === 0 ? '' : `, and ${undetermined} heights cannot be judged`}; nothing else was found`,
+            reason:
+              `only ${read} of ${nodes.length} nodes could be ` +
+              `read${undetermined === 0 ? '' : `, and ${undetermined} heights cannot be judged`}; nothing else ` +
+              'was found',
             reasonCode: read < options.quorum ? 'NO_QUORUM' : 'UNDETERMINED',
           }
         : {
             verdict: 'OK' as const,
-            reason: `nothing found on ${read} of ${nodes.length} nodes${range === null ? ', which hold no entry' : `, ${heights} heights from ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} could not be read`}`,
+            reason:
+              `nothing found on ${read} of ${nodes.length} ` +
+              `nodes${range === null ? ', which hold no entry' : `, ${heights} heights from ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} could not be read`}`,
             reasonCode: 'OK',
           };
   const next =
@@ -246,7 +256,9 @@ export function foreignVerifyResult(
     facts: [
       [
         'normal here',
-        `${normal.duplicates} heights twice with the same bytes, ${normal.unindexed} not in an index, ${normal.orphans} with other bytes beside the committed ones, ${normal.leftBehind} below a quorum under the head`,
+        `${normal.duplicates} heights twice with the same bytes, ${normal.unindexed} not in an index, ` +
+          `${normal.orphans} with other bytes beside the committed ones, ${normal.leftBehind} below a ` +
+          'quorum under the head',
       ],
     ],
     tables: [
@@ -301,7 +313,9 @@ export function foreignDiffResult(
           }
         : {
             verdict: 'WARN' as const,
-            reason: `${what} differ at ${total - diff.untold} of ${compared} heights${differ === undefined ? '' : `, the highest is ${differ.height}: ${differ.node}: ${KIND[differ.kind]}`}${untold === '' ? '' : `; ${untold}`}`,
+            reason:
+              `${what} differ at ${total - diff.untold} of ${compared} ` +
+              `heights${differ === undefined ? '' : `, the highest is ${differ.height}: ${differ.node}: ${KIND[differ.kind]}`}${untold === '' ? '' : `; ${untold}`}`,
             reasonCode: 'DIFFERENT',
           };
   const next = first === undefined ? [] : [`seq stream inspect --height ${first.height}${tail}`];

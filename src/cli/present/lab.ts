@@ -32,7 +32,10 @@ export function nextForProcesses(rows: readonly ProcessRow[]): string[] {
   );
 }
 
-/** The same for a whole lab. A node that comes back has no vote until a quorum of others admits it: below one they would wait for ever. */
+/**
+ * The same for a whole lab. A node that comes back has no vote until a quorum of others admits it: below one they
+ * would wait for ever.
+ */
 export function nextForLab(rows: readonly ProcessRow[]): string[] {
   const nodes = rows.filter(({ kind }) => kind === 'redis');
   const gone = nodes.filter(({ pid, state }) => pid !== null && state === 'dead');
@@ -62,13 +65,15 @@ export function demoText(report: DemoReport, holds: boolean): string {
     `file: ${file.path} (${file.bytes} bytes)`,
     `blocks: ${blocks.count} (${blocks.from} to ${blocks.to}, ${blocks.withItems} with items)`,
     `items: ${report.items}`,
-    `killed: ${killed.name} (pid ${killed.pid}, epoch ${killed.epoch}) after ${killed.acknowledged} lines, ${killed.inFlight} more in flight`,
+    `killed: ${killed.name} (pid ${killed.pid}, epoch ${killed.epoch}) after ${killed.acknowledged} ` +
+      `lines, ${killed.inFlight} more in flight`,
     `successor: ${successor.name} (epoch ${successor.epoch})`,
     `gap: ${gap.ms} ms from the kill to the next commit, ${gap.leaseMs} ms of it lease`,
     `duplicates: ${comparison.duplicates}`,
     `lost: ${comparison.lost}`,
     ...(comparison.foreign > 0 ? [`foreign: ${comparison.foreign}`] : []),
-    `identical: ${comparison.identical ? 'yes, byte for byte' : `no, from line ${(comparison.firstDifference?.at ?? 0) + 1} on`}`,
+    'identical: ' +
+      `${comparison.identical ? 'yes, byte for byte' : `no, from line ${(comparison.firstDifference?.at ?? 0) + 1} on`}`,
     ...(holds ? [] : ['result: something is off']),
   ].join('\n');
 }

@@ -14,7 +14,8 @@ export function planLines(plan: RecoveryPlan): string[] {
     ...(doubts.length === 0
       ? ['every node answers, heads and epochs explain each other, no store is ahead: nothing is lost']
       : ['what may be lost, or is not explained:', ...doubts.map((doubt) => `  - ${doubt}`)]),
-    `the cluster goes on as ${cluster}, epochs above ${plan.epoch}; running sequencers of the old generation stop and have to be started again`,
+    `the cluster goes on as ${cluster}, epochs above ${plan.epoch}; running sequencers of the old ` +
+      'generation stop and have to be started again',
   ];
 }
 

@@ -1,5 +1,6 @@
-// A repair as text and data: what is wrong on which node, what each step writes, what cannot be decided and why. Pure. The names in `data` are a
-// contract (schemas/repair.plan.json, repair.apply.json, repair.json, repair.verify.json).
+// A repair as text and data: what is wrong on which node, what each step writes, what cannot be decided and why.
+// Pure. The names in `data` are a contract (schemas/repair.plan.json, repair.apply.json, repair.json,
+// repair.verify.json).
 import { EXIT } from '../../core/errors.js';
 import type { RepairPlan, Undecidable } from '../../core/engine/repair-plan.js';
 import type { Repaired } from '../../core/engine/repair.js';
@@ -197,7 +198,9 @@ export function repairedResult(repaired: Repaired, dryRun: boolean, target: stri
     },
     verdict: {
       verdict: open.length === 0 && (after?.steps.length ?? 0) === 0 ? 'OK' : 'WARN',
-      reason: `${done.nodes.map((node) => node.node).join(', ')} repaired by ${done.by} under epoch ${done.epoch}, read again and in order`,
+      reason:
+        `${done.nodes.map((node) => node.node).join(', ')} repaired by ${done.by} under epoch ` +
+        `${done.epoch}, read again and in order`,
       reasonCode: 'OK',
     },
     facts: [
@@ -268,7 +271,8 @@ export function undoneResult(undone: Undone, dryRun: boolean, target: string, co
     plan === null
       ? why
       : done === null
-        ? `height ${plan.goal.height} would be ${plan.goal.hash.slice(0, 16)} again, in place of ${last.hash.slice(0, 16)}`
+        ? `height ${plan.goal.height} would be ${plan.goal.hash.slice(0, 16)} again, in place of ` +
+          `${last.hash.slice(0, 16)}`
         : `height ${plan.goal.height} is ${plan.goal.hash.slice(0, 16)} again under epoch ${done.epoch}`;
   return {
     data: {
@@ -298,7 +302,8 @@ export function undoneResult(undone: Undone, dryRun: boolean, target: string, co
     next:
       plan !== null && done === null
         ? [
-            `${command}${command.includes('--replace-committed') ? '' : ' --replace-committed'} --confirm ${plan.digest.slice(0, SHORT)}`,
+            `${command}${command.includes('--replace-committed') ? '' : ' --replace-committed'} --confirm ` +
+              `${plan.digest.slice(0, SHORT)}`,
           ]
         : [`seq repair verify${tail}`],
     warnings,

@@ -1,4 +1,5 @@
-// `seq node replace` → lines before the question, and Result. Pure. The names in `data` are a contract (schemas/node.replace.json).
+// `seq node replace` → lines before the question, and Result. Pure. The names in `data` are a contract
+// (schemas/node.replace.json).
 import type { ReplaceDone, ReplacePlan } from '../../core/engine/replace-node.js';
 import type { Result } from './result.js';
 
@@ -11,7 +12,8 @@ const OLD = {
 export function replaceEffect(plan: ReplacePlan): string[] {
   return [
     `  old: ${plan.from} (${OLD[plan.old]})`,
-    `  new: ${plan.to}, Redis ${plan.version || 'of unknown version'}, ${plan.successor === 'empty' ? 'empty' : 'begun with already'}`,
+    `  new: ${plan.to}, Redis ${plan.version || 'of unknown version'}, ` +
+      `${plan.successor === 'empty' ? 'empty' : 'begun with already'}`,
     `  margin ${plan.margin} → ${plan.marginMeanwhile} until ${plan.leader} has filled and admitted it`,
     `digest ${plan.digest.slice(0, 16)}`,
   ];

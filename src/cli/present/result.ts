@@ -1,4 +1,5 @@
-// What a command hands over to be shown: data for machines, and verdict, facts, rows and next commands for people. Pure values, no printing.
+// What a command hands over to be shown: data for machines, and verdict, facts, rows and next commands for people.
+// Pure values, no printing.
 import type { ExitCode } from '../../core/errors.js';
 
 export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
@@ -20,7 +21,10 @@ export interface Table {
 }
 
 export interface Result {
-  /** JSON `data`. Numbers named height, epoch, floor or head (also …Height, epochFrom, epochTo etc.) and every bigint become strings. */
+  /**
+   * JSON `data`. Numbers named height, epoch, floor or head (also …Height, epochFrom, epochTo etc.) and every bigint
+   * become strings.
+   */
   data: unknown;
   /** First line. */
   verdict?: { verdict: Verdict; reason: string; reasonCode: string };

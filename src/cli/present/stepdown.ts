@@ -1,4 +1,5 @@
-// A hand-over → Result, and what is shown before it is confirmed. Pure. The names in `data` are a contract (schemas/stepdown.json).
+// A hand-over → Result, and what is shown before it is confirmed. Pure. The names in `data` are a contract
+// (schemas/stepdown.json).
 import type { StepdownDone } from '../../core/engine/stepdown.js';
 import type { StepdownPlan } from '../../core/engine/stepdown-plan.js';
 import type { Result, Table } from './result.js';
@@ -9,9 +10,12 @@ export function stepdownEffect(plan: StepdownPlan): string[] {
     `${plan.leader.id} leads under epoch ${plan.leader.epoch}, height ${plan.height} is committed`,
     ...plan.candidates.map(
       (one) =>
-        `  ${one.id}: ${one.ready ? 'ready' : `not ready, ${one.why}`}${one.lagBlocks ? `, ${one.lagBlocks} blocks behind` : ''}`,
+        `  ${one.id}: ` +
+        `${one.ready ? 'ready' : `not ready, ${one.why}`}${one.lagBlocks ? `, ${one.lagBlocks} blocks behind` : ''}`,
     ),
-    `the nodes' margin stays ${plan.margin}; ${ready.length === 1 ? 'one sequencer' : `${ready.length} sequencers`} can take over, and no block is made until one has`,
+    `the nodes' margin stays ${plan.margin}; ` +
+      `${ready.length === 1 ? 'one sequencer' : `${ready.length} sequencers`} can take over, and no ` +
+      'block is made until one has',
   ];
 }
 
@@ -51,7 +55,8 @@ export function stepdownResult({ plan, done, warnings }: StepdownDone, command: 
       ['committed', done.height],
       [
         'gap',
-        `${done.gapMs} ms${done.gapBy === 'timestamps' ? " by the blocks' timestamps" : ''}${plan.blockTimeMs === null ? '' : ` between two blocks (block time ${plan.blockTimeMs} ms)`}${done.gapBlocks === null ? '' : `, ${done.gapBlocks} ${done.gapBlocks === 1 ? 'block' : 'blocks'} missed`}`,
+        `${done.gapMs} ` +
+          `ms${done.gapBy === 'timestamps' ? " by the blocks' timestamps" : ''}${plan.blockTimeMs === null ? '' : ` between two blocks (block time ${plan.blockTimeMs} ms)`}${done.gapBlocks === null ? '' : `, ${done.gapBlocks} ${done.gapBlocks === 1 ? 'block' : 'blocks'} missed`}`,
       ],
     ],
   };

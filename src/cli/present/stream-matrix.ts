@@ -1,4 +1,5 @@
-// The matrix, its verification and its differences → Result. Pure. The names in `data` are a contract (schemas/stream.inspect.json, stream.verify.json, stream.diff.json).
+// The matrix, its verification and its differences → Result. Pure. The names in `data` are a contract
+// (schemas/stream.inspect.json, stream.verify.json, stream.diff.json).
 import { decodeBlockData } from '../../core/chain/items.js';
 import type { Matrix, MatrixRow, MatrixSummary } from '../../core/engine/stream-matrix.js';
 import type { Diff } from '../../core/engine/stream-matrix-diff.js';
@@ -9,7 +10,8 @@ import { itemData, itemsOf, itemText } from './tail-lines.js';
 import { seconds } from './cluster-view.js';
 
 export const LEGEND =
-  'A B … blocks (the same letter is the same block; lower case: on a node that does not count)   . not there   - trimmed   _ hole   ! damaged   ? no answer';
+  'A B … blocks (the same letter is the same block; lower case: on a node that does not count)   . ' +
+  'not there   - trimmed   _ hole   ! damaged   ? no answer';
 
 export function rowData(row: MatrixRow, now: number): Record<string, unknown> {
   const { data, timestamp, ...rest } = row;
@@ -21,7 +23,10 @@ export function rowData(row: MatrixRow, now: number): Record<string, unknown> {
   };
 }
 
-/** `rowData` as a line of NDJSON, written straight down: of a million rows, the objects in between take longer than reading them. */
+/**
+ * `rowData` as a line of NDJSON, written straight down: of a million rows, the objects in between take longer than
+ * reading them.
+ */
 export function rowLine(row: MatrixRow, now: number): string {
   if (row.data !== undefined) return JSON.stringify(wire(rowData(row, now)));
   const hash = JSON.stringify(row.hash);
@@ -149,7 +154,9 @@ export function verifyResult(verified: Verified, target: string): Result {
     first !== undefined
       ? {
           verdict: conflict ? ('CRIT' as const) : ('WARN' as const),
-          reason: `${total} ${total === 1 ? 'violation' : 'violations'}: ${first.node === '' ? 'between nodes' : first.node}${where}: ${first.witness}`,
+          reason:
+            `${total} ${total === 1 ? 'violation' : 'violations'}: ` +
+            `${first.node === '' ? 'between nodes' : first.node}${where}: ${first.witness}`,
           reasonCode: conflict ? 'CONFLICT' : 'VIOLATIONS',
         }
       : read < needed
@@ -160,7 +167,9 @@ export function verifyResult(verified: Verified, target: string): Result {
           }
         : {
             verdict: 'OK' as const,
-            reason: `no violation on ${read} of ${nodes.length} nodes${range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`}`,
+            reason:
+              `no violation on ${read} of ${nodes.length} ` +
+              `nodes${range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`}`,
             reasonCode: 'OK',
           };
   const next =
@@ -213,7 +222,8 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
   const untold =
     diff.untold === 0
       ? ''
-      : `${diff.untold} of ${compared} heights could not be compared, the first is ${differences.find((one) => one.kind === 'unknown')?.height ?? first?.height}`;
+      : `${diff.untold} of ${compared} heights could not be compared, the first is ` +
+        `${differences.find((one) => one.kind === 'unknown')?.height ?? first?.height}`;
   const verdict =
     total === 0
       ? {
@@ -232,7 +242,9 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
           }
         : {
             verdict: 'WARN' as const,
-            reason: `${what} differ at ${total - diff.untold} of ${compared} heights${differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`}${untold === '' ? '' : `; ${untold}`}`,
+            reason:
+              `${what} differ at ${total - diff.untold} of ${compared} ` +
+              `heights${differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`}${untold === '' ? '' : `; ${untold}`}`,
             reasonCode: 'DIFFERENT',
           };
   const next =

@@ -1,4 +1,5 @@
-// The end of `seq submit`: how many, where the first and the last stand, how fast. What was there before is never counted as sent anew.
+// The end of `seq submit`: how many, where the first and the last stand, how fast. What was there before is never
+// counted as sent anew.
 import type { SubmitSummary } from '../../core/engine/submit.js';
 import type { Result } from './result.js';
 
@@ -16,7 +17,8 @@ export function submitResult(summary: SubmitSummary, keyPrefix: string, warnings
         ? items === 1
           ? 'the one item had been sequenced before; it was not sequenced again'
           : `all ${items} items had been sequenced before; none was sequenced again`
-        : `${items} ${items === 1 ? 'item is' : 'items are'} sequenced${before > 0 ? `, ${before} of them before this run` : ''}`;
+        : `${items} ${items === 1 ? 'item is' : 'items are'} ` +
+          `sequenced${before > 0 ? `, ${before} of them before this run` : ''}`;
   return {
     data: {
       items,

@@ -1,5 +1,6 @@
-// Blocks and items as lines. Pure, and on the hot path: a million items go through here. An item that is printable UTF-8 is shown as it is;
-// any other, and one that itself starts with `base64:`, becomes `base64:…`, so that a line can always be read back to the same bytes.
+// Blocks and items as lines. Pure, and on the hot path: a million items go through here. An item that is printable
+// UTF-8 is shown as it is; any other, and one that itself starts with `base64:`, becomes `base64:…`, so that a line
+// can always be read back to the same bytes.
 import { decodeBlockData } from '../../core/chain/items.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { CommittedBlock } from '../../core/ports.js';
@@ -22,7 +23,10 @@ export const BLOCK_COLUMNS: Column[] = [
 ];
 export const ITEM_COLUMNS: Column[] = [{ key: 'height' }, { key: 'index' }, { key: 'item' }];
 
-/** The items of a block in order. An exec child's block keeps only digests of what it took: its own data is the one item shown. */
+/**
+ * The items of a block in order. An exec child's block keeps only digests of what it took: its own data is the one
+ * item shown.
+ */
 export function itemsOf(block: CommittedBlock): ShownItem[] {
   const content = decodeBlockData(block.data);
   if (content.format === 'items')

@@ -1,5 +1,6 @@
-// Prose for a terminal: lines end at words, and what follows a `name:` stays in its column. A command that is to be copied stays in one piece: where
-// it does not fit beside its label it gets a line of its own, and where it does not fit there the terminal folds it, which copies as one line.
+// Prose for a terminal: lines end at words, and what follows a `name:` stays in its column. A command that is to be
+// copied stays in one piece: where it does not fit beside its label it gets a line of its own, and where it does not
+// fit there the terminal folds it, which copies as one line.
 import stringWidth from 'string-width';
 import wrapAnsi from 'wrap-ansi';
 

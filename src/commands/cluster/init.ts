@@ -9,7 +9,8 @@ import { systemClock, systemRandom } from '../../core/engine/system.js';
 export default class ClusterInit extends SeqCommand {
   static override summary = 'Make empty Redis servers one cluster';
   static override description = [
-    'Every node must answer and be empty (no key of ours in this lane), or nothing is done. Two phases under one nonce; broken off, the same command finishes it.',
+    'Every node must answer and be empty (no key of ours in this lane), or nothing is done. Two ' +
+      'phases under one nonce; broken off, the same command finishes it.',
     'It asks nothing: on empty nodes there is nothing to lose, and on any other it refuses.',
   ].join('\n');
   static override examples = [
@@ -54,7 +55,8 @@ export default class ClusterInit extends SeqCommand {
       facts: [
         [
           made.how === 'planned' ? 'would initialise' : 'initialised',
-          `cluster ${made.cluster} on ${made.nodes.length} nodes${made.how === 'finished' ? ` (${what} same nonce)` : ''}`,
+          `cluster ${made.cluster} on ${made.nodes.length} ` +
+            `nodes${made.how === 'finished' ? ` (${what} same nonce)` : ''}`,
         ],
         ['quorum', `${made.quorum} of ${made.nodes.length}`],
         ['margin', marginText(made.margin, made.quorum)],

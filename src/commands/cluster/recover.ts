@@ -11,8 +11,12 @@ import { targetFlags } from '../../cli/target.js';
 export default class ClusterRecover extends SeqCommand {
   static override summary = 'Give the cluster a new generation when fewer than a quorum of nodes are admitted';
   static override description = [
-    "After a power cut, or when too many nodes were restarted at once. Gathers what every node and every reachable sequencer's store holds, shows the longest provable chain and what may be lost, and asks for the plan's digest.",
-    'Where everything shown explains itself one confirmation is enough; otherwise --accept-possible-loss is needed as well. Broken off anywhere, the same command goes on. Sequencers that run have to be started again.',
+    'After a power cut, or when too many nodes were restarted at once. Gathers what every node and ' +
+      "every reachable sequencer's store holds, shows the longest provable chain and what may be lost, " +
+      "and asks for the plan's digest.",
+    'Where everything shown explains itself one confirmation is enough; otherwise ' +
+      '--accept-possible-loss is needed as well. Broken off anywhere, the same command goes on. ' +
+      'Sequencers that run have to be started again.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> cluster recover -c prod --dry-run',

@@ -29,7 +29,8 @@ export default class ContextSet extends SeqCommand {
     }),
   };
   static override examples = [
-    '<%= config.bin %> context set prod --node a=redis://10.0.0.1 --node b=redis://10.0.0.2 --node c=redis://10.0.0.3 --password-file /etc/seq/password --use',
+    '<%= config.bin %> context set prod --node a=redis://10.0.0.1 --node b=redis://10.0.0.2 --node ' +
+      'c=redis://10.0.0.3 --password-file /etc/seq/password --use',
   ];
   protected readonly kind = 'context.set';
 

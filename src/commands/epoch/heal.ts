@@ -13,7 +13,8 @@ import { systemClock } from '../../core/engine/system.js';
 export default class EpochHeal extends SeqCommand {
   static override summary = "Raise nodes whose epoch lags to the leader's (or, without a leader, to the highest)";
   static override description =
-    "An epoch is never lowered. --to goes beyond that; above a leader's epoch it takes leadership away, which needs --depose-leader as well.";
+    "An epoch is never lowered. --to goes beyond that; above a leader's epoch it takes leadership " +
+    'away, which needs --depose-leader as well.';
   static override examples = [
     '<%= config.bin %> epoch heal --dry-run',
     '<%= config.bin %> epoch heal --confirm 1a2b3c4d',

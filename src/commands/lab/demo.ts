@@ -56,7 +56,7 @@ export default class LabDemo extends SeqCommand {
         holds,
         status: machine ? await askSelf(status, run) : undefined,
       },
-      text: `${demoText(report, holds)}${machine ? '' : `\n\n$ seq status -c lab\n${(await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd()}`}`,
+      text: `${demoText(report, holds)}${machine ? '' : `\n\n$ seq status -c ` + `lab\n${(await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd()}`}`,
       next: [
         'seq status -c lab',
         `seq stream tail --items --from ${report.blocks.from} -c lab`,

@@ -26,7 +26,9 @@ export default class LabDown extends SeqCommand {
     const contextRemoved = await removeLabContext(nodes);
     return {
       data: { stopped, kept, contextRemoved },
-      text: `the lab is down: ${stopped.length} processes stopped, ${kept === null ? 'everything removed' : `data and logs are kept in ${kept}`}`,
+      text:
+        `the lab is down: ${stopped.length} processes stopped, ` +
+        `${kept === null ? 'everything removed' : `data and logs are kept in ${kept}`}`,
       next: kept === null ? ['seq lab up'] : ['seq lab up', 'seq lab down'],
     };
   }

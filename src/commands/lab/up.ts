@@ -16,7 +16,10 @@ export default class LabUp extends SeqCommand {
   static override summary = 'Start a real cluster on this machine: Redis servers, sequencers, a context named lab';
   static override description = [
     'Returns after the first commit. Run again, it starts only what never started: what was killed stays dead.',
-    'A lab that was taken down with --keep comes back with its data as after a power cut: its servers are started, what nodes and stores hold is shown, and one confirmed recovery goes on with it. In a script --yes is enough where nothing can be lost; otherwise --confirm and --accept-possible-loss are needed. Not confirmed, its Redis servers stay up to be looked at.',
+    'A lab that was taken down with --keep comes back with its data as after a power cut: its ' +
+      'servers are started, what nodes and stores hold is shown, and one confirmed recovery goes on ' +
+      'with it. In a script --yes is enough where nothing can be lost; otherwise --confirm and ' +
+      '--accept-possible-loss are needed. Not confirmed, its Redis servers stay up to be looked at.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> lab up',

@@ -15,9 +15,14 @@ import { systemClock, systemRandom } from '../../core/engine/system.js';
 export default class NodeAdmit extends SeqCommand {
   static override summary = 'Wait until nodes that lost their memory are admitted again, or say what stands in the way';
   static override description = [
-    'The leader admits such a node by itself: it sets the old stream aside, fills it again, proves on a quorum of the others that it still leads, and lets it count from then on. Nothing has to be asked of it.',
-    'This command follows it to its end (--timeout, 10s) and succeeds when every node named by --on counts again. It changes nothing, so it asks nothing.',
-    'A node that `stream verify` finds damaged counts itself intact. --damaged asks the leader to set its memory aside and to admit it anew, which it does while a quorum of others can do without it.',
+    'The leader admits such a node by itself: it sets the old stream aside, fills it again, proves ' +
+      'on a quorum of the others that it still leads, and lets it count from then on. Nothing has to ' +
+      'be asked of it.',
+    'This command follows it to its end (--timeout, 10s) and succeeds when every node named by --on ' +
+      'counts again. It changes nothing, so it asks nothing.',
+    'A node that `stream verify` finds damaged counts itself intact. --damaged asks the leader to ' +
+      'set its memory aside and to admit it anew, which it does while a quorum of others can do ' +
+      'without it.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> node admit --on r2',

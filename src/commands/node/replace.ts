@@ -17,8 +17,13 @@ import { systemClock, systemRandom } from '../../core/engine/system.js';
 export default class NodeReplace extends SeqCommand {
   static override summary = 'Put another, empty server in the place of a node, and wait until it counts';
   static override description = [
-    'Checks the new server, retires the old one for good (two servers must never count as one node), tells the leader the new address, which notes it on a quorum of the other nodes, fills the new server and admits it, and shows the margin before and after. Running sequencers learn the new address; give it to each of them before its next start.',
-    'One node at a time; refused when it would leave fewer than a quorum. A broken-off replacement goes on with the same command. User, password and certificates are those of the old node. Each lane is changed by itself.',
+    'Checks the new server, retires the old one for good (two servers must never count as one node), ' +
+      'tells the leader the new address, which notes it on a quorum of the other nodes, fills the new ' +
+      'server and admits it, and shows the margin before and after. Running sequencers learn the new ' +
+      'address; give it to each of them before its next start.',
+    'One node at a time; refused when it would leave fewer than a quorum. A broken-off replacement ' +
+      'goes on with the same command. User, password and certificates are those of the old node. Each ' +
+      'lane is changed by itself.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> node replace --on r3 --to redis://10.0.0.9:6379 --dry-run',

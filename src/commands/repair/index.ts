@@ -5,8 +5,10 @@ import { REPAIR_FLAGS, RepairCommand } from '../../cli/repair-command.js';
 export default class Repair extends RepairCommand {
   static override summary = 'Find out what the nodes lack or hold wrongly, show the plan, ask, mend it, and prove it';
   static override description = [
-    "Walks through all of `repair plan`, `repair apply` and `repair verify`. On a terminal it asks for the first 8 digits of the plan's digest; a script gives them with --confirm.",
-    'With a leader its own tenure does the work; without one this command promotes itself for the repair, writes, and releases. Nothing else ever writes a block.',
+    'Walks through all of `repair plan`, `repair apply` and `repair verify`. On a terminal it asks ' +
+      "for the first 8 digits of the plan's digest; a script gives them with --confirm.",
+    'With a leader its own tenure does the work; without one this command promotes itself for the ' +
+      'repair, writes, and releases. Nothing else ever writes a block.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> repair -c lab',

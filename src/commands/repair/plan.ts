@@ -7,9 +7,12 @@ import { plannedRepair } from '../../core/engine/repair.js';
 
 export default class RepairPlan extends RepairCommand {
   static override summary =
-    'What is under-replicated, pending, orphaned, missing or divergent, what each step would write, and what cannot be decided';
+    'What is under-replicated, pending, orphaned, missing or divergent, what each step would write, ' +
+    'and what cannot be decided';
   static override description =
-    "Reads every node's stream, hashes included, and changes nothing. The digest stands for the evidence as well as for the steps: `repair apply --confirm DIGEST` refuses when either is another one.";
+    "Reads every node's stream, hashes included, and changes nothing. The digest stands for the " +
+    'evidence as well as for the steps: `repair apply --confirm DIGEST` refuses when either is ' +
+    'another one.';
   static override examples = [
     '<%= config.bin %> repair plan -c lab',
     '<%= config.bin %> repair plan --choose-block 9f3c21aa',

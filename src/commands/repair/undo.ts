@@ -8,7 +8,10 @@ import { undoRepair } from '../../core/engine/repair-undo.js';
 export default class RepairUndo extends RepairCommand {
   static override summary = 'Take back what the last repair decided, as long as nothing stands on it';
   static override description = [
-    "Committed blocks that a repair filled in are never taken away again. Where it settled a head against another block, that block is in the nodes' orphans and can take its place again: only while nobody leads, every node answers and ends there, and no store that answers holds what was settled.",
+    'Committed blocks that a repair filled in are never taken away again. Where it settled a head ' +
+      "against another block, that block is in the nodes' orphans and can take its place again: only " +
+      'while nobody leads, every node answers and ends there, and no store that answers holds what was ' +
+      'settled.',
     'It sets a committed block aside, so it needs --replace-committed as well as the digest.',
   ].join('\n');
   static override examples = [

@@ -7,7 +7,8 @@ import { verifyStreams } from '../../core/engine/verify.js';
 
 export default class RepairVerify extends RepairCommand {
   static override summary =
-    'Prove that nothing is left to repair: every node in order, every stream sound, all of them the same; exit 1 otherwise';
+    'Prove that nothing is left to repair: every node in order, every stream sound, all of them the ' +
+    'same; exit 1 otherwise';
   static override description = 'A node that did not answer is not proven, so the answer is no. Changes nothing.';
   static override examples = [
     '<%= config.bin %> repair verify -c lab',

@@ -11,7 +11,8 @@ import { EXIT } from '../../core/errors.js';
 export default class StreamDiff extends SeqCommand {
   static override summary = 'Compare one node with the committed chain, or two nodes with each other';
   static override description =
-    '--on names one node or two. What differs is looked at twice, so that a block on its way is no difference. What one of them has trimmed is not compared.';
+    '--on names one node or two. What differs is looked at twice, so that a block on its way is no ' +
+    'difference. What one of them has trimmed is not compared.';
   static override examples = [
     '<%= config.bin %> stream diff --on r2',
     '<%= config.bin %> stream diff --on r1,r3 --exit-code',

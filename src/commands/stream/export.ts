@@ -14,8 +14,11 @@ export default class StreamExport extends SeqCommand {
   static override summary =
     'Write everything that a look verb reads into one file, to be looked at without the nodes (--from-bundle FILE)';
   static override description = [
-    "Facts of every node, its stream, its orphans, the operators' changes, what sequencers say of themselves, and what `seq doctor` reads. Passwords are taken out.",
-    'Without --from and --to it is all that the nodes retain; the newest 64 heights are in it in any case. The file holds the items in the blocks, unless --no-payloads: hashes can be proven all the same.',
+    "Facts of every node, its stream, its orphans, the operators' changes, what sequencers say of " +
+      'themselves, and what `seq doctor` reads. Passwords are taken out.',
+    'Without --from and --to it is all that the nodes retain; the newest 64 heights are in it in any ' +
+      'case. The file holds the items in the blocks, unless --no-payloads: hashes can be proven all ' +
+      'the same.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> stream export -c lab',

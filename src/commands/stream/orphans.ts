@@ -6,9 +6,11 @@ import { readOrphans } from '../../core/engine/orphans.js';
 
 export default class StreamOrphans extends SeqCommand {
   static override summary =
-    'List what every node keeps as evidence: entries that another block took the place of, and streams that were set aside';
+    'List what every node keeps as evidence: entries that another block took the place of, and ' +
+    'streams that were set aside';
   static override description =
-    'A node keeps the newest 100 superseded entries, at most 32 MiB, and for a day the stream that was set aside when it was last admitted again. --on narrows it to some nodes.';
+    'A node keeps the newest 100 superseded entries, at most 32 MiB, and for a day the stream that ' +
+    'was set aside when it was last admitted again. --on narrows it to some nodes.';
   static override examples = [
     '<%= config.bin %> stream orphans -c lab',
     '<%= config.bin %> stream orphans --on r2 -o json',

@@ -12,8 +12,12 @@ import { tailBlocks } from '../../core/engine/tail.js';
 export default class StreamTail extends SeqCommand {
   static override summary = 'Print committed blocks, or their items, in order';
   static override description = [
-    'Read from the nodes by quorum: nothing is printed before it is committed. Below what the nodes retain, from --store, --peer or the feeds that running sequencers announce, once their hash chain is seen to end in what the nodes prove.',
-    "With --items a line is height, index and item, tab-separated: printable UTF-8 as it is, anything else as base64:…. --raw prints the bytes of each item and a line end. Of an exec block the child's own data is the one item.",
+    'Read from the nodes by quorum: nothing is printed before it is committed. Below what the nodes ' +
+      'retain, from --store, --peer or the feeds that running sequencers announce, once their hash ' +
+      'chain is seen to end in what the nodes prove.',
+    'With --items a line is height, index and item, tab-separated: printable UTF-8 as it is, ' +
+      'anything else as base64:…. --raw prints the bytes of each item and a line end. Of an exec block ' +
+      "the child's own data is the one item.",
     'There is no --timeout unless you give one: it may be piped into a pager. Each read is limited all the same.',
   ].join('\n');
   static override examples = [

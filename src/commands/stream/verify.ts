@@ -10,9 +10,11 @@ import { EXIT } from '../../core/errors.js';
 
 export default class StreamVerify extends SeqCommand {
   static override summary =
-    "Prove every node's stream: hashes, parent links, contiguity, epochs, times, admission; and that no two nodes contradict each other";
+    "Prove every node's stream: hashes, parent links, contiguity, epochs, times, admission; and that " +
+    'no two nodes contradict each other';
   static override description =
-    'Every violation comes with its witness. A node that did not answer is not verified, and that is said. --on verifies some nodes alone. Changes nothing.';
+    'Every violation comes with its witness. A node that did not answer is not verified, and that is ' +
+    'said. --on verifies some nodes alone. Changes nothing.';
   static override examples = [
     '<%= config.bin %> stream verify -c lab',
     '<%= config.bin %> stream verify --exit-code -q && echo sound',

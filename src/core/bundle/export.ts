@@ -1,6 +1,7 @@
-// Reads everything that a look verb reads and hands it over as the lines of a bundle. The cluster goes on meanwhile: the streams are read
-// first, then the nodes are looked at (twice, as every verb does), then what had moved since is read again; a later pass stands before an
-// earlier one. So the heads and floors in the bundle are those of its looks, and nothing that was trimmed meanwhile looks like a hole.
+// Reads everything that a look verb reads and hands it over as the lines of a bundle. The cluster goes on meanwhile:
+// the streams are read first, then the nodes are looked at (twice, as every verb does), then what had moved since is
+// read again; a later pass stands before an earlier one. So the heads and floors in the bundle are those of its
+// looks, and nothing that was trimmed meanwhile looks like a hole.
 import { createHash } from 'node:crypto';
 import type { Entry, Height, NodeReply } from '../protocol/words.js';
 import { markForeign } from '../engine/cluster-name.js';
@@ -11,7 +12,9 @@ import { heldRange, readChunks, type Chunk } from '../engine/stream-chunks.js';
 import type { MatrixOptions } from '../engine/stream-matrix.js';
 import type { BundleFacts, BundleLine } from './format.js';
 
-/** Heights below the top that are in every bundle, whatever window was asked for: what status and the checks look at. */
+/**
+ * Heights below the top that are in every bundle, whatever window was asked for: what status and the checks look at.
+ */
 const TOP = 64;
 const AUDIT = 1000;
 const ORPHANS = 1000;
@@ -213,7 +216,10 @@ function linesOf(
   return [...lines.values()];
 }
 
-/** Its place among the blocks of the line: what several nodes hold is written once. Its hash was checked when it was read. */
+/**
+ * Its place among the blocks of the line: what several nodes hold is written once. Its hash was checked when it was
+ * read.
+ */
 function blockIn(
   line: BundleLine,
   { hash, parent, timestamp, size, data = new Uint8Array() }: Entry,

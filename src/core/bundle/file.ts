@@ -1,5 +1,6 @@
-// Opens a bundle: reads it once from end to end, a line at a time, checks every line and the digest, and keeps only where each height stands.
-// Heights are read again from there when they are asked for. Memory: 8 bytes a line, and one piece.
+// Opens a bundle: reads it once from end to end, a line at a time, checks every line and the digest, and keeps only
+// where each height stands. Heights are read again from there when they are asked for. Memory: 8 bytes a line, and
+// one piece.
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { EXIT, SeqError } from '../errors.js';
@@ -59,7 +60,10 @@ export class BundleFile {
     }
   }
 
-  /** What was read at these heights, newest pass first. All nodes ask for the same heights at the same time: one reading serves them. */
+  /**
+   * What was read at these heights, newest pass first. All nodes ask for the same heights at the same time: one
+   * reading serves them.
+   */
   lines(from: Height, to: Height): Promise<Map<Height, BundleLine[]>> {
     const key = `${from}-${to}`;
     const known = this.cache.get(key);

@@ -1,6 +1,7 @@
-// The file that `seq stream export` writes: what the nodes said, as lines of JSON, to be looked at without them. Line 1 names format and
-// version; then one line per height and pass of reading; then the nodes' facts; the last line counts the lines and bears their SHA-256.
-// A file is somebody else's word: every line is checked against its form and against these limits before any of it is used.
+// The file that `seq stream export` writes: what the nodes said, as lines of JSON, to be looked at without them. Line
+// 1 names format and version; then one line per height and pass of reading; then the nodes' facts; the last line
+// counts the lines and bears their SHA-256. A file is somebody else's word: every line is checked against its form
+// and against these limits before any of it is used.
 import { z } from 'zod';
 import { EXIT, SeqError } from '../errors.js';
 import type { NodeCheckup, OrphansRead } from '../ports.js';
@@ -73,7 +74,8 @@ export interface BundleEnd {
   sha256: string;
 }
 
-// --- forms ---------------------------------------------------------------------------------------------------------------------
+// --- forms
+// ---------------------------------------------------------------------------------------------------------------------
 
 const whole = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const signed = z.number().int().min(-2).max(Number.MAX_SAFE_INTEGER);
@@ -294,7 +296,8 @@ export function asLine(line: unknown, nodes: number): BundleLine {
   return line as BundleLine;
 }
 
-// --- errors --------------------------------------------------------------------------------------------------------------------
+// --- errors
+// --------------------------------------------------------------------------------------------------------------------
 
 export type BundleCode = 'NOT_A_BUNDLE' | 'BUNDLE_VERSION' | 'BUNDLE_DAMAGED' | 'BUNDLE_TOO_LARGE';
 
@@ -302,7 +305,8 @@ const WHY: Record<BundleCode, [why: string, next: string]> = {
   NOT_A_BUNDLE: ['a bundle is the one file that `seq stream export` writes', 'seq stream export'],
   BUNDLE_VERSION: [`bundles of version ${VERSION} are read`, 'read it with the version of seq that wrote it'],
   BUNDLE_DAMAGED: [
-    'it was cut short, changed, or not written to its end; nothing of it is shown, because what is missing cannot be told',
+    'it was cut short, changed, or not written to its end; nothing of it is shown, because what is ' +
+      'missing cannot be told',
     'copy it again, or make a new one: seq stream export',
   ],
   BUNDLE_TOO_LARGE: [

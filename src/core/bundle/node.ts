@@ -1,5 +1,6 @@
-// A node as a bundle remembers it, behind the same port as a live one: whoever reads does not know the difference, and gives the answer that
-// it gave then. What was not read when the bundle was made is unknown, never "empty"; nothing can be written.
+// A node as a bundle remembers it, behind the same port as a live one: whoever reads does not know the difference,
+// and gives the answer that it gave then. What was not read when the bundle was made is unknown, never "empty";
+// nothing can be written.
 import { createHash } from 'node:crypto';
 import { blockHashOf } from '../chain/block.js';
 import type { NodeCheckup, NodePort, OrphansRead } from '../ports.js';
@@ -75,7 +76,9 @@ export class BundleNode implements NodePort {
     const { ranges } = this.file.facts;
     if (!ranges.some(({ from, to }) => from <= range.from && range.to <= to)) {
       return unknown(
-        `the bundle holds heights ${ranges.map(({ from, to }) => `${from} to ${to === Number.MAX_SAFE_INTEGER ? 'the head' : to}`).join(' and ')}, not ${range.from} to ${range.to}`,
+        'the bundle holds heights ' +
+          `${ranges.map(({ from, to }) => `${from} to ${to === Number.MAX_SAFE_INTEGER ? 'the head' : to}`).join(' and ')}, ` +
+          `not ${range.from} to ${range.to}`,
       );
     }
     const found: EntriesRead = { entries: [], damaged: [], lastId: '' };
@@ -166,7 +169,10 @@ export class BundleNode implements NodePort {
   }
 }
 
-/** The hash is checked here as it is on what a server sends: the file's digest says that it is whole, not that it is true. */
+/**
+ * The hash is checked here as it is on what a server sends: the file's digest says that it is whole, not that it is
+ * true.
+ */
 function entryOf(
   line: BundleLine,
   block: number,

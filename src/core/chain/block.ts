@@ -1,12 +1,15 @@
-// The content of a block and its name. The hash covers everything that makes two blocks different (docs/PROTOCOL.md section 2),
-// so that "the same hash" may stand for "the same block" everywhere else.
+// The content of a block and its name. The hash covers everything that makes two blocks different (docs/PROTOCOL.md
+// section 2), so that "the same hash" may stand for "the same block" everywhere else.
 import crypto, { createHash } from 'node:crypto';
 import type { Block, Hash } from '../protocol/words.js';
 
 const BLOCK_TAG = Buffer.from('seq/block/1\0');
 const GENESIS_TAG = Buffer.from('seq/genesis/1\0');
 
-/** Tag, height, parent, timestamp, digest of the data: filled in anew for every block, for a commit waits for its hash. */
+/**
+ * Tag, height, parent, timestamp, digest of the data: filled in anew for every block, for a commit waits for its
+ * hash.
+ */
 const HEAD = Buffer.alloc(BLOCK_TAG.length + 8 + 32 + 8 + 32);
 BLOCK_TAG.copy(HEAD);
 

@@ -1,10 +1,13 @@
-// What stands inside a block's data: `seq/items/1` (submitted items) and `seq/exec/1` (a child's data behind the keys it took).
-// Decides how items are laid out and read back, so that the de-duplication window can be rebuilt from blocks alone
-// (docs/PROTOCOL.md section 2). Reading never throws: bytes that are not exactly one of the two are `malformed`.
+// What stands inside a block's data: `seq/items/1` (submitted items) and `seq/exec/1` (a child's data behind the keys
+// it took). Decides how items are laid out and read back, so that the de-duplication window can be rebuilt from
+// blocks alone (docs/PROTOCOL.md section 2). Reading never throws: bytes that are not exactly one of the two are
+// `malformed`.
 import * as crypto from 'node:crypto';
 import type { Item } from '../ports.js';
 
-/** Longest key of an item, bytes of UTF-8. An item without a key is stored with key length 0: there are no empty keys. */
+/**
+ * Longest key of an item, bytes of UTF-8. An item without a key is stored with key length 0: there are no empty keys.
+ */
 export const MAX_KEY_BYTES = 256;
 
 const ITEMS_TAG = Buffer.from('seq/items/1\0');
@@ -12,7 +15,10 @@ const EXEC_TAG = Buffer.from('seq/exec/1\0');
 const DIGEST_BYTES = 32;
 const EMPTY = new Uint8Array(0);
 
-/** An item that an exec child took into its block: all that the block keeps of it. `digest` is the SHA-256 of its bytes, hex. */
+/**
+ * An item that an exec child took into its block: all that the block keeps of it. `digest` is the SHA-256 of its
+ * bytes, hex.
+ */
 export interface TakenItem {
   key?: string;
   digest: string;
@@ -25,7 +31,10 @@ export type BlockContent =
   | { format: 'exec'; taken: TakenItem[]; data: Uint8Array }
   | { format: 'malformed'; why: string };
 
-/** A keyed item of a block: `index` counts from 0 over all items, keyed or not; `digest` is the SHA-256 of its bytes, hex. */
+/**
+ * A keyed item of a block: `index` counts from 0 over all items, keyed or not; `digest` is the SHA-256 of its bytes,
+ * hex.
+ */
 export interface KeyedItem {
   key: string;
   digest: string;
@@ -44,7 +53,8 @@ export function keyProblem(key: string): string | null {
   if (key.length === 0) return 'a key is at least one character long';
   if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES)
     return `a key is at most ${MAX_KEY_BYTES} bytes long`;
-  // Control characters, line and paragraph separators, lone surrogates: none of them prints, and the last do not survive UTF-8.
+  // Control characters, line and paragraph separators, lone surrogates: none of them prints, and the last do not
+  // survive UTF-8.
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(key)) return 'a key is printable text';
   return null;
 }
@@ -60,7 +70,10 @@ export function itemsOverhead(count: number): number {
   return ITEMS_TAG.length + varintSize(count);
 }
 
-/** No items are no bytes. Throws RangeError for a key that `keyProblem` refuses: whoever takes items in checks them first. */
+/**
+ * No items are no bytes. Throws RangeError for a key that `keyProblem` refuses: whoever takes items in checks them
+ * first.
+ */
 export function encodeItems(items: readonly Item[]): Uint8Array {
   if (items.length === 0) return EMPTY;
   let size = itemsOverhead(items.length);
@@ -76,7 +89,10 @@ export function encodeItems(items: readonly Item[]): Uint8Array {
   return out;
 }
 
-/** The envelope around an exec child's data. Nothing taken and no data are no bytes. Throws RangeError like `encodeItems`. */
+/**
+ * The envelope around an exec child's data. Nothing taken and no data are no bytes. Throws RangeError like
+ * `encodeItems`.
+ */
 export function encodeExec(taken: readonly TakenItem[], data: Uint8Array): Uint8Array {
   if (taken.length === 0 && data.length === 0) return EMPTY;
   const size = execOverhead(taken) + data.length;

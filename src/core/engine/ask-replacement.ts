@@ -1,5 +1,6 @@
-// Asks the leader to set aside the memory of nodes that think themselves intact and are damaged (docs/PROTOCOL.md section 8), one at a time, and
-// waits until each counts under a new incarnation. The leader acts only while q others can do without the node; so is asked only then.
+// Asks the leader to set aside the memory of nodes that think themselves intact and are damaged (docs/PROTOCOL.md
+// section 8), one at a time, and waits until each counts under a new incarnation. The leader acts only while q others
+// can do without the node; so is asked only then.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -113,7 +114,9 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
         code: 'REQUEST_UNANSWERED',
         exit: EXIT.outcomeUnknown,
         message: `${id} bears its old memory still, after ${timeoutMs} ms`,
-        why: `${leader.id} sets it aside only when ${quorum} other nodes have everything and answer; the request was withdrawn, and the leader may have taken it before`,
+        why:
+          `${leader.id} sets it aside only when ${quorum} other nodes have everything and answer; the ` +
+          'request was withdrawn, and the leader may have taken it before',
         changed: 'unknown',
         next: [`seq history ${target}`.trim(), status],
         retryable: true,

@@ -1,5 +1,6 @@
-// Every change that an operator makes leaves a record on every node that answers (docs/PROTOCOL.md section 2, `seq:ops:audit`).
-// A record that fewer than a quorum took is a warning, never a failure of the change: the change itself has happened.
+// Every change that an operator makes leaves a record on every node that answers (docs/PROTOCOL.md section 2,
+// `seq:ops:audit`). A record that fewer than a quorum took is a warning, never a failure of the change: the change
+// itself has happened.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import { bounded } from './inspect.js';

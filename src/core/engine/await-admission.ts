@@ -1,5 +1,6 @@
-// Follows a re-admission to its end (docs/PROTOCOL.md section 8). The leader does it by itself; here is only said when it is done, or why it
-// cannot be: the node is somebody else's, nobody leads, fewer than a quorum are admitted, or the leader has not done it within the limit.
+// Follows a re-admission to its end (docs/PROTOCOL.md section 8). The leader does it by itself; here is only said
+// when it is done, or why it cannot be: the node is somebody else's, nobody leads, fewer than a quorum are admitted,
+// or the leader has not done it within the limit.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { AdmissionState } from '../protocol/words.js';
@@ -64,7 +65,8 @@ export async function awaitAdmission(
     ) {
       throw refusal(
         'NO_QUORUM',
-        `fewer than ${view.quorum} of ${view.configured} nodes are admitted: no leader can prove itself to admit ${open.map((row) => row.id).join(', ')}`,
+        `fewer than ${view.quorum} of ${view.configured} nodes are admitted: no leader can prove itself ` +
+          `to admit ${open.map((row) => row.id).join(', ')}`,
         'below a quorum nothing automatic is safe',
         [`seq cluster recover --dry-run ${target}`.trim()],
       );

@@ -1,5 +1,6 @@
-// What measurements that were killed have left. A key has a lifetime only once it is there, so whoever dies between the two leaves one without; the
-// lane is on record before it is made, and the next measurement gives what is left of it a lifetime. Nothing is deleted: it may still be measuring.
+// What measurements that were killed have left. A key has a lifetime only once it is there, so whoever dies between
+// the two leaves one without; the lane is on record before it is made, and the next measurement gives what is left of
+// it a lifetime. Nothing is deleted: it may still be measuring.
 import type { BenchServer, Clock, NodePort } from '../ports.js';
 import { bounded } from './inspect.js';
 

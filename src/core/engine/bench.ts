@@ -1,6 +1,6 @@
-// Measures an operator's own servers: commits in a lane of its own against bare SETs of the same bytes, in turns, one at a time and no faster than
-// asked. The lane is bootstrapped, led, and deleted whatever happens; its keys have a lifetime, should this process be killed. The cluster's own
-// lanes are not touched; what they notice is the load.
+// Measures an operator's own servers: commits in a lane of its own against bare SETs of the same bytes, in turns, one
+// at a time and no faster than asked. The lane is bootstrapped, led, and deleted whatever happens; its keys have a
+// lifetime, should this process be killed. The cluster's own lanes are not touched; what they notice is the load.
 import { EXIT, SeqError } from '../errors.js';
 import { genesisHash, makeBlock } from '../chain/block.js';
 import type { BenchServer, Clock, NodePort, Random } from '../ports.js';
@@ -137,7 +137,8 @@ class Measurement {
     this.options.changing();
     await this.options.announce();
     await bootstrap({ nodes, cluster, limitMs, clock, random });
-    // A key has a lifetime only once it is there: given after each step that makes some, so that whoever is killed leaves next to nothing for long.
+    // A key has a lifetime only once it is there: given after each step that makes some, so that whoever is killed
+    // leaves next to nothing for long.
     const limitLife = (): Promise<boolean[]> =>
       Promise.all(servers.map(({ server }) => server.limitLife(LIFE_MS, limitMs)));
     await limitLife();
@@ -266,7 +267,10 @@ class Measurement {
     return makeBlock({ height, parent: this.hashes[height - 1]!, timestamp: height, data: this.data });
   }
 
-  /** This block on a node, and before it what the node did not say to have taken. While a newer one waits behind it, that one does it all. */
+  /**
+   * This block on a node, and before it what the node did not say to have taken. While a newer one waits behind it,
+   * that one does it all.
+   */
   private async bring(at: number, block: Block): Promise<boolean> {
     const { servers, limitMs, durationMs, retainBlocks } = this.options;
     const track = this.perNode[at]!;

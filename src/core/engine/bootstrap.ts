@@ -1,9 +1,10 @@
-// Makes N empty servers one cluster, in two phases under one nonce (docs/PROTOCOL.md section 8): every node shows the nonce and nothing
-// else, and only then is it turned into admission. So no node is admitted unless all N were empty at once, and nothing is ever
-// overwritten. Broken off anywhere, the next run finds the nonce on the nodes and finishes with it; no other nonce can.
-// Every call of phase 1 leaves a mark of its own, `<nonce>.<call>`, and phase 2 admits that very mark: a call that arrives after the node was
-// admitted, used and emptied leaves one that no repeated call of phase 2 can turn into admission.
-// From a quorum of admitted nodes on a leader may be there, and takes the others itself: what it has begun with is not this bootstrap's any more.
+// Makes N empty servers one cluster, in two phases under one nonce (docs/PROTOCOL.md section 8): every node shows the
+// nonce and nothing else, and only then is it turned into admission. So no node is admitted unless all N were empty
+// at once, and nothing is ever overwritten. Broken off anywhere, the next run finds the nonce on the nodes and
+// finishes with it; no other nonce can. Every call of phase 1 leaves a mark of its own, `<nonce>.<call>`, and phase 2
+// admits that very mark: a call that arrives after the node was admitted, used and emptied leaves one that no
+// repeated call of phase 2 can turn into admission. From a quorum of admitted nodes on a leader may be there, and
+// takes the others itself: what it has begun with is not this bootstrap's any more.
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
@@ -11,7 +12,10 @@ import { margin, quorumOf } from '../protocol/quorum.js';
 import { bounded } from './inspect.js';
 
 export interface BootstrapOptions {
-  /** All N configured nodes, opened under the identity the cluster shall have (or has, when a bootstrap is being finished). */
+  /**
+   * All N configured nodes, opened under the identity the cluster shall have (or has, when a bootstrap is being
+   * finished).
+   */
   nodes: readonly NodePort[];
   cluster: string;
   limitMs: number;
@@ -95,7 +99,8 @@ export function sizeWarnings(n: number): string[] {
   if (n === 1) return ['one node: no failure is survived; three survive one'];
   if (n % 2 === 0)
     return [
-      `${n} nodes need ${q} for a quorum and survive ${n - q} ${n - q === 1 ? 'failure' : 'failures'}: no more than ${n - 1} nodes do, at the cost of one more server and one more vote a write`,
+      `${n} nodes need ${q} for a quorum and survive ${n - q} ${n - q === 1 ? 'failure' : 'failures'}: ` +
+        `no more than ${n - 1} nodes do, at the cost of one more server and one more vote a write`,
     ];
   return [];
 }
@@ -129,7 +134,9 @@ function notAnswering(silent: { port: NodePort; reply: NodeReply<unknown> }[], o
   return new SeqError({
     code: denied.length > 0 ? 'NODE_DENIED' : clustered ? 'REDIS_CLUSTER' : 'NODE_UNREACHABLE',
     exit,
-    message: `${silent.length} of ${options.nodes.length} nodes cannot be asked: ${silent.map(({ port, reply }) => `${port.id} (${port.url}): ${whyOf(reply)}`).join('; ')}`,
+    message:
+      `${silent.length} of ${options.nodes.length} nodes cannot be asked: ` +
+      `${silent.map(({ port, reply }) => `${port.id} (${port.url}): ${whyOf(reply)}`).join('; ')}`,
     why: 'a cluster is made only when every node shows that it is empty',
     changed: 'nothing',
     next:
@@ -142,7 +149,10 @@ function notAnswering(silent: { port: NodePort; reply: NodeReply<unknown> }[], o
 
 function whyOf(reply: NodeReply<unknown>): string {
   if (reply.outcome === 'unknown')
-    return `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}`;
+    return (
+      `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ` +
+      `${reply.cause}`
+    );
   if (reply.outcome === 'refused')
     return `${reply.reason}${(reply.detail.message ?? reply.detail.why) ? `: ${reply.detail.message ?? reply.detail.why}` : ''}`;
   return '';
@@ -222,7 +232,8 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   if (foreign.length > 0) {
     throw refuse(
       'WRONG_CLUSTER',
-      `${names(foreign)} already ${foreign.length === 1 ? 'belongs' : 'belong'} to something else: ${foreign.map(({ port, view }) => `${port.id}: ${view.admissionWhy || view.cluster}`).join('; ')}`,
+      `${names(foreign)} already ${foreign.length === 1 ? 'belongs' : 'belong'} to something else: ` +
+        `${foreign.map(({ port, view }) => `${port.id}: ${view.admissionWhy || view.cluster}`).join('; ')}`,
       'a node serves one cluster under one id and is never taken over',
       [
         'leave that node out, or name it by the id it was given',
@@ -248,7 +259,8 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   if (other.length > 0) {
     throw refuse(
       'NOT_PRISTINE',
-      `${names(other)} ${other.length === 1 ? 'is' : 'are'} not empty: ${other.map(({ port, view }) => `${port.id} is ${view.admission}${view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`}`).join('; ')}`,
+      `${names(other)} ${other.length === 1 ? 'is' : 'are'} not empty: ` +
+        `${other.map(({ port, view }) => `${port.id} is ${view.admission}${view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`}`).join('; ')}`,
       'a node that held data may have promised something; only a leader or a recovery may judge that',
       [`seq status${target}`, `seq cluster recover --dry-run${target}`],
     );
@@ -259,11 +271,15 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
     const few = admitted.length < quorum;
     throw refuse(
       'ALREADY_INITIALISED',
-      `cluster ${admitted[0]?.view.cluster} exists: ${names(admitted)} ${admitted.length === 1 ? 'is' : 'are'} admitted, ${names(seen.filter((s) => !admitted.includes(s)))} not`,
+      `cluster ${admitted[0]?.view.cluster} exists: ${names(admitted)} ` +
+        `${admitted.length === 1 ? 'is' : 'are'} admitted, ` +
+        `${names(seen.filter((s) => !admitted.includes(s)))} not`,
       few
-        ? `${admitted.length} of the ${quorum} nodes needed count, so no leader can admit the others; whether one ever did, and what they forgot since, a recovery judges`
+        ? `${admitted.length} of the ${quorum} nodes needed count, so no leader can admit the others; ` +
+            'whether one ever did, and what they forgot since, a recovery judges'
         : begun.length > 0
-          ? `the cluster is in use, so ${names(begun)} cannot be initialised any more: whoever leads admits it, as it admits any empty node`
+          ? `the cluster is in use, so ${names(begun)} cannot be initialised any more: whoever leads admits ` +
+            'it, as it admits any empty node'
           : 'a node that lost its data is re-admitted by the leader, never initialised again',
       few ? [`seq cluster recover --dry-run${target}`, `seq status${target}`] : [`seq status${target}`],
     );
@@ -272,7 +288,8 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   if (nonces.size > 1) {
     throw refuse(
       'BOOTSTRAP_MIXED',
-      `two bootstraps met: ${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => nonceOf(markOf(view)) === nonce))} show ${nonce}`).join('; ')}`,
+      'two bootstraps met: ' +
+        `${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => nonceOf(markOf(view)) === nonce))} show ${nonce}`).join('; ')}`,
       'neither can be finished, and neither has admitted every node',
       begun
         .filter(({ view }) => nonceOf(markOf(view)) !== [...nonces][0])
@@ -297,7 +314,8 @@ function isPrepared(view: NodeView): boolean {
 }
 
 /**
- * Each call with a mark of its own; one that finds an earlier call's there has arrived after that, which a look tells. A node that was started
+ * Each call with a mark of its own; one that finds an earlier call's there has arrived after that, which a look
+ * tells. A node that was started
  * again keeps its mark, whose run id is noted anew.
  */
 async function prepareOne(
@@ -358,7 +376,9 @@ async function phase(
     throw new SeqError({
       code: 'BOOTSTRAP_BROKEN_OFF',
       exit: EXIT.tryAgain,
-      message: `another bootstrap was first: ${failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`).join('; ')}`,
+      message:
+        'another bootstrap was first: ' +
+        `${failed.map(({ port, reply }) => `${port.id}: ${whyOf(reply)}`).join('; ')}`,
       why: 'all nodes were empty a moment ago',
       changed: 'nothing',
       retryable: true,
@@ -377,7 +397,10 @@ async function phase(
   );
 }
 
-/** All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. The mark each node shows. */
+/**
+ * All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. The mark each
+ * node shows.
+ */
 async function confirm(
   options: BootstrapOptions,
   nonce: string,

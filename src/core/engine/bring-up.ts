@@ -1,5 +1,5 @@
-// Brings a follower up whose store ends below the nodes' window: from peers' feeds, one attempt at a time, up to a floor that a node shows
-// (docs/PROTOCOL.md section 7).
+// Brings a follower up whose store ends below the nodes' window: from peers' feeds, one attempt at a time, up to a
+// floor that a node shows (docs/PROTOCOL.md section 7).
 import { SeqError } from '../errors.js';
 import type { Block, Epoch } from '../protocol/words.js';
 import { catchUpFromPeers } from './catch-up.js';

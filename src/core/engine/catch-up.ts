@@ -1,5 +1,6 @@
-// Blocks that the nodes have trimmed, from the feeds of other sequencers: only up to a hash that the nodes prove, never skipping
-// (docs/PROTOCOL.md section 7). One peer after the other; what one has delivered is kept when it fails.
+// Blocks that the nodes have trimmed, from the feeds of other sequencers: only up to a hash that the nodes prove,
+// never skipping (docs/PROTOCOL.md section 7). One peer after the other; what one has delivered is kept when it
+// fails.
 import { EXIT, SeqError } from '../errors.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/words.js';

@@ -1,6 +1,7 @@
-// Where a store and the nodes part: the first height at which they hold different blocks (docs/PROTOCOL.md section 5, CHAIN_MISMATCH). A contradiction is
-// never mended, only told; this is what a person needs to find out which of the two is this cluster's history. Blocks name their parents, so from the
-// first difference on every block differs: a few single reads find it. Reads only, each bounded.
+// Where a store and the nodes part: the first height at which they hold different blocks (docs/PROTOCOL.md section 5,
+// CHAIN_MISMATCH). A contradiction is never mended, only told; this is what a person needs to find out which of the
+// two is this cluster's history. Blocks name their parents, so from the first difference on every block differs: a
+// few single reads find it. Reads only, each bounded.
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { Hash, Height, NodeReply, NodeView } from '../protocol/words.js';
 import { bounded } from './inspect.js';
@@ -31,7 +32,12 @@ export async function whereTheyPart(
   return [...groups.values()]
     .map(({ parting: { height, lowest, theirs }, ids }) => {
       const mine = store.header(height);
-      return `the first height at which they differ is ${height}${lowest ? ' or lower (nothing below is retained there)' : ''}: this store has ${mine?.hash.slice(0, 12) ?? 'nothing'}${mine ? ` of epoch ${mine.epoch}` : ''}, ${ids.join(', ')} ${ids.length === 1 ? 'has' : 'have'} ${theirs.slice(0, 12)}`;
+      return (
+        'the first height at which they differ is ' +
+        `${height}${lowest ? ' or lower (nothing below is retained there)' : ''}: this store has ` +
+        `${mine?.hash.slice(0, 12) ?? 'nothing'}${mine ? ` of epoch ${mine.epoch}` : ''}, ` +
+        `${ids.join(', ')} ${ids.length === 1 ? 'has' : 'have'} ${theirs.slice(0, 12)}`
+      );
     })
     .join('; ');
 }

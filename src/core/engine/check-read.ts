@@ -1,4 +1,5 @@
-// What the checks look at: every node once (twice where heads are between two writes), and the newest heights where the streams are asked for.
+// What the checks look at: every node once (twice where heads are between two writes), and the newest heights where
+// the streams are asked for.
 import { judgeCheck, type CheckAnswer, type CheckName, type Thresholds } from './check.js';
 import { inspectLook } from './inspect.js';
 import type { ClusterView } from './inspect-model.js';

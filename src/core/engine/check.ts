@@ -1,5 +1,6 @@
-// One question about the cluster, one of four answers, with the numbers behind it (docs/PROTOCOL.md sections 8 and 9). Pure.
-// A silent node is a loss, not a reason to be unsure: UNKNOWN is left for what the answers that came do not settle.
+// One question about the cluster, one of four answers, with the numbers behind it (docs/PROTOCOL.md sections 8 and
+// 9). Pure. A silent node is a loss, not a reason to be unsure: UNKNOWN is left for what the answers that came do not
+// settle.
 import { restartSafety } from './restart-safety.js';
 import type { ClusterView } from './inspect-model.js';
 import type { Verdict } from './inspect-verdict.js';
@@ -117,7 +118,9 @@ function quorum(seen: Seen, limits: Thresholds): Answer {
   ];
   const bad = noQuorum(seen);
   if (bad !== null) return { ...bad, metrics };
-  const text = `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed: ${view.margin < 0 ? 'some of them are behind' : view.margin === 0 ? 'no node may be lost' : `${view.margin} more may be lost`}`;
+  const text =
+    `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed: ` +
+    `${view.margin < 0 ? 'some of them are behind' : view.margin === 0 ? 'no node may be lost' : `${view.margin} more may be lost`}`;
   const verdict = view.margin < limits.marginCrit ? 'CRIT' : view.margin < limits.marginWarn ? 'WARN' : 'OK';
   return {
     verdict,
@@ -164,7 +167,9 @@ function epoch(seen: Seen): Answer {
     };
   return {
     verdict: 'OK',
-    reason: `${epochs.rows.filter((row) => row.standing === 'same').length} of ${view.configured} nodes are at epoch ${epochs.reference}`,
+    reason:
+      `${epochs.rows.filter((row) => row.standing === 'same').length} of ${view.configured} nodes are ` +
+      `at epoch ${epochs.reference}`,
     reasonCode: 'OK',
     metrics,
     next: [],

@@ -1,4 +1,5 @@
-// Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are another cluster's. Pure.
+// Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are
+// another cluster's. Pure.
 import type { NodeReply, NodeView } from '../protocol/words.js';
 import type { NodeObservation } from './inspect-model.js';
 
@@ -17,7 +18,10 @@ export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): 
   return kin.sort((a, b) => generation(b) - generation(a))[0] ?? '';
 }
 
-/** Answers that were given without being asked for a cluster: those of another one than is meant, or than most name, are foreign here. */
+/**
+ * Answers that were given without being asked for a cluster: those of another one than is meant, or than most name,
+ * are foreign here.
+ */
 export function markForeign(observations: NodeObservation[], expected: string | undefined): NodeObservation[] {
   const cluster = expected || commonCluster(observations.map((o) => o.reply));
   if (cluster === '') return observations;

@@ -1,5 +1,6 @@
-// Damage that no server can see in itself (docs/PROTOCOL.md section 8): what this sequencer knows of it, from its own reading and from its tenures,
-// and who is told. A follower tells the leader until it is done; a leader sets the node aside and fills it anew once q others can do without it.
+// Damage that no server can see in itself (docs/PROTOCOL.md section 8): what this sequencer knows of it, from its own
+// reading and from its tenures, and who is told. A follower tells the leader until it is done; a leader sets the node
+// aside and fills it anew once q others can do without it.
 import type { EmitEvent } from '../events.js';
 import type { Clock, NodePort, Random, SequencerStatus } from '../ports.js';
 import type { NodeTrack } from '../protocol/tenure-state.js';
@@ -57,7 +58,10 @@ export class DamageReports {
     });
   }
 
-  /** A report may be lost, or come to a leader that has just been succeeded: repeated while the node shows the same memory. */
+  /**
+   * A report may be lost, or come to a leader that has just been succeeded: repeated while the node shows the same
+   * memory.
+   */
   private report(node: number): void {
     const { nodes, id, random, clock } = this.options;
     const known = this.known[node];

@@ -1,5 +1,6 @@
-// What follows a commit (I10): the synced store first, then receipts, subscribers and the producer, strictly in order of height.
-// The next block may be proposed while this one is being synced; how far commits may run ahead is bounded here.
+// What follows a commit (I10): the synced store first, then receipts, subscribers and the producer, strictly in order
+// of height. The next block may be proposed while this one is being synced; how far commits may run ahead is bounded
+// here.
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/words.js';
 

@@ -1,5 +1,6 @@
-// How much memory each node will need once the retained window is full, and when that will be, from what the leader says of its blocks
-// (docs/PROTOCOL.md sections 6 and 8). A forecast from the newest blocks: no promise, and none where nobody leads. Pure.
+// How much memory each node will need once the retained window is full, and when that will be, from what the leader
+// says of its blocks (docs/PROTOCOL.md sections 6 and 8). A forecast from the newest blocks: no promise, and none
+// where nobody leads. Pure.
 import type { NodeView } from '../protocol/words.js';
 import type { DoctorFinding, Examined } from './doctor.js';
 
@@ -69,7 +70,11 @@ export function ofForecast(nodes: readonly Examined[]): DoctorFinding[] {
     if (one.reachedInMs === null || one.fullBytes === null || one.limitBytes === null) return [];
     const { url } = nodes.find(({ id }) => id === one.node)!;
     const need = Math.ceil((one.fullBytes * 1.25) / MIB);
-    const what = `${mib(one.usedBytes)} are used, about ${mib(one.fullBytes)} will be once the retained window is full; ${mib(one.limitBytes)} ${one.limited ? 'is its maxmemory' : 'is what its host has'}: nine tenths of that ${one.reachedInMs === 0 ? 'are reached' : `in about ${duration(one.reachedInMs)}`}`;
+    const what =
+      `${mib(one.usedBytes)} are used, about ${mib(one.fullBytes)} will be once the retained window is ` +
+      `full; ${mib(one.limitBytes)} ${one.limited ? 'is its maxmemory' : 'is what its host has'}: nine ` +
+      'tenths of that ' +
+      `${one.reachedInMs === 0 ? 'are reached' : `in about ${duration(one.reachedInMs)}`}`;
     return [
       {
         severity: 'WARN',

@@ -1,5 +1,6 @@
-// What the sequencers of one cluster say of themselves, set against each other: node lists, timing, limits, clocks, the room on their disks
-// (docs/PROTOCOL.md sections 2 and 10). Pure; a sequencer that says nothing of a thing is not compared in it.
+// What the sequencers of one cluster say of themselves, set against each other: node lists, timing, limits, clocks,
+// the room on their disks (docs/PROTOCOL.md sections 2 and 10). Pure; a sequencer that says nothing of a thing is not
+// compared in it.
 import type { Presence } from '../protocol/words.js';
 import { duration, mib } from './doctor-memory.js';
 import type { DoctorFinding, Examined, Severity } from './doctor.js';
@@ -82,7 +83,9 @@ export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
               severity: 'WARN',
               check: 'clock',
               node: '',
-              what: `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; its blocks bear its time`,
+              what:
+                `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; ` +
+                'its blocks bear its time',
               mend: 'chronyc tracking (on that host)',
             },
           ]

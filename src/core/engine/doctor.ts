@@ -1,5 +1,6 @@
-// What is wrong, or will be, with the servers of a cluster: each finding with its severity and the command that mends it. Pure: what was read
-// in, findings out (docs/PROTOCOL.md sections 8 and 10, docs/PERSISTENCE.md). What could not be read is said, never taken for good.
+// What is wrong, or will be, with the servers of a cluster: each finding with its severity and the command that mends
+// it. Pure: what was read in, findings out (docs/PROTOCOL.md sections 8 and 10, docs/PERSISTENCE.md). What could not
+// be read is said, never taken for good.
 import type { NodeCheckup } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -11,7 +12,10 @@ export type Severity = 'CRIT' | 'WARN' | 'INFO';
 
 export interface DoctorFinding {
   severity: Severity;
-  /** version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, reach, sequencers. */
+  /**
+   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, reach,
+   * sequencers.
+   */
   check: string;
   /** '' when it concerns the cluster. */
   node: string;
@@ -106,14 +110,16 @@ function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): Doc
     add(
       'WARN',
       'memory',
-      `maxmemory ${Math.floor(limit / MIB)} MiB; the retained window, orphans and one block more need about ${need} MiB`,
+      `maxmemory ${Math.floor(limit / MIB)} MiB; the retained window, orphans and one block more need ` +
+        `about ${need} MiB`,
       set('maxmemory', `${need}mb`),
     );
   if (config === null)
     add(
       'INFO',
       'persistence',
-      `${info['aof_enabled'] === '1' ? 'append-only file on' : 'no append-only file'}; fsync policy and notifications cannot be read (CONFIG is not allowed, and not needed)`,
+      `${info['aof_enabled'] === '1' ? 'append-only file on' : 'no append-only file'}; fsync policy ` +
+        'and notifications cannot be read (CONFIG is not allowed, and not needed)',
       'look at redis.conf there',
     );
   if (info['aof_enabled'] === '0') {
@@ -121,7 +127,8 @@ function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): Doc
     add(
       'WARN',
       'persistence',
-      `${snapshots ? 'snapshots only' : 'memory only'}: when a quorum restarts at once, acknowledged blocks are left in the sequencers' stores alone`,
+      `${snapshots ? 'snapshots only' : 'memory only'}: when a quorum restarts at once, acknowledged ` +
+        `blocks are left in the sequencers' stores alone`,
       set('appendonly', 'yes'),
     );
   }
@@ -207,7 +214,8 @@ function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): Doc
     add(
       'INFO',
       'rights',
-      `user ${checkup.value.user} may not run ${spared}: each block costs this server a script, about twice the processor time`,
+      `user ${checkup.value.user} may not run ${spared}: each block costs this server a script, about ` +
+        'twice the processor time',
       'seq doctor --acl',
     );
   const trips = [...roundTripsMs].sort((a, b) => a - b);
@@ -216,7 +224,8 @@ function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): Doc
     add(
       middle > options.nodeTimeoutMs / 2 ? 'CRIT' : 'WARN',
       'latency',
-      `round trips: ${middle.toFixed(1)} ms in the middle, ${share(trips, 0.95).toFixed(1)} ms for 95 of 100, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`,
+      `round trips: ${middle.toFixed(1)} ms in the middle, ${share(trips, 0.95).toFixed(1)} ms for 95 ` +
+        `of 100, ${worst.toFixed(1)} ms at worst; the node timeout is ${options.nodeTimeoutMs} ms`,
       '--node-timeout at least four times the middle one',
     );
   const uptime = Number(info['uptime_in_seconds'] ?? 0);

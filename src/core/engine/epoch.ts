@@ -1,6 +1,7 @@
-// The fencing epoch of every node against the leader's, and lifting those that lag (docs/PROTOCOL.md sections 2, 3 and 4: raise_epoch).
-// An epoch never falls (I3). Raising to the leader's own epoch takes nothing from anybody; raising above it deposes the leader, so it
-// happens only when that is said in so many words, and the node itself checks it (WOULD_DEPOSE).
+// The fencing epoch of every node against the leader's, and lifting those that lag (docs/PROTOCOL.md sections 2, 3
+// and 4: raise_epoch). An epoch never falls (I3). Raising to the leader's own epoch takes nothing from anybody;
+// raising above it deposes the leader, so it happens only when that is said in so many words, and the node itself
+// checks it (WOULD_DEPOSE).
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
@@ -236,7 +237,9 @@ function failUnlessAll(changes: readonly NodeChange[], plan: HealPlan, target: s
             ? 'OUTCOME_UNKNOWN'
             : 'CHANGE_REFUSED',
     exit: raised.length > 0 ? EXIT.partial : open ? EXIT.outcomeUnknown : deposing ? EXIT.safety : EXIT.precondition,
-    message: `epoch ${plan.value}: ${raised.length} of ${changes.length} nodes raised; ${failed.map((change) => `${change.id}: ${change.why}`).join('; ')}`,
+    message:
+      `epoch ${plan.value}: ${raised.length} of ${changes.length} nodes raised; ` +
+      `${failed.map((change) => `${change.id}: ${change.why}`).join('; ')}`,
     why: open
       ? 'a node did not answer: it may have been raised'
       : deposing

@@ -1,6 +1,6 @@
-// Following (docs/PROTOCOL.md section 7): tails every node, applies what is proven committed, in order, and says when the lease has ended.
-// Arrivals are the heartbeat; the failure detector only decides who tries when (I9). Never counts a node that has not shown, on the very
-// connection its entries came over, that it is admitted (I7).
+// Following (docs/PROTOCOL.md section 7): tails every node, applies what is proven committed, in order, and says when
+// the lease has ended. Arrivals are the heartbeat; the failure detector only decides who tries when (I9). Never
+// counts a node that has not shown, on the very connection its entries came over, that it is admitted (I7).
 import { usableLeaseMs } from '../config.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../protocol/ledger.js';
@@ -9,7 +9,10 @@ import { admittedViews, leaderOf, look, untilFreeMs, type Look } from './look.js
 
 /** How long the other nodes have to say that the lock went, once one has said so. */
 const TOLD_MS = 2;
-/** How long before the end of a lease the nodes are asked once more, at most; never earlier than its holder's own deadline. */
+/**
+ * How long before the end of a lease the nodes are asked once more, at most; never earlier than its holder's own
+ * deadline.
+ */
 const EVE_MS = 5;
 
 export interface FollowerOptions {
@@ -27,7 +30,10 @@ export interface FollowerOptions {
   head(): { height: Height; hash: Hash };
   /** Takes the next committed block; resolves when more may come (back-pressure). */
   apply(block: Block, epoch: Epoch): Promise<void> | undefined;
-  /** After every look: the orchestrator decides whether to promote. `at`: the look was this long before, and its locks have run on since. */
+  /**
+   * After every look: the orchestrator decides whether to promote. `at`: the look was this long before, and its locks
+   * have run on since.
+   */
   onLook(seen: Look, at: number): void;
   onAnomaly(anomaly: LedgerAnomaly): void;
   /** Entries that are not what their hashes say, on a node that counts. */
@@ -119,7 +125,10 @@ export class Follower {
     this.arm(ms, () => void this.lookNow());
   }
 
-  /** A block as a node showed it, its hash checked; kept until the store has what is there, also while somebody else leads or this sequencer does. */
+  /**
+   * A block as a node showed it, its hash checked; kept until the store has what is there, also while somebody else
+   * leads or this sequencer does.
+   */
   seen(height: Height, hash: Hash): Block | undefined {
     for (const view of this.views) {
       for (const entry of view.entries.values()) {
@@ -134,7 +143,8 @@ export class Follower {
     if (!this.active) return;
     const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
     this.cancelPoll();
-    // The generation before the question: an answer that came over a newer connection is only believed by the next look.
+    // The generation before the question: an answer that came over a newer connection is only believed by the next
+    // look.
     const generations = nodes.map((node) => node.connectionGeneration);
     const seen = await look(nodes, quorum, nodeTimeoutMs, clock);
     if (!this.active) return;
@@ -167,7 +177,8 @@ export class Follower {
       known.entries.clear(); // another memory, or another connection: what was read before proves nothing about it
       known.lastId = '';
     } else if (view && view.head > Math.max(view.floor, this.options.head().height) && known.lastId !== '') {
-      // A backfilled id may be lower than one that was superseded: a head that should have been read and is not there is read again.
+      // A backfilled id may be lower than one that was superseded: a head that should have been read and is not there
+      // is read again.
       const read = [...known.entries.values()];
       if (
         !read.some((entry) => entry.height === view.head && entry.hash === view.headHash) &&
@@ -218,7 +229,8 @@ export class Follower {
         view.entries.set(`${entry.height}-${entry.epoch}`, entry);
         view.highestEpoch = Math.max(view.highestEpoch, entry.epoch);
       }
-      if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1); // only an accepted write renews the lease (I8)
+      // only an accepted write renews the lease (I8)
+      if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1);
       this.advance();
     }
   }
@@ -243,7 +255,8 @@ export class Follower {
       }));
       const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
       for (const next of committed) {
-        if (next.height !== head().height + 1) break; // a peer brought it while we waited for room: what is proven is looked up anew
+        // a peer brought it while we waited for room: what is proven is looked up anew
+        if (next.height !== head().height + 1) break;
         const entry = this.entryOf(next.height, next.hash);
         if (!entry?.data) return;
         const { height, hash, parent, timestamp, data } = entry;
@@ -292,7 +305,8 @@ export class Follower {
   }
 
   /**
-   * Looks just before the lease can end, when its holder has given up by its own clock: what the nodes say then still holds at the end of it, unless
+   * Looks just before the lease can end, when its holder has given up by its own clock: what the nodes say then still
+   * holds at the end of it, unless
    * somebody writes, which is seen here. So the promotion need not wait for one more look.
    */
   private armLease(at: number, eve?: Look): void {
@@ -308,8 +322,10 @@ export class Follower {
   }
 
   /**
-   * A leader that gives its lock back says so on every node. Once all have told it nothing that another look could show is missing: they are taken at
-   * their word, and the promotion need not wait for one more round trip. What has changed otherwise, `promote_leader` refuses.
+   * A leader that gives its lock back says so on every node. Once all have told it nothing that another look could
+   * show is missing: they are taken at
+   * their word, and the promotion need not wait for one more round trip. What has changed otherwise, `promote_leader`
+   * refuses.
    */
   private lockWent(i: number, released: boolean): void {
     const first = this.gone.size === 0;
@@ -329,7 +345,10 @@ export class Follower {
     void this.lookNow();
   }
 
-  /** The last look, with the lock of the tenure that it showed leading gone where that was told; null when that may not be all that has changed. */
+  /**
+   * The last look, with the lock of the tenure that it showed leading gone where that was told; null when that may
+   * not be all that has changed.
+   */
   private freedLook(): Look | null {
     const { lastLook, released } = this;
     const { quorum, clock } = this.options;
@@ -366,7 +385,10 @@ export class Follower {
   }
 }
 
-/** The greatest head among admitted nodes that answered, and the lowest floor of those that hold more than `mine` (0 when none does). */
+/**
+ * The greatest head among admitted nodes that answered, and the lowest floor of those that hold more than `mine` (0
+ * when none does).
+ */
 export function seenHeads(seen: Look, mine: Height): { head: Height; floor: Height } {
   let head = 0;
   let floor = Infinity;

@@ -1,5 +1,6 @@
-// Who led when: tenures as the retained blocks show them, and the operators' changes as the nodes recorded them (docs/PROTOCOL.md section 2).
-// A block that a later leader had to propose again counts for the tenure that committed it. What nobody recorded is not guessed.
+// Who led when: tenures as the retained blocks show them, and the operators' changes as the nodes recorded them
+// (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the tenure that committed
+// it. What nobody recorded is not guessed.
 import type { Clock } from '../ports.js';
 import type { Epoch, Height } from '../protocol/words.js';
 import { bounded, inspectLook } from './inspect.js';
@@ -96,7 +97,10 @@ function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly Au
         record['what'] === 'epoch heal'),
   );
   if (asked !== undefined)
-    return `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`;
+    return (
+      `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ` +
+      `${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`
+    );
   if (next !== undefined && next.holder === tenure.holder) return `${next.holder} went on under epoch ${next.epoch}`;
   return '';
 }

@@ -1,5 +1,6 @@
-// Nobody may promote for a while, and the end of that (docs/PROTOCOL.md section 2: a hold is written to all nodes and holds when on q).
-// A leader in office stays; with a hold on, nobody takes over when it fails. Done means: read back from a quorum.
+// Nobody may promote for a while, and the end of that (docs/PROTOCOL.md section 2: a hold is written to all nodes and
+// holds when on q). A leader in office stays; with a hold on, nobody takes over when it fails. Done means: read back
+// from a quorum.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Expectation } from '../protocol/words.js';

@@ -1,6 +1,7 @@
-// Submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. Decides what a submitter may be
-// told and when: `committed` only for a block that is committed and synced (I10), `refused` only when the item can be in no block,
-// `unknown` otherwise (docs/PROTOCOL.md sections 3 and 6). No waiting is without a bound.
+// Submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. Decides what a
+// submitter may be told and when: `committed` only for a block that is committed and synced (I10), `refused` only
+// when the item can be in no block, `unknown` otherwise (docs/PROTOCOL.md sections 3 and 6). No waiting is without a
+// bound.
 import { encodedItemSize, itemDigest, keyProblem } from '../chain/items.js';
 import { invariant } from '../errors.js';
 import type { ChainStore, Clock, CommittedBlock, Item, SubmitOutcome } from '../ports.js';
@@ -82,7 +83,10 @@ export class Inbox {
     this.listeners.push(listener);
   }
 
-  /** Resolves when the fate of every item is settled; outcomes in order. Throws RangeError for a key that is none (keyProblem). */
+  /**
+   * Resolves when the fate of every item is settled; outcomes in order. Throws RangeError for a key that is none
+   * (keyProblem).
+   */
   offer(items: readonly Item[]): Promise<SubmitOutcome[]> {
     for (const { key } of items) {
       const problem = key === undefined ? null : keyProblem(key);
@@ -101,7 +105,10 @@ export class Inbox {
     return Promise.all(outcomes.map((one) => Promise.resolve(one)));
   }
 
-  /** Items for the next block, from the front, at most `maxItems` and `maxBytes` as encoded. They stay queued until `propose`. */
+  /**
+   * Items for the next block, from the front, at most `maxItems` and `maxBytes` as encoded. They stay queued until
+   * `propose`.
+   */
   peek(maxBytes: number, maxItems: number): Item[] {
     let bytes = 0;
     let count = 0;
@@ -126,7 +133,8 @@ export class Inbox {
   }
 
   /**
-   * The first `taken` items of the last `peek` are in the block that is about to be written. Returns false, and nothing is marked,
+   * The first `taken` items of the last `peek` are in the block that is about to be written. Returns false, and
+   * nothing is marked,
    * when the tenure was abandoned since: that block must not be written.
    */
   propose(block: { height: Height; hash: Hash }, taken: number): boolean {
@@ -167,7 +175,8 @@ export class Inbox {
   }
 
   /**
-   * The tenure is gone. What no block holds is refused (safe to send again); what a block holds that was proposed waits until
+   * The tenure is gone. What no block holds is refused (safe to send again); what a block holds that was proposed
+   * waits until
    * that height is decided, or is `unknown` when it is not in time.
    */
   abandon(why: string): void {
@@ -238,7 +247,10 @@ export class Inbox {
     });
   }
 
-  /** A receipt from a block that the store holds but has not synced: told after the sync, or as unknown when that stays away. */
+  /**
+   * A receipt from a block that the store holds but has not synced: told after the sync, or as unknown when that
+   * stays away.
+   */
   private onceSynced(height: Height, outcome: SubmitOutcome): Promise<SubmitOutcome> {
     return new Promise((resolve) => {
       const waiting = this.unsynced.get(height) ?? [];

@@ -9,7 +9,9 @@ export function refuseNoAnswer(view: ClusterView): void {
   throw new SeqError({
     code: denied ? 'NODE_DENIED' : 'NO_ANSWER',
     exit: denied ? EXIT.denied : EXIT.noQuorum,
-    message: `none of ${view.configured} nodes ${denied ? 'lets us in' : 'answered'}: ${view.nodes.map((n) => `${n.id} (${n.url}): ${n.note}`).join('; ')}`,
+    message:
+      `none of ${view.configured} nodes ${denied ? 'lets us in' : 'answered'}: ` +
+      `${view.nodes.map((n) => `${n.id} (${n.url}): ${n.note}`).join('; ')}`,
     why: denied
       ? 'the user or password is missing or wrong, or the user may not run what is needed'
       : 'without an answer nothing is known of the cluster, neither good nor bad',

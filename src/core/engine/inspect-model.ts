@@ -1,6 +1,7 @@
-// What the answers of all nodes add up to: who leads, what is committed, how many nodes may still be lost, and what to do next.
-// Pure: the same observations give the same view, for `seq status`, `watch`, `check` and `wait` alike. Counts are over the configured
-// nodes; an answer that stayed away is a row and a loss, never a "no" and never "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
+// What the answers of all nodes add up to: who leads, what is committed, how many nodes may still be lost, and what
+// to do next. Pure: the same observations give the same view, for `seq status`, `watch`, `check` and `wait` alike.
+// Counts are over the configured nodes; an answer that stayed away is a row and a loss, never a "no" and never
+// "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
 import type {
   AdmissionState,
@@ -205,11 +206,15 @@ export function isForeign(view: NodeView, expectedCluster: string | undefined): 
 
 function headEntryOf(read: NodeReply<EntriesRead> | undefined, view: NodeView) {
   if (read === undefined || read.outcome !== 'accepted') return null;
-  // The node may have moved on between the two reads: only the entry that its head facts name proves anything about them.
+  // The node may have moved on between the two reads: only the entry that its head facts name proves anything about
+  // them.
   return read.value.entries.find((e) => e.height === view.head && e.hash === view.headHash) ?? null;
 }
 
-/** The owner whose lock, under its own claim at one epoch, stands on q admitted nodes. A promotion under way is not a leader yet. */
+/**
+ * The owner whose lock, under its own claim at one epoch, stands on q admitted nodes. A promotion under way is not a
+ * leader yet.
+ */
 function findLeader(
   admitted: { id: string; view: NodeView }[],
   configured: number,
@@ -351,7 +356,10 @@ function admittedNote(
     return `holds another block at height ${view.head} than the committed one (an orphan; the leader replaces it)`;
   }
   if (leader !== null && view.epoch > leader.epoch)
-    return `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the term is renewed`;
+    return (
+      `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the ` +
+      'term is renewed'
+    );
   if (leader !== null && view.lock === null) return 'its lock is free: the leader has not taken it again yet';
   if (leader !== null && view.lock !== null && view.lock.owner !== leader.owner)
     return `its lock is held by ${sequencerOf(view.lock.owner)}, not by the leader`;

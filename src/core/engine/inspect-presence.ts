@@ -1,4 +1,5 @@
-// The sequencers' own words, merged over all nodes: of each sequencer the newest record wins. They say nothing about leadership. Pure.
+// The sequencers' own words, merged over all nodes: of each sequencer the newest record wins. They say nothing about
+// leadership. Pure.
 import type { Height, NodeView, Presence } from '../protocol/words.js';
 
 export interface SequencerRow {
@@ -58,7 +59,10 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
     .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** By the sequencer's own clock where it says one; else by the time left, which is longest on the node that heard it last. */
+/**
+ * By the sequencer's own clock where it says one; else by the time left, which is longest on the node that heard it
+ * last.
+ */
 function isNewer(a: Presence, b: Presence): boolean {
   const [atA, atB] = [Number(a.extra['seenAtMs']), Number(b.extra['seenAtMs'])];
   if (atA > 0 && atB > 0 && atA !== atB) return atA > atB;

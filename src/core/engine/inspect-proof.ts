@@ -1,6 +1,7 @@
-// What is provably committed, from one look at the heads (docs/PROTOCOL.md sections 7 and 9). Pure.
-// Two proofs and no third: the same (height, epoch, hash) is the head of q admitted nodes, or an entry stands on top of it (I5).
-// Copies of different epochs do not add up at the head, and a node whose memory is in doubt lends its entries to I5 but never a vote.
+// What is provably committed, from one look at the heads (docs/PROTOCOL.md sections 7 and 9). Pure. Two proofs and no
+// third: the same (height, epoch, hash) is the head of q admitted nodes, or an entry stands on top of it (I5). Copies
+// of different epochs do not add up at the head, and a node whose memory is in doubt lends its entries to I5 but
+// never a vote.
 import { quorumOf } from '../config.js';
 import type { Entry, Epoch, Hash, HeadFacts, Height } from '../protocol/words.js';
 
@@ -121,7 +122,9 @@ function findConflicts(
         conflicts.push({
           height: a.height,
           nodes: [...a.nodes, ...b.nodes],
-          why: `I2: two blocks under epoch ${a.epoch}: ${a.hash.slice(0, 12)} on ${a.nodes.join(', ')} and ${b.hash.slice(0, 12)} on ${b.nodes.join(', ')}`,
+          why:
+            `I2: two blocks under epoch ${a.epoch}: ${a.hash.slice(0, 12)} on ${a.nodes.join(', ')} and ` +
+            `${b.hash.slice(0, 12)} on ${b.nodes.join(', ')}`,
         });
       }
     }
@@ -135,7 +138,9 @@ function findConflicts(
       conflicts.push({
         height,
         nodes: [...first.nodes, ...nodes],
-        why: `I4: two blocks are proven: ${first.hash.slice(0, 12)} by ${first.why} of ${first.nodes.join(', ')} and ${hash.slice(0, 12)} by ${why} of ${nodes.join(', ')}`,
+        why:
+          `I4: two blocks are proven: ${first.hash.slice(0, 12)} by ${first.why} of ` +
+          `${first.nodes.join(', ')} and ${hash.slice(0, 12)} by ${why} of ${nodes.join(', ')}`,
       });
     }
   }

@@ -1,5 +1,5 @@
-// One word, one sentence, one stable code and the next command for the state of a cluster. Pure.
-// CRIT: it is not writing, or an invariant is broken. WARN: it writes, and something needs a hand. UNKNOWN: too few answers to say.
+// One word, one sentence, one stable code and the next command for the state of a cluster. Pure. CRIT: it is not
+// writing, or an invariant is broken. WARN: it writes, and something needs a hand. UNKNOWN: too few answers to say.
 // Order is the order of the findings: what must be mended first stands first. docs/PROTOCOL.md sections 8 and 9.
 import type { ClusterView, NodeRow, SummarizeOptions } from './inspect-model.js';
 
@@ -63,7 +63,8 @@ export function judge(
     return { verdict: worst.verdict, reason: worst.reason, reasonCode: worst.code, next: worst.next, findings };
   const { leader, committed, margin } = facts;
   const reason =
-    `${leader?.id ?? 'nobody'} leads under epoch ${leader?.epoch ?? 0}, height ${committed?.height ?? 0} is committed, ` +
+    `${leader?.id ?? 'nobody'} leads under epoch ${leader?.epoch ?? 0}, height ` +
+    `${committed?.height ?? 0} is committed, ` +
     `${facts.configured} of ${facts.configured} nodes agree`;
   return {
     verdict: 'OK',
@@ -106,7 +107,8 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
   if (names.size > 1 && Math.max(...[...names.values()].map((ids) => ids.length)) < quorum) {
     crit(
       'CLUSTER_MIXED',
-      `the nodes belong to different clusters: ${list([...names].map(([name, ids]) => `${ids.join(', ')} to ${name}`))}`,
+      'the nodes belong to different clusters: ' +
+        `${list([...names].map(([name, ids]) => `${ids.join(', ')} to ${name}`))}`,
       [...names.values()].flat(),
       ['name the nodes of one cluster only: seq config show'],
     );
@@ -120,7 +122,8 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
       'NOT_INITIALISED',
       bootstrap.length > 0
         ? `the bootstrap of this cluster was broken off: ${list(bootstrap.map((n) => n.id))} show its nonce`
-        : `${answered === configured ? 'all' : answered} of ${configured} nodes are empty: this cluster was never initialised`,
+        : `${answered === configured ? 'all' : answered} of ${configured} nodes are empty: this cluster ` +
+            'was never initialised',
       [...empty, ...bootstrap].map((n) => n.id),
       [`seq cluster init${target}`],
     );
@@ -155,7 +158,9 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
       code: 'LEADER_UNKNOWN',
       nodes: silent.map((n) => n.id),
       next: silent.map((n) => reach(n, options)),
-      reason: `too few nodes answered to say whether there is a leader: ${list(silent.map((n) => n.id))} may hold a lock`,
+      reason:
+        `too few nodes answered to say whether there is a leader: ${list(silent.map((n) => n.id))} may ` +
+        'hold a lock',
     });
   } else if (facts.leader === null) {
     const holders = [...new Set(admitted.flatMap((n) => (n.holder === null ? [] : [n.holder])))];
@@ -170,7 +175,8 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
     else if (holders.length > 0)
       crit(
         'NO_LEADER',
-        `nobody leads: ${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} locks (a promotion under way, or a lease running out)`,
+        `nobody leads: ${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} ` +
+          'locks (a promotion under way, or a lease running out)',
         [],
         [`seq status --watch${target}`],
       );
@@ -185,7 +191,8 @@ function clusterFindings(facts: Facts, target: string, options: SummarizeOptions
       const reasons = facts.sequencers.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
       crit(
         'NO_LEADER',
-        `nobody leads: every lock is free, ${list(facts.sequencers.map((s) => s.id))} ${seen === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
+        `nobody leads: every lock is free, ${list(facts.sequencers.map((s) => s.id))} ` +
+          `${seen === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
         [],
         [`seq status --watch${target}`],
       );
@@ -250,7 +257,8 @@ function softFindings(facts: Facts, target: string): Finding[] {
       nodes: pending.nodes,
       next: [`seq stream inspect --from ${pending.height} --to ${pending.height}${target}`],
       reason:
-        `height ${pending.height} is pending: ${pending.nodes.length} of ${facts.configured} hold it under epoch ${pending.epoch}, ${facts.quorum} are needed` +
+        `height ${pending.height} is pending: ${pending.nodes.length} of ${facts.configured} hold it ` +
+        `under epoch ${pending.epoch}, ${facts.quorum} are needed` +
         (pending.mayBeCommitted ? '; a node that did not answer may hold it too' : ''),
     });
   }
@@ -260,7 +268,9 @@ function softFindings(facts: Facts, target: string): Finding[] {
       code: 'HELD',
       nodes: [],
       next: [`seq resume${target}`],
-      reason: `${hold.by} holds promotion for ${Math.ceil(hold.ttlMs / 1000)} s more (${hold.reason}): nobody takes over if ${facts.leader.id} fails`,
+      reason:
+        `${hold.by} holds promotion for ${Math.ceil(hold.ttlMs / 1000)} s more (${hold.reason}): nobody ` +
+        `takes over if ${facts.leader.id} fails`,
     });
   }
   for (const s of facts.sequencers) {
@@ -286,7 +296,9 @@ function softFindings(facts: Facts, target: string): Finding[] {
         code: 'WINDOW_LOST',
         nodes: [],
         next: [`seq status --watch${target}`],
-        reason: `${s.id} is ${s.lagBlocks ?? '?'} blocks behind, below what the nodes retain: it needs the feed of another sequencer`,
+        reason:
+          `${s.id} is ${s.lagBlocks ?? '?'} blocks behind, below what the nodes retain: it needs the feed ` +
+          'of another sequencer',
       });
     }
   }
@@ -299,7 +311,9 @@ function softFindings(facts: Facts, target: string): Finding[] {
       code: 'CONFIG_DRIFT',
       nodes: [],
       next: [`seq status -o wide${target}`],
-      reason: `the sequencers run with different configurations: ${list([...digests].map(([digest, ids]) => `${ids.join(', ')} with ${digest.slice(0, 8)}`))}`,
+      reason:
+        'the sequencers run with different configurations: ' +
+        `${list([...digests].map(([digest, ids]) => `${ids.join(', ')} with ${digest.slice(0, 8)}`))}`,
     });
   }
   return found;

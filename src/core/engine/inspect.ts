@@ -1,5 +1,6 @@
-// Looks at every node once and says what the cluster is (docs/PROTOCOL.md section 9). All nodes in parallel, each with its own deadline:
-// a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a second, short look tells haste from trouble.
+// Looks at every node once and says what the cluster is (docs/PROTOCOL.md section 9). All nodes in parallel, each
+// with its own deadline: a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a
+// second, short look tells haste from trouble.
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/words.js';
 import { markForeign } from './cluster-name.js';
@@ -96,7 +97,10 @@ async function addHeadEntries(
   );
 }
 
-/** A port keeps its own deadline (up to twice, when this process was stalled); this one holds even where a port does not. */
+/**
+ * A port keeps its own deadline (up to twice, when this process was stalled); this one holds even where a port does
+ * not.
+ */
 export function bounded<T>(reply: Promise<NodeReply<T>>, limitMs: number, clock: Clock): Promise<NodeReply<T>> {
   const graceMs = limitMs + 20;
   return new Promise((resolve) => {

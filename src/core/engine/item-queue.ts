@@ -1,5 +1,6 @@
-// Reads ahead while a batch is under way, within a bound, and hands out batches: at once when there is little (somebody types, or a pipe
-// trickles), large ones when there is much. A reading error comes only after everything before it was handed out.
+// Reads ahead while a batch is under way, within a bound, and hands out batches: at once when there is little
+// (somebody types, or a pipe trickles), large ones when there is much. A reading error comes only after everything
+// before it was handed out.
 import type { RawItem } from './item-reader.js';
 
 const LINGER_MS = 5;
@@ -52,7 +53,10 @@ export class ItemQueue {
     });
   }
 
-  /** Waits for the first item, then a moment for more. Empty: the input ended or the signal was aborted. Throws what reading threw. */
+  /**
+   * Waits for the first item, then a moment for more. Empty: the input ended or the signal was aborted. Throws what
+   * reading threw.
+   */
   async next(maxItems: number, maxBytes: number): Promise<RawItem[]> {
     while (this.#items.length === 0 && !this.#ended && !this.signal.aborted) await this.#change();
     if (this.signal.aborted) return [];

@@ -1,6 +1,7 @@
-// Cuts a byte stream into items: lines (without their newline; a last line without one counts; empty lines are items too) or frames of a
-// 4-byte big-endian length. Never holds more than one item and one chunk: an item over the limit ends the reading by its number before it
-// is read whole, and so does a frame that breaks off. What came before is handed over first.
+// Cuts a byte stream into items: lines (without their newline; a last line without one counts; empty lines are items
+// too) or frames of a 4-byte big-endian length. Never holds more than one item and one chunk: an item over the limit
+// ends the reading by its number before it is read whole, and so does a frame that breaks off. What came before is
+// handed over first.
 import { EXIT, SeqError } from '../errors.js';
 
 export interface RawItem {

@@ -1,5 +1,5 @@
-// What an operator (or a follower that found damage) asks of the leader (docs/PROTOCOL.md sections 2 and 8): acted on once, when q nodes show it,
-// and answered in the audit trail. Each kind says in a sentence why it is refused.
+// What an operator (or a follower that found damage) asks of the leader (docs/PROTOCOL.md sections 2 and 8): acted on
+// once, when q nodes show it, and answered in the audit trail. Each kind says in a sentence why it is refused.
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/words.js';
@@ -60,7 +60,10 @@ export class LeaderRequests {
     if (request.kind === 'stepdown') this.options.stepdown(driver, request);
   }
 
-  /** A request that one node shows is acted on when q nodes show it: it may be on its way to the others still. Every later write reminds us. */
+  /**
+   * A request that one node shows is acted on when q nodes show it: it may be on its way to the others still. Every
+   * later write reminds us.
+   */
   private async standsOnQuorum(request: LeaderRequest): Promise<boolean> {
     const { nodes, timing, clock } = this.options;
     if (this.reading) return false;
@@ -84,7 +87,10 @@ export class LeaderRequests {
     const node = this.options.nodes.findIndex((one) => one.id === request.to);
     const plan = admitPlan(request.plan);
     if (node < 0 || !plan)
-      return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`;
+      return (
+        'refused: ' +
+        `${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`
+      );
     if (!this.options.readmit) return 'refused: this leader was started with --no-readmit';
     const track = driver.state.nodes[node]!;
     if (track.incarnation !== plan.incarnation)
@@ -105,7 +111,9 @@ export class LeaderRequests {
     }
   }
 
-  /** The server that the node was must be out of it before another one is it: what still counts here was not retired. */
+  /**
+   * The server that the node was must be out of it before another one is it: what still counts here was not retired.
+   */
   private replaceNode(request: LeaderRequest, driver: TenureDriver): string {
     const { nodes, readmit, emit, moves, quorum } = this.options;
     const node = nodes.findIndex((one) => one.id === request.to);

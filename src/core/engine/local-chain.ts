@@ -1,6 +1,7 @@
-// The local store as the protocol sees it (LocalChain), and the retention rule: the nodes keep exactly the newest retainBlocks blocks and
-// retainBytes payload bytes, whichever is less, but always the two newest, and never forget what this disk has not got yet: a leader that died
-// would take the only copy with it (docs/PROTOCOL.md sections 4 and 10).
+// The local store as the protocol sees it (LocalChain), and the retention rule: the nodes keep exactly the newest
+// retainBlocks blocks and retainBytes payload bytes, whichever is less, but always the two newest, and never forget
+// what this disk has not got yet: a leader that died would take the only copy with it (docs/PROTOCOL.md sections 4
+// and 10).
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { LocalChain } from '../protocol/tenure-state.js';

@@ -1,4 +1,5 @@
-// One look at all nodes by a sequencer: who answers, who is free, what they hold. The pre-vote of docs/PROTOCOL.md section 5: only nodes that
+// One look at all nodes by a sequencer: who answers, who is free, what they hold. The pre-vote of docs/PROTOCOL.md
+// section 5: only nodes that
 // *say* that they are admitted and free count; no answer is not "free".
 import type { Clock, NodePort } from '../ports.js';
 import { sequencerOf, type NodeReply, type NodeView } from '../protocol/words.js';
@@ -9,7 +10,10 @@ export interface Look {
   replies: (NodeReply<NodeView> | null)[];
 }
 
-/** Asks every node at once. Closed when all have answered, or a quorum has and the rest had a little longer (a hanging node delays nothing). */
+/**
+ * Asks every node at once. Closed when all have answered, or a quorum has and the rest had a little longer (a hanging
+ * node delays nothing).
+ */
 export async function look(nodes: readonly NodePort[], quorum: number, limitMs: number, clock: Clock): Promise<Look> {
   const startedAt = clock.now();
   const replies: Look['replies'] = nodes.map(() => null);
@@ -40,7 +44,8 @@ export interface Votes {
 }
 
 /**
- * The nodes that would let `id` promote at `at` (same clock as the look's): a lock that has run out since then is free. `own` is the token of a term
+ * The nodes that would let `id` promote at `at` (same clock as the look's): a lock that has run out since then is
+ * free. `own` is the token of a term
  * being renewed: its lock counts as free, hold and handover do not stop it.
  */
 export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?: string, at = seen.at): Votes {
@@ -84,7 +89,10 @@ export function stateOf(seen: Look): string {
     .join(' | ');
 }
 
-/** ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A lock in its last millisecond is held still. */
+/**
+ * ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A
+ * lock in its last millisecond is held still.
+ */
 export function untilFreeMs(seen: Look, quorum: number, unknownMs: number): number {
   const left = seen.replies.map((reply) => {
     if (reply?.outcome !== 'accepted') return unknownMs;
@@ -121,7 +129,8 @@ export function recoveredTo(seen: Look, quorum: number, cluster: string): string
   ];
   const [family, generation] = split(cluster);
   const later = seen.replies.flatMap((reply) => {
-    // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be asked.
+    // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be
+    // asked.
     if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
     const [theirs, at] = split(reply.value.cluster);
     return theirs === family && at > generation ? [reply.value.cluster] : [];

@@ -1,5 +1,6 @@
-// Nodes that were replaced by servers at other addresses (`seq node replace`, docs/PROTOCOL.md section 8, I13), as one sequencer knows them. It learns
-// from the records of nodes, whatever address it was started with, and every claim of its tenures carries what it knows.
+// Nodes that were replaced by servers at other addresses (`seq node replace`, docs/PROTOCOL.md section 8, I13), as
+// one sequencer knows them. It learns from the records of nodes, whatever address it was started with, and every
+// claim of its tenures carries what it knows.
 import type { NodePort } from '../ports.js';
 import { isNewer, movesText, parseMoves, type Move } from '../protocol/moves.js';
 import type { Epoch } from '../protocol/words.js';

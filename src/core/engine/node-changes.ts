@@ -1,4 +1,5 @@
-// One change on several nodes: what each of them said, and what that adds up to. Accepted by a quorum is done; what is not known is never "no".
+// One change on several nodes: what each of them said, and what that adds up to. Accepted by a quorum is done; what
+// is not known is never "no".
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
@@ -45,7 +46,9 @@ export function nodeMoved({ id, url, to }: { id: string; url: string; to: string
   });
 }
 
-/** Throws when the operator expected another leader or epoch than is there; the scripts that follow compare once more. */
+/**
+ * Throws when the operator expected another leader or epoch than is there; the scripts that follow compare once more.
+ */
 export function requireExpected(
   leader: { id: string; epoch: number } | null,
   expect: { leader?: string; epoch?: number },

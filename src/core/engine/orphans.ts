@@ -1,5 +1,5 @@
-// What the nodes keep as evidence: superseded entries, and a stream that was set aside (docs/PROTOCOL.md section 2). Reading only; a node that
-// did not answer is a row, never "nothing there".
+// What the nodes keep as evidence: superseded entries, and a stream that was set aside (docs/PROTOCOL.md section 2).
+// Reading only; a node that did not answer is a row, never "nothing there".
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, OrphansRead } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
@@ -35,7 +35,9 @@ export async function readOrphans(options: {
     throw new SeqError({
       code: 'NO_ANSWER',
       exit: EXIT.noQuorum,
-      message: `none of ${rows.length} nodes answered: ${rows.map(({ id, url, why }) => `${id} (${url}): ${why}`).join('; ')}`,
+      message:
+        `none of ${rows.length} nodes answered: ` +
+        `${rows.map(({ id, url, why }) => `${id} (${url}): ${why}`).join('; ')}`,
       why: 'without an answer it is not known what they keep',
       changed: 'nothing',
       next: ['seq status'],

@@ -1,5 +1,6 @@
-// What this sequencer's presence record says of it (docs/PROTOCOL.md section 2), beside who and where it is: how fast it commits, how large its blocks
-// are, what the nodes keep. For those who only look at the nodes; nobody decides anything by it.
+// What this sequencer's presence record says of it (docs/PROTOCOL.md section 2), beside who and where it is: how fast
+// it commits, how large its blocks are, what the nodes keep. For those who only look at the nodes; nobody decides
+// anything by it.
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { WindowMargin } from './window-margin.js';
@@ -26,7 +27,10 @@ export class OwnPresence {
     this.commits = [...this.commits.slice(1 - COMMITS_TOLD), commitMs];
   }
 
-  /** What the nodes keep, where that is less than it should be, or soon too little for this store; and a leader's own figures. */
+  /**
+   * What the nodes keep, where that is less than it should be, or soon too little for this store; and a leader's own
+   * figures.
+   */
   facts(
     leads: boolean,
     shortage: { blocks: number; why: string } | null,
@@ -45,7 +49,10 @@ export class OwnPresence {
     };
   }
 
-  /** Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there are none. */
+  /**
+   * Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there
+   * are none.
+   */
   private commitLatency(leads: boolean): Record<string, string> {
     const sorted = leads ? [...this.commits].sort((a, b) => a - b) : [];
     const told = (ms: number | undefined) => (ms === undefined ? '' : ms.toFixed(2));

@@ -1,7 +1,8 @@
-// Committed blocks from another sequencer's feed, for what lies below the nodes' retained window (docs/PROTOCOL.md section 7). A peer is not
-// believed: every block's hash is recomputed and its parent link followed from a block that the caller has (`after`), and where the caller
-// knows what the range must end in (`anchor`, proven by the nodes), nothing is handed out before the chain has been seen to reach it. The
-// epoch is the peer's word: no hash covers it. Memory: 32 bytes a block while proving, and at most `keepBytes` of payload.
+// Committed blocks from another sequencer's feed, for what lies below the nodes' retained window (docs/PROTOCOL.md
+// section 7). A peer is not believed: every block's hash is recomputed and its parent link followed from a block that
+// the caller has (`after`), and where the caller knows what the range must end in (`anchor`, proven by the nodes),
+// nothing is handed out before the chain has been seen to reach it. The epoch is the peer's word: no hash covers it.
+// Memory: 32 bytes a block while proving, and at most `keepBytes` of payload.
 import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../chain/block.js';
 import { MAX_BLOCK_BYTES } from '../config.js';
@@ -51,7 +52,10 @@ function peerError(url: string, code: Failure, message: string, why: string): Se
   });
 }
 
-/** Blocks after.height+1 … to, in order, each verified. Throws SeqError (CHAIN_MISMATCH, PEER_LACKS_BLOCKS, PEER_UNREACHABLE, PEER_SPOKE_GARBAGE). */
+/**
+ * Blocks after.height+1 … to, in order, each verified. Throws SeqError (CHAIN_MISMATCH, PEER_LACKS_BLOCKS,
+ * PEER_UNREACHABLE, PEER_SPOKE_GARBAGE).
+ */
 export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<CommittedBlock> {
   const target = targetOf(range.url, '/v1/blocks');
   if (typeof target === 'string')

@@ -1,11 +1,15 @@
-// Presence records: who is there, not who leads (docs/PROTOCOL.md section 2). Also the order in which followers of equal standing try.
+// Presence records: who is there, not who leads (docs/PROTOCOL.md section 2). Also the order in which followers of
+// equal standing try.
 import type { Timing } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Height, Presence } from '../protocol/words.js';
 import type { Look } from './look.js';
 import type { MemoryFact } from './window.js';
 
-/** A new role is told this much later: what it is told for, the first block of a tenure, is not kept waiting by telling it. */
+/**
+ * A new role is told this much later: what it is told for, the first block of a tenure, is not kept waiting by
+ * telling it.
+ */
 const SOON_MS = 30;
 
 export interface PresencesOptions {

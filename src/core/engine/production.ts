@@ -1,5 +1,6 @@
-// When a leader asks its producer for a block, and what becomes of the answer (docs/PROTOCOL.md section 6.1 and 6.8): one block each blockTime,
-// empty ones too, because work is the heartbeat (I8); at once when there is work that the producer takes and `eager`. One block is in the making at a time.
+// When a leader asks its producer for a block, and what becomes of the answer (docs/PROTOCOL.md section 6.1 and 6.8):
+// one block each blockTime, empty ones too, because work is the heartbeat (I8); at once when there is work that the
+// producer takes and `eager`. One block is in the making at a time.
 import { makeBlock } from '../chain/block.js';
 import { SeqError } from '../errors.js';
 import type { Clock, Producer } from '../ports.js';
@@ -8,7 +9,10 @@ import type { Inbox } from './inbox.js';
 import type { TenureDriver } from './tenure-driver.js';
 
 const MAX_ITEMS = 16_384;
-/** How long what comes after a sync waits for the others who have just been answered: half of what the last block took, this at least. */
+/**
+ * How long what comes after a sync waits for the others who have just been answered: half of what the last block
+ * took, this at least.
+ */
 const COMPANY_MS = 2;
 /** After a wait in vain so many chances more are let pass each time, up to this many. */
 const MOST_PASSED = 64;
@@ -24,7 +28,10 @@ export interface ProductionOptions {
   /** Bytes of items that fit into one block. */
   maxItemsBytes: number;
   parentTimestamp(): number;
-  /** Resolves when the pipeline behind commits has room (and, for a producer that needs the chain, has told it everything). */
+  /**
+   * Resolves when the pipeline behind commits has room (and, for a producer that needs the chain, has told it
+   * everything).
+   */
   caughtUp(): Promise<void> | undefined;
   /** Undefined when no block is on its way to the disk; else resolves when those that are have been synced and told. */
   syncing(): Promise<void> | undefined;
@@ -35,7 +42,10 @@ export class Production {
   private wanted: { driver: TenureDriver; height: Height; parent: Hash } | null = null;
   private making = false;
   private gathering = false;
-  /** The producer took none of what it was offered: asking again at once would make empty blocks as fast as nodes and disk allow. */
+  /**
+   * The producer took none of what it was offered: asking again at once would make empty blocks as fast as nodes and
+   * disk allow.
+   */
   private declined = false;
   /** Items of the last block: so many submitters were answered when it was synced. */
   private lastTaken = 0;
@@ -93,7 +103,10 @@ export class Production {
     else this.cancelTimer = clock.after(dueInMs, () => void this.make());
   }
 
-  /** Receipts wait for the sync: what would be proposed during it is told no sooner than what is proposed, in one block with more, right after it. */
+  /**
+   * Receipts wait for the sync: what would be proposed during it is told no sooner than what is proposed, in one
+   * block with more, right after it.
+   */
   private gather(unsynced: Promise<void>): void {
     if (this.gathering) return;
     this.gathering = true;
@@ -106,8 +119,10 @@ export class Production {
   }
 
   /**
-   * Submitters that send one item after the other fall apart: the first that is back after its answer gets a block of its own, and the others wait for
-   * that one. Who was just answered is back in a moment: a block that waits for them holds all, and costs as much as one that holds half.
+   * Submitters that send one item after the other fall apart: the first that is back after its answer gets a block of
+   * its own, and the others wait for
+   * that one. Who was just answered is back in a moment: a block that waits for them holds all, and costs as much as
+   * one that holds half.
    */
   private awaitCompany(): void {
     const { inbox, clock, blockTimeMs } = this.options;

@@ -1,5 +1,6 @@
-// Whether this follower could lead, by what it has just seen, and why not (docs/PROTOCOL.md section 5): enough nodes that count, a store that is close
-// enough to their heads and not below their window, a producer, and no setback that holds it back.
+// Whether this follower could lead, by what it has just seen, and why not (docs/PROTOCOL.md section 5): enough nodes
+// that count, a store that is close enough to their heads and not below their window, a producer, and no setback that
+// holds it back.
 import type { EmitEvent } from '../events.js';
 import type { Clock, Producer } from '../ports.js';
 import type { Height } from '../protocol/words.js';
@@ -63,8 +64,10 @@ export class Readiness {
     if (before !== 'inside' || this.margin === 'inside') return;
     const reason =
       this.margin === 'outside'
-        ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can bring what is between`
-        : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs next ${mine - heads.floor} blocks from now`;
+        ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can ` +
+          'bring what is between'
+        : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs ` +
+          `next ${mine - heads.floor} blocks from now`;
     this.options.emit({ type: 'alarm', code: this.margin === 'outside' ? 'WINDOW_LOST' : 'WINDOW_CLOSING', reason });
   }
 }

@@ -1,5 +1,6 @@
-// What every node and every reachable sequencer's store holds, verified block by block, for a recovery (docs/PROTOCOL.md section 8).
-// Reads only. A node that does not answer is evidence of nothing; a stream with a damaged or unlinked entry is used from above it, or not at all.
+// What every node and every reachable sequencer's store holds, verified block by block, for a recovery
+// (docs/PROTOCOL.md section 8). Reads only. A node that does not answer is evidence of nothing; a stream with a
+// damaged or unlinked entry is used from above it, or not at all.
 import { blockHash } from '../chain/block.js';
 import { httpCall } from '../http-call.js';
 import type { Clock, CommittedBlock, NodePort } from '../ports.js';

@@ -1,6 +1,7 @@
-// What a cluster below its quorum goes on with (docs/PROTOCOL.md section 8): the longest chain that any node or store proves, which node
-// keeps, fills or refills its stream, and what speaks against it. Pure: evidence in, plan out.
-// Invariant: no block that any node or store showed is dropped without being named; without doubts, everything shown explains itself.
+// What a cluster below its quorum goes on with (docs/PROTOCOL.md section 8): the longest chain that any node or store
+// proves, which node keeps, fills or refills its stream, and what speaks against it. Pure: evidence in, plan out.
+// Invariant: no block that any node or store showed is dropped without being named; without doubts, everything shown
+// explains itself.
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../protocol/quorum.js';
 import { displaced, mergeMoves } from '../protocol/moves.js';
@@ -130,7 +131,9 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
     return {
       outcome: 'impossible',
       code: 'NODE_MOVED',
-      why: `${elsewhere.id} was moved to ${elsewhere.to}: what is at ${elsewhere.url} is not that node; name it by its new address`,
+      why:
+        `${elsewhere.id} was moved to ${elsewhere.to}: what is at ${elsewhere.url} is not that node; ` +
+        'name it by its new address',
     };
   const admitted = ours.filter((node) => node.view.admission === 'admitted' && node.view.cluster === current);
   if (admitted.length >= quorum) {
@@ -146,7 +149,9 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
     return {
       outcome: 'impossible',
       code: 'NO_QUORUM',
-      why: `${ours.length} of ${n} nodes answered, ${quorum} are needed: a recovery on fewer could meet a quorum that still acts`,
+      why:
+        `${ours.length} of ${n} nodes answered, ${quorum} are needed: a recovery on fewer could meet a ` +
+        'quorum that still acts',
     };
   if (
     cluster === '' ||
@@ -260,7 +265,10 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
   return { outcome: 'plan', plan: { ...plan, digest: digestOf(plan) } };
 }
 
-/** Of all that nodes and stores show the highest top; at the same height a store's (committed), else the highest epoch's (as a promotion would). */
+/**
+ * Of all that nodes and stores show the highest top; at the same height a store's (committed), else the highest
+ * epoch's (as a promotion would).
+ */
 function chooseChain(
   nodes: readonly NodeEvidence[],
   stores: readonly StoreEvidence[],
@@ -340,13 +348,15 @@ function judge(
     parent !== undefined &&
     (hashAt(chain, own.height - 1) ?? hashAt(below, own.height - 1)) === parent
   ) {
-    // Only the head may differ: a pending block that lost against a later tenure's, or against what the next block proves.
+    // Only the head may differ: a pending block that lost against a later tenure's, or against what the next block
+    // proves.
     const rival = own.height === top.height && own.epoch >= top.epoch;
     return {
       action: 'refill',
       finding: `${says}; the chain has ${there.slice(0, 8)} there: its head is set aside`,
       doubt: rival
-        ? `holds another block at height ${own.height} (${own.hash.slice(0, 8)}, epoch ${own.epoch}) than the chain (${there.slice(0, 8)})`
+        ? `holds another block at height ${own.height} (${own.hash.slice(0, 8)}, epoch ${own.epoch}) than ` +
+          `the chain (${there.slice(0, 8)})`
         : state,
     };
   }
@@ -391,7 +401,9 @@ function judgeStore(store: StoreEvidence, chain: Chain, highest: Height): { find
     };
   return {
     finding: `ends in ${name(own)}, which is NOT on the chain`,
-    doubt: `CONTRADICTS the chain: it ends in ${name(own)}, the chain has ${there.slice(0, 8)} there${parting(store.chain, chain)}`,
+    doubt:
+      `CONTRADICTS the chain: it ends in ${name(own)}, the chain has ${there.slice(0, 8)} ` +
+      `there${parting(store.chain, chain)}`,
   };
 }
 
@@ -402,7 +414,11 @@ function parting(own: Chain, chain: Chain): string {
   );
   if (first === undefined) return '';
   const lowest = first.height === Math.max(1, own.floor, chain.floor) && first.height > 1;
-  return `; the first height at which they differ is ${first.height}${lowest ? ' or lower (nothing below is shown)' : ''}: ${first.hash.slice(0, 8)} there, ${hashAt(chain, first.height)?.slice(0, 8)} in the chain`;
+  return (
+    '; the first height at which they differ is ' +
+    `${first.height}${lowest ? ' or lower (nothing below is shown)' : ''}: ${first.hash.slice(0, 8)} ` +
+    `there, ${hashAt(chain, first.height)?.slice(0, 8)} in the chain`
+  );
 }
 
 export function topOf(chain: Chain): Pick<Link, 'height' | 'hash' | 'epoch'> {

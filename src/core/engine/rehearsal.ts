@@ -1,6 +1,7 @@
-// A follower's rehearsal: one whole life (look, promotion, claim, adoption, blocks, a stepdown on request, promotion again, release) played by the
-// very code that a failover runs, on a stage of its own. What has run before is compiled; the first takeover of a process is not its slowest.
-// Nothing of it leaves this process: no node, store, log line or metric knows of it (docs/ARCHITECTURE.md, "A failover").
+// A follower's rehearsal: one whole life (look, promotion, claim, adoption, blocks, a stepdown on request, promotion
+// again, release) played by the very code that a failover runs, on a stage of its own. What has run before is
+// compiled; the first takeover of a process is not its slowest. Nothing of it leaves this process: no node, store,
+// log line or metric knows of it (docs/ARCHITECTURE.md, "A failover").
 import { makeBlock } from '../chain/block.js';
 import { encodeItems } from '../chain/items.js';
 import { DEFAULT_LIMITS, type Timing } from '../config.js';
@@ -21,7 +22,10 @@ const TIMING: Timing = {
   pollJitterMs: 0,
 };
 const LIFE_LIMIT_MS = 2000;
-/** After the start, when the process has shown what it is; then often enough that the machine does not throw away what it compiled. */
+/**
+ * After the start, when the process has shown what it is; then often enough that the machine does not throw away what
+ * it compiled.
+ */
 const FIRST_MS = 250;
 const FIRST_LIVES = 3;
 const AGAIN_MS = 60_000;
@@ -132,7 +136,10 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
   }
 }
 
-/** Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way, or may be in a moment). Returns how to stop. */
+/**
+ * Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way, or
+ * may be in a moment). Returns how to stop.
+ */
 export function keepRehearsed(
   options: RehearsalOptions & { real: readonly NodePort[]; busy: () => boolean },
 ): () => void {

@@ -1,5 +1,6 @@
-// From a promotion to the end of the lead (docs/PROTOCOL.md sections 5 and 6): tenure after tenure for as long as the term is renewed, one lead to
-// everybody else. The lock is released the moment the last one has ended, before anything that follows from it.
+// From a promotion to the end of the lead (docs/PROTOCOL.md sections 5 and 6): tenure after tenure for as long as the
+// term is renewed, one lead to everybody else. The lock is released the moment the last one has ended, before
+// anything that follows from it.
 import { usableLeaseMs } from '../config.js';
 import type { LocalChain, TenureEnd, TenureSettings } from '../protocol/tenure-state.js';
 import type { Block, Epoch, LeaderRequest } from '../protocol/words.js';

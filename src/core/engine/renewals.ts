@@ -1,5 +1,5 @@
-// Renewed terms (docs/PROTOCOL.md section 6.7): which nodes they were for, so that one that never comes back does not cost a renewal again and again,
-// and what has to be lifted before the next one can reach them.
+// Renewed terms (docs/PROTOCOL.md section 6.7): which nodes they were for, so that one that never comes back does not
+// cost a renewal again and again, and what has to be lifted before the next one can reach them.
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeTrack } from '../protocol/tenure-state.js';
 import type { Epoch } from '../protocol/words.js';
@@ -33,7 +33,8 @@ export class Renewals {
   }
 
   /**
-   * A node that lost its memory but not its epoch takes nothing below it (I3), and has no vote that would lift the new term above it: one of
+   * A node that lost its memory but not its epoch takes nothing below it (I3), and has no vote that would lift the
+   * new term above it: one of
    * the voters is raised to it for us first. Nothing is lost if that fails: the node stays out until the next renewal.
    */
   async liftEpoch(seen: Look, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {

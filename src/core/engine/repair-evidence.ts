@@ -1,5 +1,6 @@
-// Gathers what a repair plan rests on: one look at every node, their streams read in bounded pieces, and a second look. Reads only.
-// Without a leader nothing may move in between. With one, only what is found twice counts: a block on its way is no divergence.
+// Gathers what a repair plan rests on: one look at every node, their streams read in bounded pieces, and a second
+// look. Reads only. Without a leader nothing may move in between. With one, only what is found twice counts: a block
+// on its way is no divergence.
 import { genesisHash } from '../chain/block.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';

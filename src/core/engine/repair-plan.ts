@@ -1,6 +1,7 @@
-// What a repair would write on which node, who may write it, and what cannot be decided (docs/PROTOCOL.md section 9). Pure: evidence in, plan out.
-// Proven blocks are never chosen against. Where an invariant is broken nothing is decided but by a person, per block; a node that did not
-// answer is left as it is, and a block goes onto a free node only when it is proven, or the one that the next tenure must adopt.
+// What a repair would write on which node, who may write it, and what cannot be decided (docs/PROTOCOL.md section 9).
+// Pure: evidence in, plan out. Proven blocks are never chosen against. Where an invariant is broken nothing is
+// decided but by a person, per block; a node that did not answer is left as it is, and a block goes onto a free node
+// only when it is proven, or the one that the next tenure must adopt.
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
@@ -227,7 +228,9 @@ function stepFor(
       from: goal.height,
       blocks: 1,
       writes: `block ${goal.height} ${goal.hash.slice(0, 8)} under a new epoch`,
-      removes: `block ${goal.height} ${copy.hash.slice(0, 8)} of epoch ${copy.epoch} (${copy.owner}) is kept in its orphans`,
+      removes:
+        `block ${goal.height} ${copy.hash.slice(0, 8)} of epoch ${copy.epoch} (${copy.owner}) is kept in ` +
+        'its orphans',
       why: `${goal.hash.slice(0, 8)} takes that height`,
     };
   }
@@ -307,7 +310,9 @@ function chooseBlocks(evidence: RepairEvidence, wish: RepairWish): RepairPlan['c
       throw new SeqError({
         code: 'CHOICE_NOT_FOUND',
         exit: EXIT.notFound,
-        message: `--choose-block ${prefix}: ${found.length === 0 ? 'no contested height has a block of that hash' : 'more than one contested block begins with that'}`,
+        message:
+          `--choose-block ${prefix}: ` +
+          `${found.length === 0 ? 'no contested height has a block of that hash' : 'more than one contested block begins with that'}`,
         why: 'only a block that stands against another one can be chosen',
         changed: 'nothing',
         next,
@@ -321,7 +326,9 @@ function chooseBlocks(evidence: RepairEvidence, wish: RepairWish): RepairPlan['c
       throw new SeqError({
         code: 'CHOICE_REFUSED',
         exit: EXIT.safety,
-        message: `${copy.hash.slice(0, 8)} cannot be chosen for height ${contest.height}: ${against.store} holds ${against.hash?.slice(0, 8)} as committed`,
+        message:
+          `${copy.hash.slice(0, 8)} cannot be chosen for height ${contest.height}: ${against.store} holds ` +
+          `${against.hash?.slice(0, 8)} as committed`,
         why: 'what a store holds was acknowledged; choosing against it would fork the chain',
         changed: 'nothing',
         next: [`seq repair plan --choose-block ${against.hash?.slice(0, 16)} ${wish.target}`.trim()],
@@ -336,7 +343,8 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
   const status = [`seq status ${target}`.trim()];
   const admitted = nodes.filter((node) => node.view?.admission === 'admitted').length;
   const { leader } = view;
-  // A repair's tenure announces itself nowhere and answers no request: it is waited for, or, when it was killed, its locks are.
+  // A repair's tenure announces itself nowhere and answers no request: it is waited for, or, when it was killed, its
+  // locks are.
   if (leader !== null && leader.id.startsWith('repair.') && !view.sequencers.some((one) => one.id === leader.id)) {
     return {
       by: 'nobody',
@@ -379,7 +387,9 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
     return {
       by: 'nobody',
       code: 'LOCKS_HELD',
-      why: `a repair is under way or was broken off: it holds ${rest.map((node) => node.id).join(', ')} for ${leftMs} ms yet`,
+      why:
+        `a repair is under way or was broken off: it holds ${rest.map((node) => node.id).join(', ')} for ` +
+        `${leftMs} ms yet`,
       next: status,
       retryable: true,
     };
@@ -395,7 +405,9 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
     return {
       by: 'nobody',
       code: 'LOCKS_HELD',
-      why: `${free.length} of the ${view.quorum} nodes needed are free${held.length === 0 ? '' : `; held: ${held.join(', ')}`}`,
+      why:
+        `${free.length} of the ${view.quorum} nodes needed are ` +
+        `free${held.length === 0 ? '' : `; held: ${held.join(', ')}`}`,
       next: status,
       retryable: true,
     };
@@ -404,7 +416,8 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
 }
 
 /**
- * With a leader heights move on by themselves: the digest then rests on who leads, on every node's incarnation and on what is wrong with it.
+ * With a leader heights move on by themselves: the digest then rests on who leads, on every node's incarnation and on
+ * what is wrong with it.
  * Without one it rests on everything that every node shows.
  */
 function digestOf(evidence: RepairEvidence, plan: Omit<RepairPlan, 'digest'>): string {

@@ -1,6 +1,7 @@
-// A repair that the leader carries out: its form in `seq:leader:request`, and the leader's part of it (docs/PROTOCOL.md sections 2 and 6).
-// The leader mends nodes by itself all the time; what a request adds is that it looks at once, also at nodes it had given up for this tenure,
-// and that a stream which only a reader can know to be damaged is set aside. It never writes anything that it would not write anyway.
+// A repair that the leader carries out: its form in `seq:leader:request`, and the leader's part of it
+// (docs/PROTOCOL.md sections 2 and 6). The leader mends nodes by itself all the time; what a request adds is that it
+// looks at once, also at nodes it had given up for this tenure, and that a stream which only a reader can know to be
+// damaged is set aside. It never writes anything that it would not write anyway.
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { Hash, Height, LeaderRequest } from '../protocol/words.js';
 import { inOrder } from './repair-tenure.js';
@@ -48,7 +49,10 @@ export interface Duty {
   clock: Clock;
 }
 
-/** Resolves to the outcome for the audit record: `done: …`, `partly: …` or `refused: …`. Never waits longer than the order allows. */
+/**
+ * Resolves to the outcome for the audit record: `done: …`, `partly: …` or `refused: …`. Never waits longer than the
+ * order allows.
+ */
 export async function carryOutOrder(request: LeaderRequest, { driver, nodes, store, clock }: Duty): Promise<string> {
   const order = readOrder(request.plan);
   if (order === null) return 'refused: the plan in the request cannot be read';
@@ -56,7 +60,10 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
   if (unknown.length > 0) return `refused: this leader has no node ${unknown.map(({ id }) => id).join(', ')}`;
   const against = order.chosen.find(({ height, hash }) => store.header(height)?.hash !== hash);
   if (against !== undefined)
-    return `refused: this leader's chain holds another block than ${against.hash.slice(0, 8)} at height ${against.height}`;
+    return (
+      `refused: this leader's chain holds another block than ${against.hash.slice(0, 8)} at height ` +
+      `${against.height}`
+    );
 
   const open = new Map(order.nodes.map((node) => [node.id, node]));
   for (const { id, replace, incarnation, why } of order.nodes) {
@@ -81,5 +88,8 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
   const left = [...open.keys()].map(
     (id) => `${id}: ${state.nodes[nodes.findIndex((node) => node.id === id)]!.why || 'not there yet'}`,
   );
-  return `partly: ${done.length === 0 ? 'no node' : done.join(', ')} in order; ${left.join('; ')}${state.phase === 'ended' ? `; the tenure ended: ${state.ended?.reason}` : ''}`;
+  return (
+    `partly: ${done.length === 0 ? 'no node' : done.join(', ')} in order; ` +
+    `${left.join('; ')}${state.phase === 'ended' ? `; the tenure ended: ${state.ended?.reason}` : ''}`
+  );
 }

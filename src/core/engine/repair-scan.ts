@@ -1,5 +1,6 @@
-// What the streams of all nodes add up to for a repair: the committed chain as hashes, what each node lacks or holds instead, and heights where
-// blocks stand against each other (docs/PROTOCOL.md section 9). Fed with pieces in ascending order; keeps 32 bytes a height. Pure.
+// What the streams of all nodes add up to for a repair: the committed chain as hashes, what each node lacks or holds
+// instead, and heights where blocks stand against each other (docs/PROTOCOL.md section 9). Fed with pieces in
+// ascending order; keeps 32 bytes a height. Pure.
 import { readLedger, type NodeLedger } from '../protocol/ledger.js';
 import { sequencerOf, type Entry, type Epoch, type Hash, type Height, type NodeView } from '../protocol/words.js';
 import type { Chunk } from './stream-chunks.js';
@@ -16,7 +17,10 @@ export interface Copy {
 /** A height at which no block is proven, or more than one is. */
 export interface Contest {
   height: Height;
-  /** conflict: an invariant is broken, nothing but a person may choose. pending: the next tenure settles it by its own rule. */
+  /**
+   * conflict: an invariant is broken, nothing but a person may choose. pending: the next tenure settles it by its own
+   * rule.
+   */
   kind: 'conflict' | 'pending';
   why: string;
   copies: Copy[];
@@ -130,7 +134,10 @@ export class RepairScan {
     if (scanned.damage.length < DAMAGE_KEPT) scanned.damage.push({ height, why });
   }
 
-  /** What only the record can tell: a head that is not the block the record names, an epoch that the node never promised. */
+  /**
+   * What only the record can tell: a head that is not the block the record names, an epoch that the node never
+   * promised.
+   */
   private checked(ledger: NodeLedger): NodeLedger {
     const view = this.views.get(ledger.id);
     if (!ledger.answered || view === undefined || view.admission !== 'admitted') return ledger;

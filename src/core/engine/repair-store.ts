@@ -1,5 +1,6 @@
-// The committed chain as a repair's tenure needs it, without a disk: hashes from the evidence, payloads read from nodes a batch at a time and
-// checked against them. Holds one batch and what the tenure itself commits; never the window.
+// The committed chain as a repair's tenure needs it, without a disk: hashes from the evidence, payloads read from
+// nodes a batch at a time and checked against them. Holds one batch and what the tenure itself commits; never the
+// window.
 import type { ChainStore, Clock, CommittedBlock, NodePort } from '../ports.js';
 import type { LocalChain } from '../protocol/tenure-state.js';
 import type { Hash, Height } from '../protocol/words.js';
@@ -86,7 +87,10 @@ export class RepairStore implements ChainStore {
     };
   }
 
-  /** Makes the blocks of the next batch available to `get`, as far as any source gives them. Small batches of large blocks: as many as fit. */
+  /**
+   * Makes the blocks of the next batch available to `get`, as far as any source gives them. Small batches of large
+   * blocks: as many as fit.
+   */
   async prefetch(from: Height, to: Height): Promise<void> {
     if (this.get(from) !== undefined && this.get(Math.min(to, from + this.room() - 1)) !== undefined) return;
     // Two nodes may be filled at once, from different heights: what another one is about to send stays for a while.

@@ -1,6 +1,7 @@
-// A repair by the command itself, when nobody leads: a real tenure of the shipped reducer that promotes, claims, settles the head, brings every
-// node of the plan up and releases (docs/PROTOCOL.md sections 5, 6, 8). It proposes no block of its own and writes nothing outside of that tenure.
-// Broken off anywhere it leaves what any tenure leaves: whole entries, a lock that ends by itself, nodes that the next run goes on with.
+// A repair by the command itself, when nobody leads: a real tenure of the shipped reducer that promotes, claims,
+// settles the head, brings every node of the plan up and releases (docs/PROTOCOL.md sections 5, 6, 8). It proposes no
+// block of its own and writes nothing outside of that tenure. Broken off anywhere it leaves what any tenure leaves:
+// whole entries, a lock that ends by itself, nodes that the next run goes on with.
 import { usableLeaseMs } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -46,7 +47,10 @@ export interface TenureOutcome {
   hash: string;
 }
 
-/** A lease that covers the work at a slow pace, so that it need not be renewed; standby sequencers wait no longer than that if this process dies. */
+/**
+ * A lease that covers the work at a slow pace, so that it need not be renewed; standby sequencers wait no longer than
+ * that if this process dies.
+ */
 const LEASE_MS = 5000;
 const LONGEST_LEASE_MS = 60_000;
 const SLOW_BLOCKS_PER_MS = 2;
@@ -84,7 +88,8 @@ export async function repairByTenure(
     sources: sourcesOf(nodes, evidence, doubtful),
   });
   const block = chosen === undefined ? undefined : (options.block ?? (await fetchChosen(chosen, options)));
-  // A paused leader of before may have gone on since the plan was made: what it proposed under a later epoch is not overwritten.
+  // A paused leader of before may have gone on since the plan was made: what it proposed under a later epoch is not
+  // overwritten.
   const over = Math.max(
     0,
     ...evidence.nodes.map(({ view }) => (view?.head === chosen?.height ? (view?.headEpoch ?? 0) : 0)),

@@ -1,6 +1,7 @@
-// Takes back what a repair decided, as far as that can be done (docs/PROTOCOL.md sections 3, 5). Committed blocks that were filled in are never
-// taken from a node again. A head that was settled against another block can give way to it, which the nodes keep in their orphans, only while
-// nothing stands on it: nobody leads, every node answers and ends with one of the two, and no sequencer's store that answers holds it (I4 is set aside by name).
+// Takes back what a repair decided, as far as that can be done (docs/PROTOCOL.md sections 3, 5). Committed blocks
+// that were filled in are never taken from a node again. A head that was settled against another block can give way
+// to it, which the nodes keep in their orphans, only while nothing stands on it: nobody leads, every node answers and
+// ends with one of the two, and no sequencer's store that answers holds it (I4 is set aside by name).
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -49,7 +50,9 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
   if (found === null)
     return {
       ...none,
-      why: 'it decided against no block that is kept: it filled committed blocks in, and those are never taken from a node again',
+      why:
+        'it decided against no block that is kept: it filled committed blocks in, and those are never ' +
+        'taken from a node again',
     };
   refuseBuiltUpon(last, found.block, evidence, options);
   if (
@@ -126,7 +129,9 @@ async function lastRepair({ nodes, limitMs, clock, target }: RepairOptions): Pro
     throw new SeqError({
       code: 'NO_QUORUM',
       exit: EXIT.noQuorum,
-      message: `${answered} of ${nodes.length} nodes showed what operators changed: the last repair may be recorded on the others`,
+      message:
+        `${answered} of ${nodes.length} nodes showed what operators changed: the last repair may be ` +
+        'recorded on the others',
       why: 'a record is on a quorum of nodes',
       changed: 'nothing',
       next: [`seq status ${target}`.trim()],
@@ -162,7 +167,10 @@ interface Superseded {
   holders: string[];
 }
 
-/** The block that gave way to the head that the repair left, from any node's orphans; and the nodes that did not show theirs. */
+/**
+ * The block that gave way to the head that the repair left, from any node's orphans; and the nodes that did not show
+ * theirs.
+ */
 async function supersededBy(
   last: LastRepair,
   { nodes, limitMs, clock }: RepairOptions,
@@ -209,7 +217,8 @@ function refuseBuiltUpon(last: LastRepair, other: Block, evidence: RepairEvidenc
       : silent.length > 0
         ? `${silent.join(', ')} did not answer: something may stand on what the repair settled`
         : elsewhere.length > 0
-          ? `${elsewhere.join(', ')} ended elsewhere than at height ${last.height} ${last.hash.slice(0, 8)}; the head is height ${top.height} ${top.hash.slice(0, 8)} now`
+          ? `${elsewhere.join(', ')} ended elsewhere than at height ${last.height} ${last.hash.slice(0, 8)}; ` +
+            `the head is height ${top.height} ${top.hash.slice(0, 8)} now`
           : '';
   if (why !== '') throw refused(why, target);
 }
@@ -226,7 +235,8 @@ async function refuseInStore(last: LastRepair, evidence: RepairEvidence, options
       }
     } catch (error) {
       if (error instanceof SeqError && error.code === 'UNDO_REFUSED') throw error;
-      // A store that does not have that height, or does not answer, says nothing against it: the flag stands for what cannot be asked.
+      // A store that does not have that height, or does not answer, says nothing against it: the flag stands for what
+      // cannot be asked.
     }
   }
 }

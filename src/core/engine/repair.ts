@@ -1,5 +1,6 @@
-// Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). With a live leader its tenure does the work, asked through
-// `seq:leader:request`; without one a tenure of this command does; nothing else ever writes. Success means effect: the nodes are read again.
+// Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). With a live leader its tenure
+// does the work, asked through `seq:leader:request`; without one a tenure of this command does; nothing else ever
+// writes. Success means effect: the nodes are read again.
 import { EXIT, SeqError } from '../errors.js';
 import type { NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
@@ -92,7 +93,8 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
   const outcome =
     left.length === 0 && result.nodes.every((node) => node.done)
       ? `repaired by ${by} under epoch ${result.epoch}`
-      : `not finished: ${[...result.nodes.filter((node) => !node.done).map((node) => `${node.node}: ${node.why}`), ...left.map((one) => `${one.node}: ${one.kind} is still needed`)].join('; ')}`;
+      : 'not finished: ' +
+        `${[...result.nodes.filter((node) => !node.done).map((node) => `${node.node}: ${node.why}`), ...left.map((one) => `${one.node}: ${one.kind} is still needed`)].join('; ')}`;
   const warning = await recordChange(
     nodes,
     {
@@ -108,7 +110,9 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
         )
         .join('\n')
         .slice(0, 4000),
-      after: `height ${result.height} ${result.hash}${plan.chosen.length === 0 ? '' : `; chosen ${plan.chosen.map((one) => `${one.height}:${one.hash}`).join(', ')}`}`,
+      after:
+        `height ${result.height} ` +
+        `${result.hash}${plan.chosen.length === 0 ? '' : `; chosen ${plan.chosen.map((one) => `${one.height}:${one.hash}`).join(', ')}`}`,
     },
     options.operator,
     clock,
@@ -209,14 +213,17 @@ function refuseUndecided(plan: RepairPlan, { target }: RepairOptions): void {
   throw new SeqError({
     code: 'CHOICE_NEEDED',
     exit: EXIT.safety,
-    message: `${conflict.why}: ${conflict.copies.map((copy) => `${copy.hash.slice(0, 16)} of epoch ${copy.epoch} by ${copy.owner || 'nobody known'} on ${copy.nodes.join(', ')}`).join('; ')}`,
+    message:
+      `${conflict.why}: ` +
+      `${conflict.copies.map((copy) => `${copy.hash.slice(0, 16)} of epoch ${copy.epoch} by ${copy.owner || 'nobody known'} on ` + `${copy.nodes.join(', ')}`).join('; ')}`,
     why: 'it goes against a safety rule to choose between conflicting blocks: it needs --choose-block',
     changed: 'nothing',
     next: conflict.next.length > 0 ? conflict.next : [`seq repair plan ${target}`.trim()],
   });
 }
 
-// --- by the leader -------------------------------------------------------------------------------------------------------------
+// --- by the leader
+// -------------------------------------------------------------------------------------------------------------
 
 type LeaderResult = { epoch: number; owner: string; nodes: RepairedNode[]; height: number; hash: string };
 
@@ -306,7 +313,9 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
     throw new SeqError({
       code: 'REPAIR_UNANSWERED',
       exit: EXIT.outcomeUnknown,
-      message: `${leader.id} did not say within ${Math.round(clock.now() - askedAt)} ms what became of the repair${withdrawn.some((reply) => reply.outcome === 'accepted') ? '; the request was withdrawn' : ''}`,
+      message:
+        `${leader.id} did not say within ${Math.round(clock.now() - askedAt)} ms what became of the ` +
+        `repair${withdrawn.some((reply) => reply.outcome === 'accepted') ? '; the request was withdrawn' : ''}`,
       why: "its tenure ended, another operator's request took the place of this one, or it is still at work",
       changed: 'unknown',
       next: [`seq repair plan ${target}`.trim()],
@@ -375,8 +384,8 @@ async function answerOf(id: string, options: RepairOptions): Promise<string | nu
           : undefined;
       if (record !== undefined) return record['outcome'] ?? '';
     }
-    // A request stands until its outcome is recorded. One that is gone without was overwritten by another operator's, or has expired.
-    // Nodes that do not answer say nothing about it.
+    // A request stands until its outcome is recorded. One that is gone without was overwritten by another operator's,
+    // or has expired. Nodes that do not answer say nothing about it.
     const { requests, answered } = await requestsOn(options);
     if (requests.some((one) => one.id === id) || answered < quorumOf(nodes.length)) goneAt = null;
     else goneAt ??= clock.now();

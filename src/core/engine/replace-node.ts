@@ -1,6 +1,6 @@
-// Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader the new address, and wait until the
-// leader has noted the move on a quorum of others (I13: two servers never count as one node), has filled the new server and admitted it. One node at a
-// time, and never below a quorum of others.
+// Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader
+// the new address, and wait until the leader has noted the move on a quorum of others (I13: two servers never count
+// as one node), has filled the new server and admitted it. One node at a time, and never below a quorum of others.
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -173,7 +173,8 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
   if (reply.value.admission !== 'pristine' && !begun)
     throw refused(
       'NOT_PRISTINE',
-      `${successor.url} is not empty: ${reply.value.admission}${reply.value.admissionWhy ? ` (${reply.value.admissionWhy})` : ''}`,
+      `${successor.url} is not empty: ` +
+        `${reply.value.admission}${reply.value.admissionWhy ? ` (${reply.value.admissionWhy})` : ''}`,
       'what a server promised under another name must not be forgotten',
       EXIT.precondition,
       ['use an empty server, or FLUSHALL it if nothing else needs what it holds'],
@@ -243,8 +244,10 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
 }
 
 /**
- * Asks whoever leads, again when that changes or when it was too early, until the new server counts: it is admitted, and whoever leads *now* writes to
- * it. A sequencer that was started with the old address, and got the lead before anybody told it, would go on without that node for ever.
+ * Asks whoever leads, again when that changes or when it was too early, until the new server counts: it is admitted,
+ * and whoever leads *now* writes to
+ * it. A sequencer that was started with the old address, and got the lead before anybody told it, would go on without
+ * that node for ever.
  */
 async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
   const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;
@@ -259,7 +262,8 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
     const admitted = view?.admission === 'admitted';
     const now = view === null ? '' : `${view.pending} ${view.head}`;
     if (now !== seen) [seen, stillSince] = [now, clock.now()];
-    // Not begun, or begun and not going on: whoever began it is gone, and who leads now may never have heard of the new address.
+    // Not begun, or begun and not going on: whoever began it is gone, and who leads now may never have heard of the
+    // new address.
     const ask =
       view !== null &&
       clock.now() - asked > ASK_AGAIN_MS &&
@@ -307,7 +311,9 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
     code: 'NOT_ADMITTED_YET',
     exit: EXIT.partial,
     message: `${plan.to} does not count as ${id} yet: ${told}`,
-    why: 'the old server is out; the leader goes on filling the new one if it took the request, and the same command goes on with it',
+    why:
+      'the old server is out; the leader goes on filling the new one if it took the request, and the ' +
+      'same command goes on with it',
     changed: 'some',
     changedNodes: [id],
     next: [`seq history ${target}`.trim(), `seq status ${target}`.trim()],

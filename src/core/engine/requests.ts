@@ -1,4 +1,5 @@
-// A request to the leader is done once; its outcome goes to the audit stream and the request away, on every node that answers (docs/PROTOCOL.md section 2).
+// A request to the leader is done once; its outcome goes to the audit stream and the request away, on every node that
+// answers (docs/PROTOCOL.md section 2).
 import type { Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/words.js';
 
@@ -33,7 +34,10 @@ export function urlOfPlan(text: string): string | null {
   }
 }
 
-/** Asks the leader of `epoch` to set a damaged node aside and to admit it anew; on every node, since it must stand on a quorum. */
+/**
+ * Asks the leader of `epoch` to set a damaged node aside and to admit it anew; on every node, since it must stand on
+ * a quorum.
+ */
 export async function reportDamage(
   nodes: readonly NodePort[],
   damage: AdmitPlan & { node: string },
@@ -61,7 +65,10 @@ export async function reportDamage(
   );
 }
 
-/** On how many nodes the request stands. What stands on fewer than a quorum is nobody's word yet: its sender may still be writing it, or have given up. */
+/**
+ * On how many nodes the request stands. What stands on fewer than a quorum is nobody's word yet: its sender may still
+ * be writing it, or have given up.
+ */
 export function standsOn(views: readonly { request: LeaderRequest | null }[], request: LeaderRequest): number {
   return views.filter(
     (view) =>

@@ -1,4 +1,5 @@
-// How one process asks a running sequencer over HTTP: its status, and which of several to talk to. Says what it saw; decides nothing else.
+// How one process asks a running sequencer over HTTP: its status, and which of several to talk to. Says what it saw;
+// decides nothing else.
 import { httpCall, type Agents, type HttpAnswer } from '../http-call.js';
 import type { SequencerStatus } from '../ports.js';
 
@@ -79,7 +80,8 @@ export interface Choice {
 }
 
 /** Asks all at once. A leader with lease left is taken the moment it answers (a hung sequencer delays nobody); else, once all have
- *  answered or run out of time, one that is about to lead, a follower that sees a leader with an address, or one that could lead: it keeps what
+ * answered or run out of time, one that is about to lead, a follower that sees a leader with an address, or one that
+ * could lead: it keeps what
  *  it is given until somebody does.
  *  `refusal` says why a sequencer is none to send to, '' for one that is. */
 export async function chooseSequencer(

@@ -1,5 +1,6 @@
-// One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the parts; the rules are theirs.
-// Whatever happens to a tenure, the process is a warm follower again at once, without a restart.
+// One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the
+// parts; the rules are theirs. Whatever happens to a tenure, the process is a warm follower again at once, without a
+// restart.
 import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
 import { quorumOf } from '../config.js';
@@ -260,7 +261,8 @@ export class Sequencer implements SequencerApi {
     return new Promise((resolve) => this.options.clock.after(ms, resolve));
   }
 
-  // --- what others see -----------------------------------------------------------------------------------------------------------
+  // --- what others see
+  // -----------------------------------------------------------------------------------------------------------
 
   status(): SequencerStatus {
     const { id, identity, store, clock, inbox } = this.options;
@@ -326,7 +328,8 @@ export class Sequencer implements SequencerApi {
     return this.feed.follow(from, signal);
   }
 
-  // --- following -----------------------------------------------------------------------------------------------------------------
+  // --- following
+  // -----------------------------------------------------------------------------------------------------------------
 
   private followed(block: Block, epoch: Epoch): Promise<void> | undefined {
     this.anomalies = 0;
@@ -362,7 +365,8 @@ export class Sequencer implements SequencerApi {
     const { nodes, id, clock, random } = this.options;
     if (this.role !== 'follower' || this.tenure || this.stopping) return;
     this.notice(seen);
-    // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for its first block.
+    // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for
+    // its first block.
     this.options.store.windowFloor({
       blocks: this.options.limits.retainBlocks,
       bytes: this.options.limits.retainBytes,
@@ -409,7 +413,10 @@ export class Sequencer implements SequencerApi {
     if (this.sightings.notice(seen)) this.tellLeadership();
   }
 
-  /** What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is real. */
+  /**
+   * What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is
+   * real.
+   */
   private anomaly(anomaly: LedgerAnomaly): void {
     if (anomaly.kind === 'not-retained') return;
     if (++this.anomalies < 20) return;
@@ -431,7 +438,8 @@ export class Sequencer implements SequencerApi {
     this.fail('CHAIN_MISMATCH', where === '' ? reason : `${reason}; ${where}`);
   }
 
-  // --- a tenure ------------------------------------------------------------------------------------------------------------------
+  // --- a tenure
+  // ------------------------------------------------------------------------------------------------------------------
 
   /** One lead, and what follows it: whatever happened, a warm follower again. */
   private async reignOnce(votes: { node: number; epoch: Epoch }[]): Promise<void> {
@@ -441,7 +449,8 @@ export class Sequencer implements SequencerApi {
     const { end, everLed } = await this.reign.hold(votes);
     if (end.code === 'CHAIN_MISMATCH') return this.contradicted(end.reason);
     if (this.stopping) return;
-    // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on it).
+    // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on
+    // it).
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
     this.notBefore = clock.now() + pauseMs;
     if (this.setbacks.note(end, store.head().height > from, clock.now()))
@@ -467,7 +476,8 @@ export class Sequencer implements SequencerApi {
     );
   }
 
-  // --- housekeeping --------------------------------------------------------------------------------------------------------------
+  // --- housekeeping
+  // --------------------------------------------------------------------------------------------------------------
 
   private chain() {
     return localChain(

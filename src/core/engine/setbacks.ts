@@ -1,6 +1,7 @@
-// Attempts to lead that fail again and again for the same reason: hold back, say so, and go on trying at a pace that hurts nobody.
-// Every attempt raises epochs and takes locks from those who might do better. What heals by itself (a lost race, a node that is back) is no
-// setback; what needs a hand, or a block of data that is not there, is (docs/PROTOCOL.md section 5).
+// Attempts to lead that fail again and again for the same reason: hold back, say so, and go on trying at a pace that
+// hurts nobody. Every attempt raises epochs and takes locks from those who might do better. What heals by itself (a
+// lost race, a node that is back) is no setback; what needs a hand, or a block of data that is not there, is
+// (docs/PROTOCOL.md section 5).
 import type { TenureEnd } from '../protocol/tenure-state.js';
 
 export interface SetbackOptions {
@@ -35,7 +36,9 @@ export class Setbacks {
     return this.count >= PATTERN;
   }
 
-  /** Whether to wait still. `nodes` is what they look like: damage that is no longer the same damage is tried at once. */
+  /**
+   * Whether to wait still. `nodes` is what they look like: damage that is no longer the same damage is tried at once.
+   */
   holdsAt(now: number, nodes: string): boolean {
     if (now >= this.until) return false;
     this.seen ??= nodes;

@@ -1,4 +1,5 @@
-// What this sequencer has seen of the nodes and of who leads: the last word of each node, said in the log once, and the leader that q locks show.
+// What this sequencer has seen of the nodes and of who leads: the last word of each node, said in the log once, and
+// the leader that q locks show.
 import type { EmitEvent } from '../events.js';
 import type { NodePort, SequencerStatus } from '../ports.js';
 import type { Height } from '../protocol/words.js';
@@ -28,7 +29,8 @@ export class Sightings {
     this.reached(seenHeads(seen, 0).head);
     this.nodes = seen.replies.map((reply, i) => {
       const { id } = this.ports[i]!;
-      if (!reply) return this.nodes[i]!; // the look was closed once a quorum had answered: nothing new is known of this one
+      // the look was closed once a quorum had answered: nothing new is known of this one
+      if (!reply) return this.nodes[i]!;
       if (reply.outcome === 'unknown')
         return { id, state: 'unknown', why: `no answer at ${reply.step}: ${reply.cause}` };
       if (reply.outcome === 'refused') return { id, state: 'refused', why: reply.reason };

@@ -1,5 +1,6 @@
-// Nodes and a store of the imagination for rehearsals (rehearsal.ts): one sequencer plays on them alone, so that they need not guard anything.
-// They are no model of the scripts (test/support has that one): they answer as nodes do when all goes well, and refuse what is never asked there.
+// Nodes and a store of the imagination for rehearsals (rehearsal.ts): one sequencer plays on them alone, so that they
+// need not guard anything. They are no model of the scripts (test/support has that one): they answer as nodes do when
+// all goes well, and refuse what is never asked there.
 import { genesisHash } from '../chain/block.js';
 import { keysOf } from '../chain/items.js';
 import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, NodeHint, NodePort, Receipt } from '../ports.js';

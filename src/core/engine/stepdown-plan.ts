@@ -1,10 +1,14 @@
-// May leadership be moved, from whom, and who could take it: decided before anything is sent (docs/PROTOCOL.md sections 5 and 6). Pure.
-// A target that is unknown or not ready is refused by name: nothing is released before somebody can take over.
+// May leadership be moved, from whom, and who could take it: decided before anything is sent (docs/PROTOCOL.md
+// sections 5 and 6). Pure. A target that is unknown or not ready is refused by name: nothing is released before
+// somebody can take over.
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Height } from '../protocol/words.js';
 import type { ClusterView, LeaderRow, NodeObservation } from './inspect-model.js';
 
-/** A presence record is renewed every poll (500 ms at most) and lives for 3 s: with less than this left, several renewals stayed away. */
+/**
+ * A presence record is renewed every poll (500 ms at most) and lives for 3 s: with less than this left, several
+ * renewals stayed away.
+ */
 const SILENT_BELOW_MS = 1500;
 
 export interface Candidate {
@@ -22,7 +26,10 @@ export interface Candidate {
 
 export interface StepdownPlan {
   leader: LeaderRow;
-  /** Who shall take over: as named, else the readiest one. Without a name the old leader would compete for its own succession. */
+  /**
+   * Who shall take over: as named, else the readiest one. Without a name the old leader would compete for its own
+   * succession.
+   */
   to: string;
   named: boolean;
   candidates: Candidate[];
@@ -107,7 +114,9 @@ export function planStepdown(
       throw new SeqError({
         code: 'CANDIDATE_NOT_FOUND',
         exit: EXIT.notFound,
-        message: `there is no sequencer ${to}: ${candidates.length === 0 ? 'no other one shows itself' : `${candidates.map((c) => c.id).join(', ')} could be named`}`,
+        message:
+          `there is no sequencer ${to}: ` +
+          `${candidates.length === 0 ? 'no other one shows itself' : `${candidates.map((c) => c.id).join(', ')} could be named`}`,
         why: 'no node has a presence record of it',
         changed: 'nothing',
         next: [`seq status${target}`],
@@ -125,7 +134,8 @@ export function planStepdown(
     const starts = wish.startSequencers?.() ?? [];
     throw refuse(
       'NO_SUCCESSOR',
-      `nobody could take over from ${leader.id}${reasons === '' ? ': no other sequencer shows itself' : ` (${reasons})`}`,
+      'nobody could take over from ' +
+        `${leader.id}${reasons === '' ? ': no other sequencer shows itself' : ` (${reasons})`}`,
       'stepping down now would only stop the chain',
       [`seq status -o wide${target}`, ...(starts.length === 0 ? [`seq run --id ID --store DIR${target}`] : starts)],
     );

@@ -1,6 +1,7 @@
-// Watches the committed chain while leadership moves: when the last block of the old epoch and the first one of a higher epoch arrived,
-// both proven by a quorum (docs/PROTOCOL.md section 7). The gap is measured on this clock alone, so that no two hosts' clocks matter; only where
-// the old leader committed nothing while it was watched (it hangs), the blocks' own timestamps have to do.
+// Watches the committed chain while leadership moves: when the last block of the old epoch and the first one of a
+// higher epoch arrived, both proven by a quorum (docs/PROTOCOL.md section 7). The gap is measured on this clock
+// alone, so that no two hosts' clocks matter; only where the old leader committed nothing while it was watched (it
+// hangs), the blocks' own timestamps have to do.
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Hash, Height } from '../protocol/words.js';
 import { tailBlocks } from './tail.js';

@@ -1,6 +1,6 @@
-// Moves leadership on purpose: asks the leader through `seq:leader:request` (or takes the lock of one that does not answer), and succeeds only
-// when a successor has committed the next height under a higher epoch (docs/PROTOCOL.md sections 2, 4 and 6). What could not be established
-// is never called done, and never called "no".
+// Moves leadership on purpose: asks the leader through `seq:leader:request` (or takes the lock of one that does not
+// answer), and succeeds only when a successor has committed the next height under a higher epoch (docs/PROTOCOL.md
+// sections 2, 4 and 6). What could not be established is never called done, and never called "no".
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
@@ -39,11 +39,16 @@ export interface StepdownDone {
   warnings: string[];
 }
 
-/** How long a block of the old leader is waited for beyond two block times, so that the gap can be measured from its arrival. */
+/**
+ * How long a block of the old leader is waited for beyond two block times, so that the gap can be measured from its
+ * arrival.
+ */
 const WATCH_SLACK_MS = 500;
 /** A judgement that a leader does not write, when older than this, is made again. */
 const STALE_MS = 1000;
-/** How long the chosen one alone may promote after a revoke; a leader that hands over by itself keeps one ttl for it. */
+/**
+ * How long the chosen one alone may promote after a revoke; a leader that hands over by itself keeps one ttl for it.
+ */
 const HANDOVER_MS = 2000;
 
 export async function stepDown(options: StepdownOptions): Promise<StepdownDone> {
@@ -86,7 +91,8 @@ export async function stepDown(options: StepdownOptions): Promise<StepdownDone> 
   }
 }
 
-// --- sending -------------------------------------------------------------------------------------------------------------------
+// --- sending
+// -------------------------------------------------------------------------------------------------------------------
 
 interface Sent {
   landed: number;
@@ -158,7 +164,9 @@ function notTaken(options: StepdownOptions, plan: StepdownPlan, replies: Sent['r
   return new SeqError({
     code: moved ? 'EXPECTATION' : 'REQUEST_REFUSED',
     exit: moved ? EXIT.precondition : EXIT.tryAgain,
-    message: `no node took the ${options.revoke ? 'release' : 'request'}: ${describeReplies(replies, options.nodes.length, 'took it')}`,
+    message:
+      `no node took the ${options.revoke ? 'release' : 'request'}: ` +
+      `${describeReplies(replies, options.nodes.length, 'took it')}`,
     why: moved
       ? `${plan.leader.id} no longer leads under epoch ${plan.leader.epoch}`
       : 'every node refused before anything was written',
@@ -168,7 +176,10 @@ function notTaken(options: StepdownOptions, plan: StepdownPlan, replies: Sent['r
   });
 }
 
-/** Only a leader that does not write may lose its lock: one that commits, or whose lease was renewed, answers to a request. */
+/**
+ * Only a leader that does not write may lose its lock: one that commits, or whose lease was renewed, answers to a
+ * request.
+ */
 async function refuseAliveLeader(options: StepdownOptions, plan: StepdownPlan): Promise<void> {
   const { leader } = plan;
   options.step(`watching whether ${leader.id} still writes`);
@@ -187,7 +198,9 @@ async function refuseAliveLeader(options: StepdownOptions, plan: StepdownPlan): 
     throw new SeqError({
       code: 'EXPECTATION',
       exit: EXIT.precondition,
-      message: `${leader.id} no longer holds the lock of epoch ${leader.epoch}: ${now === null ? 'nobody leads' : `${now.id} leads under epoch ${now.epoch}`}`,
+      message:
+        `${leader.id} no longer holds the lock of epoch ${leader.epoch}: ` +
+        `${now === null ? 'nobody leads' : `${now.id} leads under epoch ${now.epoch}`}`,
       why: 'its lease ended meanwhile, or it was renewed',
       changed: 'nothing',
       next: [commandIn(options, 'seq status')],
@@ -199,14 +212,18 @@ async function refuseAliveLeader(options: StepdownOptions, plan: StepdownPlan): 
   throw new SeqError({
     code: 'LEADER_ANSWERS',
     exit: EXIT.safety,
-    message: `${leader.id} is alive: ${renewed ? 'its lease was renewed' : `it committed height ${view.committed?.height}`} within ${Math.round(waitMs)} ms`,
+    message:
+      `${leader.id} is alive: ` +
+      `${renewed ? 'its lease was renewed' : `it committed height ${view.committed?.height}`} within ` +
+      `${Math.round(waitMs)} ms`,
     why: '--revoke is for a leader that does not answer; this one can hand over in order',
     changed: 'nothing',
     next: [commandIn(options, `seq stepdown --to ${plan.to}`)],
   });
 }
 
-// --- what became of it ---------------------------------------------------------------------------------------------------------
+// --- what became of it
+// ---------------------------------------------------------------------------------------------------------
 
 async function settle(
   options: StepdownOptions,
@@ -248,7 +265,8 @@ async function explainSilence(
   const { leader } = plan;
   const withdrawn = options.revoke ? false : await withdraw(options, id);
   const before = height;
-  // A leader that was reading the request at this moment steps down within two node timeouts; one that goes on committing did not.
+  // A leader that was reading the request at this moment steps down within two node timeouts; one that goes on
+  // committing did not.
   const { view } = await patientLook(
     options,
     (seen) => seen.leader?.owner !== leader.owner || (seen.committed?.height ?? 0) > before + 1,
@@ -275,11 +293,14 @@ async function explainSilence(
   return new SeqError({
     code: 'HANDOVER_UNKNOWN',
     exit: EXIT.outcomeUnknown,
-    message: `no successor of ${leader.id} was seen to commit ${limit}: ${moved}, height ${view.committed?.height ?? 'unknown'} is committed`,
+    message:
+      `no successor of ${leader.id} was seen to commit ${limit}: ${moved}, height ` +
+      `${view.committed?.height ?? 'unknown'} is committed`,
     why:
       view.hold === null
         ? 'the request was sent, and its effect could not be established'
-        : `the request was sent; meanwhile ${view.hold.by} holds promotion (${view.hold.reason}), and nobody takes over before that ends`,
+        : `the request was sent; meanwhile ${view.hold.by} holds promotion (${view.hold.reason}), and ` +
+          'nobody takes over before that ends',
     changed: 'unknown',
     next: [
       ...(view.hold === null ? [] : [commandIn(options, 'seq resume')]),
@@ -290,7 +311,10 @@ async function explainSilence(
   });
 }
 
-/** The same sequencer under a higher epoch: it renewed its term before it saw the request, or it stepped down and came back. */
+/**
+ * The same sequencer under a higher epoch: it renewed its term before it saw the request, or it stepped down and came
+ * back.
+ */
 async function cameBack(
   options: StepdownOptions,
   plan: StepdownPlan,
@@ -318,7 +342,9 @@ async function cameBack(
   return new SeqError({
     code: 'NO_SUCCESSOR',
     exit: EXIT.partial,
-    message: `${leader.id} gave up epoch ${leader.epoch} and leads again under epoch ${succession.epoch}: nobody else took over`,
+    message:
+      `${leader.id} gave up epoch ${leader.epoch} and leads again under epoch ${succession.epoch}: ` +
+      'nobody else took over',
     why: `${plan.to} did not promote in the time that was kept for it`,
     changed: 'some',
     next: [commandIn(options, 'seq status -o wide')],

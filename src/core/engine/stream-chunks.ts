@@ -1,7 +1,8 @@
-// Every node's entries over a range of heights, a bounded piece at a time, merged by height (docs/PROTOCOL.md section 9). Reading only.
-// Payloads are read to check hashes and dropped at once unless wanted, so memory depends neither on the length of the streams nor, beyond
-// one piece, on the size of blocks. A piece that does not come in time may only be too large: it is asked for in smaller ones, and a node that
-// cannot give one height in the time that the largest block takes is not waited for again.
+// Every node's entries over a range of heights, a bounded piece at a time, merged by height (docs/PROTOCOL.md section
+// 9). Reading only. Payloads are read to check hashes and dropped at once unless wanted, so memory depends neither on
+// the length of the streams nor, beyond one piece, on the size of blocks. A piece that does not come in time may only
+// be too large: it is asked for in smaller ones, and a node that cannot give one height in the time that the largest
+// block takes is not waited for again.
 import { MAX_BLOCK_BYTES } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeLedger } from '../protocol/ledger.js';
@@ -12,7 +13,10 @@ import { bounded } from './inspect.js';
 /** Payload of one piece on one node. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 const FIRST_PIECE = 16;
-/** Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where garbage stays. */
+/**
+ * Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where
+ * garbage stays.
+ */
 const MOST_ENTRIES = 1536;
 /** Pieces of fewer heights are not asked for ahead. */
 const AHEAD_FROM = 8;

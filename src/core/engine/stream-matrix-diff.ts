@@ -1,5 +1,6 @@
-// Where a node differs from the committed chain, or two nodes from each other (docs/PROTOCOL.md section 9): a diff of two nodes is a diff of
-// (height, hash). Streams move while they are read, so what differs is looked at twice before it is called a difference.
+// Where a node differs from the committed chain, or two nodes from each other (docs/PROTOCOL.md section 9): a diff of
+// two nodes is a diff of (height, hash). Streams move while they are read, so what differs is looked at twice before
+// it is called a difference.
 import type { Hash, Height } from '../protocol/words.js';
 import { refuseNoAnswer } from './inspect-errors.js';
 import type { ClusterView } from './inspect-model.js';
@@ -9,7 +10,10 @@ import { rowsOf, type MatrixCell, type MatrixOptions, type MatrixRow } from './s
 
 export interface Difference {
   height: Height;
-  /** lacks: it is above the node's head. hole: missing in between. other: another block. damaged. unknown: not to be told. */
+  /**
+   * lacks: it is above the node's head. hole: missing in between. other: another block. damaged. unknown: not to be
+   * told.
+   */
   kind: 'lacks' | 'hole' | 'other' | 'damaged' | 'unknown';
   /** The node that differs. */
   node: string;

@@ -1,5 +1,6 @@
-// Height × node: which block every node holds at every height, and what that adds up to (docs/PROTOCOL.md section 9). Newest first.
-// The same letter is the same block; the committed one, or the one with most copies, is A. Verdicts are the ledger's, never guesses.
+// Height × node: which block every node holds at every height, and what that adds up to (docs/PROTOCOL.md section 9).
+// Newest first. The same letter is the same block; the committed one, or the one with most copies, is A. Verdicts are
+// the ledger's, never guesses.
 import type { Clock, NodePort } from '../ports.js';
 import { describeVerdict } from '../protocol/describe.js';
 import { readLedger, type HeightVerdict, type VerdictKind } from '../protocol/ledger.js';
@@ -11,7 +12,10 @@ import { heldRange, readChunks, type Chunk } from './stream-chunks.js';
 
 export interface MatrixCell {
   node: string;
-  /** A, B, … of a block (lower case: on a node that does not count), `.` not there, `-` trimmed, `_` hole, `!` damaged, `?` no answer. */
+  /**
+   * A, B, … of a block (lower case: on a node that does not count), `.` not there, `-` trimmed, `_` hole, `!`
+   * damaged, `?` no answer.
+   */
   mark: string;
   hash: Hash | null;
   epoch: Epoch | null;
@@ -109,7 +113,9 @@ export function rowsOf(chunk: Chunk, nodes: readonly { id: string }[], keepData 
 
 type EntryAt = (height: Height) => Entry | undefined;
 
-/** Of two entries at a height, the later one. Without a hole or a double, as nearly always, the place says the height. */
+/**
+ * Of two entries at a height, the later one. Without a hole or a double, as nearly always, the place says the height.
+ */
 function byHeight(entries: readonly Entry[]): EntryAt {
   const first = entries[0]?.height ?? 0;
   if (entries.every((entry, at) => entry.height === first + at)) return (height) => entries[height - first];

@@ -1,7 +1,8 @@
-// Which input this is, so that its items' keys are the same when it is submitted again. A regular file is its content: the key prefix is the
-// SHA-256 of the bytes it has when the run begins (what is appended meanwhile is not part of the run). So the same file sent twice is sequenced
-// once, whether or not the first run was interrupted and wherever the copy lies; who wants it twice gives another --key-prefix. A pipe has no
-// identity: its prefix is random for each run. The state file says how far a run got, for --resume: by cluster, lane and path (or key prefix),
+// Which input this is, so that its items' keys are the same when it is submitted again. A regular file is its
+// content: the key prefix is the SHA-256 of the bytes it has when the run begins (what is appended meanwhile is not
+// part of the run). So the same file sent twice is sequenced once, whether or not the first run was interrupted and
+// wherever the copy lies; who wants it twice gives another --key-prefix. A pipe has no identity: its prefix is random
+// for each run. The state file says how far a run got, for --resume: by cluster, lane and path (or key prefix),
 // checked against the bytes themselves, so that a file that has grown since goes on where it was left.
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -90,7 +91,9 @@ export function statePath(
   return join(stateHome, 'seq', 'submit', `${name}.json`);
 }
 
-/** Undefined when there is none, or none that can be read: then the keys alone keep items from being sequenced twice. */
+/**
+ * Undefined when there is none, or none that can be read: then the keys alone keep items from being sequenced twice.
+ */
 export async function readState(path: string): Promise<ResumeState | undefined> {
   try {
     const state = JSON.parse(await readFile(path, 'utf8')) as ResumeState;
@@ -112,7 +115,10 @@ export async function prepareState(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
 }
 
-/** Whole or not at all. Synchronous, so that what is written is what was acknowledged when the process ends a moment later. */
+/**
+ * Whole or not at all. Synchronous, so that what is written is what was acknowledged when the process ends a moment
+ * later.
+ */
 export function writeState(path: string, state: ResumeState): void {
   const draft = `${path}.${process.pid}.tmp`;
   writeFileSync(draft, `${JSON.stringify(state)}\n`, { mode: 0o600 });

@@ -1,7 +1,8 @@
-// The client side of `seq submit`: items of a stream into the chain, in the order of the stream, each at most once, across failovers.
-// Order: one batch is in flight at a time; the next is read meanwhile, and goes only when every item before it has its receipt. Once: every
-// item has a key, `<prefix>:<number>`, and everything not known to be committed is sent again with the same key. Bound: no progress for
-// `giveUpMs` ends it, with what is known. Nothing is skipped: the first item that cannot be taken ends the run by its number.
+// The client side of `seq submit`: items of a stream into the chain, in the order of the stream, each at most once,
+// across failovers. Order: one batch is in flight at a time; the next is read meanwhile, and goes only when every
+// item before it has its receipt. Once: every item has a key, `<prefix>:<number>`, and everything not known to be
+// committed is sent again with the same key. Bound: no progress for `giveUpMs` ends it, with what is known. Nothing
+// is skipped: the first item that cannot be taken ends the run by its number.
 import { isUtf8 } from 'node:buffer';
 import { createHash, type Hash as Hasher } from 'node:crypto';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
@@ -55,7 +56,10 @@ export interface SubmitPlan {
 export interface SubmitOptions {
   /** Addresses of sequencers; asked again after each failure. */
   urls(): Promise<string[]>;
-  /** Whose sequencers are meant, as far as is known: addresses may be stale, or lead to another lane on the same nodes. */
+  /**
+   * Whose sequencers are meant, as far as is known: addresses may be stale, or lead to another lane on the same
+   * nodes.
+   */
   wanted?: { cluster?: string; lane?: string };
   /** The addresses were named by hand: no others will come. */
   onlyThese?: boolean;
@@ -63,7 +67,10 @@ export interface SubmitOptions {
   ca?: string | Buffer;
   giveUpMs: number;
   signal: AbortSignal;
-  /** Called once a sequencer is found, before anything is read or sent: may look for state of an earlier run on this cluster. */
+  /**
+   * Called once a sequencer is found, before anything is read or sent: may look for state of an earlier run on this
+   * cluster.
+   */
   plan(status: RemoteStatus): Promise<SubmitPlan>;
   onProgress?(progress: SubmitProgress): void;
   /** Called after every batch, before the next is sent. */
@@ -216,10 +223,12 @@ class Submission {
       }
       if (rest.length === 0) continue;
       if (!this.#done.terminated) {
-        // The last line had no newline when it was sequenced. A newline now only ends it; anything else means that it was half a line.
+        // The last line had no newline when it was sequenced. A newline now only ends it; anything else means that it
+        // was half a line.
         if (rest[0] !== 0x0a)
           throw changed(
-            `line ${from.items} had no newline when it was submitted and has gone on since: it was sequenced as it stood`,
+            `line ${from.items} had no newline when it was submitted and has gone on since: it was sequenced ` +
+              'as it stood',
           );
         this.#done = { ...this.#done, bytes: this.#done.bytes + 1, terminated: true };
         this.#hash.update(rest.subarray(0, 1));
@@ -295,7 +304,10 @@ class Submission {
     return Buffer.from(text, 'utf8');
   }
 
-  /** One attempt. Given up early when the target stops answering or the lead it had has gone: the keys make sending again safe. */
+  /**
+   * One attempt. Given up early when the target stops answering or the lead it had has gone: the keys make sending
+   * again safe.
+   */
   async #send(target: { url: string; status: RemoteStatus }, items: RawItem[]): Promise<HttpAnswer> {
     if (!this.#sending) this.options.onSending?.();
     this.#sending = true;
@@ -467,7 +479,9 @@ class Submission {
         throw new SeqError({
           code: 'OUT_OF_ORDER',
           exit: EXIT.bug,
-          message: `${this.#binary ? 'frame' : 'line'} ${number} stands at (${receipt.height}, ${receipt.index}), not after its predecessor at (${last.height}, ${last.index})`,
+          message:
+            `${this.#binary ? 'frame' : 'line'} ${number} stands at (${receipt.height}, ${receipt.index}), ` +
+            `not after its predecessor at (${last.height}, ${last.index})`,
           why: 'its key was used by another submission before, or the sequencer broke the order of one request',
           changed: 'some',
           next: [`seq stream tail --items --from ${receipt.height}`, 'give this input a --key-prefix of its own'],
@@ -522,7 +536,9 @@ class Submission {
           throw new SeqError({
             code: 'WRONG_CLUSTER',
             exit: EXIT.precondition,
-            message: `${target.url} belongs to ${cluster} lane ${JSON.stringify(lane)}, not to ${this.#cluster.cluster} lane ${JSON.stringify(this.#cluster.lane)}`,
+            message:
+              `${target.url} belongs to ${cluster} lane ${JSON.stringify(lane)}, not to ` +
+              `${this.#cluster.cluster} lane ${JSON.stringify(this.#cluster.lane)}`,
             why: 'the addresses lead to sequencers of different clusters or generations',
             changed: this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing',
             next: ['name sequencers of one cluster'],
@@ -651,7 +667,8 @@ function noTarget(urls: readonly string[], answers: readonly StatusAnswer[]): st
   return answers
     .map(
       (answer) =>
-        `${answer.url}: ${answer.answered ? `${answer.status.id} is ${answer.status.role} and sees no leader` : answer.why}`,
+        `${answer.url}: ` +
+        `${answer.answered ? `${answer.status.id} is ${answer.status.role} and sees no leader` : answer.why}`,
     )
     .join('; ');
 }

@@ -12,7 +12,10 @@ export const systemClock: Clock = {
     const timer = setTimeout(run, Math.max(0, ms));
     return () => clearTimeout(timer);
   },
-  /** Timers know whole milliseconds of a time that may be a millisecond old: early or late by up to two. The last two are counted turn by turn of the loop. */
+  /**
+   * Timers know whole milliseconds of a time that may be a millisecond old: early or late by up to two. The last two
+   * are counted turn by turn of the loop.
+   */
   at(time, run) {
     let timer: NodeJS.Timeout | undefined;
     let turn: NodeJS.Immediate | undefined;

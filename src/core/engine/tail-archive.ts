@@ -1,6 +1,7 @@
-// Blocks below what the nodes retain, from a sequencer's feed or a local store (docs/PROTOCOL.md section 7). An archive proves nothing by
-// itself: its chain must run, hash by hash, into the block that the nodes prove (their floor) before one block of it is handed out.
-// The range is therefore read twice, first for its hashes (32 bytes a block are kept), then for its content.
+// Blocks below what the nodes retain, from a sequencer's feed or a local store (docs/PROTOCOL.md section 7). An
+// archive proves nothing by itself: its chain must run, hash by hash, into the block that the nodes prove (their
+// floor) before one block of it is handed out. The range is therefore read twice, first for its hashes (32 bytes a
+// block are kept), then for its content.
 import { blockHash } from '../chain/block.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { CommittedBlock } from '../ports.js';

@@ -1,6 +1,7 @@
-// The newest blocks as they are committed: every node's stream is tailed, and a block is handed out when q admitted nodes show the same
-// (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7.
-// Node by node the next read waits until the last one was looked at, so a slow reader holds at most one small batch per node.
+// The newest blocks as they are committed: every node's stream is tailed, and a block is handed out when q admitted
+// nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7.
+// Node by node the next read waits until the last one was looked at, so a slow reader holds at most one small batch
+// per node.
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Entry, Hash, Height } from '../protocol/words.js';
@@ -20,7 +21,10 @@ interface NodeTail {
   release: () => void;
 }
 
-/** Yields blocks from `next` on; returns where it stands when the nodes are further than the tails can prove, after `to`, or when aborted. */
+/**
+ * Yields blocks from `next` on; returns where it stands when the nodes are further than the tails can prove, after
+ * `to`, or when aborted.
+ */
 export async function* followHead(
   context: TailContext,
   from: { next: Height; parent: Hash | null; to: Height },

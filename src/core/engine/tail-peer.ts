@@ -1,4 +1,5 @@
-// A sequencer's feed as an archive. Its first block names its own parent here; the chain check up to the nodes' floor makes that harmless.
+// A sequencer's feed as an archive. Its first block names its own parent here; the chain check up to the nodes' floor
+// makes that harmless.
 import { httpCall } from '../http-call.js';
 import type { CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/words.js';

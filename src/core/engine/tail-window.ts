@@ -1,6 +1,7 @@
-// Reads committed blocks that the nodes still hold, in order, in batches of bounded size (docs/PROTOCOL.md sections 7 and 9).
-// One node gives the payloads, hash-checked and parent-linked; the last block of every batch is proven by the others before any of it is
-// handed out, and the links prove the rest. An orphan at a lagging node's head therefore never gets through.
+// Reads committed blocks that the nodes still hold, in order, in batches of bounded size (docs/PROTOCOL.md sections 7
+// and 9). One node gives the payloads, hash-checked and parent-linked; the last block of every batch is proven by the
+// others before any of it is handed out, and the links prove the rest. An orphan at a lagging node's head therefore
+// never gets through.
 import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
@@ -8,7 +9,10 @@ import type { Entry, Hash, Height, NodeView } from '../protocol/words.js';
 import { bounded } from './inspect.js';
 import type { TailContext } from './tail.js';
 
-/** Payload bytes that a batch aims at, and the most blocks in one: memory stays near the first for any block size that the last batch had. */
+/**
+ * Payload bytes that a batch aims at, and the most blocks in one: memory stays near the first for any block size that
+ * the last batch had.
+ */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MOST_BLOCKS = 64;
 /** Allowance for moving payloads on top of the node timeout. */
@@ -27,7 +31,10 @@ export interface WindowRange {
   committed: { height: Height; hash: Hash | null };
 }
 
-/** Yields from…to. Ends early when no node has the next block (trimmed meanwhile, or all of them went away): the caller sees it by the height. */
+/**
+ * Yields from…to. Ends early when no node has the next block (trimmed meanwhile, or all of them went away): the
+ * caller sees it by the height.
+ */
 export async function* readWindow(
   context: TailContext,
   nodes: WindowNode[],
@@ -86,7 +93,8 @@ async function readBatch(
   for (const entry of read.value.entries) {
     if (entry.height !== from + run.length || entry.data === undefined) break;
     if (expected !== null && entry.parent !== expected) {
-      // Within one node it is damage; against what another node proved it is a conflict unless this is only an uncommitted head.
+      // Within one node it is damage; against what another node proved it is a conflict unless this is only an
+      // uncommitted head.
       if (run.length === 0 && entry.height < node.view.head)
         throw conflict(entry.height - 1, expected, [node.port.id], entry.parent);
       break;
@@ -140,7 +148,9 @@ export function conflict(height: Height, one: Hash, nodes: string[], other: Hash
   return new SeqError({
     code: 'CONFLICT',
     exit: EXIT.data,
-    message: `height ${height}: two blocks are proven committed, ${one.slice(0, 12)} and ${other.slice(0, 12)} (${nodes.join(', ')})`,
+    message:
+      `height ${height}: two blocks are proven committed, ${one.slice(0, 12)} and ` +
+      `${other.slice(0, 12)} (${nodes.join(', ')})`,
     why: 'I4 is broken: an entry was tampered with, or a node was given data of another life',
     changed: 'nothing',
     next: [`seq stream inspect --from ${height} --to ${height}`, 'seq stream verify'],

@@ -1,5 +1,6 @@
-// The committed chain as a stream, in order, once: archives below the floor, then the nodes' window, then the head as it grows.
-// Never an uncommitted block, never a gap: what cannot be proven or had ends the stream with a reason. docs/PROTOCOL.md sections 7 and 9.
+// The committed chain as a stream, in order, once: archives below the floor, then the nodes' window, then the head as
+// it grows. Never an uncommitted block, never a gap: what cannot be proven or had ends the stream with a reason.
+// docs/PROTOCOL.md sections 7 and 9.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, NodePort } from '../ports.js';
 import type { Hash, Height } from '../protocol/words.js';
@@ -33,7 +34,9 @@ export interface TailOptions extends TailContext {
 }
 
 const RETRY_MS = 200;
-/** Looks that bring no further block although one is committed, before it is called unreadable: 10 s while following. */
+/**
+ * Looks that bring no further block although one is committed, before it is called unreadable: 10 s while following.
+ */
 const FRUITLESS_LOOKS = 50;
 
 export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
@@ -164,7 +167,10 @@ function firstHeight(options: TailOptions, look: Look): Height {
   return from;
 }
 
-/** The lowest height from which the nodes together hold all up to the committed head: a node that lags below what the others trimmed has no part in it. */
+/**
+ * The lowest height from which the nodes together hold all up to the committed head: a node that lags below what the
+ * others trimmed has no part in it.
+ */
 function lowestJoined(nodes: readonly WindowNode[], committed: Height): Height {
   let lowest = committed + 1;
   for (const { view } of [...nodes].sort((a, b) => b.view.floor - a.view.floor)) {

@@ -1,5 +1,6 @@
-// Runs one tenure: carries out the effects of the pure reducer (protocol/tenure.ts) on real nodes and feeds the answers back, one at a time.
-// Decides nothing itself. Releases the locks when the tenure has ended, unless the term is being renewed (docs/PROTOCOL.md section 6.7).
+// Runs one tenure: carries out the effects of the pure reducer (protocol/tenure.ts) on real nodes and feeds the
+// answers back, one at a time. Decides nothing itself. Releases the locks when the tenure has ended, unless the term
+// is being renewed (docs/PROTOCOL.md section 6.7).
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../ports.js';
 import { calm } from '../protocol/admission.js';
 import { movesOf } from '../protocol/ending.js';
@@ -87,7 +88,10 @@ export class TenureDriver {
     this.feed({ type: 'stepdown', now: this.clock.now(), code, reason });
   }
 
-  /** An operator found damage on a node that the node itself cannot see: its stream is set aside and filled anew (section 8). */
+  /**
+   * An operator found damage on a node that the node itself cannot see: its stream is set aside and filled anew
+   * (section 8).
+   */
   damaged(node: number, incarnation: string, why: string): void {
     this.feed({ type: 'damaged', now: this.clock.now(), node, incarnation, why });
   }
@@ -109,9 +113,12 @@ export class TenureDriver {
   }
 
   /**
-   * Proves on q nodes, after the call, that this tenure still is the newest (a repeated claim, section 4), and gives the committed head; null
-   * when that could not be proven. A node that shows more than is known to be committed may hold a block whose acknowledgements are still on
-   * their way here while a follower has read it from the nodes already: its fate is waited for, at most as long as the lease.
+   * Proves on q nodes, after the call, that this tenure still is the newest (a repeated claim, section 4), and gives
+   * the committed head; null
+   * when that could not be proven. A node that shows more than is known to be committed may hold a block whose
+   * acknowledgements are still on
+   * their way here while a follower has read it from the nodes already: its fate is waited for, at most as long as
+   * the lease.
    */
   async confirm(): Promise<{ height: Height; hash: Hash } | null> {
     const { owner, quorum, nodeTimeoutMs } = this.state.settings;

@@ -1,5 +1,6 @@
-// Is one node's stream what docs/PROTOCOL.md section 3 promises: contiguous, parent-linked, one entry a height, hashes right, epochs and times
-// in order (I3, I5, I6)? Fed with entries in ascending order, a piece at a time; keeps only the last one. Pure.
+// Is one node's stream what docs/PROTOCOL.md section 3 promises: contiguous, parent-linked, one entry a height,
+// hashes right, epochs and times in order (I3, I5, I6)? Fed with entries in ascending order, a piece at a time; keeps
+// only the last one. Pure.
 import type { DamagedEntry, Entry, Height, NodeView } from '../protocol/words.js';
 
 export type ViolationCode =
@@ -40,7 +41,8 @@ export class NodeProof {
       this.found(
         null,
         'NOT_ADMITTED',
-        `${view.admission}${view.admissionWhy === '' ? '' : `: ${view.admissionWhy}`}; what it holds counts for nothing until it is admitted again`,
+        `${view.admission}${view.admissionWhy === '' ? '' : `: ${view.admissionWhy}`}; what it holds ` +
+          'counts for nothing until it is admitted again',
       );
     }
   }
@@ -54,7 +56,10 @@ export class NodeProof {
     for (const entry of entries) if (entry.height >= range.from && entry.height <= range.to) this.next(entry);
   }
 
-  /** `later`: the node as it was after everything was read. What has been trimmed or superseded meanwhile is no violation. */
+  /**
+   * `later`: the node as it was after everything was read. What has been trimmed or superseded meanwhile is no
+   * violation.
+   */
   finish(later: NodeView | null): Violation[] {
     const { view, last, highestEpoch } = this;
     const fence = Math.max(view.epoch, later?.epoch ?? 0);
@@ -95,7 +100,8 @@ export class NodeProof {
         this.found(
           entry.height,
           'FLOOR_LINK',
-          `entry ${id} names parent ${entry.parent.slice(0, 16)}, the block at the floor is ${view.floorHash.slice(0, 16)}`,
+          `entry ${id} names parent ${entry.parent.slice(0, 16)}, the block at the floor is ` +
+            `${view.floorHash.slice(0, 16)}`,
         );
       }
     }
@@ -108,7 +114,8 @@ export class NodeProof {
       this.found(
         entry.height,
         'DOUBLE',
-        `entries ${last.height}-${last.epoch} (${last.hash.slice(0, 16)}) and ${id} (${entry.hash.slice(0, 16)}) at one height`,
+        `entries ${last.height}-${last.epoch} (${last.hash.slice(0, 16)}) and ${id} ` +
+          `(${entry.hash.slice(0, 16)}) at one height`,
       );
       return;
     }
@@ -121,7 +128,8 @@ export class NodeProof {
       this.found(
         entry.height,
         'LINK',
-        `entry ${id} names parent ${entry.parent.slice(0, 16)}, entry ${last.height}-${last.epoch} is ${last.hash.slice(0, 16)}`,
+        `entry ${id} names parent ${entry.parent.slice(0, 16)}, entry ${last.height}-${last.epoch} is ` +
+          `${last.hash.slice(0, 16)}`,
       );
     else if (entry.timestamp < last.timestamp)
       this.found(

@@ -1,5 +1,6 @@
-// Proves every node's stream, and that no two of them contradict each other (docs/PROTOCOL.md sections 3, 8 and 9). Reads all of it once, in
-// ascending pieces; every violation comes with its witness. What could not be read is not verified, and is said.
+// Proves every node's stream, and that no two of them contradict each other (docs/PROTOCOL.md sections 3, 8 and 9).
+// Reads all of it once, in ascending pieces; every violation comes with its witness. What could not be read is not
+// verified, and is said.
 import { readLedger } from '../protocol/ledger.js';
 import type { Height } from '../protocol/words.js';
 import { refuseNoAnswer } from './inspect-errors.js';

@@ -1,5 +1,6 @@
-// Waits until something is so: "already true" is success, "not there yet" is waiting, and the deadline is an answer, not an error.
-// Judged by a look at all nodes each time (docs/PROTOCOL.md section 9); what is unknown is not there yet.
+// Waits until something is so: "already true" is success, "not there yet" is waiting, and the deadline is an answer,
+// not an error. Judged by a look at all nodes each time (docs/PROTOCOL.md section 9); what is unknown is not there
+// yet.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Height } from '../protocol/words.js';

@@ -1,5 +1,6 @@
-// Whether a follower keeps within what the nodes retain (docs/PROTOCOL.md section 7): behind their window only a peer can bring it back. Told
-// while there is still time, once an episode, and taken back only with room to spare, so that a follower at the edge does not flicker.
+// Whether a follower keeps within what the nodes retain (docs/PROTOCOL.md section 7): behind their window only a peer
+// can bring it back. Told while there is still time, once an episode, and taken back only with room to spare, so that
+// a follower at the edge does not flicker.
 import type { Height } from '../protocol/words.js';
 
 export type WindowMargin = 'inside' | 'falling' | 'outside';

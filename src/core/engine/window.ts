@@ -1,6 +1,7 @@
-// How many blocks a leader keeps on the nodes: what it was told to, or fewer while their memory runs short (docs/PROTOCOL.md section 6).
-// All nodes hold the same, so they fill up together; a full one still takes blocks and cannot be filled anew. Narrowed in steps that free a
-// fifth or so, each seen to work before the next; widened only when there is clearly room. What is trimmed stays bounded by localChain.
+// How many blocks a leader keeps on the nodes: what it was told to, or fewer while their memory runs short
+// (docs/PROTOCOL.md section 6). All nodes hold the same, so they fill up together; a full one still takes blocks and
+// cannot be filled anew. Narrowed in steps that free a fifth or so, each seen to work before the next; widened only
+// when there is clearly room. What is trimmed stays bounded by localChain.
 import type { Limits } from '../config.js';
 import type { Height } from '../protocol/words.js';
 
@@ -28,7 +29,9 @@ const ROOM = 0.7;
 const KEPT = 16;
 /** Append above a block, and supersede it: what the protocol needs. */
 const LEAST = 2;
-/** The first refusal of a node that is being filled may be what was set aside there, which goes when it is begun anew. */
+/**
+ * The first refusal of a node that is being filled may be what was set aside there, which goes when it is begun anew.
+ */
 const REFUSALS = 2;
 
 export class RetainedWindow {

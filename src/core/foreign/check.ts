@@ -1,5 +1,5 @@
-// The checks over the nodes of the other dialect: the same questions, answers and numbers as over our own (engine/check.ts), judged by its
-// rules (docs/FOREIGN.md). Pure but for the reading at the top.
+// The checks over the nodes of the other dialect: the same questions, answers and numbers as over our own
+// (engine/check.ts), judged by its rules (docs/FOREIGN.md). Pure but for the reading at the top.
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../engine/check.js';
 import { ForeignSummary, openForeignMatrix, type ForeignRow } from './matrix.js';
 import { viewForeign, type ForeignLookAt, type ForeignOptions, type ForeignView } from './look.js';
@@ -78,7 +78,9 @@ function quorum({ view }: ForeignSeen, limits: Thresholds): Answer {
   const bad = finding(view, ['NO_QUORUM']);
   if (bad !== null) return { ...bad, metrics };
   const verdict = view.margin < limits.marginCrit ? 'CRIT' : view.margin < limits.marginWarn ? 'WARN' : 'OK';
-  const reason = `${view.answered} of ${view.configured} nodes answer, ${view.quorum} are needed: ${view.margin <= 0 ? 'no node may be lost' : `${view.margin} more may be lost`}`;
+  const reason =
+    `${view.answered} of ${view.configured} nodes answer, ${view.quorum} are needed: ` +
+    `${view.margin <= 0 ? 'no node may be lost' : `${view.margin} more may be lost`}`;
   return {
     verdict,
     reason,
@@ -102,7 +104,9 @@ function epoch({ view }: ForeignSeen): Answer {
       reasonCode: 'NODE_FENCED',
       metrics,
       next: view.next,
-      reason: `${above.join(', ')}: the counter is above ${own}, the leader's epoch: ${above.length > view.configured - view.quorum ? 'a quorum refuses it' : 'writes are refused there'}`,
+      reason:
+        `${above.join(', ')}: the counter is above ${own}, the leader's epoch: ` +
+        `${above.length > view.configured - view.quorum ? 'a quorum refuses it' : 'writes are refused there'}`,
     };
   }
   return {
@@ -136,7 +140,9 @@ function stream({ view, rows, target }: ForeignSeen): Answer {
   if (told.verdict === 'WARN' && told.reasonCode === 'REPAIRABLE' && open === null)
     return {
       verdict: 'OK',
-      reason: `height ${view.committed?.height ?? 'none'} is committed; one block is on its way, or was left behind below it`,
+      reason:
+        `height ${view.committed?.height ?? 'none'} is committed; one block is on its way, or was left ` +
+        'behind below it',
       reasonCode: 'OK',
       metrics,
       next: [],
@@ -144,7 +150,9 @@ function stream({ view, rows, target }: ForeignSeen): Answer {
   if (told.verdict !== 'OK') return { ...told, metrics, next };
   return {
     verdict: 'OK',
-    reason: `height ${view.committed?.height ?? 'none'} is committed; in the newest ${rows.length} heights no bytes stand against each other`,
+    reason:
+      `height ${view.committed?.height ?? 'none'} is committed; in the newest ${rows.length} heights ` +
+      'no bytes stand against each other',
     reasonCode: 'OK',
     metrics,
     next: [],

@@ -1,5 +1,6 @@
-// What one height adds up to over the configured nodes of the other dialect (docs/FOREIGN.md). Pure. Votes are per node, not per entry;
-// the same bytes are the same block, whatever the epochs; a node that did not answer is neither a copy nor empty.
+// What one height adds up to over the configured nodes of the other dialect (docs/FOREIGN.md). Pure. Votes are per
+// node, not per entry; the same bytes are the same block, whatever the epochs; a node that did not answer is neither
+// a copy nor empty.
 import type { ForeignHeight } from './words.js';
 
 export type ForeignClass =

@@ -1,5 +1,6 @@
-// Which verdicts are worth a word and which are everyday life of the other dialect (docs/FOREIGN.md): holes, disorder, the same bytes twice,
-// heights that older scripts did not index, and minority orphans below the committed head are normal. Pure.
+// Which verdicts are worth a word and which are everyday life of the other dialect (docs/FOREIGN.md): holes,
+// disorder, the same bytes twice, heights that older scripts did not index, and minority orphans below the committed
+// head are normal. Pure.
 import type { ForeignVerdict } from './classify.js';
 
 export interface Concern {
@@ -7,7 +8,10 @@ export interface Concern {
   verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
 }
 
-/** All of it, worst first. `above`: no higher height is known to be committed, so this one keeps the chain from going on. */
+/**
+ * All of it, worst first. `above`: no higher height is known to be committed, so this one keeps the chain from going
+ * on.
+ */
 export function concernsOf(
   v: Pick<ForeignVerdict, 'class' | 'committed' | 'duplicates' | 'index'>,
   above: boolean,

@@ -1,5 +1,6 @@
-// A height's verdict in one sentence (docs/FOREIGN.md). Pure. "Bytes differ", never "fork": the payload is not decoded, and one block signed
-// twice differs too. Counts are of the configured nodes, and who did not answer is named.
+// A height's verdict in one sentence (docs/FOREIGN.md). Pure. "Bytes differ", never "fork": the payload is not
+// decoded, and one block signed twice differs too. Counts are of the configured nodes, and who did not answer is
+// named.
 import type { ForeignBlock, ForeignVerdict } from './classify.js';
 
 export function describeForeign(v: ForeignVerdict): string {
@@ -22,7 +23,11 @@ function main(v: ForeignVerdict): string {
       : `${at}: ${differ}; none can reach ${v.quorum} of ${v.n}: nothing is produced here until a person decides`;
   }
   if (v.class === 'winnable-conflict') {
-    return `${at}: ${differ}; ${list(v.blocks.filter((block) => block.canWin).map((block) => short(block.digest)))} can still reach ${v.quorum} of ${v.n}`;
+    return (
+      `${at}: ${differ}; ` +
+      `${list(v.blocks.filter((block) => block.canWin).map((block) => short(block.digest)))} can still ` +
+      `reach ${v.quorum} of ${v.n}`
+    );
   }
   if (v.class === 'repairable')
     return `${at}: ${share} hold it, ${v.quorum} are needed, and ${list(v.empty)} can still take it`;
@@ -30,13 +35,21 @@ function main(v: ForeignVerdict): string {
     const orphans = v.blocks.slice(1);
     const shadow = orphans.filter((block) => block.epoch > (best?.epoch ?? 0n));
     if (v.class === 'shadowed')
-      return `${at} is committed on ${share}, and the bytes differ on ${list(shadow.map(blockText))}, above the epoch ${best?.epoch} of the committed block: a reconciler may prefer it`;
-    return `${at} is committed on ${share}${orphans.length === 0 ? '' : `; the bytes differ on ${list(orphans.map(blockText))}`}`;
+      return (
+        `${at} is committed on ${share}, and the bytes differ on ${list(shadow.map(blockText))}, above ` +
+        `the epoch ${best?.epoch} of the committed block: a reconciler may prefer it`
+      );
+    return (
+      `${at} is committed on ` +
+      `${share}${orphans.length === 0 ? '' : `; the bytes differ on ${list(orphans.map(blockText))}`}`
+    );
   }
   if (v.class === 'trimmed') {
     return v.blocks.length === 0
       ? `${at} has left the streams`
-      : `${at}: ${share} still hold it${v.trimmed.length === 0 ? '' : `, ${list(v.trimmed)} may have trimmed it`}: whether it was committed cannot be told any more`;
+      : `${at}: ${share} still hold ` +
+          `it${v.trimmed.length === 0 ? '' : `, ${list(v.trimmed)} may have trimmed it`}: whether it was ` +
+          'committed cannot be told any more';
   }
   return best === undefined ? `${at} is in no stream` : `${at}: ${share} hold it, and the others refuse it`;
 }

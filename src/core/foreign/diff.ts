@@ -1,12 +1,16 @@
-// Where a node of the other dialect differs from what is committed, or two nodes from each other (docs/FOREIGN.md). Holes are normal there, and
-// still a difference: `lacks` and `other` tell them apart. What one of the two has trimmed is not compared.
+// Where a node of the other dialect differs from what is committed, or two nodes from each other (docs/FOREIGN.md).
+// Holes are normal there, and still a difference: `lacks` and `other` tell them apart. What one of the two has
+// trimmed is not compared.
 import { openForeignMatrix, type ForeignCell, type ForeignRow, type MatrixWish } from './matrix.js';
 import type { ForeignLookAt, ForeignOptions } from './look.js';
 import type { ForeignHeight } from './words.js';
 
 export interface ForeignDifference {
   height: ForeignHeight;
-  /** lacks: it has no entry there. other: its bytes differ. duplicate: it has the bytes and others, or twice. unknown: not to be told. */
+  /**
+   * lacks: it has no entry there. other: its bytes differ. duplicate: it has the bytes and others, or twice. unknown:
+   * not to be told.
+   */
   kind: 'lacks' | 'other' | 'duplicate' | 'unknown';
   node: string;
   has: string[];

@@ -1,6 +1,7 @@
-// Reads whole streams whose heights come in any order, and gives them back height by height, newest first (docs/FOREIGN.md). A first pass notes
-// every height (4 bytes an entry) and between which each piece lies, and keeps the entries while they are few; where they are many, a second pass reads
-// the pieces of some thousand heights at a time. Payloads are dropped at once. A node that stayed silent is not waited for again.
+// Reads whole streams whose heights come in any order, and gives them back height by height, newest first
+// (docs/FOREIGN.md). A first pass notes every height (4 bytes an entry) and between which each piece lies, and keeps
+// the entries while they are few; where they are many, a second pass reads the pieces of some thousand heights at a
+// time. Payloads are dropped at once. A node that stayed silent is not waited for again.
 import { bounded } from '../engine/inspect.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/words.js';
@@ -9,7 +10,10 @@ import { HeightBag, HeightList, union } from './height-list.js';
 import type { ForeignEntry, ForeignHeight, ForeignLook, ForeignPort, UnreadableEntry } from './words.js';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
-/** Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where garbage stays. */
+/**
+ * Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where
+ * garbage stays.
+ */
 const MOST_ENTRIES = 1536;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
 const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
@@ -87,7 +91,10 @@ class Scan {
   kept: Map<ForeignHeight, ForeignEntry[]> | null = new Map();
   /** null: the node keeps none. */
   index: HeightList | null = null;
-  /** The height of the oldest entry: what is below and not there may have been trimmed. 0: nothing ever left the stream; null: not read yet. */
+  /**
+   * The height of the oldest entry: what is below and not there may have been trimmed. 0: nothing ever left the
+   * stream; null: not read yet.
+   */
   oldest: ForeignHeight | null = null;
   lastId = '';
   readonly look: ForeignLook | null;
@@ -209,7 +216,8 @@ async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
     }),
   );
   signal?.throwIfAborted();
-  // Nodes end at different moments: what was written since is read from all of them together, so that only what is under way differs.
+  // Nodes end at different moments: what was written since is read from all of them together, so that only what is
+  // under way differs.
   for (let round = 0; round < CATCH_UPS; round += 1) {
     const more = await Promise.all(
       scans.map(async (scan) => {

@@ -45,7 +45,10 @@ export function firstAtLeast(sorted: Uint32Array, height: number): number {
   return from;
 }
 
-/** Of several ascending lists, which may repeat themselves: each height once, ascending. Read twice, so that nothing but the answer is allocated. */
+/**
+ * Of several ascending lists, which may repeat themselves: each height once, ascending. Read twice, so that nothing
+ * but the answer is allocated.
+ */
 export function union(lists: readonly (() => Iterator<ForeignHeight>)[]): Uint32Array<ArrayBuffer> {
   let length = 0;
   for (const _ of merged(lists)) length += 1;

@@ -1,5 +1,6 @@
-// What the nodes of the other dialect add up to (docs/FOREIGN.md): who holds the lease, what is committed at the top, what stands in the way of
-// the next block. `summarizeForeign` is pure; a node that did not answer is a row and a loss, never a "no" and never "empty".
+// What the nodes of the other dialect add up to (docs/FOREIGN.md): who holds the lease, what is committed at the top,
+// what stands in the way of the next block. `summarizeForeign` is pure; a node that did not answer is a row and a
+// loss, never a "no" and never "empty".
 import { bounded } from '../engine/inspect.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock } from '../ports.js';
@@ -142,7 +143,9 @@ export function refuseForeignSilence(looks: readonly ForeignLookAt[], options: F
   throw new SeqError({
     code: denied ? 'NODE_DENIED' : 'NO_ANSWER',
     exit: denied ? EXIT.denied : EXIT.noQuorum,
-    message: `none of ${looks.length} nodes ${denied ? 'lets us in' : 'answered'}: ${rows.map((row) => `${row.id} (${row.url}): ${row.note}`).join('; ')}`,
+    message:
+      `none of ${looks.length} nodes ${denied ? 'lets us in' : 'answered'}: ` +
+      `${rows.map((row) => `${row.id} (${row.url}): ${row.note}`).join('; ')}`,
     why: denied
       ? 'the user or password is missing or wrong, or the user may not read these keys'
       : 'without an answer nothing is known of them, neither good nor bad',
@@ -191,7 +194,9 @@ function nodeRow(one: ForeignLookAt, pictures: readonly HeightPicture[] | null):
   };
   const { reply } = one;
   if (reply.outcome === 'unknown') {
-    const message = `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}`;
+    const message =
+      `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ` +
+      `${reply.cause}`;
     return { ...blank, state: 'DOWN', error: { code: 'NO_ANSWER', message }, note: message, noteCode: 'NODE_DOWN' };
   }
   if (reply.outcome === 'refused') {
@@ -315,7 +320,9 @@ export function summarizeForeign(
   const epoch = leader?.epoch === null || leader === null ? '' : ` under epoch ${leader.epoch}`;
   return {
     verdict: 'OK',
-    reason: `${leader?.owner ?? 'nobody'} holds the lease${epoch}, height ${committed?.height ?? 'none'} is committed, ${answered} of ${configured} nodes answer`,
+    reason:
+      `${leader?.owner ?? 'nobody'} holds the lease${epoch}, height ${committed?.height ?? 'none'} is ` +
+      `committed, ${answered} of ${configured} nodes answer`,
     reasonCode: 'OK',
     next: [],
     findings,
@@ -372,7 +379,8 @@ function findingsOf(
     add(
       'CRIT',
       'NO_QUORUM',
-      `${answered} of ${configured} nodes answer, ${quorum} are needed: ${silent.map((row) => row.id).join(', ')} did not`,
+      `${answered} of ${configured} nodes answer, ${quorum} are needed: ` +
+        `${silent.map((row) => row.id).join(', ')} did not`,
       silent.map((row) => row.id),
       reach,
     );
@@ -406,7 +414,8 @@ function findingsOf(
       'NO_LEADER',
       holders.length === 0
         ? 'nobody holds the lease: every lock is free'
-        : `nobody holds the lease on ${quorum} nodes: ${holders.join(', ')} ${holders.length === 1 ? 'has' : 'have'} fewer`,
+        : `nobody holds the lease on ${quorum} nodes: ${holders.join(', ')} ` +
+            `${holders.length === 1 ? 'has' : 'have'} fewer`,
       [],
       [`seq status --watch${tail}`],
     );
@@ -414,7 +423,8 @@ function findingsOf(
     add(
       'UNKNOWN',
       'LEADER_UNKNOWN',
-      `too few nodes answered to say whether somebody holds the lease: ${silent.map((row) => row.id).join(', ')} may hold a lock`,
+      'too few nodes answered to say whether somebody holds the lease: ' +
+        `${silent.map((row) => row.id).join(', ')} may hold a lock`,
       silent.map((row) => row.id),
       reach,
     );

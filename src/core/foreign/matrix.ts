@@ -1,5 +1,5 @@
-// Height × node for the other dialect, newest first (docs/FOREIGN.md): the same letter is the same bytes. Only heights that some node has are
-// rows, since holes are normal.
+// Height × node for the other dialect, newest first (docs/FOREIGN.md): the same letter is the same bytes. Only
+// heights that some node has are rows, since holes are normal.
 import type { ForeignClass, ForeignVerdict } from './classify.js';
 import { concernsOf, type Concern } from './concern.js';
 import { describeForeign } from './describe.js';
@@ -159,7 +159,10 @@ export class ForeignSummary {
     const { committed = 0, trimmed = 0 } = this.classes;
     return {
       verdict: 'OK',
-      reason: `nothing stands in the way: of ${this.rows} ${this.rows === 1 ? 'height' : 'heights'} ${committed} ${committed === 1 ? 'is' : 'are'} committed everywhere or with holes${trimmed === 0 ? '' : `, ${trimmed} partly trimmed`}`,
+      reason:
+        `nothing stands in the way: of ${this.rows} ${this.rows === 1 ? 'height' : 'heights'} ` +
+        `${committed} ${committed === 1 ? 'is' : 'are'} committed everywhere or with ` +
+        `holes${trimmed === 0 ? '' : `, ${trimmed} partly trimmed`}`,
       reasonCode: 'OK',
       next: [],
     };

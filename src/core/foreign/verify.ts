@@ -1,5 +1,6 @@
-// Everything in the streams of the other dialect that its own scripts would not leave behind, or that a reader may stumble over, each with its
-// witness (docs/FOREIGN.md). What is normal there is counted and not listed. What could not be read is not verified.
+// Everything in the streams of the other dialect that its own scripts would not leave behind, or that a reader may
+// stumble over, each with its witness (docs/FOREIGN.md). What is normal there is counted and not listed. What could
+// not be read is not verified.
 import { ForeignSummary, openForeignMatrix, type MatrixWish } from './matrix.js';
 import type { ForeignLookAt, ForeignOptions } from './look.js';
 import type { ForeignHeight } from './words.js';
@@ -23,7 +24,10 @@ export interface ForeignVerified {
   nodes: { id: string; entries: number; verified: boolean; violations: number }[];
   /** Heights that could not be judged. */
   undetermined: number;
-  /** Everyday life, by heights: the same bytes twice on a node, not in an index, other bytes beside the committed ones, below a quorum under the head. */
+  /**
+   * Everyday life, by heights: the same bytes twice on a node, not in an index, other bytes beside the committed
+   * ones, below a quorum under the head.
+   */
   normal: { duplicates: number; unindexed: number; orphans: number; leftBehind: number };
 }
 
@@ -87,7 +91,9 @@ export async function verifyForeign(options: ForeignOptions, wish: MatrixWish): 
         node: node.id,
         height: null,
         code: 'EPOCH_ABOVE_COUNTER',
-        witness: `an entry bears epoch ${node.epoch} and the counter is ${look.epoch ?? 'gone'}: it forgot what it had promised`,
+        witness:
+          `an entry bears epoch ${node.epoch} and the counter is ${look.epoch ?? 'gone'}: it forgot what ` +
+          'it had promised',
       });
     }
   }

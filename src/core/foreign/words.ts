@@ -1,5 +1,5 @@
-// What there is to read on a node of the other dialect (docs/FOREIGN.md): a lock, a fencing counter, a stream with automatic ids, an index of
-// heights. Nothing here can be written: the port has no way to.
+// What there is to read on a node of the other dialect (docs/FOREIGN.md): a lock, a fencing counter, a stream with
+// automatic ids, an index of heights. Nothing here can be written: the port has no way to.
 import type { NodeReply } from '../protocol/words.js';
 
 /** u32, as its writers say. */

@@ -1,6 +1,7 @@
-// Lines that say the same again and again, told once and then counted: a node that is down for an hour must not bury the line that matters.
-// Same = same kind, names and words, whatever the numbers in them. The first is written at once; repeats within the window are counted and
-// written as one summary when the window ends, when the memory bound is reached, or at the end. Nothing is ever left out uncounted.
+// Lines that say the same again and again, told once and then counted: a node that is down for an hour must not bury
+// the line that matters. Same = same kind, names and words, whatever the numbers in them. The first is written at
+// once; repeats within the window are counted and written as one summary when the window ends, when the memory bound
+// is reached, or at the end. Nothing is ever left out uncounted.
 
 export interface Repeats<T> {
   /** The last of the repeated lines. */

@@ -1,4 +1,5 @@
-// One SeqEvent → one log line: level, sentence, fields. State changes are info, what needs a person is warn or error, per block debug.
+// One SeqEvent → one log line: level, sentence, fields. State changes are info, what needs a person is warn or error,
+// per block debug.
 import type { SeqEvent } from '../events.js';
 import { sameness } from './collapse.js';
 
@@ -22,7 +23,9 @@ export function lineOf(event: SeqEvent): LogLine {
     case 'started':
       return {
         level: 'info',
-        message: `started as ${event.id} in ${event.cluster}${event.lane ? ` lane ${event.lane}` : ''} at height ${event.height}`,
+        message:
+          `started as ${event.id} in ${event.cluster}${event.lane ? ` lane ${event.lane}` : ''} at height ` +
+          `${event.height}`,
         fields,
       };
     case 'role':

@@ -1,6 +1,7 @@
-// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal, written synchronously, so that the last line before the
-// process ends is there. Events become lines (lines.ts), repeats are collapsed (collapse.ts), secrets masked (redact.ts). The last line says
-// why it ended, with a code. A reader that went away never ends the sequencer: its lines are counted as lost.
+// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal, written synchronously, so that
+// the last line before the process ends is there. Events become lines (lines.ts), repeats are collapsed
+// (collapse.ts), secrets masked (redact.ts). The last line says why it ended, with a code. A reader that went away
+// never ends the sequencer: its lines are counted as lost.
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { SeqEvent } from '../events.js';
 import { Collapser } from './collapse.js';

@@ -1,5 +1,5 @@
-// Keeps secrets out of every log line: passwords inside URLs, bearer tokens, and the very values that were configured, wherever they turn up
-// (an error message of a library quotes what it was given).
+// Keeps secrets out of every log line: passwords inside URLs, bearer tokens, and the very values that were
+// configured, wherever they turn up (an error message of a library quotes what it was given).
 import { withoutPasswords } from '../url-password.js';
 
 const BEARER = /\b(bearer\s+)[^\s"',]+/gi;
@@ -38,7 +38,10 @@ export function redactor(secrets: readonly string[]): Redact {
   return <T>(value: T): T => any(value, 0) as T;
 }
 
-/** For what was typed and is quoted back: an address that stands in the wrong place still has its password, however it is written. */
+/**
+ * For what was typed and is quoted back: an address that stands in the wrong place still has its password, however it
+ * is written.
+ */
 export function masked(typed: string): string {
   return redactor([])(typed).replace(/\S+/g, (word) => {
     const [colon, at] = [word.indexOf(':'), word.lastIndexOf('@')];
@@ -46,7 +49,10 @@ export function masked(typed: string): string {
   });
 }
 
-/** For what others wrote onto the nodes: every text in it, however deep, names included; nothing that moves a cursor stays. */
+/**
+ * For what others wrote onto the nodes: every text in it, however deep, names included; nothing that moves a cursor
+ * stays.
+ */
 export function cleaner(secrets: readonly string[]): <T>(value: T) => T {
   const redact = redactor(secrets);
   const any = (value: unknown): unknown => {

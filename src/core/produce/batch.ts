@@ -1,4 +1,5 @@
-// The default producer: a block is the submitted items that fit, in the order they came (`seq/items/1`, docs/PROTOCOL.md section 2).
+// The default producer: a block is the submitted items that fit, in the order they came (`seq/items/1`,
+// docs/PROTOCOL.md section 2).
 import { encodeItems, encodedItemSize, itemsOverhead } from '../chain/items.js';
 import type { Producer } from '../ports.js';
 

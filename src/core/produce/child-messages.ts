@@ -1,11 +1,14 @@
-// The words between `seq` and an exec child: one JSON object per line, version 1. Decides what a well-formed answer is; whatever
-// is not one is garbage and ends the tenure, never the chain.
-//   child → seq   {"type":"hello","protocol":1,"height":H}   at start: H is the last block its state holds, 0 for none
-//   seq → child   {"type":"committed","height":H,"hash":…,"data":base64}   every block from hello.height+1 on, in order, once
-//   child → seq   {"type":"ack"}   one for each `committed`, in order
-//   seq → child   {"type":"produce","height":H,"parent":…,"epoch":E,"deadlineMs":D,"maxBytes":B,"items":[{"key"?,"data":base64}]}
-//   child → seq   {"type":"block","height":H,"data":base64,"taken":T}   one for each `produce`, also when it was revoked meanwhile
-//   seq → child   {"type":"revoked","reason":…}   the tenure is gone: a block under way is void
+// The words between `seq` and an exec child: one JSON object per line, version 1. Decides what a well-formed answer
+// is; whatever is not one is garbage and ends the tenure, never the chain.
+// child → seq   {"type":"hello","protocol":1,"height":H}   at start: H is the last block its state holds, 0 for none
+// seq → child   {"type":"committed","height":H,"hash":…,"data":base64}   every block from hello.height+1 on, in
+// order, once
+// child → seq   {"type":"ack"}   one for each `committed`, in order
+// seq → child
+// {"type":"produce","height":H,"parent":…,"epoch":E,"deadlineMs":D,"maxBytes":B,"items":[{"key"?,"data":base64}]}
+// child → seq   {"type":"block","height":H,"data":base64,"taken":T}   one for each `produce`, also when it was
+// revoked meanwhile
+// seq → child   {"type":"revoked","reason":…}   the tenure is gone: a block under way is void
 import type { CommittedBlock, Item, ProduceRequest } from '../ports.js';
 
 export const CHILD_PROTOCOL = 1;

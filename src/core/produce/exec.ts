@@ -1,6 +1,7 @@
-// The producer that asks a child process for the content of blocks and tells it every committed block, in order, once, so that its
-// state is warm on every sequencer. Decides when the child has failed: it crashed, was silent beyond a deadline, or spoke garbage.
-// That ends the tenure with the reason and never the chain (docs/PROTOCOL.md section 6); the child is started again with back-off.
+// The producer that asks a child process for the content of blocks and tells it every committed block, in order,
+// once, so that its state is warm on every sequencer. Decides when the child has failed: it crashed, was silent
+// beyond a deadline, or spoke garbage. That ends the tenure with the reason and never the chain (docs/PROTOCOL.md
+// section 6); the child is started again with back-off.
 import { decodeBlockData, encodeExec, execOverhead, itemDigest, type TakenItem } from '../chain/items.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, Item, Producer, ProduceRequest } from '../ports.js';
@@ -120,7 +121,8 @@ class ExecProducer implements Producer {
   }
 
   /**
-   * Resolves once the child has acknowledged the block; at once while there is no child that is up: it will be told of this one
+   * Resolves once the child has acknowledged the block; at once while there is no child that is up: it will be told
+   * of this one
    * too, from the store, in its turn. A child that is too slow fails, and then this resolves too.
    */
   committed(block: CommittedBlock): Promise<void> {
@@ -232,7 +234,8 @@ class ExecProducer implements Producer {
     if (this.state.phase !== 'starting') return this.fail('it said hello twice');
     if (height > this.target)
       return this.fail(
-        `it says that it has applied block ${height}, but the chain here ends at ${this.target}: its state is of another chain, or this store was lost`,
+        `it says that it has applied block ${height}, but the chain here ends at ${this.target}: its ` +
+          'state is of another chain, or this store was lost',
       );
     this.cancelSilence();
     this.told = this.acked = height;
@@ -352,7 +355,10 @@ class ExecProducer implements Producer {
 
   private overdue(request: ProduceRequest): string {
     if (this.acked < request.height - 1)
-      return `it has applied block ${this.acked}, too late for block ${request.height} within ${Math.floor(request.deadlineMs)} ms`;
+      return (
+        `it has applied block ${this.acked}, too late for block ${request.height} within ` +
+        `${Math.floor(request.deadlineMs)} ms`
+      );
     return `it did not answer for block ${request.height} within ${Math.floor(request.deadlineMs)} ms`;
   }
 

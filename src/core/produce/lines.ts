@@ -3,7 +3,10 @@ export class LineReader {
   private parts: Buffer[] = [];
   private length = 0;
 
-  /** `line` gets each line without its end; `tooLong` is told once a line exceeds `maxBytes`, whose rest is then skipped. */
+  /**
+   * `line` gets each line without its end; `tooLong` is told once a line exceeds `maxBytes`, whose rest is then
+   * skipped.
+   */
   constructor(
     private readonly maxBytes: number,
     private readonly line: (text: string) => void,

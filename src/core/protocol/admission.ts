@@ -1,6 +1,7 @@
-// Re-admission of a node that may have forgotten something, by the leader (docs/PROTOCOL.md section 8): begin, backfill, prove that this
-// tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory takes part in nothing) and I11 (quiet admission).
-// The proof is what makes it safe: a leader that has been succeeded would otherwise vouch for a promise that nobody on the node remembers.
+// Re-admission of a node that may have forgotten something, by the leader (docs/PROTOCOL.md section 8): begin,
+// backfill, prove that this tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory
+// takes part in nothing) and I11 (quiet admission). The proof is what makes it safe: a leader that has been succeeded
+// would otherwise vouch for a promise that nobody on the node remembers.
 import { backOff, movesOf, setStanding } from './ending.js';
 import { abreast, gateMissed, newPace, pauseAfter, weightOf, type FillPace } from './fill-pace.js';
 import { bitsOf } from './quorum.js';
@@ -24,14 +25,20 @@ export interface Admission {
   pace: FillPace;
 }
 
-/** A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others can do without it. */
+/**
+ * A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others
+ * can do without it.
+ */
 export interface Damage {
   incarnation: string;
   why: string;
   /** Calls with this id or a later one were sent after it was found. */
   provesFrom: number;
   proof: number;
-  /** Whether the node still counts when it is taken back: not once it may be set aside by a call that was not answered. */
+  /**
+   * Whether the node still counts when it is taken back: not once it may be set aside by a call that was not
+   * answered.
+   */
   counts: boolean;
 }
 
@@ -40,10 +47,16 @@ const CALM = 0.1;
 /** How far back the load looks, ms. */
 export const LOAD_OVER_MS = 250;
 
-/** States that a leader may mend by itself; a foreign node never. The mark of a bootstrap, where a leader is, is one that was broken off. */
+/**
+ * States that a leader may mend by itself; a foreign node never. The mark of a bootstrap, where a leader is, is one
+ * that was broken off.
+ */
 const MENDABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
 
-/** Only while q others still look like ours, and have noted where every node is: what is set aside could not be given back by a leader that cannot prove itself (a power cut). */
+/**
+ * Only while q others still look like ours, and have noted where every node is: what is set aside could not be given
+ * back by a leader that cannot prove itself (a power cut).
+ */
 export function mayReadmit(state: TenureState, admission: AdmissionState): boolean {
   const others = state.nodes.filter((track) => track.standing === 'ours' && !track.unnoted).length;
   return (
@@ -66,7 +79,8 @@ export function beginAdmission(
   const { owner } = state.settings;
   const track = state.nodes[node]!;
   const window = chain.windowFloor();
-  // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on the others.
+  // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on
+  // the others.
   const short = view !== undefined && view.admission === 'admitting' && shortOfMemory(view);
   const resume = view && !short && resumable(view, window, chain);
   const replaces = track.damage?.incarnation;
@@ -103,7 +117,10 @@ export function beginAdmission(
   });
 }
 
-/** What an earlier tenure filled in is committed: it is gone on from, if it ends on our chain and still reaches into the window. */
+/**
+ * What an earlier tenure filled in is committed: it is gone on from, if it ends on our chain and still reaches into
+ * the window.
+ */
 function resumable(
   view: NodeView,
   window: { height: number },
@@ -124,7 +141,10 @@ function shortOfMemory({ info }: NodeView): boolean {
   return most > 0 && Number(info['used_memory'] ?? 0) > 0.9 * most;
 }
 
-/** A node is reported as damaged, or was found to be. It keeps its part until q others are known to do without it (section 8). */
+/**
+ * A node is reported as damaged, or was found to be. It keeps its part until q others are known to do without it
+ * (section 8).
+ */
 export function markDamaged(state: TenureState, node: NodeIndex, incarnation: string, why: string): void {
   const track = state.nodes[node]!;
   if (incarnation === '' || track.damage?.incarnation === incarnation || track.admission) return;
@@ -132,8 +152,10 @@ export function markDamaged(state: TenureState, node: NodeIndex, incarnation: st
 }
 
 /**
- * Whether a damaged node may be set aside now: everything committed is on q other nodes of ours, and they have accepted something of this
- * tenure that was sent since the damage was found. What it has accepted of the block in flight counts no more from here on.
+ * Whether a damaged node may be set aside now: everything committed is on q other nodes of ours, and they have
+ * accepted something of this
+ * tenure that was sent since the damage was found. What it has accepted of the block in flight counts no more from
+ * here on.
  */
 export function replaceable(state: TenureState, node: NodeIndex): boolean {
   const { quorum, readmit } = state.settings;
@@ -270,8 +292,8 @@ export function onAdmitted(
 ): void {
   const track = state.nodes[node]!;
   if (reply.outcome !== 'accepted') {
-    // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a new begin_admission
-    // makes a stray copy stale (I11: no earlier admit stays unanswered).
+    // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a
+    // new begin_admission makes a stray copy stale (I11: no earlier admit stays unanswered).
     giveUp(state, node, reply, now, out);
     return;
   }
@@ -301,7 +323,8 @@ export function wantsProof(state: TenureState, node: NodeIndex): boolean {
 }
 
 /**
- * After a commit: holds the next block back for a moment when a node needs no more than the newest block and the admission itself, or what was
+ * After a commit: holds the next block back for a moment when a node needs no more than the newest block and the
+ * admission itself, or what was
  * committed while its last batch was under way, and would never need less.
  */
 export function closeGate(state: TenureState, now: number, bytes: number): boolean {
@@ -348,7 +371,8 @@ function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, 
   if (reply.outcome === 'refused' && reply.reason === 'OOM')
     out.push({ type: 'alarm', code: 'OOM', node, reason: why });
   backOff(state, track, now);
-  // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it answers.
+  // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it
+  // answers.
   track.retryAt = Math.max(track.retryAt, now + state.settings.regainMs);
   openGate(state, out);
 }

@@ -1,11 +1,15 @@
-// What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block with the highest epoch at the
-// greatest claimed head is the only one that can have been committed there; everything below it is proven by it (I5).
+// What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block
+// with the highest epoch at the greatest claimed head is the only one that can have been committed there; everything
+// below it is proven by it (I5).
 import { markDamaged } from './admission.js';
 import { backOff, end, oursCount, setStanding } from './ending.js';
 import type { Candidate, Effect, LocalChain, TenureEvent, TenureState } from './tenure-state.js';
 import type { Block, EntriesRead, NodeReply } from './words.js';
 
-/** Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every read and tick. */
+/**
+ * Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every
+ * read and tick.
+ */
 export function adoptAfterClaims(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
   if (oursCount(state) < state.settings.quorum) {
     const damaged = state.nodes.flatMap((track, node) =>
@@ -30,7 +34,8 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
       return end(
         state,
         'CHOICE_OVERTAKEN',
-        `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the choice was made, and may be committed`,
+        `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the ` +
+          'choice was made, and may be committed',
         out,
       );
     // Two blocks of one epoch break I2: no rule of the protocol tells which was acknowledged, a person did.
@@ -42,14 +47,17 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   }
 
   if (height < local.height) {
-    // Ahead of nodes that lost data is one thing, beside them another: a chain that differs is never written over theirs.
+    // Ahead of nodes that lost data is one thing, beside them another: a chain that differs is never written over
+    // theirs.
     const mine = chain.hashAt(height) ?? '';
     if (mine !== best.hash) return end(state, 'CHAIN_MISMATCH', mismatch(height, mine, best.hash), out);
     out.push({
       type: 'alarm',
       code: 'STORE_AHEAD',
       height: local.height,
-      reason: `this store holds committed block ${local.height}, the claimed quorum ends at ${height}: nodes lost data they had acknowledged; it is proposed again from the store`,
+      reason:
+        `this store holds committed block ${local.height}, the claimed quorum ends at ${height}: nodes ` +
+        'lost data they had acknowledged; it is proposed again from the store',
     });
     state.committed = { height, hash: mine };
     return settle(state, local.height, out);
@@ -62,7 +70,8 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
       : end(
           state,
           'BEHIND',
-          `the nodes' floor is ${height}, this store ends at ${local.height}: blocks between must come from a peer first`,
+          `the nodes' floor is ${height}, this store ends at ${local.height}: blocks between must come ` +
+            'from a peer first',
           out,
         );
   }
@@ -81,7 +90,9 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
     return end(
       state,
       'BEHIND',
-      `this store ends at ${local.height}, below the window of every node that holds the head (floor ${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it can lead`,
+      `this store ends at ${local.height}, below the window of every node that holds the head (floor ` +
+        `${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it ` +
+        'can lead',
       out,
     );
   }
@@ -117,7 +128,8 @@ function askForCandidate(
   const node = [...candidate.nodes]
     .filter((n) => state.nodes[n]!.floor < from && now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy)
     .sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
-  if (node === undefined) return; // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
+  // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
+  if (node === undefined) return;
   state.nodes[node]!.busy = { id: state.nextId, kind: 'read', startedAt: now };
   out.push({ type: 'read', node, id: state.nextId++, from, to });
 }
@@ -165,7 +177,10 @@ export function onCandidateRead(
   takeOver(state, read.blocks, local, event.now, out);
 }
 
-/** The candidate and what the store lacks below it, when all of it came here before: the hash that the claim returned names nothing else. */
+/**
+ * The candidate and what the store lacks below it, when all of it came here before: the hash that the claim returned
+ * names nothing else.
+ */
 function seenBefore(chain: LocalChain, from: number, to: number, hash: string): Block[] | undefined {
   const blocks: Block[] = [];
   for (let height = to, name = hash; height >= from; height--) {
@@ -225,7 +240,10 @@ function checkRead(
   return blocks.at(-1)!.hash === hash ? { verdict: 'good', blocks } : { verdict: 'moved' };
 }
 
-/** Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the tenure leads. */
+/**
+ * Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the tenure
+ * leads.
+ */
 function settle(state: TenureState, to: number, out: Effect[]): void {
   state.phase = 'settling';
   state.settleTo = to;
@@ -259,5 +277,8 @@ export function startBlock(
 }
 
 function mismatch(height: number, mine: string, theirs: string): string {
-  return `at height ${height} this store holds ${mine.slice(0, 8)}, the nodes prove ${theirs.slice(0, 8)}: the two chains differ, nothing is proposed from it`;
+  return (
+    `at height ${height} this store holds ${mine.slice(0, 8)}, the nodes prove ` +
+    `${theirs.slice(0, 8)}: the two chains differ, nothing is proposed from it`
+  );
 }

@@ -1,5 +1,6 @@
-// Tallies, replies and verdicts as sentences, for status, logs and errors: "2 of 3 hold it; r2 did not answer". Never guesses: what did not
-// answer is named, and whether it could change the verdict is said. Pure. docs/PROTOCOL.md section 9.
+// Tallies, replies and verdicts as sentences, for status, logs and errors: "2 of 3 hold it; r2 did not answer". Never
+// guesses: what did not answer is named, and whether it could change the verdict is said. Pure. docs/PROTOCOL.md
+// section 9.
 import type { Cell, HeightVerdict, LedgerAnomaly } from './ledger.js';
 import { mayBeCommitted, quorumOf, tally, votesOf, type Votes } from './quorum.js';
 import { refusalText } from './refusals.js';
@@ -17,7 +18,9 @@ export function shortHash(hash: Hash): string {
 
 /** `no answer at connect within 100 ms: ECONNREFUSED`. */
 export function describeUnknown(reply: Unknown): string {
-  return `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ${reply.cause}`;
+  return (
+    `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ` + `${reply.cause}`
+  );
 }
 
 /** One node's reply, without its name. */
@@ -32,7 +35,10 @@ export function describeReply(reply: NodeReply<unknown>): string {
   }
 }
 
-/** `2 of 3 accepted, 2 are needed`, with what is still open: `1 of 3 accepted, 2 are needed; 1 refused, 1 did not answer`. */
+/**
+ * `2 of 3 accepted, 2 are needed`, with what is still open: `1 of 3 accepted, 2 are needed; 1 refused, 1 did not
+ * answer`.
+ */
 export function describeVotes(votes: Votes, accepted = 'accepted'): string {
   const { yes, no, unknown, n } = votes;
   const rest = [...(no > 0 ? [`${no} refused`] : []), ...(unknown > 0 ? [`${unknown} did not answer`] : [])];
@@ -45,7 +51,10 @@ function ofQuorum(yes: number, n: number, accepted: string): string {
   return `${yes} of ${n} ${accepted}, ${q} ${q === 1 ? 'is' : 'are'} needed`;
 }
 
-/** The tally and, for every node that did not accept, its own words: `1 of 3 accepted, 2 are needed; r2: LOCK_HELD by …; r3: no answer …`. */
+/**
+ * The tally and, for every node that did not accept, its own words: `1 of 3 accepted, 2 are needed; r2: LOCK_HELD by
+ * …; r3: no answer …`.
+ */
 export function describeReplies(
   replies: readonly { node: string; reply: NodeReply<unknown> | undefined }[],
   n: number,
@@ -79,14 +88,18 @@ function headline(v: HeightVerdict): string {
     case 'committed':
       return v.holders.length === 0
         ? `${at}: ${block} is committed, and no node that answered shows it`
-        : `${at}: ${block} is committed, ${v.copies} of ${v.n} hold it${v.evidence === 'successor' ? ' (the next block proves it)' : v.evidence === 'floor' ? ' (a floor proves it)' : ''}`;
+        : `${at}: ${block} is committed, ${v.copies} of ${v.n} hold ` +
+            `it${v.evidence === 'successor' ? ' (the next block proves it)' : v.evidence === 'floor' ? ' (a floor proves it)' : ''}`;
     case 'pending':
     case 'undetermined': {
       if (v.hash === null) return `${at}: undetermined, too few nodes answered to tell`;
       const epochs =
         v.epochs.length > 1 ? ` (it stands under epochs ${listed(v.epochs.map(String))}, which do not add up)` : '';
       const need = `${v.copies} of ${v.n} hold ${block} under epoch ${v.epoch}, ${quorumOf(v.n)} are needed${epochs}`;
-      return `${at}: ${v.verdict}, ${need}${v.mayBeCommitted ? '; those that cannot be asked or believed could make it committed' : ''}`;
+      return (
+        `${at}: ${v.verdict}, ` +
+        `${need}${v.mayBeCommitted ? '; those that cannot be asked or believed could make it committed' : ''}`
+      );
     }
     case 'orphan':
       return `${at}: an orphan, ${block} is committed there and retained by no node that answered`;
@@ -121,7 +134,8 @@ function besides(v: HeightVerdict): string[] {
     out.push(`${listed(v.trimmed)} ${v.trimmed.length === 1 ? 'has' : 'have'} trimmed it`);
   if (v.leftOut.length > 0)
     out.push(
-      `${listed(v.leftOut)} ${v.leftOut.length === 1 ? 'is' : 'are'} not admitted and ${v.leftOut.length === 1 ? 'counts' : 'count'} for nothing`,
+      `${listed(v.leftOut)} ${v.leftOut.length === 1 ? 'is' : 'are'} not admitted and ` +
+        `${v.leftOut.length === 1 ? 'counts' : 'count'} for nothing`,
     );
   if (v.unknown.length > 0) out.push(`${listed(v.unknown)} did not answer`);
   return out;
@@ -158,7 +172,10 @@ export function describeAnomaly(anomaly: LedgerAnomaly): string {
   }
 }
 
-/** Of `copies` known ones and `unknown` nodes that did not answer: `1 of 3 hold it; 1 did not answer and could make it committed`. */
+/**
+ * Of `copies` known ones and `unknown` nodes that did not answer: `1 of 3 hold it; 1 did not answer and could make it
+ * committed`.
+ */
 export function describeCopies(copies: number, unknown: readonly string[], n: number): string {
   const could = mayBeCommitted(copies, unknown.length, n) && copies < quorumOf(n) ? ' and could make it committed' : '';
   return `${copies} of ${n} hold it${unknown.length === 0 ? '' : `; ${listed(unknown)} did not answer${could}`}`;

@@ -1,4 +1,5 @@
-// How a tenure ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to outlive the state).
+// How a tenure ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to
+// outlive the state).
 import { knowsMore } from './moves.js';
 import type { Refused } from './words.js';
 import type { Effect, NodeIndex, NodeTrack, Standing, TenureState } from './tenure-state.js';
@@ -15,7 +16,10 @@ export function movesOf(state: TenureState): { moves?: string } {
   return state.moves === '' ? {} : { moves: state.moves };
 }
 
-/** Somebody has moved a node since this tenure began, or in a tenure that it knows nothing of: it counts servers that may not be counted (I13). */
+/**
+ * Somebody has moved a node since this tenure began, or in a tenure that it knows nothing of: it counts servers that
+ * may not be counted (I13).
+ */
 export function endIfMoved(state: TenureState, node: NodeIndex, reply: Refused, out: Effect[]): void {
   if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves))
     end(state, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`, out);
@@ -36,7 +40,10 @@ export function setStanding(track: NodeTrack, node: NodeIndex, standing: Standin
   out.push({ type: 'node', node, standing, why });
 }
 
-/** A pause that doubles with every failure in a row, up to ten node timeouts: a dead node costs little, a live one is back soon. */
+/**
+ * A pause that doubles with every failure in a row, up to ten node timeouts: a dead node costs little, a live one is
+ * back soon.
+ */
 export function backOff(state: TenureState, track: NodeTrack, now: number): void {
   const { retryMs, nodeTimeoutMs } = state.settings;
   track.failures++;

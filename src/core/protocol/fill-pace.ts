@@ -1,6 +1,7 @@
-// How fast a node is filled anew while blocks are being committed (docs/PROTOCOL.md section 8, step 2): after each batch a pause, so that filling takes
-// a tenth of the time; more where a tenth would not clearly gain on what is committed meanwhile, all of it where the window slides away.
-// Nothing is spared before the gain was measured: to arrive comes first, to spare the commits second. Decides timing only, nothing of safety.
+// How fast a node is filled anew while blocks are being committed (docs/PROTOCOL.md section 8, step 2): after each
+// batch a pause, so that filling takes a tenth of the time; more where a tenth would not clearly gain on what is
+// committed meanwhile, all of it where the window slides away. Nothing is spared before the gain was measured: to
+// arrive comes first, to spare the commits second. Decides timing only, nothing of safety.
 
 /** A block costs about as much as this many bytes of payload. */
 const BLOCK_AS_BYTES = 4096;
@@ -12,7 +13,10 @@ const MOST_SHARE = 0.5;
 const GAIN = 2;
 /** The gain is measured over so long at a time, ms. */
 const MEASURED_MS = 200;
-/** Of the window, what may slide away before nothing is spared any more: the node holds that much more than the others meanwhile. */
+/**
+ * Of the window, what may slide away before nothing is spared any more: the node holds that much more than the others
+ * meanwhile.
+ */
 const SLIDE = 0.25;
 /** One batch that took long says little about the next. */
 const MOST_PAUSE_MS = 250;
@@ -28,7 +32,10 @@ export interface FillPace {
   busyMs: number;
   /** Of the time, what filling takes; 1 = all it can get; above that it would take more if there were more. */
   share: number;
-  /** Batches in a row that took everything there was when they were sent; below 0 after a gate that was closed in vain. */
+  /**
+   * Batches in a row that took everything there was when they were sent; below 0 after a gate that was closed in
+   * vain.
+   */
   level: number;
   /** Gates closed in vain. */
   missed: number;
@@ -60,7 +67,8 @@ export function batchSize(calm: boolean, pace: FillPace | undefined): BatchSize 
 }
 
 /**
- * A batch was answered: the pause after it, ms. `all`: it took everything that there was when it was sent. `fresh` is the weight of everything that this
+ * A batch was answered: the pause after it, ms. `all`: it took everything that there was when it was sent. `fresh` is
+ * the weight of everything that this
  * tenure has committed, `slid` the part of the window that has slid away since the filling began.
  */
 export function pauseAfter(

@@ -1,6 +1,7 @@
-// Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this epoch; every node is
-// brought up from its own head by a worker of its own (pump), so that no node ever waits for another.
-// Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews the lease).
+// Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this
+// epoch; every node is brought up from its own head by a worker of its own (pump), so that no node ever waits for
+// another. Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an
+// accepted write renews the lease).
 import {
   beginAdmission,
   closeGate,
@@ -29,7 +30,8 @@ export function propose(state: TenureState, block: Block, now: number, chain: Lo
     return end(
       state,
       'BAD_PROPOSAL',
-      `block ${block.height} names parent ${block.parent.slice(0, 8)}, the committed head is ${state.committed.hash.slice(0, 8)}`,
+      `block ${block.height} names parent ${block.parent.slice(0, 8)}, the committed head is ` +
+        `${state.committed.hash.slice(0, 8)}`,
       out,
     );
   }
@@ -43,7 +45,10 @@ export function propose(state: TenureState, block: Block, now: number, chain: Lo
   );
 }
 
-/** Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can be regained. */
+/**
+ * Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can
+ * be regained.
+ */
 export function pump(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
   if (state.phase !== 'settling' && state.phase !== 'leading') return;
   const track = state.nodes[node]!;
@@ -59,7 +64,8 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
 
   if (track.unnoted) return claimAgain(state, node, now, out);
   const { inflight, committed } = state;
-  // What is being settled may have been committed, so that one more height may be pending on a node outside the claimed quorum.
+  // What is being settled may have been committed, so that one more height may be pending on a node outside the
+  // claimed quorum.
   const highest = Math.max(committed.height, state.settleTo) + 1;
   if (track.head > highest) {
     // An entry two above would prove a block that this tenure's claim did not see (I4, I5).
@@ -88,7 +94,10 @@ function claimAgain(state: TenureState, node: NodeIndex, now: number, out: Effec
   });
 }
 
-/** A tenure that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews nothing (I8). */
+/**
+ * A tenure that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews
+ * nothing (I8).
+ */
 export function onProven(
   state: TenureState,
   node: NodeIndex,
@@ -118,8 +127,8 @@ export function mend(state: TenureState, node: NodeIndex, now: number, out: Effe
 function nextFor(state: TenureState, node: NodeIndex, chain: LocalChain): number {
   const track = state.nodes[node]!;
   const { inflight, committed } = state;
-  // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted, or the next height's
-  // pending block, which proves the block in flight below it (that is accepted there as it is).
+  // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted,
+  // or the next height's pending block, which proves the block in flight below it (that is accepted there as it is).
   if (track.head > committed.height)
     return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : track.head + 1;
   if (track.head === 0) return 1;
@@ -146,7 +155,8 @@ function write(state: TenureState, node: NodeIndex, inflight: Inflight, now: num
       ttlMs,
       block,
       entryEpoch: state.epoch,
-      // Another block of a lower epoch at this height is provably uncommitted: the claim would have seen it (section 6.3).
+      // Another block of a lower epoch at this height is provably uncommitted: the claim would have seen it (section
+      // 6.3).
       mode: repair || track.head >= block.height ? 'repair' : 'append',
       ...(trim ? { trim } : {}),
     },
@@ -240,7 +250,10 @@ export function onWritten(
     out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
 }
 
-/** The share of time that was spent with a block in flight. Weighted by time, not by blocks: after a busy moment one quiet second is enough. */
+/**
+ * The share of time that was spent with a block in flight. Weighted by time, not by blocks: after a busy moment one
+ * quiet second is enough.
+ */
 function noteLoad(state: TenureState, tookMs: number, now: number): void {
   const cycle = now - state.committedAt;
   if (state.committedAt > 0 && cycle > 0)
@@ -268,7 +281,8 @@ export function onBackfilled(
     proves(state, node, event.id);
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   }
-  if (event.replies.length === 0) backOff(state, track, now); // nothing could be sent (block not in the store): never spin
+  // nothing could be sent (block not in the store): never spin
+  if (event.replies.length === 0) backOff(state, track, now);
 }
 
 /** The node is known to hold this block at this height. */
@@ -311,7 +325,8 @@ function refused(
       endIfFenced(state, refusalText(reply), out);
       return;
     case 'HEIGHT_EXISTS':
-      // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be a contradiction.
+      // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be
+      // a contradiction.
       if ((d.epoch ?? 0) >= state.epoch) return quarantine(state, node, 'EPOCH_ABOVE_FENCE', refusalText(reply), out);
       track.stampOwnEpoch = true;
       track.head = height;
@@ -332,7 +347,8 @@ function refused(
     case 'BAD_ARGUMENT':
       return quarantine(state, node, reply.reason, `height ${height}: ${refusalText(reply)}`, out);
     case 'WRONG_CLUSTER':
-      // Another server answers there now. Looked at from time to time, never touched: the right one may come back, or an empty one.
+      // Another server answers there now. Looked at from time to time, never touched: the right one may come back, or
+      // an empty one.
       out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return lost(state, node, refusalText(reply), now, out);
     case 'NODE_MOVED':
@@ -394,7 +410,10 @@ function lookAgain(state: TenureState, node: NodeIndex, now: number, out: Effect
   out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'inspect' } });
 }
 
-/** A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be needed (section 6.7). */
+/**
+ * A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be
+ * needed (section 6.7).
+ */
 export function onInspected(
   state: TenureState,
   node: NodeIndex,
@@ -476,15 +495,20 @@ export function onRegained(
   track.incarnation = reply.incarnation;
   if (damage?.incarnation !== reply.incarnation) track.damage = null;
   if (!track.damage || track.damage.counts) return setStanding(track, node, 'ours', '', out);
-  // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must not count again.
+  // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must
+  // not count again.
   track.retryAt = now + state.settings.regainMs;
   if (replaceable(state, node)) return setAside(state, node, now, chain, out);
   setStanding(track, node, 'quarantined', `damaged: ${track.damage.why}`, out);
-  track.fenced = true; // of no more use to this tenure than if it had refused: with too many of these the next tenure gets further
+  // of no more use to this tenure than if it had refused: with too many of these the next tenure gets further
+  track.fenced = true;
   endIfFenced(state, track.why, out);
 }
 
-/** Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as previousOwner. */
+/**
+ * Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as
+ * previousOwner.
+ */
 function renewIfWanted(state: TenureState, now: number, out: Effect[]): boolean {
   if (state.phase !== 'leading' || state.inflight || state.stopping) return false;
   const node = state.nodes.findIndex(

@@ -1,7 +1,7 @@
-// What the nodes' streams prove, height by height, and how far a follower may go on. Reading only; nothing here decides what to write.
-// A block is committed if the same (height, epoch, hash) is on q admitted nodes, or if a valid entry at the next height has its hash as
-// parent (I5). At the head, copies of different epochs do not add up; below it, copies are counted by hash. Unknown is never "empty".
-// docs/PROTOCOL.md sections 3, 7 and 9.
+// What the nodes' streams prove, height by height, and how far a follower may go on. Reading only; nothing here
+// decides what to write. A block is committed if the same (height, epoch, hash) is on q admitted nodes, or if a valid
+// entry at the next height has its hash as parent (I5). At the head, copies of different epochs do not add up; below
+// it, copies are counted by hash. Unknown is never "empty". docs/PROTOCOL.md sections 3, 7 and 9.
 import { commits, mayBeCommitted, quorumOf } from './quorum.js';
 import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './words.js';
 
@@ -19,9 +19,15 @@ export type NodeLedger =
   | {
       id: string;
       answered: true;
-      /** 'unknown': entries were read, but not whether its memory is intact: it counts for nothing, and may hold anything. */
+      /**
+       * 'unknown': entries were read, but not whether its memory is intact: it counts for nothing, and may hold
+       * anything.
+       */
       admitted: boolean | 'unknown';
-      /** null: not known. Read at another moment than the entries: what lies beyond those read is therefore unknown, not missing. */
+      /**
+       * null: not known. Read at another moment than the entries: what lies beyond those read is therefore unknown,
+       * not missing.
+       */
       facts: HeadFacts | null;
       /** The node's epoch token, where it was read after the entries; an entry stamped above it is damage. */
       epoch?: Epoch;
@@ -89,7 +95,10 @@ export interface HeightVerdict {
   why: string;
 }
 
-/** One verdict per height from..to (inclusive), in order. `n` is the number of configured nodes; `nodes` holds each at most once. */
+/**
+ * One verdict per height from..to (inclusive), in order. `n` is the number of configured nodes; `nodes` holds each at
+ * most once.
+ */
 export function readLedger(
   nodes: readonly NodeLedger[],
   n: number,
@@ -102,7 +111,8 @@ export function readLedger(
   return verdicts;
 }
 
-// --- one node -----------------------------------------------------------------------------------------------------------------
+// --- one node
+// -----------------------------------------------------------------------------------------------------------------
 
 interface NodeReading {
   id: string;
@@ -172,7 +182,10 @@ function boundsOf(valid: Map<Height, unknown>): { lowest: Height; highest: Heigh
   return { lowest, highest };
 }
 
-/** A broken link inside one node says that one of the two entries is not what was written, and not which: neither proves anything. */
+/**
+ * A broken link inside one node says that one of the two entries is not what was written, and not which: neither
+ * proves anything.
+ */
 function breakLinks(valid: Map<Height, LedgerEntry[]>, corrupt: Map<Height, string>, facts: HeadFacts | null): void {
   for (const [height, [entry]] of valid) {
     if (entry === undefined || corrupt.has(height)) continue;
@@ -208,11 +221,15 @@ function floorCell(facts: HeadFacts, height: Height): Cell {
   return { is: 'trimmed', hash: height === facts.floor ? facts.floorHash : null };
 }
 
-// --- one height ---------------------------------------------------------------------------------------------------------------
+// --- one height
+// ---------------------------------------------------------------------------------------------------------------
 
 type Proof = { hash: Hash; epoch: Epoch; evidence: 'quorum' | 'successor' | 'floor' };
 
-/** What `judge` says where all n nodes hold one block under one epoch and nothing contradicts it: nearly every height. Null: look closely. */
+/**
+ * What `judge` says where all n nodes hold one block under one epoch and nothing contradicts it: nearly every height.
+ * Null: look closely.
+ */
 function agreed(height: Height, nodes: readonly NodeReading[], n: number): HeightVerdict | null {
   const first = nodes[0]?.valid.get(height)?.[0];
   if (first === undefined || nodes.length !== n) return null;
@@ -355,7 +372,10 @@ function isWithout(cell: Cell, hash: Hash | undefined): boolean {
   return cell.is !== 'unknown' && cell.is !== 'trimmed' && !(cell.is === 'copy' && cell.hash === hash);
 }
 
-/** Copies by (hash, epoch): one vote a node. Of equals the higher epoch comes first: it is what a claimant would adopt. */
+/**
+ * Copies by (hash, epoch): one vote a node. Of equals the higher epoch comes first: it is what a claimant would
+ * adopt.
+ */
 function candidatesAt(counted: { node: NodeReading; cell: Cell }[]): HeightVerdict['candidates'] {
   const found: HeightVerdict['candidates'] = [];
   for (const { node, cell } of counted) {
@@ -367,7 +387,9 @@ function candidatesAt(counted: { node: NodeReading; cell: Cell }[]): HeightVerdi
   return found.sort((a, b) => b.nodes.length - a.nodes.length || b.epoch - a.epoch);
 }
 
-/** Every block that is proven committed at this height, each once, strongest evidence first. More than one is a fork. */
+/**
+ * Every block that is proven committed at this height, each once, strongest evidence first. More than one is a fork.
+ */
 function proofsAt(
   height: Height,
   counted: readonly NodeReading[],
@@ -390,7 +412,10 @@ function proofsAt(
   return proofs;
 }
 
-/** Nodes with two blocks at one height vote for none, yet if two blocks each reached q nodes that way, both were committed. */
+/**
+ * Nodes with two blocks at one height vote for none, yet if two blocks each reached q nodes that way, both were
+ * committed.
+ */
 function doubledAt(height: Height, counted: readonly NodeReading[], n: number): Proof[] {
   if (!counted.some((node) => (node.valid.get(height)?.length ?? 0) > 1)) return [];
   const nodesWith = new Map<string, { entry: LedgerEntry; nodes: Set<string> }>();
@@ -428,9 +453,13 @@ function short(hash: Hash): string {
   return hash.slice(0, 8);
 }
 
-// --- following ----------------------------------------------------------------------------------------------------------------
+// --- following
+// ----------------------------------------------------------------------------------------------------------------
 
-/** What a follower holds of one node: entries of its present incarnation, from the next height on. Drop them when the incarnation changes. */
+/**
+ * What a follower holds of one node: entries of its present incarnation, from the next height on. Drop them when the
+ * incarnation changes.
+ */
 export interface FollowedNode {
   id: string;
   admitted: boolean;
@@ -455,7 +484,10 @@ export type LedgerAnomaly =
   /** The next block is committed, and no node retains it (any more): fetch it from a peer. */
   | { kind: 'not-retained'; height: Height; why: string; nodes: string[] };
 
-/** The blocks above (at.height, at.hash) that are now proven committed, in order, without a gap; and what is wrong on the way. */
+/**
+ * The blocks above (at.height, at.hash) that are now proven committed, in order, without a gap; and what is wrong on
+ * the way.
+ */
 export function committedPrefix(
   nodes: readonly FollowedNode[],
   n: number,
@@ -467,7 +499,8 @@ export function committedPrefix(
   let { height, hash } = at;
   for (;;) {
     const next = height + 1;
-    // An entry proves its parent (I5): one that names another block as mine contradicts my chain, whether or not it is committed itself.
+    // An entry proves its parent (I5): one that names another block as mine contradicts my chain, whether or not it
+    // is committed itself.
     const foreign = readings.filter((node) => (node.valid.get(next)?.[0]?.parent ?? hash) !== hash);
     if (foreign.length > 0) {
       const why = `the block at height ${next} does not follow ${short(hash)}`;
@@ -515,8 +548,10 @@ export function committedPrefix(
 }
 
 /**
- * What a follower saw of a node is not one moment: a head may have been superseded since, unseen or seen. Of two entries at a height
- * the higher epoch is the node's now; and an entry that the next one does not link to is gone (the node checked that link, I6).
+ * What a follower saw of a node is not one moment: a head may have been superseded since, unseen or seen. Of two
+ * entries at a height
+ * the higher epoch is the node's now; and an entry that the next one does not link to is gone (the node checked that
+ * link, I6).
  */
 function readFollowed(node: FollowedNode, above: Height): NodeReading {
   const valid = new Map<Height, LedgerEntry[]>();

@@ -1,6 +1,7 @@
-// Promotion and claim (docs/PROTOCOL.md section 5, steps 1–3). Keeps I1 (unique epochs) and I12 (a promotion is sent once per node).
-// The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose promotion was acknowledged before the first
-// claim is sent, and to no others; a wiped node that "joined late" would otherwise carry a promise that nobody made.
+// Promotion and claim (docs/PROTOCOL.md section 5, steps 1–3). Keeps I1 (unique epochs) and I12 (a promotion is sent
+// once per node). The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose
+// promotion was acknowledged before the first claim is sent, and to no others; a wiped node that "joined late" would
+// otherwise carry a promise that nobody made.
 import { end, endIfMoved, movesOf, oursCount, setStanding } from './ending.js';
 import type { Effect, NodeIndex, TenureState } from './tenure-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './words.js';
@@ -47,7 +48,8 @@ export function onPromoted(
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted') {
     if (state.phase !== 'promoting') {
-      // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by regaining.
+      // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by
+      // regaining.
       return setStanding(track, node, 'out', 'its promotion was acknowledged after the first claim', out);
     }
     track.standing = 'promoted';

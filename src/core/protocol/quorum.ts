@@ -1,5 +1,6 @@
-// How many answers decide. One tally for everything that needs a quorum: pre-vote, promotion, claim, write, commitment, an operator's request.
-// Counts are always over the configured nodes, never over those that answered; unknown is never "no" (docs/PROTOCOL.md sections 1, 5, 6).
+// How many answers decide. One tally for everything that needs a quorum: pre-vote, promotion, claim, write,
+// commitment, an operator's request. Counts are always over the configured nodes, never over those that answered;
+// unknown is never "no" (docs/PROTOCOL.md sections 1, 5, 6).
 import type { NodeReply } from './words.js';
 
 /** q = floor(N/2)+1 of the configured nodes: two quorums always share a node. */
@@ -7,7 +8,10 @@ export function quorumOf(nodes: number): number {
   return Math.floor(nodes / 2) + 1;
 }
 
-/** Answers of n configured nodes. `unknown` holds those that gave no answer as well as those that have not given one yet. */
+/**
+ * Answers of n configured nodes. `unknown` holds those that gave no answer as well as those that have not given one
+ * yet.
+ */
 export interface Votes {
   yes: number;
   no: number;
@@ -28,7 +32,10 @@ export function tally(votes: Votes): TallyOutcome {
   return yes + unknown < q ? 'lost' : 'pending';
 }
 
-/** Replies as votes: accepted is yes, refused is no, unknown or not yet there (undefined) is unknown. One reply a node. */
+/**
+ * Replies as votes: accepted is yes, refused is no, unknown or not yet there (undefined) is unknown. One reply a
+ * node.
+ */
 export function votesOf(replies: Iterable<NodeReply<unknown> | undefined>, n: number): Votes {
   let yes = 0;
   let no = 0;
@@ -39,7 +46,10 @@ export function votesOf(replies: Iterable<NodeReply<unknown> | undefined>, n: nu
   return { yes, no, unknown: n - yes - no, n };
 }
 
-/** Refused as fenced by so many nodes that the others are no quorum: another tenure is or will be ahead, this one must step down. */
+/**
+ * Refused as fenced by so many nodes that the others are no quorum: another tenure is or will be ahead, this one must
+ * step down.
+ */
 export function fencedOut(fenced: number, n: number): boolean {
   return fenced > n - quorumOf(n);
 }

@@ -34,7 +34,9 @@ export interface TenureSettings {
   retryMs: number;
   /** How often a node that is not ours is looked at again. */
   regainMs: number;
-  /** Whether a renewal is allowed for node i at time now is the driver's memory across tenures: not before this time. */
+  /**
+   * Whether a renewal is allowed for node i at time now is the driver's memory across tenures: not before this time.
+   */
   renewNotBefore: number[];
   /** Whether this leader re-admits nodes that lost their memory. */
   readmit: boolean;
@@ -44,10 +46,14 @@ export interface TenureSettings {
   moves?: string;
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
-  /** A repair's tenure: it proposes nothing of its own, and where it must prove that it leads it repeats its claim (section 8). */
+  /**
+   * A repair's tenure: it proposes nothing of its own, and where it must prove that it leads it repeats its claim
+   * (section 8).
+   */
   quiet?: boolean;
   /**
-   * What a person chose where blocks of one epoch stand against each other at the head: adopted there against candidates of epochs up to `over`,
+   * What a person chose where blocks of one epoch stand against each other at the head: adopted there against
+   * candidates of epochs up to `over`,
    * which are those that the person was shown. One of a higher epoch was proposed since, and may be committed.
    */
   chosen?: { block: Block; over: Epoch };
@@ -58,11 +64,17 @@ export interface LocalChain {
   head(): { height: Height; hash: Hash; timestamp: number };
   /** undefined below the store's first block or above its head; genesis at 0. */
   hashAt(height: Height): Hash | undefined;
-  /** The window's floor on the nodes once `height` is appended (exact retention), and its hash; undefined when nothing is to be trimmed. */
+  /**
+   * The window's floor on the nodes once `height` is appended (exact retention), and its hash; undefined when nothing
+   * is to be trimmed.
+   */
   trimFor(next: Header & { size: number }): { to: Height; hash: Hash } | undefined;
   /** The floor of the window as it is now: where a node that lies below it is rebased to. */
   windowFloor(): { height: Height; hash: Hash };
-  /** A block that was read from a node before, and whose hash was checked; not known to be committed. What it names need not be read again. */
+  /**
+   * A block that was read from a node before, and whose hash was checked; not known to be committed. What it names
+   * need not be read again.
+   */
   seen?(height: Height, hash: Hash): Block | undefined;
 }
 
@@ -151,15 +163,22 @@ export interface TenureState {
   adopt: { height: Height; candidates: Candidate[] } | null;
   /** Blocks still to be re-proposed before leading: from the adopted head, or from the store (loaded one by one). */
   settleTo: Height;
-  /** The share of time with a block in flight, smoothed over a quarter of a second; 0 … 1. Only paces the filling of nodes. */
+  /**
+   * The share of time with a block in flight, smoothed over a quarter of a second; 0 … 1. Only paces the filling of
+   * nodes.
+   */
   load: number;
   committedAt: number;
-  /** Everything committed by this tenure, as what it costs to copy it (fill-pace.ts). Only paces the filling of nodes. */
+  /**
+   * Everything committed by this tenure, as what it costs to copy it (fill-pace.ts). Only paces the filling of nodes.
+   */
   fresh: number;
   /** The next block waits for an admission until then; null = nothing waits. */
   gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
-  /** Where replaced nodes are; told to a node with every claim, those with this id or a later one say it as it is now. */
+  /**
+   * Where replaced nodes are; told to a node with every claim, those with this id or a later one say it as it is now.
+   */
   moves: string;
   movesFrom: number;
   nextId: number;
@@ -167,13 +186,19 @@ export interface TenureState {
 }
 
 export interface TenureEnd {
-  /** Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW, or the stepdown's own code. */
+  /**
+   * Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW, or
+   * the stepdown's own code.
+   */
   code: string;
   reason: string;
 }
 
 export type TenureEvent =
-  /** The pre-vote: nodes that said in time that they are admitted and free (or held by previousOwner), with the epoch each showed. */
+  /**
+   * The pre-vote: nodes that said in time that they are admitted and free (or held by previousOwner), with the epoch
+   * each showed.
+   */
   | { type: 'start'; now: number; votes: { node: NodeIndex; epoch: Epoch }[] }
   | { type: 'reply'; now: number; node: NodeIndex; id: number; reply: NodeReply<unknown> }
   | {
@@ -193,13 +218,19 @@ export type TenureEvent =
   | { type: 'stepdown'; now: number; code: string; reason: string }
   /** An operator asked for it: look at this node at once, also when it was given up for this tenure. */
   | { type: 'mend'; now: number; node: NodeIndex }
-  /** An operator put another server in the node's place: it is out, and stays out until q others have noted where it is now. */
+  /**
+   * An operator put another server in the node's place: it is out, and stays out until q others have noted where it
+   * is now.
+   */
   | { type: 'moved'; now: number; node: NodeIndex; moves: string }
   | { type: 'tick'; now: number };
 
 export type Effect =
   | { type: 'call'; node: NodeIndex; id: number; call: NodeCall; bytes: number }
-  /** Send committed blocks from…to of the store in bounded batches (with `nonce`: to a node that is being re-admitted); entryEpoch = committed epoch where known and not stampOwnEpoch, else ours. */
+  /**
+   * Send committed blocks from…to of the store in bounded batches (with `nonce`: to a node that is being
+   * re-admitted); entryEpoch = committed epoch where known and not stampOwnEpoch, else ours.
+   */
   | { type: 'backfill'; node: NodeIndex; id: number; from: Height; to: Height; stampOwnEpoch: boolean; nonce?: string }
   | { type: 'read'; node: NodeIndex; id: number; from: Height; to: Height }
   /** Feed the store's committed block back as a proposal. */

@@ -1,6 +1,6 @@
-// One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading, ending
-// (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits, reads a clock or draws a number.
-// `step` changes the state it is given (the model copies before it steps).
+// One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
+// ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits,
+// reads a clock or draws a number. `step` changes the state it is given (the model copies before it steps).
 import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate, type Admission } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import {
@@ -23,7 +23,8 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
   const out: Effect[] = [];
   if (state.phase === 'ended') return out;
   if (event.type !== 'start' && event.now >= state.leaseDeadline) {
-    // A commit whose last reply came too late is still a commit for whoever reads it next; this tenure may not act on it any more.
+    // A commit whose last reply came too late is still a commit for whoever reads it next; this tenure may not act on
+    // it any more.
     end(state, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write', out);
     return out;
   }
@@ -64,7 +65,10 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
   return out;
 }
 
-/** When the next tick is due after one at `now` (same clock as the events); Infinity when only replies can change anything. */
+/**
+ * When the next tick is due after one at `now` (same clock as the events); Infinity when only replies can change
+ * anything.
+ */
 export function nextWake(state: TenureState, now: number): number {
   if (state.phase === 'ended') return Infinity;
   let at = Math.min(state.leaseDeadline, state.graceUntil);
@@ -79,7 +83,10 @@ export function nextWake(state: TenureState, now: number): number {
   return at;
 }
 
-/** A copy that shares payloads and settings only; for the model, which makes millions of them (hence field by field, not spread). */
+/**
+ * A copy that shares payloads and settings only; for the model, which makes millions of them (hence field by field,
+ * not spread).
+ */
 export function cloneTenure(s: TenureState): TenureState {
   const { inflight, adopt, stopping, ended } = s;
   return {
@@ -219,7 +226,10 @@ function onLearntReply(
   onLearnt(state, event, busy, chain, out);
 }
 
-/** As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor is admitted like any empty node. */
+/**
+ * As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor
+ * is admitted like any empty node.
+ */
 function moveNode(state: TenureState, node: NodeIndex, moves: string, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   state.moves = moves;
@@ -238,7 +248,8 @@ function moveNode(state: TenureState, node: NodeIndex, moves: string, now: numbe
 }
 
 function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {
-  // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead of "unknown".
+  // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead
+  // of "unknown".
   const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;
   state.stopping ??= { code, reason, by };
   if (!state.inflight) end(state, code, reason, out);

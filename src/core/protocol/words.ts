@@ -1,5 +1,6 @@
-// The words of the protocol (docs/PROTOCOL.md section 1) as types: what a node can be asked, and the three values of its answer.
-// Everything that decides anything speaks these types; Redis, the simulator's node and the model's node all produce them.
+// The words of the protocol (docs/PROTOCOL.md section 1) as types: what a node can be asked, and the three values of
+// its answer. Everything that decides anything speaks these types; Redis, the simulator's node and the model's node
+// all produce them.
 
 /** A height or an epoch: a whole number, 0 … 2^53−1. */
 export type Height = number;
@@ -33,7 +34,10 @@ export interface Entry extends Header {
   size: number;
 }
 
-/** An entry the server cannot know to be bad: wrong hash, missing field, id that contradicts its fields, unparsable number. */
+/**
+ * An entry the server cannot know to be bad: wrong hash, missing field, id that contradicts its fields, unparsable
+ * number.
+ */
 export interface DamagedEntry {
   id: string;
   height: Height | null;
@@ -78,7 +82,10 @@ export interface Presence {
   extra: Record<string, string>;
 }
 
-/** Everything that one script run on one node can be asked to do. Section 4 of docs/PROTOCOL.md; one file in lua/ each. */
+/**
+ * Everything that one script run on one node can be asked to do. Section 4 of docs/PROTOCOL.md; one file in lua/
+ * each.
+ */
 export type NodeCall =
   | { script: 'promote_leader'; owner: Owner; expectedEpoch: Epoch; ttlMs: number; previousOwner?: Owner }
   | {
@@ -86,7 +93,10 @@ export type NodeCall =
       owner: Owner;
       epoch: Epoch;
       acquireTtlMs?: number;
-      /** Where replaced nodes are, as this tenure knows it (moves.ts): noted on the node, which refuses who knows less than it does (I13). */
+      /**
+       * Where replaced nodes are, as this tenure knows it (moves.ts): noted on the node, which refuses who knows less
+       * than it does (I13).
+       */
       moves?: string;
     }
   | {
@@ -99,7 +109,9 @@ export type NodeCall =
       block: Block;
       /** The epoch stamped on the entry, ≤ epoch (a backfilled block keeps its committed epoch). */
       entryEpoch: Epoch;
-      /** Trim everything up to and including `to` (appends only); `hash` is that block's hash and becomes floor_hash. */
+      /**
+       * Trim everything up to and including `to` (appends only); `hash` is that block's hash and becomes floor_hash.
+       */
       trim?: { to: Height; hash: Hash };
     }
   | { script: 'rebase'; owner: Owner; epoch: Epoch; floor: Height; floorHash: Hash; nonce: string; keepMs: number }
@@ -117,9 +129,15 @@ export type NodeCall =
       floor: Height;
       floorHash: Hash;
       keepMs: number;
-      /** The incarnation to set aside, when the node thinks itself intact; without it an intact node refuses (STALE_NONCE). */
+      /**
+       * The incarnation to set aside, when the node thinks itself intact; without it an intact node refuses
+       * (STALE_NONCE).
+       */
       replaces?: string;
-      /** What an unfinished admission filled in, if it ends with this (committed) block: it is kept, and filling goes on from there. */
+      /**
+       * What an unfinished admission filled in, if it ends with this (committed) block: it is kept, and filling goes
+       * on from there.
+       */
       resume?: { head: Height; hash: Hash };
       /** Where replaced nodes are: carried over to the new memory. */
       moves?: string;
@@ -127,13 +145,19 @@ export type NodeCall =
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
   | {
-      /** Below a quorum: puts a node under the next generation (the port's identity), as being admitted; `expect` is `recoveryExpectation(view)`. */
+      /**
+       * Below a quorum: puts a node under the next generation (the port's identity), as being admitted; `expect` is
+       * `recoveryExpectation(view)`.
+       */
       script: 'recover_node';
       owner: Owner;
       epoch: Epoch;
       nonce: string;
       expect: string;
-      /** true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name where filling begins. */
+      /**
+       * true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name
+       * where filling begins.
+       */
       keep: boolean;
       facts: HeadFacts;
       keepMs: number;
@@ -182,7 +206,10 @@ export interface CallResult {
   audit: Record<string, never>;
 }
 
-/** Why a node said no. The first line comes from our scripts, the second from Redis itself: nothing was executed in either case. */
+/**
+ * Why a node said no. The first line comes from our scripts, the second from Redis itself: nothing was executed in
+ * either case.
+ */
 export type RefusalReason =
   | 'LOCK_HELD'
   | 'HELD'
@@ -216,11 +243,17 @@ export type RefusalReason =
 
 /** What comes with a refusal; which fields are set depends on the reason (lua/ file headers say which). */
 export interface RefusalDetail {
-  /** FENCING_ERROR: which check failed. `lock`: another owner or none; `epoch`: the node is above, or equal under another claimant. */
+  /**
+   * FENCING_ERROR: which check failed. `lock`: another owner or none; `epoch`: the node is above, or equal under
+   * another claimant.
+   */
   check?: 'lock' | 'epoch';
   holder?: Owner;
   pttlMs?: number;
-  /** The node's epoch (EPOCH_MOVED, FENCING_ERROR epoch), or the epoch of the entry in the way (HEIGHT_EXISTS, PARENT_MISMATCH, CONFLICT). */
+  /**
+   * The node's epoch (EPOCH_MOVED, FENCING_ERROR epoch), or the epoch of the entry in the way (HEIGHT_EXISTS,
+   * PARENT_MISMATCH, CONFLICT).
+   */
   epoch?: Epoch;
   /** The hash of the entry in the way. */
   hash?: Hash;
@@ -228,9 +261,14 @@ export interface RefusalDetail {
   floor?: Height;
   to?: string;
   by?: string;
-  /** NOT_ADMITTED: wiped | restarted | damaged | bootstrap | admitting. WRONG_CLUSTER: cluster | node. Otherwise a sentence. */
+  /**
+   * NOT_ADMITTED: wiped | restarted | damaged | bootstrap | admitting. WRONG_CLUSTER: cluster | node. Otherwise a
+   * sentence.
+   */
   why?: string;
-  /** What is there instead (EXPECTATION, WRONG_CLUSTER); where replaced nodes are, as the node knows it (NODE_MOVED). */
+  /**
+   * What is there instead (EXPECTATION, WRONG_CLUSTER); where replaced nodes are, as the node knows it (NODE_MOVED).
+   */
   actual?: string;
   message?: string;
 }
@@ -302,7 +340,10 @@ export interface NodeView extends HeadFacts {
   sequencers: Presence[];
   /** The server's clock, ms. */
   timeMs: number;
-  /** From INFO: e.g. redis_version, uptime_in_seconds, used_memory, maxmemory, aof_enabled, loading (strings). May be empty. */
+  /**
+   * From INFO: e.g. redis_version, uptime_in_seconds, used_memory, maxmemory, aof_enabled, loading (strings). May be
+   * empty.
+   */
   info: Record<string, string>;
 }
 

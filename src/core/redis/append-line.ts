@@ -1,11 +1,13 @@
-// The leader's next block without a script: what write_block would look at is read behind a WATCH, and the write waits in a transaction that
-// Redis runs only if none of it has changed (docs/PROTOCOL.md section 4, "The same write without a script"). What is not exactly that (another
-// mode, another height, a node that was touched by anybody) goes through the script, which alone refuses. One object a connection.
+// The leader's next block without a script: what write_block would look at is read behind a WATCH, and the write
+// waits in a transaction that Redis runs only if none of it has changed (docs/PROTOCOL.md section 4, "The same write
+// without a script"). What is not exactly that (another mode, another height, a node that was touched by anybody)
+// goes through the script, which alone refuses. One object a connection.
 //
-//   over the wire, a block:   PEXPIRE XADD HSET EXEC · WATCH MGET HVALS XLEN HGETALL MULTI
+// over the wire, a block:   PEXPIRE XADD HSET EXEC · WATCH MGET HVALS XLEN HGETALL MULTI
 //
-// MULTI is the last thing sent and its answer is awaited: a write goes out only on a connection that is known to be inside a transaction, so that
-// a server which comes to refuse MULTI (rights, a renamed command) can never run the writes one by one and unwatched.
+// MULTI is the last thing sent and its answer is awaited: a write goes out only on a connection that is known to be
+// inside a transaction, so that a server which comes to refuse MULTI (rights, a renamed command) can never run the
+// writes one by one and unwatched.
 import type { Block, NodeCall } from '../protocol/words.js';
 import { HASH } from './entries.js';
 import { ReplyError } from './reply-parser.js';
@@ -33,13 +35,19 @@ interface Shown {
   names: string[];
   /** What an append leaves as it is, by name. */
   kept: Partial<Record<string, string>>;
-  /** The answers to WATCH, MGET and HVALS, parted where a text that an append writes stands: the one of `gaps[i]` behind `between[i]`. */
+  /**
+   * The answers to WATCH, MGET and HVALS, parted where a text that an append writes stands: the one of `gaps[i]`
+   * behind `between[i]`.
+   */
   between: string[];
   gaps: (typeof WRITTEN)[number][];
 }
 
 const WRITTEN = ['head', 'head_hash', 'floor', 'floor_hash'] as const;
-/** Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HVALS or HGETALL, XLEN, HGETALL, MULTI (and INFO, once a connection). */
+/**
+ * Answers: to PEXPIRE, XADD, HSET, EXEC, then to WATCH, MGET, HVALS or HGETALL, XLEN, HGETALL, MULTI (and INFO, once
+ * a connection).
+ */
 const [TRANSACTION, EXEC] = [4, 3];
 const WATCHING = 6;
 const NIL = '$-1\r\n';
@@ -65,11 +73,16 @@ export class AppendLine {
   private inside = false;
   /** This server or user has no transactions: scripts only. */
   private scriptsOnly = false;
-  /** Of the memory at the other end: what makes it another ends the connection, or changes every key that is watched. */
+  /**
+   * Of the memory at the other end: what makes it another ends the connection, or changes every key that is watched.
+   */
   private runId = '';
   /** What was read before the last EXEC or DISCARD is watched no more. */
   private sent = 0;
-  /** To be sent behind a script, which may have changed any field, and behind a transaction, which changes no field's name or place. */
+  /**
+   * To be sent behind a script, which may have changed any field, and behind a transaction, which changes no field's
+   * name or place.
+   */
   private readonly watching: Buffer;
   private readonly watchingOn: Buffer;
   /** Keys, in the form of the protocol. */
@@ -98,7 +111,10 @@ export class AppendLine {
     this.watchingOn = watching('hvals');
   }
 
-  /** The script's answer, or the same in its form. Rejects with the server's error, or as half done; `loading` says what is waited for. */
+  /**
+   * The script's answer, or the same in its form. Rejects with the server's error, or as half done; `loading` says
+   * what is waited for.
+   */
   async write(call: WriteCall, loading: () => void): Promise<unknown> {
     const { seen } = this;
     const pieces = seen !== null && this.isNext(call, seen) ? this.transaction(call, seen) : null;
@@ -165,7 +181,9 @@ export class AppendLine {
     return pieces;
   }
 
-  /** Written out: this is put together for every block, and what is digits or a hash needs no measuring of its bytes. */
+  /**
+   * Written out: this is put together for every block, and what is digits or a hash needs no measuring of its bytes.
+   */
   private words({ block, owner, epoch, ttlMs, trim }: WriteCall, trims: boolean): Piece[] {
     const { lock, admission, stream } = this.names;
     const { height, hash } = block;
@@ -199,7 +217,8 @@ export class AppendLine {
   }
 
   /**
-   * `pieces`, and behind them (in them, for a transaction) what makes the next block's transaction possible. Only what followed a write is seen:
+   * `pieces`, and behind them (in them, for a transaction) what makes the next block's transaction possible. Only
+   * what followed a write is seen:
    * each transaction continues from one that ran, the first from an accepted script.
    */
   private exchange(pieces: Piece[], count: number): Promise<unknown[]>;
@@ -286,7 +305,9 @@ function accepted({ block, epoch }: WriteCall, seen: Seen, ran: unknown[]): unkn
   return ['accepted', seen.record.kept['incarnation'], String(block.height)];
 }
 
-/** From the answers to MGET, HGETALL (HVALS, of the fields with these `names`), XLEN and HGETALL, which begin at `at`. */
+/**
+ * From the answers to MGET, HGETALL (HVALS, of the fields with these `names`), XLEN and HGETALL, which begin at `at`.
+ */
 function seenIn(answers: unknown[], at: number, names?: string[]): Seen | null {
   const [texts, record, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];
   if (!Array.isArray(texts) || !Array.isArray(record) || typeof length !== 'number' || !Array.isArray(request))

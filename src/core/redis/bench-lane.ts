@@ -1,5 +1,6 @@
-// A lane that only measures, on one server: the bare SET that commits are compared with, and the lane's end. Its keys carry a lifetime from the
-// start, so that a measurement that is killed leaves nothing for long; no other lane's keys can be named here.
+// A lane that only measures, on one server: the bare SET that commits are compared with, and the lane's end. Its keys
+// carry a lifetime from the start, so that a measurement that is killed leaves nothing for long; no other lane's keys
+// can be named here.
 import { InvariantError } from '../errors.js';
 import type { BenchServer } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';

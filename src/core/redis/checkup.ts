@@ -1,5 +1,5 @@
-// What `seq doctor` asks one server: INFO, the settings that matter, its clock, round trips, and every right by ACL DRYRUN (nothing is run).
-// A question that this user may not ask is an answer too.
+// What `seq doctor` asks one server: INFO, the settings that matter, its clock, round trips, and every right by ACL
+// DRYRUN (nothing is run). A question that this user may not ask is an answer too.
 import type { NodeCheckup } from '../ports.js';
 import { isErrorReply, send } from './connection.js';
 import type { NodeKeys } from './keys.js';

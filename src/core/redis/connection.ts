@@ -1,6 +1,7 @@
-// One connection to one server, opened when first needed and never for longer than its caller wants to wait (docs/PROTOCOL.md section 11).
-// A call is sent at most once: nothing is queued while offline, nothing is resent. After a deadline the outcome is unknown; after the second
-// in a row the connection is given up, so that calls do not pile up in the buffers of a silent server and run when it wakes.
+// One connection to one server, opened when first needed and never for longer than its caller wants to wait
+// (docs/PROTOCOL.md section 11). A call is sent at most once: nothing is queued while offline, nothing is resent.
+// After a deadline the outcome is unknown; after the second in a row the connection is given up, so that calls do not
+// pile up in the buffers of a silent server and run when it wakes.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/words.js';
 import { fairDeadline } from './deadline.js';
@@ -87,7 +88,8 @@ export class Connection {
   }
 
   /**
-   * Runs `work` on a connected client; all of it, connecting included, within limitMs. `work` rejects with the server's error (mapped)
+   * Runs `work` on a connected client; all of it, connecting included, within limitMs. `work` rejects with the
+   * server's error (mapped)
    * or the client's (unknown); `at` says what it is waiting for.
    */
   run<T>(limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
@@ -153,7 +155,10 @@ export class Connection {
     });
   }
 
-  /** Behind Sentinel, one that names the wrong server is passed over at once: each is asked first in turn before anybody waits. */
+  /**
+   * Behind Sentinel, one that names the wrong server is passed over at once: each is asked first in turn before
+   * anybody waits.
+   */
   private async openThrough(limitMs: number, startedAt: number): Promise<Session> {
     for (;;) {
       const leftMs = limitMs - (performance.now() - startedAt);
@@ -184,7 +189,8 @@ export class Connection {
       if (failure !== null && now < failure.retryAt) return { failed: waiting(failure.reply, failure.retryAt - now) };
       this.opening = this.startOpening(Math.max(limitMs, CONNECT_LIMIT_MS));
     } else {
-      // Somebody waits already: what has not come within limitMs of the attempt's start is not waited for again by every call.
+      // Somebody waits already: what has not come within limitMs of the attempt's start is not waited for again by
+      // every call.
       waitMs = this.opening.startedAt + limitMs - now;
       if (waitMs <= 0) {
         return {

@@ -1,6 +1,7 @@
-// A deadline that is fair to the node: an answer that already lies in the socket when the timer fires is still read, and time in which this
-// process itself did not run (a stalled loop, a starved machine) is not held against the server. Bounded: at most twice the limit.
-// Safety never hangs on it (I9); it only keeps "unknown" from being said of nodes that answered.
+// A deadline that is fair to the node: an answer that already lies in the socket when the timer fires is still read,
+// and time in which this process itself did not run (a stalled loop, a starved machine) is not held against the
+// server. Bounded: at most twice the limit. Safety never hangs on it (I9); it only keeps "unknown" from being said of
+// nodes that answered.
 
 const STALL_MS = 5;
 

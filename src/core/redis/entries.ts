@@ -1,5 +1,6 @@
-// Raw stream entries → entries and damaged entries (docs/PROTOCOL.md sections 2 and 8). With payloads every hash is recomputed: a node
-// cannot check SHA-256 itself, so this is where a flipped byte or a hand-edited entry is found. Damaged ones are listed, never dropped.
+// Raw stream entries → entries and damaged entries (docs/PROTOCOL.md sections 2 and 8). With payloads every hash is
+// recomputed: a node cannot check SHA-256 itself, so this is where a flipped byte or a hand-edited entry is found.
+// Damaged ones are listed, never dropped.
 import { blockHash } from '../chain/block.js';
 import type { DamagedEntry, EntriesRead, Entry } from '../protocol/words.js';
 import { list, text, UnreadableReply, whole } from './replies.js';
@@ -36,7 +37,8 @@ interface Checked {
 }
 
 /**
- * Nodes hold the same blocks: a copy that equals the one of its height byte for byte needs no second SHA-256, and comparing is ten times as fast.
+ * Nodes hold the same blocks: a copy that equals the one of its height byte for byte needs no second SHA-256, and
+ * comparing is ten times as fast.
  * Emptied when full, so what it holds is bounded.
  */
 const checked = new Map<number, Checked>();
@@ -126,7 +128,10 @@ function ownerOf(raw: Buffer): string {
   return ownerText;
 }
 
-/** A sound entry of the usual form, with few strings made of its bytes; null: look closely, and say what is wrong with it. */
+/**
+ * A sound entry of the usual form, with few strings made of its bytes; null: look closely, and say what is wrong with
+ * it.
+ */
 function soundEntry(id: unknown, flat: readonly unknown[], withData: boolean): Entry | null {
   if (!isLaidOut(layout, flat)) {
     const found = layoutOf(flat);

@@ -1,5 +1,6 @@
-// A server that holds the keys of the other dialect (docs/FOREIGN.md), as a port that can only read: every command it may send is in one list.
-// Payloads are hashed where they arrive and dropped. A key of the wrong type is a fact about the node, not a node that did not answer.
+// A server that holds the keys of the other dialect (docs/FOREIGN.md), as a port that can only read: every command it
+// may send is in one list. Payloads are hashed where they arrive and dropped. A key of the wrong type is a fact about
+// the node, not a node that did not answer.
 import { createHash } from 'node:crypto';
 import {
   MOST_HEIGHT,

@@ -1,5 +1,6 @@
-// Hints that a lock went or a request came: PUBLISH of our scripts, and keyspace events of the lock (`E`, `x` and `g`: a release is a DEL)
-// where the server has them switched on. Hints only make things earlier (docs/PROTOCOL.md section 7): a lost one costs nothing but time.
+// Hints that a lock went or a request came: PUBLISH of our scripts, and keyspace events of the lock (`E`, `x` and
+// `g`: a release is a DEL) where the server has them switched on. Hints only make things earlier (docs/PROTOCOL.md
+// section 7): a lost one costs nothing but time.
 import type { NodeHint } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';
 import type { Wire } from './wire.js';

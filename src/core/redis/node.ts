@@ -1,6 +1,6 @@
-// One Redis server as a NodePort: every question is answered accepted, refused or unknown, within its limit; nothing throws for what a
-// server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, the leader's blocks, bulk transfers, the tail and hints have a connection each, so that
-// none delays another; each opens when first used.
+// One Redis server as a NodePort: every question is answered accepted, refused or unknown, within its limit; nothing
+// throws for what a server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, the leader's blocks, bulk transfers, the
+// tail and hints have a connection each, so that none delays another; each opens when first used.
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
 import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
@@ -45,7 +45,10 @@ export interface RedisNodeOptions {
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
-  /** The id is a guess, made while the node did not answer: `inspect` does not judge it by that. Everything else does, and refuses. */
+  /**
+   * The id is a guess, made while the node did not answer: `inspect` does not judge it by that. Everything else does,
+   * and refuses.
+   */
   guessed?: boolean;
 }
 
@@ -129,7 +132,8 @@ export class RedisNode implements NodePort {
   }
 
   /**
-   * An owner that nobody can have is refused before the script looks at anything: afterwards the server has the script, and the way there and back
+   * An owner that nobody can have is refused before the script looks at anything: afterwards the server has the
+   * script, and the way there and back
    * has been gone once. A takeover reads what the dead leader left over the bulk connection: it is open by then.
    */
   async prepare(limitMs: number): Promise<void> {
@@ -383,7 +387,9 @@ export class RedisNode implements NodePort {
     return parseReply<unknown>(answer.value, SCRIPTS[script].parse);
   }
 
-  /** Sends `entries` and, right behind it, what tells whose and which node this is: one round trip, answered in order. */
+  /**
+   * Sends `entries` and, right behind it, what tells whose and which node this is: one round trip, answered in order.
+   */
   private async withRecord(
     client: Wire,
     entries: () => Promise<unknown>,
@@ -442,7 +448,9 @@ export async function connectNode(
       code: 'REDIS_CLUSTER',
       exit: EXIT.config,
       message: `${options.id} (${node.url}) is part of a Redis Cluster`,
-      why: 'a Redis Cluster spreads keys over servers and fails over on its own; seq needs plain servers whose keys stay together',
+      why:
+        'a Redis Cluster spreads keys over servers and fails over on its own; seq needs plain servers ' +
+        'whose keys stay together',
       changed: 'nothing',
       next: ['name independent redis-server processes, without cluster-enabled'],
     });

@@ -1,5 +1,6 @@
-// What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream that was set aside.
-// Read a few at a time, payloads dropped as soon as their hash was checked: at most 32 MiB lie there, never all of it in memory here.
+// What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream
+// that was set aside. Read a few at a time, payloads dropped as soon as their hash was checked: at most 32 MiB lie
+// there, never all of it in memory here.
 import { blockHash } from '../chain/block.js';
 import type { OrphanEntry, OrphansRead } from '../ports.js';
 import type { Block } from '../protocol/words.js';

@@ -1,5 +1,5 @@
-// Raw answers of a server → the three values of docs/PROTOCOL.md section 1. Only what proves that nothing was executed is a refusal;
-// everything that cannot be read is unknown, with an alarm, and never "no" or "empty".
+// Raw answers of a server → the three values of docs/PROTOCOL.md section 1. Only what proves that nothing was
+// executed is a refusal; everything that cannot be read is unknown, with an alarm, and never "no" or "empty".
 import { InvariantError } from '../errors.js';
 import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '../protocol/words.js';
 
@@ -40,7 +40,8 @@ const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
   ['WRONGPASS', 'NOAUTH'],
 ]);
 /**
- * Redis 7 says this, without a word of its own, when the user may not run a command inside a script. Our scripts let it out as it is only
+ * Redis 7 says this, without a word of its own, when the user may not run a command inside a script. Our scripts let
+ * it out as it is only
  * before their first write; later it is `half done`.
  */
 const DENIED_IN_SCRIPT = /^ERR (The user executing the script can't|ACL failure in script)/;

@@ -1,6 +1,7 @@
-// RESP2 from a socket → replies, in order: bulk and simple strings as Buffers (payloads are binary), integers as numbers, errors as ReplyError.
-// It goes on where a chunk ended: every byte is looked at once, and a payload is copied only where it lies across chunks. What is not the
-// protocol throws; nothing after that can be read (docs/PROTOCOL.md section 11).
+// RESP2 from a socket → replies, in order: bulk and simple strings as Buffers (payloads are binary), integers as
+// numbers, errors as ReplyError. It goes on where a chunk ended: every byte is looked at once, and a payload is
+// copied only where it lies across chunks. What is not the protocol throws; nothing after that can be read
+// (docs/PROTOCOL.md section 11).
 
 /** An error that the server itself sent. */
 export class ReplyError extends Error {
@@ -25,12 +26,18 @@ export class ReplyParser {
   private at = 0;
   /** Where the line that was read last ends, its line break included. */
   private lineEnd = 0;
-  /** What was cut off: pieces of one element, how long they are, and how long it has to be before it is looked at again (0: a line break). */
+  /**
+   * What was cut off: pieces of one element, how long they are, and how long it has to be before it is looked at
+   * again (0: a line break).
+   */
   private pieces: Buffer[] = [];
   private held = 0;
   private need = 0;
   private readonly open: { items: unknown[]; left: number }[] = [];
-  /** By depth, the list that was complete last: the next one often repeats it (names of fields, an owner), and then it has the same Buffers. */
+  /**
+   * By depth, the list that was complete last: the next one often repeats it (names of fields, an owner), and then it
+   * has the same Buffers.
+   */
   private readonly former: (unknown[] | undefined)[] = [];
   /** Of the reply that is being read. */
   private items = 0;

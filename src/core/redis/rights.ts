@@ -1,5 +1,6 @@
-// What a Redis user needs for seq, exactly (docs/PROTOCOL.md section 8): commands, keys, channels. `seq doctor --acl` prints the rule, and every
-// command is tried with ACL DRYRUN where the server has it. A test holds this list against the scripts.
+// What a Redis user needs for seq, exactly (docs/PROTOCOL.md section 8): commands, keys, channels. `seq doctor --acl`
+// prints the rule, and every command is tried with ACL DRYRUN where the server has it. A test holds this list against
+// the scripts.
 import type { NodeKeys } from './keys.js';
 
 /** Command and arguments as seq sends them, by our scripts or directly. */
@@ -49,7 +50,10 @@ export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...
   ];
 }
 
-/** What spares a node the script for each block (append-line.ts): without them everything works, at about twice its processor time. */
+/**
+ * What spares a node the script for each block (append-line.ts): without them everything works, at about twice its
+ * processor time.
+ */
 export function transactionRights({ lock, admission }: NodeKeys): [command: string, ...args: string[]][] {
   return [['watch', lock], ['hvals', admission], ['multi'], ['exec'], ['discard']];
 }

@@ -1,5 +1,6 @@
-// The typed table of lua/: for every script the keys it gets, its arguments by name, and how its answer reads. The header of each Lua
-// file is held against this table by a test. Numbers go out as they are: what is not a whole number below 2^53 the script refuses.
+// The typed table of lua/: for every script the keys it gets, its arguments by name, and how its answer reads. The
+// header of each Lua file is held against this table by a test. Numbers go out as they are: what is not a whole
+// number below 2^53 the script refuses.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -158,7 +159,8 @@ function parseView(values: unknown[]): NodeView {
   const view = record(values);
   const admitted = record(view.get('record'));
   const of = (name: string): string => (admitted.has(name) ? text(admitted.get(name)) : '');
-  // What stands in the record of a damaged or foreign node may be anything: it is shown where it can be read, and never trusted.
+  // What stands in the record of a damaged or foreign node may be anything: it is shown where it can be read, and
+  // never trusted.
   const lenient = (digits: string): number =>
     /^\d{1,15}$/.test(digits) ? Number(digits) : digits === '' ? 0 : safe(digits);
   const safe = (digits: string): number =>

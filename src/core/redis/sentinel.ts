@@ -1,6 +1,7 @@
-// A node behind Sentinel: who is the master is asked of the sentinels on every connect, one after the other, each within its share of the time,
-// so that a silent one does not hide the others; the next attempt starts with the next one, so that one that is wrong does not either.
-// A promoted replica has a run id of its own: to the scripts it is a node that forgot (docs/PROTOCOL.md section 8).
+// A node behind Sentinel: who is the master is asked of the sentinels on every connect, one after the other, each
+// within its share of the time, so that a silent one does not hide the others; the next attempt starts with the next
+// one, so that one that is wrong does not either. A promoted replica has a run id of its own: to the scripts it is a
+// node that forgot (docs/PROTOCOL.md section 8).
 import type { ConnectionOptions } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
 import { text } from './replies.js';
@@ -40,7 +41,10 @@ export function sentinelOptions(
   };
 }
 
-/** `sentinel://HOST:PORT,…/MASTER[/DB]`: where to begin, and whom the sentinels are to be asked for; null for any other address. */
+/**
+ * `sentinel://HOST:PORT,…/MASTER[/DB]`: where to begin, and whom the sentinels are to be asked for; null for any
+ * other address.
+ */
 export function parseSentinelUrl(
   url: string,
 ): { url: string; sentinel: Pick<SentinelSettings, 'name' | 'nodes'> } | null {
@@ -50,7 +54,10 @@ export function parseSentinelUrl(
   return { url: `redis://${nodes[0]}${db ?? ''}`, sentinel: { name, nodes } };
 }
 
-/** A sentinel that was cut off still names the old master, which may be a replica by now: every write would be refused, and reads are late. */
+/**
+ * A sentinel that was cut off still names the old master, which may be a replica by now: every write would be
+ * refused, and reads are late.
+ */
 export async function assertMaster(client: Wire): Promise<void> {
   const info = text(await client.send('info', ['replication']));
   if (!/^role:master\r?$/m.test(info)) throw new Error('the sentinels name a server that is no master');

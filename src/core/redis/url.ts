@@ -40,7 +40,8 @@ export function withoutPassword(text: string): string {
 
 function dbOf(text: string, digits: string): number {
   if (digits === '') return 0;
-  if (!/^\d{1,5}$/.test(digits)) throw badUrl(text, 'what follows the host is not a database number'); // not quoted: it may be the rest of a password
+  // not quoted: it may be the rest of a password
+  if (!/^\d{1,5}$/.test(digits)) throw badUrl(text, 'what follows the host is not a database number');
   return Number(digits);
 }
 

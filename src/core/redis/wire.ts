@@ -1,6 +1,7 @@
-// What goes over one established connection: commands written at once and at most once, answers matched to them in order
-// (docs/PROTOCOL.md section 11). ioredis resolves, connects, encrypts and authenticates; on what it has opened, its own way from a command to
-// its answer costs more processor time than the server needs for a SET, so that commits take this one. Nothing is queued, nothing is resent.
+// What goes over one established connection: commands written at once and at most once, answers matched to them in
+// order (docs/PROTOCOL.md section 11). ioredis resolves, connects, encrypts and authenticates; on what it has opened,
+// its own way from a command to its answer costs more processor time than the server needs for a SET, so that commits
+// take this one. Nothing is queued, nothing is resent.
 import type { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 import { ReplyParser, ReplyError } from './reply-parser.js';
@@ -31,7 +32,10 @@ export class Wire {
   /** After SUBSCRIBE: what comes without having been asked for. */
   onMessage: ((channel: string, message: string) => void) | null = null;
 
-  /** At the first `send`, `redis` is ready and nothing is under way on it; from then on it only says when the connection ends. */
+  /**
+   * At the first `send`, `redis` is ready and nothing is under way on it; from then on it only says when the
+   * connection ends.
+   */
   constructor(readonly redis: Redis) {}
 
   /** Sends one command now; rejects at once when the connection is not there. */
@@ -48,7 +52,8 @@ export class Wire {
   }
 
   /**
-   * Sends commands that were `encoded`, in one piece; resolves with all their answers, an error that the server sent being one of them. Where the
+   * Sends commands that were `encoded`, in one piece; resolves with all their answers, an error that the server sent
+   * being one of them. Where the
    * bytes of all answers are `foreseen` and come like that, null: reading them one by one would tell nothing new.
    */
   exchange(pieces: readonly Piece[], count: number): Promise<unknown[]>;

@@ -1,5 +1,6 @@
-// Reads request bodies within two bounds: one per request, one for all requests together. The second is what keeps a crowd of slow or
-// large callers from filling memory: past it a request is answered 503 at once instead of being read.
+// Reads request bodies within two bounds: one per request, one for all requests together. The second is what keeps a
+// crowd of slow or large callers from filling memory: past it a request is answered 503 at once instead of being
+// read.
 import type { IncomingMessage } from 'node:http';
 import { HttpError, malformed, unavailable } from './envelope.js';
 
@@ -54,7 +55,10 @@ export class BodyReader {
   }
 }
 
-/** Of a length that was declared and is small: nothing of it is refused half-way, and a stream's iterator would cost more than all the rest of it. */
+/**
+ * Of a length that was declared and is small: nothing of it is refused half-way, and a stream's iterator would cost
+ * more than all the rest of it.
+ */
 function arrived(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

@@ -1,5 +1,5 @@
-// How the HTTP surface says no: one JSON shape and one status per kind of failure. `retryable` is about the same request sent again:
-// true only where the same key makes that safe or nothing was taken in.
+// How the HTTP surface says no: one JSON shape and one status per kind of failure. `retryable` is about the same
+// request sent again: true only where the same key makes that safe or nothing was taken in.
 import type { SubmitOutcome } from '../ports.js';
 import { EXIT, SeqError } from '../errors.js';
 

@@ -1,5 +1,6 @@
-// Committed blocks as JSON: one at a height, or a live feed of lines. A feed holds at most one encoded block beyond what its socket
-// buffers: the next block is not read until the reader has taken the last one, however far behind it is (I10: only committed blocks).
+// Committed blocks as JSON: one at a height, or a live feed of lines. A feed holds at most one encoded block beyond
+// what its socket buffers: the next block is not read until the reader has taken the last one, however far behind it
+// is (I10: only committed blocks).
 import type { ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { CommittedBlock, SequencerApi } from '../ports.js';
@@ -8,7 +9,8 @@ import { envelope, failureFrom } from './envelope.js';
 export function blockLine(block: CommittedBlock): string {
   const { data } = block;
   const base64 = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-  // Every field but the payload is digits or hex, and base64 needs no escaping: a plain template is exact and saves a copy.
+  // Every field but the payload is digits or hex, and base64 needs no escaping: a plain template is exact and saves a
+  // copy.
   return `{"height":${block.height},"hash":"${block.hash}","parent":"${block.parent}","timestamp":${block.timestamp},"epoch":${block.epoch},"data":"${base64}"}`;
 }
 
@@ -22,7 +24,10 @@ export interface FeedOptions {
   signal: AbortSignal;
 }
 
-/** Writes the feed until its end, the reader's end or the server's. Resolves when the response is finished; rejects only before its first byte. */
+/**
+ * Writes the feed until its end, the reader's end or the server's. Resolves when the response is finished; rejects
+ * only before its first byte.
+ */
 export async function writeFeed(api: SequencerApi, response: ServerResponse, options: FeedOptions): Promise<void> {
   const gone = new AbortController();
   const stop = () => gone.abort();
@@ -36,7 +41,8 @@ export async function writeFeed(api: SequencerApi, response: ServerResponse, opt
   };
   const blocks = api.follow(options.from, gone.signal)[Symbol.asyncIterator]();
   try {
-    // The first block may be refused (below the store): that must become a status, so wait for it, unless it does not exist yet.
+    // The first block may be refused (below the store): that must become a status, so wait for it, unless it does not
+    // exist yet.
     let next = blocks.next();
     if (options.from > api.status().height) {
       next.catch(() => {});

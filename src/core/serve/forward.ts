@@ -1,5 +1,6 @@
-// A follower hands a submission to the leader, once: the hop header stops two sequencers that each take the other for the leader from
-// passing it on for ever. Each hop has a connection of its own, so that "not sent" is known for sure where it is said.
+// A follower hands a submission to the leader, once: the hop header stops two sequencers that each take the other for
+// the leader from passing it on for ever. Each hop has a connection of its own, so that "not sent" is known for sure
+// where it is said.
 import { httpCall, type HttpAnswer } from '../http-call.js';
 
 export const HOP_HEADER = 'seq-hop';

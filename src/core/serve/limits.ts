@@ -1,5 +1,5 @@
-// Sizes that the HTTP surface holds its callers to. One place, because `seq submit` must cut its batches to what the server takes,
-// and nothing a caller sends may grow memory without a bound. Published in `/v1/status` as `limits`.
+// Sizes that the HTTP surface holds its callers to. One place, because `seq submit` must cut its batches to what the
+// server takes, and nothing a caller sends may grow memory without a bound. Published in `/v1/status` as `limits`.
 import { MAX_KEY_BYTES } from '../chain/items.js';
 import { MIB } from '../config.js';
 

@@ -1,5 +1,5 @@
-// Where the HTTP server may listen. Loopback is open to the machine; anything wider needs a bearer token or TLS, because whoever reaches
-// the port can put items into the chain. Refused before anything is bound (exit 78).
+// Where the HTTP server may listen. Loopback is open to the machine; anything wider needs a bearer token or TLS,
+// because whoever reaches the port can put items into the chain. Refused before anything is bound (exit 78).
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { EXIT, SeqError } from '../errors.js';
@@ -9,7 +9,10 @@ export interface Listen {
   port: number;
 }
 
-/** `HOST:PORT`, `[::1]:PORT`, `:PORT` or `PORT` (the last two mean 127.0.0.1). Port 0 asks for any free one. Throws SeqError 78. */
+/**
+ * `HOST:PORT`, `[::1]:PORT`, `:PORT` or `PORT` (the last two mean 127.0.0.1). Port 0 asks for any free one. Throws
+ * SeqError 78.
+ */
 export function parseListen(text: string): Listen {
   const match =
     /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]]*)):(\d{1,5})$/.exec(text) ??
@@ -21,7 +24,9 @@ export function parseListen(text: string): Listen {
       code: 'HTTP_ADDRESS',
       exit: EXIT.config,
       message: `--http ${JSON.stringify(text)} is not HOST:PORT`,
-      why: 'a host (or nothing, for loopback), a colon and a port from 0 to 65535 are needed; IPv6 addresses stand in brackets',
+      why:
+        'a host (or nothing, for loopback), a colon and a port from 0 to 65535 are needed; IPv6 ' +
+        'addresses stand in brackets',
       changed: 'nothing',
       next: ['--http 127.0.0.1:7070'],
     });

@@ -1,6 +1,7 @@
-// Who takes a submission in: this sequencer while it leads, else the leader it sees; while nobody does, whoever leads next, for as long as a
-// lease and a takeover last. What was certainly not taken is offered again, with or without a key. What may have been taken is offered again
-// only when all of it bears keys, which the next leader recognises; when that comes to nothing it is said to be unknown (I10).
+// Who takes a submission in: this sequencer while it leads, else the leader it sees; while nobody does, whoever leads
+// next, for as long as a lease and a takeover last. What was certainly not taken is offered again, with or without a
+// key. What may have been taken is offered again only when all of it bears keys, which the next leader recognises;
+// when that comes to nothing it is said to be unknown (I10).
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { HttpAnswer } from '../http-call.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
@@ -22,15 +23,23 @@ export interface Submission {
   body: Buffer;
   /** What travels with it to another sequencer. */
   headers: Record<string, string>;
-  /** It came from a sequencer that took this one for the leader: unless that is about to be true, it is told at once, and keeps the submission itself. */
+  /**
+   * It came from a sequencer that took this one for the leader: unless that is about to be true, it is told at once,
+   * and keeps the submission itself.
+   */
   hopped: boolean;
-  /** Aborted when the caller went away. Made when first asked for: most submissions are taken in here, and never ask. */
+  /**
+   * Aborted when the caller went away. Made when first asked for: most submissions are taken in here, and never ask.
+   */
   readonly gone: AbortSignal;
 }
 
 export type Placed =
   | { by: 'self'; outcomes: SubmitOutcome[] }
-  /** `repeated`: an earlier offer may have been taken in, so that what its receipts call duplicates may be this very submission. */
+  /**
+   * `repeated`: an earlier offer may have been taken in, so that what its receipts call duplicates may be this very
+   * submission.
+   */
   | { by: 'leader'; id: string; answer: Extract<HttpAnswer, { outcome: 'answered' }>; repeated: boolean };
 
 type Taker = { name: string; leader: { id: string; url: string } | null };
@@ -161,7 +170,8 @@ function skips(passed: { name: string; until: number }, taker: Taker): boolean {
 }
 
 /**
- * Resolves when somebody else is seen to lead, when waiting is in vain, or after `ms`. When this sequencer itself begins to lead, the items are
+ * Resolves when somebody else is seen to lead, when waiting is in vain, or after `ms`. When this sequencer itself
+ * begins to lead, the items are
  * handed in within that very call, in the order in which submissions came: they are in its first block.
  */
 function nextTaker(

@@ -1,5 +1,6 @@
-// What can be read over HTTP: blocks, the confirmed head, status, health, metrics. Health has three questions, kept apart: is the process
-// alive (/livez: its loop turns, whatever Redis does), could it lead (/readyz), does it lead right now (/leader: by remaining validity).
+// What can be read over HTTP: blocks, the confirmed head, status, health, metrics. Health has three questions, kept
+// apart: is the process alive (/livez: its loop turns, whatever Redis does), could it lead (/readyz), does it lead
+// right now (/leader: by remaining validity).
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { SequencerApi } from '../ports.js';
 import { blockLine, writeFeed } from './feed.js';

@@ -1,5 +1,6 @@
-// The HTTP server of one sequencer: fastify over a SequencerApi. Decides who may call, how much one caller may cost, and how it ends:
-// every request and every live feed is finished or cut within a bound when the process stops. Knows nothing of Redis or the protocol.
+// The HTTP server of one sequencer: fastify over a SequencerApi. Decides who may call, how much one caller may cost,
+// and how it ends: every request and every live feed is finished or cut within a bound when the process stops. Knows
+// nothing of Redis or the protocol.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -144,7 +145,8 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
         }),
       );
       socket.end(
-        `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+        `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ` +
+          `${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
       );
     },
   };
@@ -226,7 +228,10 @@ function authorize(token: string) {
   };
 }
 
-/** Without a token, loopback is the only wall, and any web page open on this machine stands inside it. Programs send no Origin; browsers do. */
+/**
+ * Without a token, loopback is the only wall, and any web page open on this machine stands inside it. Programs send
+ * no Origin; browsers do.
+ */
 async function refuseBrowsers(request: FastifyRequest): Promise<void> {
   if (request.method === 'GET' || request.method === 'HEAD' || request.headers.origin === undefined) return;
   throw new HttpError({

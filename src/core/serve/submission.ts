@@ -1,5 +1,6 @@
-// A submission's body → items, or the line that is wrong. Nothing is submitted unless the whole body is well-formed: a half-taken batch
-// would leave its order to guesswork. Strict on purpose: an unknown field (`Key`) or loose base64 would change what is sequenced unnoticed.
+// A submission's body → items, or the line that is wrong. Nothing is submitted unless the whole body is well-formed:
+// a half-taken batch would leave its order to guesswork. Strict on purpose: an unknown field (`Key`) or loose base64
+// would change what is sequenced unnoticed.
 import { isUtf8 } from 'node:buffer';
 import { keyProblem } from '../chain/items.js';
 import type { Item } from '../ports.js';
@@ -50,7 +51,8 @@ function dataOf(
   if (base64 === undefined) {
     if (typeof data !== 'string')
       throw malformed(`${at}: "data" is not a string`, 'send other values as the text that stands for them', [], facts);
-    // Encoding half of a surrogate pair would silently become U+FFFD. It can only come from an escape: the body itself is valid UTF-8.
+    // Encoding half of a surrogate pair would silently become U+FFFD. It can only come from an escape: the body
+    // itself is valid UTF-8.
     if (escaped && LONE_SURROGATE.test(data))
       throw malformed(
         `${at}: "data" is not valid Unicode`,

@@ -1,8 +1,9 @@
-// POST /v1/submit: one item (the raw body, key in `Idempotency-Key`) or NDJSON lines, answered only when every item's fate is settled.
-// Single: 200 `{height,index,epoch}` or one error. NDJSON: one line per item, in order, `{height,index,epoch}` or `{error:{…}}`; status 200
-// when all were committed, 207 when some were, else that of the first failure. A malformed or over-long line refuses the whole request
-// before anything is taken in. Receipts of items that had been sequenced before are the first ones; `seq-duplicates` counts them.
-// A follower forwards once, or keeps it until somebody leads (place.ts); unknown is answered 504 OUTCOME_UNKNOWN, never as a failure.
+// POST /v1/submit: one item (the raw body, key in `Idempotency-Key`) or NDJSON lines, answered only when every item's
+// fate is settled. Single: 200 `{height,index,epoch}` or one error. NDJSON: one line per item, in order,
+// `{height,index,epoch}` or `{error:{…}}`; status 200 when all were committed, 207 when some were, else that of the
+// first failure. A malformed or over-long line refuses the whole request before anything is taken in. Receipts of
+// items that had been sequenced before are the first ones; `seq-duplicates` counts them. A follower forwards once, or
+// keeps it until somebody leads (place.ts); unknown is answered 504 OUTCOME_UNKNOWN, never as a failure.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Item, SubmitOutcome } from '../ports.js';
 import { BodyReader } from './body.js';
@@ -38,7 +39,8 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
     }
     const batch = isNdjson(request);
     const hopped = request.headers[HOP_HEADER] !== undefined;
-    // Nobody to give it to: said before megabytes are read for nothing. What is small is read first, so that a malformed item is called that.
+    // Nobody to give it to: said before megabytes are read for nothing. What is small is read first, so that a
+    // malformed item is called that.
     if (isLarge(request)) refuseInVain(api.status(), hopped);
     return bodies.hold(request.raw, async (body) => {
       const items = batch

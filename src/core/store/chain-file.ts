@@ -1,6 +1,6 @@
 // Opens the LMDB file of a store and checks that it is one of ours: format, cluster, lane, and a head that verifies.
-// Decides the file's settings: `overlappingSync` is off, so that a write resolves only after fdatasync of the data and a synced
-// meta page (docs/PROTOCOL.md section 6.2: synced before any receipt).
+// Decides the file's settings: `overlappingSync` is off, so that a write resolves only after fdatasync of the data
+// and a synced meta page (docs/PROTOCOL.md section 6.2: synced before any receipt).
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { open, type Database, type RootDatabase } from 'lmdb';
@@ -69,7 +69,8 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
 }
 
 /**
- * Writes who this store belongs to, once, and the generation whenever it is a newer one: when every node has lost its record, only the stores
+ * Writes who this store belongs to, once, and the generation whenever it is a newer one: when every node has lost its
+ * record, only the stores
  * still tell which generation was the last. Throws STORE_FOREIGN or STORE_UNREADABLE when it says otherwise.
  */
 export async function claimFor(
@@ -145,7 +146,8 @@ export function verifiedHead(
     if (!counted.every((count) => count === height)) {
       throw unreadable(
         dir,
-        `its head says ${height}, but it holds ${counted[0]} headers, ${counted[1]} payloads and ends at height ${counted[2]}`,
+        `its head says ${height}, but it holds ${counted[0]} headers, ${counted[1]} payloads and ends at ` +
+          `height ${counted[2]}`,
       );
     }
     if (height === 0) return undefined;

@@ -1,5 +1,5 @@
-// Reads a store from another process while its sequencer writes. Every call sees the newest synced state; nothing is ever changed but a file's
-// length where its end was left off (meta-pages).
+// Reads a store from another process while its sequencer writes. Every call sees the newest synced state; nothing is
+// ever changed but a file's length where its end was left off (meta-pages).
 import { existsSync } from 'node:fs';
 import { genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';

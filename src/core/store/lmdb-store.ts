@@ -1,6 +1,7 @@
-// This sequencer's own copy of the committed chain, on disk. Keeps I5 and I10 (docs/PROTOCOL.md section 3): blocks are appended
-// in order, each with its header, its items' receipts and the head in one transaction, and `append` resolves only once that
-// transaction is synced. Appends made while a sync runs share the next one. Readers here see appended blocks at once.
+// This sequencer's own copy of the committed chain, on disk. Keeps I5 and I10 (docs/PROTOCOL.md section 3): blocks
+// are appended in order, each with its header, its items' receipts and the head in one transaction, and `append`
+// resolves only once that transaction is synced. Appends made while a sync runs share the next one. Readers here see
+// appended blocks at once.
 import { mkdirSync } from 'node:fs';
 import { blockHash, genesisHash } from '../chain/block.js';
 import { keyNamesOf, keysOf } from '../chain/items.js';

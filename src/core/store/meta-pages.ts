@@ -1,5 +1,5 @@
-// Looks at the first pages of an LMDB file before LMDB does. LMDB trusts them: a file that is no database, or one that was cut
-// short, ends the whole process (segmentation fault, bus error) where an operator needs a sentence.
+// Looks at the first pages of an LMDB file before LMDB does. LMDB trusts them: a file that is no database, or one
+// that was cut short, ends the whole process (segmentation fault, bus error) where an operator needs a sentence.
 import {
   accessSync,
   closeSync,
@@ -19,7 +19,8 @@ import { takeWriterLock } from './writer-lock.js';
 /** Address space, not disk: large enough that a running reader never has to map again. */
 export const MAP_BYTES = 64 * 1024 ** 3;
 
-// MDB_meta behind a page header of 24 bytes: magic, version, address, map size, two trees of 48 bytes (free pages, main), last page.
+// MDB_meta behind a page header of 24 bytes: magic, version, address, map size, two trees of 48 bytes (free pages,
+// main), last page.
 const META_BYTES = 160;
 const AT = { flags: 18, magic: 24, version: 28, pageSize: 48, freeRoot: 88, mainRoot: 136, lastPage: 144 };
 const IS_META = 0x08;
@@ -32,8 +33,8 @@ const NO_ROOT = 0xffff_ffff_ffff_ffffn;
 /** Throws STORE_UNREADABLE for a file that is not a database of ours; a missing or empty one is fine for a writer. */
 export function checkMetaPages(dir: string, path: string, readOnly: boolean): void {
   if (!existsSync(path)) return;
-  // Readers write there too: their place in it says which pages may not be reused yet. Never opened here: closing it would drop
-  // the locks that this process may hold on it.
+  // Readers write there too: their place in it says which pages may not be reused yet. Never opened here: closing it
+  // would drop the locks that this process may hold on it.
   if (existsSync(`${path}-lock`)) mustBeWritable(`${path}-lock`, dir);
   const fd = openFor(path, readOnly ? 'r' : 'r+', dir);
   try {
@@ -63,8 +64,8 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
       }
       needed = Math.max(needed, Number(bytes));
     }
-    // Beyond the end of a mapped file lies a bus error. Zeros there are harmless where the pages are free (LMDB itself may leave
-    // those off) and an error that LMDB reports where they are not.
+    // Beyond the end of a mapped file lies a bus error. Zeros there are harmless where the pages are free (LMDB
+    // itself may leave those off) and an error that LMDB reports where they are not.
     if (needed > size && !readOnly) ftruncateSync(fd, needed);
     if (needed > size + FREE_TAIL_BYTES && readOnly) throw unreadable(dir, `${path} has ${size} bytes of ${needed}`);
     if (needed > size && readOnly) lengthenForReader(dir, path, needed);
@@ -73,7 +74,10 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
   }
 }
 
-/** As a writer would when it opens the file, in its place: never beside one, whose own growth this could cut off. One that is at work has done it. */
+/**
+ * As a writer would when it opens the file, in its place: never beside one, whose own growth this could cut off. One
+ * that is at work has done it.
+ */
 function lengthenForReader(dir: string, path: string, needed: number): void {
   let unlock: () => void;
   try {

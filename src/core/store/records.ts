@@ -1,5 +1,5 @@
-// How the store's small records lie on disk: header, receipt, window. Fixed widths, big-endian, so that keys sort by height
-// and a record of another length is damage and not a guess. Nothing here reads or writes the disk.
+// How the store's small records lie on disk: header, receipt, window. Fixed widths, big-endian, so that keys sort by
+// height and a record of another length is damage and not a guess. Nothing here reads or writes the disk.
 import type { CommittedBlock, Receipt } from '../ports.js';
 import type { Height } from '../protocol/words.js';
 

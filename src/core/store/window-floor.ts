@@ -1,6 +1,7 @@
-// How far down the newest blocks reach within a number of blocks and of payload bytes, both exact. Keeps one running window that
-// slides up with the head and either way with the limits, so that asking after every block costs about one header read, also when
-// the limits leave room for the next block and so differ a little each time (docs/PROTOCOL.md section 6, retention).
+// How far down the newest blocks reach within a number of blocks and of payload bytes, both exact. Keeps one running
+// window that slides up with the head and either way with the limits, so that asking after every block costs about
+// one header read, also when the limits leave room for the next block and so differ a little each time
+// (docs/PROTOCOL.md section 6, retention).
 import type { Height } from '../protocol/words.js';
 
 export class WindowFloor {

@@ -1,5 +1,6 @@
-// One writer per store. A lock file names its process by pid and start time, so that it outlives nobody: after kill -9 or a
-// reboot the next writer sees that its holder is gone and takes over. Two writers would break I5 (docs/PROTOCOL.md section 3).
+// One writer per store. A lock file names its process by pid and start time, so that it outlives nobody: after kill
+// -9 or a reboot the next writer sees that its holder is gone and takes over. Two writers would break I5
+// (docs/PROTOCOL.md section 3).
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';

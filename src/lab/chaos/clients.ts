@@ -1,5 +1,6 @@
-// Those who submit all the while. Keyed clients send each item until it is committed, by the same key, wherever somebody answers; the
-// unkeyed one sends each item once and lives with what it is told. One request at a time each: a client's items have an order.
+// Those who submit all the while. Keyed clients send each item until it is committed, by the same key, wherever
+// somebody answers; the unkeyed one sends each item once and lives with what it is told. One request at a time each:
+// a client's items have an order.
 import { itemDigest } from '../../core/chain/items.js';
 import { httpCall, type HttpAnswer } from '../../core/http-call.js';
 import type { Dice } from './dice.js';

@@ -1,5 +1,5 @@
-// One plain connection to a Redis server for what faults need (CONFIG, SCAN, PEXPIRE): commands one after the other, each with a limit.
-// Only for servers of a private lab: it knows no password and no TLS.
+// One plain connection to a Redis server for what faults need (CONFIG, SCAN, PEXPIRE): commands one after the other,
+// each with a limit. Only for servers of a private lab: it knows no password and no TLS.
 import { connect, type Socket } from 'node:net';
 
 export type RedisValue = string | number | null | RedisValue[];

@@ -1,5 +1,6 @@
-// The ways to break a cluster of real processes, one by one: what each does, to whom, for how long, and how it is healed.
-// A fault takes its target exclusively (two at once on one process would undo each other); different targets fail at the same time.
+// The ways to break a cluster of real processes, one by one: what each does, to whom, for how long, and how it is
+// healed. A fault takes its target exclusively (two at once on one process would undo each other); different targets
+// fail at the same time.
 import { readdirSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -134,7 +135,9 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'fsync-stall',
-    help: 'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that stalls under fsync stops it',
+    help:
+      'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that ' +
+      'stalls under fsync stops it',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const port = cluster.port(target);
@@ -162,13 +165,17 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'clock-jump',
-    help: 'what a jump of its clock does to a Redis server: every key with a TTL expires at once, or lives ten leases longer',
+    help:
+      'what a jump of its clock does to a Redis server: every key with a TTL expires at once, or lives ' +
+      'ten leases longer',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const forward = dice.chance(0.7);
       const keys = await jump(cluster.port(target), forward ? null : 10 * ttlMs);
       return {
-        what: `clock of ${target} jumps ${forward ? 'forward' : 'back'}: ${keys} TTL keys ${forward ? 'expire' : `live ${10 * ttlMs} ms longer`}`,
+        what:
+          `clock of ${target} jumps ${forward ? 'forward' : 'back'}: ${keys} TTL keys ` +
+          `${forward ? 'expire' : `live ${10 * ttlMs} ms longer`}`,
         holdMs: 0,
         heal: async () => undefined,
       };
@@ -268,7 +275,9 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'flood',
-    help: `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that many; its links cut`,
+    help:
+      `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that ` +
+      'many; its links cut',
     aim: aNode,
     begin: async ({ cluster, ttlMs }, target, dice) => {
       const port = cluster.port(target);
@@ -323,7 +332,8 @@ export const FAULTS: readonly Fault[] = [
         afterMs: 20_000,
         heal: async () => {
           disk.empty();
-          // A sequencer that cannot keep what was committed ends, some time after: that is the right thing, and the only allowed reason.
+          // A sequencer that cannot keep what was committed ends, some time after: that is the right thing, and the
+          // only allowed reason.
           await revive(cluster, target);
         },
       };
@@ -411,7 +421,9 @@ function truncateAppendOnly(directory: string, dice: Dice): string {
   return `the last ${cut} of ${size} bytes of its append-only file cut off`;
 }
 
-/** Sets every TTL key of the server to expire at once, or moves its expiry by `laterMs`. Returns how many there were. */
+/**
+ * Sets every TTL key of the server to expire at once, or moves its expiry by `laterMs`. Returns how many there were.
+ */
 async function jump(port: number, laterMs: number | null): Promise<number> {
   const control = await openControl(port);
   try {

@@ -1,8 +1,11 @@
-// What a chaos run leaves behind: everything that anybody did or was told, on one clock (ms since the start, of the process that watches).
-// Checkers read this and nothing else. One NDJSON line per entry.
+// What a chaos run leaves behind: everything that anybody did or was told, on one clock (ms since the start, of the
+// process that watches). Checkers read this and nothing else. One NDJSON line per entry.
 import type { Epoch, Hash, Height } from '../../core/protocol/words.js';
 
-/** Somebody was handed a committed block. A reader asks for one height after the other; a name stands for one such sequence. */
+/**
+ * Somebody was handed a committed block. A reader asks for one height after the other; a name stands for one such
+ * sequence.
+ */
 export interface BlockSeen {
   is: 'block';
   t: number;
@@ -13,7 +16,10 @@ export interface BlockSeen {
   epoch: Epoch;
 }
 
-/** One submitted item and what its client knows of it in the end. `order`: its place among the items of the client, from 1. */
+/**
+ * One submitted item and what its client knows of it in the end. `order`: its place among the items of the client,
+ * from 1.
+ */
 export interface ItemFate {
   is: 'item';
   client: string;
@@ -25,7 +31,10 @@ export interface ItemFate {
   /** When it was first sent, and when the answer was there whole; null while there is none. */
   sentAt: number;
   answeredAt: number | null;
-  /** `refused`: every answer said that nothing was taken in. `unknown`: at least one attempt has no answer, and none said committed. */
+  /**
+   * `refused`: every answer said that nothing was taken in. `unknown`: at least one attempt has no answer, and none
+   * said committed.
+   */
   outcome: 'committed' | 'refused' | 'unknown';
   receipt: { height: Height; index: number; epoch: Epoch } | null;
   attempts: number;
@@ -76,14 +85,20 @@ export interface Healing {
   /** When the last fault was healed. */
   t: number;
   boundMs: number;
-  /** ms until the next commit, until every sequencer had it, until every node was admitted and held it; null: not within the bound. */
+  /**
+   * ms until the next commit, until every sequencer had it, until every node was admitted and held it; null: not
+   * within the bound.
+   */
   commitMs: number | null;
   followersMs: number | null;
   nodesMs: number | null;
   missing: string;
 }
 
-/** Something that no fault explains: a process that ended by itself, an answer that no sequencer gives, an alarm about the chain. */
+/**
+ * Something that no fault explains: a process that ended by itself, an answer that no sequencer gives, an alarm about
+ * the chain.
+ */
 export interface Trouble {
   is: 'trouble';
   t: number;

@@ -1,4 +1,5 @@
-// What the sequencers' own logs say: who led under which epoch, what was committed under it, and what they were alarmed about.
+// What the sequencers' own logs say: who led under which epoch, what was committed under it, and what they were
+// alarmed about.
 import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { LeaderCommit, Tenure } from './history.js';

@@ -1,5 +1,6 @@
-// Which nodes still have their memory. Two nodes of three that lose it at once are outside what a quorum can promise (docs/PROTOCOL.md
-// section 8), so the scheduler keeps a quorum with memory at any time. A node counts again only once a leader has re-admitted it.
+// Which nodes still have their memory. Two nodes of three that lose it at once are outside what a quorum can promise
+// (docs/PROTOCOL.md section 8), so the scheduler keeps a quorum with memory at any time. A node counts again only
+// once a leader has re-admitted it.
 import { quorumOf } from '../../core/config.js';
 import type { NodePort } from '../../core/ports.js';
 

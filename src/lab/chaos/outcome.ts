@@ -1,4 +1,5 @@
-// What is there in the end: every store from its first block to its last, every node's stream, read and checked entry by entry.
+// What is there in the end: every store from its first block to its last, every node's stream, read and checked entry
+// by entry.
 import { decodeBlockData, itemDigest } from '../../core/chain/items.js';
 import type { CommittedBlock, NodePort } from '../../core/ports.js';
 import type { ChainBlock, FinalNode, FinalStore } from './history.js';

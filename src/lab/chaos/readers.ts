@@ -1,5 +1,6 @@
-// Those who read all the while: the feed of every sequencer, the nodes' streams by quorum, confirmed heads, and status.
-// A reader that is cut off goes on at the next height; one whose next block can no longer be had starts over under a new name.
+// Those who read all the while: the feed of every sequencer, the nodes' streams by quorum, confirmed heads, and
+// status. A reader that is cut off goes on at the next height; one whose next block can no longer be had starts over
+// under a new name.
 import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../../core/chain/block.js';
 import { systemClock } from '../../core/engine/system.js';
@@ -83,7 +84,8 @@ export async function readNodes(
       if (code === 'CHAIN_MISMATCH') record.trouble('tail of the nodes', 'answer', (error as Error).message);
       else if (!(error instanceof SeqError))
         record.trouble('tail of the nodes', 'bug', (error as Error).stack ?? String(error));
-      // Trimmed while no quorum could be read: what was missed is in the feeds. From the floor on it is another sequence of heights.
+      // Trimmed while no quorum could be read: what was missed is in the feeds. From the floor on it is another
+      // sequence of heights.
       if (error instanceof SeqError && error.exit !== EXIT.noQuorum) {
         from = 'floor';
         session++;

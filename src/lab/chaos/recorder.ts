@@ -1,4 +1,5 @@
-// The history while it is made: one clock, entries in memory and, line by line, in history.ndjson, so that it survives the one who writes it.
+// The history while it is made: one clock, entries in memory and, line by line, in history.ndjson, so that it
+// survives the one who writes it.
 import { createWriteStream, type WriteStream } from 'node:fs';
 import type { CommittedBlock } from '../../core/ports.js';
 import type { Entry, StatusRead, Trouble } from './history.js';

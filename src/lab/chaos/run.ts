@@ -1,5 +1,6 @@
-// `seq chaos`: a private cluster of real processes, clients and readers, rounds of faults from a seed, healing, and the proof over all that
-// anybody saw. Everything that is decided comes from the seed; what the machine makes of it does not, so a seed repeats the faults, not the run.
+// `seq chaos`: a private cluster of real processes, clients and readers, rounds of faults from a seed, healing, and
+// the proof over all that anybody saw. Everything that is decided comes from the seed; what the machine makes of it
+// does not, so a seed repeats the faults, not the run.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { genesisHash } from '../../core/chain/block.js';
@@ -71,10 +72,15 @@ export interface ChaosReport {
     statuses: number;
     readmissions: number;
   };
-  /** Of the checks after healing: ms until the next commit, until all sequencers had it, until all nodes were admitted and held it. */
+  /**
+   * Of the checks after healing: ms until the next commit, until all sequencers had it, until all nodes were admitted
+   * and held it.
+   */
   healing: { commitMs: number[]; followersMs: number[]; nodesMs: number[]; boundMs: number };
   longestGapMs: number;
-  /** How late this process's timers were at worst, and how long it was slow in all: the machine's part in every delay. */
+  /**
+   * How late this process's timers were at worst, and how long it was slow in all: the machine's part in every delay.
+   */
   machine: { worstLateMs: number; slowMs: number };
   /** Alarms in the sequencers' logs, by code. */
   alarms: { code: string; count: number; first: string }[];
@@ -231,7 +237,9 @@ class Run {
     try {
       await cluster.waitForLeader(30_000);
       record.note(
-        `seed ${options.seed}: ${options.nodes} nodes, ${options.sequencers} sequencers, ttl ${options.ttlMs} ms, block time ${cluster.settings.blockTimeMs} ms${cluster.settings.eager ? ', eager' : ''}`,
+        `seed ${options.seed}: ${options.nodes} nodes, ${options.sequencers} sequencers, ttl ` +
+          `${options.ttlMs} ms, block time ${cluster.settings.blockTimeMs} ` +
+          `ms${cluster.settings.eager ? ', eager' : ''}`,
       );
       await this.strike();
       options.signal.throwIfAborted();
@@ -329,7 +337,8 @@ class Run {
       const standing = await fault.begin(this.setting, aimed.target, dice);
       count.injected++;
       this.record.note(
-        `${fault.name}: ${standing.what}${this.record.leader !== null && aimed.target.startsWith(this.record.leader.name) ? ' (leads)' : ''}`,
+        `${fault.name}: ` +
+          `${standing.what}${this.record.leader !== null && aimed.target.startsWith(this.record.leader.name) ? ' (leads)' : ''}`,
       );
       const stood: Stood = { standing, free, healing: null };
       this.standing.add(stood);
@@ -359,7 +368,10 @@ class Run {
     await Promise.all([...this.standing].map((stood) => this.heal(stood)));
   }
 
-  /** Everything healed; then within the bound: a commit, everybody at it, every node admitted and holding it. False when not. */
+  /**
+   * Everything healed; then within the bound: a commit, everybody at it, every node admitted and holding it. False
+   * when not.
+   */
   private async healAndCheck(): Promise<boolean> {
     const { record, cluster, boundMs } = this;
     await this.healAll();
@@ -408,7 +420,8 @@ class Run {
     record.add(healing);
     record.note(
       healing.missing === ''
-        ? `all healed: a commit after ${healing.commitMs} ms, all sequencers after ${healing.followersMs} ms, all nodes after ${healing.nodesMs} ms`
+        ? `all healed: a commit after ${healing.commitMs} ms, all sequencers after ${healing.followersMs} ` +
+            `ms, all nodes after ${healing.nodesMs} ms`
         : `NOT healed within ${boundMs} ms (${since()} ms, less what the machine was slow): ${healing.missing}`,
     );
     return healing.missing === '';
@@ -430,7 +443,8 @@ class Run {
     for (const { name } of cluster.sequencers) this.expected.set(name, Infinity);
     this.readersEnd.abort();
     await Promise.all(readers);
-    // What a reader was handed must be in every store before the stores are compared: nobody is left to bring it afterwards.
+    // What a reader was handed must be in every store before the stores are compared: nobody is left to bring it
+    // afterwards.
     const target = record.highest;
     await Promise.all(
       cluster.sequencers.map(({ name }) => cluster.waitForHeight(name, target, this.boundMs).catch(() => undefined)),

@@ -1,5 +1,5 @@
-// When which kind of fault strikes: drawn from the seed before anything runs. Rounds of faults, each followed by a healing and a check.
-// Targets are drawn by the step's own dice when it strikes: "the leader" is whoever leads then.
+// When which kind of fault strikes: drawn from the seed before anything runs. Rounds of faults, each followed by a
+// healing and a check. Targets are drawn by the step's own dice when it strikes: "the leader" is whoever leads then.
 import { Dice } from './dice.js';
 
 export interface Step {
@@ -15,7 +15,10 @@ export interface Round {
   steps: Step[];
 }
 
-/** Rounds without end; whoever runs them stops when the time is over. Two steps are about half a lease apart, sometimes at once. */
+/**
+ * Rounds without end; whoever runs them stops when the time is over. Two steps are about half a lease apart,
+ * sometimes at once.
+ */
 export function* rounds(seed: number, faults: readonly string[], ttlMs: number): Generator<Round> {
   const kinds = new Dice(seed, 'kinds');
   let bag: string[] = [];

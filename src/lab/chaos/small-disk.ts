@@ -1,5 +1,5 @@
-// A file system of its own for one sequencer's store, so that a full disk is a real ENOSPC: a tmpfs, shrunk to what is in use.
-// Needs root on Linux; elsewhere there is none and the fault is left out, with a note.
+// A file system of its own for one sequencer's store, so that a full disk is a real ENOSPC: a tmpfs, shrunk to what
+// is in use. Needs root on Linux; elsewhere there is none and the fault is left out, with a note.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, statfsSync } from 'node:fs';
 

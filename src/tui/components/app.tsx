@@ -1,4 +1,5 @@
-// The screen as Ink sees it: one text per band, each with its own selector, so that a band that says the same is not drawn again.
+// The screen as Ink sees it: one text per band, each with its own selector, so that a band that says the same is not
+// drawn again.
 import { Box, Text, Transform, useInput } from 'ink';
 import { useSyncExternalStore } from 'react';
 import { bands, type Band as BandPlace } from '../frame.js';
@@ -27,7 +28,8 @@ export function App({ store, onKey }: { store: WatchStore; onKey: (key: Key) => 
 }
 
 /**
- * The rows go in as what becomes of a placeholder that stays the same: Ink remembers the size of every text it ever measured, for good,
+ * The rows go in as what becomes of a placeholder that stays the same: Ink remembers the size of every text it ever
+ * measured, for good,
  * and a screen that says something new each second would grow without end.
  */
 export function Band({ store, band }: { store: WatchStore; band: BandPlace }) {

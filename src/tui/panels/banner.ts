@@ -1,4 +1,5 @@
-// The line that is read from across the room: verdict, reason, how many nodes may still be lost; and the line that says what to type.
+// The line that is read from across the room: verdict, reason, how many nodes may still be lost; and the line that
+// says what to type.
 import { age, clean, clockOf, cut, widthOf, wrap } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { shown, type Data, type WatchState } from '../model.js';
@@ -140,7 +141,10 @@ export function nextLine(state: WatchState, theme: Theme, width: number): string
       : line(theme, left, width);
 }
 
-/** The three lines that stay on the normal screen: verdict, leader and epoch, next command; where several lanes were watched, a fourth. */
+/**
+ * The three lines that stay on the normal screen: verdict, leader and epoch, next command; where several lanes were
+ * watched, a fourth.
+ */
 export function lastWords(state: WatchState, theme: Theme): string[] {
   const { data } = state;
   const { verdict, reason } = verdictOf(data);
@@ -162,7 +166,8 @@ export function lastWords(state: WatchState, theme: Theme): string[] {
     ...(state.tabs.length < 2
       ? []
       : [
-          `lanes: ${state.tabs.map(({ name, verdict: said }, at) => `${name === '' ? '(default)' : clean(name)} ${said}${at === state.tab ? ' (the one above)' : ''}`).join(', ')}`,
+          'lanes: ' +
+            `${state.tabs.map(({ name, verdict: said }, at) => `${name === '' ? '(default)' : clean(name)} ${said}${at === state.tab ? ' (the one above)' : ''}`).join(', ')}`,
         ]),
   ];
 }

@@ -118,14 +118,16 @@ function nodeLines(data: Data, id: string, theme: Theme, width: number): Line[] 
     ],
     [
       'server',
-      `${serverName(view.info)}, ${view.info['role'] ?? '?'}, up ${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`.replace(
-        'NaNd',
-        '?',
-      ),
+      (
+        `${serverName(view.info)}, ${view.info['role'] ?? '?'}, up ` +
+        `${age(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000)}`
+      ).replace('NaNd', '?'),
     ],
     [
       'memory',
-      `${bytes(view.info['used_memory'])} of ${view.info['maxmemory'] === '0' ? 'no limit' : bytes(view.info['maxmemory'])}, ${view.info['maxmemory_policy'] ?? '?'}`,
+      `${bytes(view.info['used_memory'])} of ` +
+        `${view.info['maxmemory'] === '0' ? 'no limit' : bytes(view.info['maxmemory'])}, ` +
+        `${view.info['maxmemory_policy'] ?? '?'}`,
     ],
     ...persistenceFacts(view),
     ['clock', `${clockOf(view.timeMs)} there`],
@@ -160,12 +162,14 @@ function persistenceFacts({ info, timeMs }: NodeView): [string, string][] {
     [
       'append-only',
       aof
-        ? `on, last write ${info['aof_last_write_status'] ?? '?'}, last rewrite ${info['aof_last_bgrewrite_status'] ?? '?'}, ${info['aof_delayed_fsync'] ?? '?'} delayed syncs`
+        ? `on, last write ${info['aof_last_write_status'] ?? '?'}, last rewrite ` +
+          `${info['aof_last_bgrewrite_status'] ?? '?'}, ${info['aof_delayed_fsync'] ?? '?'} delayed syncs`
         : 'off',
     ],
     [
       'snapshot',
-      `last ${info['rdb_last_bgsave_status'] ?? '?'}${saved > 0 ? `, ${age(timeMs - saved)} ago` : ''}${changes === undefined ? '' : `, ${changes} changes since`}`,
+      'last ' +
+        `${info['rdb_last_bgsave_status'] ?? '?'}${saved > 0 ? `, ${age(timeMs - saved)} ago` : ''}${changes === undefined ? '' : `, ${changes} changes since`}`,
     ],
   ];
 }
@@ -182,7 +186,8 @@ function latency(track: NodeTrack, theme: Theme, width: number): Line[] {
   return [
     fact(
       'round trip',
-      `p50 ${duration(percentile(rtts, 0.5))}  p99 ${duration(percentile(rtts, 0.99))}  max ${duration(top)}  of ${rtts.length} looks`,
+      `p50 ${duration(percentile(rtts, 0.5))}  p99 ${duration(percentile(rtts, 0.99))}  max ` +
+        `${duration(top)}  of ${rtts.length} looks`,
     ),
     fact('', `${sparkline(theme, rtts, room, top)} max ${duration(top)}`),
     ...BUCKETS.flatMap((upper, at): Line[] =>
@@ -224,7 +229,9 @@ function heightLines(data: Data, height: number, width: number): Line[] {
             : mark === '-'
               ? 'trimmed'
               : (corrupt ?? 'nothing read')
-        : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, digits)}  ${entry.parent.slice(0, digits)}  ${bytes(String(entry.size)).padEnd(8)}  ${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
+        : `${String(entry.epoch).padEnd(9)} ${entry.hash.slice(0, digits)}  ` +
+          `${entry.parent.slice(0, digits)}  ${bytes(String(entry.size)).padEnd(8)}  ` +
+          `${clockOf(entry.timestamp)}${corrupt === undefined ? '' : `  ${corrupt}`}`;
     lines.push([
       { text: fit(node.id, 13), tone: 'bold' },
       { text: `${mark}     `, tone: mark === 'A' ? 'ok' : 'warn' },
@@ -326,7 +333,9 @@ export function helpRows(
     ...HELP.map(([keys, text]) => fact(keys, text)),
     EMPTY,
     ...wrap(
-      'No key changes the cluster. Values marked ? are the last ones of a node that does not answer now; SEEN is their age. In AGREEMENT the same letter is the same block, A the one that is committed or nearest to it; . not there, - trimmed, o hole, ! corrupt, ? no answer.',
+      'No key changes the cluster. Values marked ? are the last ones of a node that does not answer ' +
+        'now; SEEN is their age. In AGREEMENT the same letter is the same block, A the one that is ' +
+        'committed or nearest to it; . not there, - trimmed, o hole, ! corrupt, ? no answer.',
       Math.max(10, width),
     ).map((text): Line => [{ text }]),
   ];

@@ -1,4 +1,5 @@
-// How it went: commit latency, blocks per second and lag since the watch began, each over several rows with its scale and its time axis.
+// How it went: commit latency, blocks per second and lag since the watch began, each over several rows with its scale
+// and its time axis.
 import { percentile } from '../model-series.js';
 import { shown, type Data, type WatchState } from '../model.js';
 import { age, duration } from '../text.js';
@@ -66,7 +67,8 @@ export function historyRows(state: WatchState, theme: Theme, width: number, heig
         text:
           known.length === 0
             ? `  ${missing}`
-            : `  p50 ${text(percentile(known, 0.5) ?? 0)}  p99 ${text(percentile(known, 0.99) ?? 0)}  max ${text(Math.max(...known))}`,
+            : `  p50 ${text(percentile(known, 0.5) ?? 0)}  p99 ${text(percentile(known, 0.99) ?? 0)}  max ` +
+              `${text(Math.max(...known))}`,
         tone: 'dim',
       },
     ]);

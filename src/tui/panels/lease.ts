@@ -58,7 +58,9 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
   const gone = data.gone === 0 ? '' : `, ${data.gone} ${data.gone === 1 ? 'leader' : 'leaders'} gone`;
   rows.push([
     {
-      text: `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}${gone}`,
+      text:
+        `seen ${data.elections} ${data.elections === 1 ? 'election' : 'elections'}, ${data.stepdowns} ` +
+        `${data.stepdowns === 1 ? 'stepdown' : 'stepdowns'}${gone}`,
       tone: 'dim',
     },
   ]);

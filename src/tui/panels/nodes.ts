@@ -30,7 +30,10 @@ export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): stri
   const { row, track } = lineOf;
   if (row === null) return '';
   if (row.state === 'DOWN')
-    return `${row.error?.step ?? 'call'}: ${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`;
+    return (
+      `${row.error?.step ?? 'call'}: ` +
+      `${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`
+    );
   if ((row.lag ?? 0) > 0) {
     const speed = slope(track.lags, 6000);
     return speed === null || Math.abs(speed) < 0.5
@@ -174,7 +177,8 @@ export function nodeColumns(state: WatchState, width: number, lines: readonly No
     );
   }
   const taken = () => 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);
-  // Why a node is not well is worth more than a name in whole, and than what LEASE says too; half a word of it would mislead.
+  // Why a node is not well is worth more than a name in whole, and than what LEASE says too; half a word of it would
+  // mislead.
   const lacking = () => Math.max(0, NOTE_LEAST - (width - taken()));
   const named = (head: string) => columns.findIndex((one) => one.head === head);
   for (const [head, least] of [

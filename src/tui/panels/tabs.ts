@@ -1,4 +1,5 @@
-// The lanes that are watched, one tab each with its verdict; the one on the screen is marked. What has no room is counted, the worst of it named.
+// The lanes that are watched, one tab each with its verdict; the one on the screen is marked. What has no room is
+// counted, the worst of it named.
 import { cut, widthOf } from '../text.js';
 import { glyphsOf, type Theme } from '../theme.js';
 import type { Tab, WatchState } from '../model.js';

@@ -1,5 +1,6 @@
-// Acknowledged items are in the chain exactly once, where their receipt says, each client's in the order in which they were sent; an item whose
-// fate was never told is there once or not at all; nothing is there that nobody submitted.
+// Acknowledged items are in the chain exactly once, where their receipt says, each client's in the order in which
+// they were sent; an item whose fate was never told is there once or not at all; nothing is there that nobody
+// submitted.
 import type { Anomaly, Checker } from '../history.js';
 
 export const acknowledged: Checker = (history) => {
@@ -32,12 +33,14 @@ export const acknowledged: Checker = (history) => {
     const { receipt } = entry;
     if (receipt && entry.synced < receipt.height)
       bad(
-        `I10: ${entry.key} was acknowledged at height ${receipt.height} by ${entry.who}, whose store was synced up to ${entry.synced}`,
+        `I10: ${entry.key} was acknowledged at height ${receipt.height} by ${entry.who}, whose store was ` +
+          `synced up to ${entry.synced}`,
         entry,
       );
     if (receipt && there[0] && (there[0].height !== receipt.height || there[0].index !== receipt.index)) {
       bad(
-        `the receipt of ${entry.key} says (${receipt.height}, ${receipt.index}), it is at (${there[0].height}, ${there[0].index})`,
+        `the receipt of ${entry.key} says (${receipt.height}, ${receipt.index}), it is at ` +
+          `(${there[0].height}, ${there[0].index})`,
         entry,
         there[0],
       );

@@ -1,5 +1,5 @@
-// After healing all comes together within the bound; nodes are then identical wherever two retain the same height; every chain is linked,
-// every node contiguous (I6) and within its window; and all sequencers hold one chain.
+// After healing all comes together within the bound; nodes are then identical wherever two retain the same height;
+// every chain is linked, every node contiguous (I6) and within its window; and all sequencers hold one chain.
 import type { Anomaly, Checker } from '../history.js';
 
 export const liveness: Checker = (history) => {

@@ -1,5 +1,5 @@
-// I1: no two tenures that claimed a quorum have the same epoch, and one that began to promote after another had its quorum has a higher one.
-// I2: in one epoch at most one block is proposed at a height.
+// I1: no two tenures that claimed a quorum have the same epoch, and one that began to promote after another had its
+// quorum has a higher one. I2: in one epoch at most one block is proposed at a height.
 import type { Anomaly, Checker, NodeOp } from '../history.js';
 
 interface Tenure {
@@ -34,7 +34,8 @@ export const epochs: Checker = (history) => {
       }
     }
     if (entry.script === 'write_block' && entry.entryEpoch === entry.epoch && entry.hash !== '') {
-      // A backfill stamped with the tenure's own epoch is of a committed block: the same at that height, whoever sent it.
+      // A backfill stamped with the tenure's own epoch is of a committed block: the same at that height, whoever sent
+      // it.
       const key = `${entry.height} ${entry.epoch}`;
       const first = proposed.get(key);
       if (first === undefined) proposed.set(key, entry);
@@ -61,7 +62,9 @@ export const epochs: Checker = (history) => {
     if (before)
       found.push({
         checker: 'epochs',
-        what: `I1: ${tenure.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ${tenure.epoch}`,
+        what:
+          `I1: ${tenure.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ` +
+          `${tenure.epoch}`,
         witness: [before.last, tenure.last],
       });
     highest = [...highest, tenure];

@@ -1,5 +1,5 @@
-// I3: within one memory a node's epoch never falls, and it accepts no write of a lower epoch, nor one of the same epoch from another tenure
-// than its claimant. Judged from the calls alone, not from what the node says of itself.
+// I3: within one memory a node's epoch never falls, and it accepts no write of a lower epoch, nor one of the same
+// epoch from another tenure than its claimant. Judged from the calls alone, not from what the node says of itself.
 import type { Anomaly, Checker } from '../history.js';
 
 const NO_PROMISE = new Set<string>([
@@ -27,13 +27,17 @@ export const fencing: Checker = (history) => {
     if (last && entry.epoch < last.epoch) {
       found.push({
         checker: 'fencing',
-        what: `I3: ${entry.node} had promised epoch ${last.epoch} and accepted ${entry.script} of epoch ${entry.epoch} by ${entry.owner}`,
+        what:
+          `I3: ${entry.node} had promised epoch ${last.epoch} and accepted ${entry.script} of epoch ` +
+          `${entry.epoch} by ${entry.owner}`,
         witness: [last.by, entry],
       });
     } else if (last && entry.epoch === last.epoch && last.owner !== entry.owner) {
       found.push({
         checker: 'fencing',
-        what: `I3: ${entry.node} had promised epoch ${last.epoch} to ${last.owner || 'nobody'} and accepted ${entry.script} by ${entry.owner}`,
+        what:
+          `I3: ${entry.node} had promised epoch ${last.epoch} to ${last.owner || 'nobody'} and accepted ` +
+          `${entry.script} by ${entry.owner}`,
         witness: [last.by, entry],
       });
     }

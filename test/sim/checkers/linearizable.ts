@@ -1,5 +1,6 @@
-// Is the history that of one append-only log? The same question as of real processes (src/lab/chaos/checkers/linearizable.ts), asked of a simulated
-// run: appends are submitted items with their places, a confirmed head is a read, and what readers, tails and status showed was committed then.
+// Is the history that of one append-only log? The same question as of real processes
+// (src/lab/chaos/checkers/linearizable.ts), asked of a simulated run: appends are submitted items with their places,
+// a confirmed head is a read, and what readers, tails and status showed was committed then.
 import { outOfOrder, type Operation } from '../../../src/lab/chaos/checkers/linearizable.js';
 import type { Anomaly, Checker, History } from '../history.js';
 

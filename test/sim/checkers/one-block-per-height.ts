@@ -1,5 +1,6 @@
-// I4: at one height everybody ever saw the same block as committed. Committed says: q nodes accepted it under one epoch; an accepted entry
-// above it names it as its parent (I5); a sequencer took it as committed; a store ends up with it; a reader got it.
+// I4: at one height everybody ever saw the same block as committed. Committed says: q nodes accepted it under one
+// epoch; an accepted entry above it names it as its parent (I5); a sequencer took it as committed; a store ends up
+// with it; a reader got it.
 import type { Anomaly, Checker } from '../history.js';
 
 export const oneBlockPerHeight: Checker = (history) => {

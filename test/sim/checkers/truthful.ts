@@ -1,8 +1,11 @@
-// No invariant fails inside a process, nothing is thrown into the void, no sequencer halts, and no alarm cries wolf: without lost memory and
-// damaged bytes there is nothing to be alarmed about.
+// No invariant fails inside a process, nothing is thrown into the void, no sequencer halts, and no alarm cries wolf:
+// without lost memory and damaged bytes there is nothing to be alarmed about.
 import type { Anomaly, Checker } from '../history.js';
 
-/** Codes that say that the cluster contradicts itself. Those that only say that a node is short of something are not here. */
+/**
+ * Codes that say that the cluster contradicts itself. Those that only say that a node is short of something are not
+ * here.
+ */
 const CONTRADICTIONS = new Set([
   'CONFLICT',
   'CHAIN_MISMATCH',

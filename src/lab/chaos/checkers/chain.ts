@@ -1,4 +1,5 @@
-// One chain: one block per height among everything that anybody saw (I4), every block the child of the one before it (I5).
+// One chain: one block per height among everything that anybody saw (I4), every block the child of the one before it
+// (I5).
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 
@@ -9,7 +10,10 @@ interface Sighting {
   entry: unknown;
 }
 
-/** Everything that was called committed by somebody. A node's copy counts only below its head: the head may be a proposal that came to nothing. */
+/**
+ * Everything that was called committed by somebody. A node's copy counts only below its head: the head may be a
+ * proposal that came to nothing.
+ */
 function sightings(history: History): Sighting[] {
   return [
     ...history.stores.flatMap(({ who, blocks }) =>
@@ -54,7 +58,9 @@ export function oneBlockPerHeight(history: History): Anomaly[] {
       found.set(sighting.height, {
         checker: 'one block per height',
         witness: [other, sighting],
-        what: `height ${sighting.height} is ${short(other.hash)} for ${other.by} and ${short(sighting.hash)} for ${sighting.by}`,
+        what:
+          `height ${sighting.height} is ${short(other.hash)} for ${other.by} and ${short(sighting.hash)} ` +
+          `for ${sighting.by}`,
       });
     }
   }
@@ -75,7 +81,8 @@ export function chainLinks(history: History): Anomaly[] {
     before = block;
   }
   const head = before.height;
-  // What anybody was told is committed must be in the longest store: every store was allowed to catch up before it was read.
+  // What anybody was told is committed must be in the longest store: every store was allowed to catch up before it
+  // was read.
   const beyond = sightings(history).find(({ height, by }) => height > head && !by.startsWith('stream of'));
   if (beyond !== undefined)
     anomalies.push({

@@ -1,5 +1,5 @@
-// What clients were told is what is in the chain: acknowledged items once, where the receipt says; refused ones nowhere; unknown ones at most
-// once; each client's items in its order; nothing that nobody sent; no byte changed.
+// What clients were told is what is in the chain: acknowledged items once, where the receipt says; refused ones
+// nowhere; unknown ones at most once; each client's items in its order; nothing that nobody sent; no byte changed.
 import type { Anomaly, History, ItemFate } from '../history.js';
 import { only } from '../history.js';
 
@@ -40,7 +40,8 @@ export function itemsAsTold(history: History): Anomaly[] {
       !at.some(({ height, index }) => height === item.receipt!.height && index === item.receipt!.index)
     ) {
       say(
-        `${item.token}: its receipt says ${item.receipt.height}/${item.receipt.index}, the chain has it at ${at[0]!.height}/${at[0]!.index}`,
+        `${item.token}: its receipt says ${item.receipt.height}/${item.receipt.index}, the chain has it ` +
+          `at ${at[0]!.height}/${at[0]!.index}`,
         item,
         ...at,
       );
@@ -53,7 +54,9 @@ export function itemsAsTold(history: History): Anomaly[] {
   return anomalies;
 }
 
-/** A client sends the next item when it knows the fate of the one before: its items stand in the chain in that order. */
+/**
+ * A client sends the next item when it knows the fate of the one before: its items stand in the chain in that order.
+ */
 export function clientOrder(history: History): Anomaly[] {
   const places = placesOf(history);
   const clients = new Map<string, ItemFate[]>();
@@ -68,7 +71,8 @@ export function clientOrder(history: History): Anomaly[] {
     for (const item of items.sort((a, b) => a.order - b.order)) {
       const at = places.get(item.token)?.[0];
       if (at === undefined) continue;
-      // An unkeyed item of unknown fate is never sent again: it may still be on its way when the next one is taken in elsewhere.
+      // An unkeyed item of unknown fate is never sent again: it may still be on its way when the next one is taken in
+      // elsewhere.
       if (!item.keyed && item.outcome === 'unknown') continue;
       if (before !== null && comparePlaces(at, before.at) < 0) {
         anomalies.push({

@@ -1,14 +1,18 @@
-// Is the history that of one append-only log? An append is a submitted item with its place; a read is `/v1/head`: a prefix, up to and with
-// all items of a height. Places give the order that any explanation must have, so that no search is needed: the log is linearizable exactly
-// when no operation that had ended before another began stands behind it in that order.
-// Feeds and status may be behind (they are answered from one sequencer's store), never ahead: what they show was committed when they showed it.
+// Is the history that of one append-only log? An append is a submitted item with its place; a read is `/v1/head`: a
+// prefix, up to and with all items of a height. Places give the order that any explanation must have, so that no
+// search is needed: the log is linearizable exactly when no operation that had ended before another began stands
+// behind it in that order. Feeds and status may be behind (they are answered from one sequencer's store), never
+// ahead: what they show was committed when they showed it.
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 import { placesOf } from './items.js';
 
 export interface Operation {
   what: string;
-  /** Between these two it took effect. `end` is Infinity for an item without an answer; `begin` too for a read that may be stale. */
+  /**
+   * Between these two it took effect. `end` is Infinity for an item without an answer; `begin` too for a read that
+   * may be stale.
+   */
   begin: number;
   end: number;
   height: number;

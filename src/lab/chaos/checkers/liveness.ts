@@ -1,4 +1,5 @@
-// After healing everything comes together within a bound, every item of a client that goes on gets its answer, and no process ends by itself.
+// After healing everything comes together within a bound, every item of a client that goes on gets its answer, and no
+// process ends by itself.
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 
@@ -7,7 +8,9 @@ export function healsInTime(history: History): Anomaly[] {
     .filter(({ missing }) => missing !== '')
     .map((healing) => ({
       checker: 'heals in time',
-      what: `${Math.round(healing.boundMs / 1000)} s after everything was healed at ${(healing.t / 1000).toFixed(1)} s: ${healing.missing}`,
+      what:
+        `${Math.round(healing.boundMs / 1000)} s after everything was healed at ` +
+        `${(healing.t / 1000).toFixed(1)} s: ${healing.missing}`,
       witness: [healing],
     }));
 }

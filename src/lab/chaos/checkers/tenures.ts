@@ -33,7 +33,9 @@ export function epochsRise(history: History): Anomaly[] {
     if (mine !== undefined && commit.epoch < mine.epoch) {
       anomalies.push({
         checker: 'epochs rise',
-        what: `${commit.who} committed block ${commit.height} under epoch ${commit.epoch} after block ${mine.height} under epoch ${mine.epoch}`,
+        what:
+          `${commit.who} committed block ${commit.height} under epoch ${commit.epoch} after block ` +
+          `${mine.height} under epoch ${mine.epoch}`,
         witness: [mine, commit],
       });
     }
@@ -49,7 +51,9 @@ export function epochsRise(history: History): Anomaly[] {
       anomalies.push({
         checker: 'epochs rise',
         witness: [highest, tenure.lowest],
-        what: `epoch ${tenure.lowest.epoch} committed block ${tenure.lowest.height} although epoch ${highest.epoch} had committed block ${highest.height}`,
+        what:
+          `epoch ${tenure.lowest.epoch} committed block ${tenure.lowest.height} although epoch ` +
+          `${highest.epoch} had committed block ${highest.height}`,
       });
     }
     if (highest === null || tenure.highest.height > highest.height) highest = tenure.highest;
