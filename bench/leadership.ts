@@ -5,11 +5,11 @@
 import Redlock from 'redlock';
 import { genesisHash } from '../src/core/chain/block.js';
 import { usableLeaseMs } from '../src/core/config.js';
-import { localChain } from '../src/core/engine/local-chain.js';
-import { look, votesOf } from '../src/core/engine/look.js';
-import { systemClock, systemRandom } from '../src/core/engine/system.js';
-import { TenureDriver, type TenureHooks } from '../src/core/engine/tenure-driver.js';
-import type { Block } from '../src/core/protocol/words.js';
+import { localChain } from '../src/core/sequencer/local-chain.js';
+import { look, votesOf } from '../src/core/nodes/probe.js';
+import { systemClock, systemRandom } from '../src/core/nodes/system-clock.js';
+import { TenureDriver, type TenureHooks } from '../src/core/sequencer/lead/term-driver.js';
+import type { Block } from '../src/core/protocol/types.js';
 import { MemoryStore } from '../test/support/memory-store.js';
 import { interleave } from './harness/rounds.js';
 import { atMost, type Bench } from './harness/words.js';

@@ -19,7 +19,7 @@ if (isForCoreutils(argv)) {
   process.stdout.write(quick);
 } else {
   keepCompiled();
-  const { main } = await import('../dist/cli/main.js');
+  const { main } = await import('../dist/cli/start/main.js');
   await main({ argv, root, end: (code) => process.exit(code) });
   // Everything written has left the process; a socket to a node that hangs must not keep it alive.
   process.exit();

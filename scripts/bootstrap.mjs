@@ -72,7 +72,7 @@ function newest(path) {
 }
 
 function build() {
-  const built = newest(join(root, 'dist', 'cli', 'main.js'));
+  const built = newest(join(root, 'dist', 'cli', 'start', 'main.js'));
   if (
     existsSync(join(root, 'oclif.manifest.json')) &&
     built >=

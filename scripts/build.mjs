@@ -54,10 +54,17 @@ const WHOLE_BANNER = BANNER.map(([, line]) => line).join('\n');
 
 // What (nearly) every command loads. Code goes to a file by who reaches it: whatever starts anything reaches all of
 // these first, so they are one file and not twenty of a few lines, each of which costs a start half a millisecond.
-const SHELL = ['command-index', 'base-command', 'context', 'foreign', 'present/text', 'suggest']
+const SHELL = [
+  'start/command-index',
+  'command/base-command',
+  'compose/open-cluster',
+  'compose/fuel-nodes',
+  'present/text',
+  'support/suggest',
+]
   .map((name) => `import ${JSON.stringify(join(root, 'src', 'cli', `${name}.ts`))};`)
   .join('\n');
-const starts = new Set([join(root, 'src', 'cli', 'main.ts'), ...sources(join(root, 'src', 'commands'))]);
+const starts = new Set([join(root, 'src', 'cli', 'start', 'main.ts'), ...sources(join(root, 'src', 'commands'))]);
 for (const file of sources(join(root, 'src'))) {
   for (const [, target] of readFileSync(file, 'utf8').matchAll(/\bimport\('(\.[^']+)\.js'\)/g)) {
     for (const type of ['.ts', '.tsx']) starts.add(join(dirname(file), `${target}${type}`));
@@ -137,7 +144,11 @@ const fewerParts = {
 async function bundle(outdir) {
   await build({
     absWorkingDir: root,
-    entryPoints: [join(root, 'src/index.ts'), join(root, 'src/cli/main.ts'), ...sources(join(root, 'src/commands'))],
+    entryPoints: [
+      join(root, 'src/index.ts'),
+      join(root, 'src/cli/start/main.ts'),
+      ...sources(join(root, 'src/commands')),
+    ],
     outdir,
     outbase: join(root, 'src'),
     chunkNames: 'chunks/[name]-[hash]',
@@ -183,7 +194,7 @@ async function manifest() {
   return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
 }
 
-/** What src/cli/command-index.ts reads in place of the manifest. */
+/** What src/cli/start/command-index.ts reads in place of the manifest. */
 function commandIndex() {
   const { version, commands } = JSON.parse(readFileSync(manifestPath, 'utf8'));
   const kept = [
@@ -220,7 +231,7 @@ function helpPages() {
   const fresh = mkdtempSync(join(root, '.dist-'));
   for (const columns of [80, 100]) {
     const script =
-      `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'main.js')).href)}).then(({ main }) => ` +
+      `import(${JSON.stringify(pathToFileURL(join(dist, 'cli', 'start', 'main.js')).href)}).then(({ main }) => ` +
       `main({ argv: ['--help'], root: ${JSON.stringify(`${root}/`)}, end() {} }))`;
     const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
       encoding: 'utf8',

@@ -3,5 +3,5 @@ export * from './core/errors.js';
 export * from './core/config.js';
 export type * from './core/events.js';
 export type * from './core/ports.js';
-export type * from './core/protocol/words.js';
+export type * from './core/protocol/types.js';
 export { blockHash, genesisHash, makeBlock } from './core/chain/block.js';

@@ -4,7 +4,7 @@
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { quorumOf } from '../../src/core/config.js';
-import type { Block, NodeCall } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { startRedis, type RedisServer } from '../../test/support/redis-server.js';
 import { nowAndThen } from '../harness/progress.js';

@@ -1,7 +1,7 @@
 // Submitters as `seq submit` is one: the same client, one batch under way each, the next line read meanwhile,
 // failures retried under the same keys at whichever sequencer takes it. Each has a line of 200 bytes ready every few
 // milliseconds, so that there is work waiting whoever leads.
-import { submitItems } from '../../src/core/engine/submit.js';
+import { submitItems } from '../../src/core/submit/submit.js';
 
 const EVERY_MS = 4;
 const GIVE_UP_MS = 60_000;

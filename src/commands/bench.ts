@@ -1,16 +1,16 @@
-import { SeqCommand } from '../cli/base-command.js';
-import { commandLine, confirmChange } from '../cli/confirm.js';
-import { openBenchLane } from '../cli/context.js';
-import { usageError } from '../cli/failure.js';
-import { ACT_FLAGS, durationFlag, positiveFlag, sizeFlag } from '../cli/flags.js';
-import { operatorOf } from '../cli/operator.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { commandLine, confirmChange } from '../cli/support/confirm.js';
+import { openBenchLane } from '../cli/compose/open-cluster.js';
+import { usageError } from '../cli/support/failure.js';
+import { ACT_FLAGS, durationFlag, positiveFlag, sizeFlag } from '../cli/support/flags.js';
+import { operatorOf } from '../cli/support/operator.js';
 import { benchEffect, benchPlan, benchResult } from '../cli/present/bench.js';
 import type { Result } from '../cli/present/result.js';
 import { MAX_BLOCK_BYTES } from '../core/config.js';
-import { recordChange } from '../core/engine/audit-record.js';
-import { LIFE_MS, measureLane } from '../core/engine/bench.js';
-import { limitLeftLanes } from '../core/engine/bench-left.js';
-import { systemClock, systemRandom } from '../core/engine/system.js';
+import { recordChange } from '../core/nodes/audit-record.js';
+import { LIFE_MS, measureLane } from '../core/bench/bench.js';
+import { limitLeftLanes } from '../core/bench/leftovers.js';
+import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 
 const RETAIN_BLOCKS = 100;
 

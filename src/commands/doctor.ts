@@ -1,14 +1,14 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { BUNDLE_FLAG } from '../cli/flags.js';
-import { examineNode } from '../cli/context.js';
-import { nodeFreeBytes } from '../cli/disk-room.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { BUNDLE_FLAG } from '../cli/support/flags.js';
+import { examineNode } from '../cli/compose/open-cluster.js';
+import { nodeFreeBytes } from '../cli/support/disk-room.js';
 import type { Result } from '../cli/present/result.js';
-import { asDuration, asSize } from '../cli/settings.js';
-import { targetFlags } from '../cli/target.js';
+import { asDuration, asSize } from '../cli/config/settings.js';
+import { targetFlags } from '../cli/support/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
-import { diagnose, factsOf } from '../core/engine/doctor.js';
-import { duration, mib } from '../core/engine/doctor-memory.js';
+import { diagnose, factsOf } from '../core/report/doctor.js';
+import { duration, mib } from '../core/report/doctor-memory.js';
 import { EXIT } from '../core/errors.js';
 
 export default class Doctor extends SeqCommand {

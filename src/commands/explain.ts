@@ -1,8 +1,8 @@
 import { Args } from '@oclif/core';
 import { EXIT, SeqError } from '../core/errors.js';
-import { SeqCommand, type Result } from '../cli/base-command.js';
-import { allCodes, explain } from '../cli/codes.js';
-import { suggest } from '../cli/suggest.js';
+import { SeqCommand, type Result } from '../cli/command/base-command.js';
+import { allCodes, explain } from '../cli/codes/codes.js';
+import { suggest } from '../cli/support/suggest.js';
 
 export default class Explain extends SeqCommand {
   static override summary = 'Explain an error code, a refusal word, a verdict or the text of a message';

@@ -1,10 +1,10 @@
-import { SeqCommand } from '../cli/base-command.js';
-import { secretsOf } from '../cli/operator.js';
-import { LOOK_FLAGS, positiveFlag } from '../cli/flags.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { secretsOf } from '../cli/support/operator.js';
+import { LOOK_FLAGS, positiveFlag } from '../cli/support/flags.js';
 import { historyResult } from '../cli/present/history.js';
 import type { Result } from '../cli/present/result.js';
-import { targetFlags } from '../cli/target.js';
-import { readHistory } from '../core/engine/history.js';
+import { targetFlags } from '../cli/support/target.js';
+import { readHistory } from '../core/report/history.js';
 import { cleaner } from '../core/log/redact.js';
 
 export default class HistoryCommand extends SeqCommand {

@@ -1,15 +1,15 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { commandLine } from '../cli/confirm.js';
-import { usageError } from '../cli/failure.js';
-import { ACT_FLAGS, durationFlag } from '../cli/flags.js';
-import { operatorOf } from '../cli/operator.js';
-import { expectationOf } from '../cli/expectation.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { commandLine } from '../cli/support/confirm.js';
+import { usageError } from '../cli/support/failure.js';
+import { ACT_FLAGS, durationFlag } from '../cli/support/flags.js';
+import { operatorOf } from '../cli/support/operator.js';
+import { expectationOf } from '../cli/support/expectation.js';
 import { holdResult } from '../cli/present/hold.js';
 import type { Result } from '../cli/present/result.js';
-import { targetFlags } from '../cli/target.js';
-import { holdPromotion } from '../core/engine/hold.js';
-import { systemClock } from '../core/engine/system.js';
+import { targetFlags } from '../cli/support/target.js';
+import { holdPromotion } from '../core/operate/hold.js';
+import { systemClock } from '../core/nodes/system-clock.js';
 
 export default class Hold extends SeqCommand {
   static override summary = 'Let nobody promote for a while (maintenance, flapping)';

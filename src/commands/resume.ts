@@ -1,13 +1,13 @@
-import { SeqCommand } from '../cli/base-command.js';
-import { commandLine } from '../cli/confirm.js';
-import { ACT_FLAGS } from '../cli/flags.js';
-import { operatorOf } from '../cli/operator.js';
-import { expectationOf } from '../cli/expectation.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { commandLine } from '../cli/support/confirm.js';
+import { ACT_FLAGS } from '../cli/support/flags.js';
+import { operatorOf } from '../cli/support/operator.js';
+import { expectationOf } from '../cli/support/expectation.js';
 import { resumeResult } from '../cli/present/hold.js';
 import type { Result } from '../cli/present/result.js';
-import { targetFlags } from '../cli/target.js';
-import { resumePromotion } from '../core/engine/hold.js';
-import { systemClock } from '../core/engine/system.js';
+import { targetFlags } from '../cli/support/target.js';
+import { resumePromotion } from '../core/operate/hold.js';
+import { systemClock } from '../core/nodes/system-clock.js';
 
 export default class Resume extends SeqCommand {
   static override summary = 'End a hold: sequencers may promote again';

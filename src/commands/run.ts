@@ -1,8 +1,8 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/flags.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { countFlag, durationFlag, positiveFlag, sizeFlag } from '../cli/support/flags.js';
 import type { Result } from '../cli/present/result.js';
-import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/run-settings.js';
+import { runSettings, SEQUENCER_LOG_LEVELS } from '../cli/compose/run-settings.js';
 
 export default class Run extends SeqCommand {
   static override summary = 'Run a sequencer: follow, promote when the lease is free, lead, step down on SIGTERM';
@@ -97,7 +97,7 @@ export default class Run extends SeqCommand {
     );
     const [{ openLog }, { runSequencer }] = await Promise.all([
       import('../core/log/log.js'),
-      import('../cli/run-sequencer.js'),
+      import('../cli/compose/run-sequencer.js'),
     ]);
     const log = await openLog({
       id: settings.id,

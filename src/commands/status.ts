@@ -1,11 +1,11 @@
-import { SeqCommand } from '../cli/base-command.js';
-import type { ForeignCluster } from '../cli/foreign.js';
-import { FOREIGN_FLAGS, LOOK_FLAGS } from '../cli/flags.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import type { ForeignCluster } from '../cli/compose/fuel-nodes.js';
+import { FOREIGN_FLAGS, LOOK_FLAGS } from '../cli/support/flags.js';
 import { statusResult } from '../cli/present/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommands, targetFlags } from '../cli/target.js';
-import { inspectCluster } from '../core/engine/inspect.js';
-import { refuseNoAnswer } from '../core/engine/inspect-errors.js';
+import { startCommands, targetFlags } from '../cli/support/target.js';
+import { inspectCluster } from '../core/view/inspect.js';
+import { refuseNoAnswer } from '../core/view/no-answer.js';
 
 export default class Status extends SeqCommand {
   static override summary = 'Show who leads, what is committed, how many nodes may still be lost, and what to do next';
@@ -49,8 +49,8 @@ export default class Status extends SeqCommand {
   private async performForeign(cluster: ForeignCluster): Promise<Result> {
     this.kind = 'foreign.status';
     const [{ refuseForeignSilence, viewForeign }, { foreignStatusResult }] = await Promise.all([
-      import('../core/foreign/look.js'),
-      import('../cli/present/foreign.js'),
+      import('../core/dialect-fuel/probe.js'),
+      import('../cli/present/fuel.js'),
     ]);
     this.step('asking every node');
     const { view, looks } = await viewForeign({ ...cluster, signal: this.signal });

@@ -1,14 +1,14 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { commandLine, confirmChange } from '../cli/confirm.js';
-import { ACT_FLAGS } from '../cli/flags.js';
-import { operatorOf } from '../cli/operator.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { commandLine, confirmChange } from '../cli/support/confirm.js';
+import { ACT_FLAGS } from '../cli/support/flags.js';
+import { operatorOf } from '../cli/support/operator.js';
 import { stepdownResult, stepdownEffect } from '../cli/present/stepdown.js';
 import type { Result } from '../cli/present/result.js';
-import { asDuration } from '../cli/settings.js';
-import { startCommands, targetFlags } from '../cli/target.js';
-import { stepDown } from '../core/engine/stepdown.js';
-import { systemClock, systemRandom } from '../core/engine/system.js';
+import { asDuration } from '../cli/config/settings.js';
+import { startCommands, targetFlags } from '../cli/support/target.js';
+import { stepDown } from '../core/operate/stepdown.js';
+import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 
 export default class Stepdown extends SeqCommand {
   static override summary = 'Hand leadership over: ask the leader to step down, wait until a successor has committed';

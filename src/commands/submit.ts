@@ -1,14 +1,14 @@
 import { Args, Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { usageError } from '../cli/failure.js';
-import { durationFlag } from '../cli/flags.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { usageError } from '../cli/support/failure.js';
+import { durationFlag } from '../cli/support/flags.js';
 import type { Result } from '../cli/present/result.js';
 import { submitResult } from '../cli/present/submit.js';
-import { asText } from '../cli/settings.js';
-import { announcedAddresses } from '../cli/submit-addresses.js';
-import { submitJob } from '../cli/submit-plan.js';
-import { SubmitMeter } from '../cli/submit-progress.js';
-import { submitItems } from '../core/engine/submit.js';
+import { asText } from '../cli/config/settings.js';
+import { announcedAddresses } from '../cli/submit/addresses.js';
+import { submitJob } from '../cli/submit/plan.js';
+import { SubmitMeter } from '../cli/submit/progress.js';
+import { submitItems } from '../core/submit/submit.js';
 import { targetOf } from '../core/http-call.js';
 import { readCaFile, readTokenFile } from '../core/serve/listen.js';
 

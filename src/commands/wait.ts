@@ -1,12 +1,12 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { usageError } from '../cli/failure.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { usageError } from '../cli/support/failure.js';
 import type { Result } from '../cli/present/result.js';
-import { asDuration } from '../cli/settings.js';
-import { targetFlags } from '../cli/target.js';
-import { formatDuration } from '../cli/units.js';
-import { systemClock } from '../core/engine/system.js';
-import { parseCondition, waitFor } from '../core/engine/wait.js';
+import { asDuration } from '../cli/config/settings.js';
+import { targetFlags } from '../cli/support/target.js';
+import { formatDuration } from '../cli/support/units.js';
+import { systemClock } from '../core/nodes/system-clock.js';
+import { parseCondition, waitFor } from '../core/report/wait.js';
 import { EXIT } from '../core/errors.js';
 
 const CONDITIONS = ['leader', 'height=H', 'follower=ID', 'healthy', 'restart-safe', 'epoch>E'];

@@ -1,13 +1,13 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../cli/base-command.js';
-import { BUNDLE_FLAG, durationFlag, positiveFlag } from '../cli/flags.js';
-import { usageError } from '../cli/failure.js';
-import { asDuration, asLane } from '../cli/settings.js';
-import { Interrupted } from '../cli/interrupt.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import { BUNDLE_FLAG, durationFlag, positiveFlag } from '../cli/support/flags.js';
+import { usageError } from '../cli/support/failure.js';
+import { asDuration, asLane } from '../cli/config/settings.js';
+import { Interrupted } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommands, targetFlags } from '../cli/target.js';
+import { startCommands, targetFlags } from '../cli/support/target.js';
 import { EXIT } from '../core/errors.js';
-import { systemClock } from '../core/engine/system.js';
+import { systemClock } from '../core/nodes/system-clock.js';
 
 export default class Watch extends SeqCommand {
   static override summary =
@@ -148,7 +148,10 @@ export default class Watch extends SeqCommand {
 
   /** Nobody said which cluster this is, and no node could be asked when the watch began. */
   private async rediscover(lane: string) {
-    const [{ openCluster }, around] = await Promise.all([import('../cli/context.js'), this.surroundings(lane)]);
+    const [{ openCluster }, around] = await Promise.all([
+      import('../cli/compose/open-cluster.js'),
+      this.surroundings(lane),
+    ]);
     const cluster = await openCluster(around, { signal: this.signal });
     if (cluster.identity.cluster === '') {
       await cluster.close();

@@ -1,5 +1,5 @@
 // Expected failures (SeqError, five parts, one exit code) and bugs (InvariantError). Node outcomes are data, never
-// exceptions (protocol/words.ts).
+// exceptions (protocol/types.ts).
 import { withoutPasswords } from './url-password.js';
 
 export const EXIT = {

@@ -1,6 +1,6 @@
 // One vocabulary for logs, metrics, the TUI and the simulator's histories. Every state change of a sequencer is one
 // of these.
-import type { Epoch, Hash, Height } from './protocol/words.js';
+import type { Epoch, Hash, Height } from './protocol/types.js';
 
 export type SeqEvent =
   | { type: 'started'; id: string; cluster: string; lane: string; height: Height }

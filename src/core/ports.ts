@@ -10,7 +10,7 @@ import type {
   NodeReply,
   ReplyTo,
   WriteMode,
-} from './protocol/words.js';
+} from './protocol/types.js';
 
 /** Identity that every call carries (WRONG_CLUSTER otherwise). */
 export interface ClusterIdentity {

@@ -4,10 +4,10 @@
 // is killed as soon as it has it in its inbox (or its block time has passed); the rest is handed over only after the
 // kill, so that the successor always has work of its own.
 import { decodeBlockData } from '../core/chain/items.js';
-import { submitItems } from '../core/engine/submit.js';
-import { systemClock, systemRandom } from '../core/engine/system.js';
-import { tailBlocks } from '../core/engine/tail.js';
-import type { ClusterView } from '../core/engine/inspect-model.js';
+import { submitItems } from '../core/submit/submit.js';
+import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
+import { tailBlocks } from '../core/stream/tail.js';
+import type { ClusterView } from '../core/view/model.js';
 import { EXIT, SeqError } from '../core/errors.js';
 import type { NodePort } from '../core/ports.js';
 import { find, labKill, labStart } from './act.js';

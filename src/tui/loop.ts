@@ -1,6 +1,6 @@
 // Looks without a screen, one after the other.
 import type { Clock, NodePort } from '../core/ports.js';
-import type { SummarizeOptions } from '../core/engine/inspect-model.js';
+import type { SummarizeOptions } from '../core/view/model.js';
 import { initialState, reduce, type WatchState } from './model.js';
 import { Poller, type PollOptions } from './poll.js';
 

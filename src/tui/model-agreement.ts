@@ -1,7 +1,7 @@
 // Newest heights × nodes: the same letter is the same block. Judged by the ledger that `seq stream diff` uses. Pure.
 // docs/PROTOCOL.md section 9.
 import { readLedger, type HeightVerdict, type NodeLedger } from '../core/protocol/ledger.js';
-import type { Height } from '../core/protocol/words.js';
+import type { Height } from '../core/protocol/types.js';
 import { checked } from './model-entries.js';
 import type { Data, NodeTrack } from './model.js';
 

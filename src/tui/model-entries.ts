@@ -1,7 +1,7 @@
 // What is known of one node's newest entries, and which heights are worth reading: only those not known yet. Pure. An
 // entry is forgotten when the node's head facts or a successor's parent contradict it (it was superseded) or the
 // node's memory changed.
-import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/words.js';
+import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/types.js';
 
 /** Heights kept per node. */
 export const ENTRY_WINDOW = 32;

@@ -1,13 +1,8 @@
 // The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it
 // says about the cluster is what `summarize` says, the same function `seq status` calls. A node that does not answer
 // keeps its last facts, with their age.
-import {
-  summarize,
-  type ClusterView,
-  type NodeObservation,
-  type SummarizeOptions,
-} from '../core/engine/inspect-model.js';
-import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/words.js';
+import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from '../core/view/model.js';
+import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/types.js';
 import { addEvents, changes, steppedDown, type WatchEvent } from './model-events.js';
 import { addEntries, checked, NO_ENTRIES, type KnownEntries } from './model-entries.js';
 import { INITIAL_UI, type UiState } from './model-ui.js';

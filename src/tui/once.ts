@@ -1,6 +1,6 @@
 // One frame as text: two looks, as `seq status` takes them, and what they add up to.
 import type { Clock, NodePort } from '../core/ports.js';
-import type { SummarizeOptions } from '../core/engine/inspect-model.js';
+import type { SummarizeOptions } from '../core/view/model.js';
 import { frame } from './frame.js';
 import { initialState, reduce, type WatchState } from './model.js';
 import { INITIAL_UI } from './model-ui.js';

@@ -1,9 +1,9 @@
 // Looks at every node in its own rhythm: a node that hangs costs its own row its freshness and nobody else anything.
 // At most five commands per second and node, whatever the interval, however many lanes and however often a key asks.
 // Read-only.
-import { bounded } from '../core/engine/inspect.js';
+import { bounded } from '../core/view/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
-import type { NodeView } from '../core/protocol/words.js';
+import type { NodeView } from '../core/protocol/types.js';
 import { wantedEntries, wantedPinned } from './model-entries.js';
 import type { WatchInput, WatchState } from './model.js';
 import { wantsEntries } from './frame.js';

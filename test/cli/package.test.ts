@@ -34,7 +34,7 @@ test('package: packed and installed into an empty prefix → seq and seqctl work
     'lua/write_block.lua',
     'schemas/envelope.json',
     'oclif.manifest.json',
-    'dist/cli/main.js',
+    'dist/cli/start/main.js',
     'LICENSE',
     'CHANGELOG.md',
   ])

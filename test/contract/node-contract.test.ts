@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { NodePort } from '../../src/core/ports.js';
-import type { Block, NodeCall, NodeView, WriteMode } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall, NodeView, WriteMode } from '../../src/core/protocol/types.js';
 import { line, LIMIT_MS, plain } from './plain.js';
 import { IDENTITY, memorySubject, NODE_ID, redisSubject, type Subject } from './subject.js';
 

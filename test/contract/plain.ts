@@ -1,7 +1,7 @@
 // Replies and views without what two servers may rightly differ in: times, run ids, the wording of a diagnosis, the
 // server's INFO and memory.
 import type { NodePort } from '../../src/core/ports.js';
-import type { NodeReply } from '../../src/core/protocol/words.js';
+import type { NodeReply } from '../../src/core/protocol/types.js';
 
 export const LIMIT_MS = 5_000;
 

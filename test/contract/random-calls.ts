@@ -2,7 +2,7 @@
 // small tree of blocks, epochs and heights near the node's own), now and then absurd. What is near, a shadow node in
 // memory tells: a sequence depends on its seed alone, never on what the two nodes under test answered.
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
-import type { Block, NodeCall } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { applyCall, emptyNodeState, memoryIdentity } from '../support/memory-node.js';
 import { afflict, IDENTITY, NODE_ID, type Mishap } from './subject.js';
 

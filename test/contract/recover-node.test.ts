@@ -2,7 +2,7 @@
 // as the plan saw it. docs/PROTOCOL.md sections 4 and 8.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
-import { recoveryExpectation, type HeadFacts, type NodeCall, type NodeView } from '../../src/core/protocol/words.js';
+import { recoveryExpectation, type HeadFacts, type NodeCall, type NodeView } from '../../src/core/protocol/types.js';
 import { line, LIMIT_MS } from './plain.js';
 import { IDENTITY, memorySubject, NODE_ID, redisSubject, type Subject } from './subject.js';
 

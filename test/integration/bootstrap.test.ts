@@ -1,10 +1,10 @@
 // `seq cluster init`: all or nothing, on real servers and on the in-memory node (docs/PROTOCOL.md section 8).
 import { afterEach, describe, expect, test } from 'vitest';
-import { bootstrap, sizeWarnings } from '../../src/core/engine/bootstrap.js';
-import { systemClock, systemRandom } from '../../src/core/engine/system.js';
+import { bootstrap, sizeWarnings } from '../../src/core/operate/bootstrap.js';
+import { systemClock, systemRandom } from '../../src/core/nodes/system-clock.js';
 import type { SeqError } from '../../src/core/errors.js';
 import type { NodePort } from '../../src/core/ports.js';
-import type { NodeCall, NodeView } from '../../src/core/protocol/words.js';
+import type { NodeCall, NodeView } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { MemoryNode, MemoryServer } from '../support/memory-node.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';

@@ -2,7 +2,7 @@
 // side effects.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { committedPrefix, readLedger } from '../../src/core/protocol/ledger.js';
-import type { Entry } from '../../src/core/protocol/words.js';
+import type { Entry } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { keyed } from '../support/blocks.js';
 import { ChainWriter } from '../support/chain-writer.js';

@@ -1,9 +1,9 @@
 // Whose nodes are these, when the first question brought no answer? Nothing may be called foreign for that; and
 // nothing may be changed.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openCluster, surroundings } from '../../src/cli/context.js';
-import { inspectCluster } from '../../src/core/engine/inspect.js';
-import { systemClock } from '../../src/core/engine/system.js';
+import { openCluster, surroundings } from '../../src/cli/compose/open-cluster.js';
+import { inspectCluster } from '../../src/core/view/inspect.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';

@@ -2,9 +2,9 @@
 // row.
 import { Redis } from 'ioredis';
 import { describe, expect, it, test } from 'vitest';
-import { diagnose, type Examined } from '../../src/core/engine/doctor.js';
+import { diagnose, type Examined } from '../../src/core/report/doctor.js';
 import type { NodeCheckup } from '../../src/core/ports.js';
-import type { NodeView, Presence } from '../../src/core/protocol/words.js';
+import type { NodeView, Presence } from '../../src/core/protocol/types.js';
 import { startRedis } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';

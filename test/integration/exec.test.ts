@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { decodeBlockData, encodeExec, encodeItems, itemDigest, keysOf } from '../../src/core/chain/items.js';
-import { systemClock } from '../../src/core/engine/system.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 import type { Item, Producer } from '../../src/core/ports.js';
 import { execProducer, type ExecOptions } from '../../src/core/produce/exec.js';
 import { ChainMaker, keyed, text } from '../support/blocks.js';

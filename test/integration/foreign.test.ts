@@ -3,10 +3,10 @@
 // (docs/FOREIGN.md).
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ForeignNode } from '../../src/core/redis/foreign-node.js';
-import { gather } from '../../src/core/foreign/gather.js';
-import { lookAtAll } from '../../src/core/foreign/look.js';
-import { systemClock } from '../../src/core/engine/system.js';
+import { ForeignNode } from '../../src/core/redis/fuel-node.js';
+import { gather } from '../../src/core/dialect-fuel/gather.js';
+import { lookAtAll } from '../../src/core/dialect-fuel/probe.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -451,6 +451,6 @@ test.each([
   ['Failed to release lease on quorum', 'FUEL_RELEASE_FAILED'],
   ['Timed out while connecting to redis leader-lock node', 'FUEL_CONNECT_TIMEOUT'],
 ])('explain: %s → %s', async (text, code) => {
-  const { explain } = await import('../../src/cli/codes.js');
+  const { explain } = await import('../../src/cli/codes/codes.js');
   expect(explain(text).map((one) => one.code)).toEqual([code]);
 });

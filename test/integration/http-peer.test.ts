@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
-import { fetchFromPeer, type PeerRange } from '../../src/core/engine/peer.js';
+import { fetchFromPeer, type PeerRange } from '../../src/core/nodes/peer-feed.js';
 import type { CommittedBlock } from '../../src/core/ports.js';
 import { blockLine } from '../../src/core/serve/feed.js';
 import { startHttpServer } from '../../src/core/serve/server.js';

@@ -3,7 +3,7 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Entry, NodeCall } from '../../src/core/protocol/words.js';
+import type { Entry, NodeCall } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';

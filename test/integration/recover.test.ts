@@ -4,7 +4,7 @@
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { recoveryExpectation } from '../../src/core/protocol/words.js';
+import { recoveryExpectation } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';

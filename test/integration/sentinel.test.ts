@@ -7,7 +7,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Entry, NodeView } from '../../src/core/protocol/words.js';
+import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { differences } from '../support/lab.js';
 import { launchServer, onFreePort, startRedis, type RedisServer } from '../support/redis-server.js';

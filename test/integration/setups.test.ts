@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
-import type { NodeCall } from '../../src/core/protocol/words.js';
+import type { NodeCall } from '../../src/core/protocol/types.js';
 import { hintChannelOf, keysOf } from '../../src/core/redis/keys.js';
 import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
 import { aclRule, rightsOf } from '../../src/core/redis/rights.js';

@@ -1,8 +1,8 @@
 // `seq status` and `seq node list` on real servers that are up, hung, gone, empty, restarted, locked
 // (docs/PROTOCOL.md section 9, case 31).
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { inspectCluster } from '../../src/core/engine/inspect.js';
-import { systemClock } from '../../src/core/engine/system.js';
+import { inspectCluster } from '../../src/core/view/inspect.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { ChainWriter } from '../support/chain-writer.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';

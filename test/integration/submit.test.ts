@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readItems } from '../../src/core/engine/item-reader.js';
+import { readItems } from '../../src/core/submit/item-reader.js';
 import {
   identifySource,
   keyPrefixOf,
@@ -14,8 +14,8 @@ import {
   readState,
   statePath,
   writeState,
-} from '../../src/core/engine/submit-source.js';
-import { submitItems, type Checkpoint, type SubmitOptions, type SubmitPlan } from '../../src/core/engine/submit.js';
+} from '../../src/core/submit/source.js';
+import { submitItems, type Checkpoint, type SubmitOptions, type SubmitPlan } from '../../src/core/submit/submit.js';
 import type { SubmitOutcome } from '../../src/core/ports.js';
 import { startHttpServer, type HttpServer } from '../../src/core/serve/server.js';
 import { FakeSequencer, until } from '../support/fake-sequencer.js';

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
-import type { Block, NodeCall } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
   A,

@@ -1,4 +1,4 @@
-// The leader's next block without a script (src/core/redis/append-line.ts): whatever happens to the node between two
+// The leader's next block without a script (src/core/redis/fast-append.ts): whatever happens to the node between two
 // blocks, the transaction under WATCH must leave the same answer and the same data as write_block would. Every row is
 // run three times: once by a user who may not use transactions, once with what befalls while the node is watched, and
 // once with it in the moment before: after the last block, before WATCH.
@@ -6,7 +6,7 @@ import { connect, createServer, type AddressInfo } from 'node:net';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
-import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { A, B, chain, IDENTITY, lead, LIMIT, must, openNode, picture, plainClient, TTL, write } from './fixture.js';
 

@@ -2,7 +2,7 @@ import { makeBlock } from '../../src/core/chain/block.js';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';
-import type { Block, NodeCall } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
   A,

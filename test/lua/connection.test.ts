@@ -4,7 +4,7 @@ import { createServer, connect, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { connectNode, RedisNode } from '../../src/core/redis/node.js';
 import { scriptText } from '../../src/core/redis/scripts.js';
-import type { NodeReply, Step } from '../../src/core/protocol/words.js';
+import type { NodeReply, Step } from '../../src/core/protocol/types.js';
 import { freePort } from '../../src/lab/free-port.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { A, chain, IDENTITY, lead, LIMIT, must, openNode, picture, plainClient, write } from './fixture.js';

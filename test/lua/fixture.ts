@@ -2,7 +2,7 @@
 // picture of all data.
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
-import type { Block, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import type { RedisServer } from '../support/redis-server.js';
 

@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';
-import type { Block, NodeCall } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { A, chain, GENESIS, lead, LIMIT, must, openNode, picture, plainClient, TTL, write } from './fixture.js';
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RedisNode } from '../../src/core/redis/node.js';
-import type { Expectation, NodeCall, Presence } from '../../src/core/protocol/words.js';
+import type { Expectation, NodeCall, Presence } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { A, bootstrap, lead, must, openNode, picture, plainClient, refusedUnchanged, TTL } from './fixture.js';
 

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterEach, expect, test } from 'vitest';
 import { RedisNode } from '../../src/core/redis/node.js';
-import type { Block, NodeCall } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
   A,

@@ -2,8 +2,8 @@
 // 8, bootstrap). A leader may be there from a quorum of admitted nodes on, and takes the others as it takes empty
 // ones, whatever mark they bear. Kept in every state: only one nonce ever admits a node, and none before every node
 // showed it; whoever says that the cluster is made is right; what a leader has begun to use is never touched again.
-import { bootstrap } from '../../src/core/engine/bootstrap.js';
-import type { NodeCall } from '../../src/core/protocol/words.js';
+import { bootstrap } from '../../src/core/operate/bootstrap.js';
+import type { NodeCall } from '../../src/core/protocol/types.js';
 import { applyCall, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { NODE_IDS, type ProcessConfig, type World } from './processes.js';
 

@@ -2,9 +2,9 @@
 // say about the result. The tenures' part is decided by the production reducer alone (`step`), the nodes' part by the
 // in-memory twin alone (`applyCall`).
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
-import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
-import { cloneTenure, step } from '../../src/core/protocol/tenure.js';
-import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/tenure-state.js';
+import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
+import { cloneTenure, step } from '../../src/core/protocol/term.js';
+import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/term-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import {
   blockOf,

@@ -3,7 +3,7 @@
 // of them: the reducer and the twin of the scripts run only when two pieces meet for the first time. Nothing is
 // decided here; what a move means is said in moves.ts.
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
-import type { NodeReply } from '../../src/core/protocol/words.js';
+import type { NodeReply } from '../../src/core/protocol/types.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { brokenIn, mayMatter, mayPromote, Next, storeUpTo, type Beginning } from './moves.js';
 import {

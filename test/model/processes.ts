@@ -5,7 +5,7 @@
 // run and be answered; or be answered `unknown`, and then it may run once at any later time, or never. A process that
 // dies is one that is not scheduled any more. Nothing here decides anything; invariants are the configuration's.
 import type { BackfillBatch, Clock, NodePort, Random } from '../../src/core/ports.js';
-import type { NodeCall, NodeReply } from '../../src/core/protocol/words.js';
+import type { NodeCall, NodeReply } from '../../src/core/protocol/types.js';
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
 

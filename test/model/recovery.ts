@@ -3,10 +3,10 @@
 // a successor may be promoted and claim. Kept in every state: one block per height among everything a quorum of one
 // generation ever showed; calls of the old life change nothing on a node of a new generation; whoever says that the
 // cluster is recovered is right.
-import { gather } from '../../src/core/engine/recover-gather.js';
-import { decideRecovery } from '../../src/core/engine/recover-plan.js';
-import { carryOut } from '../../src/core/engine/recover.js';
-import { recoveryExpectation, type Block, type NodeCall } from '../../src/core/protocol/words.js';
+import { gather } from '../../src/core/recovery/gather.js';
+import { decideRecovery } from '../../src/core/recovery/plan.js';
+import { carryOut } from '../../src/core/recovery/recover.js';
+import { recoveryExpectation, type Block, type NodeCall } from '../../src/core/protocol/types.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { newNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { NODE_IDS, type Open, type ProcessConfig, type Request, type World } from './processes.js';

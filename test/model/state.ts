@@ -43,8 +43,8 @@
 // 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks
 // expire.
 import { cloneNodeState, newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
-import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/words.js';
-import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/tenure-state.js';
+import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
+import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/term-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { Hasher } from './fingerprints.js';
 

@@ -14,8 +14,8 @@ import {
   keyProblem,
   keysOf,
 } from '../../src/core/chain/items.js';
-import { fetchFromPeer } from '../../src/core/engine/peer.js';
-import { chooseSequencer } from '../../src/core/engine/sequencer-client.js';
+import { fetchFromPeer } from '../../src/core/nodes/peer-feed.js';
+import { chooseSequencer } from '../../src/core/nodes/sequencer-client.js';
 import { SeqError } from '../../src/core/errors.js';
 import { BodyReader } from '../../src/core/serve/body.js';
 import { HttpError } from '../../src/core/serve/envelope.js';

@@ -13,7 +13,7 @@ import {
   UnreadableReply,
 } from '../../src/core/redis/replies.js';
 import { SCRIPTS } from '../../src/core/redis/scripts.js';
-import type { ScriptName } from '../../src/core/protocol/words.js';
+import type { ScriptName } from '../../src/core/protocol/types.js';
 
 /** Anything a RESP reply can become in the client. */
 const resp = fc.letrec<{ any: unknown }>((tie) => ({

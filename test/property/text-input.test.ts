@@ -3,9 +3,9 @@
 import '../support/fuzz-seed.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseConfig } from '../../src/cli/config-schema.js';
-import { parseNodeFlag } from '../../src/cli/node-url.js';
-import { formatDuration, parseCount, parseDuration, parseSize } from '../../src/cli/units.js';
+import { parseConfig } from '../../src/cli/config/schema.js';
+import { parseNodeFlag } from '../../src/cli/support/node-url.js';
+import { formatDuration, parseCount, parseDuration, parseSize } from '../../src/cli/support/units.js';
 import { SeqError } from '../../src/core/errors.js';
 import { redactor } from '../../src/core/log/redact.js';
 import { parseChildLine } from '../../src/core/produce/child-messages.js';

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { encodeItems } from '../../src/core/chain/items.js';
 import type { Item, NodePort, Producer } from '../../src/core/ports.js';
-import type { Block, NodeCall, ReplyTo } from '../../src/core/protocol/words.js';
+import type { Block, NodeCall, ReplyTo } from '../../src/core/protocol/types.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { check } from '../sim/checkers/index.js';
 import { run } from '../sim/world.js';

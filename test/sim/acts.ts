@@ -3,7 +3,7 @@
 // block comes to lie on one node alone, two blocks compete, or a copy bears another epoch than the next, which faults
 // at random times hit once in many thousand runs.
 import type { SeqEvent } from '../../src/core/events.js';
-import { sequencerOf } from '../../src/core/protocol/words.js';
+import { sequencerOf } from '../../src/core/protocol/types.js';
 import type { NodeOp } from './history.js';
 import type { SimProcess } from './process.js';
 import type { SimNode } from './wire.js';

@@ -3,7 +3,7 @@
 export const broken = [
   {
     name: 'tenure-below-quorum',
-    file: 'engine/reign.ts',
+    file: 'sequencer/lead/leadership.ts',
     from: 'nodes: nodes.length, quorum, ttlMs',
     to: 'nodes: nodes.length, quorum: quorum - 1, ttlMs',
     args: ['--seed', '3'],
@@ -11,7 +11,7 @@ export const broken = [
   },
   {
     name: 'receipt-before-sync',
-    file: 'engine/delivery.ts',
+    file: 'sequencer/commit-pipeline.ts',
     from: 'this.last.then(() => synced)',
     to: 'this.last.then(() => undefined)',
     args: ['--seed', '1'],
@@ -19,7 +19,7 @@ export const broken = [
   },
   {
     name: 'no-deduplication',
-    file: 'engine/inbox.ts',
+    file: 'sequencer/lead/inbox.ts',
     from: 'const receipt = this.options.store.receipt(item.key)',
     to: 'const receipt = undefined as ReturnType<typeof this.options.store.receipt>',
     args: ['--seed', '4'],
@@ -27,7 +27,7 @@ export const broken = [
   },
   {
     name: 'trimmed-before-sync',
-    file: 'engine/local-chain.ts',
+    file: 'sequencer/local-chain.ts',
     from: 'next.height - 2, synced()',
     to: 'next.height - 2',
     args: ['--seed', '13006'],
@@ -90,7 +90,7 @@ export const broken = [
   // A second line: what would do harm without them is stopped by something else as long as that holds (docs/PROOF.md says by what).
   {
     name: 'unadmitted-nodes-counted',
-    file: 'engine/follower.ts',
+    file: 'sequencer/follow/follower.ts',
     from: 'admitted: view.admitted',
     to: 'admitted: true',
     args: ['--seed', '5000', '--memory', '--seeds', '12'],

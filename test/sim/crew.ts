@@ -1,7 +1,7 @@
 // Clients that submit keyed items and send them again until they are acknowledged; readers that follow one sequencer
 // after another and look at its status; a tail that reads the nodes by quorum, past every sequencer. A client keeps
 // its items in order: nothing new is sent while an earlier one is open.
-import { tailBlocks } from '../../src/core/engine/tail.js';
+import { tailBlocks } from '../../src/core/stream/tail.js';
 import { SeqError } from '../../src/core/errors.js';
 import type { SequencerApi } from '../../src/core/ports.js';
 import type { History } from './history.js';

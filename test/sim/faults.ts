@@ -1,5 +1,5 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
-import type { NodeCall } from '../../src/core/protocol/words.js';
+import type { NodeCall } from '../../src/core/protocol/types.js';
 import { emptyNodeState, MemoryServer } from '../support/memory-node.js';
 import { Stage } from './acts.js';
 import { Operator } from './operator.js';

@@ -2,7 +2,7 @@
 // else.
 import type { SeqEvent } from '../../src/core/events.js';
 import type { Receipt } from '../../src/core/ports.js';
-import type { Epoch, Hash, Height, Owner } from '../../src/core/protocol/words.js';
+import type { Epoch, Hash, Height, Owner } from '../../src/core/protocol/types.js';
 
 /**
  * A call that a node ran. `stamped`: the epoch on the entry at `height` afterwards; `nodeEpoch`: the node's own

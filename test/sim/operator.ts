@@ -1,16 +1,16 @@
 // An operator at a shell of their own, with links of their own to every node: runs the shipped verbs (repair, cluster
 // recover, node replace, cluster init) under the same faults as everybody else. A command may be killed at any call,
 // or stopped and go on much later; what has to be finished is run again, by the same words, until it is.
-import { bootstrap } from '../../src/core/engine/bootstrap.js';
-import { commonCluster } from '../../src/core/engine/cluster-name.js';
-import { carryOut, handToLeader } from '../../src/core/engine/recover.js';
-import { gather } from '../../src/core/engine/recover-gather.js';
-import { decideRecovery, type StoreEvidence } from '../../src/core/engine/recover-plan.js';
-import { applyRepair } from '../../src/core/engine/repair.js';
-import { replaceNode } from '../../src/core/engine/replace-node.js';
+import { bootstrap } from '../../src/core/operate/bootstrap.js';
+import { commonCluster } from '../../src/core/view/cluster-name.js';
+import { carryOut, handToLeader } from '../../src/core/recovery/recover.js';
+import { gather } from '../../src/core/recovery/gather.js';
+import { decideRecovery, type StoreEvidence } from '../../src/core/recovery/plan.js';
+import { applyRepair } from '../../src/core/repair/repair.js';
+import { replaceNode } from '../../src/core/operate/replace-node.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
 import type { Clock, NodePort } from '../../src/core/ports.js';
-import type { NodeReply, NodeView } from '../../src/core/protocol/words.js';
+import type { NodeReply, NodeView } from '../../src/core/protocol/types.js';
 import { IDENTITY } from '../support/virtual-cluster.js';
 import type { Faulty } from './faults.js';
 import { OneLife } from './process.js';

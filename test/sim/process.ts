@@ -1,9 +1,9 @@
 // One sequencer process: the shipped engine on simulated ports, through lives that end and begin again on the same
 // store. A dead life hears nothing and does nothing any more, from the very call to the outside at which it died; a
 // paused one hears everything at once when it wakes.
-import { Inbox } from '../../src/core/engine/inbox.js';
-import { Sequencer } from '../../src/core/engine/sequencer.js';
-import type { CatchUpOptions } from '../../src/core/engine/catch-up.js';
+import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
+import { Sequencer } from '../../src/core/sequencer/sequencer.js';
+import type { CatchUpOptions } from '../../src/core/sequencer/follow/catch-up.js';
 import type { Limits, Timing } from '../../src/core/config.js';
 import type { ChainStore, Clock } from '../../src/core/ports.js';
 import { batchProducer, largestItem } from '../../src/core/produce/batch.js';

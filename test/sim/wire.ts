@@ -2,7 +2,7 @@
 // either way, may arrive twice or late, and is given up at its deadline. A node runs each call at one moment; what it
 // ran is written into the history.
 import type { BackfillBatch, NodeHint, NodePort } from '../../src/core/ports.js';
-import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/words.js';
+import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/types.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
 import type { Stage } from './acts.js';
 import type { History, NodeOp } from './history.js';

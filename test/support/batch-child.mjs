@@ -1,7 +1,7 @@
 // Runs many command lines in one process, one after the other, through the same entry as bin/run.js; what each wrote is captured.
 // argv: a file with [{argv, env}], and one to write [{code, stdout, stderr}] to. Streams, signals and start-up need a process of their own: spawn-seq.ts.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { main } from '../../dist/cli/main.js';
+import { main } from '../../dist/cli/start/main.js';
 
 const [, , casesFile, answersFile] = process.argv;
 const root = new URL('../../', import.meta.url).pathname;

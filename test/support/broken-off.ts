@@ -4,7 +4,7 @@
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
-import type { ScriptName } from '../../src/core/protocol/words.js';
+import type { ScriptName } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { ChainWriter } from './chain-writer.js';
 import { withLab, type Lab } from './lab.js';

@@ -1,7 +1,7 @@
 // A cluster of real processes for one test: `await withLab({ nodes: 3, sequencers: 2, ttlMs: 500, blockTimeMs: 100 },
 // async (lab) => …)`. Needs the built program (dist/). Everything ends with the test; on failure the logs' last lines
 // are in the error.
-import type { Entry } from '../../src/core/protocol/words.js';
+import type { Entry } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { PrivateCluster, type PrivateClusterOptions } from '../../src/lab/private-cluster.js';
 

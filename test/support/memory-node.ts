@@ -3,7 +3,7 @@
 // port; here every call runs at once and answers.
 import { genesisHash } from '../../src/core/chain/block.js';
 import type { BackfillBatch, Clock, ClusterIdentity, NodeHint, NodePort } from '../../src/core/ports.js';
-import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/words.js';
+import type { EntriesRead, Height, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/types.js';
 import { applyCall, applyRead, entriesAfter, type MemoryIdentity, type Mutant } from './memory-scripts.js';
 import { emptyNodeState, restart, wipe, type MemoryNodeState } from './memory-state.js';
 

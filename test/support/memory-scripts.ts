@@ -22,8 +22,8 @@ import {
   type RefusalReason,
   type Refused,
   type ReplyTo,
-} from '../../src/core/protocol/words.js';
-import { knowsMore, parseMoves, type Move } from '../../src/core/protocol/moves.js';
+} from '../../src/core/protocol/types.js';
+import { knowsMore, parseMoves, type Move } from '../../src/core/protocol/node-addresses.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {

@@ -1,7 +1,7 @@
 // One node's data as a plain value: what the keys of docs/PROTOCOL.md section 2 hold, in a form that can be cloned
 // and compared. Entries, locks and every other nested object except `record` are never changed in place, only
 // replaced, so that a clone may share them.
-import type { Epoch, Hash, Height, LeaderRequest, Owner, Presence } from '../../src/core/protocol/words.js';
+import type { Epoch, Hash, Height, LeaderRequest, Owner, Presence } from '../../src/core/protocol/types.js';
 
 export interface MemoryEntry {
   readonly height: Height;

@@ -4,8 +4,8 @@ import { blockHash, genesisHash } from '../../src/core/chain/block.js';
 import { keysOf } from '../../src/core/chain/items.js';
 import { invariant } from '../../src/core/errors.js';
 import type { ChainStore, Clock, CommittedBlock, Receipt } from '../../src/core/ports.js';
-import type { Height } from '../../src/core/protocol/words.js';
-import { WindowFloor } from '../../src/core/store/window-floor.js';
+import type { Height } from '../../src/core/protocol/types.js';
+import { WindowFloor } from '../../src/core/store/retained-floor.js';
 
 export interface MemoryStoreOptions {
   /** Without generation. */

@@ -2,7 +2,7 @@
 // identical to its peers.
 import { cpSync, rmSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import type { NodeView } from '../../src/core/protocol/words.js';
+import type { NodeView } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { differences, readStreams, type Lab } from './lab.js';
 

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 export const root = resolve(import.meta.dirname, '../..');
 export const bin = join(root, 'bin', 'run.js');
 
-if (!existsSync(join(root, 'dist', 'cli', 'main.js'))) throw new Error('dist/ is missing: npm run build');
+if (!existsSync(join(root, 'dist', 'cli', 'start', 'main.js'))) throw new Error('dist/ is missing: npm run build');
 
 export interface Ran {
   code: number | null;

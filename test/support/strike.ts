@@ -3,7 +3,7 @@
 // process is ended.
 import { spawn } from 'node:child_process';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import type { ScriptName } from '../../src/core/protocol/words.js';
+import type { ScriptName } from '../../src/core/protocol/types.js';
 import { scriptText } from '../../src/core/redis/scripts.js';
 import { bin, environment, runSeq, type Ran } from './spawn-seq.js';
 

@@ -2,8 +2,8 @@
 // told to.
 import { quorumOf, type Limits, type Timing } from '../../src/core/config.js';
 import type { SeqEvent } from '../../src/core/events.js';
-import { Inbox } from '../../src/core/engine/inbox.js';
-import { Sequencer } from '../../src/core/engine/sequencer.js';
+import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
+import { Sequencer } from '../../src/core/sequencer/sequencer.js';
 import type { NodePort, Producer, Random } from '../../src/core/ports.js';
 import { batchProducer, largestItem } from '../../src/core/produce/batch.js';
 import { ManualClock } from './manual-clock.js';

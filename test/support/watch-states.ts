@@ -1,7 +1,7 @@
 // Looks at nodes as words, for tests of the watch: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-`
 // before it: lock free; `b:` seq-b's; `?` no answer; suffixes `r` restarted, `e7` node epoch 7.
-import type { NodeObservation } from '../../src/core/engine/inspect-model.js';
-import type { Entry, NodeView, Presence } from '../../src/core/protocol/words.js';
+import type { NodeObservation } from '../../src/core/view/model.js';
+import type { Entry, NodeView, Presence } from '../../src/core/protocol/types.js';
 import { initialState, reduce, type WatchState } from '../../src/tui/model.js';
 
 export const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');

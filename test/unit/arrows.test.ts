@@ -1,4 +1,4 @@
-// The import arrows: who may know whom. The protocol stays pure, only redis/ knows ioredis, only cli/context.ts joins
+// The import arrows: who may know whom. The protocol stays pure, only redis/ knows ioredis, only cli/compose/open-cluster.ts joins
 // engine and redis.
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
@@ -40,14 +40,17 @@ const isNodeModule = (name: string): boolean => name.startsWith('node:') || buil
 const ARROWS: [from: RegExp, allowed: RegExp[]][] = [
   [/^core\/protocol\//, []],
   [/^core\/chain\//, [/^core\/protocol\//, CORE_FILES]],
-  [/^core\/engine\//, [/^core\/(protocol|chain)\//, CORE_FILES]],
-  [/^core\/foreign\//, [/^core\/(protocol|engine)\//, CORE_FILES]],
-  [/^core\/redis\//, [/^core\/(protocol|chain|foreign)\//, CORE_FILES]],
+  [
+    /^core\/(nodes|view|stream|report|sequencer|repair|recovery|operate|submit|bench)\//,
+    [/^core\/(protocol|chain)\//, CORE_FILES],
+  ],
+  [/^core\/dialect-fuel\//, [/^core\/(protocol|nodes|view|stream)\//, CORE_FILES]],
+  [/^core\/redis\//, [/^core\/(protocol|chain|dialect-fuel)\//, CORE_FILES]],
   [/^core\/(store|serve|produce)\//, [/^core\/(protocol|chain)\//, CORE_FILES]],
   [/^core\//, [/^core\//]],
   [/^lab\//, [/^core\/(?!redis\/|store\/|serve\/)/]],
   [/^tui\//, [/^core\/(?!redis\/|store\/|serve\/)/]],
-  [/^cli\/context\.ts$/, [/^cli\//, /^core\//]],
+  [/^cli\/compose\/open-cluster\.ts$/, [/^cli\//, /^core\//]],
   [/^cli\//, [/^cli\//, /^core\/(?!redis\/)/, /^lab\//]],
   [/^commands\//, [/^cli\//, /^core\/(?!redis\/)/, /^lab\//, /^tui\//]],
   [/^index\.ts$/, [/^core\/(?!redis\/|store\/|serve\/)/]],

@@ -10,7 +10,7 @@ import { LIMITS } from '../../src/core/bundle/format.js';
 import { BundleNode } from '../../src/core/bundle/node.js';
 import { BundleWriter } from '../../src/core/bundle/writer.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
-import type { NodeView } from '../../src/core/protocol/words.js';
+import type { NodeView } from '../../src/core/protocol/types.js';
 import { ChainMaker } from '../support/blocks.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'seq-bundle-'));

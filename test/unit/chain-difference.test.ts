@@ -1,8 +1,8 @@
 // The first height at which a store and a node's stream differ: `store | node` as one letter a height, a dot for what
 // the node has trimmed.
 import { describe, expect, test } from 'vitest';
-import { whereTheyPart } from '../../src/core/engine/chain-difference.js';
-import { systemClock } from '../../src/core/engine/system.js';
+import { whereTheyPart } from '../../src/core/stream/divergence.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 import type { ChainStore, NodePort } from '../../src/core/ports.js';
 
 const hash = (letter: string, height: number): string => `${letter}${height}`.padEnd(64, '0');

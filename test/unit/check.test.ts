@@ -3,10 +3,10 @@
 // lock free; `?` no answer; `e7` behind it: node epoch 7.
 import { describe, expect, test } from 'vitest';
 import { nagiosText, prometheusText } from '../../src/cli/present/check.js';
-import { CHECKS, judgeCheck, worstOf, type CheckAnswer, type Thresholds } from '../../src/core/engine/check.js';
-import { summarize, type NodeObservation } from '../../src/core/engine/inspect-model.js';
-import { meets, parseCondition } from '../../src/core/engine/wait.js';
-import type { Entry, NodeView } from '../../src/core/protocol/words.js';
+import { CHECKS, judgeCheck, worstOf, type CheckAnswer, type Thresholds } from '../../src/core/report/check.js';
+import { summarize, type NodeObservation } from '../../src/core/view/model.js';
+import { meets, parseCondition } from '../../src/core/report/wait.js';
+import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const LIMITS: Thresholds = { marginWarn: 1, marginCrit: 0, lagWarn: 2, lagCrit: 5, nodesWarn: 1, nodesCrit: 2 };
 const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');

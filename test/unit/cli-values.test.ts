@@ -1,13 +1,13 @@
 // How values are read: durations, sizes, counts, addresses, settings, suggestions, fields. Tables.
 import { describe, expect, test } from 'vitest';
-import { parseCount, parseDuration, parseSize, formatDuration, formatSize } from '../../src/cli/units.js';
-import { checkUrl, parseNodeFlag, withoutSecrets } from '../../src/cli/node-url.js';
-import { nameNodes } from '../../src/cli/context.js';
-import { commonCluster } from '../../src/core/engine/cluster-name.js';
+import { parseCount, parseDuration, parseSize, formatDuration, formatSize } from '../../src/cli/support/units.js';
+import { checkUrl, parseNodeFlag, withoutSecrets } from '../../src/cli/support/node-url.js';
+import { nameNodes } from '../../src/cli/compose/open-cluster.js';
+import { commonCluster } from '../../src/core/view/cluster-name.js';
 import { pickFields } from '../../src/cli/present/fields.js';
 import { wire } from '../../src/cli/present/envelope.js';
-import { setting, asDuration, type Sources } from '../../src/cli/settings.js';
-import { suggest } from '../../src/cli/suggest.js';
+import { setting, asDuration, type Sources } from '../../src/cli/config/settings.js';
+import { suggest } from '../../src/cli/support/suggest.js';
 import { SeqError } from '../../src/core/errors.js';
 
 const outcome = <T>(run: () => T): T | string => {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { allCodes, explain } from '../../src/cli/codes.js';
+import { allCodes, explain } from '../../src/cli/codes/codes.js';
 import { EXIT, SeqError } from '../../src/core/errors.js';
 
 const src = resolve(import.meta.dirname, '../../src');

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import { allCodes } from '../../src/cli/codes.js';
+import { allCodes } from '../../src/cli/codes/codes.js';
 import { commands, HOLE, lineProblem, mentionProblems } from '../support/command-lines.js';
 
 const root = resolve(import.meta.dirname, '../..');

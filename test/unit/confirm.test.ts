@@ -1,7 +1,7 @@
 // What lets a change go on: nothing, --yes, the plan's digest, and a flag named after the rule. Every other way ends
 // before anything is done.
 import { describe, expect, test } from 'vitest';
-import { commandLine, confirmChange, type Asking, type Change } from '../../src/cli/confirm.js';
+import { commandLine, confirmChange, type Asking, type Change } from '../../src/cli/support/confirm.js';
 import { SeqError } from '../../src/core/errors.js';
 
 const DIGEST = 'ab12cd34ef56ab12';

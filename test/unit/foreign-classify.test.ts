@@ -1,10 +1,10 @@
 // What one height of the other dialect adds up to: every class, its margins, and what is said about it
 // (docs/FOREIGN.md).
 import { describe, expect, test } from 'vitest';
-import { classify, type HeightOnNode } from '../../src/core/foreign/classify.js';
-import { concernsOf } from '../../src/core/foreign/concern.js';
-import { describeForeign } from '../../src/core/foreign/describe.js';
-import { foreignQuorumOf } from '../../src/core/foreign/words.js';
+import { classify, type HeightOnNode } from '../../src/core/dialect-fuel/classify.js';
+import { concernsOf } from '../../src/core/dialect-fuel/concern.js';
+import { describeForeign } from '../../src/core/dialect-fuel/describe.js';
+import { foreignQuorumOf } from '../../src/core/dialect-fuel/types.js';
 
 /**
  * A node a word: `X5` block X at epoch 5, `X5Y6` both, `.` nothing, `?` silent, `-` trimmed, `!` only in the index,

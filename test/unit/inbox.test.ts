@@ -1,7 +1,7 @@
 // What becomes of submitted items: every way a tenure can go, and what the submitter is told.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { encodeItems } from '../../src/core/chain/items.js';
-import { Inbox } from '../../src/core/engine/inbox.js';
+import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
 import { InvariantError } from '../../src/core/errors.js';
 import type { Item, SubmitOutcome } from '../../src/core/ports.js';
 import { batchProducer, largestItem } from '../../src/core/produce/batch.js';

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nextForLab } from '../../src/cli/present/lab.js';
-import { startCommands } from '../../src/cli/target.js';
-import type { ClusterSettings } from '../../src/cli/context.js';
+import { startCommands } from '../../src/cli/support/target.js';
+import type { ClusterSettings } from '../../src/cli/compose/open-cluster.js';
 import { startTokenOf, stateOf } from '../../src/lab/process-identity.js';
 
 const base = mkdtempSync(join(tmpdir(), 'seq-lab-next-'));

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { committedPrefix, readLedger, type NodeLedger } from '../../src/core/protocol/ledger.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
-import type { Block, Hash } from '../../src/core/protocol/words.js';
+import type { Block, Hash } from '../../src/core/protocol/types.js';
 import { applyCall, newNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import { mulberry32 } from '../contract/random-calls.js';
 

@@ -1,8 +1,8 @@
 // What one look at the nodes lets a follower conclude: who would vote for it, and when the lease is over.
 import { describe, expect, test } from 'vitest';
-import { untilFreeMs, votesOf, type Look } from '../../src/core/engine/look.js';
+import { untilFreeMs, votesOf, type Look } from '../../src/core/nodes/probe.js';
 import type { NodePort } from '../../src/core/ports.js';
-import type { NodeView } from '../../src/core/protocol/words.js';
+import type { NodeView } from '../../src/core/protocol/types.js';
 
 const NODES = ['r1', 'r2', 'r3'].map((id) => ({ id }) as NodePort);
 const AT = 1000;

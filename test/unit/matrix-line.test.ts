@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { wire } from '../../src/cli/present/envelope.js';
 import { rowData, rowLine } from '../../src/cli/present/stream-matrix.js';
-import { narrowed, rowsOf } from '../../src/core/engine/stream-matrix.js';
+import { narrowed, rowsOf } from '../../src/core/stream/matrix.js';
 import type { NodeLedger } from '../../src/core/protocol/ledger.js';
-import type { Entry } from '../../src/core/protocol/words.js';
+import type { Entry } from '../../src/core/protocol/types.js';
 
 const entry = (height: number, hash: string, of: Partial<Entry> = {}): Entry => ({
   height,

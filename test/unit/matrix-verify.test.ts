@@ -1,10 +1,10 @@
 // One node's stream against what the protocol promises: a table of what was done to it, and every violation with
 // where (I3, I5, I6).
 import { describe, expect, test } from 'vitest';
-import { NodeProof } from '../../src/core/engine/verify-node.js';
-import { addBlock, type Tenure } from '../../src/core/engine/history.js';
-import type { MatrixRow } from '../../src/core/engine/stream-matrix.js';
-import type { DamagedEntry, Entry, NodeView } from '../../src/core/protocol/words.js';
+import { NodeProof } from '../../src/core/stream/verify-node.js';
+import { addBlock, type Tenure } from '../../src/core/report/history.js';
+import type { MatrixRow } from '../../src/core/stream/matrix.js';
+import type { DamagedEntry, Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const hash = (height: number, letter = 'x') => `${letter}${height}`.padEnd(64, '0');
 const entry = (height: number, more: Partial<Entry> = {}): Entry => ({

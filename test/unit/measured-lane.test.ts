@@ -1,10 +1,10 @@
 // What `seq bench` measures on nodes that miss a block: one answer lost, or none for a while, is no reason to leave a
 // node out of the rest.
 import { expect, test } from 'vitest';
-import { measureLane } from '../../src/core/engine/bench.js';
-import { systemRandom } from '../../src/core/engine/system.js';
+import { measureLane } from '../../src/core/bench/bench.js';
+import { systemRandom } from '../../src/core/nodes/system-clock.js';
 import type { BenchServer, Clock, NodePort } from '../../src/core/ports.js';
-import type { NodeCall, ReplyTo } from '../../src/core/protocol/words.js';
+import type { NodeCall, ReplyTo } from '../../src/core/protocol/types.js';
 import { MemoryNode, MemoryServer } from '../support/memory-node.js';
 
 const LANE = 'bench-0123abcd';

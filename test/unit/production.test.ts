@@ -1,9 +1,9 @@
 // When a leader makes a block of what waits: alone, while one before it is on its way to the disk, and at its block
 // time.
 import { beforeEach, expect, test } from 'vitest';
-import { Inbox } from '../../src/core/engine/inbox.js';
-import { Production } from '../../src/core/engine/production.js';
-import type { TenureDriver } from '../../src/core/engine/tenure-driver.js';
+import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
+import { Production } from '../../src/core/sequencer/lead/block-builder.js';
+import type { TenureDriver } from '../../src/core/sequencer/lead/term-driver.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { keyed } from '../support/blocks.js';
 import { ManualClock } from '../support/manual-clock.js';

@@ -8,8 +8,8 @@ import {
   type Evidence,
   type NodeEvidence,
   type StoreEvidence,
-} from '../../src/core/engine/recover-plan.js';
-import type { NodeView } from '../../src/core/protocol/words.js';
+} from '../../src/core/recovery/plan.js';
+import type { NodeView } from '../../src/core/protocol/types.js';
 
 const hash = (height: number, fork = ''): string =>
   `${height.toString(16).padStart(8, '0')}${fork === '' ? '0' : fork}`.padEnd(64, '0');

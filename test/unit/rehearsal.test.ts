@@ -1,7 +1,7 @@
 // Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the
 // way of the real thing.
 import { describe, expect, test } from 'vitest';
-import { keepRehearsed, rehearse } from '../../src/core/engine/rehearsal.js';
+import { keepRehearsed, rehearse } from '../../src/core/sequencer/warmup/warmup.js';
 import type { NodePort } from '../../src/core/ports.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { ManualClock } from '../support/manual-clock.js';

@@ -1,10 +1,10 @@
 // A piece that does not come in time may only be too large: read in smaller ones, whole and in order; a node that
 // hangs is left out, and only that one.
 import { describe, expect, test } from 'vitest';
-import { readChunks } from '../../src/core/engine/stream-chunks.js';
-import { systemClock } from '../../src/core/engine/system.js';
+import { readChunks } from '../../src/core/stream/chunks.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 import type { NodePort } from '../../src/core/ports.js';
-import type { Entry, NodeView } from '../../src/core/protocol/words.js';
+import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const HEAD = 40;
 const view = { admission: 'admitted', incarnation: 'i', head: HEAD, floor: 0 } as unknown as NodeView;

@@ -1,6 +1,6 @@
 // The machine's clock: what is awaited to the moment.
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/core/engine/system.js';
+import { systemClock } from '../../src/core/nodes/system-clock.js';
 
 test.each([0, 0.3, 1.5, 6.2])('clock: a moment %f ms ahead → called back once, not before it', async (ms) => {
   const time = systemClock.now() + ms;

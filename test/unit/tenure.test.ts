@@ -1,15 +1,15 @@
 // The tenure reducer as a table: a situation, what the nodes answer, what the tenure asks for and how it ends
 // (docs/PROTOCOL.md sections 5–6).
 import { describe, expect, it } from 'vitest';
-import { nextWake, step } from '../../src/core/protocol/tenure.js';
+import { nextWake, step } from '../../src/core/protocol/term.js';
 import {
   newTenure,
   type Effect,
   type LocalChain,
   type TenureEvent,
   type TenureState,
-} from '../../src/core/protocol/tenure-state.js';
-import type { Block, HeadFacts, NodeReply, RefusalDetail, RefusalReason } from '../../src/core/protocol/words.js';
+} from '../../src/core/protocol/term-state.js';
+import type { Block, HeadFacts, NodeReply, RefusalDetail, RefusalReason } from '../../src/core/protocol/types.js';
 
 const NODES = [0, 1, 2];
 const data = new Uint8Array(0);

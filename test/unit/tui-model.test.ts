@@ -1,8 +1,8 @@
 // The watch as a pure function: looks in, screen out. One word per node and look; the drawn screen is held against
 // its size.
 import { describe, expect, test } from 'vitest';
-import { summarize } from '../../src/core/engine/inspect-model.js';
-import type { NodeView, Presence } from '../../src/core/protocol/words.js';
+import { summarize } from '../../src/core/view/model.js';
+import type { NodeView, Presence } from '../../src/core/protocol/types.js';
 import { bands, frame } from '../../src/tui/frame.js';
 import { sizeClass } from '../../src/tui/size.js';
 import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';

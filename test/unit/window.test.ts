@@ -1,10 +1,10 @@
 // How much a leader keeps on nodes that run full, and when a follower is told that the window closes on it: rounds of
 // facts in, steps out.
 import { describe, expect, test } from 'vitest';
-import { diagnose, type Examined } from '../../src/core/engine/doctor.js';
-import { forecastOf } from '../../src/core/engine/doctor-memory.js';
-import { RetainedWindow } from '../../src/core/engine/window.js';
-import { windowMargin, type WindowMargin } from '../../src/core/engine/window-margin.js';
+import { diagnose, type Examined } from '../../src/core/report/doctor.js';
+import { forecastOf } from '../../src/core/report/doctor-memory.js';
+import { RetainedWindow } from '../../src/core/sequencer/lead/retention.js';
+import { windowMargin, type WindowMargin } from '../../src/core/sequencer/follow/retention-margin.js';
 
 /** A chain of `length` blocks; every round one more is committed between the facts and the next. */
 function play(rounds: { used: number[]; refused?: string[] }[], length = 1000): string[] {

@@ -1,5 +1,5 @@
 // Refusal words: why a node said no (docs/PROTOCOL.md section 4). Nothing was executed on a node that refused.
-import type { RefusalReason } from '../../core/protocol/words.js';
+import type { RefusalReason } from '../../core/protocol/types.js';
 import type { Code } from './code.js';
 
 export const REFUSALS: Record<RefusalReason, Code> = {

@@ -1,6 +1,6 @@
 // A measurement → Result. Pure. The names in `data` are a contract (schemas/bench.json).
 import { EXIT } from '../../core/errors.js';
-import type { BenchReport, Timing } from '../../core/engine/bench.js';
+import type { BenchReport, Timing } from '../../core/bench/bench.js';
 import type { Result } from './result.js';
 
 const ms = (value: number): string => value.toFixed(value < 10 ? 2 : 1);

@@ -1,7 +1,7 @@
 // Checks → Result, a Nagios line, Prometheus text. Pure. The names in `data` are a contract (schemas/check.json).
-import { worstOf, type CheckAnswer, type Metric } from '../../core/engine/check.js';
-import type { ClusterView } from '../../core/engine/inspect-model.js';
-import type { Verdict } from '../../core/engine/inspect-verdict.js';
+import { worstOf, type CheckAnswer, type Metric } from '../../core/report/check.js';
+import type { ClusterView } from '../../core/view/model.js';
+import type { Verdict } from '../../core/view/verdict.js';
 import { EXIT } from '../../core/errors.js';
 import type { Result } from './result.js';
 

@@ -1,6 +1,6 @@
 // Orphans of the nodes → Result. Pure. The names in `data` are a contract (schemas/stream.orphans.json).
-import type { NodeOrphans } from '../../core/engine/orphans.js';
-import { sequencerOf } from '../../core/protocol/words.js';
+import type { NodeOrphans } from '../../core/stream/orphans.js';
+import { sequencerOf } from '../../core/protocol/types.js';
 import type { Result } from './result.js';
 import { seconds } from './cluster-view.js';
 

@@ -1,6 +1,6 @@
 // A recovery as text and data: what is proven, what each node will do, what speaks against it.
 import { EXIT } from '../../core/errors.js';
-import type { RecoveryDecision, RecoveryPlan } from '../../core/engine/recover-plan.js';
+import type { RecoveryDecision, RecoveryPlan } from '../../core/recovery/plan.js';
 import type { Result } from './result.js';
 
 type NotNeeded = Extract<RecoveryDecision, { outcome: 'not-needed' }>;

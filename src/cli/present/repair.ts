@@ -2,9 +2,9 @@
 // Pure. The names in `data` are a contract (schemas/repair.plan.json, repair.apply.json, repair.json,
 // repair.verify.json).
 import { EXIT } from '../../core/errors.js';
-import type { RepairPlan, Undecidable } from '../../core/engine/repair-plan.js';
-import type { Repaired } from '../../core/engine/repair.js';
-import type { Undone } from '../../core/engine/repair-undo.js';
+import type { RepairPlan, Undecidable } from '../../core/repair/plan.js';
+import type { Repaired } from '../../core/repair/repair.js';
+import type { Undone } from '../../core/repair/undo.js';
 import type { Result, Verdict } from './result.js';
 
 const SHORT = 8;

@@ -1,7 +1,7 @@
 // A hand-over → Result, and what is shown before it is confirmed. Pure. The names in `data` are a contract
 // (schemas/stepdown.json).
-import type { StepdownDone } from '../../core/engine/stepdown.js';
-import type { StepdownPlan } from '../../core/engine/stepdown-plan.js';
+import type { StepdownDone } from '../../core/operate/stepdown.js';
+import type { StepdownPlan } from '../../core/operate/stepdown-plan.js';
 import type { Result, Table } from './result.js';
 
 export function stepdownEffect(plan: StepdownPlan): string[] {

@@ -1,9 +1,9 @@
 // The matrix, its verification and its differences → Result. Pure. The names in `data` are a contract
 // (schemas/stream.inspect.json, stream.verify.json, stream.diff.json).
 import { decodeBlockData } from '../../core/chain/items.js';
-import type { Matrix, MatrixRow, MatrixSummary } from '../../core/engine/stream-matrix.js';
-import type { Diff } from '../../core/engine/stream-matrix-diff.js';
-import type { Verified } from '../../core/engine/verify.js';
+import type { Matrix, MatrixRow, MatrixSummary } from '../../core/stream/matrix.js';
+import type { Diff } from '../../core/stream/matrix-diff.js';
+import type { Verified } from '../../core/stream/verify.js';
 import { wire } from './envelope.js';
 import type { Column, Result } from './result.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';

@@ -1,6 +1,6 @@
 // The end of `seq submit`: how many, where the first and the last stand, how fast. What was there before is never
 // counted as sent anew.
-import type { SubmitSummary } from '../../core/engine/submit.js';
+import type { SubmitSummary } from '../../core/submit/submit.js';
 import type { Result } from './result.js';
 
 export function submitResult(summary: SubmitSummary, keyPrefix: string, warnings: string[]): Result {

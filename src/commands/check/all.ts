@@ -5,7 +5,7 @@ import {
   LAG_FLAGS,
   MARGIN_FLAGS,
   NODES_FLAGS,
-} from '../../cli/check-command.js';
+} from '../../cli/command/check-command.js';
 
 export default class CheckAll extends CheckCommand {
   static override summary = 'All checks at once; the worst one decides';

@@ -1,4 +1,4 @@
-import { CheckCommand, CHECK_FLAGS } from '../../cli/check-command.js';
+import { CheckCommand, CHECK_FLAGS } from '../../cli/command/check-command.js';
 
 export default class CheckEpoch extends CheckCommand {
   static override summary = "Do the nodes' epochs agree with the leader's";

@@ -1,4 +1,4 @@
-import { CheckCommand, CHECK_FLAGS, LAG_FLAGS } from '../../cli/check-command.js';
+import { CheckCommand, CHECK_FLAGS, LAG_FLAGS } from '../../cli/command/check-command.js';
 
 export default class CheckLag extends CheckCommand {
   static override summary = 'Is a node or a sequencer behind the committed height';

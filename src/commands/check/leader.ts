@@ -1,4 +1,4 @@
-import { CheckCommand, CHECK_FLAGS } from '../../cli/check-command.js';
+import { CheckCommand, CHECK_FLAGS } from '../../cli/command/check-command.js';
 
 export default class CheckLeader extends CheckCommand {
   static override summary = 'Is there one sequencer that leads and can produce';

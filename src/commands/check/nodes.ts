@@ -1,4 +1,4 @@
-import { CheckCommand, CHECK_FLAGS, NODES_FLAGS } from '../../cli/check-command.js';
+import { CheckCommand, CHECK_FLAGS, NODES_FLAGS } from '../../cli/command/check-command.js';
 
 export default class CheckNodes extends CheckCommand {
   static override summary = 'Does every node answer, and is it admitted and in order';

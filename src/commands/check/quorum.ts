@@ -1,4 +1,4 @@
-import { CheckCommand, CHECK_FLAGS, MARGIN_FLAGS } from '../../cli/check-command.js';
+import { CheckCommand, CHECK_FLAGS, MARGIN_FLAGS } from '../../cli/command/check-command.js';
 
 export default class CheckQuorum extends CheckCommand {
   static override summary = 'Can enough nodes vote, and how many more may be lost';

@@ -1,4 +1,4 @@
-import { CheckCommand, CHECK_FLAGS, DEPTH_FLAGS } from '../../cli/check-command.js';
+import { CheckCommand, CHECK_FLAGS, DEPTH_FLAGS } from '../../cli/command/check-command.js';
 
 export default class CheckStream extends CheckCommand {
   static override summary = 'Do the newest heights hold together: no conflict, damage, hole or stuck block';

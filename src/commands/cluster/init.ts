@@ -1,10 +1,10 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
 import { marginText } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
-import { bootstrap } from '../../core/engine/bootstrap.js';
-import { systemClock, systemRandom } from '../../core/engine/system.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { bootstrap } from '../../core/operate/bootstrap.js';
+import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 
 export default class ClusterInit extends SeqCommand {
   static override summary = 'Make empty Redis servers one cluster';

@@ -1,12 +1,12 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { commandLine } from '../../cli/confirm.js';
-import { ACT_FLAGS } from '../../cli/flags.js';
-import { operatorOf } from '../../cli/operator.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { commandLine } from '../../cli/support/confirm.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
+import { operatorOf } from '../../cli/support/operator.js';
 import { notNeededResult, recoverResult } from '../../cli/present/recover.js';
 import type { Result } from '../../cli/present/result.js';
-import { lookForRecovery, recoverAsPlanned, rejoin } from '../../cli/recovery.js';
-import { targetFlags } from '../../cli/target.js';
+import { lookForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
+import { targetFlags } from '../../cli/support/target.js';
 
 export default class ClusterRecover extends SeqCommand {
   static override summary = 'Give the cluster a new generation when fewer than a quorum of nodes are admitted';

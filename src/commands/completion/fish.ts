@@ -1,5 +1,5 @@
-import { SeqCommand, type Result } from '../../cli/base-command.js';
-import { commandTree, completionScript } from '../../cli/completion.js';
+import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { commandTree, completionScript } from '../../cli/start/completion.js';
 
 export default class CompletionFish extends SeqCommand {
   static override summary = 'Print the completion script for fish';

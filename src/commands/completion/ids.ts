@@ -1,6 +1,6 @@
 import { Args } from '@oclif/core';
-import { SeqCommand, type Result } from '../../cli/base-command.js';
-import { ID_KINDS, idsFor } from '../../cli/completion-ids.js';
+import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { ID_KINDS, idsFor } from '../../cli/start/completion-ids.js';
 
 export default class CompletionIds extends SeqCommand {
   static override summary = 'Print the ids that completion scripts offer';

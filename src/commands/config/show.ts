@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand, type Result } from '../../cli/base-command.js';
-import { effectiveSettings } from '../../cli/effective-settings.js';
+import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { effectiveSettings } from '../../cli/config/effective-settings.js';
 
 export default class ConfigShow extends SeqCommand {
   static override summary = 'Show the settings in effect, and with --origin where each comes from';

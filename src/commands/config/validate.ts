@@ -1,6 +1,6 @@
-import { SeqCommand, type Result } from '../../cli/base-command.js';
-import { configPath, readConfig } from '../../cli/config-file.js';
-import { surroundings } from '../../cli/context.js';
+import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { configPath, readConfig } from '../../cli/config/file.js';
+import { surroundings } from '../../cli/compose/open-cluster.js';
 
 export default class ConfigValidate extends SeqCommand {
   static override summary = 'Check the config file and every context in it';

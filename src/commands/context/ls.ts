@@ -1,5 +1,5 @@
-import { configPath } from '../../cli/config-file.js';
-import { SeqCommand, type Result } from '../../cli/base-command.js';
+import { configPath } from '../../cli/config/file.js';
+import { SeqCommand, type Result } from '../../cli/command/base-command.js';
 
 export default class ContextLs extends SeqCommand {
   static override summary = 'List the contexts of the config file';

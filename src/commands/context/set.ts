@@ -1,7 +1,7 @@
 import { Args, Flags } from '@oclif/core';
-import { SeqCommand, type Result } from '../../cli/base-command.js';
-import { configPath, updateConfig } from '../../cli/config-file.js';
-import { contextFromFlags } from '../../cli/context-edit.js';
+import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { configPath, updateConfig } from '../../cli/config/file.js';
+import { contextFromFlags } from '../../cli/config/context-edit.js';
 
 export default class ContextSet extends SeqCommand {
   static override summary = 'Create a context, or change what is given of it';

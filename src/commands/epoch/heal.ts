@@ -1,14 +1,14 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { commandLine, confirmChange } from '../../cli/confirm.js';
-import { expectationOf } from '../../cli/expectation.js';
-import { ACT_FLAGS, epochFlag } from '../../cli/flags.js';
-import { operatorOf } from '../../cli/operator.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { expectationOf } from '../../cli/support/expectation.js';
+import { ACT_FLAGS, epochFlag } from '../../cli/support/flags.js';
+import { operatorOf } from '../../cli/support/operator.js';
 import { healEffect, healResult } from '../../cli/present/epoch.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
-import { healEpochs } from '../../core/engine/epoch.js';
-import { systemClock } from '../../core/engine/system.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { healEpochs } from '../../core/operate/epoch.js';
+import { systemClock } from '../../core/nodes/system-clock.js';
 
 export default class EpochHeal extends SeqCommand {
   static override summary = "Raise nodes whose epoch lags to the leader's (or, without a leader, to the highest)";

@@ -1,9 +1,9 @@
-import { SeqCommand } from '../../cli/base-command.js';
-import { LOOK_FLAGS } from '../../cli/flags.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { LOOK_FLAGS } from '../../cli/support/flags.js';
 import { epochResult } from '../../cli/present/epoch.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
-import { readEpochs } from '../../core/engine/epoch.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { readEpochs } from '../../core/operate/epoch.js';
 
 export default class EpochShow extends SeqCommand {
   static override summary = "Show the fencing epoch of every node, who claimed it, and how it stands to the leader's";

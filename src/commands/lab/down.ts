@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { removeLabContext } from '../../cli/lab-outside.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { removeLabContext } from '../../cli/compose/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { labDown } from '../../lab/down.js';
 import { labDirectory } from '../../lab/state.js';

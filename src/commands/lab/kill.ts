@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
 import { Args, Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { usageError } from '../../cli/failure.js';
-import { resolveName } from '../../cli/lab-outside.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { usageError } from '../../cli/support/failure.js';
+import { resolveName } from '../../cli/compose/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { labKill } from '../../lab/act.js';
 import { labDirectory } from '../../lab/state.js';

@@ -1,6 +1,6 @@
 import { Args, Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { countFlag } from '../../cli/flags.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { countFlag } from '../../cli/support/flags.js';
 import type { Result } from '../../cli/present/result.js';
 import { find } from '../../lab/act.js';
 import { pathsOf } from '../../lab/plan.js';

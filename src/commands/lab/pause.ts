@@ -1,6 +1,6 @@
 import { Args } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { resolveName } from '../../cli/lab-outside.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { resolveName } from '../../cli/compose/lab.js';
 import { actResult } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { labPause } from '../../lab/act.js';

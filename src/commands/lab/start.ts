@@ -1,5 +1,5 @@
 import { Args } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
 import { actResult } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { labStart } from '../../lab/act.js';

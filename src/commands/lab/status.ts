@@ -1,6 +1,6 @@
-import { SeqCommand } from '../../cli/base-command.js';
-import { WATCH_FLAGS } from '../../cli/flags.js';
-import { LAB_CONTEXT } from '../../cli/lab-outside.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { WATCH_FLAGS } from '../../cli/support/flags.js';
+import { LAB_CONTEXT } from '../../cli/compose/lab.js';
 import { nextForLab, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { labDirectory, readState } from '../../lab/state.js';

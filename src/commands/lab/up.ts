@@ -1,9 +1,9 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { commandLine } from '../../cli/confirm.js';
-import { durationFlag, positiveFlag } from '../../cli/flags.js';
-import { LAB_CONTEXT, labOutside } from '../../cli/lab-outside.js';
-import { operatorOf } from '../../cli/operator.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { commandLine } from '../../cli/support/confirm.js';
+import { durationFlag, positiveFlag } from '../../cli/support/flags.js';
+import { LAB_CONTEXT, labOutside } from '../../cli/compose/lab.js';
+import { operatorOf } from '../../cli/support/operator.js';
 import { nextForLab, processTable } from '../../cli/present/lab.js';
 import type { Result } from '../../cli/present/result.js';
 import { EXIT } from '../../core/errors.js';

@@ -1,16 +1,16 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { commandLine, confirmChange } from '../../cli/confirm.js';
-import { ACT_FLAGS } from '../../cli/flags.js';
-import { expectationOf } from '../../cli/expectation.js';
-import { usageError } from '../../cli/failure.js';
-import { operatorOf } from '../../cli/operator.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
+import { expectationOf } from '../../cli/support/expectation.js';
+import { usageError } from '../../cli/support/failure.js';
+import { operatorOf } from '../../cli/support/operator.js';
 import type { Result } from '../../cli/present/result.js';
-import { asDuration } from '../../cli/settings.js';
-import { targetFlags } from '../../cli/target.js';
-import { askReplacement } from '../../core/engine/ask-replacement.js';
-import { awaitAdmission } from '../../core/engine/await-admission.js';
-import { systemClock, systemRandom } from '../../core/engine/system.js';
+import { asDuration } from '../../cli/config/settings.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { askReplacement } from '../../core/operate/readmit-damaged.js';
+import { awaitAdmission } from '../../core/operate/await-admission.js';
+import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 
 export default class NodeAdmit extends SeqCommand {
   static override summary = 'Wait until nodes that lost their memory are admitted again, or say what stands in the way';

@@ -1,9 +1,9 @@
-import { SeqCommand } from '../../cli/base-command.js';
-import { LOOK_FLAGS } from '../../cli/flags.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { LOOK_FLAGS } from '../../cli/support/flags.js';
 import { nodeListResult } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
-import { inspectCluster } from '../../core/engine/inspect.js';
-import { refuseNoAnswer } from '../../core/engine/inspect-errors.js';
+import { inspectCluster } from '../../core/view/inspect.js';
+import { refuseNoAnswer } from '../../core/view/no-answer.js';
 
 export default class NodeList extends SeqCommand {
   static override summary = 'List the nodes: address, state, admission, holder, epoch, floor, head, lag';

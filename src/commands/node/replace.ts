@@ -1,18 +1,18 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { commandLine, confirmChange } from '../../cli/confirm.js';
-import { openNode } from '../../cli/context.js';
-import { expectationOf } from '../../cli/expectation.js';
-import { usageError } from '../../cli/failure.js';
-import { ACT_FLAGS } from '../../cli/flags.js';
-import { parseNodeFlag } from '../../cli/node-url.js';
-import { operatorOf } from '../../cli/operator.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { commandLine, confirmChange } from '../../cli/support/confirm.js';
+import { openNode } from '../../cli/compose/open-cluster.js';
+import { expectationOf } from '../../cli/support/expectation.js';
+import { usageError } from '../../cli/support/failure.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
+import { parseNodeFlag } from '../../cli/support/node-url.js';
+import { operatorOf } from '../../cli/support/operator.js';
 import { replaceEffect, replaceResult } from '../../cli/present/replace.js';
 import type { Result } from '../../cli/present/result.js';
-import { asDuration } from '../../cli/settings.js';
-import { targetFlags } from '../../cli/target.js';
-import { replaceNode } from '../../core/engine/replace-node.js';
-import { systemClock, systemRandom } from '../../core/engine/system.js';
+import { asDuration } from '../../cli/config/settings.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { replaceNode } from '../../core/operate/replace-node.js';
+import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 
 export default class NodeReplace extends SeqCommand {
   static override summary = 'Put another, empty server in the place of a node, and wait until it counts';

@@ -1,6 +1,6 @@
-import { ACT_FLAGS } from '../../cli/flags.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
 import type { Result } from '../../cli/present/result.js';
-import { REPAIR_FLAGS, RepairCommand } from '../../cli/repair-command.js';
+import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 
 export default class RepairApply extends RepairCommand {
   static override summary = 'Carry out a repair plan by its digest, and read every node again';

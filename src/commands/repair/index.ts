@@ -1,6 +1,6 @@
-import { ACT_FLAGS } from '../../cli/flags.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
 import type { Result } from '../../cli/present/result.js';
-import { REPAIR_FLAGS, RepairCommand } from '../../cli/repair-command.js';
+import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 
 export default class Repair extends RepairCommand {
   static override summary = 'Find out what the nodes lack or hold wrongly, show the plan, ask, mend it, and prove it';

@@ -1,9 +1,9 @@
-import { LOOK_FLAGS } from '../../cli/flags.js';
+import { LOOK_FLAGS } from '../../cli/support/flags.js';
 import { planResult } from '../../cli/present/repair.js';
 import type { Result } from '../../cli/present/result.js';
-import { REPAIR_FLAGS, RepairCommand } from '../../cli/repair-command.js';
-import { commandLine } from '../../cli/confirm.js';
-import { plannedRepair } from '../../core/engine/repair.js';
+import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
+import { commandLine } from '../../cli/support/confirm.js';
+import { plannedRepair } from '../../core/repair/repair.js';
 
 export default class RepairPlan extends RepairCommand {
   static override summary =

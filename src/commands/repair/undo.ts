@@ -1,9 +1,9 @@
 import { Flags } from '@oclif/core';
-import { ACT_FLAGS } from '../../cli/flags.js';
+import { ACT_FLAGS } from '../../cli/support/flags.js';
 import { undoneResult } from '../../cli/present/repair.js';
 import type { Result } from '../../cli/present/result.js';
-import { REPAIR_FLAGS, RepairCommand } from '../../cli/repair-command.js';
-import { undoRepair } from '../../core/engine/repair-undo.js';
+import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
+import { undoRepair } from '../../core/repair/undo.js';
 
 export default class RepairUndo extends RepairCommand {
   static override summary = 'Take back what the last repair decided, as long as nothing stands on it';

@@ -1,9 +1,9 @@
-import { LOOK_FLAGS } from '../../cli/flags.js';
+import { LOOK_FLAGS } from '../../cli/support/flags.js';
 import { provenResult } from '../../cli/present/repair.js';
 import type { Result } from '../../cli/present/result.js';
-import { REPAIR_FLAGS, RepairCommand } from '../../cli/repair-command.js';
-import { plannedRepair } from '../../core/engine/repair.js';
-import { verifyStreams } from '../../core/engine/verify.js';
+import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
+import { plannedRepair } from '../../core/repair/repair.js';
+import { verifyStreams } from '../../core/stream/verify.js';
 
 export default class RepairVerify extends RepairCommand {
   static override summary =

@@ -1,11 +1,11 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { usageError } from '../../cli/failure.js';
-import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { usageError } from '../../cli/support/failure.js';
+import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import { diffResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
-import { diffStreams } from '../../core/engine/stream-matrix-diff.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { diffStreams } from '../../core/stream/matrix-diff.js';
 import { EXIT } from '../../core/errors.js';
 
 export default class StreamDiff extends SeqCommand {
@@ -42,8 +42,8 @@ export default class StreamDiff extends SeqCommand {
     if (foreign !== null) {
       this.kind = 'foreign.diff';
       const [{ diffForeign }, { foreignDiffResult }] = await Promise.all([
-        import('../../core/foreign/diff.js'),
-        import('../../cli/present/foreign.js'),
+        import('../../core/dialect-fuel/diff.js'),
+        import('../../cli/present/fuel.js'),
       ]);
       this.step(`comparing ${on.join(' and ')}`);
       const reading = this.longReading('read');

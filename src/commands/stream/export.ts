@@ -1,11 +1,11 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { usageError } from '../../cli/failure.js';
-import { heightFlag } from '../../cli/flags.js';
-import { secretsOf } from '../../cli/operator.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { usageError } from '../../cli/support/failure.js';
+import { heightFlag } from '../../cli/support/flags.js';
+import { secretsOf } from '../../cli/support/operator.js';
 import { exportResult } from '../../cli/present/bundle.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
+import { targetFlags } from '../../cli/support/target.js';
 import { exportBundle } from '../../core/bundle/export.js';
 import { FORMAT, VERSION } from '../../core/bundle/format.js';
 import { BundleWriter } from '../../core/bundle/writer.js';

@@ -1,14 +1,14 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { usageError } from '../../cli/failure.js';
-import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
-import type { ForeignRow } from '../../core/foreign/matrix.js';
-import type { ForeignCluster } from '../../cli/foreign.js';
-import { MatrixWriter } from '../../cli/matrix-writer.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { usageError } from '../../cli/support/failure.js';
+import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
+import type { ForeignRow } from '../../core/dialect-fuel/matrix.js';
+import type { ForeignCluster } from '../../cli/compose/fuel-nodes.js';
+import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
 import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
-import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/engine/stream-matrix.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/stream/matrix.js';
 
 export default class StreamInspect extends SeqCommand {
   static override summary = 'Show which block every node holds at every height, newest first, and what that adds up to';
@@ -119,7 +119,7 @@ export default class StreamInspect extends SeqCommand {
     const [
       { ForeignSummary, openForeignMatrix },
       { foreignCells, foreignColumns, foreignMatrixResult, foreignRowData },
-    ] = await Promise.all([import('../../core/foreign/matrix.js'), import('../../cli/present/foreign.js')]);
+    ] = await Promise.all([import('../../core/dialect-fuel/matrix.js'), import('../../cli/present/fuel.js')]);
     const { flags } = await this.parse(StreamInspect);
     this.step('reading the streams of every node');
     const reading = this.longReading('read');

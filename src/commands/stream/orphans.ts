@@ -1,8 +1,8 @@
-import { SeqCommand } from '../../cli/base-command.js';
-import { LOOK_FLAGS, positiveFlag } from '../../cli/flags.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import { orphansResult } from '../../cli/present/orphans.js';
 import type { Result } from '../../cli/present/result.js';
-import { readOrphans } from '../../core/engine/orphans.js';
+import { readOrphans } from '../../core/stream/orphans.js';
 
 export default class StreamOrphans extends SeqCommand {
   static override summary =

@@ -1,13 +1,13 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { usageError } from '../../cli/failure.js';
-import { BUNDLE_FLAG, heightFlag, positiveFlag } from '../../cli/flags.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { usageError } from '../../cli/support/failure.js';
+import { BUNDLE_FLAG, heightFlag, positiveFlag } from '../../cli/support/flags.js';
 import type { Result } from '../../cli/present/result.js';
-import { parseCount } from '../../cli/units.js';
-import { openArchives } from '../../cli/archives.js';
-import { TailWriter } from '../../cli/tail-writer.js';
-import { targetFlags } from '../../cli/target.js';
-import { tailBlocks } from '../../core/engine/tail.js';
+import { parseCount } from '../../cli/support/units.js';
+import { openArchives } from '../../cli/compose/archives.js';
+import { TailWriter } from '../../cli/stream/tail-writer.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { tailBlocks } from '../../core/stream/tail.js';
 
 export default class StreamTail extends SeqCommand {
   static override summary = 'Print committed blocks, or their items, in order';

@@ -1,11 +1,11 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand } from '../../cli/base-command.js';
-import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS } from '../../cli/flags.js';
-import type { ForeignCluster } from '../../cli/foreign.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS } from '../../cli/support/flags.js';
+import type { ForeignCluster } from '../../cli/compose/fuel-nodes.js';
 import { verifyResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/target.js';
-import { verifyStreams } from '../../core/engine/verify.js';
+import { targetFlags } from '../../cli/support/target.js';
+import { verifyStreams } from '../../core/stream/verify.js';
 import { EXIT } from '../../core/errors.js';
 
 export default class StreamVerify extends SeqCommand {
@@ -62,8 +62,8 @@ export default class StreamVerify extends SeqCommand {
   private async performForeign(cluster: ForeignCluster): Promise<Result> {
     this.kind = 'foreign.verify';
     const [{ verifyForeign }, { foreignVerifyResult }] = await Promise.all([
-      import('../../core/foreign/verify.js'),
-      import('../../cli/present/foreign.js'),
+      import('../../core/dialect-fuel/verify.js'),
+      import('../../cli/present/fuel.js'),
     ]);
     const { flags } = await this.parse(StreamVerify);
     this.step('reading the streams of every node');

@@ -3,13 +3,13 @@
 // read again; a later pass stands before an earlier one. So the heads and floors in the bundle are those of its
 // looks, and nothing that was trimmed meanwhile looks like a hole.
 import { createHash } from 'node:crypto';
-import type { Entry, Height, NodeReply } from '../protocol/words.js';
-import { markForeign } from '../engine/cluster-name.js';
-import { refuseNoAnswer } from '../engine/inspect-errors.js';
-import { summarize, type ClusterView, type NodeObservation } from '../engine/inspect-model.js';
-import { bounded, observe } from '../engine/inspect.js';
-import { heldRange, readChunks, type Chunk } from '../engine/stream-chunks.js';
-import type { MatrixOptions } from '../engine/stream-matrix.js';
+import type { Entry, Height, NodeReply } from '../protocol/types.js';
+import { markForeign } from '../view/cluster-name.js';
+import { refuseNoAnswer } from '../view/no-answer.js';
+import { summarize, type ClusterView, type NodeObservation } from '../view/model.js';
+import { bounded, observe } from '../view/inspect.js';
+import { heldRange, readChunks, type Chunk } from '../stream/chunks.js';
+import type { MatrixOptions } from '../stream/matrix.js';
 import type { BundleFacts, BundleLine } from './format.js';
 
 /**

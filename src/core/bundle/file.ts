@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { EXIT, SeqError } from '../errors.js';
-import type { Height } from '../protocol/words.js';
+import type { Height } from '../protocol/types.js';
 import {
   asEnd,
   asFacts,

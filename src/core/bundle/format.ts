@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { EXIT, SeqError } from '../errors.js';
 import type { NodeCheckup, OrphansRead } from '../ports.js';
-import type { Epoch, Hash, Height, NodeReply, NodeView } from '../protocol/words.js';
+import type { Epoch, Hash, Height, NodeReply, NodeView } from '../protocol/types.js';
 
 export const FORMAT = 'seq/bundle';
 export const VERSION = 1;

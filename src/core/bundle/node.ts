@@ -14,7 +14,7 @@ import type {
   NodeView,
   ReplyTo,
   Unknown,
-} from '../protocol/words.js';
+} from '../protocol/types.js';
 import type { BundleFile } from './file.js';
 import type { BundleLine } from './format.js';
 

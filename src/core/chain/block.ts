@@ -1,7 +1,7 @@
 // The content of a block and its name. The hash covers everything that makes two blocks different (docs/PROTOCOL.md
 // section 2), so that "the same hash" may stand for "the same block" everywhere else.
 import crypto, { createHash } from 'node:crypto';
-import type { Block, Hash } from '../protocol/words.js';
+import type { Block, Hash } from '../protocol/types.js';
 
 const BLOCK_TAG = Buffer.from('seq/block/1\0');
 const GENESIS_TAG = Buffer.from('seq/genesis/1\0');

@@ -5,7 +5,7 @@
 import { decodeBlockData, encodeExec, execOverhead, itemDigest, type TakenItem } from '../chain/items.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, Item, Producer, ProduceRequest } from '../ports.js';
-import type { Height } from '../protocol/words.js';
+import type { Height } from '../protocol/types.js';
 import { committedLine, parseChildLine, produceLine, revokedLine, type ChildMessage } from './child-messages.js';
 import { Child } from './child-process.js';
 

@@ -7,8 +7,8 @@ import { abreast, gateMissed, newPace, pauseAfter, weightOf, type FillPace } fro
 import { bitsOf } from './quorum.js';
 import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
-import type { Effect, LocalChain, NodeIndex, TenureEvent, TenureState } from './tenure-state.js';
-import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './words.js';
+import type { Effect, LocalChain, NodeIndex, TenureEvent, TenureState } from './term-state.js';
+import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js';
 
 /** One re-admission under way. */
 export interface Admission {

@@ -3,8 +3,8 @@
 // below it is proven by it (I5).
 import { markDamaged } from './admission.js';
 import { backOff, end, oursCount, setStanding } from './ending.js';
-import type { Candidate, Effect, LocalChain, TenureEvent, TenureState } from './tenure-state.js';
-import type { Block, EntriesRead, NodeReply } from './words.js';
+import type { Candidate, Effect, LocalChain, TenureEvent, TenureState } from './term-state.js';
+import type { Block, EntriesRead, NodeReply } from './types.js';
 
 /**
  * Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every

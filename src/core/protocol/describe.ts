@@ -4,7 +4,7 @@
 import type { Cell, HeightVerdict, LedgerAnomaly } from './ledger.js';
 import { mayBeCommitted, quorumOf, tally, votesOf, type Votes } from './quorum.js';
 import { refusalText } from './refusals.js';
-import type { Hash, NodeReply, Unknown } from './words.js';
+import type { Hash, NodeReply, Unknown } from './types.js';
 
 /** `r1`, `r1 and r2`, `r1, r2 and r3`. */
 export function listed(words: readonly string[]): string {

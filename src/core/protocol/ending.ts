@@ -1,8 +1,8 @@
 // How a tenure ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to
 // outlive the state).
-import { knowsMore } from './moves.js';
-import type { Refused } from './words.js';
-import type { Effect, NodeIndex, NodeTrack, Standing, TenureState } from './tenure-state.js';
+import { knowsMore } from './node-addresses.js';
+import type { Refused } from './types.js';
+import type { Effect, NodeIndex, NodeTrack, Standing, TenureState } from './term-state.js';
 
 export function end(state: TenureState, code: string, reason: string, out: Effect[]): void {
   if (state.phase === 'ended') return;

@@ -19,8 +19,8 @@ import { weightOf } from './fill-pace.js';
 import { takeFacts } from './promotion.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
-import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './tenure-state.js';
-import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './words.js';
+import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './term-state.js';
+import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './types.js';
 
 /** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
 export function propose(state: TenureState, block: Block, now: number, chain: LocalChain, out: Effect[]): void {

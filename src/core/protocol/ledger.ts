@@ -3,7 +3,7 @@
 // entry at the next height has its hash as parent (I5). At the head, copies of different epochs do not add up; below
 // it, copies are counted by hash. Unknown is never "empty". docs/PROTOCOL.md sections 3, 7 and 9.
 import { commits, mayBeCommitted, quorumOf } from './quorum.js';
-import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './words.js';
+import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './types.js';
 
 /** An entry without its payload; words.ts `Entry` fits. */
 export interface LedgerEntry {

@@ -3,8 +3,8 @@
 // promotion was acknowledged before the first claim is sent, and to no others; a wiped node that "joined late" would
 // otherwise carry a promise that nobody made.
 import { end, endIfMoved, movesOf, oursCount, setStanding } from './ending.js';
-import type { Effect, NodeIndex, TenureState } from './tenure-state.js';
-import type { Epoch, HeadFacts, NodeReply } from './words.js';
+import type { Effect, NodeIndex, TenureState } from './term-state.js';
+import type { Epoch, HeadFacts, NodeReply } from './types.js';
 import { refusalText } from './refusals.js';
 
 export function startPromotion(

@@ -1,7 +1,7 @@
 // How many answers decide. One tally for everything that needs a quorum: pre-vote, promotion, claim, write,
 // commitment, an operator's request. Counts are always over the configured nodes, never over those that answered;
 // unknown is never "no" (docs/PROTOCOL.md sections 1, 5, 6).
-import type { NodeReply } from './words.js';
+import type { NodeReply } from './types.js';
 
 /** q = floor(N/2)+1 of the configured nodes: two quorums always share a node. */
 export function quorumOf(nodes: number): number {

@@ -1,5 +1,5 @@
 // A node's "no" as a sentence, for logs, errors and the reasons a tenure ends with.
-import type { Refused } from './words.js';
+import type { Refused } from './types.js';
 
 export function refusalText(reply: Refused): string {
   const d = reply.detail;

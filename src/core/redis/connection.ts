@@ -3,7 +3,7 @@
 // After a deadline the outcome is unknown; after the second in a row the connection is given up, so that calls do not
 // pile up in the buffers of a silent server and run when it wakes.
 import { Redis, type RedisOptions } from 'ioredis';
-import type { Refused, Step, Unknown } from '../protocol/words.js';
+import type { Refused, Step, Unknown } from '../protocol/types.js';
 import { fairDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';

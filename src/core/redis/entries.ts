@@ -2,7 +2,7 @@
 // recomputed: a node cannot check SHA-256 itself, so this is where a flipped byte or a hand-edited entry is found.
 // Damaged ones are listed, never dropped.
 import { blockHash } from '../chain/block.js';
-import type { DamagedEntry, EntriesRead, Entry } from '../protocol/words.js';
+import type { DamagedEntry, EntriesRead, Entry } from '../protocol/types.js';
 import { list, text, UnreadableReply, whole } from './replies.js';
 
 const ID = /^(0|[1-9]\d{0,19})-(0|[1-9]\d{0,19})$/;

@@ -3,8 +3,8 @@
 // tail and hints have a connection each, so that none delays another; each opens when first used.
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
-import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/words.js';
-import { AppendLine, type WriteCall } from './append-line.js';
+import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/types.js';
+import { AppendLine, type WriteCall } from './fast-append.js';
 import {
   Connection,
   isErrorReply,

@@ -3,7 +3,7 @@
 // there, never all of it in memory here.
 import { blockHash } from '../chain/block.js';
 import type { OrphanEntry, OrphansRead } from '../ports.js';
-import type { Block } from '../protocol/words.js';
+import type { Block } from '../protocol/types.js';
 import { send } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, pttl, text, UnreadableReply, whole } from './replies.js';

@@ -1,7 +1,7 @@
 // Raw answers of a server → the three values of docs/PROTOCOL.md section 1. Only what proves that nothing was
 // executed is a refusal; everything that cannot be read is unknown, with an alarm, and never "no" or "empty".
 import { InvariantError } from '../errors.js';
-import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '../protocol/words.js';
+import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '../protocol/types.js';
 
 /** What our scripts may say. */
 const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([

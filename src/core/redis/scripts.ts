@@ -19,7 +19,7 @@ import type {
   NodeView,
   Presence,
   ScriptName,
-} from '../protocol/words.js';
+} from '../protocol/types.js';
 import type { KeyName, NodeKeys } from './keys.js';
 import { hintChannelOf } from './keys.js';
 import { list, pttl, record, text, UnreadableReply, whole } from './replies.js';

@@ -11,7 +11,7 @@ import { envelope, failureOf, HttpError, retryAfter, unavailable, type HttpFailu
 import { HOP_HEADER } from './forward.js';
 import type { HttpLimits } from './limits.js';
 import type { Metrics } from './metrics.js';
-import { place, refuseInVain, type Placed, type PlaceOptions } from './place.js';
+import { place, refuseInVain, type Placed, type PlaceOptions } from './submission-routing.js';
 import { parseLines, parseSingle } from './submission.js';
 
 export interface SubmitRouteOptions extends PlaceOptions {

@@ -7,7 +7,7 @@ import { open, type Database, type RootDatabase } from 'lmdb';
 import { blockHash, genesisHash } from '../chain/block.js';
 import { SeqError } from '../errors.js';
 import type { CommittedBlock } from '../ports.js';
-import type { Height } from '../protocol/words.js';
+import type { Height } from '../protocol/types.js';
 import { MAP_BYTES, checkMetaPages } from './meta-pages.js';
 import { FORMAT_VERSION, decodeHeader, heightKey, heightOfKey, type KeyWindow, type StoredHeader } from './records.js';
 import { foreign, newerFormat, unreadable, writeFailed } from './store-errors.js';

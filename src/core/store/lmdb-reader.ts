@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';
-import type { Hash, Height } from '../protocol/words.js';
+import type { Hash, Height } from '../protocol/types.js';
 import {
   chainPath,
   lastHeight,

@@ -7,7 +7,7 @@ import { blockHash, genesisHash } from '../chain/block.js';
 import { keyNamesOf, keysOf } from '../chain/items.js';
 import { invariant } from '../errors.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
-import type { Height } from '../protocol/words.js';
+import type { Height } from '../protocol/types.js';
 import {
   META,
   claimFor,
@@ -29,7 +29,7 @@ import {
   type StoredReceipt,
 } from './records.js';
 import { closed, readFailed, unreadable, writeFailed } from './store-errors.js';
-import { WindowFloor } from './window-floor.js';
+import { WindowFloor } from './retained-floor.js';
 import { takeWriterLock } from './writer-lock.js';
 
 export interface StoreOptions {

@@ -1,7 +1,7 @@
 // How the store's small records lie on disk: header, receipt, window. Fixed widths, big-endian, so that keys sort by
 // height and a record of another length is damage and not a guess. Nothing here reads or writes the disk.
 import type { CommittedBlock, Receipt } from '../ports.js';
-import type { Height } from '../protocol/words.js';
+import type { Height } from '../protocol/types.js';
 
 /** Raised when the layout changes in a way that an older version would misread. */
 export const FORMAT_VERSION = 1;

@@ -3,7 +3,7 @@
 // a client's items have an order.
 import { itemDigest } from '../../core/chain/items.js';
 import { httpCall, type HttpAnswer } from '../../core/http-call.js';
-import type { Dice } from './dice.js';
+import type { Dice } from './prng.js';
 import type { ItemFate } from './history.js';
 import type { Recorder } from './recorder.js';
 import { rest } from './readers.js';

@@ -8,7 +8,7 @@ import type { PrivateCluster } from '../private-cluster.js';
 import type { TcpProxy } from '../tcp-proxy.js';
 import type { Client } from './clients.js';
 import { openControl } from './control.js';
-import type { Dice } from './dice.js';
+import type { Dice } from './prng.js';
 import type { Memory } from './memory.js';
 import type { SmallDisk } from './small-disk.js';
 

@@ -1,6 +1,6 @@
 // What a chaos run leaves behind: everything that anybody did or was told, on one clock (ms since the start, of the
 // process that watches). Checkers read this and nothing else. One NDJSON line per entry.
-import type { Epoch, Hash, Height } from '../../core/protocol/words.js';
+import type { Epoch, Hash, Height } from '../../core/protocol/types.js';
 
 /**
  * Somebody was handed a committed block. A reader asks for one height after the other; a name stands for one such

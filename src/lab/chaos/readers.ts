@@ -3,12 +3,12 @@
 // under a new name.
 import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../../core/chain/block.js';
-import { systemClock } from '../../core/engine/system.js';
-import { tailBlocks } from '../../core/engine/tail.js';
+import { systemClock } from '../../core/nodes/system-clock.js';
+import { tailBlocks } from '../../core/stream/tail.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { httpCall, openRequest, targetOf } from '../../core/http-call.js';
 import type { CommittedBlock, NodePort } from '../../core/ports.js';
-import type { Dice } from './dice.js';
+import type { Dice } from './prng.js';
 import type { Recorder } from './recorder.js';
 
 const AGAIN_MS = 50;

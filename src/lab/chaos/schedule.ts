@@ -1,6 +1,6 @@
 // When which kind of fault strikes: drawn from the seed before anything runs. Rounds of faults, each followed by a
 // healing and a check. Targets are drawn by the step's own dice when it strikes: "the leader" is whoever leads then.
-import { Dice } from './dice.js';
+import { Dice } from './prng.js';
 
 export interface Step {
   /** ms since the round began. */

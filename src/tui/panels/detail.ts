@@ -1,6 +1,6 @@
 // Everything known about one node, height, sequencer or event. Enter opens it, Esc closes it.
 import { serverName } from '../../core/server-name.js';
-import type { NodeView } from '../../core/protocol/words.js';
+import type { NodeView } from '../../core/protocol/types.js';
 import { describeVerdict, shortHash } from '../../core/protocol/describe.js';
 import { agreementOf, entryAt } from '../model-agreement.js';
 import { percentile } from '../model-series.js';

@@ -1,5 +1,5 @@
 // Who leads, since when, on how many nodes, and how much of the lease is left.
-import { sequencerOf } from '../../core/protocol/words.js';
+import { sequencerOf } from '../../core/protocol/types.js';
 import { shown, type Data, type WatchState } from '../model.js';
 import { age } from '../text.js';
 import { bar, type Theme } from '../theme.js';

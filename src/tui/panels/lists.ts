@@ -2,7 +2,7 @@
 import { agreementList, EVENT_SORTS, eventList, SEQUENCER_SORTS, sequencerList } from '../model-lists.js';
 import type { AgreementRow } from '../model-agreement.js';
 import type { WatchEvent } from '../model-events.js';
-import type { SequencerRow } from '../../core/engine/inspect-presence.js';
+import type { SequencerRow } from '../../core/view/presence.js';
 import { shown, type WatchState } from '../model.js';
 import { clockOf, shortAge, widthOf } from '../text.js';
 import type { Theme, Tone } from '../theme.js';

@@ -1,6 +1,6 @@
 // One row per node. What a node last said stays, marked with `?` and its age, when it stops saying anything.
-import type { NodeView } from '../../core/protocol/words.js';
-import { sequencerOf } from '../../core/protocol/words.js';
+import type { NodeView } from '../../core/protocol/types.js';
+import { sequencerOf } from '../../core/protocol/types.js';
 import { nodeList, NODE_SORTS, type NodeLine } from '../model-lists.js';
 import { percentile, slope } from '../model-series.js';
 import { shown, type WatchState } from '../model.js';

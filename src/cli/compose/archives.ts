@@ -1,0 +1,54 @@
+// Where blocks below the nodes' floor may come from, in the order they are asked: a named store, named peers, else
+// the announced feeds.
+import { readFile } from 'node:fs/promises';
+import type { ClusterView } from '../../core/view/model.js';
+import type { Archive } from '../../core/stream/tail-archive.js';
+import { peerArchive } from '../../core/stream/tail-peer.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+
+export interface ArchiveOptions {
+  store: string | undefined;
+  peers: readonly string[];
+  /** Whether sequencers that announce themselves are asked. */
+  announced: boolean;
+  tokenFile: string | undefined;
+  view: ClusterView;
+  onClose: (close: () => Promise<void>) => void;
+}
+
+const PEER_LIMIT_MS = 5000;
+
+export async function openArchives(options: ArchiveOptions): Promise<Archive[]> {
+  const archives: Archive[] = [];
+  if (options.store !== undefined) {
+    const { openStoreReader } = await import('../../core/store/lmdb-reader.js');
+    const reader = openStoreReader(options.store);
+    options.onClose(() => reader.close());
+    archives.push({
+      name: `the store ${options.store}`,
+      async *read(from, to) {
+        yield* reader.range(from, to);
+      },
+    });
+  }
+  const token = options.tokenFile === undefined ? undefined : await readToken(options.tokenFile);
+  const access = { limitMs: PEER_LIMIT_MS, ...(token === undefined ? {} : { token }) };
+  const announced = options.view.sequencers.filter((s) => s.url !== '').sort((a, b) => b.height - a.height);
+  if (options.peers.length > 0) archives.push(...options.peers.map((url) => peerArchive('', url, access)));
+  else if (options.announced) archives.push(...announced.map((s) => peerArchive(s.id, s.url, access)));
+  return archives;
+}
+
+async function readToken(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new SeqError({
+      code: 'SECRET_UNREADABLE',
+      exit: EXIT.config,
+      message: `--http-token-file: ${path} could not be read`,
+      why: error.code ?? 'unreadable',
+      changed: 'nothing',
+      next: [`check that ${path} exists and may be read`],
+    });
+  });
+  return text.trim();
+}

@@ -1,0 +1,16 @@
+// What a chaos run needs from the rest of the program: its nodes opened past the proxies, and stores read. Its nodes
+// are named by hand, so that nothing of the person's own configuration can reach them.
+import { openStoreReader } from '../../core/store/lmdb-reader.js';
+import type { ChaosOptions } from '../../lab/chaos/run.js';
+import { openCluster, surroundings } from './open-cluster.js';
+import { plainEnvironment } from './lab.js';
+
+export function chaosOutside(): Pick<ChaosOptions, 'openNodes' | 'openStore'> {
+  return {
+    openNodes: async (nodes, directory) => {
+      const opened = await openCluster(await surroundings({ node: nodes }, plainEnvironment(directory)));
+      return { nodes: opened.nodes, cluster: opened.identity.cluster, close: () => opened.close() };
+    },
+    openStore: openStoreReader,
+  };
+}

@@ -1,0 +1,152 @@
+// Everything `seq run` can be told, checked before anything is opened: flags, SEQ_*, context and config file, in that
+// order.
+import { readFileSync } from 'node:fs';
+import { homedir, hostname } from 'node:os';
+import { join } from 'node:path';
+import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, MAX_BLOCK_BYTES, type Timing } from '../../core/config.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+import { targetOf } from '../../core/http-call.js';
+import type { LogLevel } from '../../core/log/log.js';
+import { checkListen, parseListen, readCaFile, readTokenFile } from '../../core/serve/listen.js';
+import type { ClusterSettings } from './open-cluster.js';
+import { usageError } from '../support/failure.js';
+import type { RunSettings } from './run-sequencer.js';
+import { asCount, asDuration, asList, asSize, asSwitch, asText, setting, type Sources } from '../config/settings.js';
+
+export const SEQUENCER_LOG_LEVELS = [
+  'trace',
+  'debug',
+  'info',
+  'warn',
+  'error',
+  'fatal',
+  'silent',
+] as const satisfies readonly LogLevel[];
+
+export async function runSettings(
+  sources: Sources,
+  cluster: ClusterSettings,
+  rest: string[],
+  child: string[] | null,
+  version: string,
+): Promise<RunSettings> {
+  const get = <T>(flag: string, parse: (text: string, what: string) => T, fallback: T): T =>
+    setting(sources, flag, parse, fallback).value;
+  if (rest.length > 0)
+    throw usageError(`unexpected argument ${rest[0]}`, [
+      "a producer's command goes after --: seq run --producer exec -- CMD …",
+    ]);
+  const exec = execOf(get('producer', asText, child ? 'exec' : 'batch'), child);
+  const timing: Timing = {
+    ...DEFAULT_TIMING,
+    ttlMs: get('ttl', asDuration, DEFAULT_TIMING.ttlMs),
+    blockTimeMs: get('block-time', asDuration, DEFAULT_TIMING.blockTimeMs),
+    nodeTimeoutMs: cluster.nodeTimeoutMs,
+  };
+  timing.pollMs = Math.min(DEFAULT_TIMING.pollMs, Math.max(50, timing.ttlMs / 4));
+  timing.pollJitterMs = Math.min(DEFAULT_TIMING.pollJitterMs, timing.pollMs / 2);
+  timing.retryMs = Math.min(DEFAULT_TIMING.retryMs, Math.max(20, timing.ttlMs / 10));
+  timing.retryJitterMs = Math.min(DEFAULT_TIMING.retryJitterMs, timing.retryMs / 2);
+  if (timing.blockTimeMs < 1)
+    throw bad(
+      'BAD_BLOCK_TIME',
+      '--block-time must be at least 1ms',
+      'work is the heartbeat of the lease: blocks without a pause would be all the nodes do',
+    );
+  checkTiming(timing);
+  const limits = {
+    maxBlockBytes: get('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes),
+    retainBlocks: get('retain-blocks', asCount, DEFAULT_LIMITS.retainBlocks),
+    retainBytes: get('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes),
+  };
+  if (limits.maxBlockBytes < 1024 || limits.maxBlockBytes > MAX_BLOCK_BYTES)
+    throw bad(
+      'BAD_BLOCK_SIZE',
+      `--max-block-bytes is ${limits.maxBlockBytes}; it must be between 1KiB and 16MiB`,
+      'a block has to fit into one write within the node timeout',
+    );
+  if (limits.retainBlocks < 2)
+    throw bad(
+      'BAD_RETENTION',
+      '--retain-blocks must be at least 2',
+      'the newest block and the one it proves are always kept',
+    );
+  const http = get('http', asText, '');
+  const tokenFile = get('http-token-file', asText, '');
+  const certificate = get('http-cert', asText, '');
+  const authority = get('http-ca', asText, '');
+  const ca = authority === '' ? undefined : readCaFile(authority);
+  const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
+  const listen = http === '' ? null : parseListen(http);
+  // Also checked before binding; here so that a bad address is not reported only once the nodes have answered.
+  if (listen) checkListen(listen, { token: token !== undefined, tls: certificate !== '' });
+  const id = idOf(get('id', asText, hostname()));
+  const store = get('store', asText, '');
+  const peers = get('peer', asList, [] as string[]);
+  for (const peer of peers) {
+    const target = targetOf(peer, '/v1/blocks');
+    if (typeof target === 'string')
+      throw bad('PEER_URL', `--peer: ${target}`, 'a peer is the HTTP address of a sequencer, http://HOST:PORT');
+  }
+  return {
+    id,
+    timing,
+    limits,
+    exec,
+    peers,
+    version,
+    eager: get('eager', asSwitch, false),
+    priority: get('priority', asCount, 0),
+    bootstrap: get('bootstrap', asSwitch, false),
+    readmit: !get('no-readmit', asSwitch, false),
+    listen,
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? {} : { ca }),
+    ...(certificate === ''
+      ? {}
+      : { tls: { cert: pem(certificate, '--http-cert'), key: pem(get('http-key', asText, ''), '--http-key') } }),
+    keepItems: get('dedup-items', asCount, 1_000_000),
+    keepMs: get('dedup-window', asDuration, 24 * 3600 * 1000),
+    storeDir: (clusterId, lane) =>
+      store !== ''
+        ? store
+        : join(stateHome(sources.env), 'seq', 'run', lane === '' ? clusterId : `${clusterId}-${lane}`, id),
+    logLevel: get('log-level', asText, 'info') as LogLevel,
+    secrets: token === undefined ? [] : [token],
+  };
+}
+
+function execOf(producer: string, child: string[] | null): RunSettings['exec'] {
+  if (producer === 'batch' && child)
+    throw usageError('--producer batch takes no command', ['use --producer exec -- CMD …']);
+  if (producer !== 'exec') return null;
+  const [command, ...args] = child ?? [];
+  if (command === undefined)
+    throw usageError('--producer exec needs a command after --', ['seq run --producer exec -- CMD …']);
+  return { command, args };
+}
+
+function idOf(text: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text)) return text;
+  throw bad(
+    'BAD_ID',
+    `${JSON.stringify(text)} cannot be the id of a sequencer`,
+    'an id is 1 to 64 letters, digits, dots, dashes or underscores: it stands in owner tokens, keys and logs',
+  );
+}
+
+function pem(path: string, flag: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw bad('UNREADABLE_FILE', `${flag}: ${path} cannot be read`, (error as Error).message);
+  }
+}
+
+function stateHome(env: NodeJS.ProcessEnv): string {
+  return env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
+}
+
+function bad(code: string, message: string, why: string): SeqError {
+  return new SeqError({ code, exit: EXIT.config, message, why, changed: 'nothing', next: ['seq run --help'] });
+}

@@ -1,0 +1,138 @@
+// Starts a command: finds it, shows help, answers an unknown one with 64, a suggestion and (under -o json) the
+// envelope. Takes the place of the framework's own runner, whose unknown-command and crash paths print text and exit
+// 2 or 1.
+import { Config } from '@oclif/core';
+import { EXIT, type SeqError } from '../../core/errors.js';
+import { askedFormat } from '../command/asked-format.js';
+import { identify, indexed } from './command-index.js';
+import { masked } from '../../core/log/redact.js';
+import { toSeqError, usageError } from '../support/failure.js';
+import { listenForSignals } from '../support/interrupt.js';
+import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from '../support/output.js';
+import { envelope } from '../present/envelope.js';
+import { renderError } from '../present/error-text.js';
+import { terminalWrap } from '../support/terminal-wrap.js';
+import { suggest } from '../support/suggest.js';
+
+export interface Launch {
+  argv: string[];
+  /** Folder of package.json. */
+  root: string;
+  /** Ends the process at once: only for a second Ctrl-C. */
+  end(code: number): void;
+}
+
+/** Resolves when the answer has left the process; process.exitCode is set. */
+export async function main({ argv, root, end }: Launch): Promise<void> {
+  watchStreams();
+  listenForSignals(end);
+  try {
+    await start(argv, root);
+  } catch (thrown) {
+    await report(thrown, argv);
+  }
+  await flushed();
+}
+
+async function start(argv: string[], root: string): Promise<void> {
+  const end = argv.indexOf('--');
+  const own = end < 0 ? argv : argv.slice(0, end);
+  const asksHelp = own.length === 0 || own[0] === 'help' || own.some((word) => word === '--help' || word === '-h');
+  const words = asksHelp ? own.filter((word) => word !== '--help' && word !== '-h' && word !== 'help') : own;
+  const found = asksHelp || words[0] === 'completion' ? null : await indexed(words, root);
+  const config = found?.config ?? (await Config.load({ root }));
+  watchStreams();
+  const { id, rest } = found ?? identify(words, config.commandIDs);
+  const command = id === '' ? undefined : config.findCommand(id);
+  if (!asksHelp && command) {
+    await config.runCommand(id, argv.slice(argv.length - (rest.length + argv.length - own.length)), command);
+    return;
+  }
+  const topic = id !== '' && config.findTopic(id) !== undefined;
+  if (
+    asksHelp
+      ? (id === '' && rest.every((word) => word.startsWith('-'))) ||
+        ((command || topic) && rest.every((word) => word.startsWith('-') || command))
+      : topic && rest.length === 0
+  ) {
+    const { Help } = await import('@oclif/core/help');
+    const help = new Help(config, { ...config.pjson.oclif.helpOptions, all: false });
+    await help.showHelp(id === '' ? [] : [...id.split(':')]);
+    process.exitCode = EXIT.ok;
+    return;
+  }
+  throw unknownCommand(id, rest, config, topic && !asksHelp);
+}
+
+/** Quotes what was typed, but for passwords: an address may stand where a command belongs. */
+export function unknownCommand(id: string, rest: string[], config: Pick<Config, 'commands'>, topic: boolean): SeqError {
+  const prefix = id === '' ? '' : `${id.replaceAll(':', ' ')} `;
+  const known = config.commands.filter((command) => !command.hidden).map((command) => command.id.replaceAll(':', ' '));
+  const word = rest.find((each) => !each.startsWith('-'));
+  if (word === undefined) {
+    if (topic)
+      return usageError(`'${prefix.trim()}' needs a command after it`, [`seq ${prefix}--help`], 'UNKNOWN_COMMAND');
+    return usageError(
+      masked(`flags come after the command: seq COMMAND ${rest.join(' ')}`),
+      ['seq --help'],
+      'UNKNOWN_COMMAND',
+    );
+  }
+  const words = rest.slice(0, rest.findIndex((each) => each.startsWith('-')) >>> 0);
+  const asked = `${prefix}${word}`;
+  const whole = suggest(`${prefix}${words.join(' ')}`, known);
+  const [first, ...others] = [
+    ...whole,
+    ...suggest(asked, [...known, ...topics(known)]).filter((each) => !whole.includes(each)),
+  ];
+  return usageError(
+    `there is no command '${masked(asked)}'${first ? `; did you mean '${first}'?` : ''}`,
+    first
+      ? [`seq ${first}`, ...others.map((other) => `seq ${other}`), 'seq --help']
+      : [`seq ${id === '' ? '' : prefix}--help`],
+    'UNKNOWN_COMMAND',
+  );
+}
+
+function topics(commands: string[]): string[] {
+  return [
+    ...new Set(commands.flatMap((command) => (command.includes(' ') ? [command.slice(0, command.indexOf(' '))] : []))),
+  ];
+}
+
+async function report(thrown: unknown, argv: string[]): Promise<void> {
+  if (thrown instanceof ReaderGone) {
+    process.exitCode = EXIT.ok;
+    return;
+  }
+  const error = toSeqError(thrown, { step: 'starting', changed: 'nothing', changedNodes: [], command: '' });
+  process.exitCode = error.exit;
+  const format = askedFormat(argv, process.env);
+  if (format === null) {
+    const colour =
+      Boolean(process.stderr.isTTY) &&
+      !process.env['NO_COLOR'] &&
+      process.env['TERM'] !== 'dumb' &&
+      !argv.includes('--no-color');
+    writeErr(renderError(error, colour, await terminalWrap(process.stderr)));
+  } else {
+    const document = envelope(
+      'error',
+      {
+        context: null,
+        at: new Date().toISOString(),
+        durationMs: Math.round(performance.now()),
+        nodesAsked: 0,
+        nodesAnswered: 0,
+        quorum: 0,
+      },
+      { error },
+    );
+    const text =
+      format === 'yaml'
+        ? (await import('../config/yaml.js')).stringify(document)
+        : JSON.stringify(document, null, format === 'json' ? 2 : 0);
+    await writeOut(`${text.trimEnd()}\n`).catch(() => undefined);
+  }
+  if (argv.includes('--trace') && thrown instanceof Error) writeErr(`${thrown.stack}\n`);
+}

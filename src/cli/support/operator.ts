@@ -1,0 +1,25 @@
+// Who makes a change, for the audit record: user, host, and the command without secrets; and which secrets those are.
+import { hostname, userInfo } from 'node:os';
+import type { Operator } from '../../core/nodes/audit-record.js';
+import { commandLine } from './confirm.js';
+import type { Cluster } from '../compose/open-cluster.js';
+
+export function operatorOf(id: string, argv: readonly string[]): Operator {
+  return { by: `${userName()}@${hostname()}`, host: hostname(), command: commandLine(id, argv).slice(0, 500) };
+}
+
+/** A user id without an entry in the system's list has no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return process.env['USER'] || String(process.getuid?.() ?? 'unknown');
+  }
+}
+
+/** The passwords that this command was configured with. */
+export function secretsOf({ addresses }: Cluster): string[] {
+  return addresses.flatMap(({ password, sentinel }) =>
+    [password, sentinel?.password].filter((secret) => secret !== undefined),
+  );
+}

@@ -1,0 +1,37 @@
+// How a command names the cluster it was run against, so that every `next:` can be pasted as it is. Never a secret:
+// urls are redacted.
+import type { SummarizeOptions } from '../../core/view/model.js';
+import type { NodePort } from '../../core/ports.js';
+import { labDirectory, readState } from '../../lab/state.js';
+import { rowsOf, type ProcessRow } from '../../lab/status.js';
+import type { ClusterSettings } from '../compose/open-cluster.js';
+import { nextForProcesses } from '../present/lab.js';
+
+export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<NodePort, 'id' | 'url'>[]): string {
+  const lane = settings.lane === '' ? [] : [`--lane ${settings.lane}`];
+  if (settings.context !== null) return [`-c ${settings.context}`, ...lane].join(' ');
+  if (settings.nodesFrom !== '--node') return lane.join(' ');
+  return [...nodes.map((node) => `--node ${node.id}=${node.url}`), ...lane].join(' ');
+}
+
+/**
+ * In the lab we know how a process is made to answer again: started if it is dead, continued if it is paused.
+ * Neither: nothing.
+ */
+export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions, 'startCommand' | 'startSequencers'> {
+  if (settings.context !== 'lab') return {};
+  return {
+    startCommand: (nodeId) => nextForProcesses(labRows().filter((row) => row.name === nodeId))[0],
+    startSequencers: () => nextForProcesses(labRows().filter((row) => row.kind === 'sequencer')),
+  };
+}
+
+/** [] where there is no lab. */
+export function labRows(): ProcessRow[] {
+  try {
+    return rowsOf(readState(labDirectory()) ?? { processes: [] });
+  } catch {
+    // A record that cannot be read says nothing about the process; `seq lab status` tells of it.
+    return [];
+  }
+}

@@ -1,0 +1,31 @@
+// What measurements that were killed have left. A key has a lifetime only once it is there, so whoever dies between
+// the two leaves one without; the lane is on record before it is made, and the next measurement gives what is left of
+// it a lifetime. Nothing is deleted: it may still be measuring.
+import type { BenchServer, Clock, NodePort } from '../ports.js';
+import { bounded } from '../view/inspect.js';
+
+const RECORDS = 200;
+const MOST_LANES = 50;
+const LANE = /\bbench-[0-9a-f]{8}\b/;
+
+export interface LeftLanes {
+  nodes: readonly NodePort[];
+  servers: readonly { server: BenchServer }[];
+  lifeMs: number;
+  limitMs: number;
+  clock: Clock;
+}
+
+export async function limitLeftLanes({ nodes, servers, lifeMs, limitMs, clock }: LeftLanes): Promise<void> {
+  const reads = await Promise.all(
+    nodes
+      .filter((node) => node.readAudit !== undefined)
+      .map((node) => bounded(node.readAudit!(RECORDS, limitMs), limitMs, clock)),
+  );
+  const records = reads
+    .flatMap((read) => (read.outcome === 'accepted' ? read.value : []))
+    .filter((record) => record['what'] === 'bench');
+  const lanes = new Set(records.flatMap((record) => LANE.exec(record['outcome'] ?? '')?.[0] ?? []));
+  for (const lane of [...lanes].slice(-MOST_LANES))
+    await Promise.all(servers.map(({ server }) => server.limitLife(lifeMs, limitMs, lane)));
+}

@@ -1,0 +1,402 @@
+// Reads whole streams whose heights come in any order, and gives them back height by height, newest first
+// (docs/FOREIGN.md). A first pass notes every height (4 bytes an entry) and between which each piece lies, and keeps
+// the entries while they are few; where they are many, a second pass reads the pieces of some thousand heights at a
+// time. Payloads are dropped at once. A node that stayed silent is not waited for again.
+import { bounded } from '../view/inspect.js';
+import type { Clock } from '../ports.js';
+import type { NodeReply } from '../protocol/types.js';
+import { classify, type ForeignVerdict, type HeightOnNode } from './classify.js';
+import { HeightBag, HeightList, union } from './height-list.js';
+import type { ForeignEntry, ForeignHeight, ForeignLook, ForeignPort, UnreadableEntry } from './types.js';
+
+const PIECE_BYTES = 4 * 1024 * 1024;
+/**
+ * Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where
+ * garbage stays.
+ */
+const MOST_ENTRIES = 1536;
+/** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
+const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
+const INDEX_PIECE = 5000;
+/** Entries kept in the first pass, over all nodes, and of one window in the second. */
+const HELD_ENTRIES = 20_000;
+/** How often what was written meanwhile is read after the end. */
+const CATCH_UPS = 3;
+const MOST_UNREADABLE = 1000;
+
+export interface GatherOptions {
+  nodes: readonly ForeignPort[];
+  looks: ReadonlyMap<string, NodeReply<ForeignLook>>;
+  quorum: number;
+  limitMs: number;
+  clock: Clock;
+  signal?: AbortSignal;
+  from?: ForeignHeight;
+  to?: ForeignHeight;
+  /** Only so many heights, from the top. */
+  limit?: number;
+  heldEntries?: number;
+  progress?: (done: number, total: number) => void;
+}
+
+export interface ScannedNode {
+  id: string;
+  answered: boolean;
+  entries: number;
+  /** The first thousand. */
+  unreadable: UnreadableEntry[];
+  unreadableTotal: number;
+  malformed: { height: ForeignHeight; why: string }[];
+  wrongIndex: string[];
+  /** The highest epoch an entry bears. */
+  epoch: bigint;
+  head: ForeignHeight | null;
+}
+
+export interface PictureCell {
+  node: string;
+  answered: boolean;
+  entries: ForeignEntry[];
+  indexed: boolean | null;
+  trimmed: boolean;
+}
+export interface HeightPicture {
+  verdict: ForeignVerdict;
+  cells: PictureCell[];
+}
+
+export interface Gathered {
+  nodes: ScannedNode[];
+  /** Distinct heights in question, over all nodes. */
+  heights: number;
+  range: { from: ForeignHeight; to: ForeignHeight } | null;
+  pictures: AsyncGenerator<HeightPicture>;
+}
+
+/** `low`, `high`: the least and the greatest height in question in it; none: low is above high. */
+interface Piece {
+  after: string;
+  first: string;
+  count: number;
+  low: ForeignHeight;
+  high: ForeignHeight;
+}
+
+/** One node's stream and index as they are being read. */
+class Scan {
+  readonly scanned: ScannedNode;
+  readonly pieces: Piece[] = [];
+  /** As they stand in the stream. */
+  readonly heights = new HeightBag();
+  kept: Map<ForeignHeight, ForeignEntry[]> | null = new Map();
+  /** null: the node keeps none. */
+  index: HeightList | null = null;
+  /**
+   * The height of the oldest entry: what is below and not there may have been trimmed. 0: nothing ever left the
+   * stream; null: not read yet.
+   */
+  oldest: ForeignHeight | null = null;
+  lastId = '';
+  readonly look: ForeignLook | null;
+  /** Entries that came after the index was read: whether it has them is not known. */
+  late = new Set<ForeignHeight>();
+  count = 1;
+
+  constructor(
+    readonly port: ForeignPort,
+    look: ForeignLook | null,
+  ) {
+    // A stream or index of another type can be neither read nor written: nothing is known of what the node should hold.
+    this.look = look !== null && look.wrong.some(({ key }) => /:(block:stream|heights:index)$/.test(key)) ? null : look;
+    this.scanned = {
+      id: port.id,
+      answered: this.look !== null,
+      entries: 0,
+      unreadable: [],
+      unreadableTotal: 0,
+      malformed: [],
+      wrongIndex: [],
+      epoch: 0n,
+      head: null,
+    };
+    if (this.look !== null && this.look.indexed !== null) this.index = new HeightList();
+  }
+
+  get answered(): boolean {
+    return this.scanned.answered;
+  }
+  get floor(): ForeignHeight {
+    return this.oldest ?? 0;
+  }
+  lost(): void {
+    this.scanned.answered = false;
+    this.kept = null;
+  }
+}
+
+export async function gather(options: GatherOptions): Promise<Gathered> {
+  const scans = options.nodes.map((node) => {
+    const look = options.looks.get(node.id);
+    return new Scan(node, look?.outcome === 'accepted' ? look.value : null);
+  });
+  await survey(scans, options);
+  const heights = chosenHeights(scans, options);
+  const [first, last] = [heights[0], heights[heights.length - 1]];
+  return {
+    nodes: scans.map((scan) => scan.scanned),
+    heights: heights.length,
+    range: first === undefined || last === undefined ? null : { from: first, to: last },
+    pictures: pictures(scans, heights, options),
+  };
+}
+
+/** The newest entries of every node alone: positive evidence, and what is missing at the very top. */
+export async function gatherNewest(options: GatherOptions, most: number): Promise<HeightPicture[]> {
+  const scans = await Promise.all(
+    options.nodes.map(async (node) => {
+      const look = options.looks.get(node.id);
+      const scan = new Scan(node, look?.outcome === 'accepted' ? look.value : null);
+      if (!scan.answered) return scan;
+      if (scan.index !== null) {
+        const read = await bounded(
+          node.index({ after: '', count: 2 * most, newest: true }, options.limitMs),
+          options.limitMs,
+          options.clock,
+        );
+        if (read.outcome === 'accepted') scan.index.push(read.value.heights.toReversed());
+        else scan.lost();
+      }
+      while (scan.answered && scan.scanned.entries < most) {
+        const limitMs = options.limitMs + PIECE_MS;
+        const asked = Math.min(scan.count, most - scan.scanned.entries);
+        const read = await bounded(
+          node.entries({ after: scan.lastId, count: asked, newestFirst: true }, limitMs),
+          limitMs,
+          options.clock,
+        );
+        if (read.outcome !== 'accepted') {
+          scan.lost();
+          break;
+        }
+        take(scan, read.value, true, true);
+        scan.lastId = read.value.lastId;
+        if (read.value.count < asked) break;
+        scan.count = nextCount(scan.count, read.value.largest, options.nodes.length);
+      }
+      return scan;
+    }),
+  );
+  const heights = Uint32Array.from(new Set(scans.flatMap((scan) => [...(scan.kept?.keys() ?? [])]))).sort();
+  const found: HeightPicture[] = [];
+  for await (const picture of pictures(scans, heights, options)) found.push(picture);
+  return found;
+}
+
+function nextCount(count: number, largest: number, nodes: number): number {
+  return Math.max(
+    1,
+    Math.min(Math.ceil(MOST_ENTRIES / nodes), count * 4, Math.floor(PIECE_BYTES / Math.max(1, largest))),
+  );
+}
+
+async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
+  const { signal } = options;
+  const total = scans.reduce((sum, scan) => sum + (scan.look?.entries ?? 0), 0);
+  await Promise.all(
+    scans.map(async (scan) => {
+      await readIndex(scan, options);
+      while (scan.answered && !signal?.aborted) {
+        const more = await nextPiece(scan, scans, options);
+        options.progress?.(
+          scans.reduce((sum, one) => sum + one.scanned.entries, 0),
+          total,
+        );
+        if (!more) break;
+      }
+    }),
+  );
+  signal?.throwIfAborted();
+  // Nodes end at different moments: what was written since is read from all of them together, so that only what is
+  // under way differs.
+  for (let round = 0; round < CATCH_UPS; round += 1) {
+    const more = await Promise.all(
+      scans.map(async (scan) => {
+        if (!scan.answered) return false;
+        await readIndex(scan, options);
+        const before = scan.scanned.entries;
+        const again = await nextPiece(scan, scans, options, true);
+        return again || scan.scanned.entries - before > 1;
+      }),
+    );
+    if (!more.includes(true)) break;
+  }
+}
+
+/** From where it was left. */
+async function readIndex(scan: Scan, options: GatherOptions): Promise<void> {
+  if (scan.index === null) return;
+  let after = scan.index.last === undefined ? '' : String(scan.index.last);
+  while (scan.answered && !options.signal?.aborted) {
+    const read = await bounded(
+      scan.port.index({ after, count: INDEX_PIECE }, options.limitMs + PIECE_MS),
+      options.limitMs + PIECE_MS,
+      options.clock,
+    );
+    if (read.outcome !== 'accepted') return scan.lost();
+    scan.index.push(read.value.heights);
+    // What was read before the end is read again when the end is looked for once more.
+    const { wrongIndex } = scan.scanned;
+    if (wrongIndex.length < MOST_UNREADABLE)
+      wrongIndex.push(...read.value.wrong.filter((one) => !wrongIndex.includes(one)));
+    if (read.value.next === null) return;
+    after = read.value.next;
+  }
+}
+
+async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late = false): Promise<boolean> {
+  const limitMs = options.limitMs + PIECE_MS;
+  const asked = scan.count;
+  const read = await bounded(scan.port.entries({ after: scan.lastId, count: asked }, limitMs), limitMs, options.clock);
+  if (read.outcome !== 'accepted') {
+    scan.lost();
+    return false;
+  }
+  const { value } = read;
+  if (value.count === 0) return false;
+  if (scan.oldest === null && value.entries[0] !== undefined)
+    scan.oldest = scan.look?.trimmed === false ? 0 : value.entries[0].height;
+  const inRange = (height: ForeignHeight): boolean =>
+    height >= (options.from ?? 0) && height <= (options.to ?? Infinity);
+  const piece: Piece = {
+    after: scan.lastId,
+    first: value.entries[0]?.id ?? '',
+    count: value.count,
+    low: Infinity,
+    high: -1,
+  };
+  for (const { height } of value.entries) {
+    if (!inRange(height)) continue;
+    scan.heights.add(height);
+    piece.low = Math.min(piece.low, height);
+    piece.high = Math.max(piece.high, height);
+  }
+  scan.pieces.push(piece);
+  take(scan, value, scan.kept !== null, false, inRange);
+  if (late) for (const entry of value.entries) scan.late.add(entry.height);
+  scan.lastId = value.lastId;
+  scan.count = nextCount(asked, value.largest, options.nodes.length);
+  const held = scans.reduce((sum, one) => sum + (one.kept === null ? 0 : one.scanned.entries), 0);
+  if (held > (options.heldEntries ?? HELD_ENTRIES)) for (const one of scans) one.kept = null;
+  return value.count === asked;
+}
+
+function take(
+  scan: Scan,
+  piece: { entries: ForeignEntry[]; unreadable: UnreadableEntry[]; count: number },
+  keep: boolean,
+  newestFirst: boolean,
+  inRange: (height: number) => boolean = () => true,
+): void {
+  const { scanned } = scan;
+  scanned.entries += piece.count;
+  scanned.unreadableTotal += piece.unreadable.length;
+  if (scanned.unreadable.length < MOST_UNREADABLE) scanned.unreadable.push(...piece.unreadable);
+  for (const entry of piece.entries) {
+    if (entry.malformed !== '' && scanned.malformed.length < MOST_UNREADABLE)
+      scanned.malformed.push({ height: entry.height, why: `entry ${entry.id}: ${entry.malformed}` });
+    if (entry.epoch > scanned.epoch) scanned.epoch = entry.epoch;
+    scanned.head = Math.max(scanned.head ?? 0, entry.height);
+    if (keep && scan.kept !== null && inRange(entry.height)) put(scan.kept, entry, newestFirst);
+  }
+}
+
+function put(map: Map<ForeignHeight, ForeignEntry[]>, entry: ForeignEntry, front = false): void {
+  const there = map.get(entry.height);
+  // A piece that was shortened meanwhile brings entries of the next one.
+  if (there?.some((one) => one.id === entry.id)) return;
+  if (there === undefined) map.set(entry.height, [entry]);
+  else if (front) there.unshift(entry);
+  else there.push(entry);
+}
+
+/** Every height that a stream holds, or that an index alone holds although it cannot have been trimmed. Ascending. */
+function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
+  const { from, to } = options;
+  const lists = scans.flatMap((scan) => {
+    const own = scan.heights.sorted();
+    const lowest = Math.max(scan.floor, from ?? 0);
+    return [
+      () => own.values(),
+      ...(scan.answered && scan.index !== null ? [() => within(scan.index as HeightList, lowest, to ?? Infinity)] : []),
+    ];
+  });
+  // One height was asked for: what became of it is worth a word even when no stream has it.
+  if (from !== undefined && from === to) lists.push(() => [from].values());
+  const all = union(lists);
+  for (const scan of scans) scan.heights.drop();
+  return all.subarray(Math.max(0, all.length - Math.min(all.length, options.limit ?? all.length)));
+}
+
+function* within(list: HeightList, lowest: ForeignHeight, highest: ForeignHeight): Generator<ForeignHeight> {
+  for (const height of list) if (height >= lowest && height <= highest) yield height;
+}
+
+async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOptions): AsyncGenerator<HeightPicture> {
+  const held = scans.every((scan) => scan.kept !== null || !scan.answered);
+  const window = held
+    ? heights.length
+    : Math.max(1, Math.floor((options.heldEntries ?? HELD_ENTRIES) / (2 * Math.max(1, scans.length))));
+  for (let end = heights.length; end > 0 && !options.signal?.aborted; end -= window) {
+    const part = heights.subarray(Math.max(0, end - window), end);
+    if (!held) {
+      for (const scan of scans) if (scan.answered) scan.kept = new Map();
+      await Promise.all(scans.map((scan) => readWindow(scan, part, options)));
+    }
+    for (let at = part.length - 1; at >= 0; at -= 1) {
+      const picture = pictureOf(part[at] as number, scans, options.quorum);
+      if (picture !== null) yield picture;
+    }
+  }
+}
+
+function pictureOf(height: ForeignHeight, scans: readonly Scan[], quorum: number): HeightPicture | null {
+  const cells = scans.map((scan): PictureCell => {
+    const entries = scan.kept?.get(height) ?? [];
+    const indexed = scan.index === null ? null : scan.index.has(height) ? true : scan.late.has(height) ? null : false;
+    return {
+      node: scan.port.id,
+      answered: scan.answered,
+      entries,
+      indexed,
+      trimmed: scan.answered && entries.length === 0 && height < scan.floor,
+    };
+  });
+  const verdict = classify(
+    height,
+    cells.map((cell): HeightOnNode => ({ ...cell, id: cell.node })),
+    quorum,
+  );
+  return verdict === null ? null : { verdict, cells };
+}
+
+/** Reads again the pieces that hold a height of this window; what has gone since then was trimmed meanwhile. */
+async function readWindow(scan: Scan, heights: Uint32Array, options: GatherOptions): Promise<void> {
+  if (!scan.answered) return;
+  const [low, high] = [heights[0] as number, heights[heights.length - 1] as number];
+  const kept = new Map<ForeignHeight, ForeignEntry[]>();
+  const limitMs = options.limitMs + PIECE_MS;
+  for (const piece of scan.pieces) {
+    if (options.signal?.aborted) return;
+    if (piece.low > high || piece.high < low) continue;
+    const read = await bounded(
+      scan.port.entries({ after: piece.after, count: piece.count }, limitMs),
+      limitMs,
+      options.clock,
+    );
+    if (read.outcome !== 'accepted') return scan.lost();
+    const [first] = read.value.entries;
+    if (first !== undefined && first.id !== piece.first) scan.oldest = Math.max(scan.floor, first.height);
+    for (const entry of read.value.entries) if (entry.height >= low && entry.height <= high) put(kept, entry);
+  }
+  scan.kept = kept;
+}

@@ -1,0 +1,102 @@
+// Heights as they come, in ascending pieces, at 4 bytes each; a set of numbers would need ten times that.
+import type { ForeignHeight } from './types.js';
+
+export class HeightList {
+  private readonly pieces: Uint32Array[] = [];
+  length = 0;
+
+  /** Ascending, and above what is there. */
+  push(heights: readonly ForeignHeight[]): void {
+    if (heights.length === 0) return;
+    this.pieces.push(Uint32Array.from(heights));
+    this.length += heights.length;
+  }
+
+  get last(): ForeignHeight | undefined {
+    return this.pieces.at(-1)?.at(-1);
+  }
+
+  has(height: ForeignHeight): boolean {
+    let from = 0;
+    let to = this.pieces.length;
+    while (from < to) {
+      const mid = (from + to) >>> 1;
+      if ((this.pieces[mid]?.at(-1) as number) < height) from = mid + 1;
+      else to = mid;
+    }
+    const piece = this.pieces[from];
+    return piece !== undefined && piece[firstAtLeast(piece, height)] === height;
+  }
+
+  *[Symbol.iterator](): Generator<ForeignHeight> {
+    for (const piece of this.pieces) yield* piece;
+  }
+}
+
+/** Where the first number stands that is not below; the length when there is none. */
+export function firstAtLeast(sorted: Uint32Array, height: number): number {
+  let from = 0;
+  let to = sorted.length;
+  while (from < to) {
+    const mid = (from + to) >>> 1;
+    if ((sorted[mid] as number) < height) from = mid + 1;
+    else to = mid;
+  }
+  return from;
+}
+
+/**
+ * Of several ascending lists, which may repeat themselves: each height once, ascending. Read twice, so that nothing
+ * but the answer is allocated.
+ */
+export function union(lists: readonly (() => Iterator<ForeignHeight>)[]): Uint32Array<ArrayBuffer> {
+  let length = 0;
+  for (const _ of merged(lists)) length += 1;
+  const all = new Uint32Array(length);
+  let at = 0;
+  for (const height of merged(lists)) all[at++] = height;
+  return all;
+}
+
+function* merged(lists: readonly (() => Iterator<ForeignHeight>)[]): Generator<ForeignHeight> {
+  const iterators = lists.map((list) => list());
+  const heads = Float64Array.from(iterators, next);
+  for (;;) {
+    let least = Infinity;
+    for (const head of heads) if (head < least) least = head;
+    if (least === Infinity) return;
+    yield least;
+    for (let at = 0; at < heads.length; at += 1)
+      while (heads[at] === least) heads[at] = next(iterators[at] as Iterator<ForeignHeight>);
+  }
+}
+
+function next(iterator: Iterator<ForeignHeight>): number {
+  const { done, value } = iterator.next() as IteratorResult<ForeignHeight, undefined>;
+  return done === true ? Infinity : value;
+}
+
+/** Heights in any order, in one block of memory: thousands of small ones would leave holes that no collector closes. */
+export class HeightBag {
+  private held = new Uint32Array(1024);
+  length = 0;
+
+  add(height: ForeignHeight): void {
+    if (this.length === this.held.length) {
+      const more = new Uint32Array(this.held.length * 2);
+      more.set(this.held);
+      this.held = more;
+    }
+    this.held[this.length++] = height;
+  }
+
+  /** Ascending; no more are taken. */
+  sorted(): Uint32Array {
+    return this.held.subarray(0, this.length).sort();
+  }
+
+  drop(): void {
+    this.held = new Uint32Array(1);
+    this.length = 0;
+  }
+}

@@ -1,0 +1,170 @@
+// Height × node for the other dialect, newest first (docs/FOREIGN.md): the same letter is the same bytes. Only
+// heights that some node has are rows, since holes are normal.
+import type { ForeignClass, ForeignVerdict } from './classify.js';
+import { concernsOf, type Concern } from './concern.js';
+import { describeForeign } from './describe.js';
+import { gather, type GatherOptions, type HeightPicture, type ScannedNode } from './gather.js';
+import {
+  firstLook,
+  refuseForeignSilence,
+  summarizeForeign,
+  type ForeignLookAt,
+  type ForeignNodeRow,
+  type ForeignOptions,
+} from './probe.js';
+import type { ForeignHeight } from './types.js';
+
+export interface ForeignCell {
+  node: string;
+  /** A, B, … for each entry; `.` not there, `-` trimmed, `?` no answer; `*` behind it: stream and index disagree. */
+  mark: string;
+  /** In the order of the stream. */
+  entries: { digest: string; epoch: bigint }[];
+}
+
+export interface ForeignRow {
+  height: ForeignHeight;
+  class: ForeignClass;
+  also: ForeignClass[];
+  committed: boolean | null;
+  copies: number;
+  n: number;
+  digest: string | null;
+  epoch: bigint | null;
+  /** The earliest among the copies: servers stamp them. */
+  timestamp: number | null;
+  bytes: number | null;
+  cells: ForeignCell[];
+  duplicates: ForeignVerdict['duplicates'];
+  index: ForeignVerdict['index'];
+  note: string;
+  /** Committed, everywhere where it can be, once, and nothing else. */
+  same: boolean;
+}
+
+export interface ForeignMatrix {
+  looks: ForeignLookAt[];
+  rowsOfNodes: ForeignNodeRow[];
+  nodes: ScannedNode[];
+  heights: number;
+  range: { from: ForeignHeight; to: ForeignHeight } | null;
+  rows: AsyncGenerator<ForeignRow>;
+}
+
+export type MatrixWish = Pick<GatherOptions, 'from' | 'to' | 'limit' | 'progress' | 'heldEntries'>;
+
+export async function openForeignMatrix(options: ForeignOptions, wish: MatrixWish): Promise<ForeignMatrix> {
+  const looks = await firstLook(options);
+  refuseForeignSilence(looks, options);
+  const gathered = await gather({ ...options, ...wish, looks: new Map(looks.map((one) => [one.id, one.reply])) });
+  const rows = async function* (): AsyncGenerator<ForeignRow> {
+    for await (const picture of gathered.pictures) yield rowOf(picture);
+  };
+  return {
+    looks,
+    rowsOfNodes: summarizeForeign(looks, [], options).nodes,
+    nodes: gathered.nodes,
+    heights: gathered.heights,
+    range: gathered.range,
+    rows: rows(),
+  };
+}
+
+/** Pure. */
+export function rowOf({ verdict, cells }: HeightPicture): ForeignRow {
+  const letters = new Map(
+    verdict.blocks.map((block, at) => [block.digest, String.fromCharCode(65 + Math.min(25, at))]),
+  );
+  const disagree = new Set(verdict.index.map((one) => one.node));
+  const [best] = verdict.blocks;
+  const copies = cells.flatMap((cell) => cell.entries.filter((entry) => entry.digest === best?.digest));
+  const times = copies.flatMap((entry) => (entry.timestamp === null ? [] : [entry.timestamp]));
+  return {
+    height: verdict.height,
+    class: verdict.class,
+    also: verdict.also,
+    committed: verdict.committed,
+    copies: best?.nodes.length ?? 0,
+    n: verdict.n,
+    digest: best?.digest ?? null,
+    epoch: best?.epoch ?? null,
+    timestamp: times.length === 0 ? null : Math.min(...times),
+    bytes: copies[0]?.size ?? null,
+    cells: cells.map((cell) => ({
+      node: cell.node,
+      entries: cell.entries.map(({ digest, epoch }) => ({ digest, epoch })),
+      mark: `${!cell.answered ? '?' : cell.entries.length > 0 ? cell.entries.map((entry) => letters.get(entry.digest)).join('') : cell.trimmed ? '-' : '.'}${disagree.has(cell.node) ? '*' : ''}`,
+    })),
+    duplicates: verdict.duplicates,
+    index: verdict.index,
+    note: describeForeign(verdict),
+    same: isSame(verdict),
+  };
+}
+
+function isSame(v: ForeignVerdict): boolean {
+  return (
+    v.class === 'committed' &&
+    v.also.length === 0 &&
+    v.blocks.length === 1 &&
+    v.empty.length === 0 &&
+    v.silent.length === 0
+  );
+}
+
+export interface ForeignSummaryVerdict {
+  verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
+  reason: string;
+  reasonCode: string;
+  next: string[];
+}
+const RANK = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
+
+/** What the rows add up to, gathered as they pass, newest first. */
+export class ForeignSummary {
+  readonly classes: Record<string, number> = {};
+  rows = 0;
+  committed: ForeignRow | null = null;
+  private worst: { row: ForeignRow; concern: Concern } | null = null;
+
+  /** What is worth a word about this row. */
+  add(row: ForeignRow): Concern[] {
+    this.rows += 1;
+    this.classes[row.class] = (this.classes[row.class] ?? 0) + 1;
+    const concerns = concernsOf(row, this.committed === null);
+    if (row.committed === true) this.committed ??= row;
+    const [concern] = concerns;
+    if (concern !== undefined && (this.worst === null || RANK[concern.verdict] > RANK[this.worst.concern.verdict]))
+      this.worst = { row, concern };
+    return concerns;
+  }
+
+  verdict(target: string): ForeignSummaryVerdict {
+    const { worst } = this;
+    const tail = target === '' ? '' : ` ${target}`;
+    if (this.rows === 0)
+      return {
+        verdict: 'OK',
+        reason: 'no node that answered holds an entry in this range',
+        reasonCode: 'EMPTY',
+        next: [],
+      };
+    if (worst !== null)
+      return {
+        verdict: worst.concern.verdict,
+        reason: worst.row.note,
+        reasonCode: worst.concern.code,
+        next: [`seq stream inspect --height ${worst.row.height}${tail}`],
+      };
+    const { committed = 0, trimmed = 0 } = this.classes;
+    return {
+      verdict: 'OK',
+      reason:
+        `nothing stands in the way: of ${this.rows} ${this.rows === 1 ? 'height' : 'heights'} ` +
+        `${committed} ${committed === 1 ? 'is' : 'are'} committed everywhere or with ` +
+        `holes${trimmed === 0 ? '' : `, ${trimmed} partly trimmed`}`,
+      reasonCode: 'OK',
+      next: [],
+    };
+  }
+}

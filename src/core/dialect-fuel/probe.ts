@@ -1,0 +1,452 @@
+// What the nodes of the other dialect add up to (docs/FOREIGN.md): who holds the lease, what is committed at the top,
+// what stands in the way of the next block. `summarizeForeign` is pure; a node that did not answer is a row and a
+// loss, never a "no" and never "empty".
+import { bounded } from '../view/inspect.js';
+import { EXIT, SeqError } from '../errors.js';
+import type { Clock } from '../ports.js';
+import type { NodeReply } from '../protocol/types.js';
+import type { ForeignVerdict } from './classify.js';
+import { concernsOf } from './concern.js';
+import { describeForeign } from './describe.js';
+import { gatherNewest, type HeightPicture } from './gather.js';
+import type { ForeignHeight, ForeignLook, ForeignPort } from './types.js';
+
+/** Newest entries of each node that a status reads. */
+export const NEWEST = 64;
+const SECOND_LOOK_MS = 150;
+
+export interface ForeignOptions {
+  nodes: readonly ForeignPort[];
+  leaseKey: string;
+  quorum: number;
+  limitMs: number;
+  clock: Clock;
+  signal?: AbortSignal;
+  /** Flags that name this cluster in a command. */
+  target: string;
+}
+
+export interface ForeignLookAt {
+  id: string;
+  url: string;
+  reply: NodeReply<ForeignLook>;
+  rttMs: number | null;
+}
+
+export type ForeignState = 'OK' | 'WARN' | 'EMPTY' | 'REFUSED' | 'DOWN';
+
+export interface ForeignNodeRow {
+  id: string;
+  url: string;
+  state: ForeignState;
+  /** The lock's owner; null when it is free or unknown (see `state`). */
+  holder: string | null;
+  ttlMs: number | null;
+  epoch: bigint | null;
+  entries: number | null;
+  indexed: number | null;
+  /** The highest height among its newest entries. */
+  head: ForeignHeight | null;
+  /** Heights below the newest committed one; holes do not count. */
+  lag: number | null;
+  rttMs: number | null;
+  error: { code: string; message: string } | null;
+  note: string;
+  /** What `note` is about. */
+  noteCode: 'OK' | 'NODE_DOWN' | 'NODE_REFUSED' | 'EMPTY' | 'WRONG_KEY' | 'NODE_LAGGING' | 'NODE_UNLEASED';
+  runId: string;
+  redisVersion: string;
+}
+
+export interface ForeignFinding {
+  verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
+  code: string;
+  reason: string;
+  nodes: string[];
+  next: string[];
+}
+
+export interface ForeignView {
+  verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
+  reason: string;
+  reasonCode: string;
+  next: string[];
+  findings: ForeignFinding[];
+  leaseKey: string;
+  configured: number;
+  answered: number;
+  quorum: number;
+  margin: number;
+  leader: { owner: string; epoch: bigint | null; ttlMs: number; nodes: string[] } | null;
+  leaderKnown: boolean;
+  committed: { height: ForeignHeight; digest: string; epoch: bigint; nodes: string[] } | null;
+  /** Above the newest committed height, newest first. */
+  open: ForeignVerdict[];
+  nodes: ForeignNodeRow[];
+}
+
+export async function lookAtAll(
+  { nodes, limitMs, clock }: Pick<ForeignOptions, 'nodes' | 'limitMs' | 'clock'>,
+  earlier?: readonly ForeignLookAt[],
+): Promise<ForeignLookAt[]> {
+  return Promise.all(
+    nodes.map(async (node): Promise<ForeignLookAt> => {
+      const before = earlier?.find((one) => one.id === node.id);
+      if (before !== undefined && before.reply.outcome !== 'accepted') return before;
+      const startedAt = clock.now();
+      const reply = await bounded(node.look(limitMs), limitMs, clock);
+      return {
+        id: node.id,
+        url: node.url,
+        reply,
+        rttMs: reply.outcome === 'accepted' ? Math.round((clock.now() - startedAt) * 10) / 10 : null,
+      };
+    }),
+  );
+}
+
+/** A first look at all nodes; refuses when nobody answered, or when two of them are one server. */
+export async function firstLook(options: ForeignOptions): Promise<ForeignLookAt[]> {
+  const looks = await lookAtAll(options);
+  refuseOneServer(looks);
+  return looks;
+}
+
+export async function viewForeign(options: ForeignOptions): Promise<{ view: ForeignView; looks: ForeignLookAt[] }> {
+  const first = await firstLook(options);
+  const heights = await newest(options, first);
+  const looks = await lookAtAll(options, first);
+  const view = summarizeForeign(looks, heights, options);
+  // A block on its way is everyday life: what is open is looked at twice.
+  if (view.open.length === 0 || view.leader === null) return { view, looks };
+  await new Promise<void>((resolve) => {
+    options.clock.after(SECOND_LOOK_MS, resolve);
+  });
+  const again = summarizeForeign(looks, await newest(options, looks), options);
+  const still = (one: ForeignVerdict): boolean =>
+    view.open.some((before) => before.height === one.height && before.class === one.class);
+  const settled = again.open.filter(still);
+  return {
+    view: settled.length === again.open.length ? again : summarizeForeign(looks, [], options, again, settled),
+    looks,
+  };
+}
+
+function newest(options: ForeignOptions, looks: readonly ForeignLookAt[]): Promise<HeightPicture[]> {
+  return gatherNewest({ ...options, looks: new Map(looks.map((one) => [one.id, one.reply])) }, NEWEST);
+}
+
+export function refuseForeignSilence(looks: readonly ForeignLookAt[], options: ForeignOptions): void {
+  if (looks.some((one) => one.reply.outcome === 'accepted')) return;
+  const rows = looks.map((one) => nodeRow(one, null));
+  const denied = rows.every((row) => row.error?.code === 'NOAUTH' || row.error?.code === 'NOPERM');
+  throw new SeqError({
+    code: denied ? 'NODE_DENIED' : 'NO_ANSWER',
+    exit: denied ? EXIT.denied : EXIT.noQuorum,
+    message:
+      `none of ${looks.length} nodes ${denied ? 'lets us in' : 'answered'}: ` +
+      `${rows.map((row) => `${row.id} (${row.url}): ${row.note}`).join('; ')}`,
+    why: denied
+      ? 'the user or password is missing or wrong, or the user may not read these keys'
+      : 'without an answer nothing is known of them, neither good nor bad',
+    changed: 'nothing',
+    next: denied
+      ? ['SEQ_USERNAME and SEQ_PASSWORD_FILE, or username and passwordFile in the context']
+      : [`seq status --node-timeout 2s ${options.target}`.trim()],
+    retryable: !denied,
+  });
+}
+
+function refuseOneServer(looks: readonly ForeignLookAt[]): void {
+  const seen = new Map<string, string>();
+  for (const { url, reply } of looks) {
+    const runId = reply.outcome === 'accepted' ? reply.value.runId : '';
+    const first = seen.get(runId);
+    if (runId !== '' && first !== undefined) {
+      throw new SeqError({
+        code: 'SAME_SERVER',
+        exit: EXIT.config,
+        message: `${first} and ${url} are the same server (run id ${runId.slice(0, 8)}…)`,
+        why: 'one server counted twice would make a quorum out of a minority',
+        changed: 'nothing',
+        next: ['name every server once'],
+      });
+    }
+    seen.set(runId, url);
+  }
+}
+
+function nodeRow(one: ForeignLookAt, pictures: readonly HeightPicture[] | null): ForeignNodeRow {
+  const blank = {
+    id: one.id,
+    url: one.url,
+    holder: null,
+    ttlMs: null,
+    epoch: null,
+    entries: null,
+    indexed: null,
+    head: null,
+    lag: null,
+    rttMs: one.rttMs,
+    error: null,
+    runId: '',
+    redisVersion: '',
+  };
+  const { reply } = one;
+  if (reply.outcome === 'unknown') {
+    const message =
+      `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ` +
+      `${reply.cause}`;
+    return { ...blank, state: 'DOWN', error: { code: 'NO_ANSWER', message }, note: message, noteCode: 'NODE_DOWN' };
+  }
+  if (reply.outcome === 'refused') {
+    const why = reply.detail.message ?? reply.detail.why;
+    const message = `${reply.reason}${why ? `: ${why}` : ''}`;
+    return {
+      ...blank,
+      state: 'REFUSED',
+      error: { code: reply.reason, message },
+      note: message,
+      noteCode: 'NODE_REFUSED',
+    };
+  }
+  const { lock, epoch, entries, indexed, wrong, runId, version } = reply.value;
+  const row = {
+    ...blank,
+    holder: lock?.owner ?? null,
+    ttlMs: lock?.pttlMs ?? null,
+    epoch,
+    entries,
+    indexed,
+    runId,
+    redisVersion: version,
+  };
+  if (wrong.length > 0)
+    return {
+      ...row,
+      state: 'WARN',
+      note: wrong.map(({ key, why }) => `${key}: ${why}`).join('; '),
+      noteCode: 'WRONG_KEY',
+    };
+  if (lock === null && epoch === null && entries === 0 && indexed === null)
+    return { ...row, state: 'EMPTY', note: 'it holds none of these keys', noteCode: 'EMPTY' };
+  const head =
+    pictures?.find((picture) => picture.cells.some((cell) => cell.node === one.id && cell.entries.length > 0))?.verdict
+      .height ?? null;
+  return { ...row, head, state: 'OK', note: '', noteCode: 'OK' };
+}
+
+/** `earlier` and `open`: the same view with fewer open heights. */
+export function summarizeForeign(
+  looks: readonly ForeignLookAt[],
+  pictures: readonly HeightPicture[],
+  options: Pick<ForeignOptions, 'leaseKey' | 'quorum' | 'target'>,
+  earlier?: ForeignView,
+  settled?: ForeignVerdict[],
+): ForeignView {
+  const { quorum, leaseKey } = options;
+  const configured = looks.length;
+  const newestCommitted = pictures.find((picture) => picture.verdict.committed === true)?.verdict ?? null;
+  const best = newestCommitted?.blocks[0];
+  const committed =
+    earlier !== undefined
+      ? earlier.committed
+      : newestCommitted === null || best === undefined
+        ? null
+        : { height: newestCommitted.height, digest: best.digest, epoch: best.epoch, nodes: best.nodes };
+  const open =
+    settled ??
+    pictures
+      .filter(
+        ({ verdict }) =>
+          verdict.committed !== true && verdict.class !== 'trimmed' && verdict.height > (committed?.height ?? -1),
+      )
+      .map(({ verdict }) => verdict);
+  const answered = looks.filter((one) => one.reply.outcome === 'accepted').length;
+  const { leader, known } = leaderOf(looks, quorum);
+  const nodes =
+    earlier?.nodes ??
+    looks.map((one) => {
+      const row = nodeRow(one, pictures);
+      const lag =
+        committed === null || row.entries === null || row.head === null
+          ? null
+          : Math.max(0, committed.height - row.head);
+      if (row.state !== 'OK') return { ...row, lag };
+      const note =
+        (lag ?? 0) > 0
+          ? `its newest entries end ${lag} below the newest committed height`
+          : leader !== null && row.holder === null
+            ? 'its lock is free: the leader does not hold it'
+            : leader !== null && row.holder !== leader.owner
+              ? `its lock is held by ${row.holder}, not by the leader`
+              : '';
+      return note === ''
+        ? { ...row, lag }
+        : {
+            ...row,
+            lag,
+            note,
+            state: 'WARN' as const,
+            noteCode: (lag ?? 0) > 0 ? ('NODE_LAGGING' as const) : ('NODE_UNLEASED' as const),
+          };
+    });
+  const facts = {
+    leaseKey,
+    configured,
+    answered,
+    quorum,
+    margin: nodes.filter((row) => row.state === 'OK' || row.state === 'WARN' || row.state === 'EMPTY').length - quorum,
+    leader,
+    leaderKnown: known,
+    committed,
+    open,
+    nodes,
+  };
+  const shadowed = pictures
+    .map(({ verdict }) => verdict)
+    .find((verdict) => verdict.class === 'shadowed' && verdict.height === committed?.height);
+  const findings = findingsOf(facts, shadowed, options);
+  const worst = findings[0];
+  if (worst !== undefined)
+    return {
+      verdict: worst.verdict,
+      reason: worst.reason,
+      reasonCode: worst.code,
+      next: worst.next,
+      findings,
+      ...facts,
+    };
+  const epoch = leader?.epoch === null || leader === null ? '' : ` under epoch ${leader.epoch}`;
+  return {
+    verdict: 'OK',
+    reason:
+      `${leader?.owner ?? 'nobody'} holds the lease${epoch}, height ${committed?.height ?? 'none'} is ` +
+      `committed, ${answered} of ${configured} nodes answer`,
+    reasonCode: 'OK',
+    next: [],
+    findings,
+    ...facts,
+  };
+}
+
+function leaderOf(looks: readonly ForeignLookAt[], quorum: number): { leader: ForeignView['leader']; known: boolean } {
+  const byOwner = new Map<string, { id: string; pttlMs: number; epoch: bigint | null }[]>();
+  let unanswered = 0;
+  for (const { id, reply } of looks) {
+    if (reply.outcome !== 'accepted') unanswered += 1;
+    else if (reply.value.lock !== null)
+      byOwner.set(reply.value.lock.owner, [
+        ...(byOwner.get(reply.value.lock.owner) ?? []),
+        { id, pttlMs: reply.value.lock.pttlMs, epoch: reply.value.epoch },
+      ]);
+  }
+  for (const [owner, held] of byOwner) {
+    if (held.length < quorum) continue;
+    const epoch = held.reduce<bigint | null>(
+      (most, one) => (one.epoch !== null && (most === null || one.epoch > most) ? one.epoch : most),
+      null,
+    );
+    const ttls = held.map((one) => one.pttlMs).sort((a, b) => b - a);
+    return { leader: { owner, epoch, ttlMs: ttls[quorum - 1] ?? 0, nodes: held.map((one) => one.id) }, known: true };
+  }
+  const most = Math.max(0, ...[...byOwner.values()].map((held) => held.length));
+  return { leader: null, known: !(unanswered > 0 && most + unanswered >= quorum) };
+}
+
+type Facts = Omit<ForeignView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'>;
+
+function findingsOf(
+  facts: Facts,
+  shadowed: ForeignVerdict | undefined,
+  { target, leaseKey }: Pick<ForeignOptions, 'target' | 'leaseKey'>,
+): ForeignFinding[] {
+  const tail = target === '' ? '' : ` ${target}`;
+  const { nodes, answered, configured, quorum, leader, leaderKnown, open } = facts;
+  const silent = nodes.filter((row) => row.state === 'DOWN' || row.state === 'REFUSED');
+  const reach = silent.map((row) => `redis-cli -u ${row.url} ping`);
+  const found: ForeignFinding[] = [];
+  const add = (
+    verdict: ForeignFinding['verdict'],
+    code: string,
+    reason: string,
+    ids: string[],
+    next: string[],
+  ): void => {
+    found.push({ verdict, code, reason, nodes: ids, next });
+  };
+  if (answered < quorum) {
+    add(
+      'CRIT',
+      'NO_QUORUM',
+      `${answered} of ${configured} nodes answer, ${quorum} are needed: ` +
+        `${silent.map((row) => row.id).join(', ')} did not`,
+      silent.map((row) => row.id),
+      reach,
+    );
+    return found;
+  }
+  if (nodes.every((row) => row.state === 'EMPTY' || row.state === 'DOWN' || row.state === 'REFUSED')) {
+    add(
+      'UNKNOWN',
+      'NO_SUCH_KEYS',
+      `no node that answered holds a key under ${leaseKey}`,
+      nodes.map((row) => row.id),
+      ['check --lease-key, and the database number in the addresses'],
+    );
+    return found;
+  }
+  for (const verdict of open) {
+    const [worst] = concernsOf(verdict, true);
+    if (worst !== undefined)
+      add(
+        worst.verdict,
+        worst.code,
+        describeForeign(verdict),
+        verdict.blocks.flatMap((block) => block.nodes),
+        [`seq stream inspect --height ${verdict.height}${tail}`],
+      );
+  }
+  if (leader === null && leaderKnown) {
+    const holders = [...new Set(nodes.flatMap((row) => (row.holder === null ? [] : [row.holder])))];
+    add(
+      'CRIT',
+      'NO_LEADER',
+      holders.length === 0
+        ? 'nobody holds the lease: every lock is free'
+        : `nobody holds the lease on ${quorum} nodes: ${holders.join(', ')} ` +
+            `${holders.length === 1 ? 'has' : 'have'} fewer`,
+      [],
+      [`seq status --watch${tail}`],
+    );
+  } else if (leader === null) {
+    add(
+      'UNKNOWN',
+      'LEADER_UNKNOWN',
+      'too few nodes answered to say whether somebody holds the lease: ' +
+        `${silent.map((row) => row.id).join(', ')} may hold a lock`,
+      silent.map((row) => row.id),
+      reach,
+    );
+  }
+  if (shadowed !== undefined)
+    add(
+      'WARN',
+      'SHADOWED',
+      describeForeign(shadowed),
+      shadowed.blocks.flatMap((block) => block.nodes),
+      [`seq stream inspect --height ${shadowed.height}${tail}`],
+    );
+  for (const row of nodes) {
+    if (row.noteCode === 'OK') continue;
+    const next =
+      row.noteCode === 'NODE_DOWN' || row.noteCode === 'NODE_REFUSED'
+        ? `redis-cli -u ${row.url} ping`
+        : row.noteCode === 'NODE_LAGGING' || row.noteCode === 'EMPTY'
+          ? `seq stream diff --on ${row.id}${tail}`
+          : `seq status --watch${tail}`;
+    add('WARN', row.noteCode, `${row.id}: ${row.note}`, [row.id], [next]);
+  }
+  const order = { CRIT: 0, UNKNOWN: 1, WARN: 2 };
+  return found.sort((a, b) => order[a.verdict] - order[b.verdict]);
+}

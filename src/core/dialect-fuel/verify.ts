@@ -1,0 +1,116 @@
+// Everything in the streams of the other dialect that its own scripts would not leave behind, or that a reader may
+// stumble over, each with its witness (docs/FOREIGN.md). What is normal there is counted and not listed. What could
+// not be read is not verified.
+import { ForeignSummary, openForeignMatrix, type MatrixWish } from './matrix.js';
+import type { ForeignLookAt, ForeignOptions } from './probe.js';
+import type { ForeignHeight } from './types.js';
+
+const MOST_VIOLATIONS = 1000;
+
+export interface ForeignViolation {
+  /** '' when it is between nodes. */
+  node: string;
+  height: ForeignHeight | null;
+  code: string;
+  witness: string;
+}
+
+export interface ForeignVerified {
+  looks: ForeignLookAt[];
+  range: { from: ForeignHeight; to: ForeignHeight } | null;
+  heights: number;
+  violations: ForeignViolation[];
+  total: number;
+  nodes: { id: string; entries: number; verified: boolean; violations: number }[];
+  /** Heights that could not be judged. */
+  undetermined: number;
+  /**
+   * Everyday life, by heights: the same bytes twice on a node, not in an index, other bytes beside the committed
+   * ones, below a quorum under the head.
+   */
+  normal: { duplicates: number; unindexed: number; orphans: number; leftBehind: number };
+}
+
+export async function verifyForeign(options: ForeignOptions, wish: MatrixWish): Promise<ForeignVerified> {
+  const matrix = await openForeignMatrix(options, wish);
+  const found: ForeignViolation[] = [];
+  let total = 0;
+  const add = (one: ForeignViolation): void => {
+    total += 1;
+    if (found.length < MOST_VIOLATIONS) found.push(one);
+  };
+  const summary = new ForeignSummary();
+  const normal = { duplicates: 0, unindexed: 0, orphans: 0, leftBehind: 0 };
+  for await (const row of matrix.rows) {
+    const concerns = summary.add(row);
+    for (const { code } of concerns) {
+      if (code === 'UNDETERMINED') continue;
+      const node =
+        code === 'DUPLICATE'
+          ? row.duplicates.find((one) => !one.same)?.node
+          : code === 'INDEX_MISMATCH'
+            ? row.index.find((one) => one.is === 'only in the index')?.node
+            : undefined;
+      add({ node: node ?? '', height: row.height, code, witness: row.note });
+    }
+    if (row.duplicates.some((one) => one.same)) normal.duplicates += 1;
+    if (row.index.some((one) => one.is === 'only in the stream')) normal.unindexed += 1;
+    if (
+      row.committed === true &&
+      row.class !== 'shadowed' &&
+      row.cells.some((cell) => cell.entries.some((entry) => entry.digest !== row.digest))
+    )
+      normal.orphans += 1;
+    if (row.class === 'repairable' && concerns.length === 0) normal.leftBehind += 1;
+  }
+  options.signal?.throwIfAborted();
+  for (const node of matrix.nodes) {
+    const reply = matrix.looks.find((one) => one.id === node.id)?.reply;
+    const look = reply?.outcome === 'accepted' ? reply.value : null;
+    for (const { key, why } of look?.wrong ?? [])
+      add({ node: node.id, height: null, code: 'WRONG_KEY', witness: `${key}: ${why}` });
+    for (const { id, why } of node.unreadable)
+      add({
+        node: node.id,
+        height: null,
+        code: 'UNREADABLE_ENTRY',
+        witness: `entry ${id}: ${why}; its readers skip it`,
+      });
+    total += node.unreadableTotal - node.unreadable.length;
+    for (const { height, why } of node.malformed)
+      add({ node: node.id, height, code: 'UNREADABLE_FIELD', witness: why });
+    for (const member of node.wrongIndex)
+      add({
+        node: node.id,
+        height: null,
+        code: 'INDEX_MISMATCH',
+        witness: `${member}: a member should be its own score`,
+      });
+    if (look !== null && node.answered && node.epoch > (look.epoch ?? 0n)) {
+      add({
+        node: node.id,
+        height: null,
+        code: 'EPOCH_ABOVE_COUNTER',
+        witness:
+          `an entry bears epoch ${node.epoch} and the counter is ${look.epoch ?? 'gone'}: it forgot what ` +
+          'it had promised',
+      });
+    }
+  }
+  found.sort((a, b) => (b.height ?? -1) - (a.height ?? -1));
+  return {
+    looks: matrix.looks,
+    range: matrix.range,
+    heights: summary.rows,
+    violations: found,
+    total,
+    undetermined: summary.classes['unknown'] ?? 0,
+    normal,
+    nodes: matrix.nodes.map(({ id, entries, answered }) => ({
+      id,
+      entries,
+      verified: answered,
+      violations: found.filter((one) => one.node === id).length,
+    })),
+  };
+}

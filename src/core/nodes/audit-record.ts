@@ -1,0 +1,47 @@
+// Every change that an operator makes leaves a record on every node that answers (docs/PROTOCOL.md section 2,
+// `seq:ops:audit`). A record that fewer than a quorum took is a warning, never a failure of the change: the change
+// itself has happened.
+import { quorumOf } from '../config.js';
+import type { Clock, NodePort } from '../ports.js';
+import { bounded } from '../view/inspect.js';
+
+const RECORDS = 10_000;
+
+export interface Operator {
+  /** user@host */
+  by: string;
+  host: string;
+  /** As given, without secrets. */
+  command: string;
+}
+
+export interface Change {
+  /** The verb: stepdown, hold, resume, epoch heal … */
+  what: string;
+  reason: string;
+  before: string;
+  after: string;
+  outcome: string;
+  /** Of the tenure that it ended, where it ended one. */
+  epoch?: string;
+  /** Digest, where there was a plan. */
+  plan?: string;
+}
+
+/** Returns a warning where fewer than a quorum took the record, '' otherwise. */
+export async function recordChange(
+  nodes: readonly NodePort[],
+  change: Change,
+  operator: Operator,
+  clock: Clock,
+  limitMs: number,
+): Promise<string> {
+  const record: Record<string, string> = { at: String(clock.wall()), ...operator, ...change, plan: change.plan ?? '' };
+  const replies = await Promise.all(
+    nodes.map((node) => bounded(node.call({ script: 'audit', record, maxRecords: RECORDS }, limitMs), limitMs, clock)),
+  );
+  const taken = replies.filter((reply) => reply.outcome === 'accepted').length;
+  return taken >= quorumOf(nodes.length)
+    ? ''
+    : `the audit record of this change is on ${taken} of ${nodes.length} nodes only`;
+}

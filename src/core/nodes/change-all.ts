@@ -1,0 +1,107 @@
+// One change on several nodes: what each of them said, and what that adds up to. Accepted by a quorum is done; what
+// is not known is never "no".
+import { EXIT, SeqError, type ExitCode } from '../errors.js';
+import type { Clock, NodePort } from '../ports.js';
+import { describeReply } from '../protocol/describe.js';
+import type { NodeReply } from '../protocol/types.js';
+import { bounded } from '../view/inspect.js';
+
+export interface NodeChange {
+  id: string;
+  outcome: 'accepted' | 'refused' | 'unknown' | 'skipped';
+  /** The refusal word, '' otherwise. */
+  refusal: string;
+  /** A sentence unless accepted. */
+  why: string;
+}
+
+export function changeOf(id: string, reply: NodeReply<unknown>): NodeChange {
+  return {
+    id,
+    outcome: reply.outcome,
+    refusal: reply.outcome === 'refused' ? reply.reason : '',
+    why: reply.outcome === 'accepted' ? '' : describeReply(reply),
+  };
+}
+
+/** All nodes at once, each with its own limit. For marks that hold when they stand on a quorum. */
+export async function changeNodes(
+  nodes: readonly NodePort[],
+  call: (node: NodePort) => Promise<NodeReply<unknown>>,
+  limitMs: number,
+  clock: Clock,
+): Promise<NodeChange[]> {
+  return Promise.all(nodes.map(async (node) => changeOf(node.id, await bounded(call(node), limitMs, clock))));
+}
+
+/** A node that was replaced is named by the address that it had before. */
+export function nodeMoved({ id, url, to }: { id: string; url: string; to: string }, target: string): SeqError {
+  return new SeqError({
+    code: 'NODE_MOVED',
+    exit: EXIT.precondition,
+    message: `${id} was moved to ${to}: what is at ${url} is not that node any more`,
+    why: 'a node must never be two servers',
+    changed: 'nothing',
+    next: [`name ${id} by its new address (in the context, or --node ${id}=${to})`, `seq history ${target}`.trim()],
+  });
+}
+
+/**
+ * Throws when the operator expected another leader or epoch than is there; the scripts that follow compare once more.
+ */
+export function requireExpected(
+  leader: { id: string; epoch: number } | null,
+  expect: { leader?: string; epoch?: number },
+  next: string[],
+): void {
+  const is = leader?.id ?? '';
+  const wrong =
+    expect.leader !== undefined && expect.leader !== is
+      ? `${is === '' ? 'nobody' : is} leads, not ${expect.leader}`
+      : expect.epoch !== undefined && expect.epoch !== leader?.epoch
+        ? `the epoch is ${leader?.epoch ?? "nobody's"}, not ${expect.epoch}`
+        : '';
+  if (wrong !== '')
+    throw new SeqError({
+      code: 'EXPECTATION',
+      exit: EXIT.precondition,
+      message: wrong,
+      why: 'the cluster is not as expected',
+      changed: 'nothing',
+      next,
+    });
+}
+
+/** Throws unless `needed` nodes accepted. `what` is a noun phrase, e.g. `the hold`. */
+export function requireAccepted(changes: readonly NodeChange[], needed: number, what: string, next: string[]): void {
+  const of = (outcome: NodeChange['outcome']): NodeChange[] => changes.filter((change) => change.outcome === outcome);
+  const accepted = of('accepted');
+  if (accepted.length >= needed) return;
+  const unknown = of('unknown').length;
+  const [code, exit, changed]: [string, ExitCode, 'nothing' | 'some' | 'unknown'] =
+    accepted.length > 0
+      ? ['PARTIAL', EXIT.partial, 'some']
+      : unknown > 0
+        ? ['OUTCOME_UNKNOWN', EXIT.outcomeUnknown, 'unknown']
+        : changes.some((change) => change.refusal === 'EXPECTATION')
+          ? ['EXPECTATION', EXIT.precondition, 'nothing']
+          : ['CHANGE_REFUSED', EXIT.precondition, 'nothing'];
+  throw new SeqError({
+    code,
+    exit,
+    changed,
+    changedNodes: accepted.map((change) => change.id),
+    next,
+    retryable: code !== 'EXPECTATION',
+    message: `${what}: ${accepted.length} of ${changes.length} nodes took it, ${needed} are needed: ${changes
+      .filter((c) => c.outcome !== 'accepted')
+      .map((c) => `${c.id}: ${c.why}`)
+      .join('; ')}`,
+    why:
+      changed === 'nothing'
+        ? 'every node refused before anything was written'
+        : changed === 'some'
+          ? 'it does not hold before a quorum has it'
+          : 'no node said whether it took it',
+  });
+}

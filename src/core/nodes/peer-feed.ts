@@ -1,0 +1,287 @@
+// Committed blocks from another sequencer's feed, for what lies below the nodes' retained window (docs/PROTOCOL.md
+// section 7). A peer is not believed: every block's hash is recomputed and its parent link followed from a block that
+// the caller has (`after`), and where the caller knows what the range must end in (`anchor`, proven by the nodes),
+// nothing is handed out before the chain has been seen to reach it. The epoch is the peer's word: no hash covers it.
+// Memory: 32 bytes a block while proving, and at most `keepBytes` of payload.
+import type { IncomingMessage } from 'node:http';
+import { blockHash } from '../chain/block.js';
+import { MAX_BLOCK_BYTES } from '../config.js';
+import { EXIT, SeqError } from '../errors.js';
+import { openRequest, targetOf } from '../http-call.js';
+import type { CommittedBlock } from '../ports.js';
+import type { Hash, Height } from '../protocol/types.js';
+import { parseObject } from './sequencer-client.js';
+
+export interface PeerRange {
+  /** Base URL of the peer's HTTP server. */
+  url: string;
+  /** The block before the first wanted one; height 0 with the genesis hash for the whole chain. */
+  after: { height: Height; hash: Hash };
+  /** Last wanted height; the peer must have it. */
+  to: Height;
+  /** The proven hash of block `to`. Without it the links are checked, but a peer could have made up the whole range. */
+  anchor?: Hash;
+  token?: string;
+  ca?: string | Buffer;
+  signal: AbortSignal;
+  /** To connect, and between two blocks. */
+  idleMs?: number;
+  /** Payload bytes kept while proving; a longer range is fetched a second time and compared with the proven hashes. */
+  keepBytes?: number;
+}
+
+/** Most blocks proven in one go: 32 MiB of hashes. Ask for longer ranges piece by piece where no anchor is known. */
+export const MAX_PROVEN_BLOCKS = 1_048_576;
+const MAX_LINE_BYTES = Math.ceil(MAX_BLOCK_BYTES / 3) * 4 + 1024;
+
+type Failure = 'PEER_UNREACHABLE' | 'PEER_LACKS_BLOCKS' | 'PEER_SPOKE_GARBAGE' | 'CHAIN_MISMATCH';
+
+function peerError(url: string, code: Failure, message: string, why: string): SeqError {
+  const exit = code === 'PEER_LACKS_BLOCKS' ? EXIT.notFound : code === 'PEER_UNREACHABLE' ? EXIT.tryAgain : EXIT.data;
+  return new SeqError({
+    code,
+    exit,
+    message: `peer ${new URL(url).host}: ${message}`,
+    why,
+    changed: 'nothing',
+    retryable: code === 'PEER_UNREACHABLE',
+    next:
+      code === 'CHAIN_MISMATCH'
+        ? ['compare the two: seq stream verify', 'do not use this peer before its chain is understood']
+        : ['ask another peer (--peer URL)'],
+  });
+}
+
+/**
+ * Blocks after.height+1 … to, in order, each verified. Throws SeqError (CHAIN_MISMATCH, PEER_LACKS_BLOCKS,
+ * PEER_UNREACHABLE, PEER_SPOKE_GARBAGE).
+ */
+export async function* fetchFromPeer(range: PeerRange): AsyncGenerator<CommittedBlock> {
+  const target = targetOf(range.url, '/v1/blocks');
+  if (typeof target === 'string')
+    throw new SeqError({
+      code: 'PEER_URL',
+      exit: EXIT.config,
+      message: `--peer: ${target}`,
+      why: 'a peer is the HTTP address of a sequencer',
+      changed: 'nothing',
+      next: ['--peer http://HOST:PORT'],
+    });
+  const count = range.to - range.after.height;
+  if (count <= 0) return;
+  if (range.anchor === undefined) {
+    yield* linked(range, range.after, range.to);
+    return;
+  }
+  if (count > MAX_PROVEN_BLOCKS)
+    throw new SeqError({
+      code: 'RANGE_TOO_LONG',
+      exit: EXIT.data,
+      message: `${count} blocks cannot be proven in one go`,
+      why: `at most ${MAX_PROVEN_BLOCKS} at a time`,
+      changed: 'nothing',
+      next: ['copy the store of another sequencer instead'],
+    });
+
+  const proven = Buffer.alloc(count * 32);
+  const keepBytes = range.keepBytes ?? 64 * 1024 * 1024;
+  let kept: CommittedBlock[] | null = [];
+  let bytes = 0;
+  let last: Hash = range.after.hash;
+  for await (const block of linked(range, range.after, range.to)) {
+    proven.write(block.hash, (block.height - range.after.height - 1) * 32, 'hex');
+    last = block.hash;
+    bytes += block.data.length + 256;
+    if (kept && bytes > keepBytes) kept = null;
+    kept?.push(block);
+  }
+  if (last !== range.anchor)
+    throw peerError(
+      range.url,
+      'CHAIN_MISMATCH',
+      `its block ${range.to} is ${last.slice(0, 12)}…, not ${range.anchor.slice(0, 12)}…`,
+      'the nodes prove another block at that height',
+    );
+  if (kept) {
+    yield* kept;
+    return;
+  }
+  for await (const block of linked(range, range.after, range.to)) {
+    const at = (block.height - range.after.height - 1) * 32;
+    if (proven.toString('hex', at, at + 32) !== block.hash)
+      throw peerError(
+        range.url,
+        'CHAIN_MISMATCH',
+        `its block ${block.height} is not the one it showed before`,
+        'a feed never changes',
+      );
+    yield block;
+  }
+}
+
+/** One pass over the feed: right height, right parent, right hash. */
+async function* linked(
+  range: PeerRange,
+  after: { height: Height; hash: Hash },
+  to: Height,
+): AsyncGenerator<CommittedBlock> {
+  let { height, hash } = after;
+  for await (const line of feedLines(range, after.height + 1, to)) {
+    const block = blockOf(line);
+    if (!block) {
+      const error = parseObject(line)?.['error'] as { message?: unknown; why?: unknown } | undefined;
+      if (error)
+        throw peerError(
+          range.url,
+          'PEER_LACKS_BLOCKS',
+          `its feed ended after block ${height}: ${words(error.message)}`,
+          words(error.why),
+        );
+      throw peerError(
+        range.url,
+        'PEER_SPOKE_GARBAGE',
+        `a line after block ${height} is not a block`,
+        'it is no sequencer, or one of another version',
+      );
+    }
+    if (block.height !== height + 1)
+      throw peerError(
+        range.url,
+        'CHAIN_MISMATCH',
+        `block ${block.height} follows block ${height}`,
+        'a feed has every height once, in order',
+      );
+    if (block.parent !== hash)
+      throw peerError(
+        range.url,
+        'CHAIN_MISMATCH',
+        `block ${block.height} does not link to block ${height}`,
+        `its parent is ${block.parent.slice(0, 12)}…, block ${height} is ${hash.slice(0, 12)}…`,
+      );
+    if (blockHash(block) !== block.hash)
+      throw peerError(
+        range.url,
+        'CHAIN_MISMATCH',
+        `block ${block.height} does not have the hash it bears`,
+        'its content was changed or damaged',
+      );
+    ({ height, hash } = block);
+    yield block;
+    if (height === to) return;
+  }
+  throw peerError(
+    range.url,
+    'PEER_UNREACHABLE',
+    `its feed ended after block ${height}, before ${to}`,
+    'it was stopped, or the connection was lost',
+  );
+}
+
+/** A peer's sentence; not String(): an object from outside may hold a `toString` that is no function. */
+function words(said: unknown): string {
+  return typeof said === 'string' ? said.slice(0, 200) : 'it gave no reason';
+}
+
+function blockOf(line: string): CommittedBlock | undefined {
+  const value = parseObject(line);
+  if (!value) return undefined;
+  const { height, hash, parent, timestamp, epoch, data } = value;
+  const isHash = (text: unknown): text is string => typeof text === 'string' && /^[0-9a-f]{64}$/.test(text);
+  const isNumber = (number: unknown): number is number => Number.isSafeInteger(number) && (number as number) >= 0;
+  if (
+    !isNumber(height) ||
+    !isHash(hash) ||
+    !isHash(parent) ||
+    !isNumber(timestamp) ||
+    !isNumber(epoch) ||
+    typeof data !== 'string'
+  )
+    return undefined;
+  const bytes = Buffer.from(data, 'base64');
+  return bytes.length <= MAX_BLOCK_BYTES && bytes.toString('base64') === data
+    ? { height, hash, parent, timestamp, epoch, data: bytes }
+    : undefined;
+}
+
+async function* feedLines(range: PeerRange, from: Height, to: Height): AsyncGenerator<string> {
+  const idleMs = range.idleMs ?? 10_000;
+  const target = targetOf(range.url, `/v1/blocks?from=${from}&to=${to}`) as URL;
+  const request = openRequest(target, {
+    ...(range.token === undefined ? {} : { token: range.token }),
+    ...(range.ca === undefined ? {} : { ca: range.ca }),
+  });
+  const stop = () => request.destroy(new Error('given up by the caller'));
+  range.signal.addEventListener('abort', stop, { once: true });
+  let timer: NodeJS.Timeout | undefined;
+  // Runs only while the peer is waited for: how long the caller takes with a block is not the peer's fault.
+  const expect = () => {
+    timer = setTimeout(() => request.destroy(new Error(`nothing came for ${idleMs} ms`)), idleMs);
+  };
+  try {
+    range.signal.throwIfAborted();
+    expect();
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      request.once('response', resolve);
+      request.on('error', reject);
+      request.end();
+    });
+    clearTimeout(timer);
+    const limit = response.statusCode === 200 ? MAX_LINE_BYTES : 64 * 1024;
+    const parts: Buffer[] = [];
+    let size = 0;
+    const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    for (;;) {
+      expect();
+      const { done, value: chunk } = await chunks.next();
+      clearTimeout(timer);
+      if (done) break;
+      let at = 0;
+      for (let end = response.statusCode === 200 ? chunk.indexOf(0x0a) : -1; end >= 0; end = chunk.indexOf(0x0a, at)) {
+        const line =
+          parts.length === 0
+            ? chunk.toString('utf8', at, end)
+            : Buffer.concat([...parts.splice(0), chunk.subarray(at, end)]).toString('utf8');
+        size = 0;
+        at = end + 1;
+        yield line;
+      }
+      if (at < chunk.length) parts.push(chunk.subarray(at));
+      size += chunk.length - at;
+      if (size > limit)
+        throw peerError(
+          range.url,
+          'PEER_SPOKE_GARBAGE',
+          `a line is longer than ${limit} bytes`,
+          'no block is that large',
+        );
+    }
+    if (response.statusCode === 200) return;
+    const error = parseObject(Buffer.concat(parts))?.['error'] as { message?: unknown; why?: unknown } | undefined;
+    const said =
+      typeof error?.message === 'string' ? error.message.slice(0, 200) : `it answered ${response.statusCode}`;
+    const code: Failure =
+      response.statusCode === 404 && error
+        ? 'PEER_LACKS_BLOCKS'
+        : response.statusCode === 503 || response.statusCode === 401
+          ? 'PEER_UNREACHABLE'
+          : 'PEER_SPOKE_GARBAGE';
+    throw peerError(
+      range.url,
+      code,
+      said,
+      typeof error?.why === 'string' ? error.why.slice(0, 200) : 'it is no sequencer, or one of another version',
+    );
+  } catch (error) {
+    if (error instanceof SeqError || range.signal.aborted) throw error;
+    throw peerError(
+      range.url,
+      'PEER_UNREACHABLE',
+      'its feed could not be read',
+      (error as Error).message || String((error as { code?: string }).code),
+    );
+  } finally {
+    clearTimeout(timer);
+    range.signal.removeEventListener('abort', stop);
+    request.destroy();
+  }
+}

@@ -1,0 +1,139 @@
+// One look at all nodes by a sequencer: who answers, who is free, what they hold. The pre-vote of docs/PROTOCOL.md
+// section 5: only nodes that
+// *say* that they are admitted and free count; no answer is not "free".
+import type { Clock, NodePort } from '../ports.js';
+import { sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
+
+export interface Look {
+  at: number;
+  /** Per node, in the configured order; null = no answer yet when the look was closed. */
+  replies: (NodeReply<NodeView> | null)[];
+}
+
+/**
+ * Asks every node at once. Closed when all have answered, or a quorum has and the rest had a little longer (a hanging
+ * node delays nothing).
+ */
+export async function look(nodes: readonly NodePort[], quorum: number, limitMs: number, clock: Clock): Promise<Look> {
+  const startedAt = clock.now();
+  const replies: Look['replies'] = nodes.map(() => null);
+  await new Promise<void>((resolve) => {
+    let waiting = nodes.length;
+    let answered = 0;
+    let cancel = () => {};
+    nodes.forEach((node, i) => {
+      void node.call({ script: 'inspect', brief: true }, limitMs).then((reply) => {
+        replies[i] = reply;
+        if (reply.outcome === 'accepted') answered++;
+        if (--waiting === 0) {
+          cancel();
+          resolve();
+        } else if (answered === quorum) {
+          cancel = clock.after(2 + 2 * (clock.now() - startedAt), resolve);
+        }
+      });
+    });
+  });
+  return { at: clock.now(), replies: [...replies] };
+}
+
+export interface Votes {
+  votes: { node: number; epoch: number }[];
+  /** Why fewer than all are free, for people: one reason per node, the most telling first. */
+  why: string;
+}
+
+/**
+ * The nodes that would let `id` promote at `at` (same clock as the look's): a lock that has run out since then is
+ * free. `own` is the token of a term
+ * being renewed: its lock counts as free, hold and handover do not stop it.
+ */
+export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?: string, at = seen.at): Votes {
+  const votes: Votes['votes'] = [];
+  const reasons: string[] = [];
+  seen.replies.forEach((reply, node) => {
+    const name = nodes[node]!.id;
+    if (reply === null) reasons.push(`${name} did not answer in time`);
+    else if (reply.outcome === 'unknown') reasons.push(`${name}: no answer at ${reply.step} (${reply.cause})`);
+    else if (reply.outcome === 'refused') reasons.push(`${name}: ${reply.reason}`);
+    else {
+      const view = reply.value;
+      const mine = own !== undefined && view.lock?.owner === own;
+      if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
+      else if (view.lock && !mine && !(view.lock.pttlMs >= 0 && at - seen.at > view.lock.pttlMs))
+        reasons.push(`${name} is held by ${view.lock.owner}`);
+      else if (!mine && view.hold) reasons.push(`${name} is on hold by ${view.hold.by}: ${view.hold.reason}`);
+      else if (!mine && view.handover && view.handover.to !== id)
+        reasons.push(`${name} is handed over to ${view.handover.to}`);
+      else votes.push({ node, epoch: view.epoch });
+    }
+  });
+  return { votes, why: reasons.join('; ') };
+}
+
+/** The views of admitted nodes. */
+export function admittedViews(seen: Look): NodeView[] {
+  return seen.replies.flatMap((reply) =>
+    reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : [],
+  );
+}
+
+/** What the nodes' memories look like: as long as it is the same, what failed because of them will fail again. */
+export function stateOf(seen: Look): string {
+  return seen.replies
+    .map((reply) => {
+      if (reply?.outcome !== 'accepted') return '-';
+      const { admission, incarnation, head, headEpoch, headHash } = reply.value;
+      return `${admission} ${incarnation} ${head}-${headEpoch} ${headHash}`;
+    })
+    .join(' | ');
+}
+
+/**
+ * ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A
+ * lock in its last millisecond is held still.
+ */
+export function untilFreeMs(seen: Look, quorum: number, unknownMs: number): number {
+  const left = seen.replies.map((reply) => {
+    if (reply?.outcome !== 'accepted') return unknownMs;
+    const { lock } = reply.value;
+    return lock === null ? 0 : lock.pttlMs < 0 ? unknownMs : Math.max(1, lock.pttlMs);
+  });
+  left.sort((a, b) => a - b);
+  return Math.max(0, left[quorum - 1] ?? unknownMs);
+}
+
+/** The leader as a quorum of locks shows it, or null. `url` comes from its presence record. */
+export function leaderOf(seen: Look, quorum: number): { id: string; owner: string; epoch: number; url: string } | null {
+  const holders = new Map<string, { count: number; epoch: number }>();
+  const urls = new Map<string, string>();
+  for (const reply of seen.replies) {
+    if (reply?.outcome !== 'accepted') continue;
+    for (const presence of reply.value.sequencers) if (presence.url) urls.set(presence.id, presence.url);
+    const owner = reply.value.lock?.owner;
+    if (owner === undefined) continue;
+    const known = holders.get(owner) ?? { count: 0, epoch: 0 };
+    holders.set(owner, { count: known.count + 1, epoch: Math.max(known.epoch, reply.value.epoch) });
+  }
+  for (const [owner, { count, epoch }] of holders) {
+    if (count >= quorum) return { id: sequencerOf(owner), owner, epoch, url: urls.get(sequencerOf(owner)) ?? '' };
+  }
+  return null;
+}
+
+/** The later generation that a quorum shows (`seq cluster recover`), or null: this one goes on. */
+export function recoveredTo(seen: Look, quorum: number, cluster: string): string | null {
+  const split = (name: string): [family: string, generation: number] => [
+    name.slice(0, name.lastIndexOf('.')),
+    Number(name.slice(name.lastIndexOf('.') + 1)),
+  ];
+  const [family, generation] = split(cluster);
+  const later = seen.replies.flatMap((reply) => {
+    // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be
+    // asked.
+    if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
+    const [theirs, at] = split(reply.value.cluster);
+    return theirs === family && at > generation ? [reply.value.cluster] : [];
+  });
+  return later.length >= quorum ? (later.sort().at(-1) as string) : null;
+}

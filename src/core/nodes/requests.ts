@@ -1,0 +1,104 @@
+// A request to the leader is done once; its outcome goes to the audit stream and the request away, on every node that
+// answers (docs/PROTOCOL.md section 2).
+import type { Clock, NodePort } from '../ports.js';
+import type { LeaderRequest } from '../protocol/types.js';
+
+const REPORT_MS = 10_000;
+const LIMIT_MS = 100;
+const AUDIT_RECORDS = 10_000;
+
+/** What an `admit` request says: this incarnation of the node is to be set aside, and why. */
+export interface AdmitPlan {
+  incarnation: string;
+  why: string;
+}
+
+export function admitPlan(text: string): AdmitPlan | null {
+  try {
+    const plan = JSON.parse(text) as Partial<AdmitPlan>;
+    return typeof plan.incarnation === 'string' && typeof plan.why === 'string'
+      ? { incarnation: plan.incarnation, why: plan.why }
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where a `replace` request says that the node is now; null when it does not. */
+export function urlOfPlan(text: string): string | null {
+  try {
+    const { url } = JSON.parse(text) as { url?: unknown };
+    return typeof url === 'string' && /^\S{1,512}$/.test(url) ? url : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Asks the leader of `epoch` to set a damaged node aside and to admit it anew; on every node, since it must stand on
+ * a quorum.
+ */
+export async function reportDamage(
+  nodes: readonly NodePort[],
+  damage: AdmitPlan & { node: string },
+  leader: { id: string; epoch: number },
+  by: string,
+  id: string,
+): Promise<void> {
+  const { node: to, incarnation, why } = damage;
+  const request: LeaderRequest = {
+    id,
+    kind: 'admit',
+    to,
+    plan: JSON.stringify({ incarnation, why }),
+    by,
+    reason: why,
+    epoch: leader.epoch,
+  };
+  await Promise.all(
+    nodes.map((node) =>
+      node.call(
+        { script: 'request_leader', request, ttlMs: REPORT_MS, expect: { leader: leader.id, epoch: leader.epoch } },
+        LIMIT_MS,
+      ),
+    ),
+  );
+}
+
+/**
+ * On how many nodes the request stands. What stands on fewer than a quorum is nobody's word yet: its sender may still
+ * be writing it, or have given up.
+ */
+export function standsOn(views: readonly { request: LeaderRequest | null }[], request: LeaderRequest): number {
+  return views.filter(
+    (view) =>
+      view.request?.id === request.id && view.request.epoch === request.epoch && view.request.kind === request.kind,
+  ).length;
+}
+
+export async function answerRequest(
+  nodes: readonly NodePort[],
+  request: LeaderRequest,
+  outcome: string,
+  leader: string,
+  clock: Clock,
+): Promise<void> {
+  const record = {
+    at: String(clock.wall()),
+    what: 'request',
+    id: request.id,
+    kind: request.kind,
+    to: request.to,
+    by: request.by,
+    reason: request.reason,
+    epoch: String(request.epoch),
+    leader,
+    outcome,
+  };
+  await Promise.all(
+    nodes.map(async (node) => {
+      await node.call({ script: 'audit', record, maxRecords: AUDIT_RECORDS }, LIMIT_MS);
+      await node.call({ script: 'clear_request', id: request.id }, LIMIT_MS);
+    }),
+  );
+}

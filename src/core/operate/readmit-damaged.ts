@@ -1,0 +1,157 @@
+// Asks the leader to set aside the memory of nodes that think themselves intact and are damaged (docs/PROTOCOL.md
+// section 8), one at a time, and waits until each counts under a new incarnation. The leader acts only while q others
+// can do without the node; so is asked only then.
+import { EXIT, SeqError } from '../errors.js';
+import type { Clock, NodePort, Random } from '../ports.js';
+import { quorumOf } from '../protocol/quorum.js';
+import type { NodeReply, NodeView } from '../protocol/types.js';
+import { changeNodes, requireAccepted, requireExpected } from '../nodes/change-all.js';
+import { bounded, inspectLook } from '../view/inspect.js';
+
+const EVERY_MS = 50;
+
+export interface AskReplacementOptions {
+  nodes: readonly NodePort[];
+  wanted: readonly string[];
+  why: string;
+  by: string;
+  limitMs: number;
+  timeoutMs: number;
+  clock: Clock;
+  random: Random;
+  signal: AbortSignal;
+  expectedCluster: string;
+  target: string;
+  dryRun: boolean;
+  expect: { leader?: string; epoch?: number };
+  confirm(plan: ReplacementPlan): Promise<void>;
+  changing(): void;
+  step(doing: string): void;
+}
+
+export interface ReplacementPlan {
+  nodes: { id: string; incarnation: string }[];
+  leader: string;
+  margin: number;
+}
+
+/** Resolves with what was planned once every node has a new memory; at once when it is a dry run. */
+export async function askReplacement(options: AskReplacementOptions): Promise<ReplacementPlan> {
+  const { nodes, wanted, limitMs, clock, random, why, by, target, timeoutMs } = options;
+  const status = `seq status ${target}`.trim();
+  const { view, observations } = await inspectLook({
+    nodes,
+    limitMs,
+    clock,
+    expectedCluster: options.expectedCluster,
+    target,
+  });
+  const { leader } = view;
+  requireExpected(leader, options.expect, [status]);
+  if (leader === null)
+    throw refusal('NO_LEADER', 'nobody leads, and only a leader sets a node aside', EXIT.precondition, [status]);
+  const others = view.nodes.filter((row) => row.admitted && !wanted.includes(row.id)).length;
+  const quorum = quorumOf(nodes.length);
+  // One after the other, so the others of each are all but one; those that are mended first count again for the next.
+  const short = view.nodes.filter((row) => row.admitted).length - 1 < quorum;
+  if (short)
+    throw refusal(
+      'QUORUM_AT_RISK',
+      `without ${wanted.join(' or ')} only ${others} of the ${quorum} nodes needed would be left`,
+      EXIT.safety,
+      [status, `seq node admit ${target}`.trim()],
+    );
+  const plan: ReplacementPlan = {
+    leader: leader.id,
+    margin: view.margin,
+    nodes: wanted.map((id) => {
+      const reply = observations.find((one) => one.id === id)?.reply;
+      if (reply?.outcome !== 'accepted' || reply.value.admission !== 'admitted')
+        throw refusal(
+          'NOT_ADMITTED',
+          `${id} is not admitted: it has nothing that would have to be set aside`,
+          EXIT.precondition,
+          [`seq node admit --on ${id} ${target}`.trim()],
+        );
+      return { id, incarnation: reply.value.incarnation };
+    }),
+  };
+  if (options.dryRun) return plan;
+  await options.confirm(plan);
+  for (const { id, incarnation } of plan.nodes) {
+    const request = {
+      id: random.hex(8),
+      kind: 'admit' as const,
+      to: id,
+      plan: JSON.stringify({ incarnation, why }),
+      by,
+      reason: why,
+      epoch: leader.epoch,
+    };
+    options.step(`asking ${leader.id} to set ${id} aside and to admit it anew`);
+    options.changing();
+    const changes = await changeNodes(
+      nodes,
+      (node) =>
+        node.call(
+          { script: 'request_leader', request, ttlMs: timeoutMs, expect: { leader: leader.id, epoch: leader.epoch } },
+          limitMs,
+        ),
+      limitMs,
+      clock,
+    );
+    requireAccepted(changes, quorum, 'the request', [status]);
+    const until = clock.now() + timeoutMs;
+    while (!(await mended(options, id, incarnation))) {
+      if (clock.now() < until) continue;
+      await changeNodes(
+        nodes,
+        (node) => node.call({ script: 'clear_request', id: request.id }, limitMs),
+        limitMs,
+        clock,
+      );
+      throw new SeqError({
+        code: 'REQUEST_UNANSWERED',
+        exit: EXIT.outcomeUnknown,
+        message: `${id} bears its old memory still, after ${timeoutMs} ms`,
+        why:
+          `${leader.id} sets it aside only when ${quorum} other nodes have everything and answer; the ` +
+          'request was withdrawn, and the leader may have taken it before',
+        changed: 'unknown',
+        next: [`seq history ${target}`.trim(), status],
+        retryable: true,
+      });
+    }
+  }
+  return plan;
+}
+
+async function mended(
+  { nodes, limitMs, clock, signal }: AskReplacementOptions,
+  id: string,
+  former: string,
+): Promise<boolean> {
+  const node = nodes.find((one) => one.id === id)!;
+  const reply: NodeReply<NodeView> = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
+  if (reply.outcome === 'accepted' && reply.value.admission === 'admitted' && reply.value.incarnation !== former)
+    return true;
+  await new Promise<void>((resolve) => clock.after(EVERY_MS, resolve));
+  signal.throwIfAborted();
+  return false;
+}
+
+function refusal(
+  code: string,
+  message: string,
+  exit: typeof EXIT.safety | typeof EXIT.precondition,
+  next: string[],
+): SeqError {
+  return new SeqError({
+    code,
+    exit,
+    message,
+    why: 'a node is set aside only while a quorum of others can do without it',
+    changed: 'nothing',
+    next,
+  });
+}

@@ -1,0 +1,326 @@
+// Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader
+// the new address, and wait until the leader has noted the move on a quorum of others (I13: two servers never count
+// as one node), has filled the new server and admitted it. One node at a time, and never below a quorum of others.
+import { createHash } from 'node:crypto';
+import { EXIT, SeqError } from '../errors.js';
+import type { Clock, NodePort, Random } from '../ports.js';
+import { describeReply } from '../protocol/describe.js';
+import { displaced } from '../protocol/node-addresses.js';
+import { quorumOf } from '../protocol/quorum.js';
+import type { NodeReply, NodeView } from '../protocol/types.js';
+import { refuseUnfit } from './bootstrap.js';
+import { recordChange, type Operator } from '../nodes/audit-record.js';
+import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js';
+import { bounded, inspectCluster, inspectLook } from '../view/inspect.js';
+
+const EVERY_MS = 100;
+/** A request that the leader refused (it had not noticed yet that the old server is out) is made again this often. */
+const ASK_AGAIN_MS = 1500;
+
+export interface ReplaceOptions {
+  nodes: readonly NodePort[];
+  id: string;
+  /** The new server, under the node's id. */
+  successor: NodePort;
+  /** The operator says that the old server, which does not answer, will never come back. */
+  oldIsGone: boolean;
+  limitMs: number;
+  timeoutMs: number;
+  clock: Clock;
+  random: Random;
+  signal: AbortSignal;
+  expectedCluster: string;
+  target: string;
+  reason: string;
+  operator: Operator;
+  dryRun: boolean;
+  expect: { leader?: string; epoch?: number };
+  confirm(plan: ReplacePlan): Promise<void>;
+  changing(state: 'unknown' | 'some', nodes: string[]): void;
+  step(doing: string): void;
+}
+
+export interface ReplacePlan {
+  digest: string;
+  id: string;
+  from: string;
+  to: string;
+  /** retire: it answers and is told to stand down for good. gone: it does not answer. done: it is out already. */
+  old: 'retire' | 'gone' | 'done';
+  oldMemory: string;
+  /** The successor is empty, or was begun with already. */
+  successor: 'empty' | 'begun';
+  version: string;
+  leader: string;
+  margin: number;
+  /** Until the successor counts. */
+  marginMeanwhile: number;
+}
+
+export interface ReplaceDone {
+  plan: ReplacePlan;
+  admitted: { waitedMs: number; head: number; margin: number } | null;
+  warnings: string[];
+}
+
+export async function replaceNode(options: ReplaceOptions): Promise<ReplaceDone> {
+  const { id, clock, limitMs, target, timeoutMs } = options;
+  options.step('looking at every node and at the new server');
+  const plan = await planReplace(options);
+  if (options.dryRun) return { plan, admitted: null, warnings: [] };
+  await options.confirm(plan);
+  const startedAt = clock.now();
+  options.changing('unknown', []);
+  if (plan.old === 'retire') await retire(options, plan);
+  options.changing('some', [id]);
+  const view = await untilAdmitted(options, plan, startedAt + timeoutMs);
+  const port = (node: NodePort): NodePort => (node.id === id ? options.successor : node);
+  const { margin } = await inspectCluster({
+    nodes: options.nodes.map(port),
+    limitMs,
+    clock,
+    expectedCluster: options.expectedCluster,
+    target,
+  });
+  const warning = await recordChange(
+    options.nodes.map(port),
+    {
+      what: 'node replace',
+      reason: options.reason,
+      before: `${id} at ${plan.from}, memory ${plan.oldMemory || 'unknown'}`,
+      after: `${id} at ${plan.to}, memory ${view.incarnation}`,
+      outcome: `admitted at height ${view.head}`,
+      plan: plan.digest,
+    },
+    options.operator,
+    clock,
+    limitMs,
+  );
+  return {
+    plan,
+    admitted: { waitedMs: Math.round(clock.now() - startedAt), head: view.head, margin },
+    warnings: warning === '' ? [] : [warning],
+  };
+}
+
+async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
+  const { nodes, id, successor, limitMs, clock, target, expectedCluster } = options;
+  const status = `seq status ${target}`.trim();
+  const old = nodes.find((node) => node.id === id)!;
+  const [{ view, observations }, reply] = await Promise.all([
+    inspectLook({ nodes, limitMs, clock, expectedCluster, target }),
+    bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock),
+  ]);
+  requireExpected(view.leader, options.expect, [status]);
+  const elsewhere = displaced(
+    observations.map(({ id: node, url, reply: seen }) => ({
+      id: node,
+      url,
+      view: seen.outcome === 'accepted' ? { moves: seen.value.admission === 'foreign' ? '' : seen.value.moves } : null,
+    })),
+  ).find((one) => one.id !== id || one.to !== successor.url);
+  if (elsewhere) throw nodeMoved(elsewhere, target);
+  const quorum = quorumOf(nodes.length);
+  const others = view.nodes.filter((row) => row.admitted && row.id !== id);
+  if (others.length < quorum)
+    throw refused(
+      'QUORUM_AT_RISK',
+      `without ${id} only ${others.length} of the ${quorum} nodes needed count: ${view.reason}`,
+      'a leader must prove itself on a quorum of others before it admits a node',
+      EXIT.safety,
+      [status],
+    );
+  if (view.leader === null)
+    throw refused(
+      'NO_LEADER',
+      'nobody leads, and only a leader fills and admits a node',
+      'a new server is made a node by the leader alone',
+      EXIT.precondition,
+      [status],
+    );
+  const busy = view.nodes.find((row) => row.id !== id && row.admission === 'admitting');
+  if (busy)
+    throw refused('ONE_AT_A_TIME', `${busy.id} is being admitted`, 'nodes are changed one at a time', EXIT.safety, [
+      `seq node admit --on ${busy.id} ${target}`.trim(),
+    ]);
+  if (reply.outcome !== 'accepted') {
+    throw new SeqError({
+      code: reply.outcome === 'refused' && /^NO(AUTH|PERM)$/.test(reply.reason) ? 'NODE_DENIED' : 'NODE_UNREACHABLE',
+      exit: reply.outcome === 'refused' ? EXIT.denied : EXIT.noQuorum,
+      message: `the new server ${successor.url}: ${describeReply(reply)}`,
+      why: 'nothing is retired before its successor is known to be fit',
+      changed: 'nothing',
+      next: ['seq doctor --acl', 'check that the server runs and that its address is right'],
+      retryable: true,
+    });
+  }
+  const seen = observations.flatMap((one) =>
+    one.reply.outcome === 'accepted' && one.id !== id
+      ? [{ port: { id: one.id, url: one.url }, view: one.reply.value }]
+      : [],
+  );
+  const was = observations.find((one) => one.id === id)!.reply;
+  if (was.outcome === 'accepted' && was.value.runId === reply.value.runId)
+    throw refused(
+      'SAME_SERVER',
+      `${successor.url} and ${old.url} are the same server`,
+      'a server cannot take its own place',
+      EXIT.config,
+      [status],
+    );
+  refuseUnfit([...seen, { port: successor, view: reply.value }]);
+  const begun = ['admitting', 'admitted'].includes(reply.value.admission) && reply.value.node === id;
+  if (reply.value.admission !== 'pristine' && !begun)
+    throw refused(
+      'NOT_PRISTINE',
+      `${successor.url} is not empty: ` +
+        `${reply.value.admission}${reply.value.admissionWhy ? ` (${reply.value.admissionWhy})` : ''}`,
+      'what a server promised under another name must not be forgotten',
+      EXIT.precondition,
+      ['use an empty server, or FLUSHALL it if nothing else needs what it holds'],
+    );
+  const state = oldState(was);
+  if (state === 'gone' && !options.oldIsGone) {
+    throw refused(
+      'OLD_SERVER_SILENT',
+      `${id} at ${old.url} does not answer, so it cannot be retired: ${describeReply(was)}`,
+      'if it came back, sequencers that still use its address would count two servers as one node',
+      EXIT.safety,
+      ['bring it back, or stop it for good', `then add --old-server-is-gone`],
+    );
+  }
+  const counted = view.nodes.find((row) => row.id === id)!.admitted;
+  const plan = {
+    id,
+    from: old.url,
+    to: successor.url,
+    old: state,
+    oldMemory: was.outcome === 'accepted' ? was.value.pending || was.value.incarnation : '',
+    successor: begun ? ('begun' as const) : ('empty' as const),
+    version: reply.value.info['redis_version'] ?? '',
+    leader: view.leader.id,
+    margin: view.margin,
+    marginMeanwhile: view.margin - (counted ? 1 : 0),
+  };
+  return {
+    ...plan,
+    digest: createHash('sha256')
+      .update(JSON.stringify([plan.id, plan.from, plan.to, plan.old, plan.oldMemory, reply.value.runId]))
+      .digest('hex'),
+  };
+}
+
+function oldState(reply: NodeReply<NodeView>): ReplacePlan['old'] {
+  if (reply.outcome !== 'accepted') return 'gone';
+  return reply.value.admission === 'foreign' ||
+    reply.value.admission === 'pristine' ||
+    reply.value.admission === 'wiped'
+    ? 'done'
+    : 'retire';
+}
+
+async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOptions, plan: ReplacePlan): Promise<void> {
+  const old = nodes.find((node) => node.id === id)!;
+  step(`retiring ${id} at ${plan.from}`);
+  const reply = await bounded(
+    old.call({ script: 'retire_node', expect: plan.oldMemory, movedTo: plan.to }, limitMs),
+    limitMs,
+    clock,
+  );
+  if (reply.outcome === 'accepted') return;
+  // An answer that stayed away: a look tells.
+  const now = await bounded(old.call({ script: 'inspect' }, limitMs), limitMs, clock);
+  if (now.outcome === 'accepted' && oldState(now) === 'done') return;
+  const open = reply.outcome === 'unknown';
+  throw new SeqError({
+    code: open ? 'OUTCOME_UNKNOWN' : 'EXPECTATION',
+    exit: open ? EXIT.outcomeUnknown : EXIT.precondition,
+    message: `${id} at ${plan.from} was not retired: ${describeReply(reply)}`,
+    why: open ? 'it did not say whether it took the call' : 'it is no longer what the plan was made from',
+    changed: open ? 'unknown' : 'nothing',
+    next: [`seq node list ${target}`.trim()],
+    retryable: true,
+  });
+}
+
+/**
+ * Asks whoever leads, again when that changes or when it was too early, until the new server counts: it is admitted,
+ * and whoever leads *now* writes to
+ * it. A sequencer that was started with the old address, and got the lead before anybody told it, would go on without
+ * that node for ever.
+ */
+async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
+  const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;
+  const others = nodes.filter((node) => node.id !== id);
+  let asked = -Infinity;
+  let told = '';
+  let seen = '';
+  let stillSince = clock.now();
+  for (;;) {
+    const reply = await bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock);
+    const view = reply.outcome === 'accepted' ? reply.value : null;
+    const admitted = view?.admission === 'admitted';
+    const now = view === null ? '' : `${view.pending} ${view.head}`;
+    if (now !== seen) [seen, stillSince] = [now, clock.now()];
+    // Not begun, or begun and not going on: whoever began it is gone, and who leads now may never have heard of the
+    // new address.
+    const ask =
+      view !== null &&
+      clock.now() - asked > ASK_AGAIN_MS &&
+      (view.admission !== 'admitting' || clock.now() - stillSince > ASK_AGAIN_MS);
+    const leader =
+      admitted || ask ? (await inspectLook({ nodes, limitMs, clock, expectedCluster, target })).view.leader : null;
+    if (admitted && leader !== null && view.lock?.owner === leader.owner && view.epoch === leader.epoch) return view;
+    told =
+      view === null
+        ? describeReply(reply)
+        : `${view.admission}, height ${view.head}${admitted ? ', not written to by who leads now' : ''}`;
+    options.step(`waiting for the leader to fill and admit ${plan.to}: ${told}`);
+    if (clock.now() >= until) break;
+    if (ask && leader !== null) {
+      const request = {
+        id: random.hex(8),
+        kind: 'replace' as const,
+        to: id,
+        plan: JSON.stringify({ url: plan.to }),
+        by: operator.by,
+        reason,
+        epoch: leader.epoch,
+      };
+      await changeNodes(
+        others,
+        (node) =>
+          node.call(
+            {
+              script: 'request_leader',
+              request,
+              ttlMs: ASK_AGAIN_MS,
+              expect: { leader: leader.id, epoch: leader.epoch },
+            },
+            limitMs,
+          ),
+        limitMs,
+        clock,
+      );
+      asked = clock.now();
+    }
+    await new Promise<void>((resolve) => clock.after(EVERY_MS, resolve));
+    signal.throwIfAborted();
+  }
+  throw new SeqError({
+    code: 'NOT_ADMITTED_YET',
+    exit: EXIT.partial,
+    message: `${plan.to} does not count as ${id} yet: ${told}`,
+    why:
+      'the old server is out; the leader goes on filling the new one if it took the request, and the ' +
+      'same command goes on with it',
+    changed: 'some',
+    changedNodes: [id],
+    next: [`seq history ${target}`.trim(), `seq status ${target}`.trim()],
+    retryable: true,
+  });
+}
+
+function refused(code: string, message: string, why: string, exit: SeqError['exit'], next: string[]): SeqError {
+  return new SeqError({ code, exit, message, why, changed: 'nothing', next });
+}

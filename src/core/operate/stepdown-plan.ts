@@ -1,0 +1,200 @@
+// May leadership be moved, from whom, and who could take it: decided before anything is sent (docs/PROTOCOL.md
+// sections 5 and 6). Pure. A target that is unknown or not ready is refused by name: nothing is released before
+// somebody can take over.
+import { EXIT, SeqError } from '../errors.js';
+import type { Epoch, Height } from '../protocol/types.js';
+import type { ClusterView, LeaderRow, NodeObservation } from '../view/model.js';
+
+/**
+ * A presence record is renewed every poll (500 ms at most) and lives for 3 s: with less than this left, several
+ * renewals stayed away.
+ */
+const SILENT_BELOW_MS = 1500;
+
+export interface Candidate {
+  id: string;
+  role: string;
+  ready: boolean;
+  /** Why it is not ready, '' otherwise. */
+  why: string;
+  height: Height;
+  lagBlocks: number | null;
+  /** Its node list is another than the leader's. */
+  configDrift: boolean;
+  host: string;
+}
+
+export interface StepdownPlan {
+  leader: LeaderRow;
+  /**
+   * Who shall take over: as named, else the readiest one. Without a name the old leader would compete for its own
+   * succession.
+   */
+  to: string;
+  named: boolean;
+  candidates: Candidate[];
+  /** Committed height that the plan was made at. */
+  height: Height;
+  /** Of the leader, as it says; null when it does not. */
+  blockTimeMs: number | null;
+  margin: number;
+}
+
+export interface StepdownWish {
+  to?: string;
+  expectLeader?: string;
+  expectEpoch?: Epoch;
+  /** Flags that name this cluster in a command. */
+  target?: string;
+  /** The commands that make sequencers run again, when we know them. */
+  startSequencers?: () => string[];
+}
+
+export function planStepdown(
+  view: ClusterView,
+  observations: readonly NodeObservation[],
+  wish: StepdownWish,
+): StepdownPlan {
+  const target = wish.target ? ` ${wish.target}` : '';
+  const refuse = (code: string, message: string, why: string, next: string[]): SeqError =>
+    new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
+  const { leader } = view;
+  if (leader === null) {
+    if (!view.leaderKnown || view.verdict === 'UNKNOWN' || view.nodes.filter((n) => n.admitted).length < view.quorum) {
+      throw new SeqError({
+        code: view.leaderKnown ? 'NO_QUORUM' : 'LEADER_UNKNOWN',
+        exit: EXIT.noQuorum,
+        message: `who leads cannot be told: ${view.reason}`,
+        why: `${view.answered} of ${view.configured} nodes answered, ${view.quorum} are needed`,
+        changed: 'nothing',
+        next: view.next,
+        retryable: true,
+      });
+    }
+    throw refuse(
+      'NO_LEADER',
+      `there is no leader to step down: ${view.reason}`,
+      'leadership is free, or moving right now',
+      [`seq status${target}`],
+    );
+  }
+  if (wish.expectLeader !== undefined && wish.expectLeader !== leader.id) {
+    throw refuse('EXPECTATION', `${leader.id} leads, not ${wish.expectLeader}`, '--expect-leader does not fit', [
+      `seq status${target}`,
+    ]);
+  }
+  if (wish.expectEpoch !== undefined && wish.expectEpoch !== leader.epoch) {
+    throw refuse(
+      'EXPECTATION',
+      `the epoch is ${leader.epoch}, not ${wish.expectEpoch}`,
+      '--expect-epoch does not fit',
+      [`seq status${target}`],
+    );
+  }
+  if (view.hold !== null) {
+    throw refuse(
+      'HELD',
+      `promotion is on hold by ${view.hold.by} (${view.hold.reason}): nobody could take over`,
+      'a hold keeps every sequencer from promoting',
+      [`seq resume${target}`],
+    );
+  }
+  const candidates = candidatesOf(view, observations, leader);
+  const to = wish.to ?? '';
+  if (to === leader.id)
+    throw refuse(
+      'CANDIDATE_NOT_READY',
+      `${to} cannot take over: it leads already`,
+      'a hand-over needs another sequencer',
+      [`seq status${target}`],
+    );
+  if (to !== '') {
+    const chosen = candidates.find((one) => one.id === to);
+    if (chosen === undefined) {
+      throw new SeqError({
+        code: 'CANDIDATE_NOT_FOUND',
+        exit: EXIT.notFound,
+        message:
+          `there is no sequencer ${to}: ` +
+          `${candidates.length === 0 ? 'no other one shows itself' : `${candidates.map((c) => c.id).join(', ')} could be named`}`,
+        why: 'no node has a presence record of it',
+        changed: 'nothing',
+        next: [`seq status${target}`],
+      });
+    }
+    if (!chosen.ready)
+      throw refuse(
+        'CANDIDATE_NOT_READY',
+        `${to} cannot take over: ${chosen.why}`,
+        'a target must be ready before anything is released',
+        [`seq status -o wide${target}`],
+      );
+  } else if (!candidates.some((one) => one.ready)) {
+    const reasons = candidates.map((one) => `${one.id}: ${one.why}`).join('; ');
+    const starts = wish.startSequencers?.() ?? [];
+    throw refuse(
+      'NO_SUCCESSOR',
+      'nobody could take over from ' +
+        `${leader.id}${reasons === '' ? ': no other sequencer shows itself' : ` (${reasons})`}`,
+      'stepping down now would only stop the chain',
+      [`seq status -o wide${target}`, ...(starts.length === 0 ? [`seq run --id ID --store DIR${target}`] : starts)],
+    );
+  }
+  const readiest = candidates
+    .filter((one) => one.ready)
+    .sort((a, b) => b.height - a.height || (a.id < b.id ? -1 : 1))[0];
+  return {
+    leader,
+    to: to === '' ? (readiest?.id ?? '') : to,
+    named: to !== '',
+    candidates,
+    height: view.committed?.height ?? 0,
+    blockTimeMs: blockTimeOf(observations, leader.id),
+    margin: view.margin,
+  };
+}
+
+function candidatesOf(view: ClusterView, observations: readonly NodeObservation[], leader: LeaderRow): Candidate[] {
+  const leaderDigest = view.sequencers.find((s) => s.id === leader.id)?.configDigest ?? '';
+  return view.sequencers
+    .filter((s) => s.id !== leader.id)
+    .map((s) => {
+      const leftMs = Math.max(0, ...presencesOf(observations, s.id).map((presence) => presence.pttlMs));
+      const configDrift = leaderDigest !== '' && s.configDigest !== '' && s.configDigest !== leaderDigest;
+      const why =
+        s.role === 'stopping'
+          ? 'it is stopping'
+          : leftMs < SILENT_BELOW_MS
+            ? 'it has not shown itself lately'
+            : configDrift
+              ? 'it runs with another list of nodes than the leader'
+              : s.ready
+                ? ''
+                : s.why || 'it says that it is not ready';
+      return {
+        id: s.id,
+        role: s.role,
+        ready: why === '',
+        why,
+        height: s.height,
+        lagBlocks: s.lagBlocks,
+        configDrift,
+        host: s.host,
+      };
+    });
+}
+
+function presencesOf(observations: readonly NodeObservation[], id: string) {
+  return observations.flatMap((o) =>
+    o.reply.outcome === 'accepted' ? o.reply.value.sequencers.filter((p) => p.id === id) : [],
+  );
+}
+
+/** As the sequencer announces it. */
+export function blockTimeOf(observations: readonly NodeObservation[], id: string): number | null {
+  for (const { extra } of presencesOf(observations, id)) {
+    const ms = Number(extra['blockTimeMs']);
+    if (Number.isSafeInteger(ms) && ms > 0) return ms;
+  }
+  return null;
+}

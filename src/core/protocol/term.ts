@@ -1,0 +1,270 @@
+// One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
+// ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits,
+// reads a clock or draws a number. `step` changes the state it is given (the model copies before it steps).
+import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate, type Admission } from './admission.js';
+import { adoptAfterClaims, onCandidateRead } from './adoption.js';
+import {
+  mend,
+  onBackfilled,
+  onInspected,
+  onProven,
+  onRebased,
+  onRegained,
+  onWritten,
+  propose,
+  pump,
+} from './leading.js';
+import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
+import { end, setStanding } from './ending.js';
+import type { Effect, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './term-state.js';
+import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
+
+export function step(state: TenureState, event: TenureEvent, chain: LocalChain): Effect[] {
+  const out: Effect[] = [];
+  if (state.phase === 'ended') return out;
+  if (event.type !== 'start' && event.now >= state.leaseDeadline) {
+    // A commit whose last reply came too late is still a commit for whoever reads it next; this tenure may not act on
+    // it any more.
+    end(state, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write', out);
+    return out;
+  }
+  switch (event.type) {
+    case 'start':
+      startPromotion(state, event.votes, event.now, out);
+      break;
+    case 'reply':
+      onReply(state, event, chain, out);
+      break;
+    case 'backfilled':
+      if (state.nodes[event.node]!.busy?.kind === 'learn') onLearntReply(state, event, chain, out);
+      else onBackfilled(state, event, out);
+      break;
+    case 'read':
+      onCandidateRead(state, event, chain, out);
+      break;
+    case 'proposal':
+      propose(state, event.block, event.now, chain, out);
+      break;
+    case 'damaged':
+      if (state.nodes[event.node]!.incarnation === event.incarnation)
+        markDamaged(state, event.node, event.incarnation, event.why);
+      break;
+    case 'stepdown':
+      stepdown(state, event.code, event.reason, event.now, out);
+      break;
+    case 'mend':
+      mend(state, event.node, event.now, out);
+      break;
+    case 'moved':
+      moveNode(state, event.node, event.moves, event.now, out);
+      break;
+    case 'tick':
+      break;
+  }
+  onTime(state, event.now, chain, out);
+  return out;
+}
+
+/**
+ * When the next tick is due after one at `now` (same clock as the events); Infinity when only replies can change
+ * anything.
+ */
+export function nextWake(state: TenureState, now: number): number {
+  if (state.phase === 'ended') return Infinity;
+  let at = Math.min(state.leaseDeadline, state.graceUntil);
+  if (state.stopping) at = Math.min(at, state.stopping.by);
+  if (state.gateUntil !== null && state.gateUntil > now) at = Math.min(at, state.gateUntil);
+  if (state.phase === 'promoting' || state.phase === 'claiming') return at;
+  for (const track of state.nodes) {
+    // What was due by now has been done by the tick that just ran.
+    if (!track.busy && (track.standing !== 'quarantined' || track.damage) && track.retryAt > now)
+      at = Math.min(at, track.retryAt);
+  }
+  return at;
+}
+
+/**
+ * A copy that shares payloads and settings only; for the model, which makes millions of them (hence field by field,
+ * not spread).
+ */
+export function cloneTenure(s: TenureState): TenureState {
+  const { inflight, adopt, stopping, ended } = s;
+  return {
+    settings: s.settings,
+    phase: s.phase,
+    epoch: s.epoch,
+    startedAt: s.startedAt,
+    leaseDeadline: s.leaseDeadline,
+    graceUntil: s.graceUntil,
+    nodes: s.nodes.map(cloneTrack),
+    committed: { height: s.committed.height, hash: s.committed.hash },
+    inflight: inflight && {
+      block: inflight.block,
+      trim: inflight.trim,
+      repair: inflight.repair,
+      startedAt: inflight.startedAt,
+      ackedAt: inflight.ackedAt.slice(),
+    },
+    adopt: adopt && {
+      height: adopt.height,
+      candidates: adopt.candidates.map((c) => ({ hash: c.hash, epoch: c.epoch, nodes: c.nodes.slice() })),
+    },
+    settleTo: s.settleTo,
+    load: s.load,
+    committedAt: s.committedAt,
+    fresh: s.fresh,
+    gateUntil: s.gateUntil,
+    stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
+    moves: s.moves,
+    movesFrom: s.movesFrom,
+    nextId: s.nextId,
+    ended: ended && { code: ended.code, reason: ended.reason },
+  };
+}
+
+function cloneTrack(t: NodeTrack): NodeTrack {
+  return {
+    standing: t.standing,
+    busy: t.busy, // never changed in place, only replaced
+    promotedEpoch: t.promotedEpoch,
+    incarnation: t.incarnation,
+    head: t.head,
+    headEpoch: t.headEpoch,
+    headHash: t.headHash,
+    floor: t.floor,
+    floorHash: t.floorHash,
+    fenced: t.fenced,
+    stampOwnEpoch: t.stampOwnEpoch,
+    wantsRenewal: t.wantsRenewal,
+    unnoted: t.unnoted,
+    admission: t.admission && cloneAdmission(t.admission),
+    damage: t.damage && {
+      incarnation: t.damage.incarnation,
+      why: t.damage.why,
+      provesFrom: t.damage.provesFrom,
+      proof: t.damage.proof,
+      counts: t.damage.counts,
+    },
+    failures: t.failures,
+    retryAt: t.retryAt,
+    why: t.why,
+  };
+}
+
+function cloneAdmission(a: Admission): Admission {
+  return {
+    nonce: a.nonce,
+    begun: a.begun,
+    provesFrom: a.provesFrom,
+    proof: a.proof,
+    head: a.head,
+    floor: a.floor,
+    pace: { ...a.pace },
+  };
+}
+
+function onReply(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'reply' }>,
+  chain: LocalChain,
+  out: Effect[],
+): void {
+  const track = state.nodes[event.node]!;
+  const busy = track.busy;
+  if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
+  track.busy = null;
+  // A claim that was accepted said where replaced nodes are.
+  if (
+    event.reply.outcome === 'accepted' &&
+    busy.id >= state.movesFrom &&
+    (busy.kind === 'claim' || busy.kind === 'regain' || busy.kind === 'prove')
+  )
+    track.unnoted = false;
+  switch (busy.kind) {
+    case 'promote':
+      return onPromoted(state, event.node, event.reply as NodeReply<{ epoch: number }>, event.now, out);
+    case 'claim':
+      return onClaimed(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'regain':
+      return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, chain, out);
+    case 'inspect':
+      return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, chain, out);
+    case 'prove':
+      return onProven(state, event.node, busy.id, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'begin':
+      return onBegun(state, event.node, event.reply as NodeReply<{ head: number }>, event.now, out);
+    case 'admit':
+      return onAdmitted(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'rebase':
+      return onRebased(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+    case 'write':
+      return onWritten(
+        state,
+        event.node,
+        busy,
+        event.reply as NodeReply<{ head: number; request?: LeaderRequest }>,
+        event.now,
+        out,
+      );
+    case 'backfill':
+    case 'learn':
+    case 'read':
+      return;
+  }
+}
+
+function onLearntReply(
+  state: TenureState,
+  event: Extract<TenureEvent, { type: 'backfilled' }>,
+  chain: LocalChain,
+  out: Effect[],
+): void {
+  const track = state.nodes[event.node]!;
+  const { busy } = track;
+  if (busy?.id !== event.id || busy.kind !== 'learn') return;
+  track.busy = null;
+  onLearnt(state, event, busy, chain, out);
+}
+
+/**
+ * As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor
+ * is admitted like any empty node.
+ */
+function moveNode(state: TenureState, node: NodeIndex, moves: string, now: number, out: Effect[]): void {
+  const track = state.nodes[node]!;
+  state.moves = moves;
+  state.movesFrom = state.nextId;
+  for (const other of state.nodes) other.unnoted = true;
+  track.busy = null;
+  track.admission = null;
+  track.damage = null;
+  track.wantsRenewal = false;
+  track.fenced = false;
+  track.failures = 0;
+  track.retryAt = now;
+  if (state.inflight) state.inflight.ackedAt[node] = -1;
+  setStanding(track, node, 'out', 'it is at another address now', out);
+  openGate(state, out);
+}
+
+function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {
+  // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead
+  // of "unknown".
+  const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;
+  state.stopping ??= { code, reason, by };
+  if (!state.inflight) end(state, code, reason, out);
+}
+
+/** What the passing of time allows: go on without stragglers, retry, regain, renew, stop. */
+function onTime(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
+  if (state.phase === 'ended') return;
+  if (state.stopping && (!state.inflight || now >= state.stopping.by))
+    return end(state, state.stopping.code, state.stopping.reason, out);
+  if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(state, now, out);
+  if (state.phase === 'adopting') adoptAfterClaims(state, now, chain, out);
+  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit'))
+    gateIsOver(state, out);
+  if (state.phase === 'settling' || state.phase === 'leading') {
+    for (let node = 0; node < state.nodes.length; node++) pump(state, node, now, chain, out);
+  }
+}

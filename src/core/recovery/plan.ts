@@ -1,0 +1,460 @@
+// What a cluster below its quorum goes on with (docs/PROTOCOL.md section 8): the longest chain that any node or store
+// proves, which node keeps, fills or refills its stream, and what speaks against it. Pure: evidence in, plan out.
+// Invariant: no block that any node or store showed is dropped without being named; without doubts, everything shown
+// explains itself.
+import { createHash } from 'node:crypto';
+import { quorumOf } from '../protocol/quorum.js';
+import { displaced, mergeMoves } from '../protocol/node-addresses.js';
+import {
+  recoveryExpectation,
+  type Epoch,
+  type Hash,
+  type HeadFacts,
+  type Height,
+  type NodeView,
+} from '../protocol/types.js';
+
+/** A verified block without its payload. */
+export interface Link {
+  height: Height;
+  hash: Hash;
+  parent: Hash;
+  epoch: Epoch;
+}
+
+/** Blocks floor+1 … top, linked, every hash recomputed. */
+export interface Chain {
+  floor: Height;
+  floorHash: Hash;
+  links: readonly Link[];
+}
+
+export interface NodeEvidence {
+  id: string;
+  url: string;
+  /** null: it did not answer; `why` says at which step. */
+  view: NodeView | null;
+  /** null: nothing that could be used; `why` says what is wrong with it. */
+  chain: Chain | null;
+  why: string;
+}
+
+/** A running sequencer's own chain: every block in it was committed (I10). */
+export interface StoreEvidence {
+  id: string;
+  url: string;
+  cluster: string;
+  chain: Chain | null;
+  why: string;
+}
+
+export interface Evidence {
+  nodes: readonly NodeEvidence[];
+  stores: readonly StoreEvidence[];
+}
+
+export interface NodePlan {
+  id: string;
+  url: string;
+  action: 'keep' | 'fill' | 'refill' | 'left-out';
+  /** One sentence: what it holds, and how that stands to the chain. */
+  finding: string;
+  /** What recover_node compares; '' when left out. */
+  expect: string;
+  facts: HeadFacts;
+  fillFrom: Height;
+}
+
+export interface RecoveryPlan {
+  /** The next generation, `<id>.<g+1>`. */
+  cluster: string;
+  /** Above every epoch seen anywhere. */
+  epoch: Epoch;
+  top: { height: Height; hash: Hash };
+  chain: Chain;
+  /** Where payloads come from: the node, and from `storeFrom` on the store. */
+  source: { node: string; store: string; storeFrom: Height };
+  nodes: NodePlan[];
+  stores: { id: string; url: string; finding: string }[];
+  /** Why this is not simply a restart of everything. Empty: one confirmation is enough. */
+  doubts: string[];
+  /** Where replaced nodes are: carried over. */
+  moves: string;
+  digest: string;
+}
+
+export type RecoveryDecision =
+  /** A quorum is admitted; nodes of an older generation are handed to the leader. */
+  | {
+      outcome: 'not-needed';
+      cluster: string;
+      admitted: string[];
+      rejoin: { id: string; url: string; expect: string; epoch: Epoch }[];
+    }
+  | {
+      outcome: 'impossible';
+      code: 'NO_QUORUM' | 'NOT_INITIALISED' | 'NODE_MOVED' | 'NOTHING_TO_RECOVER_FROM';
+      why: string;
+    }
+  | { outcome: 'plan'; plan: RecoveryPlan };
+
+/** Marks of recoveries that were broken off. */
+export const RECOVERY_NONCE = 'rec-';
+
+/** `named`: the cluster as nodes or configuration name it; '' when every record is gone (then the stores do). */
+export function decideRecovery({ nodes, stores: shown }: Evidence, named: string): RecoveryDecision {
+  const cluster = named !== '' ? named : (shown.find((store) => store.chain !== null)?.cluster ?? '');
+  const stores = shown.map((store) =>
+    store.chain === null || familyOf(store.cluster) === familyOf(cluster)
+      ? store
+      : { ...store, chain: null, why: `it belongs to cluster ${store.cluster}` },
+  );
+  const n = nodes.length;
+  const quorum = quorumOf(n);
+  const seen = nodes.filter((node) => node.view !== null) as (NodeEvidence & { view: NodeView })[];
+  const ours = seen.filter(
+    (node) =>
+      node.view.cluster === '' || (familyOf(node.view.cluster) === familyOf(cluster) && node.view.node === node.id),
+  );
+  const newest = Math.max(0, ...ours.map((node) => generationOf(node.view.cluster)));
+  const current = `${familyOf(cluster)}.${newest}`;
+  // Nodes that lost everything cannot say which generation they were of: stores and configuration can.
+  const kin = [cluster, ...stores.map((store) => store.cluster)].filter((name) => familyOf(name) === familyOf(cluster));
+
+  const [elsewhere] = displaced(
+    nodes.map((node) => ({
+      ...node,
+      view: node.view && { moves: ours.some(({ id }) => id === node.id) ? node.view.moves : '' },
+    })),
+  );
+  if (elsewhere)
+    return {
+      outcome: 'impossible',
+      code: 'NODE_MOVED',
+      why:
+        `${elsewhere.id} was moved to ${elsewhere.to}: what is at ${elsewhere.url} is not that node; ` +
+        'name it by its new address',
+    };
+  const admitted = ours.filter((node) => node.view.admission === 'admitted' && node.view.cluster === current);
+  if (admitted.length >= quorum) {
+    const behind = ours.filter((node) => node.view.cluster !== '' && node.view.cluster !== current);
+    return {
+      outcome: 'not-needed',
+      cluster: current,
+      admitted: admitted.map((node) => node.id),
+      rejoin: behind.map(({ id, url, view }) => ({ id, url, expect: recoveryExpectation(view), epoch: view.epoch })),
+    };
+  }
+  if (ours.length < quorum)
+    return {
+      outcome: 'impossible',
+      code: 'NO_QUORUM',
+      why:
+        `${ours.length} of ${n} nodes answered, ${quorum} are needed: a recovery on fewer could meet a ` +
+        'quorum that still acts',
+    };
+  if (
+    cluster === '' ||
+    (ours.length === seen.length &&
+      seen.every((node) => node.view.admission === 'pristine') &&
+      stores.every((store) => store.chain === null))
+  ) {
+    return {
+      outcome: 'impossible',
+      code: 'NOT_INITIALISED',
+      why: 'every node that answered is empty, and no store holds a chain',
+    };
+  }
+  const chosen = chooseChain(ours, stores);
+  if (chosen === null)
+    return {
+      outcome: 'impossible',
+      code: 'NOTHING_TO_RECOVER_FROM',
+      why: 'no node and no reachable store holds a chain that can be verified',
+    };
+
+  const { chain, source } = chosen;
+  const top = topOf(chain);
+  const below =
+    stores.find(
+      (store) =>
+        store.chain !== null && store.chain.floor < chain.floor && hashAt(store.chain, chain.floor) === chain.floorHash,
+    )?.chain ?? chain;
+  const doubts: string[] = [];
+  const forgetful = ours.filter((node) => beingFilled(node.view));
+  const planned = nodes.map((node): NodePlan => {
+    const left: NodePlan = {
+      id: node.id,
+      url: node.url,
+      action: 'left-out',
+      finding: node.why,
+      expect: '',
+      facts: blank(),
+      fillFrom: 0,
+    };
+    if (node.view === null) {
+      doubts.push(`${node.id} did not answer (${node.why}): it may hold a block that was acknowledged`);
+      return left;
+    }
+    if (!ours.includes(node as NodeEvidence & { view: NodeView })) {
+      doubts.push(`${node.id} belongs to something else: ${node.view.admissionWhy || node.view.cluster}`);
+      return { ...left, finding: 'belongs to something else' };
+    }
+    const { action, finding, doubt } = judge(node, chain, below);
+    // A committed block is on q nodes: as long as fewer forgot, one that did not still shows it.
+    const harmless = beingFilled(node.view) && forgetful.length <= n - quorum && !doubt.startsWith('CONTRADICTS');
+    if (doubt !== '' && !harmless) doubts.push(`${node.id} ${doubt}`);
+    const expect = recoveryExpectation(node.view);
+    if (action === 'refill') {
+      return {
+        ...left,
+        action,
+        finding,
+        expect,
+        fillFrom: chain.floor + 1,
+        facts: {
+          head: chain.floor,
+          headEpoch: 0,
+          headHash: chain.floorHash,
+          floor: chain.floor,
+          floorHash: chain.floorHash,
+        },
+      };
+    }
+    const own = node.chain as Chain;
+    const head = topOf(own);
+    return {
+      ...left,
+      action,
+      finding,
+      expect,
+      fillFrom: head.height + 1,
+      facts: {
+        head: head.height,
+        headEpoch: head.epoch,
+        headHash: head.hash,
+        floor: own.floor,
+        floorHash: own.floorHash,
+      },
+    };
+  });
+  const foundStores = stores.map((store) => {
+    const { finding, doubt } = judgeStore(
+      store,
+      chain,
+      Math.max(0, ...ours.map((node) => (node.chain === null ? 0 : topOf(node.chain).height))),
+    );
+    if (doubt !== '') doubts.push(`the store of ${store.id} ${doubt}`);
+    return { id: store.id, url: store.url, finding };
+  });
+  const epochs = [
+    ...ours.map((node) => node.view.epoch),
+    ...[...ours, ...stores].flatMap((one) => one.chain?.links.map((link) => link.epoch) ?? []),
+  ];
+  const plan = {
+    cluster: `${familyOf(cluster)}.${Math.max(newest, ...kin.map(generationOf)) + 1}`,
+    epoch: epochs.reduce((a, b) => Math.max(a, b), 0) + 1,
+    top: { height: top.height, hash: top.hash },
+    chain,
+    source,
+    nodes: planned,
+    stores: foundStores,
+    doubts,
+    moves: mergeMoves(...ours.map((node) => node.view.moves)),
+  };
+  return { outcome: 'plan', plan: { ...plan, digest: digestOf(plan) } };
+}
+
+/**
+ * Of all that nodes and stores show the highest top; at the same height a store's (committed), else the highest
+ * epoch's (as a promotion would).
+ */
+function chooseChain(
+  nodes: readonly NodeEvidence[],
+  stores: readonly StoreEvidence[],
+): Pick<RecoveryPlan, 'chain' | 'source'> | null {
+  const all = [
+    ...nodes.flatMap((node) => (node.chain === null ? [] : [{ id: node.id, chain: node.chain, store: false }])),
+    ...stores.flatMap((store) => (store.chain === null ? [] : [{ id: store.id, chain: store.chain, store: true }])),
+  ];
+  // Of equals the one with the longest window.
+  const best = all.sort((a, b) => {
+    const [x, y] = [topOf(a.chain), topOf(b.chain)];
+    return (
+      y.height - x.height ||
+      Number(b.store) - Number(a.store) ||
+      y.epoch - x.epoch ||
+      a.chain.floor - b.chain.floor ||
+      (a.id < b.id ? -1 : 1)
+    );
+  })[0];
+  if (best === undefined) return null;
+  if (!best.store)
+    return { chain: best.chain, source: { node: best.id, store: '', storeFrom: Number.MAX_SAFE_INTEGER } };
+  // A store shows only its newest blocks here: what lies below comes from a node whose chain it continues.
+  const { floor, floorHash, links } = best.chain;
+  const below = all
+    .filter((one) => !one.store && one.chain.floor < floor && hashAt(one.chain, floor) === floorHash)
+    .sort((a, b) => a.chain.floor - b.chain.floor)[0];
+  const chain =
+    below === undefined
+      ? best.chain
+      : {
+          floor: below.chain.floor,
+          floorHash: below.chain.floorHash,
+          links: [...below.chain.links.filter((link) => link.height <= floor), ...links],
+        };
+  return { chain, source: { node: below?.id ?? '', store: best.id, storeFrom: floor + 1 } };
+}
+
+/** `below`: what a store shows of the same chain below the nodes' window. */
+function judge(
+  node: NodeEvidence & { view?: NodeView | null },
+  chain: Chain,
+  below: Chain,
+): { action: 'keep' | 'fill' | 'refill'; finding: string; doubt: string } {
+  const { view } = node as { view: NodeView };
+  if (node.chain === null)
+    return {
+      action: 'refill',
+      finding: `holds nothing to go on with: ${node.why}`,
+      doubt: `holds nothing to go on with (${node.why}): what only it and a lost copy held is gone`,
+    };
+  const [own, top] = [topOf(node.chain), topOf(chain)];
+  const state =
+    view.cluster === ''
+      ? 'lost its record: what it promised is not known'
+      : view.admission === 'damaged'
+        ? `is damaged: ${view.admissionWhy}`
+        : beingFilled(view)
+          ? 'had lost its memory before and was being filled again'
+          : own.epoch > view.epoch && view.epoch > 0
+            ? `bears epoch ${own.epoch} on its head, above its own token ${view.epoch}`
+            : '';
+  const says = `ends in ${name(own)}`;
+  if (own.hash === top.hash) return { action: 'keep', finding: `${says}, the head of the chain`, doubt: state };
+  const there = hashAt(chain, own.height);
+  if (there === own.hash) {
+    const behind = top.height - own.height;
+    return {
+      action: 'fill',
+      finding: `${says}, ${behind} ${behind === 1 ? 'block' : 'blocks'} behind`,
+      doubt: behind > 1 ? `is ${behind} blocks behind: more than the block that may be under way` : state,
+    };
+  }
+  const parent = node.chain.links.at(-1)?.parent;
+  if (
+    there !== undefined &&
+    parent !== undefined &&
+    (hashAt(chain, own.height - 1) ?? hashAt(below, own.height - 1)) === parent
+  ) {
+    // Only the head may differ: a pending block that lost against a later tenure's, or against what the next block
+    // proves.
+    const rival = own.height === top.height && own.epoch >= top.epoch;
+    return {
+      action: 'refill',
+      finding: `${says}; the chain has ${there.slice(0, 8)} there: its head is set aside`,
+      doubt: rival
+        ? `holds another block at height ${own.height} (${own.hash.slice(0, 8)}, epoch ${own.epoch}) than ` +
+          `the chain (${there.slice(0, 8)})`
+        : state,
+    };
+  }
+  if (there === undefined)
+    return {
+      action: 'refill',
+      finding: `${says}, below what the chain shows`,
+      doubt: `${says}, below what the chain shows: whether it is the same chain cannot be told`,
+    };
+  return {
+    action: 'refill',
+    finding: `${says}, which is not on the chain`,
+    doubt: `CONTRADICTS the chain: it ${says}, the chain has ${there.slice(0, 8)} there${parting(node.chain, chain)}`,
+  };
+}
+
+/** A leader had begun to re-admit it. */
+function beingFilled(view: NodeView): boolean {
+  return view.admission === 'admitting' && !view.pending.startsWith(RECOVERY_NONCE);
+}
+
+function judgeStore(store: StoreEvidence, chain: Chain, highest: Height): { finding: string; doubt: string } {
+  if (store.chain === null)
+    return { finding: store.why, doubt: `could not be asked (${store.why}): it may hold blocks that the nodes lost` };
+  const own = topOf(store.chain);
+  const there = hashAt(chain, own.height);
+  if (there === own.hash) {
+    if (own.height > highest)
+      return {
+        finding: `ends in ${name(own)}, ${own.height - highest} ahead of every node: the missing blocks come from it`,
+        doubt: `is ahead of every node by ${own.height - highest}: the nodes lost blocks that were acknowledged`,
+      };
+    return { finding: `ends in ${name(own)}, on the chain`, doubt: '' };
+  }
+  if (there === undefined)
+    return {
+      finding: `ends in ${name(own)}, below what the chain shows`,
+      doubt:
+        own.height === 0
+          ? ''
+          : `ends in ${name(own)}, below what the nodes show: whether it is the same chain cannot be told`,
+    };
+  return {
+    finding: `ends in ${name(own)}, which is NOT on the chain`,
+    doubt:
+      `CONTRADICTS the chain: it ends in ${name(own)}, the chain has ${there.slice(0, 8)} ` +
+      `there${parting(store.chain, chain)}`,
+  };
+}
+
+/** The first height at which two chains differ, of those that both show. */
+function parting(own: Chain, chain: Chain): string {
+  const first = [{ height: own.floor, hash: own.floorHash }, ...own.links].find(
+    ({ height, hash }) => height > 0 && (hashAt(chain, height) ?? hash) !== hash,
+  );
+  if (first === undefined) return '';
+  const lowest = first.height === Math.max(1, own.floor, chain.floor) && first.height > 1;
+  return (
+    '; the first height at which they differ is ' +
+    `${first.height}${lowest ? ' or lower (nothing below is shown)' : ''}: ${first.hash.slice(0, 8)} ` +
+    `there, ${hashAt(chain, first.height)?.slice(0, 8)} in the chain`
+  );
+}
+
+export function topOf(chain: Chain): Pick<Link, 'height' | 'hash' | 'epoch'> {
+  return chain.links.at(-1) ?? { height: chain.floor, hash: chain.floorHash, epoch: 0 };
+}
+
+function linkAt(chain: Chain, height: Height): Link | undefined {
+  return chain.links[height - chain.floor - 1];
+}
+
+export function hashAt(chain: Chain, height: Height): Hash | undefined {
+  return height === chain.floor ? chain.floorHash : linkAt(chain, height)?.hash;
+}
+
+function name(top: { height: Height; hash: Hash }): string {
+  return `${top.height} (${top.hash.slice(0, 8)})`;
+}
+
+function blank(): HeadFacts {
+  return { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' };
+}
+
+export function familyOf(cluster: string): string {
+  return cluster.slice(0, cluster.lastIndexOf('.'));
+}
+
+function generationOf(cluster: string): number {
+  return Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
+}
+
+function digestOf(plan: Omit<RecoveryPlan, 'digest'>): string {
+  const { cluster, epoch, top, nodes } = plan;
+  return createHash('sha256')
+    .update(
+      JSON.stringify([cluster, epoch, top, nodes.map(({ id, action, expect, facts }) => [id, action, expect, facts])]),
+    )
+    .digest('hex')
+    .slice(0, 16);
+}

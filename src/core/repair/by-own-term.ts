@@ -1,0 +1,307 @@
+// A repair by the command itself, when nobody leads: a real tenure of the shipped reducer that promotes, claims,
+// settles the head, brings every node of the plan up and releases (docs/PROTOCOL.md sections 5, 6, 8). It proposes no
+// block of its own and writes nothing outside of that tenure. Broken off anywhere it leaves what any tenure leaves:
+// whole entries, a lock that ends by itself, nodes that the next run goes on with.
+import { usableLeaseMs } from '../config.js';
+import { EXIT, SeqError } from '../errors.js';
+import type { Clock, NodePort, Random } from '../ports.js';
+import { mergeMoves, parseMoves } from '../protocol/node-addresses.js';
+import type { NodeTrack, TenureEnd, TenureSettings } from '../protocol/term-state.js';
+import type { Block, Epoch, NodeView } from '../protocol/types.js';
+import type { RepairEvidence } from './evidence.js';
+import type { RepairPlan } from './plan.js';
+import { RepairStore } from './store.js';
+import { bounded } from '../view/inspect.js';
+import { look, votesOf } from '../nodes/probe.js';
+import { TenureDriver } from '../sequencer/lead/term-driver.js';
+
+export interface RepairTenureOptions {
+  nodes: readonly NodePort[];
+  limitMs: number;
+  clock: Clock;
+  random: Random;
+  signal?: AbortSignal;
+  host: string;
+  /** The chosen block, where no node's stream holds it. */
+  block?: Block;
+  target: string;
+  /** Right before the first write, and with every node known to be changed. */
+  changing: (state: 'unknown' | 'some', nodes: string[]) => void;
+  step: (doing: string) => void;
+  progress: (done: number, total: number) => void;
+}
+
+export interface RepairedNode {
+  node: string;
+  done: boolean;
+  blocks: number;
+  why: string;
+}
+
+export interface TenureOutcome {
+  epoch: Epoch;
+  owner: string;
+  nodes: RepairedNode[];
+  /** The head as the tenure left it. */
+  height: number;
+  hash: string;
+}
+
+/**
+ * A lease that covers the work at a slow pace, so that it need not be renewed; standby sequencers wait no longer than
+ * that if this process dies.
+ */
+const LEASE_MS = 5000;
+const LONGEST_LEASE_MS = 60_000;
+const SLOW_BLOCKS_PER_MS = 2;
+const SLOW_BYTES_PER_MS = 10_000;
+/** Terms: a node whose epoch turns out to be above the tenure's is taken back by a new one. */
+const TERMS = 3;
+const CHECK_MS = 5;
+
+export async function repairByTenure(
+  plan: RepairPlan,
+  evidence: RepairEvidence,
+  options: RepairTenureOptions,
+): Promise<TenureOutcome> {
+  const { nodes, clock, random } = options;
+  if (plan.hand.by !== 'own-tenure')
+    throw new SeqError({
+      code: 'BUG',
+      exit: EXIT.bug,
+      message: 'a repair by its own tenure was asked for with another plan',
+      why: plan.hand.by,
+      changed: 'nothing',
+      next: [],
+    });
+  const settles = plan.goal.height > evidence.top.height || plan.chosen.some((one) => one.height === plan.goal.height);
+  const base = settles
+    ? { height: plan.goal.height - 1, hash: evidence.chain.get(plan.goal.height - 1) ?? evidence.floor.hash }
+    : plan.goal;
+  const doubtful = new Map(plan.steps.filter((step) => step.kind === 'replace').map((step) => [step.node, step]));
+  const chosen = plan.chosen.find((one) => one.height === plan.goal.height);
+  const store = new RepairStore({
+    chain: evidence.chain,
+    head: base,
+    floor: evidence.floor.height <= base.height ? evidence.floor : base,
+    clock,
+    sources: sourcesOf(nodes, evidence, doubtful),
+  });
+  const block = chosen === undefined ? undefined : (options.block ?? (await fetchChosen(chosen, options)));
+  // A paused leader of before may have gone on since the plan was made: what it proposed under a later epoch is not
+  // overwritten.
+  const over = Math.max(
+    0,
+    ...evidence.nodes.map(({ view }) => (view?.head === chosen?.height ? (view?.headEpoch ?? 0) : 0)),
+  );
+  const bytes = Math.max(0, ...evidence.nodes.map((node) => Number(node.view?.info['used_memory'] ?? 0)));
+  const most = Math.max(0, ...plan.steps.map((step) => step.blocks));
+  const ttlMs = Math.round(
+    Math.min(LONGEST_LEASE_MS, LEASE_MS + most / SLOW_BLOCKS_PER_MS + (most > 100 ? bytes / SLOW_BYTES_PER_MS : 0)),
+  );
+  const work = new Map(plan.steps.map((step) => [step.node, step]));
+  const progress = new Map<string, number>();
+  const total = plan.steps.reduce((sum, step) => sum + step.blocks, 0);
+
+  // A silent node may turn out to be a server that was replaced: it is looked for where it is.
+  const moves = mergeMoves(
+    ...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.moves)),
+  );
+  for (const [id, { url }] of parseMoves(moves)) {
+    const node = nodes.find((one) => one.id === id);
+    if (node && node.url !== url && evidence.nodes.find((one) => one.id === id)?.view === null) node.moveTo?.(url);
+  }
+  let owner = `repair.${options.host}/${random.hex(8)}`;
+  let previousOwner: string | undefined;
+  let votes = plan.hand.nodes.map(({ id, epoch }) => ({ node: nodes.findIndex((node) => node.id === id), epoch }));
+  let driver: TenureDriver;
+  let end: TenureEnd;
+  options.changing('unknown', []);
+  for (let term = 1; ; term++) {
+    const settings: TenureSettings = {
+      owner,
+      ...(previousOwner === undefined ? {} : { previousOwner }),
+      nodes: nodes.length,
+      quorum: evidence.view.quorum,
+      ttlMs,
+      usableLeaseMs: usableLeaseMs(ttlMs),
+      nodeTimeoutMs: options.limitMs,
+      graceMs: options.limitMs,
+      retryMs: 5,
+      regainMs: 50,
+      renewNotBefore: nodes.map(() => 0),
+      readmit: true,
+      maxAdopt: 8,
+      quiet: true,
+      moves,
+      ...(block === undefined ? {} : { chosen: { block, over } }),
+    };
+    let failed: (() => void) | null = null;
+    const held: TenureDriver = new TenureDriver(nodes, clock, store, store.localChain(), settings, {
+      leading: () => undefined,
+      ready: () => undefined,
+      committed: (committed, epoch) => {
+        if (committed.height > store.head().height) void store.append({ ...committed, epoch });
+      },
+      adopted: (blocks) => {
+        for (const one of blocks) void store.append({ ...one, epoch: 0 });
+      },
+      request: () => undefined,
+      node: (id, standing) => {
+        const step = doubtful.get(id);
+        if (standing === 'ours' && step !== undefined)
+          held.damaged(
+            nodes.findIndex((node) => node.id === id),
+            step.incarnation,
+            step.why,
+          );
+      },
+      alarm: (code, reason, node) => options.step(`${code}${node === undefined ? '' : ` on ${node}`}: ${reason}`),
+      backfilled: (node, from, head) => {
+        const step = work.get(node);
+        if (step === undefined) return;
+        progress.set(node, Math.max(progress.get(node) ?? 0, head - Math.min(from, step.from) + 1));
+        options.changing('some', [...progress.keys()]);
+        options.progress(
+          [...progress.values()].reduce((sum, of) => sum + of, 0),
+          total,
+        );
+      },
+    });
+    driver = held;
+    const onAbort = (): void => held.stepdown('INTERRUPTED', 'the command was stopped');
+    options.signal?.addEventListener('abort', onAbort, { once: true });
+    options.step(`promoting for the repair (term ${term})`);
+    const running = held.run(votes);
+    const watch = (): void => {
+      if (held.state.phase === 'ended') return;
+      if (held.state.phase === 'leading' && finished(held, nodes, work))
+        held.stepdown('REPAIRED', 'every node of the plan is as planned');
+      else failed = clock.after(CHECK_MS, watch);
+    };
+    watch();
+    if (options.signal?.aborted) onAbort();
+    end = await running;
+    (failed as (() => void) | null)?.();
+    options.signal?.removeEventListener('abort', onAbort);
+    if (end.code !== 'RENEW' || term === TERMS) break;
+    const seen = await look(nodes, evidence.view.quorum, options.limitMs, clock);
+    const again = votesOf(seen, nodes, '', owner);
+    if (again.votes.length < evidence.view.quorum) break;
+    votes = again.votes;
+    previousOwner = owner;
+    owner = `repair.${options.host}/${random.hex(8)}`;
+  }
+  options.step('releasing the locks');
+  await driver.release();
+  options.signal?.throwIfAborted();
+  const { state } = driver;
+  const changed = [...progress.keys()];
+  if (end.code === 'PROMOTION_LOST' || end.code === 'CLAIM_LOST' || end.code === 'CHOICE_OVERTAKEN') {
+    throw new SeqError({
+      code: 'REPAIR_LOST',
+      exit: EXIT.tryAgain,
+      message: `the repair was not promoted: ${end.reason}`,
+      why: 'somebody else leads or repairs now, or a node moved since the plan was made; no block was written',
+      changed: 'nothing',
+      next: [`seq repair plan ${options.target}`.trim(), `seq status ${options.target}`.trim()],
+      retryable: true,
+    });
+  }
+  if (state.phase === 'ended' && state.settleTo > state.committed.height) {
+    throw new SeqError({
+      code: 'REPAIR_UNFINISHED',
+      exit: EXIT.outcomeUnknown,
+      message: `the head at height ${state.settleTo} was not settled: ${end.reason}`,
+      why: `${end.code}: too few nodes accepted the block in time`,
+      changed: 'unknown',
+      changedNodes: changed,
+      next: [`seq repair plan ${options.target}`.trim()],
+      retryable: true,
+    });
+  }
+  const head = state.committed;
+  return {
+    epoch: state.epoch,
+    owner,
+    height: head.height,
+    hash: head.hash,
+    nodes: plan.steps.map((step) => {
+      const index = nodes.findIndex((node) => node.id === step.node);
+      const track = state.nodes[index] as NodeTrack;
+      const done = inOrder(track, head, step.kind === 'replace' ? step.incarnation : '');
+      return {
+        node: step.node,
+        done,
+        blocks:
+          progress.get(step.node) ?? (done && step.kind !== 'readmit' && step.kind !== 'replace' ? step.blocks : 0),
+        why: done ? '' : track.why || end.reason,
+      };
+    }),
+  };
+}
+
+/** Healthy nodes first: those that hold the whole window. */
+function sourcesOf(
+  nodes: readonly NodePort[],
+  evidence: RepairEvidence,
+  doubtful: ReadonlyMap<string, unknown>,
+): NodePort[] {
+  const sound = evidence.nodes.filter((node) => node.view?.admission === 'admitted' && !doubtful.has(node.id));
+  const rank = (view: NodeView): number => view.head * 2 - view.floor;
+  return sound
+    .sort((a, b) => rank(b.view as NodeView) - rank(a.view as NodeView))
+    .map((node) => nodes.find((one) => one.id === node.id) as NodePort);
+}
+
+/** Every node of the plan is in order, or can not be brought there by this tenure. */
+function finished(
+  driver: TenureDriver,
+  nodes: readonly NodePort[],
+  work: ReadonlyMap<string, { kind: string; incarnation: string }>,
+): boolean {
+  return nodes.every((node, index) => {
+    const step = work.get(node.id);
+    const track = driver.state.nodes[index] as NodeTrack;
+    if (step === undefined || inOrder(track, driver.state.committed, step.kind === 'replace' ? step.incarnation : ''))
+      return true;
+    return track.standing === 'quarantined' && !track.damage;
+  });
+}
+
+export function inOrder(track: NodeTrack, head: { height: number; hash: string }, replaced: string): boolean {
+  if (track.standing !== 'ours' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
+    return false;
+  return (
+    track.head > head.height || (track.head === head.height && (track.headHash === '' || track.headHash === head.hash))
+  );
+}
+
+async function fetchChosen(chosen: RepairPlan['chosen'][number], options: RepairTenureOptions): Promise<Block> {
+  for (const id of chosen.holders) {
+    const node = options.nodes.find((one) => one.id === id) as NodePort;
+    const read = await bounded(
+      node.read({ from: chosen.height, to: chosen.height, limit: 2, data: true }, options.limitMs),
+      options.limitMs,
+      options.clock,
+    );
+    const entry = read.outcome === 'accepted' ? read.value.entries.find((one) => one.hash === chosen.hash) : undefined;
+    if (entry?.data)
+      return {
+        height: entry.height,
+        hash: entry.hash,
+        parent: entry.parent,
+        timestamp: entry.timestamp,
+        data: entry.data,
+      };
+  }
+  throw new SeqError({
+    code: 'CLUSTER_MOVES',
+    exit: EXIT.tryAgain,
+    message: `block ${chosen.height} ${chosen.hash.slice(0, 8)} is no longer on ${chosen.holders.join(', ')}`,
+    why: 'it was there when the plan was made',
+    changed: 'nothing',
+    next: [`seq repair plan ${options.target}`.trim()],
+    retryable: true,
+  });
+}

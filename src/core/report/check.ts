@@ -1,0 +1,279 @@
+// One question about the cluster, one of four answers, with the numbers behind it (docs/PROTOCOL.md sections 8 and
+// 9). Pure. A silent node is a loss, not a reason to be unsure: UNKNOWN is left for what the answers that came do not
+// settle.
+import { restartSafety } from '../view/restart-safety.js';
+import type { ClusterView } from '../view/model.js';
+import type { Verdict } from '../view/verdict.js';
+import { epochsOf } from '../operate/epoch.js';
+import type { NodeObservation } from '../view/model.js';
+import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
+
+export type CheckName = 'leader' | 'quorum' | 'epoch' | 'stream' | 'lag' | 'nodes';
+export const CHECKS: readonly CheckName[] = ['leader', 'quorum', 'epoch', 'stream', 'lag', 'nodes'];
+
+export interface Metric {
+  name: string;
+  /** Node or sequencer that it is about, '' for the cluster. */
+  of: string;
+  value: number;
+  /** '' for a plain number. */
+  unit: '' | 'ms';
+  warn: number | null;
+  crit: number | null;
+}
+
+export interface CheckAnswer {
+  check: CheckName;
+  verdict: Verdict;
+  reason: string;
+  reasonCode: string;
+  metrics: Metric[];
+  next: string[];
+}
+
+export interface Thresholds {
+  /** WARN, CRIT when the margin is below. */
+  marginWarn: number;
+  marginCrit: number;
+  /** WARN, CRIT when a node or sequencer is so many blocks behind, or more. */
+  lagWarn: number;
+  lagCrit: number;
+  /** WARN, CRIT when so many nodes, or more, are not in order. */
+  nodesWarn: number;
+  nodesCrit: number;
+}
+
+export interface Seen {
+  view: ClusterView;
+  observations: readonly NodeObservation[];
+  /** The newest heights; empty unless the stream is checked. */
+  rows: readonly MatrixRow[];
+  target: string;
+}
+
+export const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
+
+export function judgeCheck(check: CheckName, seen: Seen, limits: Thresholds): CheckAnswer {
+  const answer = { leader: leader, quorum, epoch, stream, lag, nodes }[check](seen, limits);
+  return { check, ...answer };
+}
+
+type Answer = Omit<CheckAnswer, 'check'>;
+const metric = (name: string, value: number, more: Partial<Metric> = {}): Metric => ({
+  name,
+  value,
+  of: '',
+  unit: '',
+  warn: null,
+  crit: null,
+  ...more,
+});
+
+function votersOf(view: ClusterView): number {
+  return view.nodes.filter((n) => n.admitted).length;
+}
+
+/** The finding of the view with one of these codes, as it stands there. */
+function findingOf(view: ClusterView, codes: readonly string[]): Answer | null {
+  const found = view.findings.find((finding) => codes.includes(finding.code));
+  return found === undefined
+    ? null
+    : { verdict: found.verdict, reason: found.reason, reasonCode: found.code, metrics: [], next: found.next };
+}
+
+function noQuorum({ view }: Seen): Answer | null {
+  if (votersOf(view) >= view.quorum) return null;
+  const found = findingOf(view, ['WRONG_CLUSTER', 'CLUSTER_MIXED', 'NOT_INITIALISED', 'NO_QUORUM']);
+  return {
+    ...(found ?? {
+      reason: `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed`,
+      reasonCode: 'NO_QUORUM',
+      metrics: [],
+      next: view.next,
+    }),
+    verdict: 'CRIT',
+  };
+}
+
+function leader(seen: Seen): Answer {
+  const { view } = seen;
+  const metrics =
+    view.leader === null
+      ? [metric('leader', 0)]
+      : [metric('leader', 1), metric('epoch', view.leader.epoch), metric('lease', view.leader.ttlMs, { unit: 'ms' })];
+  const bad =
+    noQuorum(seen) ?? findingOf(view, ['SAME_SERVER', 'NO_LEADER', 'LEADER_UNKNOWN', 'LEADER_STALLED', 'HELD']);
+  if (bad !== null) return { ...bad, metrics };
+  const { id = '', epoch: at = 0 } = view.leader ?? {};
+  return { verdict: 'OK', reason: `${id} leads under epoch ${at}`, reasonCode: 'OK', metrics, next: [] };
+}
+
+function quorum(seen: Seen, limits: Thresholds): Answer {
+  const { view } = seen;
+  const metrics = [
+    metric('margin', view.margin, { warn: limits.marginWarn, crit: limits.marginCrit }),
+    metric('voters', votersOf(view)),
+    metric('answered', view.answered),
+    metric('configured', view.configured),
+  ];
+  const bad = noQuorum(seen);
+  if (bad !== null) return { ...bad, metrics };
+  const text =
+    `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed: ` +
+    `${view.margin < 0 ? 'some of them are behind' : view.margin === 0 ? 'no node may be lost' : `${view.margin} more may be lost`}`;
+  const verdict = view.margin < limits.marginCrit ? 'CRIT' : view.margin < limits.marginWarn ? 'WARN' : 'OK';
+  return {
+    verdict,
+    reason: text,
+    reasonCode: verdict === 'OK' ? 'OK' : 'MARGIN_LOW',
+    metrics,
+    next: verdict === 'OK' ? [] : view.next,
+  };
+}
+
+function epoch(seen: Seen): Answer {
+  const { view, observations, target } = seen;
+  const epochs = epochsOf(view, observations);
+  const above = epochs.rows.filter((row) => row.standing === 'above').map((row) => row.id);
+  const below = epochs.rows.filter((row) => row.standing === 'below').map((row) => row.id);
+  const metrics = [metric('epoch', epochs.reference), metric('above', above.length), metric('below', below.length)];
+  const tail = target === '' ? '' : ` ${target}`;
+  const bad = noQuorum(seen);
+  if (bad !== null) return { ...bad, metrics };
+  if (view.leader !== null && above.length > view.configured - view.quorum) {
+    return {
+      verdict: 'CRIT',
+      reason: `${above.join(', ')} are above the epoch ${epochs.reference} of ${view.leader.id}: a quorum refuses it`,
+      reasonCode: 'NODE_FENCED',
+      metrics,
+      next: [`seq epoch show${tail}`],
+    };
+  }
+  if (view.leader !== null && above.length > 0)
+    return {
+      verdict: 'WARN',
+      reason: `${above.join(', ')}: epoch above ${epochs.reference}, that of ${view.leader.id}`,
+      reasonCode: 'NODE_FENCED',
+      metrics,
+      next: [`seq epoch show${tail}`],
+    };
+  if (below.length > 0)
+    return {
+      verdict: 'WARN',
+      reason: `${below.join(', ')}: epoch below ${epochs.reference}`,
+      reasonCode: 'EPOCH_BEHIND',
+      metrics,
+      next: [`seq epoch heal${tail}`],
+    };
+  return {
+    verdict: 'OK',
+    reason:
+      `${epochs.rows.filter((row) => row.standing === 'same').length} of ${view.configured} nodes are ` +
+      `at epoch ${epochs.reference}`,
+    reasonCode: 'OK',
+    metrics,
+    next: [],
+  };
+}
+
+function stream(seen: Seen): Answer {
+  const { view, rows, target } = seen;
+  const summary = new MatrixSummary();
+  for (const row of rows) summary.add(row);
+  const metrics = [
+    metric('height', view.committed?.height ?? 0),
+    metric('heights_checked', rows.length),
+    metric('conflicts', Math.max(view.conflicts.length, summary.classes['conflict'] ?? 0)),
+    metric('pending', view.pending === null ? 0 : 1),
+  ];
+  const found = findingOf(view, ['CONFLICT']) ?? noQuorum(seen) ?? findingOf(view, ['PENDING_BLOCK', 'NODE_ORPHAN']);
+  if (found?.verdict === 'CRIT') return { ...found, metrics };
+  const { next, ...told } = summary.verdict(view, target);
+  // A head between two writes, or a node that is one block behind or silent, is no fault of the stream.
+  const harmless =
+    told.verdict === 'WARN' && ['PENDING', 'UNDER_REPLICATED', 'NODE_DOWN', 'ORPHAN'].includes(told.reasonCode);
+  if (told.verdict !== 'OK' && !harmless) return { ...told, metrics, next };
+  if (found !== null) return { ...found, metrics };
+  return {
+    verdict: 'OK',
+    reason: `height ${view.committed?.height ?? 0} is committed; the newest ${rows.length} heights hold together`,
+    reasonCode: 'OK',
+    metrics,
+    next: [],
+  };
+}
+
+function lag(seen: Seen, limits: Thresholds): Answer {
+  const { view, target } = seen;
+  const { lagWarn: warn, lagCrit: crit } = limits;
+  const lags = [
+    ...view.nodes.flatMap((n) => (n.lag === null ? [] : [{ id: n.id, lag: n.lag, what: 'node' }])),
+    ...view.sequencers.flatMap((s) =>
+      s.lagBlocks === null ? [] : [{ id: s.id, lag: s.lagBlocks, what: 'sequencer' }],
+    ),
+  ];
+  const metrics = lags.map((one) => metric(`${one.what}_lag`, one.lag, { of: one.id, warn, crit }));
+  const bad = noQuorum(seen);
+  if (bad !== null) return { ...bad, metrics };
+  const worst = lags.reduce<{ id: string; lag: number }>((a, b) => (b.lag > a.lag ? b : a), { id: '', lag: 0 });
+  const verdict = worst.lag >= crit ? 'CRIT' : worst.lag >= warn ? 'WARN' : 'OK';
+  const closing = verdict === 'CRIT' ? null : findingOf(view, ['WINDOW_LOST', 'WINDOW_CLOSING']);
+  if (closing !== null) return { ...closing, metrics };
+  if (verdict === 'OK')
+    return {
+      verdict,
+      reason: worst.lag === 0 ? 'nobody is behind' : `${worst.id} is ${worst.lag} behind`,
+      reasonCode: 'OK',
+      metrics,
+      next: [],
+    };
+  const behind = lags
+    .filter((one) => one.lag >= warn)
+    .map((one) => `${one.id} is ${one.lag} blocks behind`)
+    .join(', ');
+  return {
+    verdict,
+    reason: behind,
+    reasonCode: 'NODE_LAGGING',
+    metrics,
+    next: [`seq status -o wide${target === '' ? '' : ` ${target}`}`],
+  };
+}
+
+function nodes(seen: Seen, limits: Thresholds): Answer {
+  const { view } = seen;
+  const bad = view.nodes.filter((n) => n.state !== 'OK');
+  const metrics = [
+    metric('nodes_not_ok', bad.length, {
+      warn: limits.nodesWarn,
+      crit: limits.nodesCrit === Number.MAX_SAFE_INTEGER ? null : limits.nodesCrit,
+    }),
+    ...view.nodes.flatMap((n) => (n.rttMs === null ? [] : [metric('rtt', n.rttMs, { of: n.id, unit: 'ms' })])),
+  ];
+  const lost = noQuorum(seen);
+  if (lost !== null) return { ...lost, metrics };
+  const narrowed = bad.length === 0 ? findingOf(view, ['WINDOW_NARROWED']) : null;
+  if (narrowed !== null) return { ...narrowed, metrics };
+  if (bad.length === 0)
+    return {
+      verdict: 'OK',
+      reason: `all ${view.configured} nodes are in order; restart: ${restartSafety(view).why}`,
+      reasonCode: 'OK',
+      metrics,
+      next: [],
+    };
+  const verdict = bad.length >= limits.nodesCrit ? 'CRIT' : bad.length >= limits.nodesWarn ? 'WARN' : 'OK';
+  const found = view.findings.find((finding) => finding.nodes.includes((bad[0] as { id: string }).id));
+  return {
+    verdict,
+    reason: bad.map((n) => `${n.id} ${n.state}: ${n.note}`).join('; '),
+    reasonCode: verdict === 'OK' ? 'OK' : (found?.code ?? 'NODE_DOWN'),
+    metrics,
+    next: found?.next ?? [],
+  };
+}
+
+/** The answer that a pager should hear first. */
+export function worstOf(answers: readonly CheckAnswer[]): CheckAnswer {
+  return answers.reduce((a, b) => (VERDICT_RANK[b.verdict] > VERDICT_RANK[a.verdict] ? b : a));
+}

@@ -1,0 +1,122 @@
+// What the sequencers of one cluster say of themselves, set against each other: node lists, timing, limits, clocks,
+// the room on their disks (docs/PROTOCOL.md sections 2 and 10). Pure; a sequencer that says nothing of a thing is not
+// compared in it.
+import type { Presence } from '../protocol/types.js';
+import { duration, mib } from './doctor-memory.js';
+import type { DoctorFinding, Examined, Severity } from './doctor.js';
+
+const AHEAD_MS = 1000;
+const DAY_MS = 86_400_000;
+const MIB = 1024 * 1024;
+
+interface Seen {
+  one: Presence;
+  aheadMs: number;
+}
+
+export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
+  const seen = new Map<string, Seen>();
+  for (const { view } of nodes) {
+    if (view.outcome !== 'accepted') continue;
+    for (const one of view.value.sequencers) {
+      const aheadMs = Number(one.extra['seenAtMs'] ?? NaN) - view.value.timeMs;
+      const known = seen.get(one.id);
+      // By the clock of most nodes: one that is behind would make everybody look ahead.
+      seen.set(one.id, {
+        one,
+        aheadMs: Math.min(known?.aheadMs ?? Infinity, Number.isFinite(aheadMs) ? aheadMs : Infinity),
+      });
+    }
+  }
+  const all = [...seen.values()];
+  const differ = (severity: Severity, what: string, of: (one: Presence) => string, mend: string): DoctorFinding[] => {
+    const groups = new Map<string, string[]>();
+    for (const { one } of all) if (of(one) !== '') groups.set(of(one), [...(groups.get(of(one)) ?? []), one.id]);
+    if (groups.size < 2) return [];
+    return [
+      {
+        severity,
+        check: 'sequencers',
+        node: '',
+        what: `${what}: ${[...groups].map(([value, ids]) => `${ids.join(', ')} with ${value}`).join('; ')}`,
+        mend,
+      },
+    ];
+  };
+  const told =
+    (words: [string, string, string?][]) =>
+    ({ extra }: Presence): string =>
+      words
+        .flatMap(([name, key, unit]) => (extra[key] === undefined ? [] : [`${name} ${extra[key]}${unit ?? ''}`]))
+        .join(', ');
+  return [
+    ...differ(
+      'CRIT',
+      'the sequencers count different nodes',
+      (one) => one.configDigest,
+      'start every sequencer with the same --node list',
+    ),
+    ...differ(
+      'WARN',
+      'the sequencers differ in timing',
+      told([
+        ['ttl', 'ttlMs', ' ms'],
+        ['block time', 'blockTimeMs', ' ms'],
+        ['node timeout', 'nodeTimeoutMs', ' ms'],
+      ]),
+      'start every sequencer with the same --ttl, --block-time and --node-timeout',
+    ),
+    ...differ(
+      'WARN',
+      'the sequencers differ in their limits',
+      told([
+        ['largest block', 'maxBlockBytes', ' bytes'],
+        ['retained', 'retainBlocks', ' blocks'],
+        ['retained', 'retainBytes', ' bytes'],
+      ]),
+      'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes',
+    ),
+    ...all.flatMap(({ one, aheadMs }): DoctorFinding[] =>
+      aheadMs > AHEAD_MS && aheadMs < Infinity
+        ? [
+            {
+              severity: 'WARN',
+              check: 'clock',
+              node: '',
+              what:
+                `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; ` +
+                'its blocks bear its time',
+              mend: 'chronyc tracking (on that host)',
+            },
+          ]
+        : [],
+    ),
+    ...all.flatMap(({ one }) => ofStore(one, all)),
+  ];
+}
+
+/** The store grows with the chain and is not trimmed. */
+function ofStore(one: Presence, all: readonly Seen[]): DoctorFinding[] {
+  const free = Number(one.extra['storeFreeBytes'] ?? NaN);
+  if (!Number.isFinite(free)) return [];
+  const leader = all.find((other) => other.one.role === 'leader')?.one.extra ?? {};
+  const [size, everyMs] = [Number(leader['blockBytes'] ?? NaN), Number(leader['blockEveryMs'] ?? NaN)];
+  // A page and an index entry a block, at least.
+  const lastsMs = everyMs > 0 && size >= 0 ? (free / (size + 512)) * everyMs : Infinity;
+  const severity =
+    free < 256 * MIB || lastsMs < 2 * 3_600_000 ? 'CRIT' : free < 1024 * MIB || lastsMs < 2 * DAY_MS ? 'WARN' : null;
+  if (severity === null) return [];
+  const lasts =
+    lastsMs === Infinity || lastsMs > 365 * DAY_MS
+      ? ''
+      : `, enough for about ${duration(lastsMs)} at the pace of the newest blocks`;
+  return [
+    {
+      severity,
+      check: 'disk',
+      node: '',
+      what: `the disk of the store of ${one.id} has ${mib(free)} left${lasts}`,
+      mend: 'give that disk room, or move the store (--store) while the sequencer is stopped',
+    },
+  ];
+}

@@ -1,0 +1,122 @@
+// Who led when: tenures as the retained blocks show them, and the operators' changes as the nodes recorded them
+// (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the tenure that committed
+// it. What nobody recorded is not guessed.
+import type { Clock } from '../ports.js';
+import type { Epoch, Height } from '../protocol/types.js';
+import { bounded, inspectLook } from '../view/inspect.js';
+import { refuseNoAnswer } from '../view/no-answer.js';
+import type { ClusterView } from '../view/model.js';
+import { heldRange, readChunks } from '../stream/chunks.js';
+import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
+
+export interface Tenure {
+  epoch: Epoch;
+  holder: string;
+  heightFrom: Height;
+  heightTo: Height;
+  blocks: number;
+  /** By the blocks' own timestamps, ms. */
+  firstAt: number;
+  lastAt: number;
+  /** Between the last block before it and its first; null for the first one that is retained. */
+  gapBeforeMs: number | null;
+  /** It holds the lease now. */
+  current: boolean;
+  /** Why it ended, '' when nothing says so. */
+  ended: string;
+}
+
+export type AuditRecord = Record<string, string>;
+
+export interface History {
+  view: ClusterView;
+  range: { from: Height; to: Height } | null;
+  /** Newest first. */
+  tenures: Tenure[];
+  changes: AuditRecord[];
+}
+
+export interface HistoryOptions extends MatrixOptions {
+  limit: number;
+  /** Takes secrets out of what operators' records say. */
+  clean: <T>(value: T) => T;
+  progress: (done: number, total: number) => void;
+}
+
+export async function readHistory(options: HistoryOptions): Promise<History> {
+  const { view, observations } = await inspectLook(options);
+  refuseNoAnswer(view);
+  const range = heldRange(observations);
+  const tenures: Tenure[] = [];
+  if (range !== null) {
+    for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: false })) {
+      for (const row of rowsOf(chunk, options.nodes)) addBlock(tenures, row);
+      options.progress(chunk.to - range.from + 1, range.to - range.from + 1);
+    }
+    options.signal?.throwIfAborted();
+  }
+  const answering = observations.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id);
+  const changes = options.clean(await readChanges(options, answering));
+  const current = view.leader?.epoch;
+  for (const [at, tenure] of tenures.entries()) {
+    tenure.current = tenure.epoch === current;
+    tenure.ended = tenure.current ? '' : whyEnded(tenure, tenures[at + 1], changes);
+  }
+  return { view, range, tenures: tenures.reverse().slice(0, options.limit), changes: changes.slice(0, options.limit) };
+}
+
+/** Rows come ascending; only committed ones are anybody's. Pure but for the list it grows. */
+export function addBlock(tenures: Tenure[], row: MatrixRow): void {
+  if (row.class !== 'committed' || row.timestamp === null || row.epoch === 0) return;
+  const last = tenures.at(-1);
+  if (last !== undefined && (last.epoch === row.epoch || row.epoch < last.epoch)) {
+    // A backfilled copy may bear another epoch than it was committed under: tenures never go back.
+    Object.assign(last, { heightTo: row.height, blocks: last.blocks + 1, lastAt: row.timestamp });
+    return;
+  }
+  tenures.push({
+    epoch: row.epoch,
+    holder: row.writer,
+    heightFrom: row.height,
+    heightTo: row.height,
+    blocks: 1,
+    firstAt: row.timestamp,
+    lastAt: row.timestamp,
+    gapBeforeMs: last === undefined ? null : Math.max(0, row.timestamp - last.lastAt),
+    current: false,
+    ended: '',
+  });
+}
+
+function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly AuditRecord[]): string {
+  const asked = changes.find(
+    (record) =>
+      record['epoch'] === String(tenure.epoch) &&
+      ((record['what'] === 'request' && record['kind'] === 'stepdown' && record['outcome'] === 'done') ||
+        record['what']?.startsWith('stepdown') ||
+        record['what'] === 'epoch heal'),
+  );
+  if (asked !== undefined)
+    return (
+      `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ` +
+      `${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`
+    );
+  if (next !== undefined && next.holder === tenure.holder) return `${next.holder} went on under epoch ${next.epoch}`;
+  return '';
+}
+
+/** The records of all nodes, each once, newest first. */
+async function readChanges(options: HistoryOptions, answering: readonly string[]): Promise<AuditRecord[]> {
+  const { nodes, limitMs, clock } = options;
+  const reads = await Promise.all(
+    nodes
+      .filter((node) => answering.includes(node.id) && node.readAudit !== undefined)
+      .map((node) => bounded(node.readAudit!(Math.max(200, options.limit), limitMs), limitMs, clock as Clock)),
+  );
+  const byText = new Map<string, AuditRecord>();
+  for (const read of reads) {
+    if (read.outcome !== 'accepted') continue;
+    for (const record of read.value) byText.set(JSON.stringify(Object.entries(record).sort()), record);
+  }
+  return [...byText.values()].sort((a, b) => Number(b['at'] ?? 0) - Number(a['at'] ?? 0));
+}

@@ -1,0 +1,131 @@
+// Waits until something is so: "already true" is success, "not there yet" is waiting, and the deadline is an answer,
+// not an error. Judged by a look at all nodes each time (docs/PROTOCOL.md section 9); what is unknown is not there
+// yet.
+import { EXIT, SeqError } from '../errors.js';
+import type { Clock, NodePort } from '../ports.js';
+import type { Epoch, Height } from '../protocol/types.js';
+import type { ClusterView } from '../view/model.js';
+import { inspectCluster } from '../view/inspect.js';
+import { restartSafety } from '../view/restart-safety.js';
+import { refuseNoAnswer } from '../view/no-answer.js';
+
+export type Condition =
+  | { is: 'leader' }
+  | { is: 'healthy' }
+  | { is: 'restart-safe' }
+  | { is: 'height'; height: Height }
+  | { is: 'follower'; id: string }
+  | { is: 'epoch'; above: Epoch };
+
+const EVERY_MS = 100;
+const NUMBER = /^\d{1,15}$/;
+
+/** `leader`, `healthy`, `restart-safe`, `height=H`, `follower=ID`, `epoch>E`; null when it is none of them. */
+export function parseCondition(text: string): Condition | null {
+  if (text === 'leader' || text === 'healthy' || text === 'restart-safe') return { is: text };
+  const [, name = '', sign = '', value = ''] = /^([a-z]+)([=>])(.+)$/.exec(text) ?? [];
+  if (name === 'height' && sign === '=' && NUMBER.test(value)) return { is: 'height', height: Number(value) };
+  if (name === 'follower' && sign === '=') return { is: 'follower', id: value };
+  if (name === 'epoch' && sign === '>' && NUMBER.test(value)) return { is: 'epoch', above: Number(value) };
+  return null;
+}
+
+/** Whether it is so, and a sentence on how things stand. Pure. */
+export function meets(view: ClusterView, condition: Condition): { met: boolean; now: string } {
+  const { leader, committed } = view;
+  switch (condition.is) {
+    case 'leader':
+      return {
+        met: leader !== null,
+        now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}`,
+      };
+    case 'healthy':
+      return { met: view.verdict === 'OK', now: view.reason };
+    case 'restart-safe': {
+      const { safe, why } = restartSafety(view);
+      return { met: safe, now: why };
+    }
+    case 'height': {
+      const height = committed?.height ?? null;
+      return {
+        met: height !== null && height >= condition.height,
+        now: height === null ? view.reason : `height ${height} is committed`,
+      };
+    }
+    case 'epoch':
+      return {
+        met: leader !== null && leader.epoch > condition.above,
+        now: leader === null ? view.reason : `${leader.id} leads under epoch ${leader.epoch}`,
+      };
+    case 'follower': {
+      const found = view.sequencers.find((one) => one.id === condition.id);
+      if (found === undefined) return { met: false, now: `no node shows ${condition.id}` };
+      if (found.role !== 'follower') return { met: false, now: `${condition.id} is ${found.role}` };
+      const behind = found.lagBlocks ?? Infinity;
+      return {
+        met: found.ready && behind <= 1,
+        now: !found.ready
+          ? `${condition.id} is not ready: ${found.why}`
+          : `${condition.id} follows${behind === Infinity ? '' : `, ${behind} blocks behind`}`,
+      };
+    }
+  }
+}
+
+export interface WaitOptions {
+  nodes: readonly NodePort[];
+  limitMs: number;
+  clock: Clock;
+  signal: AbortSignal;
+  timeoutMs: number;
+  target: string;
+  expectedCluster?: string;
+  condition: Condition;
+  /** Told whenever how things stand changes. */
+  onChange: (now: string) => void;
+}
+
+export interface Waited {
+  met: boolean;
+  now: string;
+  waitedMs: number;
+  view: ClusterView;
+}
+
+export async function waitFor(options: WaitOptions): Promise<Waited> {
+  const { nodes, limitMs, clock, signal, target, expectedCluster, condition } = options;
+  const startedAt = clock.now();
+  let said = '';
+  for (;;) {
+    const view = await inspectCluster({ nodes, limitMs, clock, target, expectedCluster });
+    signal.throwIfAborted();
+    if (view.answered === 0 && view.nodes.some((n) => n.state === 'REFUSED')) refuseDenied(view);
+    const { met, now } = meets(view, condition);
+    const waitedMs = Math.round(clock.now() - startedAt);
+    if (met || waitedMs >= options.timeoutMs) return { met, now, waitedMs, view };
+    if (now !== said) options.onChange(now);
+    said = now;
+    await pause(options, Math.min(EVERY_MS, options.timeoutMs - waitedMs));
+  }
+}
+
+/** A wrong password does not get better by waiting. */
+function refuseDenied(view: ClusterView): void {
+  try {
+    refuseNoAnswer(view);
+  } catch (error) {
+    if (error instanceof SeqError && error.exit === EXIT.denied) throw error;
+  }
+}
+
+function pause({ clock, signal }: WaitOptions, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = clock.after(ms, done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

@@ -1,0 +1,56 @@
+// Committed blocks for those who read along: what is synced and told, from any height on, as it comes (I10).
+import { EXIT, SeqError } from '../errors.js';
+import type { ChainStore, CommittedBlock } from '../ports.js';
+import type { Height } from '../protocol/types.js';
+
+export interface BlockFeedOptions {
+  store: ChainStore;
+  /** Highest height that may be told. */
+  reached(): Height;
+  /** Nothing more will come. */
+  over(): boolean;
+}
+
+export class BlockFeed {
+  private watchers: (() => void)[] = [];
+
+  constructor(private readonly options: BlockFeedOptions) {}
+
+  /** There is more to tell, or there will be nothing more. */
+  wake(): void {
+    for (const wake of this.watchers.splice(0)) wake();
+  }
+
+  block(height: Height): CommittedBlock | undefined {
+    return height <= this.options.reached() ? this.options.store.get(height) : undefined;
+  }
+
+  async *follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock> {
+    for (let height = Math.max(1, from); !signal.aborted;) {
+      const block = this.block(height);
+      if (block) {
+        yield block;
+        height++;
+      } else if (height <= this.options.reached()) {
+        throw new SeqError({
+          code: 'NOT_FOUND',
+          exit: EXIT.notFound,
+          message: `block ${height} is not in this sequencer's store`,
+          why: 'the store begins above it',
+          changed: 'nothing',
+          next: ['ask another sequencer'],
+        });
+      } else {
+        if (this.options.over()) return;
+        await new Promise<void>((resolve) => {
+          const done = () => {
+            signal.removeEventListener('abort', done);
+            resolve();
+          };
+          signal.addEventListener('abort', done, { once: true });
+          this.watchers.push(done);
+        });
+      }
+    }
+  }
+}

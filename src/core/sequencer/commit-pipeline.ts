@@ -1,0 +1,70 @@
+// What follows a commit (I10): the synced store first, then receipts, subscribers and the producer, strictly in order
+// of height. The next block may be proposed while this one is being synced; how far commits may run ahead is bounded
+// here.
+import type { ChainStore, CommittedBlock } from '../ports.js';
+import type { Hash, Height } from '../protocol/types.js';
+
+const MAX_BEHIND = 64;
+
+export interface DeliveryOptions {
+  store: ChainStore;
+  /** Called for every block, synced, in order; awaited before the next one. */
+  deliver(block: CommittedBlock): Promise<void> | void;
+  onFailure(error: unknown): void;
+}
+
+export class Delivery {
+  private last: Promise<void> = Promise.resolve();
+  private behind = 0;
+  private waiting: (() => void)[] = [];
+  private failed = false;
+  /** Highest block that is synced and delivered. */
+  height: Height;
+  hash: Hash;
+
+  constructor(private readonly options: DeliveryOptions) {
+    ({ height: this.height, hash: this.hash } = options.store.head());
+  }
+
+  /** Appends to the store (visible at once) and delivers once it is synced. */
+  take(block: CommittedBlock): void {
+    if (this.failed) return;
+    const synced = this.options.store.append(block);
+    this.behind++;
+    this.last = this.last
+      .then(() => synced)
+      .then(async () => {
+        await this.options.deliver(block);
+        this.reached(block);
+        this.behind--;
+        if (this.behind <= MAX_BEHIND / 2) for (const go of this.waiting.splice(0)) go();
+      })
+      .catch((error: unknown) => {
+        if (this.failed) return;
+        this.failed = true;
+        this.options.onFailure(error);
+      });
+    synced.catch(() => {}); // seen above, in order
+  }
+
+  /** Told of by whoever tells others, as soon as it is synced. */
+  reached({ height, hash }: { height: Height; hash: Hash }): void {
+    this.height = height;
+    this.hash = hash;
+  }
+
+  /** Undefined while there is room; else resolves when there is again. */
+  room(): Promise<void> | undefined {
+    return this.behind < MAX_BEHIND ? undefined : new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  /** Undefined when everything taken is synced and delivered; else resolves when what is on its way now has been. */
+  syncing(): Promise<void> | undefined {
+    return this.behind === 0 ? undefined : this.last;
+  }
+
+  /** Everything taken so far has been delivered (or failed). */
+  drained(): Promise<void> {
+    return this.last;
+  }
+}

@@ -1,0 +1,52 @@
+// Brings a follower up whose store ends below the nodes' window: from peers' feeds, one attempt at a time, up to a
+// floor that a node shows (docs/PROTOCOL.md section 7).
+import { SeqError } from '../../errors.js';
+import type { Block, Epoch } from '../../protocol/types.js';
+import { catchUpFromPeers } from './catch-up.js';
+import { admittedViews, type Look } from '../../nodes/probe.js';
+import type { SequencerOptions } from '../options.js';
+
+export class BringUp {
+  private catchingUp = false;
+
+  /** `take`: a block that a peer gave and whose place in the chain was checked; resolves when more may come. */
+  constructor(
+    private readonly options: SequencerOptions,
+    private readonly signal: AbortSignal,
+    private readonly take: (block: Block & { epoch: Epoch }) => Promise<void> | undefined,
+  ) {}
+
+  async from(seen: Look): Promise<void> {
+    const { store, emit, url, peers, peerToken, peerCa } = this.options;
+    if (this.catchingUp) return;
+    this.catchingUp = true;
+    try {
+      const views = admittedViews(seen).filter((view) => view.head > store.head().height);
+      const target = views.sort((a, b) => a.floor - b.floor)[0];
+      if (!target) return;
+      const shown = views.flatMap((view) =>
+        view.sequencers.filter((one) => one.height >= target.floor).map((one) => one.url),
+      );
+      await (this.options.catchUp ?? catchUpFromPeers)({
+        head: () => store.head(),
+        to: { height: target.floor, hash: target.floorHash },
+        peers: [...new Set([...peers, ...shown])].filter((one) => one !== '' && one !== url),
+        ...(peerToken === undefined ? {} : { token: peerToken }),
+        ...(peerCa === undefined ? {} : { ca: peerCa }),
+        signal: this.signal,
+        apply: (block) => {
+          if (block.height <= store.head().height) return undefined; // the nodes brought it meanwhile
+          return this.take(block);
+        },
+      });
+    } catch (error) {
+      emit({
+        type: 'alarm',
+        code: error instanceof SeqError ? error.code : 'CATCH_UP_FAILED',
+        reason: error instanceof Error ? error.message : String(error),
+      });
+    } finally {
+      this.catchingUp = false;
+    }
+  }
+}

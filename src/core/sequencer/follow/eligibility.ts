@@ -1,0 +1,73 @@
+// Whether this follower could lead, by what it has just seen, and why not (docs/PROTOCOL.md section 5): enough nodes
+// that count, a store that is close enough to their heads and not below their window, a producer, and no setback that
+// holds it back.
+import type { EmitEvent } from '../../events.js';
+import type { Clock, Producer } from '../../ports.js';
+import type { Height } from '../../protocol/types.js';
+import { seenHeads } from './follower.js';
+import { admittedViews, stateOf, type Look } from '../../nodes/probe.js';
+import { MAX_ADOPT } from '../lead/leadership.js';
+import type { Setbacks } from '../lead/retry-backoff.js';
+import { windowMargin, type WindowMargin } from './retention-margin.js';
+
+export interface ReadinessOptions {
+  quorum: number;
+  producer: Producer;
+  setbacks: Setbacks;
+  clock: Clock;
+  emit: EmitEvent;
+  /** Its store's head. */
+  height(): Height;
+  /** Only a peer has what it needs next. */
+  needsPeer(seen: Look): void;
+  /** The nodes have it: it will be here soon. */
+  isBehind(): void;
+}
+
+export class Readiness {
+  ready = false;
+  why = 'has not looked at the nodes yet';
+  margin: WindowMargin = 'inside';
+
+  constructor(private readonly options: ReadinessOptions) {}
+
+  /** `why`: what the nodes that would not have it lead say. */
+  judge(seen: Look, why: string): void {
+    const { quorum, producer, setbacks, clock, height } = this.options;
+    const head = height();
+    const heads = seenHeads(seen, head);
+    this.heedMargin(head, heads);
+    const producing = producer.ready();
+    this.ready = false;
+    const answering = admittedViews(seen).length;
+    if (answering < quorum) {
+      this.why = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
+    } else if (heads.floor > head) {
+      this.why = `its store ends at ${head}, below the nodes' window (floor ${heads.floor}): it needs a peer`;
+      this.options.needsPeer(seen);
+    } else if (heads.head - head > MAX_ADOPT) {
+      this.why = `its store is ${heads.head - head} blocks behind`;
+      this.options.isBehind();
+    } else if (!producing.ready) {
+      this.why = `its producer is not ready: ${producing.why}`;
+    } else if (setbacks.holdsAt(clock.now(), stateOf(seen))) {
+      this.why = setbacks.why(clock.now());
+    } else {
+      this.ready = true;
+      this.why = '';
+    }
+  }
+
+  private heedMargin(mine: Height, heads: { head: Height; floor: Height }): void {
+    const before = this.margin;
+    this.margin = windowMargin(before, mine, heads);
+    if (before !== 'inside' || this.margin === 'inside') return;
+    const reason =
+      this.margin === 'outside'
+        ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can ` +
+          'bring what is between'
+        : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs ` +
+          `next ${mine - heads.floor} blocks from now`;
+    this.options.emit({ type: 'alarm', code: this.margin === 'outside' ? 'WINDOW_LOST' : 'WINDOW_CLOSING', reason });
+  }
+}

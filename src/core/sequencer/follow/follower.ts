@@ -1,0 +1,401 @@
+// Following (docs/PROTOCOL.md section 7): tails every node, applies what is proven committed, in order, and says when
+// the lease has ended. Arrivals are the heartbeat; the failure detector only decides who tries when (I9). Never
+// counts a node that has not shown, on the very connection its entries came over, that it is admitted (I7).
+import { usableLeaseMs } from '../../config.js';
+import type { Clock, NodePort, Random } from '../../ports.js';
+import { committedPrefix, type LedgerAnomaly } from '../../protocol/ledger.js';
+import type { Block, Entry, Epoch, Hash, Height } from '../../protocol/types.js';
+import { admittedViews, leaderOf, look, untilFreeMs, type Look } from '../../nodes/probe.js';
+
+/** How long the other nodes have to say that the lock went, once one has said so. */
+const TOLD_MS = 2;
+/**
+ * How long before the end of a lease the nodes are asked once more, at most; never earlier than its holder's own
+ * deadline.
+ */
+const EVE_MS = 5;
+
+export interface FollowerOptions {
+  nodes: readonly NodePort[];
+  quorum: number;
+  ttlMs: number;
+  nodeTimeoutMs: number;
+  pollMs: number;
+  pollJitterMs: number;
+  /** Entries read from one node at a time. */
+  readLimit: number;
+  clock: Clock;
+  random: Random;
+  /** The local store's head. */
+  head(): { height: Height; hash: Hash };
+  /** Takes the next committed block; resolves when more may come (back-pressure). */
+  apply(block: Block, epoch: Epoch): Promise<void> | undefined;
+  /**
+   * After every look: the orchestrator decides whether to promote. `at`: the look was this long before, and its locks
+   * have run on since.
+   */
+  onLook(seen: Look, at: number): void;
+  onAnomaly(anomaly: LedgerAnomaly): void;
+  /** Entries that are not what their hashes say, on a node that counts. */
+  onDamaged(node: number, incarnation: string, why: string): void;
+  /** A bug, or a store that failed: following cannot go on. */
+  onFailure(error: unknown): void;
+}
+
+interface View {
+  admitted: boolean;
+  incarnation: string;
+  generation: number;
+  entries: Map<string, Entry>;
+  lastId: string;
+  /** Of the entries read here. */
+  highestEpoch: Epoch;
+  /** Wakes the tail loop when the view changed. */
+  changed: () => void;
+}
+
+export class Follower {
+  private active = false;
+  private life = 0;
+  private views: View[] = [];
+  private stopHints: (() => void)[] = [];
+  private cancelPoll: () => void = () => {};
+  private cancelLease: () => void = () => {};
+  private looking: Promise<void> | null = null;
+  private lookAgain = false;
+  private applying = false;
+  private lastLook: Look | null = null;
+  /** Nodes that have said since that the lock went; those where it was given back. */
+  private readonly gone = new Set<number>();
+  private readonly released = new Set<number>();
+  private cancelTold: () => void = () => {};
+
+  constructor(private readonly options: FollowerOptions) {}
+
+  start(): void {
+    if (this.active) return;
+    this.active = true;
+    this.life++;
+    this.views = this.options.nodes.map(() => ({
+      admitted: false,
+      incarnation: '',
+      generation: -1,
+      entries: new Map(),
+      lastId: '',
+      highestEpoch: 0,
+      changed: () => {},
+    }));
+    this.lastLook = null;
+    this.stopHints = this.options.nodes.map((node, i) =>
+      node.onHint((hint) => {
+        if (hint !== 'request') this.lockWent(i, hint === 'released');
+      }),
+    );
+    this.options.nodes.forEach((_, i) => void this.tail(i, this.life));
+    void this.lookNow();
+  }
+
+  stop(): void {
+    this.active = false;
+    this.cancelPoll();
+    this.cancelLease();
+    this.forgetTold();
+    for (const stop of this.stopHints) stop();
+    for (const view of this.views) view.changed();
+  }
+
+  /** Inspects all nodes and tells the orchestrator; looks that are asked for meanwhile are one more look. */
+  async lookNow(): Promise<void> {
+    if (this.looking) {
+      this.lookAgain = true;
+      return this.looking;
+    }
+    this.looking = this.lookOnce().finally(() => {
+      this.looking = null;
+      if (this.lookAgain && this.active) {
+        this.lookAgain = false;
+        void this.lookNow();
+      }
+    });
+    return this.looking;
+  }
+
+  /** Looks again after `ms`, unless something else makes it look earlier. */
+  lookAfter(ms: number): void {
+    this.arm(ms, () => void this.lookNow());
+  }
+
+  /**
+   * A block as a node showed it, its hash checked; kept until the store has what is there, also while somebody else
+   * leads or this sequencer does.
+   */
+  seen(height: Height, hash: Hash): Block | undefined {
+    for (const view of this.views) {
+      for (const entry of view.entries.values()) {
+        if (entry.height === height && entry.hash === hash && entry.data)
+          return { height, hash, parent: entry.parent, timestamp: entry.timestamp, data: entry.data };
+      }
+    }
+    return undefined;
+  }
+
+  private async lookOnce(): Promise<void> {
+    if (!this.active) return;
+    const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
+    this.cancelPoll();
+    // The generation before the question: an answer that came over a newer connection is only believed by the next
+    // look.
+    const generations = nodes.map((node) => node.connectionGeneration);
+    const seen = await look(nodes, quorum, nodeTimeoutMs, clock);
+    if (!this.active) return;
+    this.cancelPoll = clock.after(pollMs + random.unit() * pollJitterMs, () => void this.lookNow());
+    seen.replies.forEach((reply, i) => {
+      if (reply) this.noteAdmission(i, reply.outcome === 'accepted' ? reply.value : null, generations[i]!);
+    });
+    const freeMs = untilFreeMs(seen, quorum, ttlMs);
+    if (freeMs > 0) this.armLease(clock.now() + freeMs + 1, freeMs <= this.eveMs ? seen : undefined);
+    this.advance();
+    this.lastLook = seen;
+    this.options.onLook(seen, seen.at);
+  }
+
+  private noteAdmission(
+    i: number,
+    view: {
+      admission: string;
+      incarnation: string;
+      head: number;
+      headEpoch: number;
+      headHash: string;
+      floor: number;
+    } | null,
+    generation: number,
+  ): void {
+    const known = this.views[i]!;
+    const admitted = view?.admission === 'admitted' && this.options.nodes[i]!.connectionGeneration === generation;
+    if (view && (view.incarnation !== known.incarnation || generation !== known.generation)) {
+      known.entries.clear(); // another memory, or another connection: what was read before proves nothing about it
+      known.lastId = '';
+    } else if (view && view.head > Math.max(view.floor, this.options.head().height) && known.lastId !== '') {
+      // A backfilled id may be lower than one that was superseded: a head that should have been read and is not there
+      // is read again.
+      const read = [...known.entries.values()];
+      if (
+        !read.some((entry) => entry.height === view.head && entry.hash === view.headHash) &&
+        read.some((entry) => entry.height >= view.head)
+      ) {
+        known.entries.clear();
+        known.lastId = '';
+      }
+    }
+    if (view) {
+      known.incarnation = view.incarnation;
+      known.generation = generation;
+    }
+    if (known.admitted !== admitted) {
+      known.admitted = admitted;
+      known.changed();
+    }
+  }
+
+  private async tail(i: number, life: number): Promise<void> {
+    const { nodes, readLimit, pollMs, ttlMs, clock } = this.options;
+    const node = nodes[i]!;
+    const view = this.views[i]!;
+    const here = () => this.active && this.life === life;
+    while (here()) {
+      if (!view.admitted || view.entries.size >= readLimit) {
+        await this.viewChange(view, pollMs);
+        this.forget(view);
+        continue;
+      }
+      const after = view.lastId;
+      const reply = await node.tail(after || `${this.options.head().height + 1}-0`, Math.min(pollMs, ttlMs), readLimit);
+      if (!here()) return;
+      if (node.connectionGeneration !== view.generation) {
+        view.admitted = false; // the connection was lost meanwhile: only a new look can say whose memory this is
+        void this.lookNow();
+        continue;
+      }
+      if (reply.outcome !== 'accepted') {
+        await this.viewChange(view, pollMs);
+        continue;
+      }
+      if (reply.value.lastId === '') continue;
+      if (view.lastId === after) view.lastId = reply.value.lastId; // otherwise it was sent back to the start meanwhile
+      const bad = reply.value.damaged[0];
+      if (bad && reply.incarnation !== '') this.options.onDamaged(i, reply.incarnation, `${bad.id}: ${bad.why}`);
+      for (const entry of reply.value.entries) {
+        view.entries.set(`${entry.height}-${entry.epoch}`, entry);
+        view.highestEpoch = Math.max(view.highestEpoch, entry.epoch);
+      }
+      // only an accepted write renews the lease (I8)
+      if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1);
+      this.advance();
+    }
+  }
+
+  /** Applies everything that is proven; one at a time, so that back-pressure holds. */
+  private advance(): void {
+    if (this.applying) return;
+    this.applying = true;
+    this.applyAll()
+      .finally(() => (this.applying = false))
+      .catch((error: unknown) => this.options.onFailure(error));
+  }
+
+  private async applyAll(): Promise<void> {
+    for (;;) {
+      if (!this.active) return;
+      const { nodes, head } = this.options;
+      const followed = this.views.map((view, i) => ({
+        id: nodes[i]!.id,
+        admitted: view.admitted,
+        entries: [...view.entries.values()],
+      }));
+      const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
+      for (const next of committed) {
+        // a peer brought it while we waited for room: what is proven is looked up anew
+        if (next.height !== head().height + 1) break;
+        const entry = this.entryOf(next.height, next.hash);
+        if (!entry?.data) return;
+        const { height, hash, parent, timestamp, data } = entry;
+        const applied = this.options.apply({ height, hash, parent, timestamp, data }, next.epoch);
+        if (applied) await applied;
+        if (!this.active) return;
+      }
+      for (const view of this.views) this.forget(view);
+      if (committed.length === 0) {
+        for (const anomaly of anomalies) this.options.onAnomaly(anomaly);
+        return;
+      }
+    }
+  }
+
+  private entryOf(height: Height, hash: Hash): Entry | undefined {
+    for (const view of this.views) {
+      if (!view.admitted) continue;
+      for (const entry of view.entries.values()) if (entry.height === height && entry.hash === hash) return entry;
+    }
+    return undefined;
+  }
+
+  private forget(view: View): void {
+    const { height } = this.options.head();
+    let removed = false;
+    for (const [id, entry] of view.entries) {
+      if (entry.height <= height) {
+        view.entries.delete(id);
+        removed = true;
+      }
+    }
+    if (removed) view.changed();
+  }
+
+  private viewChange(view: View, limitMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const finish = () => {
+        cancel();
+        view.changed = () => {};
+        resolve();
+      };
+      const cancel = this.options.clock.after(limitMs, finish);
+      view.changed = finish;
+    });
+  }
+
+  /**
+   * Looks just before the lease can end, when its holder has given up by its own clock: what the nodes say then still
+   * holds at the end of it, unless
+   * somebody writes, which is seen here. So the promotion need not wait for one more look.
+   */
+  private armLease(at: number, eve?: Look): void {
+    const now = this.options.clock.now();
+    if (!eve && at - this.eveMs > now) this.arm(at - this.eveMs - now, () => void this.lookNow());
+    else if (!eve) this.arm(at - now, () => void this.lookNow());
+    else this.armAt(at, () => this.leaseOver(eve));
+  }
+
+  private leaseOver(eve: Look): void {
+    this.options.onLook(eve, this.options.clock.now());
+    void this.lookNow();
+  }
+
+  /**
+   * A leader that gives its lock back says so on every node. Once all have told it nothing that another look could
+   * show is missing: they are taken at
+   * their word, and the promotion need not wait for one more round trip. What has changed otherwise, `promote_leader`
+   * refuses.
+   */
+  private lockWent(i: number, released: boolean): void {
+    const first = this.gone.size === 0;
+    this.gone.add(i);
+    if (released) this.released.add(i);
+    if (first) this.cancelTold = this.options.clock.after(TOLD_MS, () => this.allTold());
+    // A node says it twice when its events are switched on: the second time comes along with the first.
+    if (this.views.every((view, at) => !view.admitted || this.gone.has(at)))
+      void Promise.resolve().then(() => this.allTold());
+  }
+
+  private allTold(): void {
+    if (this.gone.size === 0) return;
+    const freed = this.freedLook();
+    this.forgetTold();
+    if (freed) this.options.onLook(freed, freed.at);
+    void this.lookNow();
+  }
+
+  /**
+   * The last look, with the lock of the tenure that it showed leading gone where that was told; null when that may
+   * not be all that has changed.
+   */
+  private freedLook(): Look | null {
+    const { lastLook, released } = this;
+    const { quorum, clock } = this.options;
+    const leader = lastLook && leaderOf(lastLook, quorum);
+    if (!leader || released.size < quorum || this.views.some((view) => view.highestEpoch > leader.epoch)) return null;
+    const replies = lastLook.replies.map((reply, i) =>
+      reply?.outcome === 'accepted' && released.has(i) && reply.value.lock?.owner === leader.owner
+        ? { ...reply, value: { ...reply.value, lock: null } }
+        : reply,
+    );
+    return { at: clock.now(), replies };
+  }
+
+  private forgetTold(): void {
+    this.cancelTold();
+    this.gone.clear();
+    this.released.clear();
+  }
+
+  private arm(ms: number, run: () => void): void {
+    this.cancelLease();
+    this.cancelLease = this.options.clock.after(Math.max(0, ms), run);
+  }
+
+  /** Not before, and hardly after. */
+  private armAt(at: number, run: () => void): void {
+    const { clock } = this.options;
+    this.cancelLease();
+    this.cancelLease = clock.at?.(at, run) ?? clock.after(Math.max(0, at - clock.now()), run);
+  }
+
+  private get eveMs(): number {
+    return Math.min(EVE_MS, this.options.ttlMs - usableLeaseMs(this.options.ttlMs));
+  }
+}
+
+/**
+ * The greatest head among admitted nodes that answered, and the lowest floor of those that hold more than `mine` (0
+ * when none does).
+ */
+export function seenHeads(seen: Look, mine: Height): { head: Height; floor: Height } {
+  let head = 0;
+  let floor = Infinity;
+  for (const view of admittedViews(seen)) {
+    head = Math.max(head, view.head);
+    // A node that lags shows a low floor and nothing that could be fetched from it.
+    if (view.head > mine) floor = Math.min(floor, view.floor);
+  }
+  return { head, floor: floor === Infinity ? 0 : floor };
+}

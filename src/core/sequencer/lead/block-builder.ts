@@ -1,0 +1,221 @@
+// When a leader asks its producer for a block, and what becomes of the answer (docs/PROTOCOL.md section 6.1 and 6.8):
+// one block each blockTime, empty ones too, because work is the heartbeat (I8); at once when there is work that the
+// producer takes and `eager`. One block is in the making at a time.
+import { makeBlock } from '../../chain/block.js';
+import { SeqError } from '../../errors.js';
+import type { Clock, Producer } from '../../ports.js';
+import type { Block, Hash, Height } from '../../protocol/types.js';
+import type { Inbox } from './inbox.js';
+import type { TenureDriver } from './term-driver.js';
+
+const MAX_ITEMS = 16_384;
+/**
+ * How long what comes after a sync waits for the others who have just been answered: half of what the last block
+ * took, this at least.
+ */
+const COMPANY_MS = 2;
+/** After a wait in vain so many chances more are let pass each time, up to this many. */
+const MOST_PASSED = 64;
+
+export interface ProductionOptions {
+  producer: Producer;
+  inbox: Inbox;
+  clock: Clock;
+  blockTimeMs: number;
+  nodeTimeoutMs: number;
+  eager: boolean;
+  maxBlockBytes: number;
+  /** Bytes of items that fit into one block. */
+  maxItemsBytes: number;
+  parentTimestamp(): number;
+  /**
+   * Resolves when the pipeline behind commits has room (and, for a producer that needs the chain, has told it
+   * everything).
+   */
+  caughtUp(): Promise<void> | undefined;
+  /** Undefined when no block is on its way to the disk; else resolves when those that are have been synced and told. */
+  syncing(): Promise<void> | undefined;
+  onProposed(block: Block, items: number): void;
+}
+
+export class Production {
+  private wanted: { driver: TenureDriver; height: Height; parent: Hash } | null = null;
+  private making = false;
+  private gathering = false;
+  /**
+   * The producer took none of what it was offered: asking again at once would make empty blocks as fast as nodes and
+   * disk allow.
+   */
+  private declined = false;
+  /** Items of the last block: so many submitters were answered when it was synced. */
+  private lastTaken = 0;
+  /** Until when, and up to how many items, the next block waits for company. */
+  private company = { until: -Infinity, items: 0 };
+  private inVain = 0;
+  private pass = 0;
+  private lastAt = -Infinity;
+  private cancelTimer: () => void = () => {};
+
+  constructor(private readonly options: ProductionOptions) {
+    options.inbox.onWork(() => {
+      if (options.eager && this.wanted && !this.making) this.schedule();
+    });
+  }
+
+  /** The tenure is ready for this height; any earlier wish is void. */
+  ready(driver: TenureDriver, height: Height, parent: Hash): void {
+    this.wanted = { driver, height, parent };
+    this.schedule();
+  }
+
+  /** Why no block is being written although the tenure leads; '' while all is well. */
+  get stalled(): string {
+    const { clock, blockTimeMs, producer } = this.options;
+    const ready = producer.ready();
+    if (!ready.ready) return `its producer is not ready: ${ready.why}`;
+    const overdueMs = clock.now() - this.lastAt - 2 * blockTimeMs;
+    return this.making && overdueMs > 0
+      ? `it has waited ${Math.round(overdueMs + 2 * blockTimeMs)} ms for its producer`
+      : '';
+  }
+
+  /** The tenure is gone: a block in the making is dropped when it comes. */
+  stop(): void {
+    this.wanted = null;
+    this.declined = false;
+    this.cancelTimer();
+  }
+
+  private schedule(): void {
+    this.cancelTimer();
+    if (!this.wanted || this.making) return;
+    const { clock, blockTimeMs, eager, inbox, syncing } = this.options;
+    const dueInMs = this.lastAt + blockTimeMs - clock.now();
+    const hurries = eager && inbox.queued > 0 && !this.declined;
+    const mayWait = eager && dueInMs > 0 && inbox.queuedBytes < this.options.maxItemsBytes;
+    const unsynced = mayWait ? syncing() : undefined;
+    if (unsynced) this.gather(unsynced);
+    else if (mayWait && hurries && inbox.queued < this.company.items && clock.now() < this.company.until) {
+      this.cancelTimer = clock.after(Math.min(dueInMs, this.company.until - clock.now()), () => this.alone());
+      return;
+    }
+    if (dueInMs <= 0 || (hurries && !unsynced)) void this.make();
+    else this.cancelTimer = clock.after(dueInMs, () => void this.make());
+  }
+
+  /**
+   * Receipts wait for the sync: what would be proposed during it is told no sooner than what is proposed, in one
+   * block with more, right after it.
+   */
+  private gather(unsynced: Promise<void>): void {
+    if (this.gathering) return;
+    this.gathering = true;
+    void unsynced.then(() => {
+      this.gathering = false;
+      if (!this.wanted || this.making) return;
+      this.awaitCompany();
+      this.schedule();
+    });
+  }
+
+  /**
+   * Submitters that send one item after the other fall apart: the first that is back after its answer gets a block of
+   * its own, and the others wait for
+   * that one. Who was just answered is back in a moment: a block that waits for them holds all, and costs as much as
+   * one that holds half.
+   */
+  private awaitCompany(): void {
+    const { inbox, clock, blockTimeMs } = this.options;
+    if (this.pass > 0) {
+      this.pass--;
+    } else if (this.lastTaken > 0) {
+      const forMs = Math.min(Math.max(COMPANY_MS, (clock.now() - this.lastAt) / 2), blockTimeMs / 10);
+      this.company = { until: clock.now() + forMs, items: inbox.queued + this.lastTaken };
+    }
+  }
+
+  /** They did not come, or not all. */
+  private alone(): void {
+    this.inVain =
+      this.options.inbox.queued < this.company.items - this.lastTaken / 2
+        ? Math.min(MOST_PASSED, 2 * this.inVain + 1)
+        : 0;
+    this.pass = this.inVain;
+    this.company.until = -Infinity;
+    this.schedule();
+  }
+
+  private async make(): Promise<void> {
+    const { clock, producer, inbox, nodeTimeoutMs } = this.options;
+    const wanted = this.wanted;
+    if (!wanted || this.making) return;
+    this.making = true;
+    try {
+      const waiting = this.options.caughtUp();
+      if (waiting) await waiting;
+      if (this.wanted !== wanted) return;
+      this.lastAt = clock.now();
+      const { driver, height, parent } = wanted;
+      const items = inbox.peek(this.options.maxItemsBytes, MAX_ITEMS);
+      const deadlineMs = Math.max(1, driver.leaseMs() - nodeTimeoutMs);
+      const { data, taken } = await this.within(
+        deadlineMs,
+        producer.produce({ height, parent, epoch: driver.state.epoch, deadlineMs, items }),
+      );
+      if (this.wanted !== wanted) return;
+      this.declined = items.length > 0 && taken === 0;
+      this.propose(wanted, data, taken);
+    } catch (error) {
+      if (this.wanted === wanted) {
+        this.wanted = null;
+        const why = error instanceof Error ? error.message : String(error);
+        wanted.driver.stepdown(error instanceof SeqError ? error.code : 'PRODUCER_FAILED', why);
+      }
+    } finally {
+      this.making = false;
+      if (this.wanted) this.schedule();
+    }
+  }
+
+  private propose({ driver, height, parent }: NonNullable<typeof this.wanted>, data: Uint8Array, taken: number): void {
+    const { clock, inbox, maxBlockBytes } = this.options;
+    if (data.byteLength > maxBlockBytes) {
+      this.wanted = null;
+      return driver.stepdown(
+        'BLOCK_TOO_LARGE',
+        `the producer made a block of ${data.byteLength} bytes, at most ${maxBlockBytes} are allowed`,
+      );
+    }
+    const block = makeBlock({
+      height,
+      parent,
+      timestamp: Math.max(clock.wall(), this.options.parentTimestamp()),
+      data,
+    });
+    this.wanted = null;
+    this.company.until = -Infinity;
+    this.lastTaken = taken;
+    if (!inbox.propose(block, taken)) return;
+    this.options.onProposed(block, taken);
+    driver.propose(block);
+  }
+
+  /** The producer keeps its own deadline; this one holds even when it does not. */
+  private within<T>(ms: number, work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.options.clock.after(ms, () =>
+        reject(new Error(`the producer did not answer within ${Math.round(ms)} ms`)),
+      );
+      work.then(
+        (value) => {
+          cancel();
+          resolve(value);
+        },
+        (error: unknown) => {
+          cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}

@@ -1,0 +1,317 @@
+// Submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. Decides what a
+// submitter may be told and when: `committed` only for a block that is committed and synced (I10), `refused` only
+// when the item can be in no block, `unknown` otherwise (docs/PROTOCOL.md sections 3 and 6). No waiting is without a
+// bound.
+import { encodedItemSize, itemDigest, keyProblem } from '../../chain/items.js';
+import { invariant } from '../../errors.js';
+import type { ChainStore, Clock, CommittedBlock, Item, SubmitOutcome } from '../../ports.js';
+import type { Hash, Height } from '../../protocol/types.js';
+
+export interface InboxOptions {
+  store: Pick<ChainStore, 'head' | 'header' | 'receipt'>;
+  clock: Clock;
+  /** Everything that waits for its fate, proposed items included. */
+  maxItems: number;
+  maxBytes: number;
+  /** Largest item that fits into a block by itself, as encoded (key and lengths included). */
+  maxItemBytes: number;
+  /** What a refusal for lack of room suggests. */
+  retryAfterMs: number;
+  /** How long after the end of a tenure the fate of what it proposed is waited for. */
+  unknownAfterMs: number;
+}
+
+interface Entry {
+  item: Item;
+  size: number;
+  /** '' for an item without a key. */
+  digest: string;
+  answer: (outcome: SubmitOutcome) => void;
+  /** Submissions of the same key and bytes that came while this one waited: they share its fate. */
+  joined: ((outcome: SubmitOutcome) => void)[];
+}
+
+interface Proposal {
+  height: Height;
+  hash: Hash;
+  entries: Entry[];
+  cancelTimer: () => void;
+}
+
+type Closed = { reason: 'not-leader' | 'stopping'; why: string };
+
+export class Inbox {
+  private queue: Entry[] = [];
+  private proposals: Proposal[] = [];
+  private readonly byKey = new Map<string, Entry>();
+  /** Receipts whose block is committed but not synced yet, by its height. */
+  private readonly unsynced = new Map<Height, ((outcome: 'synced') => void)[]>();
+  private settledHeight: Height;
+  private count = 0;
+  private bytes = 0;
+  private queueBytes = 0;
+  private closed: Closed | null = { reason: 'not-leader', why: 'this sequencer has not led yet' };
+  /** How many of the queue's front the block in the making may hold; 0 once the tenure that asked is gone. */
+  private peeked = 0;
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(private readonly options: InboxOptions) {
+    this.settledHeight = options.store.head().height;
+  }
+
+  /** A tenure has begun to lead: items are taken in from now on. */
+  open(): void {
+    this.closed = null;
+  }
+
+  /** Items that no block holds yet. */
+  get queued(): number {
+    return this.queue.length;
+  }
+
+  /** Bytes of those, as encoded. */
+  get queuedBytes(): number {
+    return this.queueBytes;
+  }
+
+  status(): { items: number; bytes: number; limitBytes: number } {
+    return { items: this.count, bytes: this.bytes, limitBytes: this.options.maxBytes };
+  }
+
+  /** Calls back whenever items were queued. */
+  onWork(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /**
+   * Resolves when the fate of every item is settled; outcomes in order. Throws RangeError for a key that is none
+   * (keyProblem).
+   */
+  offer(items: readonly Item[]): Promise<SubmitOutcome[]> {
+    for (const { key } of items) {
+      const problem = key === undefined ? null : keyProblem(key);
+      if (problem !== null) throw new RangeError(problem);
+    }
+    const before = this.queue.length;
+    // Once one item found no room, none behind it is taken in either: a submitter's order survives its retry.
+    let full = false;
+    const outcomes = items.map((item) => {
+      if (full) return this.busy();
+      const outcome = this.take(item);
+      full = outcome === 'full';
+      return outcome === 'full' ? this.busy() : outcome;
+    });
+    if (this.queue.length > before) for (const listener of this.listeners) listener();
+    return Promise.all(outcomes.map((one) => Promise.resolve(one)));
+  }
+
+  /**
+   * Items for the next block, from the front, at most `maxItems` and `maxBytes` as encoded. They stay queued until
+   * `propose`.
+   */
+  peek(maxBytes: number, maxItems: number): Item[] {
+    let bytes = 0;
+    let count = 0;
+    while (count < this.queue.length && count < maxItems) {
+      const { size } = this.queue[count]!;
+      if (bytes + size > maxBytes) {
+        if (count > 0) break;
+        // One that fits into no block would hold up all behind it.
+        this.queueBytes -= size;
+        this.finish(this.queue.shift()!, {
+          outcome: 'refused',
+          reason: 'too-large',
+          why: `the item takes ${size} bytes of a block that holds ${maxBytes}`,
+        });
+        continue;
+      }
+      bytes += size;
+      count++;
+    }
+    this.peeked = count;
+    return this.queue.slice(0, count).map((entry) => entry.item);
+  }
+
+  /**
+   * The first `taken` items of the last `peek` are in the block that is about to be written. Returns false, and
+   * nothing is marked,
+   * when the tenure was abandoned since: that block must not be written.
+   */
+  propose(block: { height: Height; hash: Hash }, taken: number): boolean {
+    if (this.closed !== null) return false;
+    invariant(taken <= this.peeked, `I2: block ${block.height} takes ${taken} items of ${this.peeked} offered`);
+    this.peeked = 0;
+    if (taken > 0) {
+      const entries = this.queue.slice(0, taken);
+      this.queue = this.queue.slice(taken);
+      for (const { size } of entries) this.queueBytes -= size;
+      this.proposals.push({ height: block.height, hash: block.hash, entries, cancelTimer: () => {} });
+    }
+    return true;
+  }
+
+  /** A block is committed and synced, whoever made it: to be called for every block in order. */
+  settle(block: CommittedBlock): void {
+    this.settledHeight = Math.max(this.settledHeight, block.height);
+    const decided = this.proposals.filter((proposal) => proposal.height <= block.height);
+    if (decided.length > 0) this.proposals = this.proposals.filter((proposal) => proposal.height > block.height);
+    for (const proposal of decided) {
+      proposal.cancelTimer();
+      const there = proposal.height === block.height ? block : this.options.store.header(proposal.height);
+      const fate = (entry: Entry, index: number): SubmitOutcome => {
+        if (there === undefined)
+          return { outcome: 'unknown', why: `the store does not say which block is at height ${proposal.height}` };
+        if (there.hash === proposal.hash)
+          return this.committed(entry, { height: there.height, index, epoch: there.epoch });
+        return this.elsewhere(entry) ?? notLeader(`another block was committed at height ${proposal.height}`);
+      };
+      proposal.entries.forEach((entry, index) => this.finish(entry, fate(entry, index)));
+    }
+    for (const [height, waiting] of this.unsynced) {
+      if (height > block.height) continue;
+      this.unsynced.delete(height);
+      for (const tell of waiting) tell('synced');
+    }
+  }
+
+  /**
+   * The tenure is gone. What no block holds is refused (safe to send again); what a block holds that was proposed
+   * waits until
+   * that height is decided, or is `unknown` when it is not in time.
+   */
+  abandon(why: string): void {
+    this.shut({ reason: 'not-leader', why });
+  }
+
+  /** As `abandon`, for a process that ends. */
+  stop(why: string): void {
+    this.shut({ reason: 'stopping', why });
+  }
+
+  private shut(closed: Closed): void {
+    // Stopping is final; a tenure that ends later does not soften it.
+    if (this.closed?.reason !== 'stopping') this.closed = closed;
+    this.peeked = 0;
+    const queue = this.queue;
+    this.queue = [];
+    this.queueBytes = 0;
+    for (const entry of queue) this.finish(entry, { outcome: 'refused', ...this.closed! });
+    for (const proposal of this.proposals) {
+      proposal.cancelTimer();
+      proposal.cancelTimer = this.options.clock.after(this.options.unknownAfterMs, () => this.giveUp(proposal));
+    }
+  }
+
+  private giveUp(proposal: Proposal): void {
+    this.proposals = this.proposals.filter((one) => one !== proposal);
+    const why = `it was proposed at height ${proposal.height}, and the tenure ended before that height was decided`;
+    for (const entry of proposal.entries) this.finish(entry, { outcome: 'unknown', why });
+  }
+
+  private take(item: Item): Promise<SubmitOutcome> | SubmitOutcome | 'full' {
+    const digest = item.key === undefined ? '' : itemDigest(item.data);
+    if (item.key !== undefined) {
+      const waiting = this.byKey.get(item.key);
+      if (waiting !== undefined) {
+        if (waiting.digest !== digest) return conflict(item.key, 'waits for its block');
+        return new Promise((resolve) => waiting.joined.push(resolve));
+      }
+      const receipt = this.options.store.receipt(item.key);
+      if (receipt !== undefined) {
+        if (receipt.digest !== digest) return conflict(item.key, `is in block ${receipt.height}`);
+        const outcome: SubmitOutcome = {
+          outcome: 'committed',
+          receipt: { height: receipt.height, index: receipt.index, epoch: receipt.epoch },
+          duplicate: true,
+        };
+        return receipt.height <= this.settledHeight ? outcome : this.onceSynced(receipt.height, outcome);
+      }
+    }
+    if (this.closed !== null) return { outcome: 'refused', ...this.closed };
+    const size = encodedItemSize(item);
+    if (size > this.options.maxItemBytes) {
+      return {
+        outcome: 'refused',
+        reason: 'too-large',
+        why: `the item takes ${size} bytes; the largest that fits into a block is ${this.options.maxItemBytes}`,
+      };
+    }
+    if (this.count >= this.options.maxItems || this.bytes + size > this.options.maxBytes) return 'full';
+    return new Promise((answer) => {
+      const entry: Entry = { item, size, digest, answer, joined: [] };
+      this.count++;
+      this.bytes += size;
+      this.queue.push(entry);
+      this.queueBytes += size;
+      if (item.key !== undefined) this.byKey.set(item.key, entry);
+    });
+  }
+
+  /**
+   * A receipt from a block that the store holds but has not synced: told after the sync, or as unknown when that
+   * stays away.
+   */
+  private onceSynced(height: Height, outcome: SubmitOutcome): Promise<SubmitOutcome> {
+    return new Promise((resolve) => {
+      const waiting = this.unsynced.get(height) ?? [];
+      const cancel = this.options.clock.after(this.options.unknownAfterMs, () =>
+        resolve({ outcome: 'unknown', why: `block ${height} is committed, but not on this disk yet` }),
+      );
+      waiting.push(() => {
+        cancel();
+        resolve(outcome);
+      });
+      this.unsynced.set(height, waiting);
+    });
+  }
+
+  private committed(entry: Entry, here: { height: Height; index: number; epoch: number }): SubmitOutcome {
+    const first = this.elsewhere(entry);
+    if (first === null) return { outcome: 'committed', receipt: here, duplicate: false };
+    return first.receipt.height === here.height && first.receipt.index === here.index
+      ? { outcome: 'committed', receipt: here, duplicate: false }
+      : first;
+  }
+
+  /** The first receipt that the chain has for this very item, if any. */
+  private elsewhere(entry: Entry): Extract<SubmitOutcome, { outcome: 'committed' }> | null {
+    const found = entry.item.key === undefined ? undefined : this.options.store.receipt(entry.item.key);
+    if (found === undefined || found.digest !== entry.digest || found.height > this.settledHeight) return null;
+    return {
+      outcome: 'committed',
+      receipt: { height: found.height, index: found.index, epoch: found.epoch },
+      duplicate: true,
+    };
+  }
+
+  private finish(entry: Entry, outcome: SubmitOutcome): void {
+    this.count--;
+    this.bytes -= entry.size;
+    if (entry.item.key !== undefined && this.byKey.get(entry.item.key) === entry) this.byKey.delete(entry.item.key);
+    entry.answer(outcome);
+    const shared: SubmitOutcome = outcome.outcome === 'committed' ? { ...outcome, duplicate: true } : outcome;
+    for (const answer of entry.joined) answer(shared);
+  }
+
+  private busy(): SubmitOutcome {
+    const { retryAfterMs } = this.options;
+    return {
+      outcome: 'refused',
+      reason: 'busy',
+      why: `${this.count} items (${this.bytes} bytes) wait for a block already`,
+      retryAfterMs,
+    };
+  }
+}
+
+function notLeader(why: string): SubmitOutcome {
+  return { outcome: 'refused', reason: 'not-leader', why };
+}
+
+function conflict(key: string, where: string): SubmitOutcome {
+  return {
+    outcome: 'refused',
+    reason: 'key-conflict',
+    why: `another item with the key ${JSON.stringify(key)} ${where}`,
+  };
+}

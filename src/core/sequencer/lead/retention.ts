@@ -1,0 +1,111 @@
+// How many blocks a leader keeps on the nodes: what it was told to, or fewer while their memory runs short
+// (docs/PROTOCOL.md section 6). All nodes hold the same, so they fill up together; a full one still takes blocks and
+// cannot be filled anew. Narrowed in steps that free a fifth or so, each seen to work before the next; widened only
+// when there is clearly room. What is trimmed stays bounded by localChain.
+import type { Limits } from '../../config.js';
+import type { Height } from '../../protocol/types.js';
+
+export interface WindowOptions {
+  limits: Limits;
+  /** Nodes that may be lost: with more of them full than that, the window may shrink to what the protocol needs. */
+  spare: number;
+  head(): Height;
+  /** Blocks in the window that these limits give now. */
+  blocksIn(limits: Limits): number;
+  changed(change: { from: number; to: number; of: number; why: string }): void;
+}
+
+export interface MemoryFact {
+  node: string;
+  usedMemory: number;
+  maxMemory: number;
+}
+
+/** Shares of maxmemory: too full, aimed at, room to spare. */
+const FULL = 0.9;
+const AIM = 0.8;
+const ROOM = 0.7;
+/** Kept for followers while a quorum is not short of memory itself. */
+const KEPT = 16;
+/** Append above a block, and supersede it: what the protocol needs. */
+const LEAST = 2;
+/**
+ * The first refusal of a node that is being filled may be what was set aside there, which goes when it is begun anew.
+ */
+const REFUSALS = 2;
+
+export class RetainedWindow {
+  private narrowed: number | null = null;
+  /** The head when it was narrowed: what that freed shows only after the next blocks. */
+  private narrowedAt = -1;
+  private readonly refusals = new Map<string, number>();
+  private refusedNow = new Set<string>();
+  private short: string[] = [];
+
+  constructor(private readonly options: WindowOptions) {}
+
+  limits(): Limits {
+    const { limits } = this.options;
+    return this.narrowed === null ? limits : { ...limits, retainBlocks: this.narrowed };
+  }
+
+  /** null while everything that was asked for is kept. */
+  get shortage(): { blocks: number; why: string } | null {
+    return this.narrowed === null ? null : { blocks: this.narrowed, why: this.short.join(', ') };
+  }
+
+  /** A tenure begins with what it was told. */
+  reset(): void {
+    this.narrowed = null;
+    this.narrowedAt = -1;
+    this.refusals.clear();
+    this.refusedNow.clear();
+    this.short = [];
+  }
+
+  /** A node refused something for lack of memory. */
+  refused(node: string): void {
+    const times = (this.refusals.get(node) ?? 0) + 1;
+    this.refusals.set(node, times);
+    if (times >= REFUSALS) this.refusedNow.add(node);
+  }
+
+  /** Whether that stands and was not acted on yet. */
+  refusedBy(node: string): boolean {
+    return this.refusedNow.has(node);
+  }
+
+  /** One round of facts, asked when the head was `askedAt`. */
+  learn(facts: readonly MemoryFact[], askedAt: Height): void {
+    const { limits, spare, head, blocksIn, changed } = this.options;
+    const limited = facts.filter(({ maxMemory }) => maxMemory > 0);
+    const shareOf = (fact: MemoryFact): number =>
+      Math.max(fact.usedMemory / fact.maxMemory, this.refusedNow.has(fact.node) ? 1 : 0);
+    const worst = Math.max(0, ...limited.map(shareOf));
+    const full = limited.filter((fact) => shareOf(fact) > FULL);
+    const have = blocksIn(this.limits());
+    if (full.length > 0) {
+      if (askedAt <= this.narrowedAt + 1) return;
+      const least = full.length > spare ? LEAST : KEPT;
+      const to = Math.max(least, Math.min(have - 1, Math.floor((have * AIM) / worst)));
+      this.refusedNow.clear();
+      this.short = full.map((fact) => `${fact.node} uses ${Math.round(100 * shareOf(fact))} % of its maxmemory`);
+      if (to >= have) return;
+      this.narrowed = to;
+      this.narrowedAt = head();
+      return changed({ from: have, to, of: limits.retainBlocks, why: this.short.join(', ') });
+    }
+    if (this.narrowed === null || worst >= ROOM || facts.length === 0) return;
+    const to = Math.floor((have * AIM) / Math.max(worst, 0.05));
+    const all = to >= blocksIn(limits);
+    if (!all && to < this.narrowed * 1.25) return;
+    const from = this.narrowed;
+    this.narrowed = all ? null : to;
+    changed({
+      from,
+      to: all ? limits.retainBlocks : to,
+      of: limits.retainBlocks,
+      why: 'the nodes have memory to spare',
+    });
+  }
+}

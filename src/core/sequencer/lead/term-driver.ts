@@ -1,0 +1,303 @@
+// Runs one tenure: carries out the effects of the pure reducer (protocol/term.ts) on real nodes and feeds the
+// answers back, one at a time. Decides nothing itself. Releases the locks when the tenure has ended, unless the term
+// is being renewed (docs/PROTOCOL.md section 6.7).
+import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js';
+import { calm } from '../../protocol/admission.js';
+import { movesOf } from '../../protocol/ending.js';
+import { batchSize } from '../../protocol/fill-pace.js';
+import { nextWake, step } from '../../protocol/term.js';
+import {
+  newTenure,
+  type Effect,
+  type LocalChain,
+  type TenureEnd,
+  type TenureEvent,
+  type TenureSettings,
+  type TenureState,
+} from '../../protocol/term-state.js';
+import type { Block, Epoch, Hash, Height, LeaderRequest } from '../../protocol/types.js';
+
+/** Bytes per ms that a healthy node is expected to take at least: 50 MB/s. */
+const BYTES_PER_MS = 50_000;
+const RELEASE_LIMIT_MS = 100;
+
+/** What the rest of the engine does for a tenure; all synchronous, called in protocol order. */
+export interface TenureHooks {
+  leading(epoch: Epoch): void;
+  ready(height: Height, parent: Hash): void;
+  /** Committed by this tenure; must be visible in the store when it returns. */
+  committed(block: Block, epoch: Epoch, commitMs: number, copies: number): void;
+  /** Committed before, learnt from the nodes; must be visible in the store when it returns. */
+  adopted(blocks: Block[]): void;
+  request(request: LeaderRequest): void;
+  node(id: string, state: string, why: string): void;
+  alarm(code: string, reason: string, node?: string, height?: Height): void;
+  backfilled(node: string, from: Height, head: Height): void;
+  /** It has ended, this very moment: it writes no more. */
+  ended?(end: TenureEnd): void;
+}
+
+export class TenureDriver {
+  readonly state: TenureState;
+  private readonly queue: TenureEvent[] = [];
+  private draining = false;
+  private wakeAt = Infinity;
+  private cancelWake: () => void = () => {};
+  private awaited: { height: Height; resolve: () => void }[] = [];
+  private settle!: (end: TenureEnd) => void;
+  private readonly done: Promise<TenureEnd>;
+
+  constructor(
+    private readonly nodes: readonly NodePort[],
+    private readonly clock: Clock,
+    private readonly store: ChainStore,
+    private readonly chain: LocalChain,
+    settings: TenureSettings,
+    private readonly hooks: TenureHooks,
+  ) {
+    this.state = newTenure(settings, chain);
+    this.done = new Promise((resolve) => (this.settle = resolve));
+  }
+
+  /** Promotes with the pre-vote's answers and goes on until the tenure ends. Locks are still held then: see release. */
+  async run(votes: { node: number; epoch: Epoch }[]): Promise<TenureEnd> {
+    this.feed({ type: 'start', now: this.clock.now(), votes });
+    return this.done;
+  }
+
+  feed(event: TenureEvent): void {
+    this.queue.push(event);
+    if (this.draining) return;
+    this.draining = true;
+    try {
+      for (let next = this.queue.shift(); next; next = this.queue.shift()) {
+        for (const effect of step(this.state, next, this.chain)) this.carryOut(effect);
+      }
+    } finally {
+      this.draining = false;
+    }
+    this.wakeAwaited();
+    this.armWake();
+  }
+
+  propose(block: Block): void {
+    this.feed({ type: 'proposal', now: this.clock.now(), block });
+  }
+
+  stepdown(code: string, reason: string): void {
+    this.feed({ type: 'stepdown', now: this.clock.now(), code, reason });
+  }
+
+  /**
+   * An operator found damage on a node that the node itself cannot see: its stream is set aside and filled anew
+   * (section 8).
+   */
+  damaged(node: number, incarnation: string, why: string): void {
+    this.feed({ type: 'damaged', now: this.clock.now(), node, incarnation, why });
+  }
+
+  /** An operator asked to look at a node now. */
+  mend(node: number): void {
+    this.feed({ type: 'mend', now: this.clock.now(), node });
+  }
+
+  /** An operator put another server in this node's place; `moves` says where every replaced node is. */
+  moved(node: number, moves: string): void {
+    this.feed({ type: 'moved', now: this.clock.now(), node, moves });
+  }
+
+  /** ms of the lease left that may be relied on; 0 when it has ended or leads not. */
+  leaseMs(): number {
+    const { phase, leaseDeadline } = this.state;
+    return phase === 'leading' || phase === 'settling' ? Math.max(0, leaseDeadline - this.clock.now()) : 0;
+  }
+
+  /**
+   * Proves on q nodes, after the call, that this tenure still is the newest (a repeated claim, section 4), and gives
+   * the committed head; null
+   * when that could not be proven. A node that shows more than is known to be committed may hold a block whose
+   * acknowledgements are still on
+   * their way here while a follower has read it from the nodes already: its fate is waited for, at most as long as
+   * the lease.
+   */
+  async confirm(): Promise<{ height: Height; hash: Hash } | null> {
+    const { owner, quorum, nodeTimeoutMs } = this.state.settings;
+    const epoch = this.state.epoch;
+    let accepted = 0;
+    let head = 0;
+    await new Promise<void>((resolve) => {
+      let waiting = this.nodes.length;
+      const settled = (shown: Height | null): void => {
+        if (shown !== null && accepted < quorum) {
+          accepted++;
+          head = Math.max(head, shown);
+        }
+        if (accepted >= quorum || --waiting === 0) resolve();
+      };
+      this.nodes.forEach((node, i) => {
+        if (this.state.nodes[i]!.standing !== 'ours') return settled(null);
+        const { incarnation } = this.state.nodes[i]!;
+        void node
+          .call({ script: 'claim', owner, epoch, ...movesOf(this.state) }, nodeTimeoutMs)
+          .then((reply) =>
+            settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null),
+          );
+      });
+    });
+    if (accepted < quorum) return null;
+    await new Promise<void>((resolve) => {
+      this.awaited.push({ height: head, resolve });
+      this.wakeAwaited();
+    });
+    return this.state.phase === 'ended' ? null : this.state.committed;
+  }
+
+  /** Gives up every lock that bears this tenure's token (or the renewed term's), on every node, each within 100 ms. */
+  async release(handover?: { to: string; ttlMs: number }): Promise<void> {
+    const owners = [this.state.settings.owner, this.state.settings.previousOwner].filter(
+      (owner) => owner !== undefined,
+    );
+    await Promise.all(
+      this.nodes.flatMap((node) =>
+        owners.map((owner) =>
+          node.call({ script: 'release_lock', owner, ...(handover ? { handover } : {}) }, RELEASE_LIMIT_MS),
+        ),
+      ),
+    );
+  }
+
+  private carryOut(effect: Effect): void {
+    switch (effect.type) {
+      case 'call': {
+        const limitMs = this.state.settings.nodeTimeoutMs + effect.bytes / BYTES_PER_MS;
+        void this.nodes[effect.node]!.call(effect.call, limitMs).then((reply) =>
+          this.feed({ type: 'reply', now: this.clock.now(), node: effect.node, id: effect.id, reply }),
+        );
+        return;
+      }
+      case 'backfill':
+        // A store that reads its blocks from elsewhere gets them first; one that has them is not waited for.
+        if (this.store.prefetch)
+          void this.store.prefetch(effect.from, effect.to).then(() => {
+            if (this.state.phase !== 'ended') this.backfill(effect);
+          });
+        else this.backfill(effect);
+        return;
+      case 'read': {
+        const count = effect.to - effect.from + 1;
+        // Up to maxAdopt blocks of any size: what the lease leaves is the bound that matters.
+        const limitMs = Math.max(this.state.settings.nodeTimeoutMs, (this.state.leaseDeadline - this.clock.now()) / 2);
+        void this.nodes[effect.node]!.read(
+          { from: effect.from, to: effect.to, limit: count + 1, data: true },
+          limitMs,
+        ).then((reply) => this.feed({ type: 'read', now: this.clock.now(), node: effect.node, id: effect.id, reply }));
+        return;
+      }
+      case 'load': {
+        const block = this.store.get(effect.height);
+        if (block) this.queue.push({ type: 'proposal', now: this.clock.now(), block });
+        else
+          this.queue.push({
+            type: 'stepdown',
+            now: this.clock.now(),
+            code: 'STORE_HOLE',
+            reason: `the store has no block ${effect.height} to propose again`,
+          });
+        return;
+      }
+      case 'adopted':
+        return this.hooks.adopted(effect.blocks);
+      case 'leading':
+        return this.hooks.leading(effect.epoch);
+      case 'ready':
+        return this.hooks.ready(effect.height, effect.parent);
+      case 'committed':
+        return this.hooks.committed(effect.block, effect.epoch, this.clock.now() - effect.startedAt, effect.copies);
+      case 'request':
+        return this.hooks.request(effect.request);
+      case 'node':
+        return this.hooks.node(this.nodes[effect.node]!.id, effect.standing, effect.why);
+      case 'alarm':
+        return this.hooks.alarm(
+          effect.code,
+          effect.reason,
+          effect.node === undefined ? undefined : this.nodes[effect.node]!.id,
+          effect.height,
+        );
+      case 'ended':
+        this.cancelWake();
+        this.wakeAt = Infinity;
+        this.hooks.ended?.(effect.end);
+        return this.settle(effect.end);
+    }
+  }
+
+  private backfill(effect: Extract<Effect, { type: 'backfill' }>): void {
+    const { owner, ttlMs, nodeTimeoutMs } = this.state.settings;
+    const node = this.nodes[effect.node]!;
+    const blocks: BackfillBatch['blocks'] = [];
+    let bytes = 0;
+    const most = batchSize(calm(this.state, this.clock.now()), this.state.nodes[effect.node]!.admission?.pace);
+    for (
+      let height = effect.from;
+      height <= effect.to && blocks.length < most.blocks && (bytes < most.bytes || blocks.length === 0);
+      height++
+    ) {
+      const block = this.store.get(height);
+      if (!block) break;
+      const known = block.epoch > 0 && block.epoch < this.state.epoch && !effect.stampOwnEpoch;
+      blocks.push({ block, entryEpoch: known ? block.epoch : this.state.epoch });
+      bytes += block.data.byteLength;
+    }
+    const batch: BackfillBatch = {
+      owner,
+      epoch: this.state.epoch,
+      ttlMs,
+      mode: 'repair',
+      blocks,
+      ...(effect.nonce === undefined ? {} : { nonce: effect.nonce }),
+    };
+    const sent = blocks.map(({ block }) => ({
+      height: block.height,
+      hash: block.hash,
+      parent: block.parent,
+      timestamp: block.timestamp,
+    }));
+    const limitMs = nodeTimeoutMs + (2 * bytes) / BYTES_PER_MS + blocks.length / 10;
+    const answered = blocks.length === 0 ? Promise.resolve([]) : node.backfill(batch, limitMs);
+    void answered.then((replies) => {
+      this.feed({
+        type: 'backfilled',
+        now: this.clock.now(),
+        node: effect.node,
+        id: effect.id,
+        replies,
+        from: sent,
+        bytes,
+      });
+      if (replies.at(-1)?.outcome === 'accepted')
+        this.hooks.backfilled(node.id, effect.from, sent[replies.length - 1]!.height);
+    });
+  }
+
+  private wakeAwaited(): void {
+    if (this.awaited.length === 0) return;
+    const { committed, phase } = this.state;
+    const settled = this.awaited.filter(({ height }) => height <= committed.height || phase === 'ended');
+    this.awaited = this.awaited.filter((one) => !settled.includes(one));
+    for (const { resolve } of settled) resolve();
+  }
+
+  /** One lazy timer: it is moved only when something is due earlier than what it waits for. */
+  private armWake(): void {
+    const now = this.clock.now();
+    const due = nextWake(this.state, now);
+    if (due >= this.wakeAt) return;
+    this.cancelWake();
+    this.wakeAt = due;
+    this.cancelWake = this.clock.after(Math.max(0, due - now), () => {
+      this.wakeAt = Infinity;
+      this.feed({ type: 'tick', now: this.clock.now() });
+    });
+  }
+}

@@ -1,0 +1,59 @@
+// Renewed terms (docs/PROTOCOL.md section 6.7): which nodes they were for, so that one that never comes back does not
+// cost a renewal again and again, and what has to be lifted before the next one can reach them.
+import type { Clock, NodePort } from '../../ports.js';
+import type { NodeTrack } from '../../protocol/term-state.js';
+import type { Epoch } from '../../protocol/types.js';
+import type { Look } from '../../nodes/probe.js';
+
+/** A node that was quiet for so long is new again. */
+const FORGOTTEN_MS = 120_000;
+
+export class Renewals {
+  private renewals: { count: number; at: number }[];
+
+  constructor(
+    private readonly options: { nodes: readonly NodePort[]; clock: Clock; timing: { nodeTimeoutMs: number } },
+  ) {
+    this.renewals = options.nodes.map(() => ({ count: 0, at: -Infinity }));
+  }
+
+  /** Per node: no renewal for its sake before this time. */
+  notBefore(): number[] {
+    return this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000)));
+  }
+
+  /** A term ended to be renewed for the sake of these. */
+  note(tracks: readonly NodeTrack[]): void {
+    const now = this.options.clock.now();
+    tracks.forEach((track, i) => {
+      if (!track.wantsRenewal) return;
+      const { count, at } = this.renewals[i]!;
+      this.renewals[i] = { count: now - at > FORGOTTEN_MS ? 1 : count + 1, at: now };
+    });
+  }
+
+  /**
+   * A node that lost its memory but not its epoch takes nothing below it (I3), and has no vote that would lift the
+   * new term above it: one of
+   * the voters is raised to it for us first. Nothing is lost if that fails: the node stays out until the next renewal.
+   */
+  async liftEpoch(seen: Look, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
+    const { nodes, timing } = this.options;
+    const forgetful = seen.replies.flatMap((reply) =>
+      reply?.outcome === 'accepted' && ['wiped', 'restarted', 'damaged', 'admitting'].includes(reply.value.admission)
+        ? [reply.value.epoch]
+        : [],
+    );
+    const highestSeen = Math.max(...votes.map((vote) => vote.epoch));
+    const value = Math.max(0, ...forgetful);
+    const lifted = votes[0]!;
+    if (value <= highestSeen + 1) return votes;
+    const reply = await nodes[lifted.node]!.call(
+      { script: 'raise_epoch', value, ofOwner: owner, highestSeen, mayDepose: false },
+      timing.nodeTimeoutMs,
+    );
+    return reply.outcome === 'accepted'
+      ? votes.map((vote) => (vote === lifted ? { ...vote, epoch: reply.value.epoch } : vote))
+      : votes;
+  }
+}

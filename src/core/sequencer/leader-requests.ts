@@ -1,0 +1,138 @@
+// What an operator (or a follower that found damage) asks of the leader (docs/PROTOCOL.md sections 2 and 8): acted on
+// once, when q nodes show it, and answered in the audit trail. Each kind says in a sentence why it is refused.
+import type { EmitEvent } from '../events.js';
+import type { ChainStore, Clock, NodePort } from '../ports.js';
+import type { LeaderRequest } from '../protocol/types.js';
+import { admittedViews, look } from '../nodes/probe.js';
+import type { Moves } from './lead/node-addresses.js';
+import { carryOutOrder } from '../repair/request.js';
+import { admitPlan, answerRequest, standsOn, urlOfPlan } from '../nodes/requests.js';
+import type { TenureDriver } from './lead/term-driver.js';
+
+export interface LeaderRequestsOptions {
+  id: string;
+  nodes: readonly NodePort[];
+  quorum: number;
+  store: ChainStore;
+  clock: Clock;
+  timing: { nodeTimeoutMs: number };
+  readmit: boolean;
+  emit: EmitEvent;
+  moves: Moves;
+  /** The tenure that leads, or is about to; null: none. */
+  driver(): TenureDriver | null;
+  stepdown(driver: TenureDriver, request: LeaderRequest): void;
+}
+
+export class LeaderRequests {
+  private readonly handled: string[] = [];
+  /** Who asked for the repair that is under way; '' when none is. */
+  private repairing = '';
+  private reading = false;
+
+  constructor(private readonly options: LeaderRequestsOptions) {}
+
+  /** A node hinted at one. */
+  async fetch(node: NodePort): Promise<void> {
+    const reply = await node.call({ script: 'inspect' }, this.options.timing.nodeTimeoutMs);
+    if (reply.outcome === 'accepted' && reply.value.request) await this.take(reply.value.request);
+  }
+
+  async take(request: LeaderRequest): Promise<void> {
+    const driver = this.options.driver();
+    if (!driver || request.epoch !== driver.state.epoch || this.handled.includes(request.id)) return;
+    if (!(await this.standsOnQuorum(request)) || this.options.driver() !== driver || this.handled.includes(request.id))
+      return;
+    this.handled.push(request.id);
+    if (this.handled.length > 64) this.handled.shift();
+    const outcome =
+      request.kind === 'stepdown'
+        ? 'done'
+        : request.kind === 'admit'
+          ? this.admitAnew(request, driver)
+          : request.kind === 'replace'
+            ? this.replaceNode(request, driver)
+            : request.kind === 'repair'
+              ? await this.repair(request, driver)
+              : 'refused: this leader does not carry out such requests';
+    this.options.emit({ type: 'request', id: request.id, kind: request.kind, outcome, by: request.by });
+    await answerRequest(this.options.nodes, request, outcome, this.options.id, this.options.clock);
+    if (request.kind === 'stepdown') this.options.stepdown(driver, request);
+  }
+
+  /**
+   * A request that one node shows is acted on when q nodes show it: it may be on its way to the others still. Every
+   * later write reminds us.
+   */
+  private async standsOnQuorum(request: LeaderRequest): Promise<boolean> {
+    const { nodes, timing, clock } = this.options;
+    if (this.reading) return false;
+    this.reading = true;
+    try {
+      for (let attempt = 0; attempt < 4; attempt++) {
+        if (attempt > 0) await new Promise<void>((resolve) => clock.after(timing.nodeTimeoutMs / 4, resolve));
+        if (
+          standsOn(admittedViews(await look(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >=
+          this.options.quorum
+        )
+          return true;
+      }
+      return false;
+    } finally {
+      this.reading = false;
+    }
+  }
+
+  private admitAnew(request: LeaderRequest, driver: TenureDriver): string {
+    const node = this.options.nodes.findIndex((one) => one.id === request.to);
+    const plan = admitPlan(request.plan);
+    if (node < 0 || !plan)
+      return (
+        'refused: ' +
+        `${node < 0 ? `there is no node ${request.to}` : 'the request does not say which memory is meant'}`
+      );
+    if (!this.options.readmit) return 'refused: this leader was started with --no-readmit';
+    const track = driver.state.nodes[node]!;
+    if (track.incarnation !== plan.incarnation)
+      return `refused: ${request.to} bears the memory ${track.incarnation || 'of nobody'}, not ${plan.incarnation}`;
+    driver.damaged(node, plan.incarnation, plan.why);
+    return 'taken';
+  }
+
+  /** One at a time: a second operator is told that the first one's is under way. */
+  private async repair(request: LeaderRequest, driver: TenureDriver): Promise<string> {
+    if (this.repairing !== '') return `refused: a repair asked for by ${this.repairing} is under way`;
+    this.repairing = request.by;
+    try {
+      const { nodes, store, clock } = this.options;
+      return await carryOutOrder(request, { driver, nodes, store, clock });
+    } finally {
+      this.repairing = '';
+    }
+  }
+
+  /**
+   * The server that the node was must be out of it before another one is it: what still counts here was not retired.
+   */
+  private replaceNode(request: LeaderRequest, driver: TenureDriver): string {
+    const { nodes, readmit, emit, moves, quorum } = this.options;
+    const node = nodes.findIndex((one) => one.id === request.to);
+    const url = urlOfPlan(request.plan);
+    if (node < 0 || url === null)
+      return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request names no address'}`;
+    if (!readmit) return 'refused: this leader was started with --no-readmit';
+    const { state } = driver;
+    const { standing, failures } = state.nodes[node]!;
+    const counts = standing === 'ours' && failures === 0;
+    if (moves.urlOf(request.to) === url || (counts && nodes[node]!.url === url)) return 'taken';
+    if (counts) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
+    const busy = nodes.find((_, i) => i !== node && state.nodes[i]!.admission !== null);
+    if (busy) return `refused: ${busy.id} is being admitted, and nodes are changed one at a time`;
+    const others = state.nodes.filter((track, i) => i !== node && track.standing === 'ours' && !track.unnoted).length;
+    if (others < quorum) return `refused: ${others} of the ${quorum} other nodes needed count`;
+    moves.move(request.to, url, request.epoch);
+    emit({ type: 'node', node: request.to, state: 'moved', why: `its server is ${url} now` });
+    driver.moved(node, moves.text);
+    return 'taken';
+  }
+}

@@ -1,0 +1,38 @@
+// The local store as the protocol sees it (LocalChain), and the retention rule: the nodes keep exactly the newest
+// retainBlocks blocks and retainBytes payload bytes, whichever is less, but always the two newest, and never forget
+// what this disk has not got yet: a leader that died would take the only copy with it (docs/PROTOCOL.md sections 4
+// and 10).
+import type { Limits } from '../config.js';
+import type { ChainStore } from '../ports.js';
+import type { LocalChain } from '../protocol/term-state.js';
+import type { Block } from '../protocol/types.js';
+
+export function localChain(
+  store: ChainStore,
+  genesis: string,
+  limits: () => Pick<Limits, 'retainBlocks' | 'retainBytes'>,
+  synced: () => number,
+  seen?: (height: number, hash: string) => Block | undefined,
+): LocalChain {
+  const hashAt = (height: number) => (height === 0 ? genesis : store.header(height)?.hash);
+  return {
+    head: () => store.head(),
+    hashAt,
+    ...(seen ? { seen } : {}),
+    trimFor(next) {
+      const { retainBlocks, retainBytes } = limits();
+      const floor = store.windowFloor({ blocks: retainBlocks - 1, bytes: Math.max(0, retainBytes - next.size) });
+      const to = Math.min(floor, next.height - 2, synced()); // never past last committed − 1
+      const hash = to > 0 ? hashAt(to) : undefined;
+      return hash === undefined ? undefined : { to, hash };
+    },
+    windowFloor() {
+      const { retainBlocks, retainBytes } = limits();
+      const height = Math.max(
+        0,
+        Math.min(store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }), store.head().height - 1),
+      );
+      return { height, hash: hashAt(height) ?? genesis };
+    },
+  };
+}

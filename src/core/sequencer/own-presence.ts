@@ -1,0 +1,76 @@
+// What this sequencer's presence record says of it (docs/PROTOCOL.md section 2), beside who and where it is: how fast
+// it commits, how large its blocks are, what the nodes keep. For those who only look at the nodes; nobody decides
+// anything by it.
+import type { Limits } from '../config.js';
+import type { ChainStore } from '../ports.js';
+import type { WindowMargin } from './follow/retention-margin.js';
+
+/** Commits whose latency a leader's record sums up. */
+const COMMITS_TOLD = 16;
+/** Blocks whose size and pace a leader's record sums up. */
+const BLOCKS_TOLD = 32;
+
+export class OwnPresence {
+  /** Commit latencies of the newest blocks of this tenure, ms. */
+  private commits: readonly number[] = [];
+
+  constructor(
+    private readonly store: ChainStore,
+    private readonly limits: Limits,
+  ) {}
+
+  led(): void {
+    this.commits = [];
+  }
+
+  committed(commitMs: number): void {
+    this.commits = [...this.commits.slice(1 - COMMITS_TOLD), commitMs];
+  }
+
+  /**
+   * What the nodes keep, where that is less than it should be, or soon too little for this store; and a leader's own
+   * figures.
+   */
+  facts(
+    leads: boolean,
+    shortage: { blocks: number; why: string } | null,
+    margin: WindowMargin,
+  ): Record<string, string> {
+    return {
+      ...this.commitLatency(leads),
+      ...(leads ? this.newestBlocks() : {}),
+      ...(leads && shortage
+        ? {
+            window: String(shortage.blocks),
+            windowWhy: `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ${shortage.why}`,
+          }
+        : {}),
+      ...(!leads && margin !== 'inside' ? { margin } : {}),
+    };
+  }
+
+  /**
+   * Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there
+   * are none.
+   */
+  private commitLatency(leads: boolean): Record<string, string> {
+    const sorted = leads ? [...this.commits].sort((a, b) => a - b) : [];
+    const told = (ms: number | undefined) => (ms === undefined ? '' : ms.toFixed(2));
+    return { commitMs: told(sorted[Math.floor((sorted.length - 1) / 2)]), commitMaxMs: told(sorted.at(-1)) };
+  }
+
+  /** Size and pace of the newest blocks: what a forecast of memory and disk needs. */
+  private newestBlocks(): Record<string, string> {
+    const { store } = this;
+    const { height } = store.head();
+    const [first, last] = [store.header(Math.max(1, height - BLOCKS_TOLD + 1)), store.header(height)];
+    if (!first || !last || last.height === first.height) return {};
+    let bytes = 0;
+    for (let at = first.height + 1; at <= last.height; at++) bytes += store.header(at)?.size ?? 0;
+    const count = last.height - first.height;
+    return {
+      blockBytes: String(Math.round(bytes / count)),
+      blockEveryMs: String(Math.max(1, Math.round((last.timestamp - first.timestamp) / count))),
+    };
+  }
+}

@@ -1,0 +1,86 @@
+// Presence records: who is there, not who leads (docs/PROTOCOL.md section 2). Also the order in which followers of
+// equal standing try.
+import type { Timing } from '../config.js';
+import type { Clock, NodePort } from '../ports.js';
+import type { Height, Presence } from '../protocol/types.js';
+import type { Look } from '../nodes/probe.js';
+import type { MemoryFact } from './lead/retention.js';
+
+/**
+ * A new role is told this much later: what it is told for, the first block of a tenure, is not kept waiting by
+ * telling it.
+ */
+const SOON_MS = 30;
+
+export interface PresencesOptions {
+  nodes: readonly NodePort[];
+  clock: Clock;
+  timing: Timing;
+  presence(): Omit<Presence, 'pttlMs'>;
+  /** What the nodes that took a record said of their memory. */
+  onMemory(facts: MemoryFact[], askedAt: Height): void;
+}
+
+export class Presences {
+  private cancel: () => void = () => {};
+  private stopped = false;
+
+  constructor(private readonly options: PresencesOptions) {}
+
+  start(): void {
+    this.announceNow();
+  }
+
+  /** Announces at once and then every poll; answers are not waited for (a record is a courtesy, never a condition). */
+  announceNow(): void {
+    this.cancel();
+    if (this.stopped) return;
+    void this.announce(this.ttlMs());
+    this.cancel = this.options.clock.after(this.options.timing.pollMs, () => this.announceNow());
+  }
+
+  /** Announces when whatever is under way has had its turn. */
+  announceSoon(): void {
+    this.cancel();
+    if (!this.stopped) this.cancel = this.options.clock.after(SOON_MS, () => this.announceNow());
+  }
+
+  /** A last record that soon goes away. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.cancel();
+    await this.announce(this.ttlMs());
+  }
+
+  /** How many ready followers come before `id`: lower priority number first, then by id. */
+  rank(seen: Look, id: string, priority: number): number {
+    const ahead = new Set<string>();
+    for (const reply of seen.replies) {
+      if (reply?.outcome !== 'accepted') continue;
+      for (const other of reply.value.sequencers) {
+        if (other.id === id || other.role === 'leader' || other.role === 'stopping' || other.extra.ready !== 'yes')
+          continue;
+        const theirs = Number(other.extra.priority ?? 0);
+        if (theirs < priority || (theirs === priority && other.id < id)) ahead.add(other.id);
+      }
+    }
+    // A priority is a wait even when nobody else is known to be there.
+    return Math.max(ahead.size, priority > 0 ? priority : 0);
+  }
+
+  private async announce(ttlMs: number): Promise<void> {
+    const { nodes, timing } = this.options;
+    const presence = this.options.presence();
+    const replies = await Promise.all(
+      nodes.map((node) => node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs)),
+    );
+    this.options.onMemory(
+      replies.flatMap((reply, i) => (reply.outcome === 'accepted' ? [{ node: nodes[i]!.id, ...reply.value }] : [])),
+      presence.height,
+    );
+  }
+
+  private ttlMs(): number {
+    return Math.max(3000, 4 * this.options.timing.pollMs);
+  }
+}

@@ -1,0 +1,546 @@
+// One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the
+// parts; the rules are theirs. Whatever happens to a tenure, the process is a warm follower again at once, without a
+// restart.
+import { genesisHash } from '../chain/block.js';
+import { itemCountOf } from '../chain/items.js';
+import { quorumOf } from '../config.js';
+import type { SeqError } from '../errors.js';
+import type { CommittedBlock, Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
+import type { LedgerAnomaly } from '../protocol/ledger.js';
+import type { Block, Epoch, Height } from '../protocol/types.js';
+import { BlockFeed } from './block-feed.js';
+import { BringUp } from './follow/bring-up.js';
+import { whereTheyPart } from '../stream/divergence.js';
+import { DamageReports } from './lead/damage-reports.js';
+import { Delivery } from './commit-pipeline.js';
+import { Follower } from './follow/follower.js';
+import { haltError } from './fatal-error.js';
+import { LeaderRequests } from './leader-requests.js';
+import { localChain } from './local-chain.js';
+import { look, recoveredTo, votesOf, type Look } from '../nodes/probe.js';
+import { Moves } from './lead/node-addresses.js';
+import { OwnPresence } from './own-presence.js';
+import { Presences } from './presence.js';
+import { Production } from './lead/block-builder.js';
+import { Readiness } from './follow/eligibility.js';
+import { Reign } from './lead/leadership.js';
+import { Renewals } from './lead/term-renewal.js';
+import type { SequencerOptions } from './options.js';
+import { Setbacks } from './lead/retry-backoff.js';
+import { Sightings } from './follow/cluster-state.js';
+import { RetainedWindow, type MemoryFact } from './lead/retention.js';
+
+/** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
+const STAGGER_MS = 15;
+/** How long a leader that stops looks for its successor, and how often. */
+const SUCCESSOR_LIMIT_MS = 400;
+const SUCCESSOR_LOOK_MS = 5;
+/** Until then nobody can have taken over, and asking costs those who do. */
+const SUCCESSOR_FIRST_MS = 8;
+/** What a leader that has stopped still has to tell the nodes waits until its successor has had its turn there. */
+const AFTER_RELEASE_MS = 30;
+/** Payload that a follower holds of one node at most, when every block is as large as allowed. */
+const FOLLOW_BYTES = 16 * 1024 * 1024;
+
+export type { SequencerOptions } from './options.js';
+
+export class Sequencer implements SequencerApi {
+  private role: SequencerStatus['role'] = 'follower';
+  private readonly quorum: number;
+  private readonly delivery: Delivery;
+  private readonly follower: Follower;
+  private readonly production: Production;
+  private readonly presences: Presences;
+  private tenure: Promise<void> | null = null;
+  private readonly sightings: Sightings;
+  private readonly reign: Reign;
+  private readonly readiness: Readiness;
+  private notBefore = 0;
+  private freeSince: number | null = null;
+  private anomalies = 0;
+  /** It stops, and looks for its successor. */
+  private seeking = false;
+  private readonly setbacks: Setbacks;
+  private readonly moves: Moves;
+  private readonly window: RetainedWindow;
+  private readonly damage: DamageReports;
+  private readonly renewals: Renewals;
+  private readonly requests: LeaderRequests;
+  private readonly bringUp: BringUp;
+  private readonly feed: BlockFeed;
+  private readonly own: OwnPresence;
+  private readonly ended = new AbortController();
+  private stopping: Promise<void> | null = null;
+  /** Submissions that wait for somebody to lead, in the order they came. */
+  private readonly heirs = new Set<(status: SequencerStatus) => void>();
+  private turnedAt: number;
+  private readonly startedAtMs: number;
+  private stopHints: (() => void)[] = [];
+  private settleFailure!: (error: SeqError) => void;
+  /** Resolves with the reason when this sequencer cannot go on by itself. */
+  readonly failure: Promise<SeqError>;
+
+  constructor(private readonly options: SequencerOptions) {
+    const { nodes, clock, store, timing, limits, inbox, producer } = options;
+    this.quorum = quorumOf(nodes.length);
+    this.turnedAt = clock.now();
+    this.startedAtMs = clock.wall();
+    this.sightings = new Sightings(nodes, this.quorum, options.emit);
+    this.moves = new Moves(nodes, options.identity.cluster);
+    this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
+    this.damage = new DamageReports({ ...options, leader: () => this.sightings.leader });
+    this.readiness = new Readiness({
+      quorum: this.quorum,
+      producer,
+      setbacks: this.setbacks,
+      clock,
+      emit: options.emit,
+      height: () => store.head().height,
+      needsPeer: (seen) => void this.bringUp.from(seen),
+      isBehind: () => this.follower.lookAfter(20),
+    });
+    this.renewals = new Renewals(options);
+    this.requests = new LeaderRequests({
+      ...options,
+      quorum: this.quorum,
+      moves: this.moves,
+      driver: () => this.reign.driver,
+      stepdown: (driver, { to, by, reason }) => this.reign.handOver(driver, to, `${by} asked for it: ${reason}`),
+    });
+    this.own = new OwnPresence(store, limits);
+    this.feed = new BlockFeed({ store, reached: () => this.delivery.height, over: () => this.stopping !== null });
+    this.bringUp = new BringUp(options, this.ended.signal, (block) => {
+      this.take(block, block.epoch, 'follower', 0);
+      return this.delivery.room();
+    });
+    this.failure = new Promise((resolve) => (this.settleFailure = resolve));
+    this.delivery = new Delivery({
+      store,
+      deliver: (block) => this.deliver(block),
+      onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error),
+    });
+    this.follower = new Follower({
+      nodes,
+      quorum: this.quorum,
+      ttlMs: timing.ttlMs,
+      nodeTimeoutMs: timing.nodeTimeoutMs,
+      pollMs: timing.pollMs,
+      pollJitterMs: timing.pollJitterMs,
+      readLimit: Math.max(4, Math.min(128, Math.floor(FOLLOW_BYTES / limits.maxBlockBytes))),
+      clock,
+      random: options.random,
+      head: () => store.head(),
+      apply: (block, epoch) => this.followed(block, epoch),
+      onLook: (seen, at) => this.looked(seen, at),
+      onAnomaly: (anomaly) => this.anomaly(anomaly),
+      onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why),
+      onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
+    });
+    this.production = new Production({
+      producer,
+      inbox,
+      clock,
+      blockTimeMs: timing.blockTimeMs,
+      nodeTimeoutMs: timing.nodeTimeoutMs,
+      eager: options.eager,
+      maxBlockBytes: limits.maxBlockBytes,
+      maxItemsBytes: options.maxItemsBytes,
+      parentTimestamp: () => store.head().timestamp,
+      caughtUp: () => (producer.needsChain ? this.delivery.drained() : this.delivery.room()),
+      syncing: () => this.delivery.syncing(),
+      onProposed: (block, items) =>
+        options.emit({
+          type: 'proposed',
+          height: block.height,
+          hash: block.hash,
+          epoch: this.reign.driver?.state.epoch ?? 0,
+          items,
+        }),
+    });
+    this.window = new RetainedWindow({
+      limits,
+      spare: nodes.length - this.quorum,
+      head: () => store.head().height,
+      blocksIn: ({ retainBlocks, retainBytes }) =>
+        store.head().height - store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }),
+      changed: (change) => options.emit({ type: 'window', ...change }),
+    });
+    this.presences = new Presences({
+      nodes,
+      clock,
+      timing,
+      presence: () => this.presence(),
+      onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt),
+    });
+    this.reign = new Reign(options, {
+      quorum: this.quorum,
+      production: this.production,
+      damage: this.damage,
+      renewals: this.renewals,
+      moves: this.moves,
+      window: this.window,
+      chain: () => this.chain(),
+      stopping: () => this.stopping !== null,
+      promoting: () => this.setRole('promoting', 'the lease is free'),
+      leads: (first) => {
+        if (first) this.setRole('leader', 'claimed a quorum');
+        this.sightings.leader = null; // whoever was seen last leads no more
+        inbox.open();
+        this.tellLeadership();
+      },
+      take: (block, epoch, commitMs) => this.take(block, epoch, 'leader', commitMs),
+      request: (request) => void this.requests.take(request),
+      node: (node, state, why) => this.sightings.stands(node, state, why),
+      over: (reason) => {
+        if (!this.stopping) this.setRole('follower', reason);
+        this.readiness.why = reason;
+      },
+    });
+    producer.onFailure((why) => {
+      options.emit({ type: 'producer', state: 'failed', why });
+      this.reign.driver?.stepdown('PRODUCER_FAILED', why);
+    });
+  }
+
+  start(): void {
+    const { id, identity, store, emit, nodes } = this.options;
+    emit({ type: 'started', id, cluster: identity.cluster, lane: identity.lane, height: store.head().height });
+    this.stopHints = nodes.map((node) =>
+      node.onHint((hint) => {
+        if (hint === 'request' && this.reign.driver) void this.requests.fetch(node);
+      }),
+    );
+    this.presences.start();
+    this.follower.start();
+    this.turn();
+  }
+
+  /** Steps down (releasing, to `to` if named), answers what waits, and closes nothing that it was given. */
+  async stop(code: string, reason: string): Promise<void> {
+    this.stopping ??= (async () => {
+      const { inbox, emit } = this.options;
+      // First of all: whoever takes over waits for nothing but the release.
+      this.reign.driver?.stepdown(code, reason);
+      this.setRole('stopping', reason);
+      inbox.stop(reason);
+      this.ended.abort();
+      this.follower.stop();
+      const led = this.tenure !== null;
+      await this.tenure;
+      this.seeking = led;
+      const seen = this.seeSuccessor();
+      await this.delivery.drained();
+      for (const stop of this.stopHints) stop();
+      if (led) await this.pause(AFTER_RELEASE_MS);
+      await this.presences.stop();
+      if (this.heirs.size > 0) await seen;
+      this.seeking = false;
+      this.readiness.ready = false;
+      this.tellLeadership();
+      this.feed.wake();
+      emit({ type: 'stopped', code, reason });
+    })();
+    return this.stopping;
+  }
+
+  /** What waits here for the next leader goes there as soon as one is seen; nothing else holds up the way out. */
+  private async seeSuccessor(): Promise<void> {
+    const { nodes, clock, timing, id } = this.options;
+    const startedAt = clock.now();
+    await this.pause(SUCCESSOR_FIRST_MS);
+    while (this.seeking && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
+      const looked = await look(nodes, this.quorum, timing.nodeTimeoutMs, clock);
+      if (!this.seeking) return;
+      this.notice(looked);
+      if (this.sightings.leader && this.sightings.leader.id !== id) return;
+      await this.pause(SUCCESSOR_LOOK_MS);
+    }
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.options.clock.after(ms, resolve));
+  }
+
+  // --- what others see
+  // -----------------------------------------------------------------------------------------------------------
+
+  status(): SequencerStatus {
+    const { id, identity, store, clock, inbox } = this.options;
+    const { height, hash } = this.delivery;
+    const leads = this.role === 'leader' && this.reign.driver !== null;
+    // Leading and yet not producing is a state of its own, with its reason.
+    const stalled = leads ? this.production.stalled : '';
+    return {
+      id,
+      role: this.role,
+      cluster: identity.cluster,
+      lane: identity.lane,
+      height,
+      hash,
+      epoch: leads ? this.reign.driver!.state.epoch : 0,
+      leaseMs: leads ? this.reign.driver!.leaseMs() : 0,
+      leader: leads ? { id, epoch: this.reign.driver!.state.epoch, url: this.options.url } : this.sightings.leader,
+      seenHeight: Math.max(this.sightings.height, store.head().height),
+      ready: leads ? stalled === '' : this.readiness.ready,
+      why: leads ? stalled : this.readiness.why,
+      nodes: this.sightings.nodes,
+      inbox: inbox.status(),
+      startedAtMs: this.startedAtMs,
+      loopAgeMs: clock.now() - this.turnedAt,
+    };
+  }
+
+  submit(items: Item[]): Promise<SubmitOutcome[]> {
+    return this.options.inbox.offer(items);
+  }
+
+  onLeadership(listener: (status: SequencerStatus) => void): () => void {
+    this.heirs.add(listener);
+    return () => void this.heirs.delete(listener);
+  }
+
+  private tellLeadership(): void {
+    if (this.heirs.size === 0) return;
+    const status = this.status();
+    for (const listener of [...this.heirs]) listener(status);
+  }
+
+  async confirmHead(): ReturnType<SequencerApi['confirmHead']> {
+    const { driver } = this.reign;
+    if (this.role !== 'leader' || !driver || driver.leaseMs() === 0)
+      return {
+        confirmed: false,
+        why: this.sightings.leader
+          ? `${this.sightings.leader.id} leads, not this sequencer`
+          : 'this sequencer does not lead',
+      };
+    const head = await driver.confirm();
+    if (!head)
+      return { confirmed: false, why: `fewer than ${this.quorum} nodes confirmed epoch ${driver.state.epoch} in time` };
+    return { confirmed: true, height: head.height, hash: head.hash, epoch: driver.state.epoch };
+  }
+
+  block(height: Height): CommittedBlock | undefined {
+    return this.feed.block(height);
+  }
+
+  follow(from: Height, signal: AbortSignal): AsyncIterable<CommittedBlock> {
+    return this.feed.follow(from, signal);
+  }
+
+  // --- following
+  // -----------------------------------------------------------------------------------------------------------------
+
+  private followed(block: Block, epoch: Epoch): Promise<void> | undefined {
+    this.anomalies = 0;
+    this.take(block, epoch, 'follower', 0);
+    return this.delivery.room();
+  }
+
+  private take(block: Block, epoch: Epoch, by: 'leader' | 'follower', commitMs: number): void {
+    this.delivery.take({ ...block, epoch });
+    this.sightings.reached(block.height);
+    if (by === 'leader') this.own.committed(commitMs);
+    this.options.emit({
+      type: 'committed',
+      height: block.height,
+      hash: block.hash,
+      epoch,
+      by,
+      items: itemCountOf(block.data),
+      bytes: block.data.byteLength,
+      commitMs,
+    });
+  }
+
+  private async deliver(block: CommittedBlock): Promise<void> {
+    this.options.inbox.settle(block);
+    this.delivery.reached(block);
+    this.options.emit({ type: 'stored', height: block.height });
+    this.feed.wake();
+    await this.options.producer.committed(block);
+  }
+
+  private looked(seen: Look, at: number): void {
+    const { nodes, id, clock, random } = this.options;
+    if (this.role !== 'follower' || this.tenure || this.stopping) return;
+    this.notice(seen);
+    // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for
+    // its first block.
+    this.options.store.windowFloor({
+      blocks: this.options.limits.retainBlocks,
+      bytes: this.options.limits.retainBytes,
+    });
+    this.damage.repeat(seen);
+    const moved = this.moves.learn(seen);
+    for (const node of moved)
+      this.options.emit({
+        type: 'node',
+        node,
+        state: 'moved',
+        why: `its server is ${nodes.find((one) => one.id === node)!.url} now`,
+      });
+    // What the old server said counts for nothing: looked at again.
+    if (moved.length > 0) return this.follower.lookAfter(0);
+    const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
+    if (next !== null)
+      return this.fail(
+        'CLUSTER_RECOVERED',
+        `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`,
+      );
+    const { votes, why } = votesOf(seen, nodes, id, undefined, at);
+    this.readiness.judge(seen, why);
+    if (votes.length < this.quorum) {
+      this.freeSince = null;
+      if (this.readiness.ready) this.readiness.why = why;
+      return;
+    }
+    if (!this.readiness.ready) return;
+    const now = clock.now();
+    this.freeSince ??= now;
+    const turn = Math.max(
+      this.notBefore,
+      this.freeSince + this.presences.rank(seen, id, this.options.priority) * STAGGER_MS,
+    );
+    if (now < turn) return this.follower.lookAfter(turn - now + random.unit() * 2);
+    this.tenure = this.reignOnce(votes).finally(() => {
+      this.tenure = null;
+      this.reign.driver = null;
+    });
+  }
+
+  private notice(seen: Look): void {
+    if (this.sightings.notice(seen)) this.tellLeadership();
+  }
+
+  /**
+   * What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is
+   * real.
+   */
+  private anomaly(anomaly: LedgerAnomaly): void {
+    if (anomaly.kind === 'not-retained') return;
+    if (++this.anomalies < 20) return;
+    this.anomalies = 0;
+    this.options.emit({
+      type: 'alarm',
+      code: anomaly.kind === 'conflict' ? 'CONFLICT' : 'CHAIN_MISMATCH',
+      reason: anomaly.why,
+      height: anomaly.height,
+    });
+    if (anomaly.kind === 'chain-mismatch')
+      void this.contradicted(`at height ${anomaly.height}: ${anomaly.why} (${anomaly.nodes.join(', ')})`);
+  }
+
+  /** Ends with the first height at which this store and the nodes differ, as far as they say. */
+  private async contradicted(reason: string): Promise<void> {
+    const { nodes, store, timing, clock } = this.options;
+    const where = await whereTheyPart(nodes, store, timing.nodeTimeoutMs, clock);
+    this.fail('CHAIN_MISMATCH', where === '' ? reason : `${reason}; ${where}`);
+  }
+
+  // --- a tenure
+  // ------------------------------------------------------------------------------------------------------------------
+
+  /** One lead, and what follows it: whatever happened, a warm follower again. */
+  private async reignOnce(votes: { node: number; epoch: Epoch }[]): Promise<void> {
+    const { clock, random, emit, timing, store } = this.options;
+    this.freeSince = null;
+    const from = store.head().height;
+    const { end, everLed } = await this.reign.hold(votes);
+    if (end.code === 'CHAIN_MISMATCH') return this.contradicted(end.reason);
+    if (this.stopping) return;
+    // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on
+    // it).
+    const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
+    this.notBefore = clock.now() + pauseMs;
+    if (this.setbacks.note(end, store.head().height > from, clock.now()))
+      emit({ type: 'alarm', code: 'HELD_BACK', reason: this.setbacks.why(clock.now()) });
+    // At the clock's next turn: this promise has settled by then.
+    clock.after(0, () => {
+      if (this.stopping || this.role !== 'follower') return;
+      this.follower.start();
+      this.follower.lookAfter(Math.max(0, this.notBefore - clock.now()));
+    });
+  }
+
+  /** Only what counts for this tenure: a node that is not ours may be full of what was set aside there. */
+  private heedMemory(facts: MemoryFact[], askedAt: Height): void {
+    const { driver } = this.reign;
+    if (this.role !== 'leader' || !driver || driver.state.phase !== 'leading') return;
+    const ours = new Set(
+      this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'ours').map((node) => node.id),
+    );
+    this.window.learn(
+      facts.filter((fact) => ours.has(fact.node) || this.window.refusedBy(fact.node)),
+      askedAt,
+    );
+  }
+
+  // --- housekeeping
+  // --------------------------------------------------------------------------------------------------------------
+
+  private chain() {
+    return localChain(
+      this.options.store,
+      this.genesis(),
+      () => this.window.limits(),
+      () => this.delivery.height,
+      (height, hash) => this.follower.seen(height, hash),
+    );
+  }
+
+  private genesis(): string {
+    const { cluster, lane } = this.options.identity;
+    return genesisHash(cluster.slice(0, cluster.lastIndexOf('.')), lane);
+  }
+
+  private setRole(to: SequencerStatus['role'], reason: string): void {
+    const from = this.role;
+    if (from === to) return;
+    this.role = to;
+    if (to === 'leader') {
+      this.own.led();
+      this.window.reset();
+      this.readiness.margin = 'inside';
+    }
+    if (to === 'promoting' || to === 'stopping') this.follower.stop();
+    this.options.emit({ type: 'role', from, to, epoch: this.reign.driver?.state.epoch ?? 0, reason });
+    if (to !== 'stopping') this.presences.announceSoon();
+    // A leader takes items in a moment later, and says so itself.
+    if (to !== 'leader') this.tellLeadership();
+  }
+
+  private presence() {
+    const { id, version, url, pid, configDigest, extra, priority, clock } = this.options;
+    const { ready, why, epoch } = this.status();
+    return {
+      id,
+      role: this.role,
+      height: this.delivery.height,
+      version,
+      url,
+      pid,
+      configDigest,
+      extra: {
+        ...extra,
+        ready: ready ? 'yes' : 'no',
+        why,
+        priority: String(priority),
+        epoch: String(epoch),
+        seenAtMs: String(clock.wall()),
+        ...this.own.facts(this.role === 'leader', this.window.shortage, this.readiness.margin),
+      },
+    };
+  }
+
+  private turn(): void {
+    this.turnedAt = this.options.clock.now();
+    if (!this.stopping) this.options.clock.after(500, () => this.turn());
+  }
+
+  private fail(code: string, reason: string, cause?: unknown): void {
+    const detail = cause instanceof Error ? `${reason}: ${cause.message}` : reason;
+    this.options.emit({ type: 'halted', code, reason: detail });
+    this.settleFailure(haltError(code, detail, cause));
+  }
+}

@@ -1,0 +1,163 @@
+// A follower's rehearsal: one whole life (look, promotion, claim, adoption, blocks, a stepdown on request, promotion
+// again, release) played by the very code that a failover runs, on a stage of its own. What has run before is
+// compiled; the first takeover of a process is not its slowest. Nothing of it leaves this process: no node, store,
+// log line or metric knows of it (docs/ARCHITECTURE.md, "A failover").
+import { makeBlock } from '../../chain/block.js';
+import { encodeItems } from '../../chain/items.js';
+import { DEFAULT_LIMITS, type Timing } from '../../config.js';
+import type { Clock, NodePort, Producer, Random } from '../../ports.js';
+import type { EmitEvent } from '../../events.js';
+import { Inbox } from '../lead/inbox.js';
+import { Sequencer } from '../sequencer.js';
+import { STAGE, STAGE_GENESIS, StageNode, StageStore } from './in-memory-cluster.js';
+
+/** A lease that outlasts the play, and a cadence that hurries it. */
+const TIMING: Timing = {
+  ttlMs: 60_000,
+  blockTimeMs: 2,
+  nodeTimeoutMs: 1000,
+  retryMs: 2,
+  retryJitterMs: 1,
+  pollMs: 1000,
+  pollJitterMs: 0,
+};
+const LIFE_LIMIT_MS = 2000;
+/**
+ * After the start, when the process has shown what it is; then often enough that the machine does not throw away what
+ * it compiled.
+ */
+const FIRST_MS = 250;
+const FIRST_LIVES = 3;
+const AGAIN_MS = 60_000;
+/** Nobody waits for it; a short limit would take a connection from a node that is merely slow. */
+const PREPARE_LIMIT_MS = 1000;
+const ITEM = { data: new Uint8Array(200) };
+/** As many as wait for a successor when a lease has run out. */
+const WAITING = 64;
+
+export interface RehearsalOptions {
+  nodes: number;
+  /** As the real one, and its own: it is closed with the stage. */
+  producer: () => Producer;
+  clock: Clock;
+  random: Random;
+  /** Is told what happens on the stage as the log is told of the real thing; lets nothing of it out. */
+  tell?: EmitEvent;
+}
+
+/** Plays one life; false when it did not come to its end within the limit, or something in it failed. Never throws. */
+export async function rehearse(options: RehearsalOptions): Promise<boolean> {
+  const { clock, random } = options;
+  const left = makeBlock({
+    height: 1,
+    parent: STAGE_GENESIS,
+    timestamp: clock.wall(),
+    data: encodeItems([{ key: 'stage-0', ...ITEM }]),
+  });
+  const nodes = Array.from({ length: options.nodes }, (_, i) => new StageNode(`s${i + 1}`, clock, left));
+  const store = new StageStore();
+  const producer = options.producer();
+  const inbox = new Inbox({
+    store,
+    clock,
+    maxItems: 1000,
+    maxBytes: 1_000_000,
+    maxItemBytes: 10_000,
+    retryAfterMs: 1,
+    unknownAfterMs: 1000,
+  });
+  let tenures = 0;
+  let over = (_: boolean): void => {};
+  const end = new Promise<boolean>((resolve) => {
+    over = resolve;
+  });
+  const cancel = clock.after(LIFE_LIMIT_MS, () => over(false));
+  const sequencer = new Sequencer({
+    id: 'stage',
+    nodes,
+    identity: STAGE,
+    store,
+    inbox,
+    producer,
+    clock,
+    random,
+    timing: TIMING,
+    limits: { ...DEFAULT_LIMITS, retainBlocks: 2 },
+    maxItemsBytes: 100_000,
+    eager: true,
+    readmit: true,
+    priority: 0,
+    version: '',
+    url: '',
+    pid: 0,
+    configDigest: '',
+    extra: {},
+    peers: [],
+    catchUp: async () => {},
+    emit: (event) => {
+      options.tell?.(event);
+      if (event.type === 'role' && event.to === 'leader') tenures++;
+      else if (event.type === 'stored' && event.height === 4 && tenures === 1) {
+        const request = {
+          id: 'stage',
+          kind: 'stepdown' as const,
+          to: 'stage',
+          plan: '',
+          by: 'stage',
+          reason: '',
+          epoch: sequencer.status().epoch,
+        };
+        for (const node of nodes) node.ask(request);
+      } else if (event.type === 'stored' && tenures === 2 && event.height >= 8) over(true);
+    },
+  });
+  const handedIn = sequencer.onLeadership(({ role }) => {
+    if (role === 'leader')
+      void sequencer.submit([
+        ITEM,
+        ...Array.from({ length: WAITING }, (_, i) => ({ key: `stage-${tenures}-${i}`, ...ITEM })),
+      ]);
+  });
+  sequencer.failure.then(
+    () => over(false),
+    () => over(false),
+  );
+  try {
+    sequencer.start();
+    return await end;
+  } catch {
+    return false;
+  } finally {
+    cancel();
+    handedIn();
+    await sequencer.stop('STOPPED', 'the rehearsal is over').catch(() => undefined);
+    for (const node of nodes) await node.close();
+    await producer.close();
+  }
+}
+
+/**
+ * Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way, or
+ * may be in a moment). Returns how to stop.
+ */
+export function keepRehearsed(
+  options: RehearsalOptions & { real: readonly NodePort[]; busy: () => boolean },
+): () => void {
+  const { clock, real, busy } = options;
+  let stopped = false;
+  let cancel = (): void => {};
+  const later = (ms: number, lives: number): void => {
+    cancel = clock.after(ms, () => void play(lives));
+  };
+  const play = async (lives: number): Promise<void> => {
+    if (busy()) return later(FIRST_MS, lives);
+    await Promise.all(real.map(async (node) => node.prepare?.(PREPARE_LIMIT_MS)));
+    for (let life = 0; life < lives && !stopped && !busy(); life++) if (!(await rehearse(options))) break;
+    if (!stopped) later(AGAIN_MS, 1);
+  };
+  later(FIRST_MS, FIRST_LIVES);
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}

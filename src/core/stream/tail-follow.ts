@@ -1,0 +1,161 @@
+// The newest blocks as they are committed: every node's stream is tailed, and a block is handed out when q admitted
+// nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7.
+// Node by node the next read waits until the last one was looked at, so a slow reader holds at most one small batch
+// per node.
+import { quorumOf } from '../config.js';
+import type { CommittedBlock, NodePort } from '../ports.js';
+import type { Entry, Hash, Height } from '../protocol/types.js';
+import { bounded } from '../view/inspect.js';
+import type { TailContext } from './tail.js';
+
+const BATCH = 4;
+/** How long one XREAD may wait: also how soon a re-stamped or replaced head is looked at again. */
+const WAIT_MS = 500;
+const AFTER_FAILURE_MS = 200;
+
+interface NodeTail {
+  port: NodePort;
+  /** Newest copy by height; heights below `next` are dropped. */
+  copies: Map<Height, Entry>;
+  admitted: boolean;
+  release: () => void;
+}
+
+/**
+ * Yields blocks from `next` on; returns where it stands when the nodes are further than the tails can prove, after
+ * `to`, or when aborted.
+ */
+export async function* followHead(
+  context: TailContext,
+  from: { next: Height; parent: Hash | null; to: Height },
+): AsyncGenerator<CommittedBlock, { next: Height; parent: Hash | null }> {
+  let { next, parent } = from;
+  let stopped = false;
+  let wake = (): void => undefined;
+  const halted = (): boolean => stopped || (context.signal?.aborted ?? false);
+  const tails: NodeTail[] = context.nodes.map((port) => ({
+    port,
+    copies: new Map(),
+    admitted: false,
+    release: () => undefined,
+  }));
+  const onAbort = (): void => wake();
+  context.signal?.addEventListener('abort', onAbort);
+
+  const run = async (tail: NodeTail): Promise<void> => {
+    let afterId = `${next}-0`;
+    let incarnation = '';
+    let generation = -1;
+    while (!halted()) {
+      if (!tail.admitted || generation !== tail.port.connectionGeneration) {
+        generation = tail.port.connectionGeneration;
+        const look = await bounded(
+          tail.port.call({ script: 'inspect' }, context.limitMs),
+          context.limitMs,
+          context.clock,
+        );
+        tail.admitted = look.outcome === 'accepted' && look.value.admission === 'admitted';
+        if (!tail.admitted) {
+          tail.copies.clear();
+          await pause(context, AFTER_FAILURE_MS, halted);
+          continue;
+        }
+      }
+      const read = await tail.port.tail(afterId, WAIT_MS, BATCH);
+      if (halted()) return;
+      if (read.outcome !== 'accepted' || read.incarnation === '') {
+        tail.admitted = false;
+        await pause(context, AFTER_FAILURE_MS, halted);
+        continue;
+      }
+      if (incarnation !== '' && read.incarnation !== incarnation) {
+        tail.copies.clear();
+        tail.admitted = false;
+        afterId = `${next}-0`;
+        incarnation = '';
+        continue;
+      }
+      incarnation = read.incarnation;
+      if (read.value.lastId === '') {
+        // Quiet: an entry may have come under an id below one that was superseded, which XREAD does not show.
+        const again = await bounded(
+          tail.port.read({ from: next, to: next + 1, limit: 2, data: true }, context.limitMs),
+          context.limitMs,
+          context.clock,
+        );
+        if (again.outcome !== 'accepted') {
+          tail.admitted = false;
+          continue;
+        }
+        take(tail, again.value.entries, next);
+      } else {
+        afterId = read.value.lastId;
+        take(tail, read.value.entries, next);
+      }
+      if (tail.copies.size === 0) continue;
+      const looked = new Promise<void>((resolve) => {
+        tail.release = resolve;
+      });
+      wake();
+      await looked;
+    }
+  };
+
+  const runs = tails.map((tail) => run(tail).catch(() => undefined));
+  try {
+    while (!halted() && next <= from.to) {
+      const block = committedAt(tails, next, context.nodes.length);
+      if (block !== null && (parent === null || block.parent === parent)) {
+        yield {
+          height: block.height,
+          hash: block.hash,
+          parent: block.parent,
+          timestamp: block.timestamp,
+          epoch: block.epoch,
+          data: block.data as Uint8Array,
+        };
+        parent = block.hash;
+        next += 1;
+        for (const tail of tails)
+          for (const height of tail.copies.keys()) if (height < next) tail.copies.delete(height);
+        continue;
+      }
+      // Something above is there, so `next` is committed (I5) and yet not to be had from what the tails gave.
+      if (block !== null || tails.some((t) => t.admitted && [...t.copies.keys()].some((height) => height > next)))
+        return { next, parent };
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      for (const tail of tails) tail.release();
+      await woken;
+    }
+    return { next, parent };
+  } finally {
+    stopped = true;
+    context.signal?.removeEventListener('abort', onAbort);
+    for (const tail of tails) tail.release();
+    void Promise.all(runs);
+  }
+}
+
+function take(tail: NodeTail, entries: readonly Entry[], next: Height): void {
+  for (const entry of entries) if (entry.height >= next) tail.copies.set(entry.height, entry);
+}
+
+function committedAt(tails: readonly NodeTail[], height: Height, configured: number): Entry | null {
+  const counted = tails.filter((t) => t.admitted);
+  const here = counted.flatMap((t) => t.copies.get(height) ?? []);
+  for (const entry of here) {
+    const same = here.filter((e) => e.hash === entry.hash && e.epoch === entry.epoch);
+    if (same.length >= quorumOf(configured)) return entry;
+  }
+  const above = counted.flatMap((t) => t.copies.get(height + 1) ?? [])[0];
+  return above === undefined ? null : (here.find((e) => e.hash === above.parent) ?? null);
+}
+
+function pause(context: TailContext, ms: number, halted: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    if (halted()) return resolve();
+    context.clock.after(ms, resolve);
+  });
+}

@@ -1,0 +1,51 @@
+// A sequencer's feed as an archive. Its first block names its own parent here; the chain check up to the nodes' floor
+// makes that harmless.
+import { httpCall } from '../http-call.js';
+import type { CommittedBlock } from '../ports.js';
+import type { Height } from '../protocol/types.js';
+import { fetchFromPeer } from '../nodes/peer-feed.js';
+import { parseObject } from '../nodes/sequencer-client.js';
+import type { Archive } from './tail-archive.js';
+
+export interface PeerAccess {
+  token?: string;
+  ca?: string | Buffer;
+  /** To connect, and between two blocks. */
+  limitMs: number;
+}
+
+export function peerArchive(id: string, url: string, access: PeerAccess): Archive {
+  const { token, ca, limitMs } = access;
+  const secrets = { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
+  return {
+    name: id === '' ? `the peer at ${url}` : `${id} at ${url}`,
+    async *read(from: Height, to: Height, signal: AbortSignal | undefined): AsyncIterable<CommittedBlock> {
+      const first = await httpCall({
+        url,
+        path: `/v1/blocks/${from}`,
+        ...secrets,
+        limitMs,
+        connectMs: limitMs,
+        maxReplyBytes: 32 * 1024 * 1024,
+        ...(signal === undefined ? {} : { signal }),
+      });
+      if (first.outcome !== 'answered') throw new Error(first.why);
+      const body = parseObject(first.body);
+      const block = (body?.['data'] !== null && typeof body?.['data'] === 'object' ? body['data'] : body) as
+        Record<string, unknown> | undefined;
+      const parent = block?.['parent'];
+      if (first.status !== 200 || typeof parent !== 'string') {
+        const said = (body?.['error'] as { message?: unknown } | undefined)?.message;
+        throw new Error(typeof said === 'string' ? said.slice(0, 200) : `it answered ${first.status}`);
+      }
+      yield* fetchFromPeer({
+        url,
+        after: { height: from - 1, hash: parent },
+        to,
+        ...secrets,
+        signal: signal ?? new AbortController().signal,
+        idleMs: limitMs,
+      });
+    },
+  };
+}

@@ -1,0 +1,158 @@
+// Reads committed blocks that the nodes still hold, in order, in batches of bounded size (docs/PROTOCOL.md sections 7
+// and 9). One node gives the payloads, hash-checked and parent-linked; the last block of every batch is proven by the
+// others before any of it is handed out, and the links prove the rest. An orphan at a lagging node's head therefore
+// never gets through.
+import { EXIT, SeqError } from '../errors.js';
+import { quorumOf } from '../config.js';
+import type { CommittedBlock, NodePort } from '../ports.js';
+import type { Entry, Hash, Height, NodeView } from '../protocol/types.js';
+import { bounded } from '../view/inspect.js';
+import type { TailContext } from './tail.js';
+
+/**
+ * Payload bytes that a batch aims at, and the most blocks in one: memory stays near the first for any block size that
+ * the last batch had.
+ */
+const BATCH_BYTES = 2 * 1024 * 1024;
+const MOST_BLOCKS = 64;
+/** Allowance for moving payloads on top of the node timeout. */
+const BYTES_PER_MS = 50_000;
+
+export interface WindowNode {
+  port: NodePort;
+  view: NodeView;
+}
+
+export interface WindowRange {
+  from: Height;
+  to: Height;
+  /** Hash of block from − 1 where it is known: the first block must name it as its parent. */
+  parent: Hash | null;
+  committed: { height: Height; hash: Hash | null };
+}
+
+/**
+ * Yields from…to. Ends early when no node has the next block (trimmed meanwhile, or all of them went away): the
+ * caller sees it by the height.
+ */
+export async function* readWindow(
+  context: TailContext,
+  nodes: WindowNode[],
+  range: WindowRange,
+): AsyncGenerator<CommittedBlock> {
+  let next = range.from;
+  let parent = range.parent;
+  let limit = 8;
+  let preferred = 0;
+  let failures = 0;
+  while (next <= range.to && failures < nodes.length && !context.signal?.aborted) {
+    const node = nodes[preferred % nodes.length] as WindowNode;
+    const batch = await readBatch(context, node, next, Math.min(range.to, next + limit - 1), parent);
+    const proven = batch.length === 0 ? 0 : await provenCount(context, nodes, node, batch, range.committed);
+    if (proven === 0) {
+      preferred += 1;
+      failures += 1;
+      continue;
+    }
+    failures = 0;
+    let largest = 1;
+    for (const entry of batch.slice(0, proven)) {
+      largest = Math.max(largest, entry.size);
+      parent = entry.hash;
+      next = entry.height + 1;
+      yield {
+        height: entry.height,
+        hash: entry.hash,
+        parent: entry.parent,
+        timestamp: entry.timestamp,
+        epoch: entry.epoch,
+        data: entry.data as Uint8Array,
+      };
+    }
+    limit = Math.max(1, Math.min(MOST_BLOCKS, Math.floor(BATCH_BYTES / largest)));
+  }
+}
+
+/** The unbroken, linked run of entries that this node has from `from` on. */
+async function readBatch(
+  context: TailContext,
+  node: WindowNode,
+  from: Height,
+  to: Height,
+  parent: Hash | null,
+): Promise<Entry[]> {
+  const limitMs = context.limitMs + Math.ceil((16 * 1024 * 1024) / BYTES_PER_MS);
+  const read = await bounded(
+    node.port.read({ from, to, limit: to - from + 1, data: true }, limitMs),
+    limitMs,
+    context.clock,
+  );
+  if (read.outcome !== 'accepted') return [];
+  const run: Entry[] = [];
+  let expected = parent;
+  for (const entry of read.value.entries) {
+    if (entry.height !== from + run.length || entry.data === undefined) break;
+    if (expected !== null && entry.parent !== expected) {
+      // Within one node it is damage; against what another node proved it is a conflict unless this is only an
+      // uncommitted head.
+      if (run.length === 0 && entry.height < node.view.head)
+        throw conflict(entry.height - 1, expected, [node.port.id], entry.parent);
+      break;
+    }
+    run.push(entry);
+    expected = entry.hash;
+  }
+  return run;
+}
+
+/** How many of the batch, from its start, are proven committed. */
+async function provenCount(
+  context: TailContext,
+  nodes: WindowNode[],
+  source: WindowNode,
+  batch: Entry[],
+  committed: WindowRange['committed'],
+): Promise<number> {
+  const last = batch.at(-1) as Entry;
+  // An entry on top proves the one below it (I5), so all but the last are proven by the batch itself.
+  if (last.height > committed.height) return batch.filter((e) => e.height <= committed.height).length;
+  if (last.height === committed.height && committed.hash !== null)
+    return last.hash === committed.hash ? batch.length : batch.length - 1;
+  const others = nodes.filter((n) => n !== source);
+  const limitMs = context.limitMs;
+  const reads = await Promise.all(
+    others.map((n) =>
+      bounded(
+        n.port.read({ from: last.height, to: last.height + 1, limit: 2, data: false }, limitMs),
+        limitMs,
+        context.clock,
+      ),
+    ),
+  );
+  let copies = 1;
+  let successor = last.height < source.view.head;
+  reads.forEach((read, at) => {
+    if (read.outcome !== 'accepted') return;
+    const here = read.value.entries.find((e) => e.height === last.height);
+    const above = read.value.entries.find((e) => e.height === last.height + 1);
+    const other = (others[at] as WindowNode).port.id;
+    if (above !== undefined && above.parent !== last.hash)
+      throw conflict(last.height, last.hash, [source.port.id, other], above.parent);
+    if (above !== undefined) successor = true;
+    if (here?.hash === last.hash) copies += 1;
+  });
+  return successor || copies >= quorumOf(context.nodes.length) ? batch.length : batch.length - 1;
+}
+
+export function conflict(height: Height, one: Hash, nodes: string[], other: Hash): SeqError {
+  return new SeqError({
+    code: 'CONFLICT',
+    exit: EXIT.data,
+    message:
+      `height ${height}: two blocks are proven committed, ${one.slice(0, 12)} and ` +
+      `${other.slice(0, 12)} (${nodes.join(', ')})`,
+    why: 'I4 is broken: an entry was tampered with, or a node was given data of another life',
+    changed: 'nothing',
+    next: [`seq stream inspect --from ${height} --to ${height}`, 'seq stream verify'],
+  });
+}

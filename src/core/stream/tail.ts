@@ -1,0 +1,220 @@
+// The committed chain as a stream, in order, once: archives below the floor, then the nodes' window, then the head as
+// it grows. Never an uncommitted block, never a gap: what cannot be proven or had ends the stream with a reason.
+// docs/PROTOCOL.md sections 7 and 9.
+import { EXIT, SeqError } from '../errors.js';
+import type { Clock, CommittedBlock, NodePort } from '../ports.js';
+import type { Hash, Height } from '../protocol/types.js';
+import { inspectLook } from '../view/inspect.js';
+import type { ClusterView, NodeObservation } from '../view/model.js';
+import { readArchives, type Archive } from './tail-archive.js';
+import { followHead } from './tail-follow.js';
+import { readWindow, type WindowNode } from './tail-retained.js';
+
+export interface TailContext {
+  nodes: readonly NodePort[];
+  /** nodeTimeout, per call; payloads get an allowance on top. */
+  limitMs: number;
+  clock: Clock;
+  signal?: AbortSignal;
+}
+
+export interface TailOptions extends TailContext {
+  /** A height, the lowest that the nodes retain, or the newest committed one. */
+  from: Height | 'floor' | 'head';
+  /** Ends after this height. */
+  to?: Height;
+  /** Goes on with blocks as they are committed. */
+  follow?: boolean;
+  /** Flags that name this cluster in a command. */
+  target?: string;
+  /** Called once per reason while following has to wait for a quorum. */
+  onWait?: (reason: string) => void;
+  /** Asked only when the range starts below what the nodes retain. */
+  archives?: (view: ClusterView) => Promise<Archive[]>;
+}
+
+const RETRY_MS = 200;
+/**
+ * Looks that bring no further block although one is committed, before it is called unreadable: 10 s while following.
+ */
+const FRUITLESS_LOOKS = 50;
+
+export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
+  const { signal } = options;
+  let look = await lookOrThrow(options);
+  let next = firstHeight(options, look);
+  let parent: Hash | null = null;
+  const end = options.to ?? Infinity;
+  let fruitless = 0;
+
+  while (next <= end && !signal?.aborted) {
+    const { nodes, committed } = look;
+    const to = Math.min(end, committed.height);
+    // Nodes that hold the next block come first, the ones furthest ahead before the others.
+    const holders = nodes
+      .filter((n) => n.view.floor < next && n.view.head >= next)
+      .sort((a, b) => b.view.head - a.view.head);
+    // Trimmed: nobody holds it, or who does lags so far behind that the others cannot prove it any more.
+    const trimmed = nodes.filter((n) => n.view.floor >= next).sort((a, b) => a.view.floor - b.view.floor)[0];
+    if (next <= to && trimmed !== undefined && (holders.length === 0 || fruitless > 1)) {
+      const { floor, floorHash } = trimmed.view;
+      const archives = (await options.archives?.(look.view)) ?? [];
+      const last = Math.min(to, floor);
+      fruitless = 0;
+      for await (const block of readArchives(archives, { from: next, to: floor, anchor: floorHash, last }, signal)) {
+        if (parent !== null && block.parent !== parent) throw broken(block.height);
+        yield block;
+        parent = block.hash;
+        next = block.height + 1;
+      }
+      if (signal?.aborted) return;
+      continue;
+    }
+    const before = next;
+    if (holders.length > 0 && next <= to) {
+      for await (const block of readWindow(options, holders, { from: next, to, parent, committed })) {
+        yield block;
+        parent = block.hash;
+        next = block.height + 1;
+      }
+    }
+    if (next > end || signal?.aborted) return;
+    if (next > committed.height || next > to) {
+      if (!options.follow) return;
+      const reached: { next: Height; parent: Hash | null } = yield* followHead(options, { next, parent, to: end });
+      ({ next, parent } = reached);
+      if (next > end || signal?.aborted) return;
+      look = await lookPatiently(options);
+    } else {
+      // The window moved on under the reader, or nodes went away: look again; if that brings nothing, say so.
+      fruitless = next === before ? fruitless + 1 : 0;
+      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 2)) throw unreadable(next, look.view, options.target);
+      look = options.follow ? await lookPatiently(options) : await lookOrThrow(options);
+      if (next === before) await wait(options, RETRY_MS);
+    }
+  }
+}
+
+interface Look {
+  view: ClusterView;
+  /** Admitted nodes that answered. */
+  nodes: WindowNode[];
+  committed: { height: Height; hash: Hash | null };
+}
+
+async function lookOrThrow(options: TailOptions): Promise<Look> {
+  const { view, observations } = await inspectLook(options);
+  const nodes = admittedNodes(observations, view, options.nodes);
+  if (nodes.length < view.quorum || view.committed === null) {
+    const code = view.verdict === 'CRIT' ? view.reasonCode : 'NO_QUORUM';
+    throw new SeqError({
+      code,
+      exit: EXIT.noQuorum,
+      message: `the committed chain cannot be read: ${view.reason}`,
+      why: `a block is committed by ${view.quorum} of ${view.configured} nodes, and ${nodes.length} can be asked`,
+      changed: 'nothing',
+      next: view.next,
+      retryable: true,
+    });
+  }
+  return { view, nodes, committed: view.committed };
+}
+
+/** While following, a lost quorum is waited out: nothing new can be committed without one. */
+async function lookPatiently(options: TailOptions): Promise<Look> {
+  let said = '';
+  for (;;) {
+    try {
+      return await lookOrThrow(options);
+    } catch (error) {
+      if (!(error instanceof SeqError) || !error.retryable || options.signal?.aborted) throw error;
+      if (error.message !== said) options.onWait?.(error.message);
+      said = error.message;
+      await wait(options, RETRY_MS);
+    }
+  }
+}
+
+function admittedNodes(
+  observations: readonly NodeObservation[],
+  view: ClusterView,
+  ports: readonly NodePort[],
+): WindowNode[] {
+  const admitted = new Set(view.nodes.filter((n) => n.admitted).map((n) => n.id));
+  return observations.flatMap((o) => {
+    const port = ports.find((p) => p.id === o.id);
+    return port !== undefined && o.reply.outcome === 'accepted' && admitted.has(o.id)
+      ? [{ port, view: o.reply.value }]
+      : [];
+  });
+}
+
+function firstHeight(options: TailOptions, look: Look): Height {
+  const { committed, nodes } = look;
+  if (options.from === 'head') return Math.max(1, committed.height);
+  if (options.from === 'floor') return lowestJoined(nodes, committed.height);
+  const from = Math.max(1, options.from);
+  if (from > committed.height + 1 && !options.follow) {
+    throw new SeqError({
+      code: 'HEIGHT_NOT_FOUND',
+      exit: EXIT.notFound,
+      message: `height ${from} does not exist yet: ${committed.height} is the newest committed one`,
+      why: 'nothing above it is proven by the nodes that answered',
+      changed: 'nothing',
+      next: [`seq stream tail --from ${from} --follow${options.target ? ` ${options.target}` : ''}`],
+    });
+  }
+  return from;
+}
+
+/**
+ * The lowest height from which the nodes together hold all up to the committed head: a node that lags below what the
+ * others trimmed has no part in it.
+ */
+function lowestJoined(nodes: readonly WindowNode[], committed: Height): Height {
+  let lowest = committed + 1;
+  for (const { view } of [...nodes].sort((a, b) => b.view.floor - a.view.floor)) {
+    if (view.head >= lowest - 1) lowest = Math.min(lowest, view.floor + 1);
+  }
+  return lowest;
+}
+
+function unreadable(height: Height, view: ClusterView, target = ''): SeqError {
+  return new SeqError({
+    code: 'BLOCK_UNREADABLE',
+    exit: EXIT.noQuorum,
+    message: `block ${height} is committed, and no node gave it within its limit`,
+    why: `asked: ${view.nodes
+      .filter((n) => n.admitted)
+      .map((n) => n.id)
+      .join(', ')}; their copies are damaged, or the payload takes longer than --node-timeout allows`,
+    changed: 'nothing',
+    next: [`seq stream inspect --from ${height} --to ${height}${target === '' ? '' : ` ${target}`}`],
+    retryable: true,
+  });
+}
+
+function broken(height: Height): SeqError {
+  return new SeqError({
+    code: 'CHAIN_MISMATCH',
+    exit: EXIT.data,
+    message: `block ${height} does not link to the one handed out before it`,
+    why: 'what was read from the archive and from the nodes are different chains',
+    changed: 'nothing',
+    next: ['seq stream verify'],
+  });
+}
+
+function wait(options: TailContext, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = options.clock.after(ms, resolve);
+    options.signal?.addEventListener(
+      'abort',
+      () => {
+        cancel();
+        resolve();
+      },
+      { once: true },
+    );
+  });
+}

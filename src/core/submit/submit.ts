@@ -1,0 +1,700 @@
+// The client side of `seq submit`: items of a stream into the chain, in the order of the stream, each at most once,
+// across failovers. Order: one batch is in flight at a time; the next is read meanwhile, and goes only when every
+// item before it has its receipt. Once: every item has a key, `<prefix>:<number>`, and everything not known to be
+// committed is sent again with the same key. Bound: no progress for `giveUpMs` ends it, with what is known. Nothing
+// is skipped: the first item that cannot be taken ends the run by its number.
+import { isUtf8 } from 'node:buffer';
+import { createHash, type Hash as Hasher } from 'node:crypto';
+import { EXIT, SeqError, type ExitCode } from '../errors.js';
+import { Agents, httpCall, type HttpAnswer } from '../http-call.js';
+import type { Receipt } from '../ports.js';
+import { ItemQueue } from './item-queue.js';
+import { readItems, type RawItem } from './item-reader.js';
+import {
+  askStatus,
+  chooseSequencer,
+  parseObject,
+  type RemoteStatus,
+  type StatusAnswer,
+} from '../nodes/sequencer-client.js';
+
+/** Everything before it has been sequenced. What `--resume` goes on from. */
+export interface Checkpoint {
+  items: number;
+  bytes: number;
+  /** SHA-256 of those bytes of the input. */
+  sha256: string;
+  /** False when the last item was a line that the input ended without a newline. */
+  terminated: boolean;
+  first: Receipt | null;
+  last: Receipt | null;
+}
+
+export const NOTHING_DONE: Checkpoint = {
+  items: 0,
+  bytes: 0,
+  sha256: createHash('sha256').digest('hex'),
+  terminated: true,
+  first: null,
+  last: null,
+};
+
+export interface SubmitProgress {
+  /** Done in all, resumed ones included, and in this run. */
+  items: number;
+  bytes: number;
+  sent: number;
+  duplicates: number;
+  last: Receipt | null;
+  /** '' when all is well, else what it is waiting for. */
+  waiting: string;
+}
+
+export interface SubmitPlan {
+  /** The whole input, from its first byte. */
+  input: AsyncIterable<Buffer>;
+  binary: boolean;
+  keyPrefix: string;
+  /** Where an earlier run got to; the input is checked against it. */
+  from?: Checkpoint;
+}
+
+export interface SubmitOptions {
+  /** Addresses of sequencers; asked again after each failure. */
+  urls(): Promise<string[]>;
+  /**
+   * Whose sequencers are meant, as far as is known: addresses may be stale, or lead to another lane on the same
+   * nodes.
+   */
+  wanted?: { cluster?: string; lane?: string };
+  /** The addresses were named by hand: no others will come. */
+  onlyThese?: boolean;
+  token?: string;
+  ca?: string | Buffer;
+  giveUpMs: number;
+  signal: AbortSignal;
+  /**
+   * Called once a sequencer is found, before anything is read or sent: may look for state of an earlier run on this
+   * cluster.
+   */
+  plan(status: RemoteStatus): Promise<SubmitPlan>;
+  onProgress?(progress: SubmitProgress): void;
+  /** Called after every batch, before the next is sent. */
+  onCheckpoint?(checkpoint: Checkpoint): void;
+  /** Called once, before the first items go out. */
+  onSending?(): void;
+  timing?: Partial<SubmitTiming>;
+}
+
+export interface SubmitTiming {
+  statusMs: number;
+  connectMs: number;
+  /** One attempt at one batch. */
+  attemptMs: number;
+  /** How often the target is looked at while a batch is under way. */
+  watchMs: number;
+  /** The first retry comes at once, the next ones further and further apart, up to this. */
+  retryMs: number;
+}
+
+export interface SubmitSummary {
+  /** Items of the input that are in the chain, and how many of them an earlier run had put there (not sent again). */
+  items: number;
+  resumed: number;
+  /** Found there already when this run sent them for the first time. */
+  duplicates: number;
+  /** Sent again in this run, and recognised: the first sending had arrived after all. */
+  resent: number;
+  bytes: number;
+  first: Receipt | null;
+  last: Receipt | null;
+  retries: number;
+  elapsedMs: number;
+}
+
+const TIMING: SubmitTiming = { statusMs: 1000, connectMs: 1000, attemptMs: 30_000, watchMs: 500, retryMs: 100 };
+const FIRST_PAUSE_MS = 5;
+const FIRST_BATCH = { items: 4000, bytes: 768 * 1024 };
+const LARGEST_BATCH = { items: 16_000, bytes: 3 * 1024 * 1024 };
+const READ_AHEAD_BYTES = 4 * 1024 * 1024;
+const MAX_REPLY_BYTES = 32 * 1024 * 1024;
+
+export async function submitItems(options: SubmitOptions): Promise<SubmitSummary> {
+  const run = new Submission(options);
+  try {
+    return await run.run();
+  } finally {
+    run.close();
+  }
+}
+
+class Submission {
+  readonly #timing: SubmitTiming;
+  readonly #agents: Agents;
+  readonly #startedAt = performance.now();
+  readonly #hash: Hasher = createHash('sha256');
+  #done: Checkpoint = { ...NOTHING_DONE };
+  #resumed = 0;
+  #duplicates = 0;
+  #resent = 0;
+  /** The highest item number that went out before the attempt under way. */
+  #sentUpTo = 0;
+  #retries = 0;
+  #prefix = '';
+  #binary = false;
+  #target: { url: string; status: RemoteStatus } | undefined;
+  #cluster: { cluster: string; lane: string } | undefined;
+  #progressAt = performance.now();
+  /** Part of the batch under way was sent and its fate is not known. */
+  #unknown = '';
+  #batch = { ...FIRST_BATCH };
+  #sending = false;
+
+  constructor(private readonly options: SubmitOptions) {
+    this.#timing = { ...TIMING, ...options.timing };
+    this.#agents = new Agents(options.ca);
+  }
+
+  close(): void {
+    this.#agents.close();
+  }
+
+  async run(): Promise<SubmitSummary> {
+    const { status } = await this.#find();
+    const plan = await this.options.plan(status);
+    this.#prefix = plan.keyPrefix;
+    this.#binary = plan.binary;
+    const input = plan.from && plan.from.items > 0 ? this.#skip(plan.input, plan.from) : plan.input;
+    const stop = new AbortController();
+    const limits = status.limits;
+    const items = readItems(input, {
+      binary: plan.binary,
+      firstNumber: (plan.from?.items ?? 0) + 1,
+      limitOf: (number) => this.#limitOf(number, limits),
+    });
+    const queue = new ItemQueue(items, READ_AHEAD_BYTES, AbortSignal.any([this.options.signal, stop.signal]));
+    try {
+      for (;;) {
+        const waitingSince = performance.now();
+        const batch = await queue.next(
+          Math.min(this.#batch.items, limits.maxBatchItems),
+          Math.min(this.#batch.bytes, limits.maxBodyBytes / 2),
+        );
+        this.#checkCancelled();
+        if (batch.length === 0) break;
+        // Time spent waiting for input is not time without progress.
+        this.#progressAt += performance.now() - waitingSince;
+        await this.#deliver(batch);
+      }
+    } finally {
+      stop.abort();
+    }
+    return {
+      items: this.#done.items,
+      resumed: this.#resumed,
+      duplicates: this.#duplicates,
+      resent: this.#resent,
+      bytes: this.#done.bytes,
+      first: this.#done.first,
+      last: this.#done.last,
+      retries: this.#retries,
+      elapsedMs: performance.now() - this.#startedAt,
+    };
+  }
+
+  #key(number: number): string {
+    return `${this.#prefix}:${number}`;
+  }
+
+  #limitOf(number: number, limits: RemoteStatus['limits']): number {
+    return limits.maxItemBytes + limits.maxKeyBytes - Buffer.byteLength(this.#key(number));
+  }
+
+  /** Passes over what an earlier run has done, if the input still begins with exactly that. */
+  async *#skip(input: AsyncIterable<Buffer>, from: Checkpoint): AsyncGenerator<Buffer> {
+    let left = from.bytes;
+    let checked = false;
+    const changed = (why: string) => inputChanged(from.bytes, why);
+    for await (const chunk of input) {
+      let rest = chunk;
+      if (left > 0) {
+        this.#hash.update(chunk.subarray(0, left));
+        rest = chunk.subarray(Math.min(left, chunk.length));
+        left -= chunk.length - rest.length;
+        if (left > 0) continue;
+      }
+      if (!checked) {
+        checked = true;
+        this.#adopt(from, changed);
+      }
+      if (rest.length === 0) continue;
+      if (!this.#done.terminated) {
+        // The last line had no newline when it was sequenced. A newline now only ends it; anything else means that it
+        // was half a line.
+        if (rest[0] !== 0x0a)
+          throw changed(
+            `line ${from.items} had no newline when it was submitted and has gone on since: it was sequenced ` +
+              'as it stood',
+          );
+        this.#done = { ...this.#done, bytes: this.#done.bytes + 1, terminated: true };
+        this.#hash.update(rest.subarray(0, 1));
+        rest = rest.subarray(1);
+      }
+      if (rest.length > 0) yield rest;
+    }
+    if (left > 0) throw changed(`it is shorter now: ${from.bytes - left} bytes`);
+    if (!checked) this.#adopt(from, changed);
+  }
+
+  #adopt(from: Checkpoint, changed: (why: string) => SeqError): void {
+    if (this.#hash.copy().digest('hex') !== from.sha256) throw changed('their SHA-256 differs');
+    this.#done = { ...from };
+    this.#resumed = from.items;
+    this.#report('');
+  }
+
+  /** Sends until every item of the batch has its receipt. */
+  async #deliver(batch: RawItem[]): Promise<void> {
+    let rest = batch;
+    this.#unknown = '';
+    let waitMs = 0;
+    for (let attempt = 0; rest.length > 0; attempt += 1) {
+      if (attempt > 0) {
+        this.#retries += 1;
+        await this.#pause(Math.max(this.#backOff(attempt - 1), waitMs), '');
+      }
+      const target = this.#target ?? (await this.#find());
+      const part = this.#cut(rest);
+      const answer = await this.#send(target, part);
+      this.#checkCancelled();
+      const { settled, problem, retryMs } = this.#take(part, answer);
+      this.#sentUpTo = Math.max(this.#sentUpTo, part.at(-1)!.number);
+      rest = rest.slice(settled);
+      waitMs = retryMs;
+      if (problem === '') continue;
+      this.#target = undefined;
+      this.#report(problem);
+      this.#checkPatience(problem);
+    }
+  }
+
+  /** Jittered, so that many who were refused together do not come back together. */
+  #backOff(failures: number): number {
+    return failures === 0
+      ? 0
+      : Math.min(this.#timing.retryMs, FIRST_PAUSE_MS * 2 ** (failures - 1)) * (0.5 + Math.random());
+  }
+
+  /** Retries after a "too large" or "busy" send less at once; keeps to one body's limit. */
+  #cut(items: RawItem[]): RawItem[] {
+    let bytes = 0;
+    let count = 0;
+    for (const item of items) {
+      if (count > 0 && (count >= this.#batch.items || bytes + item.consumed > this.#batch.bytes)) break;
+      count += 1;
+      bytes += item.consumed;
+    }
+    return count === items.length ? items : items.slice(0, count);
+  }
+
+  #encode(items: RawItem[]): Buffer {
+    let text = '';
+    for (const { number, data } of items) {
+      // Text that is mostly escapes grows six-fold; base64 never more than by a third.
+      const quoted = isUtf8(data) ? JSON.stringify(data.toString('utf8')) : '';
+      text +=
+        quoted !== '' && quoted.length <= data.length * 1.4 + 16
+          ? `{"key":${JSON.stringify(this.#key(number))},"data":${quoted}}\n`
+          : `{"key":${JSON.stringify(this.#key(number))},"base64":"${data.toString('base64')}"}\n`;
+    }
+    return Buffer.from(text, 'utf8');
+  }
+
+  /**
+   * One attempt. Given up early when the target stops answering or the lead it had has gone: the keys make sending
+   * again safe.
+   */
+  async #send(target: { url: string; status: RemoteStatus }, items: RawItem[]): Promise<HttpAnswer> {
+    if (!this.#sending) this.options.onSending?.();
+    this.#sending = true;
+    const lost = new AbortController();
+    const settled = new AbortController();
+    const call = httpCall({
+      url: target.url,
+      path: '/v1/submit',
+      method: 'POST',
+      body: this.#encode(items),
+      headers: { 'content-type': 'application/x-ndjson' },
+      ...(this.options.token === undefined ? {} : { token: this.options.token }),
+      agents: this.#agents,
+      ...(this.options.ca === undefined ? {} : { ca: this.options.ca }),
+      limitMs: this.#timing.attemptMs,
+      connectMs: this.#timing.connectMs,
+      maxReplyBytes: MAX_REPLY_BYTES,
+      signal: AbortSignal.any([lost.signal, this.options.signal]),
+    }).finally(() => settled.abort());
+    void this.#watch(target, settled.signal, (why) => lost.abort(why));
+    return call;
+  }
+
+  /** A follower sends on by itself what a leader did not take; a leader that ceased to be one may keep it for long. */
+  async #watch(
+    { url, status }: { url: string; status: RemoteStatus },
+    settled: AbortSignal,
+    lost: (why: string) => void,
+  ): Promise<void> {
+    for (let silent = 0; !settled.aborted;) {
+      await sleep(this.#timing.watchMs, settled);
+      if (settled.aborted) return;
+      const answer = await askStatus(url, this.#access(), this.#timing.statusMs, settled);
+      if (settled.aborted) return;
+      silent = answer.answered ? 0 : silent + 1;
+      if (!answer.answered && silent >= 2) return lost(`${url} does not answer any more: ${answer.why}`);
+      if (!answer.answered) continue;
+      if (status.role === 'leader' && answer.status.role !== 'leader') return lost(`${status.id} no longer leads`);
+    }
+  }
+
+  #access() {
+    return {
+      ...(this.options.token === undefined ? {} : { token: this.options.token }),
+      ...(this.options.ca === undefined ? {} : { ca: this.options.ca }),
+      agents: this.#agents,
+    };
+  }
+
+  /** Reads the answer: how many items from the front are settled now, and why not all ('' when all are). */
+  #take(items: RawItem[], answer: HttpAnswer): { settled: number; problem: string; retryMs: number } {
+    if (answer.outcome === 'not-sent') return { settled: 0, problem: answer.why, retryMs: 0 };
+    if (answer.outcome === 'unknown') return { settled: 0, problem: (this.#unknown = answer.why), retryMs: 0 };
+    const lines = answer.body.toString('utf8').split('\n');
+    if (lines.at(-1) === '') lines.pop();
+    const type = answer.headers['content-type'] ?? '';
+    if (!type.startsWith('application/x-ndjson'))
+      return {
+        settled: 0,
+        ...this.#refusal(items, answer.status, parseObject(answer.body), answer.headers['retry-after']),
+      };
+    const receipts: Receipt[] = [];
+    let refused: Record<string, unknown> | undefined;
+    for (const line of lines.slice(0, items.length)) {
+      const value = parseObject(line);
+      const receipt = receiptOf(value);
+      if (!receipt) {
+        refused = value ?? {};
+        break;
+      }
+      receipts.push(receipt);
+    }
+    this.#commit(items, receipts, Number(answer.headers['seq-duplicates'] ?? 0));
+    if (receipts.length === items.length) {
+      this.#batch = {
+        items: Math.min(LARGEST_BATCH.items, this.#batch.items * 2),
+        bytes: Math.min(LARGEST_BATCH.bytes, this.#batch.bytes * 2),
+      };
+      return { settled: receipts.length, problem: '', retryMs: 0 };
+    }
+    const left = items.slice(receipts.length);
+    return {
+      settled: receipts.length,
+      ...this.#refusal(
+        left,
+        answer.status,
+        refused ?? {
+          error: {
+            code: 'SHORT_ANSWER',
+            message: `the answer has ${lines.length} lines for ${items.length} items`,
+            retryable: true,
+          },
+        },
+        answer.headers['retry-after'],
+      ),
+    };
+  }
+
+  #refusal(
+    items: RawItem[],
+    status: number,
+    body: Record<string, unknown> | undefined,
+    retryAfter: string | undefined,
+  ): { problem: string; retryMs: number } {
+    const error = (body?.['error'] ?? {}) as Record<string, unknown>;
+    const code = typeof error['code'] === 'string' ? error['code'] : '';
+    const said = `${typeof error['message'] === 'string' ? error['message'] : `it answered ${status}`}${typeof error['why'] === 'string' ? ` (${error['why']})` : ''}`;
+    const number = typeof error['line'] === 'number' ? items[error['line'] - 1]?.number : items[0]?.number;
+    const what = `${this.#binary ? 'frame' : 'line'} ${number}`;
+    const changed = this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing';
+    if (code === 'BODY_TOO_LARGE' || code === 'BATCH_TOO_LARGE' || code === 'BUSY') {
+      if (code === 'BUSY' || items.length > 1) {
+        this.#batch = {
+          items: Math.max(1, Math.ceil(Math.min(items.length, this.#batch.items) / 2)),
+          bytes: Math.max(64 * 1024, Math.ceil(this.#batch.bytes / 2)),
+        };
+        return { problem: said, retryMs: code === 'BUSY' ? Math.min(1000, 1000 * Number(retryAfter ?? 0) || 0) : 0 };
+      }
+    }
+    if (status === 413 || code === 'ITEM_TOO_LARGE') {
+      throw new SeqError({
+        code: 'ITEM_TOO_LARGE',
+        exit: EXIT.data,
+        message: `${what} does not fit into one block`,
+        why: said,
+        changed,
+        next: [`split ${what}, or raise --max-block-bytes on every sequencer`],
+      });
+    }
+    if (code === 'KEY_CONFLICT') {
+      throw new SeqError({
+        code: 'KEY_CONFLICT',
+        exit: EXIT.data,
+        message: `${what}: its key ${this.#key(number ?? 0)} was used before for other bytes`,
+        why: said,
+        changed,
+        next: ['give this input a --key-prefix of its own'],
+      });
+    }
+    if (status === 401)
+      throw new SeqError({
+        code: 'TOKEN_NEEDED',
+        exit: EXIT.denied,
+        message: `${this.#target?.url} refused the token`,
+        why: said,
+        changed,
+        next: ['--http-token-file FILE'],
+      });
+    if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
+      throw new SeqError({
+        code: code || 'REFUSED',
+        exit: EXIT.data,
+        message: `${this.#target?.url} refused ${what}`,
+        why: said,
+        changed,
+        next: ['check that seq submit and seq run are of one version, and that the address is that of a sequencer'],
+      });
+    }
+    if (code === 'OUTCOME_UNKNOWN' || code === '') this.#unknown = said;
+    return { problem: said, retryMs: 0 };
+  }
+
+  #commit(items: RawItem[], receipts: Receipt[], duplicates: number): void {
+    if (receipts.length === 0) return;
+    let { bytes, first, last, terminated } = this.#done;
+    for (const [at, receipt] of receipts.entries()) {
+      const { data, consumed, number } = items[at]!;
+      if (last && (receipt.height < last.height || (receipt.height === last.height && receipt.index <= last.index))) {
+        throw new SeqError({
+          code: 'OUT_OF_ORDER',
+          exit: EXIT.bug,
+          message:
+            `${this.#binary ? 'frame' : 'line'} ${number} stands at (${receipt.height}, ${receipt.index}), ` +
+            `not after its predecessor at (${last.height}, ${last.index})`,
+          why: 'its key was used by another submission before, or the sequencer broke the order of one request',
+          changed: 'some',
+          next: [`seq stream tail --items --from ${receipt.height}`, 'give this input a --key-prefix of its own'],
+        });
+      }
+      if (this.#binary) {
+        const length = Buffer.allocUnsafe(4);
+        length.writeUInt32BE(data.length);
+        this.#hash.update(length);
+      }
+      this.#hash.update(data);
+      terminated = this.#binary || consumed > data.length;
+      if (!this.#binary && terminated) this.#hash.update('\n');
+      bytes += consumed;
+      first ??= receipt;
+      last = receipt;
+    }
+    const known = Math.min(duplicates, receipts.length);
+    if (items[0]!.number <= this.#sentUpTo) this.#resent += known;
+    else this.#duplicates += known;
+    this.#done = {
+      items: this.#done.items + receipts.length,
+      bytes,
+      sha256: this.#hash.copy().digest('hex'),
+      terminated,
+      first,
+      last,
+    };
+    this.#progressAt = performance.now();
+    this.#unknown = '';
+    this.options.onCheckpoint?.(this.#done);
+    this.#report('');
+  }
+
+  /** A sequencer to send to; waits for one within the bound. */
+  async #find(): Promise<{ url: string; status: RemoteStatus }> {
+    for (let failures = 1; ; failures += 1) {
+      this.#checkCancelled();
+      const urls = [...new Set(await this.options.urls())];
+      const { target, answers } = await chooseSequencer(
+        urls,
+        this.#access(),
+        this.#timing.statusMs,
+        this.options.signal,
+        (status) => this.#stranger(status),
+      );
+      this.#checkCancelled();
+      if (target) {
+        const { cluster, lane } = target.status;
+        this.#cluster ??= { cluster, lane };
+        if (this.#cluster.cluster !== cluster || this.#cluster.lane !== lane) {
+          throw new SeqError({
+            code: 'WRONG_CLUSTER',
+            exit: EXIT.precondition,
+            message:
+              `${target.url} belongs to ${cluster} lane ${JSON.stringify(lane)}, not to ` +
+              `${this.#cluster.cluster} lane ${JSON.stringify(this.#cluster.lane)}`,
+            why: 'the addresses lead to sequencers of different clusters or generations',
+            changed: this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing',
+            next: ['name sequencers of one cluster'],
+          });
+        }
+        return (this.#target = target);
+      }
+      const problem = noTarget(urls, answers);
+      const strangers = answers.filter((answer) => !answer.answered && answer.stranger);
+      if (this.options.onlyThese && strangers.length > 0 && strangers.length === urls.length) {
+        throw new SeqError({
+          code: 'WRONG_CLUSTER',
+          exit: EXIT.precondition,
+          message: `no sequencer of lane ${JSON.stringify(this.options.wanted?.lane ?? '')} is behind the addresses`,
+          why: problem,
+          changed: 'nothing',
+          next: ['seq status', 'name a sequencer of that lane with --http, or leave out --lane'],
+        });
+      }
+      if (answers.length > 0 && answers.every((answer) => !answer.answered && answer.httpStatus === 401)) {
+        throw new SeqError({
+          code: 'TOKEN_NEEDED',
+          exit: EXIT.denied,
+          message: `${urls.join(', ')} asked for a token`,
+          why: 'the sequencers run with --http-token-file',
+          changed: 'nothing',
+          next: ['--http-token-file FILE'],
+        });
+      }
+      this.#checkPatience(problem, !answers.some((answer) => answer.answered));
+      await this.#pause(this.#backOff(failures), problem);
+    }
+  }
+
+  /** Why nothing may be sent to it, '' for one of ours. */
+  #stranger({ id, cluster, lane }: RemoteStatus): string {
+    const wanted = this.options.wanted ?? {};
+    if (wanted.lane !== undefined && lane !== wanted.lane)
+      return `${id} is of lane ${JSON.stringify(lane)}, not ${JSON.stringify(wanted.lane)}`;
+    // Once one is found, another cluster or generation ends the run (below).
+    return this.#cluster || wanted.cluster === undefined || wanted.cluster === cluster
+      ? ''
+      : `${id} is of cluster ${cluster}, not ${wanted.cluster}`;
+  }
+
+  #checkPatience(problem: string, nobody = false): void {
+    const { giveUpMs } = this.options;
+    if (performance.now() - this.#progressAt < giveUpMs) return;
+    const done = this.#done.items - this.#resumed;
+    const next = [
+      `the same command with --resume: it goes on after ${this.#binary ? 'frame' : 'line'} ${this.#done.items}`,
+      'seq status',
+    ];
+    const told = `${done} items were sequenced; nothing more for ${giveUpMs} ms`;
+    if (this.#unknown !== '') {
+      throw new SeqError({
+        code: 'OUTCOME_UNKNOWN',
+        exit: EXIT.outcomeUnknown,
+        message: `${told}, and the fate of those sent last is not known`,
+        why: `${this.#unknown}; last: ${problem}`,
+        changed: 'unknown',
+        next,
+        retryable: true,
+      });
+    }
+    throw new SeqError({
+      code: nobody ? 'NO_SEQUENCER' : 'NO_PROGRESS',
+      exit: nobody ? EXIT.noQuorum : EXIT.tryAgain,
+      message: nobody ? `no sequencer answered; ${told}` : told,
+      why: problem,
+      changed: done > 0 ? 'some' : 'nothing',
+      next,
+      retryable: true,
+    });
+  }
+
+  #checkCancelled(): void {
+    if (!this.options.signal.aborted) return;
+    const { exit } = (this.options.signal.reason ?? {}) as { exit?: ExitCode };
+    throw new SeqError({
+      code: 'INTERRUPTED',
+      exit: exit ?? EXIT.sigint,
+      message: `interrupted after ${this.#done.items} items`,
+      why:
+        this.options.signal.reason instanceof Error
+          ? this.options.signal.reason.message
+          : 'it was asked to stop; a batch that was under way may still be sequenced',
+      changed: this.#done.items > this.#resumed ? 'some' : this.#sending ? 'unknown' : 'nothing',
+      next: ['the same command with --resume: nothing is sent twice'],
+      retryable: true,
+    });
+  }
+
+  async #pause(ms: number, waiting: string): Promise<void> {
+    if (waiting !== '') this.#report(waiting);
+    await sleep(ms, this.options.signal);
+    this.#checkCancelled();
+  }
+
+  #report(waiting: string): void {
+    this.options.onProgress?.({
+      items: this.#done.items,
+      bytes: this.#done.bytes,
+      sent: this.#done.items - this.#resumed,
+      duplicates: this.#duplicates,
+      last: this.#done.last,
+      waiting,
+    });
+  }
+}
+
+/** What --resume answers when the first `bytes` of the input are others now. */
+export function inputChanged(bytes: number, why: string): SeqError {
+  return new SeqError({
+    code: 'INPUT_CHANGED',
+    exit: EXIT.data,
+    message: `the first ${bytes} bytes of the input are not those that were submitted`,
+    why,
+    changed: 'nothing',
+    next: ['submit it without --resume, or with a --key-prefix of its own, if it is meant to be sequenced anew'],
+  });
+}
+
+function noTarget(urls: readonly string[], answers: readonly StatusAnswer[]): string {
+  if (urls.length === 0) return 'no sequencer has announced an address';
+  return answers
+    .map(
+      (answer) =>
+        `${answer.url}: ` +
+        `${answer.answered ? `${answer.status.id} is ${answer.status.role} and sees no leader` : answer.why}`,
+    )
+    .join('; ');
+}
+
+function receiptOf(value: Record<string, unknown> | undefined): Receipt | undefined {
+  const { height, index, epoch } = value ?? {};
+  return Number.isSafeInteger(height) && Number.isSafeInteger(index) && Number.isSafeInteger(epoch)
+    ? { height: height as number, index: index as number, epoch: epoch as number }
+    : undefined;
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

@@ -1,0 +1,43 @@
+// Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are
+// another cluster's. Pure.
+import type { NodeReply, NodeView } from '../protocol/types.js';
+import type { NodeObservation } from './model.js';
+
+/** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */
+export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
+  const counts = new Map<string, number>();
+  for (const reply of replies) {
+    if (reply.outcome === 'accepted' && reply.value.cluster !== '')
+      counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
+  }
+  const generation = (cluster: string): number => Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
+  const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
+  const [most] = [...counts].sort((a, b) => b[1] - a[1] || generation(b[0]) - generation(a[0]));
+  if (!most) return '';
+  const kin = [...counts.keys()].filter((cluster) => family(cluster) === family(most[0]));
+  return kin.sort((a, b) => generation(b) - generation(a))[0] ?? '';
+}
+
+/**
+ * Answers that were given without being asked for a cluster: those of another one than is meant, or than most name,
+ * are foreign here.
+ */
+export function markForeign(observations: NodeObservation[], expected: string | undefined): NodeObservation[] {
+  const cluster = expected || commonCluster(observations.map((o) => o.reply));
+  if (cluster === '') return observations;
+  return observations.map((o): NodeObservation => {
+    if (
+      o.reply.outcome !== 'accepted' ||
+      o.reply.value.cluster === '' ||
+      o.reply.value.cluster === cluster ||
+      o.reply.value.admission === 'foreign'
+    )
+      return o;
+    const value: NodeView = {
+      ...o.reply.value,
+      admission: 'foreign',
+      admissionWhy: `the record names cluster ${o.reply.value.cluster}`,
+    };
+    return { ...o, reply: { ...o.reply, value } };
+  });
+}

@@ -1,0 +1,126 @@
+// Looks at every node once and says what the cluster is (docs/PROTOCOL.md section 9). All nodes in parallel, each
+// with its own deadline: a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a
+// second, short look tells haste from trouble.
+import type { Clock, NodePort } from '../ports.js';
+import type { NodeReply, NodeView } from '../protocol/types.js';
+import { markForeign } from './cluster-name.js';
+import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from './model.js';
+import { proveCommitted } from './proof.js';
+
+export interface InspectOptions extends SummarizeOptions {
+  nodes: readonly NodePort[];
+  /** Per call (nodeTimeout). */
+  limitMs: number;
+  clock: Clock;
+  /** What a round just before this one brought: a node that did not answer then is not waited for a second time. */
+  known?: ReadonlyMap<string, NodeReply<NodeView>>;
+  /** Looks twice in any case: the second round trip is measured on open connections, without the handshake. */
+  twice?: boolean;
+}
+
+export async function inspectCluster(options: InspectOptions): Promise<ClusterView> {
+  return (await inspectLook(options)).view;
+}
+
+/** The view together with what the nodes said. */
+export async function inspectLook(
+  options: InspectOptions,
+): Promise<{ view: ClusterView; observations: NodeObservation[] }> {
+  const first = markForeign(await observe(options), options.expectedCluster);
+  const view = summarize(first, options);
+  const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
+  if (!unsettled && !options.twice) return { view, observations: first };
+  const answering = new Set(first.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id));
+  const again = await observe({
+    ...options,
+    nodes: options.nodes.filter((n) => answering.has(n.id)),
+    known: undefined,
+  });
+  const latest = first.map((o) => again.find((a) => a.id === o.id && a.reply.outcome === 'accepted') ?? o);
+  const second = await addHeadEntries(markForeign(latest, options.expectedCluster), options);
+  return {
+    view: summarize(second, { ...options, earlier: { committed: view.committed, pending: view.pending } }),
+    observations: second,
+  };
+}
+
+/** One inspect per node. Resolves when the last has answered or run out of time. */
+export async function observe({
+  nodes,
+  limitMs,
+  clock,
+  known,
+}: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock' | 'known'>): Promise<NodeObservation[]> {
+  return Promise.all(
+    nodes.map(async (node) => {
+      const before = known?.get(node.id);
+      if (before?.outcome === 'unknown') return { id: node.id, url: node.url, reply: before, rttMs: null };
+      const startedAt = clock.now();
+      const reply = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      const rttMs =
+        node.recordedRttMs !== undefined
+          ? node.recordedRttMs
+          : reply.outcome === 'unknown'
+            ? null
+            : Math.round((clock.now() - startedAt) * 10) / 10;
+      return { id: node.id, url: node.url, reply, rttMs };
+    }),
+  );
+}
+
+/** Reads the head's header where no quorum shares a head: its parent names the committed block. */
+async function addHeadEntries(
+  observations: NodeObservation[],
+  { nodes, limitMs, clock }: InspectOptions,
+): Promise<NodeObservation[]> {
+  const views = observations.flatMap((o) =>
+    o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value }] : [],
+  );
+  const proof = proveCommitted(
+    views.map(({ id, view }) => ({ id, admitted: view.admission === 'admitted', facts: view, headEntry: null })),
+    { configured: observations.length, silent: 0 },
+  );
+  if (!proof.wantsHeadEntries) return observations;
+  return Promise.all(
+    observations.map(async (o) => {
+      const node = nodes.find((n) => n.id === o.id);
+      if (node === undefined || o.reply.outcome !== 'accepted') return o;
+      const { head, floor } = o.reply.value;
+      if (head === floor || head !== (proof.committed?.height ?? 0) + 1) return o;
+      const headEntry = await bounded(
+        node.read({ from: head, to: head, limit: 1, data: false }, limitMs),
+        limitMs,
+        clock,
+      );
+      return { ...o, headEntry };
+    }),
+  );
+}
+
+/**
+ * A port keeps its own deadline (up to twice, when this process was stalled); this one holds even where a port does
+ * not.
+ */
+export function bounded<T>(reply: Promise<NodeReply<T>>, limitMs: number, clock: Clock): Promise<NodeReply<T>> {
+  const graceMs = limitMs + 20;
+  return new Promise((resolve) => {
+    const cancel = clock.after(limitMs + graceMs, () =>
+      resolve({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs }),
+    );
+    reply.then(
+      (value) => {
+        cancel();
+        resolve(value);
+      },
+      (error: unknown) => {
+        cancel();
+        resolve({
+          outcome: 'unknown',
+          step: 'call',
+          cause: error instanceof Error ? error.message : String(error),
+          limitMs,
+        });
+      },
+    );
+  });
+}

@@ -1,0 +1,397 @@
+// What the answers of all nodes add up to: who leads, what is committed, how many nodes may still be lost, and what
+// to do next. Pure: the same observations give the same view, for `seq status`, `watch`, `check` and `wait` alike.
+// Counts are over the configured nodes; an answer that stayed away is a row and a loss, never a "no" and never
+// "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
+import { quorumOf } from '../config.js';
+import type {
+  AdmissionState,
+  EntriesRead,
+  Epoch,
+  Hash,
+  Height,
+  NodeReply,
+  NodeView,
+  Owner,
+  Step,
+} from '../protocol/types.js';
+import { sequencerOf } from '../protocol/types.js';
+import { judge, type Finding, type ReasonCode, type Verdict } from './verdict.js';
+import { proveCommitted, type Committed, type Conflict, type Pending } from './proof.js';
+import { mergePresence, type SequencerRow } from './presence.js';
+
+/** What one node said, or that it said nothing. */
+export interface NodeObservation {
+  id: string;
+  /** Without secrets. */
+  url: string;
+  reply: NodeReply<NodeView>;
+  /** How long the answer took; null when there was none. */
+  rttMs: number | null;
+  /** The header of its head, read only when heads alone do not settle what is committed. */
+  headEntry?: NodeReply<EntriesRead>;
+}
+
+export type NodeState =
+  /** Admitted, at the committed head, and the leader's where there is one. */
+  | 'OK'
+  /** Admitted, yet something keeps it from counting fully; `note` says what. */
+  | 'WARN'
+  /** Answers, and is not admitted: nothing may be counted on it. */
+  | 'OUT'
+  /** No key of ours. */
+  | 'EMPTY'
+  /** Belongs to another cluster, generation or node id. */
+  | 'FOREIGN'
+  /** Answered with a refusal of Redis itself (password, rights, loading). */
+  | 'REFUSED'
+  /** Did not answer in time. */
+  | 'DOWN';
+
+export interface NodeError {
+  /** The step that did not end (unknown) or null (refused). */
+  step: Step | null;
+  limitMs: number | null;
+  /** TIMEOUT-like cause is in the sentence; for a refusal the word, e.g. NOAUTH. */
+  code: string;
+  message: string;
+}
+
+export interface NodeRow {
+  id: string;
+  url: string;
+  state: NodeState;
+  admitted: boolean;
+  /** The admission word of section 8; null when it did not answer. */
+  admission: AdmissionState | null;
+  /** Sequencer id that holds its lock, null when free or unknown (see `state`). */
+  holder: string | null;
+  owner: Owner | null;
+  ttlMs: number | null;
+  epoch: Epoch | null;
+  floor: Height | null;
+  head: Height | null;
+  headEpoch: Epoch | null;
+  headHash: Hash | null;
+  /** Committed blocks it lacks; null when either side is unknown. */
+  lag: number | null;
+  /** Of the last call that it answered; null when it answered none. */
+  rttMs: number | null;
+  error: NodeError | null;
+  /** One sentence for any state but OK. */
+  note: string;
+  cluster: string;
+  runId: string;
+  /** From the server's INFO; may be empty. */
+  info: Record<string, string>;
+}
+
+export interface LeaderRow {
+  id: string;
+  epoch: Epoch;
+  owner: Owner;
+  /** Until the lock is no longer held on a quorum, as the nodes count it. */
+  ttlMs: number;
+  /** Ids of the nodes that hold its lock under its claim. */
+  nodes: string[];
+}
+
+export interface ClusterView {
+  verdict: Verdict;
+  reason: string;
+  reasonCode: ReasonCode;
+  /** Exact commands, best first. */
+  next: string[];
+  /** Everything found, worst first; the first one is the verdict's. Empty when OK. */
+  findings: Finding[];
+  /** `<id>.<generation>` that most answers name, '' when none does. */
+  cluster: string;
+  configured: number;
+  answered: number;
+  quorum: number;
+  /** Healthy admitted nodes minus the quorum: how many more may be lost. Negative: how many are missing. */
+  margin: number;
+  leader: LeaderRow | null;
+  /** False when too few nodes answered to say whether there is a leader. */
+  leaderKnown: boolean;
+  committed: Committed | null;
+  pending: Pending | null;
+  conflicts: Conflict[];
+  hold: { by: string; reason: string; ttlMs: number; nodes: number } | null;
+  handover: { to: string; ttlMs: number; nodes: number } | null;
+  nodes: NodeRow[];
+  sequencers: SequencerRow[];
+}
+
+export interface SummarizeOptions {
+  /** The cluster the operator means, e.g. from the context; '' or absent: whatever the nodes say. */
+  expectedCluster?: string;
+  /** An earlier look at the same nodes: what was committed then must be everywhere now, or the node really lags. */
+  earlier?: { committed: Committed | null; pending: Pending | null };
+  /** Flags that name this cluster in a command, e.g. `-c lab`. */
+  target?: string;
+  /** The command that starts a node's server, when we know one. */
+  startCommand?: (nodeId: string) => string | undefined;
+  /** The commands that make its sequencers run again, when we know them. */
+  startSequencers?: () => string[];
+}
+
+export function summarize(observations: readonly NodeObservation[], options: SummarizeOptions = {}): ClusterView {
+  const configured = observations.length;
+  const quorum = quorumOf(configured);
+  const answers = observations.flatMap((o) =>
+    o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value, headEntry: o.headEntry }] : [],
+  );
+  const own = answers.filter((a) => !isForeign(a.view, options.expectedCluster));
+  const admitted = own.filter((a) => a.view.admission === 'admitted');
+  const silent = observations.filter((o) => o.reply.outcome === 'unknown').length;
+
+  const proof = proveCommitted(
+    own
+      .filter((a) => a.view.admission === 'admitted' || a.view.admission === 'restarted')
+      .map((a) => ({
+        id: a.id,
+        admitted: a.view.admission === 'admitted',
+        facts: a.view,
+        headEntry: headEntryOf(a.headEntry, a.view),
+      })),
+    { configured, silent },
+  );
+  const { leader, known: leaderKnown } = findLeader(admitted, configured, quorum, configured - answers.length);
+  const lagAgainst = options.earlier?.committed ?? proof.committed;
+  const rows = observations.map((o) =>
+    nodeRow(o, options.expectedCluster, { lagAgainst, committed: proof.committed, conflicts: proof.conflicts, leader }),
+  );
+  const healthy = rows.filter((r) => r.admitted && (r.lag ?? 0) === 0).length;
+  const pending = proof.pending !== null && isSettledPending(proof.pending, options.earlier) ? proof.pending : null;
+
+  const facts = {
+    cluster: mostNamed(own.map((a) => a.view.cluster)),
+    configured,
+    answered: answers.length,
+    quorum,
+    margin: healthy - quorum,
+    leader,
+    leaderKnown,
+    committed: proof.committed,
+    pending,
+    conflicts: proof.conflicts,
+    hold: onQuorum(
+      admitted.map((a) => a.view.hold),
+      quorum,
+      (h) => h.by,
+    ),
+    handover: onQuorum(
+      admitted.map((a) => a.view.handover),
+      quorum,
+      (h) => h.to,
+    ),
+    nodes: rows,
+    sequencers: mergePresence(
+      own.map((a) => a.view),
+      proof.committed?.height ?? null,
+    ),
+  };
+  return {
+    ...judge({ ...facts, clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })) }, options),
+    ...facts,
+  };
+}
+
+export function isForeign(view: NodeView, expectedCluster: string | undefined): boolean {
+  if (view.admission === 'foreign') return true;
+  return (
+    expectedCluster !== undefined && expectedCluster !== '' && view.cluster !== '' && view.cluster !== expectedCluster
+  );
+}
+
+function headEntryOf(read: NodeReply<EntriesRead> | undefined, view: NodeView) {
+  if (read === undefined || read.outcome !== 'accepted') return null;
+  // The node may have moved on between the two reads: only the entry that its head facts name proves anything about
+  // them.
+  return read.value.entries.find((e) => e.height === view.head && e.hash === view.headHash) ?? null;
+}
+
+/**
+ * The owner whose lock, under its own claim at one epoch, stands on q admitted nodes. A promotion under way is not a
+ * leader yet.
+ */
+function findLeader(
+  admitted: { id: string; view: NodeView }[],
+  configured: number,
+  quorum: number,
+  unanswered: number,
+): { leader: LeaderRow | null; known: boolean } {
+  const byOwner = new Map<Owner, { id: string; view: NodeView; pttlMs: number }[]>();
+  for (const { id, view } of admitted) {
+    if (view.lock === null || view.claimant !== view.lock.owner) continue;
+    byOwner.set(view.lock.owner, [...(byOwner.get(view.lock.owner) ?? []), { id, view, pttlMs: view.lock.pttlMs }]);
+  }
+  for (const [owner, held] of byOwner) {
+    const epoch = Math.max(...held.map((h) => h.view.epoch));
+    const holding = held.filter((h) => h.view.epoch === epoch);
+    if (holding.length < quorum) continue;
+    const ttls = holding.map((h) => h.pttlMs).sort((a, b) => b - a);
+    return {
+      leader: { id: sequencerOf(owner), epoch, owner, ttlMs: ttls[quorum - 1] ?? 0, nodes: holding.map((h) => h.id) },
+      known: true,
+    };
+  }
+  // Nobody is seen on q nodes. Those that did not answer could still make one of the holders a leader.
+  const most = Math.max(0, ...[...byOwner.values()].map((held) => held.length));
+  const couldBe = most + unanswered >= quorum && unanswered > 0 && configured > 0;
+  return { leader: null, known: !couldBe };
+}
+
+function nodeRow(
+  o: NodeObservation,
+  expectedCluster: string | undefined,
+  {
+    lagAgainst,
+    committed,
+    conflicts,
+    leader,
+  }: { lagAgainst: Committed | null; committed: Committed | null; conflicts: Conflict[]; leader: LeaderRow | null },
+): NodeRow {
+  const blank = {
+    id: o.id,
+    url: o.url,
+    admitted: false,
+    admission: null,
+    holder: null,
+    owner: null,
+    ttlMs: null,
+    epoch: null,
+    floor: null,
+    head: null,
+    headEpoch: null,
+    headHash: null,
+    lag: null,
+    rttMs: o.rttMs,
+    cluster: '',
+    runId: '',
+    info: {},
+  };
+  if (o.reply.outcome === 'unknown') {
+    const { step, cause, limitMs } = o.reply;
+    const limit = limitMs === undefined ? '' : ` within ${limitMs} ms`;
+    const message = `no answer at ${step}${limit}: ${cause}`;
+    return {
+      ...blank,
+      state: 'DOWN',
+      error: { step, limitMs: limitMs ?? null, code: 'NO_ANSWER', message },
+      note: message,
+    };
+  }
+  if (o.reply.outcome === 'refused') {
+    const { reason, detail } = o.reply;
+    const message = `${reason}${(detail.message ?? detail.why) ? `: ${detail.message ?? detail.why}` : ''}`;
+    return { ...blank, state: 'REFUSED', error: { step: null, limitMs: null, code: reason, message }, note: message };
+  }
+  const view = o.reply.value;
+  const foreign = isForeign(view, expectedCluster);
+  const admitted = !foreign && view.admission === 'admitted';
+  const lag = admitted && lagAgainst !== null ? Math.max(0, lagAgainst.height - view.head) : null;
+  const row = {
+    ...blank,
+    admitted,
+    admission: view.admission,
+    holder: view.lock === null ? null : sequencerOf(view.lock.owner),
+    owner: view.lock?.owner ?? null,
+    ttlMs: view.lock?.pttlMs ?? null,
+    epoch: view.epoch,
+    floor: view.floor,
+    head: view.head,
+    headEpoch: view.headEpoch,
+    headHash: view.headHash,
+    lag,
+    error: null,
+    cluster: view.cluster,
+    runId: view.runId,
+    info: view.info,
+  };
+  // Somebody made it one by hand, or a failover did: everything else about it follows from that.
+  const replica = view.info['role'] === 'slave' ? 'its server is a replica and takes no writes' : '';
+  const said = (note: string): string => [note, replica].filter(Boolean).join('; ');
+  if (foreign)
+    return {
+      ...row,
+      state: 'FOREIGN',
+      note: said(view.admissionWhy || `it belongs to cluster ${view.cluster}, not ${expectedCluster}`),
+    };
+  if (view.admission === 'pristine') return { ...row, state: 'EMPTY', note: said('it holds no key of a cluster') };
+  if (!admitted) return { ...row, state: 'OUT', note: said(notAdmitted(view)) };
+  const disputed = conflicts.some((one) => one.height === view.head && one.nodes.includes(o.id));
+  const note = said(admittedNote(view, lag ?? 0, committed, disputed, leader));
+  return { ...row, state: note === '' ? 'OK' : 'WARN', note };
+}
+
+function notAdmitted(view: NodeView): string {
+  const why = view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`;
+  switch (view.admission) {
+    case 'restarted':
+      return `its server restarted${why}: what it promised before is no longer sure`;
+    case 'wiped':
+      return `its record is gone${why}: it lost its memory`;
+    case 'damaged':
+      return `its record and its stream disagree${why}`;
+    case 'admitting':
+      return `the leader is re-admitting it${why}`;
+    default:
+      return `a bootstrap is unfinished on it${why}`;
+  }
+}
+
+function admittedNote(
+  view: NodeView,
+  lag: number,
+  committed: Committed | null,
+  disputed: boolean,
+  leader: LeaderRow | null,
+): string {
+  if (lag > 0) return `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
+  if (committed?.hash && view.head > view.floor && view.head === committed.height && view.headHash !== committed.hash) {
+    // Nobody replaces a block that was made under the same epoch: that would be choosing between two.
+    if (disputed)
+      return `holds another block at height ${view.head} under the same epoch (a conflict; nothing replaces it)`;
+    return `holds another block at height ${view.head} than the committed one (an orphan; the leader replaces it)`;
+  }
+  if (leader !== null && view.epoch > leader.epoch)
+    return (
+      `its epoch ${view.epoch} is above the leader's ${leader.epoch}: it refuses the leader until the ` +
+      'term is renewed'
+    );
+  if (leader !== null && view.lock === null) return 'its lock is free: the leader has not taken it again yet';
+  if (leader !== null && view.lock !== null && view.lock.owner !== leader.owner)
+    return `its lock is held by ${sequencerOf(view.lock.owner)}, not by the leader`;
+  return '';
+}
+
+/** A head between two writes is everyday life; one that stands still across two looks is worth a word. */
+function isSettledPending(pending: Pending, earlier: SummarizeOptions['earlier']): boolean {
+  return (
+    earlier === undefined ||
+    (earlier.pending !== null && earlier.pending.height === pending.height && earlier.pending.hash === pending.hash)
+  );
+}
+
+function mostNamed(names: string[]): string {
+  const counts = new Map<string, number>();
+  for (const name of names) if (name !== '') counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? '';
+}
+
+/** hold and handover count when they stand on q nodes (section 2); the longest remaining time among them is shown. */
+function onQuorum<T extends { pttlMs: number }>(
+  marks: (T | null)[],
+  quorum: number,
+  key: (mark: T) => string,
+): (Omit<T, 'pttlMs'> & { ttlMs: number; nodes: number }) | null {
+  const groups = new Map<string, T[]>();
+  for (const mark of marks) if (mark !== null) groups.set(key(mark), [...(groups.get(key(mark)) ?? []), mark]);
+  for (const group of groups.values()) {
+    if (group.length < quorum) continue;
+    const { pttlMs, ...rest } = group.reduce((a, b) => (b.pttlMs > a.pttlMs ? b : a));
+    return { ...rest, ttlMs: pttlMs, nodes: group.length };
+  }
+  return null;
+}

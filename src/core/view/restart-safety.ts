@@ -1,0 +1,30 @@
+// Whether a node may be restarted now, one after the other (docs/PERSISTENCE.md): a node that restarts counts only
+// after the leader has admitted it again, so there must be a leader, a margin, and no node that is still on its way
+// back. Pure; unknown is no.
+import type { ClusterView } from './model.js';
+
+export interface RestartSafety {
+  safe: boolean;
+  why: string;
+}
+
+export function restartSafety(view: ClusterView): RestartSafety {
+  if (view.leader === null)
+    return { safe: false, why: `not now: ${view.leaderKnown ? 'nobody leads' : 'who leads is not known'}` };
+  const coming = view.nodes.filter((node) => !node.admitted && node.state !== 'DOWN' && node.state !== 'REFUSED');
+  if (coming.length > 0)
+    return { safe: false, why: `not now: ${coming.map((node) => `${node.id} does not count yet`).join(', ')}` };
+  if (view.margin < 1) {
+    const lacking = view.nodes
+      .filter((node) => !node.admitted || (node.lag ?? 0) > 1 || node.state !== 'OK')
+      .map((node) => node.id);
+    return { safe: false, why: `not now: no node may be lost${lacking.length > 0 ? ` (${lacking.join(', ')})` : ''}` };
+  }
+  const behind = view.nodes.filter((node) => node.admitted && (node.lag ?? 0) > 1);
+  if (behind.length > 0)
+    return {
+      safe: false,
+      why: `not now: ${behind.map((node) => `${node.id} is ${node.lag} blocks behind`).join(', ')}`,
+    };
+  return { safe: true, why: 'the next node may be restarted' };
+}

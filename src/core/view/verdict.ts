@@ -1,0 +1,339 @@
+// One word, one sentence, one stable code and the next command for the state of a cluster. Pure. CRIT: it is not
+// writing, or an invariant is broken. WARN: it writes, and something needs a hand. UNKNOWN: too few answers to say.
+// Order is the order of the findings: what must be mended first stands first. docs/PROTOCOL.md sections 8 and 9.
+import type { ClusterView, NodeRow, SummarizeOptions } from './model.js';
+
+export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
+export type ReasonCode =
+  | 'OK'
+  | 'WRONG_CLUSTER'
+  | 'CLUSTER_MIXED'
+  | 'SAME_SERVER'
+  | 'CONFLICT'
+  | 'NOT_INITIALISED'
+  | 'NO_QUORUM'
+  | 'LEADER_UNKNOWN'
+  | 'NO_LEADER'
+  | 'LEADER_STALLED'
+  | 'NODE_DOWN'
+  | 'NODE_REFUSED'
+  | 'NODE_NOT_ADMITTED'
+  | 'NODE_FOREIGN'
+  | 'NODE_LAGGING'
+  | 'NODE_FENCED'
+  | 'NODE_UNLEASED'
+  | 'NODE_ORPHAN'
+  | 'PENDING_BLOCK'
+  | 'HELD'
+  | 'CONFIG_DRIFT'
+  | 'WINDOW_NARROWED'
+  | 'WINDOW_CLOSING'
+  | 'WINDOW_LOST';
+
+export interface Finding {
+  verdict: Exclude<Verdict, 'OK'>;
+  code: ReasonCode;
+  reason: string;
+  /** The nodes it is about, [] for the cluster. */
+  nodes: string[];
+  next: string[];
+}
+
+type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
+  clusters: { id: string; cluster: string }[];
+};
+
+export function judge(
+  facts: Facts,
+  options: SummarizeOptions,
+): Pick<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> {
+  const target = options.target ? ` ${options.target}` : '';
+  const whole = clusterFindings(facts, target, options);
+  // Where the cluster itself is not there, a line per node would only repeat it.
+  const explained = whole.some(
+    (f) => f.code === 'NOT_INITIALISED' || f.code === 'WRONG_CLUSTER' || f.code === 'CLUSTER_MIXED',
+  );
+  const findings = explained
+    ? whole
+    : [...whole, ...nodeFindings(facts, target, options), ...softFindings(facts, target)];
+  const order = { CRIT: 0, UNKNOWN: 1, WARN: 2 };
+  findings.sort((a, b) => order[a.verdict] - order[b.verdict]);
+  const worst = findings[0];
+  if (worst !== undefined)
+    return { verdict: worst.verdict, reason: worst.reason, reasonCode: worst.code, next: worst.next, findings };
+  const { leader, committed, margin } = facts;
+  const reason =
+    `${leader?.id ?? 'nobody'} leads under epoch ${leader?.epoch ?? 0}, height ` +
+    `${committed?.height ?? 0} is committed, ` +
+    `${facts.configured} of ${facts.configured} nodes agree`;
+  return {
+    verdict: 'OK',
+    reason: margin < 1 ? `${reason}; no node may be lost` : reason,
+    reasonCode: 'OK',
+    next: [],
+    findings,
+  };
+}
+
+function clusterFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
+  const { nodes, quorum, configured, answered } = facts;
+  const found: Finding[] = [];
+  const crit = (code: ReasonCode, reason: string, ids: string[], next: string[]) =>
+    found.push({ verdict: 'CRIT', code, reason, nodes: ids, next });
+
+  for (const ids of sameServer(nodes)) {
+    crit('SAME_SERVER', `${list(ids)} are one server (the same run id): its vote would count twice`, ids, [
+      'give every --node a server of its own',
+    ]);
+  }
+  for (const conflict of facts.conflicts) {
+    crit('CONFLICT', `height ${conflict.height}: ${conflict.why}`, conflict.nodes, [
+      `seq stream inspect --from ${conflict.height} --to ${conflict.height}${target}`,
+    ]);
+  }
+  const foreign = nodes.filter((n) => n.state === 'FOREIGN');
+  const names = new Map<string, string[]>();
+  for (const { id, cluster } of facts.clusters)
+    if (cluster !== '') names.set(cluster, [...(names.get(cluster) ?? []), id]);
+  if (answered > 0 && foreign.length === answered) {
+    crit(
+      'WRONG_CLUSTER',
+      `every node that answered belongs to another cluster: ${list(foreign.map((n) => `${n.id}: ${n.note}`))}`,
+      foreign.map((n) => n.id),
+      [`seq status ${foreign.map((n) => `--node ${n.id}=${n.url}`).join(' ')}`],
+    );
+    return found;
+  }
+  if (names.size > 1 && Math.max(...[...names.values()].map((ids) => ids.length)) < quorum) {
+    crit(
+      'CLUSTER_MIXED',
+      'the nodes belong to different clusters: ' +
+        `${list([...names].map(([name, ids]) => `${ids.join(', ')} to ${name}`))}`,
+      [...names.values()].flat(),
+      ['name the nodes of one cluster only: seq config show'],
+    );
+    return found;
+  }
+
+  const empty = nodes.filter((n) => n.state === 'EMPTY');
+  const bootstrap = nodes.filter((n) => n.admission === 'bootstrap');
+  if (answered >= quorum && empty.length + bootstrap.length === answered) {
+    crit(
+      'NOT_INITIALISED',
+      bootstrap.length > 0
+        ? `the bootstrap of this cluster was broken off: ${list(bootstrap.map((n) => n.id))} show its nonce`
+        : `${answered === configured ? 'all' : answered} of ${configured} nodes are empty: this cluster ` +
+            'was never initialised',
+      [...empty, ...bootstrap].map((n) => n.id),
+      [`seq cluster init${target}`],
+    );
+    return found;
+  }
+
+  const admitted = nodes.filter((n) => n.admitted);
+  if (admitted.length < quorum) {
+    const silent = nodes.filter((n) => n.state === 'DOWN' || n.state === 'REFUSED');
+    const out = nodes.filter((n) => !n.admitted && n.state !== 'DOWN' && n.state !== 'REFUSED');
+    const parts = [
+      ...(['DOWN', 'REFUSED'] as const).flatMap((state) => {
+        const ids = silent.filter((n) => n.state === state).map((n) => n.id);
+        return ids.length === 0 ? [] : [`${list(ids)} ${state === 'DOWN' ? 'did not answer' : 'refused to answer'}`];
+      }),
+      ...(out.length > 0 ? [`${list(out.map((n) => n.id))} ${out.length === 1 ? 'is' : 'are'} not admitted`] : []),
+    ];
+    const enoughWithSilent = admitted.length + silent.length >= quorum;
+    crit(
+      'NO_QUORUM',
+      `${admitted.length} of ${configured} nodes can vote, ${quorum} are needed: ${parts.join('; ')}`,
+      [...silent, ...out].map((n) => n.id),
+      enoughWithSilent ? silent.map((n) => reach(n, options)) : [`seq cluster recover --dry-run${target}`],
+    );
+    return found;
+  }
+
+  if (facts.leader === null && !facts.leaderKnown) {
+    const silent = nodes.filter((n) => n.state === 'DOWN' || n.state === 'REFUSED');
+    found.push({
+      verdict: 'UNKNOWN',
+      code: 'LEADER_UNKNOWN',
+      nodes: silent.map((n) => n.id),
+      next: silent.map((n) => reach(n, options)),
+      reason:
+        `too few nodes answered to say whether there is a leader: ${list(silent.map((n) => n.id))} may ` +
+        'hold a lock',
+    });
+  } else if (facts.leader === null) {
+    const holders = [...new Set(admitted.flatMap((n) => (n.holder === null ? [] : [n.holder])))];
+    const seen = facts.sequencers.length;
+    if (facts.hold !== null)
+      crit(
+        'NO_LEADER',
+        `nobody leads: ${facts.hold.by} holds promotion (${facts.hold.reason})`,
+        [],
+        [`seq resume${target}`],
+      );
+    else if (holders.length > 0)
+      crit(
+        'NO_LEADER',
+        `nobody leads: ${list(holders)} ${holders.length === 1 ? 'holds' : 'hold'} fewer than ${quorum} ` +
+          'locks (a promotion under way, or a lease running out)',
+        [],
+        [`seq status --watch${target}`],
+      );
+    else if (seen === 0)
+      crit(
+        'NO_LEADER',
+        'nobody leads: no sequencer is running',
+        [],
+        known(options.startSequencers?.(), `seq run --id seq-a${target}`),
+      );
+    else {
+      const reasons = facts.sequencers.filter((s) => !s.ready && s.why !== '').map((s) => `${s.id}: ${s.why}`);
+      crit(
+        'NO_LEADER',
+        `nobody leads: every lock is free, ${list(facts.sequencers.map((s) => s.id))} ` +
+          `${seen === 1 ? 'is' : 'are'} running${reasons.length > 0 ? ` (${reasons.join('; ')})` : ''}`,
+        [],
+        [`seq status --watch${target}`],
+      );
+    }
+  } else {
+    const own = facts.sequencers.find((s) => s.id === facts.leader?.id);
+    if (own !== undefined && !own.ready) {
+      crit(
+        'LEADER_STALLED',
+        `${own.id} leads and cannot produce: ${own.why || 'it says it is not ready'}`,
+        [],
+        [`seq stepdown${target}`],
+      );
+    }
+  }
+  return found;
+}
+
+function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
+  return facts.nodes.flatMap((n): Finding[] => {
+    const warn = (code: ReasonCode, reason: string, next: string): Finding[] => [
+      { verdict: 'WARN', code, reason, nodes: [n.id], next: [next] },
+    ];
+    switch (n.state) {
+      case 'OK':
+        return [];
+      case 'DOWN':
+        return warn('NODE_DOWN', `${n.id}: ${n.note}`, reach(n, options));
+      case 'REFUSED':
+        return warn('NODE_REFUSED', `${n.id} refuses: ${n.note}`, reach(n, options));
+      case 'FOREIGN':
+        return warn('NODE_FOREIGN', `${n.id}: ${n.note}`, `seq config show${target}`);
+      case 'EMPTY':
+        return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, `seq node admit --on ${n.id}${target}`);
+      case 'OUT':
+        return warn(
+          'NODE_NOT_ADMITTED',
+          `${n.id} is not admitted: ${n.note}`,
+          n.admission === 'admitting' ? `seq status --watch${target}` : `seq node admit --on ${n.id}${target}`,
+        );
+      case 'WARN':
+        if ((n.lag ?? 0) > 0)
+          return warn('NODE_LAGGING', `${n.id} is ${n.note}`, `seq stream diff --on ${n.id}${target}`);
+        if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch)
+          return warn('NODE_FENCED', `${n.id}: ${n.note}`, `seq epoch show${target}`);
+        if (facts.conflicts.some((one) => one.height === n.head && one.nodes.includes(n.id))) return [];
+        if (n.head === facts.committed?.height && n.headHash !== facts.committed?.hash && facts.committed?.hash) {
+          return warn('NODE_ORPHAN', `${n.id} ${n.note}`, `seq stream diff --on ${n.id}${target}`);
+        }
+        return warn('NODE_UNLEASED', `${n.id}: ${n.note}`, `seq status --watch${target}`);
+    }
+  });
+}
+
+function softFindings(facts: Facts, target: string): Finding[] {
+  const found: Finding[] = [];
+  const { pending, hold } = facts;
+  if (pending !== null) {
+    found.push({
+      verdict: 'WARN',
+      code: 'PENDING_BLOCK',
+      nodes: pending.nodes,
+      next: [`seq stream inspect --from ${pending.height} --to ${pending.height}${target}`],
+      reason:
+        `height ${pending.height} is pending: ${pending.nodes.length} of ${facts.configured} hold it ` +
+        `under epoch ${pending.epoch}, ${facts.quorum} are needed` +
+        (pending.mayBeCommitted ? '; a node that did not answer may hold it too' : ''),
+    });
+  }
+  if (hold !== null && facts.leader !== null) {
+    found.push({
+      verdict: 'WARN',
+      code: 'HELD',
+      nodes: [],
+      next: [`seq resume${target}`],
+      reason:
+        `${hold.by} holds promotion for ${Math.ceil(hold.ttlMs / 1000)} s more (${hold.reason}): nobody ` +
+        `takes over if ${facts.leader.id} fails`,
+    });
+  }
+  for (const s of facts.sequencers) {
+    if (s.windowWhy !== '' && s.id === facts.leader?.id)
+      found.push({
+        verdict: 'WARN',
+        code: 'WINDOW_NARROWED',
+        nodes: [],
+        next: [`seq doctor${target}`],
+        reason: `${s.id}: ${s.windowWhy}`,
+      });
+    if (s.margin === 'falling') {
+      found.push({
+        verdict: 'WARN',
+        code: 'WINDOW_CLOSING',
+        nodes: [],
+        next: [`seq status --watch${target}`],
+        reason: `${s.id} is ${s.lagBlocks ?? '?'} blocks behind and about to fall below what the nodes retain`,
+      });
+    } else if (s.margin === 'outside') {
+      found.push({
+        verdict: 'WARN',
+        code: 'WINDOW_LOST',
+        nodes: [],
+        next: [`seq status --watch${target}`],
+        reason:
+          `${s.id} is ${s.lagBlocks ?? '?'} blocks behind, below what the nodes retain: it needs the feed ` +
+          'of another sequencer',
+      });
+    }
+  }
+  const digests = new Map<string, string[]>();
+  for (const s of facts.sequencers)
+    if (s.configDigest !== '') digests.set(s.configDigest, [...(digests.get(s.configDigest) ?? []), s.id]);
+  if (digests.size > 1) {
+    found.push({
+      verdict: 'WARN',
+      code: 'CONFIG_DRIFT',
+      nodes: [],
+      next: [`seq status -o wide${target}`],
+      reason:
+        'the sequencers run with different configurations: ' +
+        `${list([...digests].map(([digest, ids]) => `${ids.join(', ')} with ${digest.slice(0, 8)}`))}`,
+    });
+  }
+  return found;
+}
+
+function sameServer(nodes: readonly NodeRow[]): string[][] {
+  const byRun = new Map<string, string[]>();
+  for (const n of nodes) if (n.runId !== '') byRun.set(n.runId, [...(byRun.get(n.runId) ?? []), n.id]);
+  return [...byRun.values()].filter((ids) => ids.length > 1);
+}
+
+function reach(node: NodeRow, options: SummarizeOptions): string {
+  return options.startCommand?.(node.id) ?? `redis-cli -u ${node.url} ping`;
+}
+
+function known(commands: readonly string[] | undefined, otherwise: string): string[] {
+  return commands === undefined || commands.length === 0 ? [otherwise] : [...commands];
+}
+
+/** `a`, `a and b`, `a, b and c`. */
+function list(words: string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
