@@ -15,7 +15,7 @@ const BLOCK_MS = 100;
 const PUBLISHED_MS = 110;
 const LIMIT_MS = 20_000;
 const SUBMITTERS = 4;
-/** Until a sequencer that was started has rehearsed. */
+/** Until a sequencer that was started has warmed up. */
 const SETTLE_MS = 700;
 
 interface Commit {
@@ -165,7 +165,7 @@ async function runs(
     const [promoting, leading] = ['promoting', 'leader'].map((role) =>
       tookRole(cluster.logFile(successor), logged, role),
     ) as [number, number];
-    const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"tenure-ended"');
+    const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"term-ended"');
     // A first attempt that was lost, or another sequencer, tells nothing of the steps.
     if (leading >= promoting && !Number.isNaN(ended)) {
       if (signal === 'SIGTERM') {

@@ -1,14 +1,14 @@
 // Becoming leader, from "the lock is free" to "may write", on three servers, against redlock's acquire on the same servers: promote, claim (which
-// fences and reads the heads), propose again the block that the last tenure left. As a follower does it, which has looked when the lease ran out or was
+// fences and reads the heads), propose again the block that the last term left. As a follower does it, which has looked when the lease ran out or was
 // given back, and has read that block as it came; the same where its store has the block already, so that nothing is left to settle; and from cold,
 // with a look and a read of its own. All release outside the measured time.
 import Redlock from 'redlock';
 import { genesisHash } from '../src/core/chain/block.js';
 import { usableLeaseMs } from '../src/core/config.js';
 import { localChain } from '../src/core/sequencer/local-chain.js';
-import { look, votesOf } from '../src/core/nodes/probe.js';
+import { probe, votesOf } from '../src/core/nodes/probe.js';
 import { systemClock, systemRandom } from '../src/core/nodes/system-clock.js';
-import { TenureDriver, type TenureHooks } from '../src/core/sequencer/lead/term-driver.js';
+import { TermDriver, type TermHooks } from '../src/core/sequencer/lead/term-driver.js';
 import type { Block } from '../src/core/protocol/types.js';
 import { MemoryStore } from '../test/support/memory-store.js';
 import { interleave } from './harness/rounds.js';
@@ -46,11 +46,11 @@ function redlockOn(servers: Servers): { lock(resource: string, ttlMs: number): P
   });
 }
 
-/** The block that the last tenure left. */
+/** The block that the last term left. */
 let left: Block | undefined;
 
 /**
- * One tenure to the right to write; ms. Its store lacks the head, as after a crash: that is settled and adopted. `cold`: it is read, too, and the look
+ * One term to the right to write; ms. Its store lacks the head, as after a crash: that is settled and adopted. `cold`: it is read, too, and the look
  * counts; `current`: its store has the head.
  */
 async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'current'): Promise<number> {
@@ -67,12 +67,12 @@ async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'curre
     () => 0,
     (_, hash) => (!cold && left?.hash === hash ? left : undefined),
   );
-  const lookedAt = performance.now();
-  const { votes } = votesOf(await look(lane.nodes, quorum, LIMIT_MS, systemClock), lane.nodes, 'bench');
-  const startedAt = cold ? lookedAt : performance.now();
+  const probedAt = performance.now();
+  const { votes } = votesOf(await probe(lane.nodes, quorum, LIMIT_MS, systemClock), lane.nodes, 'bench');
+  const startedAt = cold ? probedAt : performance.now();
   return new Promise((resolve, reject) => {
     let tookMs = -1;
-    const hooks: TenureHooks = {
+    const hooks: TermHooks = {
       leading: () => {
         tookMs = performance.now() - startedAt;
         setImmediate(() => driver.stepdown('STOPPED', 'measured'));
@@ -90,7 +90,7 @@ async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'curre
         for (const block of blocks) append(block, 0);
       },
     };
-    const driver = new TenureDriver(
+    const driver = new TermDriver(
       lane.nodes,
       systemClock,
       store,

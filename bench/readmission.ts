@@ -142,18 +142,18 @@ function watchFilling(
   redis.on('error', () => undefined);
   let stopped = false;
   let seen: { pending: string | null; incarnation: string | null } | null = null;
-  const looking = (async () => {
+  const probing = (async () => {
     while (!stopped) {
       const [pending, incarnation] = await redis.hmget('seq:node:admission', 'pending', 'incarnation');
       seen = { pending: pending ?? null, incarnation: incarnation ?? null };
       await new Promise((done) => setTimeout(done, everyMs));
     }
   })();
-  looking.catch(() => undefined);
+  probing.catch(() => undefined);
   const until = async (reached: (pending: string | null, incarnation: string | null) => boolean): Promise<number> => {
     for (const limit = performance.now() + LIMIT_MS; performance.now() < limit;) {
       if (seen !== null && reached(seen.pending, seen.incarnation)) return performance.now();
-      await Promise.race([looking, new Promise((done) => setTimeout(done, everyMs))]);
+      await Promise.race([probing, new Promise((done) => setTimeout(done, everyMs))]);
     }
     throw new Error(`${NODE} was not admitted within ${LIMIT_MS} ms`);
   };

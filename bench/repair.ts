@@ -1,4 +1,4 @@
-// A node that missed 10,000 blocks of 1 KB, brought up by `seq repair`: by the leader's tenure while it works, and by a tenure of the command
+// A node that missed 10,000 blocks of 1 KB, brought up by `seq repair`: by the leader's term while it works, and by a term of the command
 // while nobody leads. Blocks per second, of the command's own account and of the node's head as it grows.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
@@ -104,7 +104,7 @@ export const bench: Bench = {
           ).every(Boolean) || undefined,
         50,
       );
-      await repair('own-tenure', () => undefined);
+      await repair('own-term', () => undefined);
     } finally {
       client.disconnect();
       await cluster.close();

@@ -63,7 +63,7 @@ async function spent(pids: readonly number[], ms: number): Promise<number[]> {
   return pids.map((pid, n) => ((usage(pid).cpuMs - before[n]!) / (performance.now() - at)) * 100);
 }
 
-/** A process that has just begun compiles and rehearses. That is over when a window takes no less than the one before it. */
+/** A process that has just begun compiles and warms up. That is over when a window takes no less than the one before it. */
 async function settle(pids: readonly number[]): Promise<void> {
   const sum = async (): Promise<number> => (await spent(pids, WINDOW_MS)).reduce((a, b) => a + b, 0);
   const until = performance.now() + LONGEST_SETTLING_MS;

@@ -10,7 +10,7 @@ import { frame } from '../src/tui/frame.js';
 import { Screen } from '../src/tui/screen.js';
 import { WatchStore } from '../src/tui/store.js';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
-import { look, start } from '../test/support/watch-states.js';
+import { probe, start } from '../test/support/watch-states.js';
 
 const [, , what = 'live', amount] = process.argv;
 const say = (text: string) => process.stdout.write(`${text}\n`);
@@ -76,7 +76,7 @@ async function soak(frames: number, ink: boolean): Promise<void> {
           : at % 31 === 0
             ? 'x%@3 x%@3 x1@3'
             : 'x%@3 x%@3 x%@3';
-    store.set(look(store.state, words.replaceAll('%', String(at + 1))));
+    store.set(probe(store.state, words.replaceAll('%', String(at + 1))));
     if (!ink) screen.draw(frame(store.state, store.theme).join('\n'));
     else if (at % 4 === 0)
       await new Promise((done) => {

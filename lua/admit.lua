@@ -66,7 +66,7 @@ local function run_id(server, replication)
 end
 -- end common
 -- common: admission under way
--- The admission that `nonce` began still stands, is this tenure's, and the server has not restarted since.
+-- The admission that `nonce` began still stands, is this term's, and the server has not restarted since.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash')
 if record.err then return failed(record, admission_key) end

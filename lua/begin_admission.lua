@@ -1,6 +1,6 @@
 -- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
 -- An intact node is taken only under its own owner and epoch, and only when its incarnation is the one to be replaced: a copy that was
--- delayed would otherwise set aside what the same tenure has admitted since. Another's unfinished admission only with a higher epoch.
+-- delayed would otherwise set aside what the same term has admitted since. Another's unfinished admission only with a higher epoch.
 -- A node with the mark of a bootstrap is taken like an empty one: no late phase 2 finds its mark there afterwards.
 -- Keeps the last 16 nonces (record field used). What an unfinished admission filled in (every block of it is committed) is kept and gone on
 -- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped (with keep_ms 1: what was set aside before
@@ -121,7 +121,7 @@ if record[1] then
       and (length == 0 or #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) == 0)
     if intact then
       -- common: fencing
-      -- I3: the lock is mine, and the node has promised nothing to a later tenure nor to another one of the same epoch.
+      -- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
       if lock ~= owner then
         if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
         return { 'refused', 'FENCING_ERROR', 'check', 'lock' }

@@ -1,4 +1,4 @@
--- claim: raise this node to the tenure's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock. What the tenure knows of
+-- claim: raise this node to the term's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock. What the term knows of
 -- replaced nodes (moves: `r3@<epoch>.<turn>=<url> …`) is noted here; who knows less than this node does, or takes it for another server, is refused.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 moves
@@ -100,7 +100,7 @@ end
 local acquiring = acquire_ttl and not lock
 if acquiring then lock = owner end
 -- common: fencing
--- I3: the lock is mine, and the node has promised nothing to a later tenure nor to another one of the same epoch.
+-- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
 if lock ~= owner then
   if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
   return { 'refused', 'FENCING_ERROR', 'check', 'lock' }

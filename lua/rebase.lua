@@ -104,7 +104,7 @@ if not (epoch and head and head_epoch and floor and incarnation and claimant and
 end
 -- end common
 -- common: fencing
--- I3: the lock is mine, and the node has promised nothing to a later tenure nor to another one of the same epoch.
+-- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
 if lock ~= owner then
   if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
   return { 'refused', 'FENCING_ERROR', 'check', 'lock' }

@@ -1,6 +1,6 @@
 -- recover_node: put a node of a cluster below its quorum under the next generation, as being admitted: its stream kept as it was verified
 -- (keep 1) or set aside (keep 0). Only while everything is as the plan saw it (expect: run|cluster|incarnation|pending|epoch|head|
--- head_epoch|head_hash|length), so that of two recoveries at most one has a quorum of marks. From here on no tenure of the old life acts.
+-- head_epoch|head_hash|length), so that of two recoveries at most one has a quorum of marks. From here on no term of the old life acts.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 expect · 7 keep · 8 head_text · 9 head_epoch_text · 10 head_hash · 11 floor_text · 12 floor_hash · 13 keep_ms · 14 moves
 -- accepted: incarnation

@@ -1,4 +1,4 @@
--- request_leader: leave a request for the tenure of `epoch`; it finds it with its next write_block.
+-- request_leader: leave a request for the term of `epoch`; it finds it with its next write_block.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 request
 -- ARGV 1 cluster · 2 node · 3 ttl_ms · 4 expect_leader · 5 expect_epoch · 6 id · 7 kind · 8 to · 9 plan · 10 by · 11 reason · 12 for_epoch · 13 channel
 -- accepted: incarnation

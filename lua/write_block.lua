@@ -1,4 +1,4 @@
--- write_block: put one block at its height under the tenure's epoch and renew the lease; the hot path.
+-- write_block: put one block at its height under the term's epoch and renew the lease; the hot path.
 -- Height rules 1-5 of section 4. trim_to (an append only; at most height-2) moves the floor up; trim_hash is the hash of that block.
 -- Superseded entries are copied to `orphans`, capped by count and bytes (record field orphans_bytes).
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans · 6 request
@@ -125,7 +125,7 @@ if not (epoch and head and head_epoch and floor and incarnation and claimant and
 end
 -- end common
 -- common: fencing
--- I3: the lock is mine, and the node has promised nothing to a later tenure nor to another one of the same epoch.
+-- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
 if lock ~= owner then
   if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
   return { 'refused', 'FENCING_ERROR', 'check', 'lock' }
@@ -206,7 +206,7 @@ if orphan then
 end
 if appends or replaces then
   local trims = appends and trim_to and trim_to > floor
-  -- From block to block of a tenure these stay as they are, and writing them again costs as much as writing what changes.
+  -- From block to block of a term these stay as they are, and writing them again costs as much as writing what changes.
   local same = record[7] == entry_epoch_text and claimant == owner
   if trims then
     must('XADD', stream_key, 'MINID', '=', string.format('%d-0', trim_to + 1), id, 'height', height_text, 'data', data,

@@ -35,7 +35,7 @@ export function runNode(
     child.stderr.on('data', (chunk: Buffer) => {
       errors = (errors + chunk.toString('utf8')).slice(-keep);
     });
-    const look = watchMemory
+    const probe = watchMemory
       ? setInterval(() => {
           most = Math.max(most, peakMb(child.pid!));
         }, 20)
@@ -43,7 +43,7 @@ export function runNode(
     const timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
     child.once('error', fail);
     child.once('close', (code) => {
-      clearInterval(look);
+      clearInterval(probe);
       clearTimeout(timer);
       done({ ms: performance.now() - startedAt, peakMb: most, code, output, errors });
     });

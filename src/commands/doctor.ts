@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../cli/command/base-command.js';
 import { BUNDLE_FLAG } from '../cli/support/flags.js';
-import { examineNode } from '../cli/compose/open-cluster.js';
+import { checkNode } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/config/settings.js';
@@ -39,10 +39,10 @@ export default class Doctor extends SeqCommand {
       Math.max(2000, 10 * cluster.nodeTimeoutMs),
       0.35 * (await this.setting('timeout', asDuration, 10_000)).value,
     );
-    const examined = await Promise.all(
+    const checked = await Promise.all(
       cluster.asked.map(async (node) => {
         const view = await node.call({ script: 'inspect' }, limitMs);
-        const checkup = await examineNode(node, limitMs);
+        const checkup = await checkNode(node, limitMs);
         // A bundle is of another time, and may be of another machine.
         const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
         return {
@@ -55,20 +55,20 @@ export default class Doctor extends SeqCommand {
       }),
     );
     const rules = [
-      ...new Set(examined.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : []))),
+      ...new Set(checked.flatMap(({ checkup }) => (checkup.outcome === 'accepted' ? [checkup.value.aclRule] : []))),
     ];
-    const findings = diagnose(examined, {
+    const findings = diagnose(checked, {
       nodeTimeoutMs: cluster.settings.nodeTimeoutMs,
       ttlMs: (await this.setting('ttl', asDuration, DEFAULT_TIMING.ttlMs)).value,
       target: targetFlags(cluster.settings, cluster.nodes),
       retainBytes: (await this.setting('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes)).value,
       maxBlockBytes: (await this.setting('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes)).value,
     });
-    const answered = examined.filter(({ checkup }) => checkup.outcome === 'accepted').length;
+    const answered = checked.filter(({ checkup }) => checkup.outcome === 'accepted').length;
     const [worst] = findings;
     const verdict = worst === undefined || worst.severity === 'INFO' ? 'OK' : worst.severity;
-    const nodes = factsOf(examined);
-    const data = { verdict, findings, nodes, nodesExamined: answered, aclRules: rules };
+    const nodes = factsOf(checked);
+    const data = { verdict, findings, nodes, nodesChecked: answered, aclRules: rules };
     const bad = flags['exit-code'] && verdict !== 'OK' ? EXIT.no : EXIT.ok;
     if (flags.acl) {
       const text = rules.map((rule) => `${rule}\n`).join('');
@@ -117,9 +117,9 @@ export default class Doctor extends SeqCommand {
       ],
       items: findings,
       next: findings
-        .filter((one) => one.severity !== 'INFO' && one.mend !== '')
+        .filter((one) => one.severity !== 'INFO' && one.fix !== '')
         .slice(0, 3)
-        .map((one) => one.mend),
+        .map((one) => one.fix),
       exit: bad,
       meta: { nodesAnswered: answered },
     };

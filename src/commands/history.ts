@@ -11,13 +11,13 @@ export default class HistoryCommand extends SeqCommand {
   static override summary =
     'Show who led when: epoch, heights, duration, gap before it, why it ended; and what operators changed';
   static override description =
-    'Tenures come from the blocks that the nodes retain, changes from their audit records. What ' +
+    'Terms come from the blocks that the nodes retain, changes from their audit records. What ' +
     'nobody recorded is said to be so.';
   static override examples = ['<%= config.bin %> history -c lab', '<%= config.bin %> history --limit 5 -o json'];
   static override deadline = false;
   static override flags = {
     ...LOOK_FLAGS,
-    limit: positiveFlag({ default: 20, description: 'tenures and changes at most, newest first' }),
+    limit: positiveFlag({ default: 20, description: 'terms and changes at most, newest first' }),
   };
   protected readonly kind = 'history';
 

@@ -1,5 +1,5 @@
 import { SeqCommand } from '../cli/command/base-command.js';
-import type { ForeignCluster } from '../cli/compose/fuel-nodes.js';
+import type { FuelCluster } from '../cli/compose/fuel-nodes.js';
 import { FOREIGN_FLAGS, LOOK_FLAGS } from '../cli/support/flags.js';
 import { statusResult } from '../cli/present/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
@@ -20,14 +20,14 @@ export default class Status extends SeqCommand {
     '<%= config.bin %> status --watch --interval 500ms',
     '<%= config.bin %> status -o json --fields verdict,leader.id',
   ];
-  static override readsForeign = true;
+  static override readsFuel = true;
   static override flags = { ...LOOK_FLAGS, ...FOREIGN_FLAGS };
   protected kind = 'status';
 
   protected async perform(): Promise<Result> {
     await this.parse(Status);
-    const foreign = await this.foreign();
-    if (foreign !== null) return this.performForeign(foreign);
+    const fuel = await this.fuel();
+    if (fuel !== null) return this.performFuel(fuel);
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
@@ -46,16 +46,16 @@ export default class Status extends SeqCommand {
     return result;
   }
 
-  private async performForeign(cluster: ForeignCluster): Promise<Result> {
-    this.kind = 'foreign.status';
-    const [{ refuseForeignSilence, viewForeign }, { foreignStatusResult }] = await Promise.all([
+  private async performFuel(cluster: FuelCluster): Promise<Result> {
+    this.kind = 'fuel.status';
+    const [{ refuseFuelSilence, viewFuel }, { fuelStatusResult }] = await Promise.all([
       import('../core/dialect-fuel/probe.js'),
       import('../cli/present/fuel.js'),
     ]);
     this.step('asking every node');
-    const { view, looks } = await viewForeign({ ...cluster, signal: this.signal });
-    const result = foreignStatusResult(view, cluster.budget, cluster.settings.on);
-    if (view.answered === 0) await this.presentRows(result).then(() => refuseForeignSilence(looks, cluster));
+    const { view, probes } = await viewFuel({ ...cluster, signal: this.signal });
+    const result = fuelStatusResult(view, cluster.budget, cluster.settings.on);
+    if (view.answered === 0) await this.presentRows(result).then(() => refuseFuelSilence(probes, cluster));
     return result;
   }
 

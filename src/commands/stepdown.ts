@@ -17,7 +17,7 @@ export default class Stepdown extends SeqCommand {
       'committed the next height under a higher epoch, read by quorum; the gap is measured.',
     '--timeout (10s) is for the hand-over itself; the time for the answer to the question does not count.',
     'With --revoke the leader is not asked: its lock is deleted, only if it does not write and only ' +
-      "as long as it still is that tenure's.",
+      "as long as it still is that term's.",
   ].join('\n');
   static override examples = [
     '<%= config.bin %> stepdown -c lab',

@@ -6,7 +6,7 @@ export type SeqEvent =
   | { type: 'started'; id: string; cluster: string; lane: string; height: Height }
   | { type: 'role'; from: string; to: 'follower' | 'promoting' | 'leader' | 'stopping'; epoch: Epoch; reason: string }
   | { type: 'promotion-failed'; reason: string; code: string }
-  | { type: 'tenure-ended'; epoch: Epoch; code: string; reason: string; heldMs: number }
+  | { type: 'leadership-ended'; epoch: Epoch; code: string; reason: string; heldMs: number }
   | { type: 'term-renewed'; from: Epoch; to: Epoch; reason: string }
   | { type: 'proposed'; height: Height; hash: Hash; epoch: Epoch; items: number }
   | {
@@ -27,7 +27,7 @@ export type SeqEvent =
   | { type: 'window'; from: number; to: number; of: number; why: string }
   | { type: 'producer'; state: 'ready' | 'failed' | 'restarted'; why: string }
   | { type: 'request'; id: string; kind: string; outcome: string; by: string }
-  | { type: 'halted'; code: string; reason: string }
+  | { type: 'fatal-error'; code: string; reason: string }
   | { type: 'stopped'; code: string; reason: string };
 
 export type EmitEvent = (event: SeqEvent) => void;

@@ -137,7 +137,7 @@ export interface ChainStore {
   /** The first receipt of this key within the window, with the SHA-256 of the item's bytes (hex). */
   receipt(key: string): (Receipt & { digest: string }) | undefined;
   /** The lowest floor f so that blocks f+1…head keep within both limits (exact); 0 when all fit. */
-  windowFloor(limits: { blocks: number; bytes: number }): Height;
+  retainedFloor(limits: { blocks: number; bytes: number }): Height;
   close(): Promise<void>;
 }
 
@@ -157,7 +157,7 @@ export interface ProduceRequest {
 }
 
 /**
- * Makes the content of blocks. `produce` rejects with a SeqError when the producer failed: that ends the tenure,
+ * Makes the content of blocks. `produce` rejects with a SeqError when the producer failed: that ends the term,
  * never the chain.
  */
 export interface Producer {
@@ -172,7 +172,7 @@ export interface Producer {
   produce(request: ProduceRequest): Promise<{ data: Uint8Array; taken: number }>;
   /** Every committed block, in order, once; on leaders and followers alike. */
   committed(block: CommittedBlock): Promise<void>;
-  /** The tenure is gone; a produce under way is void. */
+  /** The term is gone; a produce under way is void. */
   revoked(reason: string): void;
   /** The producer ended or spoke garbage on its own. */
   onFailure(listener: (why: string) => void): void;
@@ -180,7 +180,7 @@ export interface Producer {
 }
 
 /**
- * What became of one submitted item. `unknown`: it was proposed and the tenure was lost before its commit was
+ * What became of one submitted item. `unknown`: it was proposed and the term was lost before its commit was
  * established; ask again with the same key.
  */
 export type SubmitOutcome =
@@ -203,7 +203,7 @@ export interface SequencerStatus {
   /** Highest block in the local store, synced. */
   height: Height;
   hash: Hash;
-  /** Epoch of the tenure this process holds; 0 when it holds none. */
+  /** Epoch of the term this process holds; 0 when it holds none. */
   epoch: Epoch;
   /** ms of lease validity left as this process counts it; 0 when it leads not. */
   leaseMs: number;
@@ -235,7 +235,7 @@ export interface SequencerApi {
    */
   onLeadership(listener: (status: SequencerStatus) => void): () => void;
   /**
-   * The committed head, confirmed on q nodes under this tenure's epoch after the call; or why that could not be
+   * The committed head, confirmed on q nodes under this term's epoch after the call; or why that could not be
    * confirmed.
    */
   confirmHead(): Promise<

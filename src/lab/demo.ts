@@ -26,7 +26,7 @@ export interface DemoOptions {
   nodes: readonly NodePort[];
   nodeTimeoutMs: number;
   /** One look at all nodes. */
-  look(): Promise<ClusterView>;
+  inspect(): Promise<ClusterView>;
   report: (line: string) => void;
   signal: AbortSignal;
 }
@@ -105,7 +105,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
       ),
     );
     report(`${progress.items} lines are committed; ${handed - half} more are on their way`);
-    const before = (await options.look()).leader ?? leader;
+    const before = (await options.inspect()).leader ?? leader;
     const victim = find(state, before.id);
     if (victim.name === watcher.name) throw leadMoved(leader.id, victim.name);
     second.open();
@@ -115,7 +115,7 @@ export async function labDemo(options: DemoOptions): Promise<DemoReport> {
     const acknowledged = progress.items;
     const inFlight = Math.max(0, handed - acknowledged);
     rest.open();
-    const lock = (await options.look()).leader;
+    const lock = (await options.inspect()).leader;
     const killed = { name: victim.name, pid, epoch: before.epoch, acknowledged, inFlight };
     // A dead process renews nothing: what the nodes count down now is what is left of its lease.
     const leaseLeftMs =
@@ -218,7 +218,7 @@ async function waitForLeader(
   timeoutMs: number,
 ): Promise<{ id: string; epoch: number; owner: string; height: number }> {
   return waitUntil({ what: 'a leader', timeoutMs, everyMs: 50, signal: options.signal }, async () => {
-    const { leader, committed } = await options.look();
+    const { leader, committed } = await options.inspect();
     return leader === null || committed === null
       ? undefined
       : { id: leader.id, epoch: leader.epoch, owner: leader.owner, height: committed.height };
@@ -298,7 +298,7 @@ async function readBack(options: DemoOptions, prefix: string, from: number, to: 
 }
 
 async function whoLeads(options: DemoOptions, epoch: number): Promise<string> {
-  const { leader } = await options.look();
+  const { leader } = await options.inspect();
   return leader !== null && leader.epoch >= epoch ? leader.id : 'unknown';
 }
 

@@ -27,13 +27,13 @@ let bootId: string | undefined;
 
 /** The start token of a live process, null when there is none (a zombie counts as none). */
 export function startTokenOf(pid: number): string | null {
-  const seen = look(pid);
+  const seen = readProcess(pid);
   return seen === null || isGone(seen.letter) ? null : seen.startToken;
 }
 
 /** State of exactly that process; `dead` also when its pid belongs to another process by now. */
 export function stateOf(identity: ProcessIdentity): ProcessState {
-  const seen = look(identity.pid);
+  const seen = readProcess(identity.pid);
   if (seen === null || isGone(seen.letter) || seen.startToken !== identity.startToken) return 'dead';
   return seen.letter === 'T' || seen.letter === 't' ? 'paused' : 'running';
 }
@@ -55,12 +55,12 @@ function isGone(letter: string): boolean {
   return letter === 'Z' || letter === 'X' || letter === 'x';
 }
 
-function look(pid: number): Seen | null {
+function readProcess(pid: number): Seen | null {
   if (!Number.isSafeInteger(pid) || pid <= 0) return null;
-  return HAS_PROC ? lookInProc(pid) : lookWithPs(pid);
+  return HAS_PROC ? readProc(pid) : readWithPs(pid);
 }
 
-function lookInProc(pid: number): Seen | null {
+function readProc(pid: number): Seen | null {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -83,7 +83,7 @@ function readBootId(): string {
 }
 
 /** Exported for its test on systems that have /proc too. */
-export function lookWithPs(pid: number): Seen | null {
+export function readWithPs(pid: number): Seen | null {
   let line: string;
   try {
     // TZ and LC_ALL pinned: the start time is compared as text with one that another shell recorded.

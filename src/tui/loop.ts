@@ -17,7 +17,7 @@ export interface LoopOptions {
   count?: number;
 }
 
-export async function watchLoop(options: LoopOptions, onLook: (state: WatchState) => Promise<void>): Promise<void> {
+export async function watchLoop(options: LoopOptions, onProbe: (state: WatchState) => Promise<void>): Promise<void> {
   const { nodes, limitMs, intervalMs, clock, signal, count = Infinity } = options;
   let state = initialState({
     title: options.title,
@@ -42,9 +42,9 @@ export async function watchLoop(options: LoopOptions, onLook: (state: WatchState
   });
   try {
     await poller.first();
-    for (let looks = 1; !signal.aborted; looks += 1) {
-      await onLook(state);
-      if (looks >= count) return;
+    for (let probes = 1; !signal.aborted; probes += 1) {
+      await onProbe(state);
+      if (probes >= count) return;
       await new Promise<void>((resolve) => {
         const cancel = clock.after(intervalMs, resolve);
         signal.addEventListener(
@@ -56,7 +56,7 @@ export async function watchLoop(options: LoopOptions, onLook: (state: WatchState
           { once: true },
         );
       });
-      if (!signal.aborted) await poller.look();
+      if (!signal.aborted) await poller.poll();
     }
   } finally {
     poller.stop();

@@ -26,7 +26,7 @@ export function agreement(data: Data, count: number): AgreementRow[] {
 
 function newest(data: Data, count: number): AgreementRow[] {
   const heads = data.nodes.flatMap((node) =>
-    node.observation?.reply.outcome === 'accepted' ? [node.observation.reply.value.head] : [],
+    node.probe?.reply.outcome === 'accepted' ? [node.probe.reply.value.head] : [],
   );
   const top = Math.max(0, ...heads);
   if (top === 0 || count <= 0) return [];
@@ -43,7 +43,7 @@ export function agreementOf(data: Data, range: { from: Height; to: Height }): Ag
 }
 
 function ledgerOf(node: NodeTrack, data: Data, range: { from: Height; to: Height }): NodeLedger {
-  const reply = node.observation?.reply;
+  const reply = node.probe?.reply;
   const row = data.view?.nodes.find((one) => one.id === node.id);
   if (reply?.outcome !== 'accepted' || row?.state === 'FOREIGN') return { id: node.id, answered: false };
   const newest = checked(node.entries, reply.value);
@@ -71,7 +71,7 @@ export function entryAt(node: NodeTrack, height: Height) {
 
 function mark(node: NodeTrack, verdict: HeightVerdict): string {
   const { id } = node;
-  if (node.observation?.reply.outcome !== 'accepted') return '?';
+  if (node.probe?.reply.outcome !== 'accepted') return '?';
   if (verdict.corrupt.some((one) => one.node === id)) return '!';
   if (verdict.missing.includes(id)) return 'o';
   if (verdict.trimmed.includes(id)) return '-';

@@ -1,7 +1,7 @@
 // The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it
 // says about the cluster is what `summarize` says, the same function `seq status` calls. A node that does not answer
 // keeps its last facts, with their age.
-import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from '../core/view/model.js';
+import { summarize, type ClusterView, type NodeProbe, type SummarizeOptions } from '../core/view/model.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/types.js';
 import { addEvents, changes, steppedDown, type WatchEvent } from './model-events.js';
 import { addEntries, checked, NO_ENTRIES, type KnownEntries } from './model-entries.js';
@@ -12,7 +12,7 @@ import { panelsAt, type Size } from './size.js';
 export interface NodeTrack {
   id: string;
   url: string;
-  observation: NodeObservation | null;
+  probe: NodeProbe | null;
   /** When the call was sent whose outcome `observation` is. */
   askedAt: number;
   answeredAt: number;
@@ -31,13 +31,13 @@ export interface Data {
   at: number;
   wall: number;
   /** Looks that are complete. */
-  looks: number;
+  polls: number;
   nodes: readonly NodeTrack[];
   view: ClusterView | null;
   proofs: readonly { at: number; committed: ClusterView['committed']; pending: ClusterView['pending'] }[];
   events: readonly WatchEvent[];
   /** `sinceStart`: it led already when the watch began. */
-  tenure: { owner: string; at: number; sinceStart: boolean } | null;
+  term: { owner: string; at: number; sinceStart: boolean } | null;
   elections: number;
   /**
    * Leaders that ceased to lead and were heard of afterwards, in the same process; and those that were not: killed,
@@ -58,10 +58,10 @@ export interface Data {
   lags: readonly (number | null)[];
   commits: readonly (number | null)[];
   /** When each of those looks was. */
-  lookedAt: readonly number[];
+  probedAt: readonly number[];
 }
 
-/** A tenure that is over. `at`: when that was seen. */
+/** A term that is over. `at`: when that was seen. */
 export interface Ceased {
   id: string;
   epoch: number;
@@ -92,7 +92,7 @@ export interface WatchState {
 }
 
 export type WatchInput =
-  | { type: 'observed'; observation: NodeObservation; askedAt: number; at: number }
+  | { type: 'observed'; probe: NodeProbe; askedAt: number; at: number }
   | { type: 'entries'; id: string; range: { from: Height; to: Height }; read: NodeReply<EntriesRead>; pinned?: boolean }
   /** A look is complete, or its time is over. */
   | { type: 'settled'; at: number; wall: number }
@@ -125,11 +125,11 @@ export function initialState(options: {
     data: {
       at,
       wall,
-      looks: 0,
+      polls: 0,
       view: null,
       proofs: [],
       events: [],
-      tenure: null,
+      term: null,
       elections: 0,
       stepdowns: 0,
       gone: 0,
@@ -139,7 +139,7 @@ export function initialState(options: {
       rates: [],
       lags: [],
       commits: [],
-      lookedAt: [],
+      probedAt: [],
       nodes: freshNodes(options.nodes, at),
     },
     ui: { ...INITIAL_UI, intervalMs },
@@ -150,7 +150,7 @@ function freshNodes(nodes: readonly { id: string; url: string }[], at: number): 
   return nodes.map(({ id, url }) => ({
     id,
     url,
-    observation: null,
+    probe: null,
     askedAt: at,
     answeredAt: at,
     good: null,
@@ -169,7 +169,7 @@ export function shown(state: WatchState): Data {
 export function reduce(state: WatchState, input: WatchInput): WatchState {
   switch (input.type) {
     case 'observed':
-      return { ...state, data: observed(state.data, input) };
+      return { ...state, data: probed(state.data, input) };
     case 'entries':
       return { ...state, data: withEntries(state.data, input) };
     case 'settled':
@@ -190,16 +190,16 @@ function resized(state: WatchState, size: Size): WatchState {
   return { ...state, size, ui: panelsAt(size).includes(ui.panel) ? ui : { ...ui, panel: 'nodes' } };
 }
 
-function observed(data: Data, { observation, askedAt, at }: Extract<WatchInput, { type: 'observed' }>): Data {
+function probed(data: Data, { probe, askedAt, at }: Extract<WatchInput, { type: 'observed' }>): Data {
   return {
     ...data,
     nodes: data.nodes.map((node) => {
-      if (node.id !== observation.id) return node;
-      const { reply, rttMs } = observation;
+      if (node.id !== probe.id) return node;
+      const { reply, rttMs } = probe;
       const known = reply.outcome === 'accepted' ? checked(node.entries, reply.value) : node.entries;
       return {
         ...node,
-        observation,
+        probe,
         askedAt,
         answeredAt: at,
         entries: known,
@@ -231,25 +231,25 @@ function withEntries(data: Data, { id, range, read, pinned = false }: Extract<Wa
 const NOTHING_EARLIER = { committed: { height: 0, hash: null }, pending: null };
 
 function settled(data: Data, options: SummarizeOptions, now: { at: number; wall: number }): Data {
-  const observations = data.nodes.map((node): NodeObservation => withHead(node));
-  const complete = data.nodes.every((node) => node.observation !== null);
+  const probes = data.nodes.map((node): NodeProbe => withHead(node));
+  const complete = data.nodes.every((node) => node.probe !== null);
   if (!complete) return data;
   const oldest = Math.min(
-    ...data.nodes.filter((node) => node.observation?.reply.outcome === 'accepted').map((node) => node.askedAt),
+    ...data.nodes.filter((node) => node.probe?.reply.outcome === 'accepted').map((node) => node.askedAt),
     now.at,
   );
   // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq
   // status` does with its two looks.
   const proof = data.proofs.findLast((one) => one.at <= oldest);
-  const view = summarize(observations, { ...options, earlier: proof ?? NOTHING_EARLIER });
-  const looks = data.looks + 1;
+  const view = summarize(probes, { ...options, earlier: proof ?? NOTHING_EARLIER });
+  const polls = data.polls + 1;
   const proofs = push(
     data.proofs,
-    { at: now.at, committed: view.committed, pending: summarizePending(observations, options) },
+    { at: now.at, committed: view.committed, pending: summarizePending(probes, options) },
     8,
   );
   // One look alone cannot tell haste from trouble: the first verdict is that of the second look.
-  if (looks < 2) return { ...data, ...now, looks, proofs };
+  if (polls < 2) return { ...data, ...now, polls, proofs };
 
   const downSince = new Map(
     data.nodes.flatMap((node) => (node.good === null ? [] : [[node.id, lastAnswer(node, data)] as const])),
@@ -257,14 +257,14 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   const { stepdowns, gone, ceased } = afterwards(data, view, now.at);
   const found = [...changes(data.view, view, now.at, downSince), ...stepdowns.map(steppedDown)];
   // A renewed term is the same leader under a new owner token: no election.
-  const elected = data.view !== null && view.leader !== null && view.leader.id !== leaderOf(data.tenure);
-  const tenure =
+  const elected = data.view !== null && view.leader !== null && view.leader.id !== leaderOf(data.term);
+  const term =
     view.leader === null
       ? view.leaderKnown
         ? null
-        : data.tenure
-      : leaderOf(data.tenure) === view.leader.id && data.tenure !== null
-        ? { ...data.tenure, owner: view.leader.owner }
+        : data.term
+      : leaderOf(data.term) === view.leader.id && data.term !== null
+        ? { ...data.term, owner: view.leader.owner }
         : { owner: view.leader.owner, at: now.at, sinceStart: data.view === null };
   // What was seen to be committed stays so while a node is silent: less of it can be proven now, nothing more.
   const provable =
@@ -276,10 +276,10 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
   const heights = provable === null ? data.heights : push(data.heights, { at: now.at, value: provable.height });
   return {
     ...now,
-    looks,
+    polls,
     proofs,
     view,
-    tenure,
+    term,
     heights,
     events: addEvents(data.events, found, now, factsOf(view)),
     elections: data.elections + (elected ? 1 : 0),
@@ -295,7 +295,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     rates: push(data.rates, provable === null ? null : growth(heights)),
     lags: push(data.lags, view.committed === null ? null : Math.max(0, ...view.nodes.map((node) => node.lag ?? 0))),
     commits: push(data.commits, commitLatency(data.nodes, view)),
-    lookedAt: push(data.lookedAt, now.at),
+    probedAt: push(data.probedAt, now.at),
     nodes: data.nodes.map((node) => {
       const lag = view.nodes.find((row) => row.id === node.id)?.lag ?? null;
       return lag === null ? node : { ...node, lags: push(node.lags, { at: now.at, value: lag }) };
@@ -312,7 +312,7 @@ function afterwards(
   view: ClusterView,
   at: number,
 ): { stepdowns: Ceased[]; gone: Ceased[]; ceased: Ceased[] } {
-  const was = leaderOf(data.tenure);
+  const was = leaderOf(data.term);
   const over = was !== null && (view.leader !== null || view.leaderKnown) && view.leader?.id !== was;
   const pidOf = (one: ClusterView | null) => one?.sequencers.find((row) => row.id === was)?.pid;
   const all = over
@@ -346,31 +346,29 @@ function growth(heights: readonly Sample[]): number | null {
 function commitLatency(nodes: readonly NodeTrack[], view: ClusterView): number | null {
   const told =
     nodes
-      .flatMap(({ observation }) =>
-        observation?.reply.outcome === 'accepted' ? observation.reply.value.sequencers : [],
-      )
+      .flatMap(({ probe }) => (probe?.reply.outcome === 'accepted' ? probe.reply.value.sequencers : []))
       .filter((one) => one.id === view.leader?.id && one.role === 'leader')
       .sort((a, b) => Number(b.extra['seenAtMs'] ?? 0) - Number(a.extra['seenAtMs'] ?? 0))[0]?.extra['commitMs'] ?? '';
   return told !== '' && Number.isFinite(Number(told)) ? Number(told) : null;
 }
 
-function leaderOf(tenure: Data['tenure']): string | null {
-  return tenure === null ? null : sequencerOf(tenure.owner);
+function leaderOf(term: Data['term']): string | null {
+  return term === null ? null : sequencerOf(term.owner);
 }
 
 /** Pending as one look sees it; whether it stands still is then a matter of two. */
-function summarizePending(observations: readonly NodeObservation[], options: SummarizeOptions): ClusterView['pending'] {
-  return summarize(observations, { ...options, earlier: undefined }).pending;
+function summarizePending(probes: readonly NodeProbe[], options: SummarizeOptions): ClusterView['pending'] {
+  return summarize(probes, { ...options, earlier: undefined }).pending;
 }
 
-function withHead(node: NodeTrack): NodeObservation {
-  const observation = node.observation as NodeObservation;
-  if (observation?.reply.outcome !== 'accepted') return observation;
-  const { head, headHash, incarnation } = observation.reply.value;
+function withHead(node: NodeTrack): NodeProbe {
+  const probe = node.probe as NodeProbe;
+  if (probe?.reply.outcome !== 'accepted') return probe;
+  const { head, headHash, incarnation } = probe.reply.value;
   const entry = node.entries.entries.find((one) => one.height === head && one.hash === headHash);
-  if (entry === undefined) return observation;
+  if (entry === undefined) return probe;
   return {
-    ...observation,
+    ...probe,
     headEntry: { outcome: 'accepted', incarnation, value: { entries: [entry], damaged: [], lastId: '' } },
   };
 }

@@ -67,7 +67,7 @@ export class Poller {
   }
 
   /** One look: resolves when every node has answered or had its time, and the state says so. */
-  async look(): Promise<void> {
+  async poll(): Promise<void> {
     const { clock, dispatch } = this.options;
     await this.findIdentity();
     const calls = this.nodes.map((node) => this.ask(node));
@@ -92,18 +92,18 @@ export class Poller {
           if ((await this.inspect(node)).outcome !== 'unknown') return;
       }),
     );
-    await this.look();
+    await this.poll();
     // A node that takes longer than a look waits has no outcome yet: without one there is no verdict to give.
     const { clock, limitMs, state } = this.options;
     const until = clock.now() + 2 * limitMs + 100;
-    while (!this.stopped && clock.now() < until && state().data.nodes.some((node) => node.observation === null)) {
+    while (!this.stopped && clock.now() < until && state().data.nodes.some((node) => node.probe === null)) {
       await new Promise<void>((resolve) => {
         clock.after(10, resolve);
       });
     }
-    if (state().data.looks === 0 && !this.stopped)
+    if (state().data.polls === 0 && !this.stopped)
       this.options.dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
-    await this.look();
+    await this.poll();
   }
 
   start(): void {
@@ -111,7 +111,7 @@ export class Poller {
     const tick = (): void => {
       if (this.stopped) return;
       this.cancel = this.options.clock.after(this.everyMs(), tick);
-      this.look().catch((error: unknown) => this.options.onError?.(error));
+      this.poll().catch((error: unknown) => this.options.onError?.(error));
     };
     this.cancel = this.options.clock.after(this.everyMs(), tick);
   }
@@ -139,7 +139,7 @@ export class Poller {
       const at = clock.now();
       const rttMs =
         reply.outcome === 'unknown' || this.options.still === true ? null : Math.round((at - askedAt) * 10) / 10;
-      dispatch({ type: 'observed', observation: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
+      dispatch({ type: 'observed', probe: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
       if (reply.outcome !== 'accepted') return;
       const track = state().data.nodes.find((one) => one.id === node.id);
       await this.readPinned(node, reply.value);

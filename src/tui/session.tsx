@@ -161,7 +161,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
     screen.enter();
     onResize();
     poller()
-      .look()
+      .poll()
       .catch((error: unknown) => fail(error));
   };
   const act = async (effect: Effect): Promise<void> => {
@@ -173,7 +173,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
       case 'suspend':
         return suspend();
       case 'look':
-        return poller().look();
+        return poller().poll();
       case 'redraw':
         return onResize();
       case 'interval':
@@ -187,7 +187,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
         pollers.forEach((one) => {
           one.restart();
         });
-        return poller().look();
+        return poller().poll();
       case 'copy':
         screen.raw(`\u001b]52;c;${Buffer.from(effect.text).toString('base64')}\u0007`);
         return store.dispatch({ type: 'told', text: `sent to the clipboard: ${effect.text}`, at: clock.now() });
@@ -197,7 +197,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
           .snapshot({
             view: data.view,
             events: data.events,
-            looks: data.looks,
+            polls: data.polls,
             nodes: data.nodes.map(({ id, url, good, rtts, entries }) => ({
               id,
               url,
@@ -224,7 +224,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   };
   const onAbort = () => finish('signal');
   const unsubscribe = store.subscribe(() => {
-    if (options.count !== undefined && store.state.data.looks >= options.count) finish('quit');
+    if (options.count !== undefined && store.state.data.polls >= options.count) finish('quit');
   });
 
   screen.enter();
@@ -252,7 +252,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   try {
     beat();
     // Whatever goes wrong in looking goes wrong here, and the terminal is given back before it is told.
-    const looking = watching(
+    const probing = watching(
       pollers,
       options.still === true,
       (ms) =>
@@ -260,7 +260,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
           clock.after(ms, resolve);
         }),
     );
-    return await Promise.race([ended, failed, looking.then(() => ended)]);
+    return await Promise.race([ended, failed, probing.then(() => ended)]);
   } finally {
     pollers.forEach((one) => {
       one.stop();

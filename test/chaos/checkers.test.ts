@@ -74,7 +74,7 @@ const commit = (who: string, epoch: number, height: number): Entry => ({
   hash: H[height]!,
 });
 
-/** Three blocks, four items of two clients, two tenures. */
+/** Three blocks, four items of two clients, two terms. */
 function good(): History {
   const chain = [block(1, 'a/1'), block(2, 'b/1', 'a/2'), block(3, 'u/1')];
   const bare = chain.map(({ height, hash: name, parent }) => ({ height, hash: name, parent }));
@@ -108,8 +108,8 @@ function good(): History {
       status(33, 34, 1),
       status(90, 91, 2),
       status(100, 130, 3),
-      { is: 'tenure', who: 'seq-a', epoch: 1 },
-      { is: 'tenure', who: 'seq-b', epoch: 2 },
+      { is: 'term', who: 'seq-a', epoch: 1 },
+      { is: 'term', who: 'seq-b', epoch: 2 },
       commit('seq-a', 1, 1),
       commit('seq-a', 1, 2),
       commit('seq-b', 2, 2),
@@ -241,14 +241,14 @@ const broken: [what: string, change: (history: History) => History, checker: str
       )(chain(block(1, 'a/2'), block(2, 'b/1', 'a/1'), block(3, 'u/1'))(history)),
     'client order',
   ],
-  ['two led under one epoch', add({ is: 'tenure', who: 'seq-b', epoch: 1 }), 'epochs unique'],
+  ['two led under one epoch', add({ is: 'term', who: 'seq-b', epoch: 1 }), 'epochs unique'],
   [
     'a status shows a second leader of an epoch',
     add(status(5, 6, 0, 'seq-b', { role: 'leader', epoch: 1, leaseMs: 100 })),
     'epochs unique',
   ],
-  ['a fenced tenure committed', add(commit('seq-a', 1, 3)), 'epochs rise'],
-  ['a later tenure committed below', add(commit('seq-c', 3, 1)), 'epochs rise'],
+  ['a fenced term committed', add(commit('seq-a', 1, 3)), 'epochs rise'],
+  ['a later term committed below', add(commit('seq-c', 3, 1)), 'epochs rise'],
   ['a confirmed head is older than what was acknowledged', add(head(76, 79, 1)), 'linearizable'],
   [
     'a confirmed head is older than what a follower had shown',

@@ -310,7 +310,7 @@ describe('a cluster that cannot be asked', () => {
 describe('a lab', () => {
   const before = SAMPLES.slice(
     0,
-    SAMPLES.findIndex(([, sample]) => !sample.look && sample !== SAMPLES[0]?.[1]),
+    SAMPLES.findIndex(([, sample]) => !sample.probe && sample !== SAMPLES[0]?.[1]),
   );
   const after = SAMPLES.slice(before.length).filter(([, sample]) => !sample.elsewhere);
   const looks = before.slice(1);
@@ -475,7 +475,7 @@ describe('a lab', () => {
     script: string,
     more: string[],
     env: Record<string, string | undefined>,
-    judge: (ran: { code: number | null; stdout: string; stderr: string }, exits: number[], looked: boolean) => string[],
+    judge: (ran: { code: number | null; stdout: string; stderr: string }, exits: number[], probed: boolean) => string[],
   ): Promise<string[]> {
     const wrong: string[] = [];
     const queue = [...tried];

@@ -201,10 +201,10 @@ const noLeader = () =>
 /** As every page finds it, and leaves it. */
 async function healthy(): Promise<void> {
   const all = [...(await rows()).values()];
-  const mend = all.flatMap(({ name, state }) =>
+  const fix = all.flatMap(({ name, state }) =>
     state === 'paused' ? [`lab unpause ${name}`] : state === 'dead' ? [`lab start ${name}`] : [],
   );
-  await seq(...mend);
+  await seq(...fix);
   const [, waited] = await seq('resume -c lab', 'wait -c lab --for healthy --timeout 1m');
   if (waited?.code === 0) return;
   await seq('lab down');

@@ -297,7 +297,7 @@ describe.each(kinds)('contract on %s', (kind) => {
     expect(await heights()).toBe('2-1:two 3-1:three');
   });
 
-  test('write: a request for this tenure rides on it, one for another does not', async () => {
+  test('write: a request for this term rides on it, one for another does not', async () => {
     const request = { id: 'q1', kind: 'stepdown' as const, to: 'seq-b', plan: '', by: 'ops', reason: 'why', epoch: 1 };
     await play([
       ...LED,
@@ -402,7 +402,7 @@ describe.each(kinds)('contract on %s', (kind) => {
     });
   });
 
-  test('admission: another tenure takes over an unfinished one with a higher epoch only', async () => {
+  test('admission: another term takes over an unfinished one with a higher epoch only', async () => {
     await subject.befall('wipe');
     await play([
       [begin(A, 3, 'x1'), 'accepted {"head":0}'],

@@ -1,4 +1,4 @@
-// Seeded random sequences of calls and mishaps for the differential test: mostly plausible (two or three tenures, a
+// Seeded random sequences of calls and mishaps for the differential test: mostly plausible (two or three terms, a
 // small tree of blocks, epochs and heights near the node's own), now and then absurd. What is near, a shadow node in
 // memory tells: a sequence depends on its seed alone, never on what the two nodes under test answered.
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';

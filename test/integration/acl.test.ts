@@ -157,9 +157,9 @@ describe('acl: exactly the rule that doctor prints', () => {
     async (_, more, named) => {
       for (const admin of admins) await admin.call('ACL', 'SETUSER', 'seq', ...more);
       try {
-        const examined = await seq('doctor', '--exit-code');
-        expect(examined.code).toBe(1);
-        expect(examined.stdout).toMatch(named);
+        const checked = await seq('doctor', '--exit-code');
+        expect(checked.code).toBe(1);
+        expect(checked.stdout).toMatch(named);
         const ran = await runSeq(home, ['run', ...flags, '--id', 'late', '--store', join(home, 'late')], { env });
         expect(ran.code, ran.stdout + ran.stderr).toBe(77);
         expect(ran.stdout + ran.stderr).toMatch(named);

@@ -162,10 +162,10 @@ describe('bootstrap', () => {
   test('bootstrap: somebody else who finishes the same one is a step ahead on a node → both are done', async () => {
     const nodes = memoryNodes(3);
     for (const node of nodes) await node.call({ script: 'bootstrap_prepare', nonce: 'aa.1' }, 100);
-    let looks = 0;
+    let probes = 0;
     const overtaken = Object.assign(Object.create(nodes[0]!) as NodePort, {
       async call(call: NodeCall, limitMs: number) {
-        if (call.script === 'inspect' && ++looks === 2)
+        if (call.script === 'inspect' && ++probes === 2)
           await nodes[0]!.call({ script: 'bootstrap_commit', nonce: 'aa.1' }, limitMs);
         return nodes[0]!.call(call, limitMs);
       },

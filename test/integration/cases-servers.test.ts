@@ -45,7 +45,7 @@ describe('cases on one server', () => {
       } = (await led('order')) as { nodes: [RedisNode]; writer: ChainWriter; close(): Promise<unknown> };
       await writer.lead();
       const blocks = [await writer.write(keyed('a')), await writer.write(keyed('b')), await writer.write(keyed('c'))];
-      // A later tenure puts a committed epoch of old on a higher head: ids are then no longer in the order in which
+      // A later term puts a committed epoch of old on a higher head: ids are then no longer in the order in which
       // they were written.
       writer.owner = 'seq-b/0000000000000002';
       await node.call({ script: 'release_lock', owner: 'seq-a/0000000000000001' }, LIMIT_MS);

@@ -2,7 +2,7 @@
 // row.
 import { Redis } from 'ioredis';
 import { describe, expect, it, test } from 'vitest';
-import { diagnose, type Examined } from '../../src/core/report/doctor.js';
+import { diagnose, type CheckedNode } from '../../src/core/report/doctor.js';
 import type { NodeCheckup } from '../../src/core/ports.js';
 import type { NodeView, Presence } from '../../src/core/protocol/types.js';
 import { startRedis } from '../support/redis-server.js';
@@ -17,10 +17,10 @@ const OPTIONS = {
   target: '',
 };
 
-function examined(
+function checked(
   id: string,
   over: { info?: Record<string, string>; checkup?: Partial<NodeCheckup>; view?: Partial<NodeView> } = {},
-): Examined {
+): CheckedNode {
   const info = {
     redis_version: '7.0.15',
     role: 'master',
@@ -62,7 +62,7 @@ const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
   ({ id, configDigest, extra: { ttlMs } }) as unknown as Presence;
 
 describe('doctor: what was read → findings', () => {
-  test.each<[string, Parameters<typeof examined>[1], string[]]>([
+  test.each<[string, Parameters<typeof checked>[1], string[]]>([
     ['all is well', {}, []],
     ['an old server', { info: { redis_version: '6.0.9' } }, ['CRIT version']],
     ['6.2 is enough', { info: { redis_version: '6.2.0' } }, []],
@@ -92,42 +92,42 @@ describe('doctor: what was read → findings', () => {
       ['CRIT sequencers', 'WARN sequencers'],
     ],
   ])('doctor: %s → %j', (_, over, expected) => {
-    const found = diagnose([examined('r1', over), examined('r2'), examined('r3')], OPTIONS);
+    const found = diagnose([checked('r1', over), checked('r2'), checked('r3')], OPTIONS);
     expect(found.map((one) => `${one.severity} ${one.check}`)).toEqual(expected);
-    for (const one of found) expect(one.mend.length > 0 || one.check === 'uptime', one.what).toBe(true);
+    for (const one of found) expect(one.fix.length > 0 || one.check === 'uptime', one.what).toBe(true);
   });
 
-  test.each<[string, Examined[], string]>([
-    ['forgot', [examined('r1'), examined('r2', { view: { admission: 'wiped' } })], 'seq node admit --on r2'],
+  test.each<[string, CheckedNode[], string]>([
+    ['forgot', [checked('r1'), checked('r2', { view: { admission: 'wiped' } })], 'seq node admit --on r2'],
     [
       "bears another node's data",
-      [examined('r1'), examined('r2', { view: { admission: 'foreign' } })],
+      [checked('r1'), checked('r2', { view: { admission: 'foreign' } })],
       'seq config show',
     ],
-    ['is empty, and so are all', [examined('r2', { view: { admission: 'pristine' } })], 'seq cluster init'],
+    ['is empty, and so are all', [checked('r2', { view: { admission: 'pristine' } })], 'seq cluster init'],
     [
       'wants a password',
-      [{ ...examined('r2'), view: { outcome: 'refused', reason: 'NOAUTH', detail: {} } }],
+      [{ ...checked('r2'), view: { outcome: 'refused', reason: 'NOAUTH', detail: {} } }],
       'SEQ_PASSWORD_FILE=/path/to/file seq doctor',
     ],
     [
       'lacks a command',
-      [examined('r2', { checkup: { denied: ['evalsha: the server does not know it (rename-command?)'] } })],
+      [checked('r2', { checkup: { denied: ['evalsha: the server does not know it (rename-command?)'] } })],
       'take rename-command for it out of redis.conf there',
     ],
-  ])('doctor: a node %s → the command that mends it', (_, nodes, mend) => {
-    expect(diagnose(nodes, OPTIONS).map((one) => one.mend)).toEqual([mend]);
+  ])('doctor: a node %s → the command that mends it', (_, nodes, fix) => {
+    expect(diagnose(nodes, OPTIONS).map((one) => one.fix)).toEqual([fix]);
   });
 
   test('doctor: two of three silent → said for the cluster, nothing taken for good', () => {
-    const silent = (id: string): Examined => ({
+    const silent = (id: string): CheckedNode => ({
       id,
       url: `redis://${id}`,
       view: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' },
       checkup: { outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' },
     });
     expect(
-      diagnose([examined('r1'), silent('r2'), silent('r3')], OPTIONS).map(
+      diagnose([checked('r1'), silent('r2'), silent('r3')], OPTIONS).map(
         (one) => `${one.severity} ${one.check} ${one.node}`,
       ),
     ).toEqual(['CRIT reach ', 'WARN reach r2', 'WARN reach r3']);
@@ -146,7 +146,7 @@ describe('doctor: the command', () => {
         const doctor = async (...args: string[]) => runSeq(home, ['doctor', '--node', `r1=${server.url}`, ...args]);
         const first = await doctor('--json', '--exit-code');
         const document = JSON.parse(first.stdout) as {
-          data: { verdict: string; findings: { check: string; severity: string; mend: string }[] };
+          data: { verdict: string; findings: { check: string; severity: string; fix: string }[] };
         };
         expect(schemaProblems(document), first.stdout).toEqual([]);
         expect(first.code).toBe(1);
@@ -154,8 +154,8 @@ describe('doctor: the command', () => {
         expect(document.data.findings.map(({ check }) => check)).toEqual(
           expect.arrayContaining(['eviction', 'memory', 'persistence', 'notify', 'admission']),
         );
-        for (const { mend } of document.data.findings) {
-          const [, setting, value] = /config set (\S+) (\S+)$/.exec(mend) ?? [];
+        for (const { fix } of document.data.findings) {
+          const [, setting, value] = /config set (\S+) (\S+)$/.exec(fix) ?? [];
           if (setting !== undefined && setting !== 'appendonly') await admin.config('SET', setting, value!);
         }
         const second = JSON.parse((await doctor('--json')).stdout) as typeof document;

@@ -52,10 +52,10 @@ function start(plan: object, options: Partial<ExecOptions> = {}): Producer {
   producers.push(producer);
   return producer;
 }
-async function until<T>(what: string, look: () => T | undefined | false | null): Promise<T> {
+async function until<T>(what: string, probe: () => T | undefined | false | null): Promise<T> {
   const end = Date.now() + 10_000;
   for (;;) {
-    const found = look();
+    const found = probe();
     if (found) return found;
     if (Date.now() > end) throw new Error(`not in time: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -175,7 +175,7 @@ describe('exec: the way of a block', () => {
   );
 });
 
-describe('exec: failures end the tenure with a reason; the child is started again', () => {
+describe('exec: failures end the term with a reason; the child is started again', () => {
   test.each([
     ['exits', /ended with exit code 7/],
     ['killed', /ended by SIGKILL/],

@@ -107,7 +107,7 @@ describe('submit', () => {
     stopping: { outcome: 'refused', reason: 'stopping', why: 'SIGTERM' },
     large: { outcome: 'refused', reason: 'too-large', why: 'w' },
     conflict: { outcome: 'refused', reason: 'key-conflict', why: 'w' },
-    unknown: { outcome: 'unknown', why: 'the tenure was lost' },
+    unknown: { outcome: 'unknown', why: 'the term was lost' },
   };
   test.each([
     ['busy', 503, 'BUSY', '3'],
@@ -297,7 +297,7 @@ describe('forwarding', () => {
     expect(reply.lines[0].error.why).not.toBe('');
   });
 
-  test('http: leader loses the tenure before it takes anything in → passed on to the new one', async () => {
+  test('http: leader loses the term before it takes anything in → passed on to the new one', async () => {
     const { leader, follower, leading, following } = await pair();
     leader.intercept = () => {
       leader.state = { role: 'follower', leader: { id: 'seq-b', epoch: 8, url: following.url } };
@@ -318,14 +318,14 @@ describe('forwarding', () => {
       const kept = [];
       for (const text of ['a', 'b', 'c']) {
         kept.push(post(following, text));
-        await until(() => follower.heirs === kept.length, 'the submission is kept');
+        await until(() => follower.successorWaiters === kept.length, 'the submission is kept');
       }
       follower.become({});
       expect((await Promise.all(kept)).map(({ status }) => status)).toEqual([200, 200, 200]);
       expect(follower.items.map(({ text }) => text)).toEqual(['a', 'b', 'c']);
       follower.become({ ...passing, leader: null });
       const other = post(following, 'd');
-      await until(() => follower.heirs === 1, 'the submission is kept');
+      await until(() => follower.successorWaiters === 1, 'the submission is kept');
       follower.become({ ...passing, leader: { id: 'seq-a', epoch: 8, url: leading.url } });
       expect([(await other).status, leader.items.map(({ text }) => text)]).toEqual([200, ['d']]);
     },
@@ -339,7 +339,7 @@ describe('forwarding', () => {
       const nobody = { ...follower.state, leader: null };
       follower.state = nobody;
       const kept = post(following, 'x');
-      await until(() => follower.heirs === 1, 'the submission is kept');
+      await until(() => follower.successorWaiters === 1, 'the submission is kept');
       follower.become({ ...nobody, ready: false, why: 'too few nodes answer' });
       expect((await kept).lines[0].error).toMatchObject({ code: 'NO_LEADER', why: 'too few nodes answer' });
       follower.state = nobody;
@@ -347,10 +347,10 @@ describe('forwarding', () => {
       const left = fetch(`${following.url}/v1/submit`, { method: 'POST', body: 'x', signal: leaving.signal }).catch(
         () => 'left',
       );
-      await until(() => follower.heirs === 1, 'the submission is kept');
+      await until(() => follower.successorWaiters === 1, 'the submission is kept');
       leaving.abort();
       expect(await left).toBe('left');
-      await until(() => follower.heirs === 0, 'it is given up');
+      await until(() => follower.successorWaiters === 0, 'it is given up');
       follower.become({});
       expect(follower.calls).toHaveLength(0);
     },
@@ -373,7 +373,7 @@ describe('forwarding', () => {
       };
       const sent = post(following, body, NDJSON);
       if (taken > 0) {
-        await until(() => follower.heirs === 1 && follower.calls.length === 0, 'it is kept');
+        await until(() => follower.successorWaiters === 1 && follower.calls.length === 0, 'it is kept');
         follower.become({});
       }
       expect([(await sent).status, follower.items.length]).toEqual([status, taken]);
@@ -384,7 +384,7 @@ describe('forwarding', () => {
     const { follower, following } = await pair({ bounds: { holdMs: 20_000 }, limits: { maxHeldBytes: 1000 } });
     follower.state = { ...follower.state, leader: null };
     const kept = post(following, 'x'.repeat(600));
-    await until(() => follower.heirs === 1, 'the submission is kept');
+    await until(() => follower.successorWaiters === 1, 'the submission is kept');
     const over = await post(following, 'y'.repeat(600));
     expect([over.status, over.lines[0].error.code, Number(over.headers.get('retry-after')) > 0]).toEqual([
       503,
@@ -403,7 +403,7 @@ describe('forwarding', () => {
     const server = await serve(api, { bounds: { holdMs: 20_000 } });
     api.state = { role: 'promoting', leader: null };
     const sent = post(server, 'x', { 'seq-hop': '1' });
-    await until(() => api.heirs === 1, 'it is kept');
+    await until(() => api.successorWaiters === 1, 'it is kept');
     api.become(then);
     expect([(await sent).status, api.items.length]).toEqual([status, status === 200 ? 1 : 0]);
   });
@@ -415,7 +415,7 @@ describe('forwarding', () => {
       return [{ outcome: 'refused', reason: 'stopping', why: 'SIGTERM' }];
     };
     const sent = post(leading, 'x');
-    await until(() => leader.heirs === 1, 'it waits for a successor');
+    await until(() => leader.successorWaiters === 1, 'it waits for a successor');
     follower.state = {};
     leader.become({ role: 'stopping', leader: { id: 'seq-b', epoch: 8, url: following.url } });
     expect([(await sent).status, follower.items.length]).toEqual([200, 1]);
@@ -618,7 +618,7 @@ describe('reading', () => {
       bytes: 10,
       commitMs: 0.3,
     });
-    server.observe({ type: 'tenure-ended', epoch: 7, code: 'FENCED', reason: '', heldMs: 1 });
+    server.observe({ type: 'leadership-ended', epoch: 7, code: 'FENCED', reason: '', heldMs: 1 });
     server.observe({ type: 'alarm', code: 'CONFLICT', reason: '' });
     await post(server, 'x');
     const { text, headers } = await get(server, '/metrics');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
-import { lookWithPs, signalIfOurs, startTokenOf, stateOf } from '../../src/lab/process-identity.js';
+import { readWithPs, signalIfOurs, startTokenOf, stateOf } from '../../src/lab/process-identity.js';
 import { spawnDetached, stopProcess, waitForLog, waitUntil } from '../../src/lab/processes.js';
 import { labDirectory, readState, withLabLock, writeState } from '../../src/lab/state.js';
 import { DEFAULT_SETTINGS } from '../../src/lab/plan.js';
@@ -57,10 +57,10 @@ describe('processes', () => {
   });
 
   it.skipIf(spawnSync('ps', ['-p', '1']).error !== undefined)('identity: asked through ps → the same answers', () => {
-    const own = lookWithPs(process.pid);
+    const own = readWithPs(process.pid);
     expect(own?.letter).toMatch(/^[RSD]$/);
     expect(own?.startToken).toMatch(/^ps:.*\d\d:\d\d:\d\d/);
-    expect(lookWithPs(2 ** 22 + 1)).toBeNull();
+    expect(readWithPs(2 ** 22 + 1)).toBeNull();
   });
 
   it('stop: a process that ignores SIGTERM, paused → killed', async () => {

@@ -5,7 +5,7 @@ import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PrivateCluster } from '../../src/lab/private-cluster.js';
-import { clusterOf, copyData, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, copyData, probe, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { QUICK, withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -156,7 +156,7 @@ describe('memory: one node of three forgets', () => {
       const leader = await lab.waitForLeader();
       const { height } = (await lab.status(leader)) as { height: string };
       await lab.waitForHeight(leader, Number(height) + 3);
-      const before = await look(lab, 'r2', cluster);
+      const before = await probe(lab, 'r2', cluster);
       for (const { name } of lab.sequencers) await lab.pause(name);
       await act(lab, saved);
       const { nodes } = (await lab.ask(['status', '--node-timeout', '5s'])) as { nodes: Row[] };
@@ -186,7 +186,7 @@ describe('memory: one node of three forgets', () => {
         state: 'FOREIGN',
         note: expect.stringContaining('names node r1'),
       });
-      expect((await look(lab, 'r2', cluster)).admission).toBe('foreign');
+      expect((await probe(lab, 'r2', cluster)).admission).toBe('foreign');
       await wiped(lab);
       await untilAdmitted(lab, 'r2', cluster, '');
       await untilIdentical(lab);

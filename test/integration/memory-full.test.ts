@@ -1,13 +1,13 @@
 // All nodes reach maxmemory together, for they hold the same: the leader keeps fewer blocks there, says so, and goes
 // on; what is forgotten there is in the stores (docs/PROTOCOL.md section 6).
 import { describe, expect, it } from 'vitest';
-import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, probe, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { withLab } from '../support/lab.js';
 
 describe('memory: full', () => {
   it(
     'memory: every node is full under load, one restarts empty meanwhile → fewer blocks are kept and ' +
-      'it is said; nothing lost, no new tenure, the node admitted',
+      'it is said; nothing lost, no new term, the node admitted',
     async () => {
       await withLab(
         { sequencers: 2, ttlMs: 3000, blockTimeMs: 500, eager: true, redisLines: ['maxmemory 12mb'] },
@@ -52,7 +52,7 @@ describe('memory: full', () => {
               },
               100,
             );
-            const before = await look(lab, 'r2', cluster);
+            const before = await probe(lab, 'r2', cluster);
             await lab.kill('r2');
             await lab.startProcess('r2');
             await untilAdmitted(lab, 'r2', cluster, before.incarnation);
@@ -60,9 +60,9 @@ describe('memory: full', () => {
             loading = false;
             await load;
           }
-          const after = await look(lab, 'r2', cluster);
+          const after = await probe(lab, 'r2', cluster);
           await lab.waitForHeight(leader, after.head + 2);
-          expect(await lab.status(leader), 'one tenure').toMatchObject({ role: 'leader', epoch });
+          expect(await lab.status(leader), 'one term').toMatchObject({ role: 'leader', epoch });
           expect(after.floor, 'blocks were trimmed').toBeGreaterThan(0);
           expect(lab.log(leader, 5000).filter((line) => line.includes('"event":"window"'))[0]).toMatch(
             /"level":"warn".*r1 uses \d+ % of its maxmemory/,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry, NodeCall } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
-import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, probe, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';
 
 const FORGETS: [how: string, act: (lab: Lab) => Promise<void>][] = [
@@ -44,10 +44,10 @@ describe('memory: H is on {r1, r2} alone', () => {
           way.onConnect('refuse');
           way.cut();
         }
-        const { head: stale } = await look(lab, 'r3', cluster);
+        const { head: stale } = await probe(lab, 'r3', cluster);
         await lab.waitForHeight(leader, stale + 4);
         for (const { name } of lab.sequencers) await lab.pause(name);
-        const before = await look(lab, 'r2', cluster);
+        const before = await probe(lab, 'r2', cluster);
         const [parent, last] = (await readStreams(lab, '', ['r1'])).get('r1')!.slice(-2) as [Entry, Entry];
         expect(parent.height, 'committed, and on r1 and r2 alone').toBeGreaterThan(stale);
 
@@ -63,7 +63,7 @@ describe('memory: H is on {r1, r2} alone', () => {
           'three leases to pass without a commit',
           5000,
           async () => {
-            expect((await look(lab, 'r2', cluster)).admission).not.toBe('admitted');
+            expect((await probe(lab, 'r2', cluster)).admission).not.toBe('admitted');
             for (const { name } of lab.sequencers)
               expect(Number((await lab.status(name))!['height']), name).toBeLessThanOrEqual(last.height);
             return performance.now() > until ? true : undefined;
@@ -97,7 +97,7 @@ describe('memory: late copies', () => {
         const cluster = await clusterOf(lab);
         const leader = await lab.waitForLeader();
         await lab.waitForHeight(leader, 5);
-        const former = await look(lab, 'r2', cluster);
+        const former = await probe(lab, 'r2', cluster);
         await meddle(lab, 'r2', async (redis) => {
           await redis.flushall();
         });
@@ -171,7 +171,7 @@ describe('memory: late copies', () => {
           await node.close();
         }
         await lab.waitForHeight(leader, view.head + 3);
-        const after = await look(lab, 'r2', cluster);
+        const after = await probe(lab, 'r2', cluster);
         expect(after).toMatchObject({ admission: 'admitted', incarnation: nonce, claimant: owner, epoch });
         await untilIdentical(lab);
       });
@@ -193,7 +193,7 @@ describe('memory: speed', () => {
           const leader = await lab.waitForLeader();
           const items = Array.from({ length: 100 }, () => ({ data: 'x'.repeat(10_000) }));
           for (let sent = 0; sent < 11; sent++) expect((await lab.submit(leader, items, 30_000)).status).toBe(200);
-          const before = await look(lab, 'r2', cluster);
+          const before = await probe(lab, 'r2', cluster);
           await lab.kill('r2');
           await lab.startProcess('r2'); // no persistence: empty
           const { ms, view } = await untilAdmitted(lab, 'r2', cluster, before.incarnation);
@@ -217,7 +217,7 @@ describe('memory: speed', () => {
             });
             const found = [
               said.findLast(({ why }) => why?.endsWith('begun')),
-              said.findLast(({ state }) => state === 'ours'),
+              said.findLast(({ state }) => state === 'claimed'),
             ] as const;
             return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
           });
@@ -229,7 +229,7 @@ describe('memory: speed', () => {
               `${Math.max(...gaps)} ms of ${blockTimeMs} ms block time`,
           );
           expect(ms).toBeLessThan(3000);
-          expect(new Set(during.map(({ epoch }) => epoch)).size, 'one tenure').toBe(1);
+          expect(new Set(during.map(({ epoch }) => epoch)).size, 'one term').toBe(1);
           expect(Math.max(...gaps)).toBeLessThan(2 * blockTimeMs + 100);
           await untilIdentical(lab);
         },

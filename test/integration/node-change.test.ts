@@ -1,7 +1,7 @@
 // Nodes changed on purpose, on real servers and processes: one whose entries are damaged is set aside and admitted anew
 // (docs/PROTOCOL.md section 8), found by a follower or asked for with `seq node admit --damaged`.
 import { describe, expect, it } from 'vitest';
-import { clusterOf, look, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, probe, meddle, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { QUICK, withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -45,9 +45,9 @@ describe('damaged entries on a real server', () => {
         const cluster = await clusterOf(lab);
         const leader = await lab.waitForLeader();
         await lab.waitForHeight(leader, 12);
-        const { incarnation } = await look(lab, 'r2', cluster);
+        const { incarnation } = await probe(lab, 'r2', cluster);
         await spoil(lab, 'r2', 5);
-        expect((await look(lab, 'r2', cluster)).admission, 'the server cannot see it').toBe('admitted');
+        expect((await probe(lab, 'r2', cluster)).admission, 'the server cannot see it').toBe('admitted');
         const verify = await ask<{ verdict: string }>(lab, ['stream', 'verify', '--exit-code']);
         expect(verify.code).toBe(1);
         const refused = await ask(lab, ['node', 'admit', '--on', 'r2', '--damaged']);
@@ -63,7 +63,7 @@ describe('damaged entries on a real server', () => {
           '20s',
         ]);
         expect([done.code, done.document.data?.nodes.map((node) => node.id)]).toEqual([0, ['r2']]);
-        expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(incarnation);
+        expect((await probe(lab, 'r2', cluster)).incarnation).not.toBe(incarnation);
         expect(await lab.waitForLeader()).toBe(leader);
         await untilIdentical(lab);
         expect((await ask(lab, ['stream', 'verify', '--exit-code'])).code).toBe(0);
@@ -77,7 +77,7 @@ describe('damaged entries on a real server', () => {
       const cluster = await clusterOf(lab);
       const leader = await lab.waitForLeader();
       await lab.waitForHeight(leader, 6);
-      const { incarnation } = await look(lab, 'r3', cluster);
+      const { incarnation } = await probe(lab, 'r3', cluster);
       const follower = lab.sequencers.map((one) => one.name).find((name) => name !== leader)!;
       await lab.pause(follower);
       const { height } = (await lab.status(leader)) as { height: string };

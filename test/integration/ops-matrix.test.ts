@@ -114,7 +114,7 @@ describe('matrix', () => {
   });
 
   test(
-    'inspect: an orphan of an earlier tenure beside a committed block → B, named; with one node ' +
+    'inspect: an orphan of an earlier term beside a committed block → B, named; with one node ' +
       'hanging the rest is still told',
     async () => {
       await writer.write([{ data: Buffer.from('lost') }], [nodes[2]!]);

@@ -116,7 +116,7 @@ describe('stepdown', () => {
 
   test('history: after two hand-overs → who led when, what it cost, who asked for it', async () => {
     const { code, data } = await seq('history');
-    const tenures = data['tenures'] as unknown as {
+    const terms = data['terms'] as unknown as {
       holder: string;
       epoch: string;
       ended: string;
@@ -124,13 +124,11 @@ describe('stepdown', () => {
       gapBeforeMs: number | null;
     }[];
     expect(code).toBe(0);
-    expect(tenures.length).toBeGreaterThanOrEqual(3);
-    expect(tenures.map((one) => Number(one.epoch))).toEqual(
-      tenures.map((one) => Number(one.epoch)).sort((a, b) => b - a),
-    );
-    expect(tenures[0]).toMatchObject({ current: true, ended: '' });
-    expect(tenures[1]?.ended).toMatch(/^stepdown by .+@.+: test$/);
-    expect(tenures[0]?.gapBeforeMs).toBeLessThan(2000);
+    expect(terms.length).toBeGreaterThanOrEqual(3);
+    expect(terms.map((one) => Number(one.epoch))).toEqual(terms.map((one) => Number(one.epoch)).sort((a, b) => b - a));
+    expect(terms[0]).toMatchObject({ current: true, ended: '' });
+    expect(terms[1]?.ended).toMatch(/^stepdown by .+@.+: test$/);
+    expect(terms[0]?.gapBeforeMs).toBeLessThan(2000);
     expect(data['changes']).toEqual(
       expect.arrayContaining([
         expect.objectContaining({

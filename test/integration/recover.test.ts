@@ -1,12 +1,12 @@
 // seq cluster recover on real servers: a power cut, a store that is the last copy, a recovery killed in the middle, a
-// node that comes late. No tenure of the old generation acts afterwards, and everything acknowledged is still there
+// node that comes late. No term of the old generation acts afterwards, and everything acknowledged is still there
 // (docs/PROTOCOL.md section 8).
 import { readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { recoveryExpectation } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
-import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, probe, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab, type Lab } from '../support/lab.js';
 import { newHome, runSeq, type Ran } from '../support/spawn-seq.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -109,7 +109,8 @@ describe('recover', () => {
         await untilIdentical(lab);
         for (const entry of (await readStreams(lab)).get('r1')!)
           if (heads.has(`${entry.height}`)) expect(entry.hash).toBe(heads.get(`${entry.height}`));
-        for (const { name } of lab.nodes) expect((await look(lab, name, done.data.cluster)).admission).toBe('admitted');
+        for (const { name } of lab.nodes)
+          expect((await probe(lab, name, done.data.cluster)).admission).toBe('admitted');
       });
     },
     60_000,
@@ -174,7 +175,7 @@ describe('recover', () => {
           },
         });
         // As if it had been killed right after its first mark, whatever became of that run.
-        const view = await look(lab, 'r1', cluster.replace(/\.1$/, '.2'));
+        const view = await probe(lab, 'r1', cluster.replace(/\.1$/, '.2'));
         if (view.cluster === cluster) {
           const node = new RedisNode({
             id: 'r1',

@@ -1,10 +1,10 @@
-// seq repair while a leader works: its own tenure carries the plan out, asked through the request on the nodes.
+// seq repair while a leader works: its own term carries the plan out, asked through the request on the nodes.
 // Writes that reached too few nodes through a cut proxy, a stream edited by hand under the leader's eyes, two
-// operators at once; nothing is ever written but by that tenure.
+// operators at once; nothing is ever written but by that term.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { makeBlock } from '../../src/core/chain/block.js';
-import { clusterOf, look, meddle, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, probe, meddle, untilIdentical } from '../support/node-hands.js';
 import { withLab, type Lab } from '../support/lab.js';
 import { schemaProblems } from '../support/schemas.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
@@ -87,7 +87,7 @@ describe('repair while a leader works', () => {
       await withLab({ sequencers: 1, ttlMs: 3000, blockTimeMs: 200 }, async (lab) => {
         const leader = await lab.waitForLeader();
         await lab.waitForHeight(leader, 12);
-        const before = await look(lab, 'r2', await clusterOf(lab));
+        const before = await probe(lab, 'r2', await clusterOf(lab));
         await meddle(lab, 'r2', (redis) => spoil(redis, 5));
         const plan = await seq(lab, 'repair', 'plan');
         expect([plan.data.by, steps(plan)]).toEqual(['leader', ['r2 replace divergent']]);
@@ -106,7 +106,7 @@ describe('repair while a leader works', () => {
           JSON.stringify(both.map((one) => one.error)),
         ).toBeGreaterThanOrEqual(1);
         for (const one of both) expect([0, 75, 76, 80]).toContain(one.code);
-        expect((await look(lab, 'r2', await clusterOf(lab))).incarnation).not.toBe(before.incarnation);
+        expect((await probe(lab, 'r2', await clusterOf(lab))).incarnation).not.toBe(before.incarnation);
         await lab.waitFor('nothing left to repair', 20_000, async () =>
           (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
         );

@@ -1,5 +1,5 @@
 // seq repair on real servers whose streams really differ, while nobody leads: each divergence is seen, explained,
-// repaired by a tenure of the command, and verified; then all nodes are identical (cases 10, 11, 20, 22, 38, 39).
+// repaired by a term of the command, and verified; then all nodes are identical (cases 10, 11, 20, 22, 38, 39).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -83,7 +83,7 @@ async function cluster(n: number, blocks: number): Promise<void> {
   for (let i = 0; i < blocks; i++) await writer.write([{ data: Buffer.from(`item ${i + 1}`) }]);
 }
 const on = (...which: number[]): RedisNode[] => which.map((one) => nodes[one - 1]!);
-/** The tenure ends on every node; the next one of the writer is another one. */
+/** The term ends on every node; the next one of the writer is another one. */
 async function release(): Promise<void> {
   await Promise.all(nodes.map((node) => node.call({ script: 'release_lock', owner: writer.owner }, 2000)));
   writer.owner = `seq-a/${String(Number(writer.owner.slice(-4)) + 1).padStart(16, '0')}`;
@@ -153,7 +153,7 @@ describe('repair while nobody leads', () => {
       await release();
       expect(await seq(['repair', 'plan'])).toMatchObject({
         code: 0,
-        data: { verdict: 'OK', steps: [], undecidable: [], by: 'own-tenure' },
+        data: { verdict: 'OK', steps: [], undecidable: [], by: 'own-term' },
       });
       expect(await seq(['repair'])).toMatchObject({ code: 0, data: { done: null } });
       await writer.lead();

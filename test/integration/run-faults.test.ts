@@ -115,10 +115,10 @@ test(
     await client.stop();
     const chain = await checkAll(lab, clients);
     expect(led(leader, at).filter((line) => line['epoch'] === epoch)).toEqual([]);
-    expect(since(leader, at).filter(({ event }) => event === 'tenure-ended')).toMatchObject([
+    expect(since(leader, at).filter(({ event }) => event === 'leadership-ended')).toMatchObject([
       { epoch, code: expect.stringMatching(/LEASE_EXPIRED|FENCED/) as string },
     ]);
-    // Epochs only rise along the chain: nothing of the old tenure comes after the successor's first block.
+    // Epochs only rise along the chain: nothing of the old term comes after the successor's first block.
     const epochs = chain.map((block) => block.epoch).filter((one) => one > 0);
     expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
   },
@@ -245,7 +245,9 @@ test(
     await lab.waitForLeader(10_000, [leader]);
     await client.more(9);
     expect((await lab.status(leader))!['role']).not.toBe('leader');
-    expect(since(leader, at).find(({ event }) => event === 'tenure-ended')).toMatchObject({ code: 'LEASE_EXPIRED' });
+    expect(since(leader, at).find(({ event }) => event === 'leadership-ended')).toMatchObject({
+      code: 'LEASE_EXPIRED',
+    });
     for (const proxy of lab.proxiesOf(leader)) {
       proxy.cut();
       proxy.heal();
@@ -297,8 +299,8 @@ test(
       ),
     );
     expect(
-      since(leader, at).filter(({ event }) => event === 'tenure-ended').length,
-      'one node does not end a tenure',
+      since(leader, at).filter(({ event }) => event === 'leadership-ended').length,
+      'one node does not end a term',
     ).toBe(0);
     for (const { name } of lab.sequencers) lab.proxy(name, 'r3').heal();
     await client.more(3);
@@ -331,7 +333,7 @@ test(
     lab.proxy(next, 'r1').blackHole();
     lab.proxy(next, 'r1').onConnect('silent');
     await client.more(9);
-    expect(since(next, at).filter(({ event }) => event === 'tenure-ended')).toEqual([]);
+    expect(since(next, at).filter(({ event }) => event === 'leadership-ended')).toEqual([]);
     lab.proxy(next, 'r1').cut();
     lab.proxy(next, 'r1').heal();
     await lab.startProcess(old);

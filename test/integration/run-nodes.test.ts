@@ -46,7 +46,7 @@ const admitted = (names: string[]) =>
     return names.every((name) => seen.find(({ id }) => id === name)?.admitted) ? true : undefined;
   });
 
-test('run: a node hangs (SIGSTOP) and goes on → no tenure ends, it is brought up to the same chain', async () => {
+test('run: a node hangs (SIGSTOP) and goes on → no term ends, it is brought up to the same chain', async () => {
   const client = traffic('hang');
   await client.more(3);
   const leader = await lab.waitForLeader();

@@ -34,7 +34,7 @@ afterEach(async () => {
   );
 });
 
-const look = (limitMs = 1000) => inspectCluster({ nodes, limitMs, clock: systemClock });
+const probe = (limitMs = 1000) => inspectCluster({ nodes, limitMs, clock: systemClock });
 async function json(...args: string[]) {
   const answer = await runSeq([...args, ...flags, '--node-timeout', '1s', '-o', 'json']);
   const document = JSON.parse(answer.stdout);
@@ -54,7 +54,7 @@ describe('status: real servers', () => {
       ]);
       expect(empty.document.data.next[0]).toMatch(/^seq cluster init --node /);
       await writer.bootstrap();
-      expect((await look()).reasonCode).toBe('NO_LEADER');
+      expect((await probe()).reasonCode).toBe('NO_LEADER');
       await writer.lead();
       for (let i = 0; i < 3; i++) await writer.write();
       await nodes[0]!.call(
@@ -138,10 +138,10 @@ describe('status: real servers', () => {
       await writer.bootstrap();
       await writer.lead();
       await writer.write();
-      await look();
+      await probe();
       servers[2]!.pause();
       const startedAt = performance.now();
-      const view = await look(100);
+      const view = await probe(100);
       const elapsed = performance.now() - startedAt;
       expect([view.verdict, view.reasonCode, view.margin, view.leader?.nodes]).toEqual([
         'WARN',
@@ -182,11 +182,11 @@ describe('status: real servers', () => {
     await writer.lead();
     await writer.write();
     await servers[2]!.restart();
-    const view = await look();
+    const view = await probe();
     expect([view.verdict, view.reasonCode, view.nodes[2]?.state]).toEqual(['WARN', 'NODE_NOT_ADMITTED', 'EMPTY']);
     expect(view.next[0]).toBe('seq node admit --on r3');
     await servers[1]!.restart();
-    expect((await look()).reasonCode).toBe('NO_QUORUM');
+    expect((await probe()).reasonCode).toBe('NO_QUORUM');
   });
 
   test('status: a block on one node only → pending, not committed; the node behind is named', async () => {
@@ -194,14 +194,14 @@ describe('status: real servers', () => {
     await writer.lead();
     await writer.write();
     const block = await writer.write([], [nodes[0]!]);
-    const pending = await look();
+    const pending = await probe();
     expect([pending.reasonCode, pending.committed?.height, pending.pending]).toMatchObject([
       'PENDING_BLOCK',
       1,
       { height: 2, hash: block.hash, nodes: ['r1'], mayBeCommitted: false },
     ]);
     await writer.put(block, [nodes[1]!]);
-    const lagging = await look();
+    const lagging = await probe();
     expect([lagging.reasonCode, lagging.committed, lagging.nodes[2]?.lag]).toEqual([
       'NODE_LAGGING',
       { height: 2, hash: block.hash },

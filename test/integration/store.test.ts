@@ -83,7 +83,7 @@ describe.each([
     const chain = await make({});
     expect(chain.head()).toEqual({ height: 0, hash: genesisHash('c1', ''), timestamp: 0, epoch: 0 });
     for (const height of [0, 1, -1, 0.5, NaN]) expect(chain.get(height)).toBeUndefined();
-    expect(chain.windowFloor({ blocks: 10, bytes: 10 })).toBe(0);
+    expect(chain.retainedFloor({ blocks: 10, bytes: 10 })).toBe(0);
   });
 
   test(
@@ -206,7 +206,7 @@ describe.each([
     for (const [at, size] of sizes.entries()) {
       await chain.append(maker.block(new Uint8Array(size)));
       for (const limit of limits)
-        expect([at + 1, limit, chain.windowFloor(limit)]).toEqual([at + 1, limit, exact(at + 1, limit)]);
+        expect([at + 1, limit, chain.retainedFloor(limit)]).toEqual([at + 1, limit, exact(at + 1, limit)]);
     }
     // First asked when the chain is long already.
     for (const limit of [
@@ -214,7 +214,7 @@ describe.each([
       { blocks: 9, bytes: 130 },
       { blocks: 2, bytes: 99 },
     ])
-      expect(chain.windowFloor(limit)).toBe(exact(10, limit));
+      expect(chain.retainedFloor(limit)).toBe(exact(10, limit));
   });
 });
 

@@ -245,7 +245,7 @@ describe('submitting', () => {
     });
     api.intercept = (items) => {
       if (api.calls.length === 1) return items.map(() => refused('busy'));
-      if (api.calls.length === 2) return items.map(() => ({ outcome: 'unknown', why: 'tenure lost' }));
+      if (api.calls.length === 2) return items.map(() => ({ outcome: 'unknown', why: 'term lost' }));
       if (api.calls.length === 3)
         return [...api.commit(items.slice(0, 2)), ...items.slice(2).map(() => refused('busy'))];
       return undefined;

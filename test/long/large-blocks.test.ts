@@ -6,7 +6,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { largestItem } from '../../src/core/produce/batch.js';
-import { clusterOf, look, untilAdmitted, untilIdentical } from '../support/node-hands.js';
+import { clusterOf, probe, untilAdmitted, untilIdentical } from '../support/node-hands.js';
 import { readStreams, withLab } from '../support/lab.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 
@@ -93,7 +93,7 @@ describe('large blocks', () => {
             data: { heights?: unknown };
           };
           expect(JSON.stringify(inspect.data), 'its size').toMatch(/1677\d{4}/);
-          const { floor } = await look(lab, 'r1', cluster);
+          const { floor } = await probe(lab, 'r1', cluster);
           const tail = await runSeq(
             home,
             [
@@ -118,7 +118,7 @@ describe('large blocks', () => {
             .map((text) => digest(Buffer.from(text, 'base64')));
           expect(told).toEqual([digest(second), digest(third)]);
 
-          const before = await look(lab, 'r3', cluster);
+          const before = await probe(lab, 'r3', cluster);
           await lab.kill('r3');
           lab.removeData('r3');
           await lab.startProcess('r3');

@@ -369,7 +369,7 @@ describe('re-admission', () => {
     await refusedUnchanged(node, redis, fill(at(5), { entryEpoch: 5 }), 'BAD_ARGUMENT', { why: 'entry_epoch' });
     await refusedUnchanged(node, redis, admit(), 'NOT_READY', { head: 4, hash: at(4).hash });
   });
-  test("not this tenure's, unknown nonce, restarted in between, stream meddled with → refused", async () => {
+  test("not this term's, unknown nonce, restarted in between, stream meddled with → refused", async () => {
     await refusedUnchanged(node, redis, fill(at(3)), 'NOT_ADMITTED', { why: 'wiped' });
     await refusedUnchanged(node, redis, admit(), 'NOT_ADMITTED', { why: 'wiped' });
     await must(node, begin());

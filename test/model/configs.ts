@@ -29,7 +29,7 @@ export const EXHAUSTIVE: Task[] = [
     bounded: ONE_EACH,
   },
   {
-    cfg: { ...BASE, name: 'repair-mend', repairs: 1, damages: 1, mends: 1, strays: 1, giveUps: 1, staleStores: false },
+    cfg: { ...BASE, name: 'repair-fix', repairs: 1, damages: 1, fixes: 1, strays: 1, giveUps: 1, staleStores: false },
     limits: { livenessEvery: 4 },
     bounded: ONE_EACH,
   },
@@ -45,7 +45,7 @@ export const EXHAUSTIVE: Task[] = [
   },
   { cfg: { ...BASE, name: 'one-wipe', wipes: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
   { cfg: { ...BASE, name: 'one-damage', damages: 1 }, limits: { livenessEvery: 4 }, bounded: '' },
-  { cfg: { ...BASE, name: 'three', tenures: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
+  { cfg: { ...BASE, name: 'three', terms: 3 }, limits: { livenessEvery: 16 }, bounded: '' },
 ];
 
 /**
@@ -73,7 +73,7 @@ export const SHORT: Task[] = [
     bounded: `${QUIET}, liveness in every 4th combination`,
   },
   {
-    cfg: { ...BASE, name: 'repair-mend', repairs: 1, damages: 1, mends: 1, strays: 0, giveUps: 0, staleStores: false },
+    cfg: { ...BASE, name: 'repair-fix', repairs: 1, damages: 1, fixes: 1, strays: 0, giveUps: 0, staleStores: false },
     limits: { livenessEvery: 4 },
     bounded: `${QUIET}, liveness in every 4th combination`,
   },
@@ -102,7 +102,7 @@ export const SHORT: Task[] = [
       'combination, first 120,000 states',
   },
   {
-    cfg: { ...BASE, name: 'three', tenures: 3, strays: 1, giveUps: 1, staleStores: false },
+    cfg: { ...BASE, name: 'three', terms: 3, strays: 1, giveUps: 1, staleStores: false },
     limits: { livenessEvery: 16, states: 150_000 },
     bounded:
       'one late run and one call given up in each path, no stale stores, liveness in every 16th ' +

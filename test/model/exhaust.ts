@@ -1,11 +1,11 @@
 // Every reachable state, depth first, over the pieces of pools.ts: a state is a row of numbers on one long stack, and
-// only fingerprints are kept. Nodes are interchangeable and so are tenures (`sameTenures`): of all the states that
+// only fingerprints are kept. Nodes are interchangeable and so are terms (`sameTenures`): of all the states that
 // differ by such a permutation one is explored.
 import { FingerprintSet, Hasher } from './fingerprints.js';
 import type { Exploration, Limits } from './explore.js';
 import { Liveness } from './liveness.js';
 import { highestEpoch, mayRepair, QUIET, type Move, type MoveKind } from './moves.js';
-import { Pools, type Net, type Node, type Outcome, type Tenure } from './pools.js';
+import { Pools, type Net, type Node, type Outcome, type Term } from './pools.js';
 import { code, hashOf, RIVALS, type ModelConfig, type State } from './state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 
@@ -22,7 +22,7 @@ const KINDS: readonly MoveKind[] = [
   'raise',
   'wipe',
   'damage',
-  'mend',
+  'fix',
   'snapshot',
   'roll back',
 ];
@@ -32,18 +32,18 @@ const KIND = Object.fromEntries(KINDS.map((kind, i) => [kind, i])) as Record<Mov
 const A = factors(0x9e3779b1);
 const B = factors(0x85ebca77);
 
-/** A row of the stack; `tenures` may be shorter than the row allows for. */
+/** A row of the stack; `terms` may be shorter than the row allows for. */
 interface Row {
   nodes: Node[];
   nets: Net[];
-  tenures: Tenure[];
+  terms: Term[];
   /** Eight bits a height: the hash taken as committed there, 0 = none yet. */
   agreed: number;
   wipes: number;
   damages: number;
   expiries: number;
   raises: number;
-  mends: number;
+  fixes: number;
   rollbacks: number;
   /** The node that a snapshot was taken of, −1 = none, and what it held. */
   savedAt: number;
@@ -60,7 +60,7 @@ class Exhaustion {
   private readonly pools: Pools;
   private readonly seen = new FingerprintSet(20);
   private readonly liveness: Liveness;
-  private readonly looked = new FingerprintSet(16);
+  private readonly probed = new FingerprintSet(16);
   private readonly hasher = new Hasher();
   private readonly result: Exploration = {
     states: 0,
@@ -79,7 +79,7 @@ class Exhaustion {
   private readonly next: Row;
   private violation = '';
   private wasFallible = true;
-  /** Namings that could sort the tenures, by how many there are: tenure `from[slot]` comes to stand in each slot. */
+  /** Namings that could sort the terms, by how many there are: term `from[slot]` comes to stand in each slot. */
   private readonly sortings: { naming: number; from: number[] }[][];
   private sumA = 0;
   private sumB = 0;
@@ -90,11 +90,11 @@ class Exhaustion {
   ) {
     this.pools = new Pools(cfg);
     this.liveness = new Liveness(cfg);
-    this.width = 2 * cfg.nodes + cfg.tenures + 8;
+    this.width = 2 * cfg.nodes + cfg.terms + 8;
     this.stack = new Int32Array(this.width * 1024);
     this.row = this.blank();
     this.next = this.blank();
-    this.sortings = Array.from({ length: cfg.tenures + 1 }, (_, count) =>
+    this.sortings = Array.from({ length: cfg.terms + 1 }, (_, count) =>
       this.pools.namings
         .map((naming, i) => ({
           naming: i,
@@ -112,13 +112,13 @@ class Exhaustion {
     return {
       nodes: [...pools.first],
       nets: new Array<Net>(cfg.nodes).fill(pools.noCalls),
-      tenures: [],
+      terms: [],
       agreed: 0,
       wipes: 0,
       damages: 0,
       expiries: 0,
       raises: 0,
-      mends: 0,
+      fixes: 0,
       rollbacks: 0,
       savedAt: -1,
       saved: pools.wiped,
@@ -156,10 +156,10 @@ class Exhaustion {
     let at = --this.height * this.width;
     for (let n = 0; n < cfg.nodes; n++) row.nodes[n] = pools.nodes[stack[at++]!]!;
     for (let n = 0; n < cfg.nodes; n++) row.nets[n] = pools.nets[stack[at++]!]!;
-    row.tenures.length = 0;
-    for (let p = 0; p < cfg.tenures; p++) {
+    row.terms.length = 0;
+    for (let p = 0; p < cfg.terms; p++) {
       const id = stack[at++]!;
-      if (id >= 0) row.tenures.push(pools.tenures[id]!);
+      if (id >= 0) row.terms.push(pools.terms[id]!);
     }
     row.agreed = stack[at++]!;
     const faults = stack[at++]!;
@@ -170,7 +170,7 @@ class Exhaustion {
     row.raises = (faults >> 24) & 15;
     row.damages = (faults >> 28) & 7;
     const more = stack[at++]!;
-    row.mends = more & 15;
+    row.fixes = more & 15;
     row.rollbacks = (more >> 4) & 15;
     row.savedAt = (more >> 8) - 1;
     row.saved = pools.nodes[stack[at++]!]!;
@@ -190,7 +190,7 @@ class Exhaustion {
     let at = this.height++ * this.width;
     for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nodes[n]!.id;
     for (let n = 0; n < cfg.nodes; n++) stack[at++] = next.nets[n]!.id;
-    for (let p = 0; p < cfg.tenures; p++) stack[at++] = next.tenures[p]?.id ?? -1;
+    for (let p = 0; p < cfg.terms; p++) stack[at++] = next.terms[p]?.id ?? -1;
     stack[at++] = next.agreed;
     stack[at++] =
       next.wipes |
@@ -199,7 +199,7 @@ class Exhaustion {
       (next.giveUps << 16) |
       (next.raises << 24) |
       (next.damages << 28);
-    stack[at++] = next.mends | (next.rollbacks << 4) | ((next.savedAt + 1) << 8);
+    stack[at++] = next.fixes | (next.rollbacks << 4) | ((next.savedAt + 1) << 8);
     stack[at++] = next.saved.id;
     stack[at++] = this.depth + 1;
     stack[at++] = code;
@@ -212,14 +212,14 @@ class Exhaustion {
       next.nodes[n] = row.nodes[n]!;
       next.nets[n] = row.nets[n]!;
     }
-    next.tenures.length = row.tenures.length;
-    for (let p = 0; p < row.tenures.length; p++) next.tenures[p] = row.tenures[p]!;
+    next.terms.length = row.terms.length;
+    for (let p = 0; p < row.terms.length; p++) next.terms[p] = row.terms[p]!;
     next.agreed = row.agreed;
     next.wipes = row.wipes;
     next.expiries = row.expiries;
     next.raises = row.raises;
     next.damages = row.damages;
-    next.mends = row.mends;
+    next.fixes = row.fixes;
     next.rollbacks = row.rollbacks;
     next.savedAt = row.savedAt;
     next.saved = row.saved;
@@ -234,44 +234,44 @@ class Exhaustion {
 
   private moves(): void {
     const { cfg, row, pools } = this;
-    if (row.tenures.length < cfg.tenures) this.starts();
-    for (let p = 0; p < row.tenures.length; p++) {
-      const tenure = row.tenures[p]!;
-      if (tenure.ended) continue;
-      const grace = pools.graceOver(tenure);
+    if (row.terms.length < cfg.terms) this.starts();
+    for (let p = 0; p < row.terms.length; p++) {
+      const term = row.terms[p]!;
+      if (term.ended) continue;
+      const grace = pools.graceOver(term);
       if (grace) this.local(KIND['grace over'], p, -1, grace);
-      const gate = pools.gateOver(tenure);
+      const gate = pools.gateOver(term);
       if (gate) this.local(KIND['gate over'], p, -1, gate);
-      const produced = pools.produced(tenure);
+      const produced = pools.produced(term);
       if (produced) this.local(KIND.produce, p, -1, produced);
       for (let n = 0; n < cfg.nodes && row.damages < cfg.damages; n++) {
-        const damaged = pools.damaged(tenure, n);
+        const damaged = pools.damaged(term, n);
         if (damaged) this.local(KIND.damage, p, n, damaged);
       }
-      for (let n = 0; n < cfg.nodes && row.mends < cfg.mends; n++) {
-        const mended = pools.mended(tenure, n);
-        if (mended) this.local(KIND.mend, p, n, mended);
+      for (let n = 0; n < cfg.nodes && row.fixes < cfg.fixes; n++) {
+        const fixed = pools.fixed(term, n);
+        if (fixed) this.local(KIND.fix, p, n, fixed);
       }
       for (let n = 0; n < cfg.nodes; n++) {
-        const out = tenure.m.out[n];
+        const out = term.m.out[n];
         if (!out) continue;
         const node = row.nodes[n]!;
-        const call = tenure.calls[n];
+        const call = term.calls[n];
         if (call) {
           const run = pools.run(n, node, call);
           if (call.sent.call.script !== 'promote_leader' || run.reply.reply.outcome !== 'refused') {
             const next = this.copy();
             next.nodes[n] = run.node;
-            this.take(p, pools.answered(tenure, n, run.reply), run.bad);
+            this.take(p, pools.answered(term, n, run.reply), run.bad);
             this.offer(KIND.run, p, n, 0);
           }
         } else {
           this.copy();
-          this.take(p, pools.answered(tenure, n, pools.read(node, out.from, out.to)), '');
+          this.take(p, pools.answered(term, n, pools.read(node, out.from, out.to)), '');
           this.offer(KIND.run, p, n, 0);
         }
         if (row.giveUps >= cfg.giveUps) continue;
-        const gaveUp = pools.gaveUp(tenure, n);
+        const gaveUp = pools.gaveUp(term, n);
         if (gaveUp) this.local(KIND['give up'], p, n, gaveUp);
       }
     }
@@ -286,7 +286,7 @@ class Exhaustion {
           next.nodes[n] = run.node;
           if (cfg.strays !== Infinity) next.strays += 1;
           this.violation = run.bad;
-          this.offer(KIND['late run'], call.sent.tenure, n, call.sent.key);
+          this.offer(KIND['late run'], call.sent.term, n, call.sent.key);
         }
       }
       if (node.locked && row.expiries < cfg.expiries) {
@@ -327,9 +327,9 @@ class Exhaustion {
 
   private starts(): void {
     const { cfg, row, pools } = this;
-    const p = row.tenures.length;
+    const p = row.terms.length;
     let mustExceed = 0;
-    for (const { m } of row.tenures) mustExceed = Math.max(mustExceed, m.claimedEpoch);
+    for (const { m } of row.terms) mustExceed = Math.max(mustExceed, m.claimedEpoch);
     const agreed = agreedHashes(row.agreed, cfg);
     let known = 0;
     while (agreed[known]) known++;
@@ -339,7 +339,7 @@ class Exhaustion {
           arg >= QUIET &&
           !mayRepair(
             cfg,
-            row.tenures.map(({ m }) => m),
+            row.terms.map(({ m }) => m),
           )
         )
           continue;
@@ -351,12 +351,12 @@ class Exhaustion {
       }
     }
     for (let continued = 0; continued < p; continued++) {
-      const before = row.tenures[continued]!;
+      const before = row.terms[continued]!;
       if (!before.m.renewable) continue;
       const outcome = pools.begin(p, row.nodes, agreed, 0, mustExceed, before, before.m.t.settings.quiet === true);
       if (!outcome) continue;
       const next = this.copy();
-      next.tenures[continued] = pools.followed(before);
+      next.terms[continued] = pools.followed(before);
       this.take(p, outcome, '');
       this.offer(KIND.renew, p, -1, continued);
     }
@@ -366,26 +366,26 @@ class Exhaustion {
   private local(kind: number, p: number, n: number, outcome: Outcome): void {
     const next = this.copy();
     if (kind === KIND.damage) next.damages += 1;
-    if (kind === KIND.mend) next.mends += 1;
+    if (kind === KIND.fix) next.fixes += 1;
     if (kind === KIND['give up'] && this.cfg.giveUps !== Infinity) next.giveUps += 1;
     this.take(p, outcome, '');
     this.offer(kind, p, n, 0);
   }
 
-  /** What became of a tenure: its new state, its calls, what it takes as committed, and I1. */
-  private take(p: number, { tenure, sends, agrees, bad }: Outcome, alsoBad: string): void {
+  /** What became of a term: its new state, its calls, what it takes as committed, and I1. */
+  private take(p: number, { term, sends, agrees, bad }: Outcome, alsoBad: string): void {
     const { next, pools } = this;
-    const before = next.tenures[p];
-    next.tenures[p] = tenure;
+    const before = next.terms[p];
+    next.terms[p] = term;
     this.violation = alsoBad || bad;
     const fallible = sends.length > 0 && this.fallible();
     for (const { n, call } of sends) next.nets[n] = pools.with(next.nets[n]!, next.nodes[n]!, call, fallible);
     for (const one of agrees) this.agree(one.height, one.hash, one.text, one.who);
-    const claimed = tenure.m.claimedEpoch;
+    const claimed = term.m.claimedEpoch;
     if (claimed !== 0 && before && before.m.claimedEpoch === 0) {
-      for (let q = 0; q < next.tenures.length; q++) {
-        if (q !== p && next.tenures[q]!.m.claimedEpoch === claimed)
-          this.violation ||= `I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${claimed}`;
+      for (let q = 0; q < next.terms.length; q++) {
+        if (q !== p && next.terms[q]!.m.claimedEpoch === claimed)
+          this.violation ||= `I1: terms ${p + 1} and ${q + 1} both claimed a quorum under epoch ${claimed}`;
       }
     }
   }
@@ -419,7 +419,7 @@ class Exhaustion {
           next.nets[i] = pools.pruned(next.nets[i]!, next.nodes[i]!);
       }
     }
-    if (touched && next.nodes[n] !== row.nodes[n]) this.look();
+    if (touched && next.nodes[n] !== row.nodes[n]) this.probe();
     if (this.violation !== '' && (this.limits.expect ?? /./).test(this.violation)) {
       result.finding = { why: this.violation, trace: [...this.trace(), this.moveOf(encode(kind, p, n), arg)] };
       return;
@@ -433,13 +433,13 @@ class Exhaustion {
 
   private fingerprint(): void {
     const { next, pools } = this;
-    const { tenures } = next;
-    const count = tenures.length;
+    const { terms } = next;
+    const count = terms.length;
     let first = true;
     for (const { naming, from } of this.sortings[count]!) {
       let sorted = true;
       for (let slot = 1; slot < count; slot++)
-        if (tenures[from[slot - 1]!]!.rank > tenures[from[slot]!]!.rank) {
+        if (terms[from[slot - 1]!]!.rank > terms[from[slot]!]!.rank) {
           sorted = false;
           break;
         }
@@ -460,7 +460,7 @@ class Exhaustion {
    */
   private printUnder(naming: number, from: readonly number[], names: readonly number[]): void {
     const { cfg, next } = this;
-    const { nodes, nets, tenures } = next;
+    const { nodes, nets, terms } = next;
     let sumA =
       next.wipes |
       (next.expiries << 4) |
@@ -469,9 +469,9 @@ class Exhaustion {
       (next.raises << 24) |
       (next.damages << 28);
     let sumB = Math.imul(sumA, 0x27d4eb2f);
-    if (next.mends + next.rollbacks > 0) {
-      sumA = (sumA + Math.imul(next.mends + next.rollbacks * 16, 0x165667b1)) | 0;
-      sumB = (sumB + Math.imul(next.mends + next.rollbacks * 16, 0x2545f491)) | 0;
+    if (next.fixes + next.rollbacks > 0) {
+      sumA = (sumA + Math.imul(next.fixes + next.rollbacks * 16, 0x165667b1)) | 0;
+      sumB = (sumB + Math.imul(next.fixes + next.rollbacks * 16, 0x2545f491)) | 0;
     }
     for (let rest = next.agreed, k = 0; rest !== 0; rest >>>= 8, k++) {
       const hash = (rest & 255) === 0 ? 0 : names[(rest & 255) >> 3]! * 8 + (rest & 7) + 1;
@@ -479,9 +479,9 @@ class Exhaustion {
       sumB = (sumB + Math.imul(hash, B[k]!)) | 0;
     }
     for (let slot = 0; slot < from.length; slot++) {
-      const tenure = tenures[from[slot]!]!;
-      sumA = (sumA + Math.imul(tenure.a[naming]!, A[slot + 4]!)) | 0;
-      sumB = (sumB + Math.imul(tenure.b[naming]!, B[slot + 4]!)) | 0;
+      const term = terms[from[slot]!]!;
+      sumA = (sumA + Math.imul(term.a[naming]!, A[slot + 4]!)) | 0;
+      sumB = (sumB + Math.imul(term.b[naming]!, B[slot + 4]!)) | 0;
     }
     sumA = Math.imul(sumA ^ (sumA >>> 15), 0x2c1b3c6d);
     sumB = Math.imul(sumB ^ (sumB >>> 13), 0x297a2d39);
@@ -490,9 +490,9 @@ class Exhaustion {
       let a = (Math.imul(nodes[n]!.a[naming]!, A[0]!) + Math.imul(nets[n]!.a[naming]!, A[1]!)) | 0;
       let b = (Math.imul(nodes[n]!.b[naming]!, B[0]!) + Math.imul(nets[n]!.b[naming]!, B[1]!)) | 0;
       for (let slot = 0; slot < from.length; slot++) {
-        const tenure = tenures[from[slot]!]!;
-        a = (a + Math.imul(tenure.columnA[at]!, A[slot + 2]!)) | 0;
-        b = (b + Math.imul(tenure.columnB[at]!, B[slot + 2]!)) | 0;
+        const term = terms[from[slot]!]!;
+        a = (a + Math.imul(term.columnA[at]!, A[slot + 2]!)) | 0;
+        b = (b + Math.imul(term.columnB[at]!, B[slot + 2]!)) | 0;
       }
       if (next.savedAt === n) {
         a = (a + Math.imul(next.saved.a[naming]! + 1, A[15]!)) | 0;
@@ -510,11 +510,11 @@ class Exhaustion {
   }
 
   /** A reader that sees all nodes at once: what it takes as committed (section 7). And I2. */
-  private look(): void {
+  private probe(): void {
     const { cfg, next } = this;
     const { nodes } = next;
     const quorum = quorumOf(cfg.nodes);
-    const any = cfg.twist === 'unadmitted-copies';
+    const any = cfg.variation === 'unadmitted-copies';
     for (let height = 1; height <= cfg.heights + 1; height++) {
       for (let n = 0; n < nodes.length; n++) {
         const { hashes, epochs, floor, s } = nodes[n]!;
@@ -533,7 +533,7 @@ class Exhaustion {
             this.violation ||=
               `I2: epoch ${epochs[height - floor - 1]} has two blocks at height ${height}: ${named(hash)} and ` +
               `${named(copy)}`;
-          if ((other.admitted || any) && copy === hash && (same || cfg.twist === 'mixed-epochs')) copies++;
+          if ((other.admitted || any) && copy === hash && (same || cfg.variation === 'mixed-epochs')) copies++;
         }
         if (!admitted) continue;
         if (floor + hashes.length > height) this.agree(height, hash, named(hash), 'a reader, by the entry above it,');
@@ -547,33 +547,33 @@ class Exhaustion {
 
   private checkLiveness(every: number): void {
     const { row, hasher } = this;
-    for (let p = -1; p < row.tenures.length; p++) {
-      const tenure = p < 0 ? undefined : row.tenures[p]!;
-      if (tenure?.ended) continue;
-      // Nodes and that one tenure only; which node is which does not matter.
+    for (let p = -1; p < row.terms.length; p++) {
+      const term = p < 0 ? undefined : row.terms[p]!;
+      if (term?.ended) continue;
+      // Nodes and that one term only; which node is which does not matter.
       const columns = row.nodes.map(
         (node, n) =>
           [
             hasher
               .reset(8)
               .add(node.a[0]!)
-              .add(tenure?.columnA[n] ?? 0)
+              .add(term?.columnA[n] ?? 0)
               .finish().a,
             hasher
               .reset(9)
               .add(node.b[0]!)
-              .add(tenure?.columnB[n] ?? 0)
+              .add(term?.columnB[n] ?? 0)
               .finish().b,
           ] as const,
       );
       columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
       hasher.reset(10).add(p);
       for (const [a, b] of columns) hasher.add(a).add(b);
-      if (tenure) hasher.add(tenure.a[0]!).add(tenure.b[0]!);
+      if (term) hasher.add(term.a[0]!).add(term.b[0]!);
       else hasher.add(row.agreed);
       hasher.finish();
       if (every > 1 && (hasher.a >>> 0) % every !== 0) continue;
-      if (!this.looked.add(hasher.a, hasher.b)) continue;
+      if (!this.probed.add(hasher.a, hasher.b)) continue;
       this.result.livenessChecks += 1;
       const stuck = this.liveness.stuck(this.stateOf(row), p);
       if (stuck !== '' && (this.limits.expect ?? /./).test(stuck)) {
@@ -584,17 +584,17 @@ class Exhaustion {
   }
 
   private stateOf(row: Row): State {
-    const { agreed, wipes, damages, expiries, raises, mends, rollbacks, savedAt, saved, strays, giveUps } = row;
+    const { agreed, wipes, damages, expiries, raises, fixes, rollbacks, savedAt, saved, strays, giveUps } = row;
     return {
       nodes: row.nodes.map(({ model }) => model),
       nets: row.nets.map(({ model }) => model),
-      tenures: row.tenures.map(({ m }) => m),
+      terms: row.terms.map(({ m }) => m),
       agreed: agreedHashes(agreed, this.cfg),
       wipes,
       damages,
       expiries,
       raises,
-      mends,
+      fixes,
       rollbacks,
       saved: savedAt < 0 ? null : { n: savedAt, node: saved.model },
       strays,
@@ -608,7 +608,7 @@ class Exhaustion {
   }
 
   private moveOf(code: number, arg: number): Move {
-    return { kind: KINDS[code & 15]!, tenure: ((code >> 4) & 15) - 1, node: ((code >> 8) & 15) - 1, arg };
+    return { kind: KINDS[code & 15]!, term: ((code >> 4) & 15) - 1, node: ((code >> 8) & 15) - 1, arg };
   }
 }
 

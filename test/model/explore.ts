@@ -1,5 +1,5 @@
 // Ways through the state space: exhaustively, depth first with fingerprints only; at random, with a bias towards the
-// newest tenure. What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate`
+// newest term. What violates an invariant comes back as a trace of moves, which `minimised` shortens and `narrate`
 // tells.
 import { exhaust } from './exhaust.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
@@ -42,21 +42,21 @@ export const print = { a: 0, b: 0 };
  * columns are sorted.
  */
 export function fingerprint(cfg: ModelConfig, state: State): void {
-  const { nodes, nets, tenures } = state;
+  const { nodes, nets, terms } = state;
   for (let n = 0; n < nodes.length; n++) {
     hasher
       .reset(5)
       .add(nodes[n]!.a)
       .add(nets[n]!.a)
       .add(state.saved?.n === n ? state.saved.node.a : 0);
-    for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnA[n]!);
+    for (let p = 0; p < terms.length; p++) hasher.add(terms[p]!.columnA[n]!);
     columnA[n] = hasher.finish().a;
     hasher
       .reset(6)
       .add(nodes[n]!.b)
       .add(nets[n]!.b)
       .add(state.saved?.n === n ? state.saved.node.b : 0);
-    for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.columnB[n]!);
+    for (let p = 0; p < terms.length; p++) hasher.add(terms[p]!.columnB[n]!);
     columnB[n] = hasher.finish().b;
     order[n] = n;
     for (let i = n; i > 0 && less(order[i]!, order[i - 1]!); i--) {
@@ -67,14 +67,14 @@ export function fingerprint(cfg: ModelConfig, state: State): void {
   }
   hasher.reset(7);
   for (let n = 0; n < nodes.length; n++) hasher.add(columnA[order[n]!]!).add(columnB[order[n]!]!);
-  for (let p = 0; p < tenures.length; p++) hasher.add(tenures[p]!.a).add(tenures[p]!.b);
+  for (let p = 0; p < terms.length; p++) hasher.add(terms[p]!.a).add(terms[p]!.b);
   for (const hash of state.agreed) hasher.add(hash === '' ? 0 : hash.charCodeAt(0) * 64 + hash.charCodeAt(2));
   hasher
     .add(state.wipes)
     .add(state.expiries)
     .add(state.damages)
     .add(state.raises)
-    .add(state.mends)
+    .add(state.fixes)
     .add(state.rollbacks);
   if (cfg.strays !== Infinity) hasher.add(state.strays);
   if (cfg.giveUps !== Infinity) hasher.add(state.giveUps);
@@ -89,7 +89,7 @@ function less(x: number, y: number): boolean {
 
 /** Every reachable state, unless a limit is met first. Stops at the first violation. */
 export function explore(cfg: ModelConfig, limits: Limits = {}): Exploration {
-  return cfg.heldReplies || cfg.twist === 'wide-claim' ? exploreDirectly(cfg, limits) : exhaust(cfg, limits);
+  return cfg.heldReplies || cfg.variation === 'wide-claim' ? exploreDirectly(cfg, limits) : exhaust(cfg, limits);
 }
 
 /** The same over whole states: slower by far, with fewer reductions; it holds `exhaust` to account. */
@@ -154,8 +154,8 @@ export interface Walks {
 }
 
 /**
- * Random walks. Each tenure reaches a random quorum while it promotes and a random set of nodes while it writes;
- * mostly the newest tenure
+ * Random walks. Each term reaches a random quorum while it promotes and a random set of nodes while it writes;
+ * mostly the newest term
  * acts, now and then an older one wakes up. Violations of another sort than expected are walked past.
  */
 export function walk(
@@ -184,7 +184,7 @@ function walkOnce(
   let state = initialState(cfg);
   const promotes: number[] = [];
   const writes: number[] = [];
-  for (let p = 0; p < cfg.tenures; p++) {
+  for (let p = 0; p < cfg.terms; p++) {
     promotes.push(quorumMask(cfg.nodes, random));
     writes.push(Math.floor(random() * 2 ** cfg.nodes));
   }
@@ -192,12 +192,12 @@ function walkOnce(
   let spent = 0;
   let woken = -1;
   for (let i = 0; i < steps; i++) {
-    const live = state.tenures.length - 1;
+    const live = state.terms.length - 1;
     if (woken < 0) woken = live > 0 && random() < 0.1 ? Math.floor(random() * live) : -1;
     else if (random() < 0.25) woken = -1;
     const who = woken < 0 ? live : woken;
     const rare = random();
-    const phase = who >= 0 ? state.tenures[who]!.t.phase : 'ended';
+    const phase = who >= 0 ? state.terms[who]!.t.phase : 'ended';
     const mask =
       who < 0
         ? 0
@@ -205,22 +205,22 @@ function walkOnce(
           ? promotes[who]!
           : writes[who]!;
     const goOn = live < 0 || spent > stay || phase === 'ended';
-    const eligible = (kind: Move['kind'], tenure: number, node: number): boolean => {
+    const eligible = (kind: Move['kind'], term: number, node: number): boolean => {
       if (kind === 'start' || kind === 'renew') return goOn;
       if (
         kind === 'expire' ||
         kind === 'raise' ||
         kind === 'wipe' ||
         kind === 'damage' ||
-        kind === 'mend' ||
+        kind === 'fix' ||
         kind === 'snapshot' ||
         kind === 'roll back'
       )
         return rare < 0.15;
       if (kind === 'late run') return rare > 0.85;
-      if (tenure !== who) return false;
+      if (term !== who) return false;
       if (kind === 'give up') return rare > 0.15 && rare < 0.3 && ((mask >> node) & 1) === 1;
-      if (kind === 'run' && state.tenures[who]!.out[node]?.call?.script === 'inspect' && random() < 0.6) return false;
+      if (kind === 'run' && state.terms[who]!.out[node]?.call?.script === 'inspect' && random() < 0.6) return false;
       return node < 0 || ((mask >> node) & 1) === 1 || !isAdmitted(state.nodes[node]!.s);
     };
     const options: [Move['kind'], number, number, number][] = [];
@@ -228,8 +228,8 @@ function walkOnce(
       cfg,
       state,
       () => undefined,
-      (kind, tenure, node, arg) => {
-        if (eligible(kind, tenure, node)) options.push([kind, tenure, node, arg]);
+      (kind, term, node, arg) => {
+        if (eligible(kind, term, node)) options.push([kind, term, node, arg]);
         return false;
       },
     );
@@ -238,7 +238,7 @@ function walkOnce(
       spent += 3;
       continue;
     }
-    const [kind, tenure, node, arg] = options[Math.floor(random() * options.length)]!;
+    const [kind, term, node, arg] = options[Math.floor(random() * options.length)]!;
     let made: Move | null = null;
     let next: State = state;
     forEachMove(
@@ -248,7 +248,7 @@ function walkOnce(
         made ??= move;
         next = candidate;
       },
-      (k, t, n, x) => k === kind && t === tenure && n === node && x === arg,
+      (k, t, n, x) => k === kind && t === term && n === node && x === arg,
     );
     if (made === null) continue;
     if (kind === 'start' || kind === 'renew') spent = 0;
@@ -287,8 +287,8 @@ export function replay(
       (_, candidate) => {
         next ??= candidate;
       },
-      (kind, tenure, node, arg) =>
-        kind === wanted.kind && tenure === wanted.tenure && node === wanted.node && arg === wanted.arg,
+      (kind, term, node, arg) =>
+        kind === wanted.kind && term === wanted.term && node === wanted.node && arg === wanted.arg,
     );
     if (!next) continue;
     state = next;
@@ -329,7 +329,7 @@ export function narrate(cfg: ModelConfig, finding: Finding): string {
   const lines: string[] = [];
   replay(cfg, finding.trace, new RegExp(kindOf(finding.why)), (move, state) => {
     const node = move.node >= 0 ? ` node ${move.node + 1}` : '';
-    const who = move.tenure >= 0 ? `tenure ${move.tenure + 1}` : 'fault';
+    const who = move.term >= 0 ? `term ${move.term + 1}` : 'fault';
     lines.push(
       (
         `${String(lines.length + 1).padStart(3)}. ${who.padEnd(9)} ` +
@@ -341,7 +341,7 @@ export function narrate(cfg: ModelConfig, finding: Finding): string {
 }
 
 /**
- * A trace as text, one move a line: `<tenure> <kind> [<node>] [@<arg>]`, tenure 0 for faults; what a failing
+ * A trace as text, one move a line: `<term> <kind> [<node>] [@<arg>]`, term 0 for faults; what a failing
  * exploration is kept as.
  */
 export function traceOf(text: string): Move[] {
@@ -349,10 +349,10 @@ export function traceOf(text: string): Move[] {
     .trim()
     .split('\n')
     .map((line) => {
-      const [, tenure, kind, node, arg] = /^\s*(\d) ([a-z ]*[a-z])(?: (\d))?(?: @(\d+))?$/.exec(line) ?? [];
+      const [, term, kind, node, arg] = /^\s*(\d) ([a-z ]*[a-z])(?: (\d))?(?: @(\d+))?$/.exec(line) ?? [];
       return {
         kind: kind as Move['kind'],
-        tenure: Number(tenure) - 1,
+        term: Number(term) - 1,
         node: node === undefined ? -1 : Number(node) - 1,
         arg: Number(arg ?? 0),
       };
@@ -361,10 +361,7 @@ export function traceOf(text: string): Move[] {
 
 export function textOf(trace: readonly Move[]): string {
   return trace
-    .map(
-      ({ kind, tenure, node, arg }) =>
-        `${tenure + 1} ${kind}${node >= 0 ? ` ${node + 1}` : ''}${arg ? ` @${arg}` : ''}`,
-    )
+    .map(({ kind, term, node, arg }) => `${term + 1} ${kind}${node >= 0 ? ` ${node + 1}` : ''}${arg ? ` @${arg}` : ''}`)
     .join('\n');
 }
 
@@ -378,9 +375,9 @@ function picture(state: State): string {
       `${entries}${s.record.pending ? ' admitting' : ''}]`
     );
   });
-  const tenures = state.tenures.map(
+  const terms = state.terms.map(
     ({ t, out }) =>
       `${t.phase}${t.epoch ? ` E${t.epoch}` : ''}(${t.nodes.map((track, n) => `${track.standing}${out[n] ? ':' + (track.busy?.kind ?? '?') : ''}`).join(',')})`,
   );
-  return `${nodes.join(' ')}  ${tenures.join(' | ')}`;
+  return `${nodes.join(' ')}  ${terms.join(' | ')}`;
 }

@@ -1,12 +1,12 @@
 // "A lone leader with all nodes up always gets through": from a state, without any further fault,
-// – a fresh tenure promotes, adopts, commits a block of its own, and then all nodes are identical;
-// – each tenure that is under way, left alone, either ends or has nothing more to do while every node is its own and
+// – a fresh term promotes, adopts, commits a block of its own, and then all nodes are identical;
+// – each term that is under way, left alone, either ends or has nothing more to do while every node is its own and
 // identical;
-// if it ends to renew its term, the follow-up tenure gets there.
-// Both depend on the nodes and on that one tenure only, so each such combination is looked at once.
+// if it ends to renew its term, the follow-up term gets there.
+// Both depend on the nodes and on that one term only, so each such combination is looked at once.
 import { code, isAdmitted, MAX_ADMISSIONS, type ModelConfig, type State } from './state.js';
 import { FingerprintSet, Hasher } from './fingerprints.js';
-import { agreedHeight, Next, renewTenure, runAndAnswer, startTenure } from './moves.js';
+import { agreedHeight, Next, renewTerm, runAndAnswer, startTerm } from './moves.js';
 
 const MAX_ROUNDS = 60;
 
@@ -19,7 +19,7 @@ export class Liveness {
   constructor(cfg: ModelConfig) {
     this.calm = {
       ...cfg,
-      tenures: cfg.tenures + 3,
+      terms: cfg.terms + 3,
       heights: cfg.heights + (cfg.rollbacks > 0 ? 6 : cfg.wipes + cfg.damages > 0 ? 5 : 1),
       heldReplies: false,
       lazyProposals: false,
@@ -29,8 +29,8 @@ export class Liveness {
   /** '' or what is stuck. With `every` > 1 only that share of the combinations is looked at. */
   check(state: State, every: number): string {
     if (state.violation !== '') return '';
-    for (let p = -1; p < state.tenures.length; p++) {
-      if (p >= 0 && state.tenures[p]!.t.phase === 'ended') continue;
+    for (let p = -1; p < state.terms.length; p++) {
+      if (p >= 0 && state.terms[p]!.t.phase === 'ended') continue;
       if (!this.isNew(state, p, every)) continue;
       this.checks += 1;
       const stuck = this.stuck(state, p);
@@ -39,7 +39,7 @@ export class Liveness {
     return '';
   }
 
-  /** p = −1: a fresh tenure. */
+  /** p = −1: a fresh term. */
   stuck(state: State, p: number): string {
     return p < 0 ? this.fresh(state) : this.alone(state, p);
   }
@@ -47,7 +47,7 @@ export class Liveness {
   private isNew(state: State, p: number, every: number): boolean {
     const { hasher } = this;
     const columns: [number, number][] = state.nodes.map((node, n) => {
-      const m = p < 0 ? undefined : state.tenures[p]!;
+      const m = p < 0 ? undefined : state.terms[p]!;
       const a = hasher
         .reset(8)
         .add(node.a)
@@ -63,7 +63,7 @@ export class Liveness {
     columns.sort((x, y) => x[0] - y[0] || x[1] - y[1]);
     hasher.reset(10).add(p);
     for (const [a, b] of columns) hasher.add(a).add(b);
-    if (p >= 0) hasher.add(state.tenures[p]!.a).add(state.tenures[p]!.b);
+    if (p >= 0) hasher.add(state.terms[p]!.a).add(state.terms[p]!.b);
     else for (const hash of state.agreed) hasher.add(code(hash));
     hasher.finish();
     if (every > 1 && (hasher.a >>> 0) % every !== 0) return false;
@@ -78,43 +78,43 @@ export class Liveness {
     // a store below the window catches up from a peer first
     const floor = Math.max(...state.nodes.map(({ s }) => s.record?.floor ?? 0));
     for (let height = calm.staleStores ? floor : tops; height <= tops; height++) {
-      const started = startTenure(calm, { ...expired, agreed: [...expired.agreed, ''] }, height);
-      if (!started) return 'STALL: a fresh tenure could not start';
-      const stuck = this.through(started, started.tenures.length - 1, true);
-      if (stuck !== '') return `STALL: a fresh tenure, alone, its store at ${height}: ${stuck}`;
+      const started = startTerm(calm, { ...expired, agreed: [...expired.agreed, ''] }, height);
+      if (!started) return 'STALL: a fresh term could not start';
+      const stuck = this.through(started, started.terms.length - 1, true);
+      if (stuck !== '') return `STALL: a fresh term, alone, its store at ${height}: ${stuck}`;
     }
     return '';
   }
 
   private alone(state: State, p: number): string {
-    const expired = expireLocks(this.calm, state, state.tenures[p]!.t.settings.owner);
+    const expired = expireLocks(this.calm, state, state.terms[p]!.t.settings.owner);
     let from: State = { ...expired, agreed: [...expired.agreed, ''] };
-    const { t } = from.tenures[p]!;
+    const { t } = from.terms[p]!;
     if (t.phase === 'leading' && !t.inflight && !t.settings.quiet) {
       // a leader at rest writes another block, which shows it what has become of its nodes
       const next = new Next(this.calm, from);
-      next.tenure(p).ready = t.committed.height + 1;
+      next.term(p).ready = t.committed.height + 1;
       next.produce(p);
       from = next.seal();
     }
     const stuck = this.through(from, p, false);
-    return stuck === '' ? '' : `STALL: tenure ${p + 1}, left alone: ${stuck}`;
+    return stuck === '' ? '' : `STALL: term ${p + 1}, left alone: ${stuck}`;
   }
 
-  private through(from: State, tenure: number, mustLead: boolean): string {
+  private through(from: State, term: number, mustLead: boolean): string {
     let state = from;
-    let p = tenure;
+    let p = term;
     for (let renewals = 0; ; renewals++) {
       const run = this.untilDry(state, p);
       if (run.why !== '') return run.why;
       state = run.state;
-      const m = state.tenures[p]!;
+      const m = state.terms[p]!;
       if (m.renewable) {
         if (renewals === 2) return 'it renews its term over and over';
-        const renewed = renewTenure(this.calm, state, p);
+        const renewed = renewTerm(this.calm, state, p);
         if (!renewed) return 'it could not renew its term';
         state = renewed;
-        p = state.tenures.length - 1;
+        p = state.terms.length - 1;
         mustLead = true;
         continue;
       }
@@ -123,7 +123,7 @@ export class Liveness {
     }
   }
 
-  /** Every call of the tenure runs and is answered, in turn, until none changes anything. */
+  /** Every call of the term runs and is answered, in turn, until none changes anything. */
   private untilDry(from: State, p: number): { why: string; state: State } {
     let state = from;
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -131,7 +131,7 @@ export class Liveness {
       for (let n = 0; n < state.nodes.length; n++) {
         for (let batch = 0; batch < 8; batch++) {
           // backfills go through in one go, as their batches do
-          const out = state.tenures[p]!.out[n];
+          const out = state.terms[p]!.out[n];
           if (!out || (batch > 0 && out.kind !== 'backfill')) break;
           const next = out.held ? delivered(this.calm, state, p, n) : runAndAnswer(this.calm, state, p, n, out, false);
           if (!next || same(state, next, p)) break;
@@ -140,16 +140,16 @@ export class Liveness {
           if (state.violation !== '') return { why: state.violation, state };
         }
       }
-      if (state.tenures[p]!.ready > 0) {
+      if (state.terms[p]!.ready > 0) {
         const next = new Next(this.calm, state);
         next.produce(p);
         state = next.seal();
         moved = true;
       }
       if (state.violation !== '') return { why: state.violation, state };
-      if (state.tenures[p]!.t.phase === 'ended') return { why: '', state };
+      if (state.terms[p]!.t.phase === 'ended') return { why: '', state };
       if (!moved) {
-        const { graceUntil, gateUntil } = state.tenures[p]!.t;
+        const { graceUntil, gateUntil } = state.terms[p]!.t;
         if (graceUntil === Infinity && gateUntil === null) return { why: '', state };
         const next = new Next(this.calm, state);
         next.step(p, { type: 'tick', now: gateUntil ?? 1 });
@@ -162,14 +162,14 @@ export class Liveness {
 
 /** At rest a leader has no block in flight, and every node that is admitted is its own and holds the same blocks. */
 function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean): string {
-  const { t } = state.tenures[p]!;
+  const { t } = state.terms[p]!;
   if (t.phase !== 'leading') return `it rests in phase ${t.phase}`;
   if (t.settings.quiet) return repairedOf(state, p);
   const cutOff = (n: number): boolean =>
-    t.nodes[n]!.busy?.kind === 'begin' && state.tenures[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
+    t.nodes[n]!.busy?.kind === 'begin' && state.terms[p]!.admissions >= MAX_ADMISSIONS; // the model's own bound
   if (!mustCommit && state.nodes.some((_, n) => cutOff(n))) return '';
   const allUp = state.nodes.every(({ s }) => isAdmitted(s));
-  if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh tenure's turn comes
+  if (!allUp && !mustCommit) return ''; // its lease ends it; then a fresh term's turn comes
   // Its own re-admission of a node was overtaken by a successor's and waits for a commit: nothing tells it before its
   // lease ends it.
   if (t.inflight && !mustCommit && t.nodes.some((track) => track.admission?.begun)) return '';
@@ -184,7 +184,7 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
   for (let n = 0; n < state.nodes.length; n++) {
     if (cutOff(n)) continue;
     if (!isAdmitted(state.nodes[n]!.s)) return `node ${n + 1} is not admitted`;
-    if (t.nodes[n]!.standing !== 'ours') return `node ${n + 1} stays ${t.nodes[n]!.standing}: ${t.nodes[n]!.why}`;
+    if (t.nodes[n]!.standing !== 'claimed') return `node ${n + 1} stays ${t.nodes[n]!.standing}: ${t.nodes[n]!.why}`;
     if (JSON.stringify(headers(state, n)) !== first)
       return `nodes differ: node ${n + 1} holds ${headers(state, n).join(' ') || 'nothing'}`;
   }
@@ -198,11 +198,13 @@ function restOf(cfg: ModelConfig, state: State, p: number, mustCommit: boolean):
  * quorum of them vouch for.
  */
 function repairedOf(state: State, p: number): string {
-  const { t } = state.tenures[p]!;
+  const { t } = state.terms[p]!;
   const { owner, quorum } = t.settings;
   if (t.inflight) return `block ${t.inflight.block.hash} stays in flight`;
   const own = state.nodes.flatMap(({ s }, n) =>
-    isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'ours' ? [n] : [],
+    isAdmitted(s) && s.record!.claimant === owner && s.epoch === t.epoch && t.nodes[n]!.standing === 'claimed'
+      ? [n]
+      : [],
   );
   const settled = (n: number): string => headers(state, n).slice(0, t.committed.height).join(' '); // what is pending above is no repair's business
   for (const n of own)
@@ -234,7 +236,7 @@ function expireLocks(cfg: ModelConfig, state: State, but: string): State {
 
 function delivered(cfg: ModelConfig, state: State, p: number, n: number): State {
   const next = new Next(cfg, state);
-  const out = state.tenures[p]!.out[n]!;
+  const out = state.terms[p]!.out[n]!;
   next.deliver(p, n, out, out.held!);
   return next.seal();
 }
@@ -242,8 +244,8 @@ function delivered(cfg: ModelConfig, state: State, p: number, n: number): State 
 function same(x: State, y: State, p: number): boolean {
   for (let n = 0; n < x.nodes.length; n++) {
     if (x.nodes[n]!.a !== y.nodes[n]!.a || x.nodes[n]!.b !== y.nodes[n]!.b) return false;
-    if (x.tenures[p]!.columnA[n] !== y.tenures[p]!.columnA[n] || x.tenures[p]!.columnB[n] !== y.tenures[p]!.columnB[n])
+    if (x.terms[p]!.columnA[n] !== y.terms[p]!.columnA[n] || x.terms[p]!.columnB[n] !== y.terms[p]!.columnB[n])
       return false;
   }
-  return x.tenures[p]!.a === y.tenures[p]!.a && x.tenures[p]!.b === y.tenures[p]!.b;
+  return x.terms[p]!.a === y.terms[p]!.a && x.terms[p]!.b === y.terms[p]!.b;
 }

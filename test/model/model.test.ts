@@ -30,7 +30,7 @@ it.each<[string, Partial<ModelConfig>]>([
 ])(
   'model: %s, explored in pieces and as whole states → the same number of states',
   (_, bounds) => {
-    const cfg: ModelConfig = { ...BASE, name: 'equal', sameTenures: false, patient: false, ...bounds };
+    const cfg: ModelConfig = { ...BASE, name: 'equal', sameTerms: false, patient: false, ...bounds };
     expect(explore(cfg).states).toBe(exploreDirectly(cfg).states);
   },
   120_000,

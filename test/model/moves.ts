@@ -1,10 +1,10 @@
 // The moves of the model: everything that may happen next in a state, one atomic step each, and what the invariants
-// say about the result. The tenures' part is decided by the production reducer alone (`step`), the nodes' part by the
+// say about the result. The terms' part is decided by the production reducer alone (`step`), the nodes' part by the
 // in-memory twin alone (`applyCall`).
 import { applyCall, applyRead, cloneNodeState, emptyNodeState, type MemoryNodeState } from '../support/memory-node.js';
 import type { Header, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
-import { cloneTenure, step } from '../../src/core/protocol/term.js';
-import { newTenure, type Effect, type TenureEvent } from '../../src/core/protocol/term-state.js';
+import { cloneTerm, step } from '../../src/core/protocol/term.js';
+import { newTerm, type Effect, type TermEvent } from '../../src/core/protocol/term-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import {
   blockOf,
@@ -20,11 +20,11 @@ import {
   ownerOf,
   sealNetwork,
   sealNode,
-  sealTenure,
+  sealTerm,
   settingsOf,
   GENESIS,
   type ModelConfig,
-  type ModelTenure,
+  type ModelTerm,
   type NetCall,
   type Outstanding,
   type State,
@@ -46,29 +46,29 @@ export type MoveKind =
   | 'raise'
   | 'wipe'
   | 'damage'
-  | 'mend'
+  | 'fix'
   | 'snapshot'
   | 'roll back';
 
 export interface Move {
   kind: MoveKind;
-  tenure: number;
+  term: number;
   node: number;
-  /** A late call's key; a start's store height, and QUIET more for a repair's; the tenure that a renewal continues. */
+  /** A late call's key; a start's store height, and QUIET more for a repair's; the term that a renewal continues. */
   arg: number;
 }
 
 export type Visit = (move: Move, next: State) => void;
 
 /** Asked before a next state is built, so that a random walk builds only the one it takes. */
-export type Wanted = (kind: MoveKind, tenure: number, node: number, arg: number) => boolean;
+export type Wanted = (kind: MoveKind, term: number, node: number, arg: number) => boolean;
 
 const ALL: Wanted = () => true;
 
 /** Every move that is possible in `state`. Moves that change nothing may be among them. */
 export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted = ALL): void {
   starts(cfg, state, visit, wanted);
-  for (let tenure = 0; tenure < state.tenures.length; tenure++) tenureMoves(cfg, state, tenure, visit, wanted);
+  for (let term = 0; term < state.terms.length; term++) termMoves(cfg, state, term, visit, wanted);
   for (let node = 0; node < cfg.nodes; node++) {
     lateRuns(cfg, state, node, visit, wanted);
     const { s } = state.nodes[node]!;
@@ -76,7 +76,7 @@ export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted
       const next = new Next(cfg, state);
       next.expiries += 1;
       next.node(node).lock = null;
-      visit({ kind: 'expire', tenure: -1, node, arg: 0 }, next.seal());
+      visit({ kind: 'expire', term: -1, node, arg: 0 }, next.seal());
     }
     for (let form = 0; form < 4 && state.raises < cfg.raises && isAdmitted(s); form++) {
       const call = raiseOf(form, s, highestEpoch(state.nodes));
@@ -84,26 +84,26 @@ export function forEachMove(cfg: ModelConfig, state: State, visit: Visit, wanted
       const next = new Next(cfg, state);
       next.raises += 1;
       next.apply(node, call);
-      visit({ kind: 'raise', tenure: -1, node, arg: form }, next.seal());
+      visit({ kind: 'raise', term: -1, node, arg: form }, next.seal());
     }
     if (state.wipes < cfg.wipes && isAdmitted(s) && wanted('wipe', -1, node, 0)) {
       const next = new Next(cfg, state);
       next.wipes += 1;
       next.replaceNode(node, emptyNodeState('run'));
-      visit({ kind: 'wipe', tenure: -1, node, arg: 0 }, next.seal());
+      visit({ kind: 'wipe', term: -1, node, arg: 0 }, next.seal());
     }
     if (state.rollbacks >= cfg.rollbacks) continue;
     if (state.saved === null && wanted('snapshot', -1, node, 0)) {
       const next = new Next(cfg, state);
       next.saved = { n: node, node: state.nodes[node]! };
-      visit({ kind: 'snapshot', tenure: -1, node, arg: 0 }, next.seal());
+      visit({ kind: 'snapshot', term: -1, node, arg: 0 }, next.seal());
     }
     if (state.saved?.n === node && wanted('roll back', -1, node, 0)) {
       const next = new Next(cfg, state);
       next.rollbacks += 1;
       next.replaceNode(node, rolledBack(state.saved.node.s));
       next.saved = null;
-      visit({ kind: 'roll back', tenure: -1, node, arg: 0 }, next.seal());
+      visit({ kind: 'roll back', term: -1, node, arg: 0 }, next.seal());
     }
   }
 }
@@ -115,34 +115,34 @@ export function highestEpoch(nodes: readonly { s: MemoryNodeState }[]): number {
 /** Added to the argument of a `start` that begins a repair. */
 export const QUIET = 16;
 
-export function mayRepair(cfg: ModelConfig, tenures: readonly { t: { settings: { quiet?: boolean } } }[]): boolean {
-  return tenures.filter(({ t }) => t.settings.quiet).length < cfg.repairs;
+export function mayRepair(cfg: ModelConfig, terms: readonly { t: { settings: { quiet?: boolean } } }[]): boolean {
+  return terms.filter(({ t }) => t.settings.quiet).length < cfg.repairs;
 }
 
 function starts(cfg: ModelConfig, state: State, visit: Visit, wanted: Wanted): void {
-  if (state.tenures.length >= cfg.tenures) return;
+  if (state.terms.length >= cfg.terms) return;
   const known = agreedHeight(state);
   for (let height = cfg.staleStores ? 0 : known; height <= known; height++) {
     for (let arg = height; arg <= height + QUIET; arg += QUIET) {
-      if ((arg >= QUIET && !mayRepair(cfg, state.tenures)) || !wanted('start', state.tenures.length, -1, arg)) continue;
-      const next = startTenure(cfg, state, height, arg >= QUIET);
-      if (next) visit({ kind: 'start', tenure: state.tenures.length, node: -1, arg }, next);
+      if ((arg >= QUIET && !mayRepair(cfg, state.terms)) || !wanted('start', state.terms.length, -1, arg)) continue;
+      const next = startTerm(cfg, state, height, arg >= QUIET);
+      if (next) visit({ kind: 'start', term: state.terms.length, node: -1, arg }, next);
     }
   }
-  state.tenures.forEach((m, continued) => {
-    if (!m.renewable || !wanted('renew', state.tenures.length, -1, continued)) return;
-    const next = renewTenure(cfg, state, continued);
-    if (next) visit({ kind: 'renew', tenure: state.tenures.length, node: -1, arg: continued }, next);
+  state.terms.forEach((m, continued) => {
+    if (!m.renewable || !wanted('renew', state.terms.length, -1, continued)) return;
+    const next = renewTerm(cfg, state, continued);
+    if (next) visit({ kind: 'renew', term: state.terms.length, node: -1, arg: continued }, next);
   });
 }
 
 /** A follower whose store holds everything that is known to be committed up to `height` begins a promotion. */
-export function startTenure(cfg: ModelConfig, state: State, height: number, quiet = false): State | null {
+export function startTerm(cfg: ModelConfig, state: State, height: number, quiet = false): State | null {
   return begin(cfg, state, storeUpTo(state, height), undefined, quiet);
 }
 
-export function renewTenure(cfg: ModelConfig, state: State, continued: number): State | null {
-  const { store, t } = state.tenures[continued]!;
+export function renewTerm(cfg: ModelConfig, state: State, continued: number): State | null {
+  const { store, t } = state.terms[continued]!;
   return begin(cfg, state, store, continued, t.settings.quiet === true);
 }
 
@@ -159,13 +159,13 @@ function begin(
   });
   if (votes.length < quorumOf(cfg.nodes)) return null;
   const next = new Next(cfg, state);
-  if (continued !== undefined) next.tenure(continued).renewable = false;
+  if (continued !== undefined) next.term(continued).renewable = false;
   next.begin({
     votes,
     store,
     continued,
     quiet,
-    mustExceed: state.tenures.reduce((most, m) => Math.max(most, m.claimedEpoch), 0),
+    mustExceed: state.terms.reduce((most, m) => Math.max(most, m.claimedEpoch), 0),
   });
   return next.seal();
 }
@@ -192,61 +192,60 @@ export function storeUpTo(state: State, height: number): StoredBlock[] {
   return store;
 }
 
-function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visit, wanted: Wanted): void {
-  const m = state.tenures[tenure]!;
+function termMoves(cfg: ModelConfig, state: State, term: number, visit: Visit, wanted: Wanted): void {
+  const m = state.terms[term]!;
   const { t } = m;
   if (t.phase === 'ended') return;
-  if (t.graceUntil !== Infinity && wanted('grace over', tenure, -1, 0)) {
+  if (t.graceUntil !== Infinity && wanted('grace over', term, -1, 0)) {
     const next = new Next(cfg, state);
-    next.step(tenure, { type: 'tick', now: 1 });
-    visit({ kind: 'grace over', tenure, node: -1, arg: 0 }, next.seal());
+    next.step(term, { type: 'tick', now: 1 });
+    visit({ kind: 'grace over', term, node: -1, arg: 0 }, next.seal());
   }
-  if (t.gateUntil !== null && wanted('gate over', tenure, -1, 0)) {
+  if (t.gateUntil !== null && wanted('gate over', term, -1, 0)) {
     const next = new Next(cfg, state);
-    next.step(tenure, { type: 'tick', now: t.gateUntil });
-    visit({ kind: 'gate over', tenure, node: -1, arg: 0 }, next.seal());
+    next.step(term, { type: 'tick', now: t.gateUntil });
+    visit({ kind: 'gate over', term, node: -1, arg: 0 }, next.seal());
   }
   for (let node = 0; node < cfg.nodes && state.damages < cfg.damages; node++) {
     const track = t.nodes[node]!;
-    if (t.phase !== 'leading' || track.standing !== 'ours' || track.damage || !wanted('damage', tenure, node, 0))
+    if (t.phase !== 'leading' || track.standing !== 'claimed' || track.damage || !wanted('damage', term, node, 0))
       continue;
     const next = new Next(cfg, state);
     next.damages += 1;
-    next.step(tenure, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
-    visit({ kind: 'damage', tenure, node, arg: 0 }, next.seal());
+    next.step(term, { type: 'damaged', now: 0, node, incarnation: track.incarnation, why: 'said so' });
+    visit({ kind: 'damage', term, node, arg: 0 }, next.seal());
   }
-  for (let node = 0; node < cfg.nodes && state.mends < cfg.mends; node++) {
-    if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('mend', tenure, node, 0))
-      continue;
+  for (let node = 0; node < cfg.nodes && state.fixes < cfg.fixes; node++) {
+    if (t.phase !== 'leading' || t.nodes[node]!.standing !== 'quarantined' || !wanted('fix', term, node, 0)) continue;
     const next = new Next(cfg, state);
-    next.mends += 1;
-    next.step(tenure, { type: 'mend', now: 0, node });
-    visit({ kind: 'mend', tenure, node, arg: 0 }, next.seal());
+    next.fixes += 1;
+    next.step(term, { type: 'fix', now: 0, node });
+    visit({ kind: 'fix', term, node, arg: 0 }, next.seal());
   }
-  if (m.ready > 0 && wanted('produce', tenure, -1, m.ready)) {
+  if (m.ready > 0 && wanted('produce', term, -1, m.ready)) {
     const next = new Next(cfg, state);
-    next.produce(tenure);
-    visit({ kind: 'produce', tenure, node: -1, arg: m.ready }, next.seal());
+    next.produce(term);
+    visit({ kind: 'produce', term, node: -1, arg: m.ready }, next.seal());
   }
   for (let node = 0; node < cfg.nodes; node++) {
     const out = m.out[node];
     if (!out) continue;
     if (out.held) {
-      if (!wanted('deliver', tenure, node, 0)) continue;
+      if (!wanted('deliver', term, node, 0)) continue;
       const next = new Next(cfg, state);
-      next.deliver(tenure, node, out, out.held);
-      visit({ kind: 'deliver', tenure, node, arg: 0 }, next.seal());
+      next.deliver(term, node, out, out.held);
+      visit({ kind: 'deliver', term, node, arg: 0 }, next.seal());
     } else {
-      const next = wanted('run', tenure, node, 0) ? runAndAnswer(cfg, state, tenure, node, out, true) : null;
-      if (next) visit({ kind: 'run', tenure, node, arg: 0 }, next);
-      if (cfg.heldReplies && out.call?.script !== 'inspect' && wanted('hold', tenure, node, 0)) {
+      const next = wanted('run', term, node, 0) ? runAndAnswer(cfg, state, term, node, out, true) : null;
+      if (next) visit({ kind: 'run', term, node, arg: 0 }, next);
+      if (cfg.heldReplies && out.call?.script !== 'inspect' && wanted('hold', term, node, 0)) {
         const held = new Next(cfg, state);
         const reply = held.execute(node, out);
-        held.tenure(tenure).out[node] = { ...out, held: reply };
-        visit({ kind: 'hold', tenure, node, arg: 0 }, held.seal());
+        held.term(term).out[node] = { ...out, held: reply };
+        visit({ kind: 'hold', term, node, arg: 0 }, held.seal());
       }
     }
-    giveUp(cfg, state, tenure, node, out, visit, wanted);
+    giveUp(cfg, state, term, node, out, visit, wanted);
   }
 }
 
@@ -254,7 +253,7 @@ function tenureMoves(cfg: ModelConfig, state: State, tenure: number, visit: Visi
 export function runAndAnswer(
   cfg: ModelConfig,
   state: State,
-  tenure: number,
+  term: number,
   node: number,
   out: Outstanding,
   skipRefusedPromotion: boolean,
@@ -262,52 +261,52 @@ export function runAndAnswer(
   const next = new Next(cfg, state);
   const reply = next.execute(node, out);
   if (skipRefusedPromotion && out.call?.script === 'promote_leader' && reply.outcome === 'refused') return null;
-  next.deliver(tenure, node, out, reply);
+  next.deliver(term, node, out, reply);
   return next.seal();
 }
 
 function giveUp(
   cfg: ModelConfig,
   state: State,
-  tenure: number,
+  term: number,
   node: number,
   out: Outstanding,
   visit: Visit,
   wanted: Wanted,
 ): void {
   if (state.giveUps >= cfg.giveUps) return;
-  const { t } = state.tenures[tenure]!;
+  const { t } = state.terms[term]!;
   const kind = t.nodes[node]!.busy!.kind;
   if (kind === 'inspect') return; // asked again at once: nothing would differ
   if (kind === 'read' && t.nodes[node]!.failures > 0) return;
-  if (!wanted('give up', tenure, node, 0)) return;
+  if (!wanted('give up', term, node, 0)) return;
   const next = new Next(cfg, state);
   next.giveUps += 1;
   let waiting: Outstanding | null | undefined = out;
   const promoted = t.nodes.filter((track) => track.standing === 'promoted').length;
   const wide =
-    cfg.twist === 'wide-claim' &&
+    cfg.variation === 'wide-claim' &&
     kind === 'promote' &&
     t.phase === 'promoting' &&
     promoted >= quorumOf(cfg.nodes) &&
     isAdmitted(state.nodes[node]!.s);
   if (wide) {
     const incarnation = state.nodes[node]!.s.record!.incarnation;
-    next.deliver(tenure, node, out, { outcome: 'accepted', incarnation, value: { epoch: 0 } });
+    next.deliver(term, node, out, { outcome: 'accepted', incarnation, value: { epoch: 0 } });
   } else {
     do {
-      next.deliver(tenure, node, waiting, { outcome: 'unknown', step: 'reply', cause: 'lost' });
-      waiting = next.peek(tenure).out[node];
+      next.deliver(term, node, waiting, { outcome: 'unknown', step: 'reply', cause: 'lost' });
+      waiting = next.peek(term).out[node];
     } while (waiting?.call?.script === 'claim' && waiting.call.acquireTtlMs === undefined && kind === 'claim');
   }
-  visit({ kind: 'give up', tenure, node, arg: 0 }, next.seal());
+  visit({ kind: 'give up', term, node, arg: 0 }, next.seal());
 }
 
 function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit, wanted: Wanted): void {
   if (state.strays >= cfg.strays) return;
-  for (const { tenure, key, call } of state.nets[node]!.calls) {
+  for (const { term, key, call } of state.nets[node]!.calls) {
     if (call.script === 'promote_leader' && !mayPromote(cfg, state.nodes[node]!.s, call)) continue;
-    if (!wanted('late run', tenure, node, key)) continue;
+    if (!wanted('late run', term, node, key)) continue;
     const next = new Next(cfg, state);
     next.apply(node, call);
     const sealed = next.seal();
@@ -315,7 +314,7 @@ function lateRuns(cfg: ModelConfig, state: State, node: number, visit: Visit, wa
     const after = sealed.nodes[node]!;
     if (before.a === after.a && before.b === after.b) continue;
     sealed.strays += 1;
-    visit({ kind: 'late run', tenure, node, arg: key }, sealed);
+    visit({ kind: 'late run', term, node, arg: key }, sealed);
   }
 }
 
@@ -333,7 +332,7 @@ export function mayPromote(
 export interface Beginning {
   votes: { node: number; epoch: number }[];
   store: readonly StoredBlock[];
-  /** The tenure whose term this one renews. */
+  /** The term whose term this one renews. */
   continued: number | undefined;
   mustExceed: number;
   /** A repair's. */
@@ -345,18 +344,18 @@ export class Next {
   damages: number;
   expiries: number;
   raises: number;
-  mends: number;
+  fixes: number;
   rollbacks: number;
   saved: State['saved'];
   giveUps: number;
   protected violation = '';
   private readonly nodes: State['nodes'];
   private readonly nets: State['nets'];
-  private readonly tenures: State['tenures'];
+  private readonly terms: State['terms'];
   private agreed: string[];
   private readonly fresh: (MemoryNodeState | null)[];
   private readonly sent: NetCall[][] = [];
-  private readonly changed: (ModelTenure | null)[];
+  private readonly changed: (ModelTerm | null)[];
   private mayFall = new Set<number>();
 
   constructor(
@@ -367,16 +366,16 @@ export class Next {
     this.damages = from.damages;
     this.expiries = from.expiries;
     this.raises = from.raises;
-    this.mends = from.mends;
+    this.fixes = from.fixes;
     this.rollbacks = from.rollbacks;
     this.saved = from.saved;
     this.giveUps = from.giveUps;
     this.nodes = from.nodes.slice();
     this.nets = from.nets.slice();
-    this.tenures = from.tenures.slice();
+    this.terms = from.terms.slice();
     this.agreed = from.agreed;
     this.fresh = new Array<null>(cfg.nodes).fill(null);
-    this.changed = new Array<null>(from.tenures.length).fill(null);
+    this.changed = new Array<null>(from.terms.length).fill(null);
   }
 
   node(n: number): MemoryNodeState {
@@ -388,16 +387,16 @@ export class Next {
     this.mayFall.add(n);
   }
 
-  peek(p: number): ModelTenure {
-    return this.changed[p] ?? this.tenures[p]!;
+  peek(p: number): ModelTerm {
+    return this.changed[p] ?? this.terms[p]!;
   }
 
-  tenure(p: number): ModelTenure {
+  term(p: number): ModelTerm {
     let m = this.changed[p];
     if (!m) {
-      const old = this.tenures[p]!;
+      const old = this.terms[p]!;
       m = {
-        t: cloneTenure(old.t),
+        t: cloneTerm(old.t),
         out: old.out.slice(),
         store: old.store.slice(),
         claimedEpoch: old.claimedEpoch,
@@ -415,18 +414,18 @@ export class Next {
     return m;
   }
 
-  addTenure(m: ModelTenure): void {
-    this.tenures.push(m);
+  addTerm(m: ModelTerm): void {
+    this.terms.push(m);
     this.changed.push(m);
   }
 
-  /** A tenure begins with these answers to its pre-vote. */
+  /** A term begins with these answers to its pre-vote. */
   begin({ votes, store, continued, mustExceed, quiet }: Beginning): void {
     const { cfg } = this;
-    const tenure = this.tenures.length;
-    const settings = settingsOf(cfg, tenure, quiet, continued === undefined ? undefined : ownerOf(continued));
-    this.addTenure({
-      t: newTenure(settings, chainOf(store, cfg.window)),
+    const term = this.terms.length;
+    const settings = settingsOf(cfg, term, quiet, continued === undefined ? undefined : ownerOf(continued));
+    this.addTerm({
+      t: newTerm(settings, chainOf(store, cfg.window)),
       out: new Array<null>(cfg.nodes).fill(null),
       store: [...store],
       claimedEpoch: 0,
@@ -439,7 +438,7 @@ export class Next {
       columnA: [],
       columnB: [],
     });
-    this.step(tenure, { type: 'start', now: 0, votes });
+    this.step(term, { type: 'start', now: 0, votes });
   }
 
   send(n: number, sent: NetCall): void {
@@ -450,7 +449,7 @@ export class Next {
   apply(n: number, call: NodeCall): NodeReply<unknown> {
     const s = this.node(n);
     if (call.script === 'promote_leader' && s.lock !== null && s.lock.owner !== call.previousOwner) s.lock = null;
-    if (call.script === 'claim' && this.cfg.twist === 'plain-read') {
+    if (call.script === 'claim' && this.cfg.variation === 'plain-read') {
       const r = s.record;
       if (r === null) return { outcome: 'refused', reason: 'NOT_ADMITTED', detail: {} };
       const { head, headEpoch, headHash, floor, floorHash } = r;
@@ -463,7 +462,7 @@ export class Next {
     }
     if (call.script === 'admit') this.mayFall.add(n);
     const toSend =
-      this.cfg.twist === 'wide-claim' && call.script === 'claim' ? { ...call, acquireTtlMs: Infinity } : call;
+      this.cfg.variation === 'wide-claim' && call.script === 'claim' ? { ...call, acquireTtlMs: Infinity } : call;
     return applyCall(s, toSend, IDENTITY, NODE_ID, 0, this.cfg.mutant);
   }
 
@@ -480,7 +479,7 @@ export class Next {
   }
 
   deliver(p: number, n: number, out: Outstanding, reply: NodeReply<unknown>): void {
-    const m = this.tenure(p);
+    const m = this.term(p);
     m.out[n] = null;
     if (out.kind === 'read') this.step(p, { type: 'read', now: 0, node: n, id: out.id, reply: reply as never });
     else if (out.kind === 'backfill') {
@@ -499,18 +498,18 @@ export class Next {
 
   /** The producer answers. */
   produce(p: number): void {
-    const m = this.tenure(p);
+    const m = this.term(p);
     const height = m.ready;
     m.ready = 0;
     this.step(p, { type: 'proposal', now: 0, block: blockOf(p, height, m.t.committed.hash) });
   }
 
-  step(p: number, event: TenureEvent): void {
-    const m = this.tenure(p);
+  step(p: number, event: TermEvent): void {
+    const m = this.term(p);
     const events = [event];
     for (let i = 0; i < events.length; i++) {
       const effects = step(m.t, events[i]!, chainOf(m.store, this.cfg.window));
-      if (this.cfg.twist === 'unconfirmed-admission') {
+      if (this.cfg.variation === 'unconfirmed-admission') {
         for (const track of m.t.nodes) if (track.admission?.begun) track.admission.proof = 2 ** this.cfg.nodes - 1;
       }
       for (const effect of effects) this.perform(p, m, effect, events);
@@ -518,20 +517,20 @@ export class Next {
     const { phase, epoch } = m.t;
     if (m.claimedEpoch === 0 && (phase === 'adopting' || phase === 'settling' || phase === 'leading')) {
       m.claimedEpoch = epoch;
-      this.tenures.forEach((_, q) => {
+      this.terms.forEach((_, q) => {
         if (q !== p && this.peek(q).claimedEpoch === epoch)
-          this.violate(`I1: tenures ${p + 1} and ${q + 1} both claimed a quorum under epoch ${epoch}`);
+          this.violate(`I1: terms ${p + 1} and ${q + 1} both claimed a quorum under epoch ${epoch}`);
       });
       if (epoch <= m.mustExceed)
         this.violate(
-          `I1: tenure ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began ` +
+          `I1: term ${p + 1} claimed a quorum under epoch ${epoch}, one that had done so before it began ` +
             `has ${m.mustExceed}`,
         );
       m.mustExceed = 0;
     }
   }
 
-  private perform(p: number, m: ModelTenure, effect: Effect, events: TenureEvent[]): void {
+  private perform(p: number, m: ModelTerm, effect: Effect, events: TermEvent[]): void {
     const { t } = m;
     switch (effect.type) {
       case 'call':
@@ -562,7 +561,7 @@ export class Next {
         const block = m.store[effect.from - 1];
         if (!block)
           return this.violate(
-            `tenure ${p + 1} wants to backfill height ${effect.from}, its store ends at ${m.store.length}`,
+            `term ${p + 1} wants to backfill height ${effect.from}, its store ends at ${m.store.length}`,
           );
         const entryEpoch = effect.stampOwnEpoch || block.epoch === 0 ? t.epoch : block.epoch;
         const { owner } = t.settings;
@@ -594,7 +593,7 @@ export class Next {
       case 'adopted':
         for (const block of effect.blocks) {
           m.store.push({ ...block, epoch: 0 });
-          this.agree(block.height, block.hash, `tenure ${p + 1}, from below the head it claimed,`);
+          this.agree(block.height, block.hash, `term ${p + 1}, from below the head it claimed,`);
         }
         return;
       case 'ready':
@@ -604,10 +603,10 @@ export class Next {
         return;
       case 'committed':
         if (effect.block.height === m.store.length + 1) m.store.push({ ...effect.block, epoch: effect.epoch });
-        this.agree(effect.block.height, effect.block.hash, `tenure ${p + 1}`);
+        this.agree(effect.block.height, effect.block.hash, `term ${p + 1}`);
         return;
       case 'alarm':
-        return this.violate(`tenure ${p + 1} raises ${effect.code}: ${effect.reason}`);
+        return this.violate(`term ${p + 1} raises ${effect.code}: ${effect.reason}`);
       case 'ended':
         m.out.fill(null);
         m.ready = 0;
@@ -618,7 +617,7 @@ export class Next {
           !(effect.end.code === 'BEHIND' && this.cfg.window > 0) &&
           !(effect.end.code === 'CHOICE_OVERTAKEN' && this.cfg.conflict)
         )
-          this.violate(`tenure ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
+          this.violate(`term ${p + 1} ends with ${effect.end.code}: ${effect.end.reason}`);
         return;
       case 'leading':
       case 'request':
@@ -626,10 +625,10 @@ export class Next {
     }
   }
 
-  private outgoing(p: number, m: ModelTenure, n: number, out: Outstanding): void {
+  private outgoing(p: number, m: ModelTerm, n: number, out: Outstanding): void {
     m.out[n] = out;
     const call = out.call!;
-    if (call.script !== 'inspect') this.send(n, { tenure: p, key: out.key, call });
+    if (call.script !== 'inspect') this.send(n, { term: p, key: out.key, call });
   }
 
   violate(why: string): void {
@@ -676,20 +675,20 @@ export class Next {
     for (let p = 0; p < this.changed.length; p++) {
       const m = this.changed[p];
       if (!m) continue;
-      sealTenure(m);
-      this.tenures[p] = m;
+      sealTerm(m);
+      this.terms[p] = m;
     }
-    if (touched) this.look();
+    if (touched) this.probe();
     return {
       nodes,
       nets: this.nets,
-      tenures: this.tenures,
+      terms: this.terms,
       agreed: this.agreed,
       wipes: this.wipes,
       damages: this.damages,
       expiries: this.expiries,
       raises: this.raises,
-      mends: this.mends,
+      fixes: this.fixes,
       rollbacks: this.rollbacks,
       saved: this.saved,
       strays: this.from.strays,
@@ -721,7 +720,7 @@ export class Next {
   }
 
   /** A reader that sees all nodes at once: what it takes as committed (section 7). */
-  private look(): void {
+  private probe(): void {
     const { nodes, cfg } = this;
     for (let height = 1; height <= this.agreed.length; height++) {
       for (let n = 0; n < nodes.length; n++) {
@@ -738,7 +737,7 @@ export class Next {
         let copies = 0;
         for (const other of nodes) {
           const copy = isAdmitted(other.s) ? other.s.entries.find((one) => one.height === height) : undefined;
-          if (copy && copy.hash === entry.hash && (cfg.twist === 'mixed-epochs' || copy.epoch === entry.epoch))
+          if (copy && copy.hash === entry.hash && (cfg.variation === 'mixed-epochs' || copy.epoch === entry.epoch))
             copies++;
         }
         if (copies >= quorumOf(nodes.length)) this.agree(height, entry.hash, 'a reader, by a quorum of copies,');

@@ -14,14 +14,14 @@ interface Mutation {
 }
 
 const FOUND: Mutation[] = [
-  { rule: 'the claim is a plain read', cfg: { tenures: 4, twist: 'plain-read' }, finds: /^I4: FORK|^I1/ },
+  { rule: 'the claim is a plain read', cfg: { terms: 4, variation: 'plain-read' }, finds: /^I4: FORK|^I1/ },
   {
     rule: 'copies of a head are added up across epochs',
-    cfg: { tenures: 4, twist: 'mixed-epochs' },
+    cfg: { terms: 4, variation: 'mixed-epochs' },
     finds: /^I4: FORK/,
   },
-  { rule: 'a wiped node votes', cfg: { tenures: 3, wipes: 1, mutant: { noAdmissionCheck: true } }, finds: /^I4: FORK/ },
-  { rule: 'no supersede', cfg: { tenures: 3, mutant: { noSupersede: true } }, finds: /^STALL/, liveness: true },
+  { rule: 'a wiped node votes', cfg: { terms: 3, wipes: 1, mutant: { noAdmissionCheck: true } }, finds: /^I4: FORK/ },
+  { rule: 'no supersede', cfg: { terms: 3, mutant: { noSupersede: true } }, finds: /^STALL/, liveness: true },
 ];
 
 const UNCONFIRMED = traceOf(`
@@ -58,7 +58,7 @@ const UNCONFIRMED = traceOf(`
 2 run 2
 2 run 1`);
 
-// A leader's late acquire gets into a node that a later tenure has claimed and whose lock has expired since.
+// A leader's late acquire gets into a node that a later term has claimed and whose lock has expired since.
 const NO_EPOCH_CHECK = traceOf(`
 1 start
 1 run 1
@@ -133,7 +133,7 @@ ${'3 run 3\n3 run 3\n3 run 1\n3 run 1\n'.repeat(6)}`.replaceAll('\n\n', '\n'),
   );
 }
 
-// Tenure 2 has claimed node 3, whose lock expires; tenure 1, promoted there before, claims it at the same epoch by
+// Term 2 has claimed node 3, whose lock expires; term 1, promoted there before, claims it at the same epoch by
 // taking the free lock.
 const TWO_AT_ONE_EPOCH = `
 0 raise 1
@@ -151,7 +151,7 @@ const TWO_AT_ONE_EPOCH = `
 2 run 2
 1 run 3`;
 
-// Tenure 1 repairs. It looks at node 3 only when a successor has committed there and the node was wiped.
+// Term 1 repairs. It looks at node 3 only when a successor has committed there and the node was wiped.
 const UNPROVEN_REPAIR = traceOf(`
 1 start @16
 1 run 1
@@ -181,7 +181,7 @@ const UNPROVEN_REPAIR = traceOf(`
 3 run 3
 3 run 1`);
 
-// Node 3 is wiped and re-admitted by tenure 1, then part of tenure 2's quorum; late: begin_admission, three
+// Node 3 is wiped and re-admitted by term 1, then part of term 2's quorum; late: begin_admission, three
 // backfills, admit.
 const ADMITTED_TWICE = `
 1 start
@@ -231,11 +231,11 @@ LOSS
 
 /**
  * No call is lost and none arrives late: small enough to be explored to the end. An operator raises one epoch, or a
- * third tenure stirs.
+ * third term stirs.
  */
 const QUIET: Partial<ModelConfig> = { strays: 0, giveUps: 0, staleStores: false };
 const RAISED: Partial<ModelConfig> = { ...QUIET, raises: 1 };
-const THREE: Partial<ModelConfig> = { ...QUIET, tenures: 3 };
+const THREE: Partial<ModelConfig> = { ...QUIET, terms: 3 };
 
 const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: number }[] }[] = [
   {
@@ -261,9 +261,9 @@ const COVERED: { rule: string; spaces: { cfg: Partial<ModelConfig>; states: numb
     // now.
     rule: 'copies on nodes that are not admitted counted by readers',
     spaces: [
-      { cfg: { ...QUIET, wipes: 1, twist: 'unadmitted-copies' }, states: 66_937 },
-      { cfg: { ...QUIET, rollbacks: 1, twist: 'unadmitted-copies' }, states: 236_921 },
-      { cfg: { ...QUIET, repairs: 1, damages: 1, mends: 1, twist: 'unadmitted-copies' }, states: 77_348 },
+      { cfg: { ...QUIET, wipes: 1, variation: 'unadmitted-copies' }, states: 66_937 },
+      { cfg: { ...QUIET, rollbacks: 1, variation: 'unadmitted-copies' }, states: 236_921 },
+      { cfg: { ...QUIET, repairs: 1, damages: 1, fixes: 1, variation: 'unadmitted-copies' }, states: 77_348 },
     ],
   },
   {
@@ -289,7 +289,7 @@ const PAIRS: { rules: string; cfg: Partial<ModelConfig>; finds: RegExp; trace?: 
   {
     rules: 'claimant rule dropped and claims on free nodes',
     finds: /^I1/,
-    cfg: { ...RAISED, giveUps: 1, expiries: 1, twist: 'wide-claim', mutant: { noClaimantRule: true } },
+    cfg: { ...RAISED, giveUps: 1, expiries: 1, variation: 'wide-claim', mutant: { noClaimantRule: true } },
     trace: TWO_AT_ONE_EPOCH,
   },
 ];
@@ -317,10 +317,10 @@ describe('mutants', () => {
         name: 'unconfirmed admission',
         heights: 2,
         wipes: 1,
-        twist: 'unconfirmed-admission',
+        variation: 'unconfirmed-admission',
       };
       expect(replay(config, UNCONFIRMED, /^I4/).why).toMatch(/^I4: FORK at height 2/);
-      expect(replay({ ...config, twist: '' }, UNCONFIRMED).why).toBe('');
+      expect(replay({ ...config, variation: '' }, UNCONFIRMED).why).toBe('');
     },
   );
 
@@ -328,7 +328,7 @@ describe('mutants', () => {
     const config: ModelConfig = {
       ...BASE,
       name: 'no epoch check',
-      tenures: 3,
+      terms: 3,
       expiries: 1,
       mutant: { noEpochCheck: true },
     };
@@ -341,7 +341,7 @@ describe('mutants', () => {
     {
       rule: 'claims on free nodes too',
       trace: succession('2 grace over', '0 expire 3', '0 expire 3'),
-      cfg: { expiries: 2, twist: 'wide-claim' as const },
+      cfg: { expiries: 2, variation: 'wide-claim' as const },
     },
     {
       rule: 'a second copy of a promotion runs at any epoch',
@@ -349,9 +349,9 @@ describe('mutants', () => {
       trace: succession('2 run 3', '0 expire 3', '3 late run 3 @17825792'),
     },
   ])('model: $rule, one wipe → fork; with the rule kept, the same path forks nothing', ({ rule, trace, cfg }) => {
-    const config: ModelConfig = { ...BASE, name: rule, tenures: 3, heights: 3, wipes: 1, ...cfg };
+    const config: ModelConfig = { ...BASE, name: rule, terms: 3, heights: 3, wipes: 1, ...cfg };
     expect(replay(config, trace, /^I4/).why).toMatch(/^I4: FORK/);
-    expect(replay({ ...config, mutant: {}, twist: '' }, trace).why).toBe('');
+    expect(replay({ ...config, mutant: {}, variation: '' }, trace).why).toBe('');
   });
 
   it(
@@ -361,13 +361,13 @@ describe('mutants', () => {
       const config: ModelConfig = {
         ...BASE,
         name: 'unproven repair',
-        tenures: 3,
+        terms: 3,
         repairs: 1,
         wipes: 1,
-        twist: 'unconfirmed-admission',
+        variation: 'unconfirmed-admission',
       };
       expect(replay(config, UNPROVEN_REPAIR, /^I4/).why).toMatch(/^I4: FORK/);
-      expect(replay({ ...config, twist: '' }, UNPROVEN_REPAIR).why).toBe('');
+      expect(replay({ ...config, variation: '' }, UNPROVEN_REPAIR).why).toBe('');
     },
   );
 
@@ -384,14 +384,14 @@ describe('mutants', () => {
         giveUps: 0,
         staleStores: false,
       };
-      expect(explore({ ...config, twist: 'choice-stands' }, { expect: /^I4/ }).finding?.why).toMatch(/^I4: FORK/);
+      expect(explore({ ...config, variation: 'choice-stands' }, { expect: /^I4/ }).finding?.why).toMatch(/^I4: FORK/);
       const { complete, finding } = explore(config);
       expect({ complete, why: finding?.why ?? '' }).toEqual({ complete: true, why: '' });
     },
     120_000,
   );
 
-  // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the tenure
+  // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the term
   // it followed since.
   it.each([
     {
@@ -410,7 +410,7 @@ describe('mutants', () => {
     // as well.
     { what: 'wiped a second time → fork', loss: '0 wipe 3', mutant: {}, finds: /^I4: FORK/ },
   ])('model: a second copy of a whole admission, the node $what', ({ loss, mutant, finds }) => {
-    const config: ModelConfig = { ...BASE, name: 'nonces', tenures: 3, heights: 4, wipes: 2, rollbacks: 1, mutant };
+    const config: ModelConfig = { ...BASE, name: 'nonces', terms: 3, heights: 4, wipes: 2, rollbacks: 1, mutant };
     const { why } = replay(config, traceOf(ADMITTED_TWICE.replace('LOSS', loss)), finds ?? /^I[14]/);
     if (finds) expect(why).toMatch(finds);
     else expect(why).toBe('');

@@ -1,4 +1,4 @@
-// The model in pieces: every distinct node, network, tenure, call and reply exists once and bears a number, and what
+// The model in pieces: every distinct node, network, term, call and reply exists once and bears a number, and what
 // one piece makes of another is worked out once. A state is then a row of numbers, and a move looks up two or three
 // of them: the reducer and the twin of the scripts run only when two pieces meet for the first time. Nothing is
 // decided here; what a move means is said in moves.ts.
@@ -19,17 +19,17 @@ import {
   raiseOf,
   rolledBack,
   sealNode,
-  sealTenure,
+  sealTerm,
   type ModelConfig,
   type ModelNode,
-  type ModelTenure,
+  type ModelTerm,
   type NetCall,
   type Network,
   type State,
   type StoredBlock,
 } from './state.js';
 
-/** Fingerprints under each naming of the tenures. */
+/** Fingerprints under each naming of the terms. */
 interface Prints {
   a: Int32Array;
   b: Int32Array;
@@ -65,25 +65,25 @@ export interface Net extends Prints {
   pruned: Map<number, Net>;
 }
 
-export interface Tenure extends Prints {
+export interface Term extends Prints {
   id: number;
   p: number;
-  m: ModelTenure;
+  m: ModelTerm;
   /** Per naming and node. */
   columnA: Int32Array;
   columnB: Int32Array;
-  /** The same for tenures that differ by their names and by the order of the nodes. */
+  /** The same for terms that differ by their names and by the order of the nodes. */
   rank: number;
   ended: boolean;
   calls: (Call | null)[];
   steps: Map<number, Outcome>;
   gaveUp: (Outcome | null | undefined)[];
   damaged: (Outcome | null)[];
-  mended: (Outcome | null)[];
+  fixed: (Outcome | null)[];
   grace: Outcome | null | undefined;
   gate: Outcome | null | undefined;
   produced: Outcome | null | undefined;
-  followed: Tenure | undefined;
+  followed: Term | undefined;
 }
 
 export interface Reply {
@@ -98,13 +98,13 @@ export interface Run {
 }
 
 export interface Outcome {
-  tenure: Tenure;
+  term: Term;
   sends: { n: number; call: Call }[];
   agrees: { height: number; hash: number; text: string; who: string }[];
   bad: string;
 }
 
-/** One tenure by itself: what it sends and takes as committed is noted instead of being weighed. */
+/** One term by itself: what it sends and takes as committed is noted instead of being weighed. */
 class Alone extends Next {
   readonly sends: { n: number; sent: NetCall }[] = [];
   readonly agrees: { height: number; text: string; who: string }[] = [];
@@ -139,13 +139,13 @@ class Alone extends Next {
 const NOTHING: State = {
   nodes: [],
   nets: [],
-  tenures: [],
+  terms: [],
   agreed: [],
   wipes: 0,
   damages: 0,
   expiries: 0,
   raises: 0,
-  mends: 0,
+  fixes: 0,
   rollbacks: 0,
   saved: null,
   strays: 0,
@@ -156,23 +156,23 @@ const NOTHING: State = {
 export class Pools {
   readonly nodes: Node[] = [];
   readonly nets: Net[] = [];
-  readonly tenures: Tenure[] = [];
+  readonly terms: Term[] = [];
   readonly calls: Call[] = [];
   /** Node n before anything has happened. */
   readonly first: readonly Node[];
   readonly wiped: Node;
   readonly noCalls: Net;
-  /** naming[i][k]: the name of tenure k (from 1) under the i-th naming; the first one leaves all names as they are. */
+  /** naming[i][k]: the name of term k (from 1) under the i-th naming; the first one leaves all names as they are. */
   readonly namings: number[][];
   private readonly replies = new Map<string, Reply>();
   private readonly callsByText = new Map<string, Call>();
   private readonly nodesByModel = new Map<ModelNode, Node>();
   private readonly netsByText = new Map<string, Net>();
-  private readonly tenuresByPrint: Map<number, Tenure>[] = [];
+  private readonly termsByPrint: Map<number, Term>[] = [];
   private readonly starts = new Map<string, Outcome>();
 
   constructor(private readonly cfg: ModelConfig) {
-    this.namings = cfg.sameTenures ? permutations(cfg.tenures) : [permutations(1)[0]!];
+    this.namings = cfg.sameTerms ? permutations(cfg.terms) : [permutations(1)[0]!];
     this.first = Array.from({ length: cfg.nodes }, (_, n) => this.node(firstNode(cfg, n)));
     this.wiped = this.node(emptyNodeState('run'));
     this.noCalls = this.net([]);
@@ -208,14 +208,14 @@ export class Pools {
   }
 
   call(sent: NetCall): Call {
-    // Within one history a tenure has one epoch and one chain; here its like from another history may come along.
+    // Within one history a term has one epoch and one chain; here its like from another history may come along.
     const { call: what } = sent;
     const floor =
       what.script === 'write_block' ? what.trim?.hash : what.script === 'begin_admission' ? what.floorHash : '';
     const text = `${sent.key} ${'epoch' in what ? what.epoch : ''} ${floor ?? ''}`;
     let call = this.callsByText.get(text);
     if (!call) {
-      call = { id: this.calls.length, sent, ...this.prints(() => printCall(keyOf(sent.tenure, sent.call))) };
+      call = { id: this.calls.length, sent, ...this.prints(() => printCall(keyOf(sent.term, sent.call))) };
       this.calls.push(call);
       this.callsByText.set(text, call);
     }
@@ -253,10 +253,10 @@ export class Pools {
     return net;
   }
 
-  private tenure(p: number, m: ModelTenure): Tenure {
-    sealTenure(m);
+  private term(p: number, m: ModelTerm): Term {
+    sealTerm(m);
     const { nodes } = this.cfg;
-    const pool = (this.tenuresByPrint[p] ??= new Map<number, Tenure>());
+    const pool = (this.termsByPrint[p] ??= new Map<number, Term>());
     let a = m.a;
     let b = m.b;
     for (let n = 0; n < nodes; n++) {
@@ -264,11 +264,11 @@ export class Pools {
       b = Math.imul(b ^ m.columnB[n]!, 0xc2b2ae35) ^ (b >>> 13);
     }
     const print = keyed(a, b);
-    let tenure = pool.get(print);
-    if (tenure) return tenure;
+    let term = pool.get(print);
+    if (term) return term;
     const { length } = this.namings;
-    tenure = {
-      id: this.tenures.length,
+    term = {
+      id: this.terms.length,
       p,
       m: { ...m, columnA: m.columnA.slice(), columnB: m.columnB.slice() },
       a: new Int32Array(length),
@@ -277,37 +277,37 @@ export class Pools {
       columnB: new Int32Array(length * nodes),
       rank: this.rankOf(p, m),
       ended: m.t.phase === 'ended',
-      calls: m.out.map((out) => (out?.call ? this.call({ tenure: p, key: out.key, call: out.call }) : null)),
+      calls: m.out.map((out) => (out?.call ? this.call({ term: p, key: out.key, call: out.call }) : null)),
       steps: new Map(),
       gaveUp: [],
       damaged: [],
-      mended: [],
+      fixed: [],
       grace: undefined,
       gate: undefined,
       produced: undefined,
       followed: undefined,
     };
     for (let i = 0; i < length; i++) {
-      named(this.namings[i]!, () => sealTenure(m));
-      tenure.a[i] = m.a;
-      tenure.b[i] = m.b;
+      named(this.namings[i]!, () => sealTerm(m));
+      term.a[i] = m.a;
+      term.b[i] = m.b;
       for (let n = 0; n < nodes; n++) {
-        tenure.columnA[i * nodes + n] = m.columnA[n]!;
-        tenure.columnB[i * nodes + n] = m.columnB[n]!;
+        term.columnA[i * nodes + n] = m.columnA[n]!;
+        term.columnB[i * nodes + n] = m.columnB[n]!;
       }
     }
-    this.tenures.push(tenure);
-    pool.set(print, tenure);
-    return tenure;
+    this.terms.push(term);
+    pool.set(print, term);
+    return term;
   }
 
-  /** Under names that tell only this tenure from all others, and without an order of nodes. */
-  private rankOf(p: number, m: ModelTenure): number {
+  /** Under names that tell only this term from all others, and without an order of nodes. */
+  private rankOf(p: number, m: ModelTerm): number {
     if (this.namings.length === 1) return 0;
     return named(
       Array.from({ length: 10 }, (_, k) => (k === 0 ? 0 : k === p + 1 ? 1 : 2)),
       () => {
-        sealTenure(m);
+        sealTerm(m);
         let rank = m.a ^ Math.imul(m.b, 0x9e3779b1);
         for (let n = 0; n < this.cfg.nodes; n++)
           rank = (rank + Math.imul(m.columnA[n]!, 0x2c1b3c6d) + m.columnB[n]!) | 0;
@@ -421,92 +421,92 @@ export class Pools {
     return less;
   }
 
-  answered(tenure: Tenure, n: number, reply: Reply): Outcome {
+  answered(term: Term, n: number, reply: Reply): Outcome {
     const key = reply.id * 8 + n;
-    let outcome = tenure.steps.get(key);
+    let outcome = term.steps.get(key);
     if (!outcome) {
-      outcome = this.alone(tenure, (next) => next.deliver(tenure.p, n, tenure.m.out[n]!, reply.reply))!;
-      tenure.steps.set(key, outcome);
+      outcome = this.alone(term, (next) => next.deliver(term.p, n, term.m.out[n]!, reply.reply))!;
+      term.steps.set(key, outcome);
     }
     return outcome;
   }
 
   /** null: giving up would change nothing, or is covered by another move. */
-  gaveUp(tenure: Tenure, n: number): Outcome | null {
-    const known = tenure.gaveUp[n];
+  gaveUp(term: Term, n: number): Outcome | null {
+    const known = term.gaveUp[n];
     if (known !== undefined) return known;
-    const { t, out } = tenure.m;
+    const { t, out } = term.m;
     const { kind } = t.nodes[n]!.busy!;
     const idle =
       kind === 'inspect' ||
       (kind === 'read' && t.nodes[n]!.failures > 0) ||
       (this.cfg.patient && (t.phase === 'promoting' || t.phase === 'claiming'));
-    return (tenure.gaveUp[n] = idle
+    return (term.gaveUp[n] = idle
       ? null
-      : this.alone(tenure, (next) => {
+      : this.alone(term, (next) => {
           let waiting = out[n];
           do {
-            next.deliver(tenure.p, n, waiting!, UNKNOWN);
-            waiting = next.peek(tenure.p).out[n];
+            next.deliver(term.p, n, waiting!, UNKNOWN);
+            waiting = next.peek(term.p).out[n];
           } while (kind === 'claim' && waiting?.call?.script === 'claim' && waiting.call.acquireTtlMs === undefined);
         }));
   }
 
-  graceOver(tenure: Tenure): Outcome | null {
-    if (tenure.grace !== undefined) return tenure.grace;
-    const { t, out } = tenure.m;
-    return (tenure.grace =
+  graceOver(term: Term): Outcome | null {
+    if (term.grace !== undefined) return term.grace;
+    const { t, out } = term.m;
+    return (term.grace =
       t.graceUntil === Infinity
         ? null
-        : this.alone(tenure, (next) => {
-            if (!this.cfg.patient || t.phase !== 'promoting') return next.step(tenure.p, { type: 'tick', now: 1 });
+        : this.alone(term, (next) => {
+            if (!this.cfg.patient || t.phase !== 'promoting') return next.step(term.p, { type: 'tick', now: 1 });
             out.forEach((waiting, n) => {
-              if (waiting) next.deliver(tenure.p, n, waiting, UNKNOWN);
+              if (waiting) next.deliver(term.p, n, waiting, UNKNOWN);
             });
           }));
   }
 
   /** The leader is told that a node of its own, intact to itself, is damaged. */
-  damaged(tenure: Tenure, n: number): Outcome | null {
-    const { t } = tenure.m;
+  damaged(term: Term, n: number): Outcome | null {
+    const { t } = term.m;
     const track = t.nodes[n]!;
-    return (tenure.damaged[n] ??=
-      t.phase !== 'leading' || track.standing !== 'ours' || track.damage
+    return (term.damaged[n] ??=
+      t.phase !== 'leading' || track.standing !== 'claimed' || track.damage
         ? null
-        : this.alone(tenure, (next) =>
-            next.step(tenure.p, { type: 'damaged', now: 0, node: n, incarnation: track.incarnation, why: 'said so' }),
+        : this.alone(term, (next) =>
+            next.step(term.p, { type: 'damaged', now: 0, node: n, incarnation: track.incarnation, why: 'said so' }),
           ));
   }
 
   /** An operator asks the leader to look again at a node that it has given up. */
-  mended(tenure: Tenure, n: number): Outcome | null {
-    const { t } = tenure.m;
-    return (tenure.mended[n] ??=
+  fixed(term: Term, n: number): Outcome | null {
+    const { t } = term.m;
+    return (term.fixed[n] ??=
       t.phase !== 'leading' || t.nodes[n]!.standing !== 'quarantined'
         ? null
-        : this.alone(tenure, (next) => next.step(tenure.p, { type: 'mend', now: 0, node: n })));
+        : this.alone(term, (next) => next.step(term.p, { type: 'fix', now: 0, node: n })));
   }
 
-  gateOver(tenure: Tenure): Outcome | null {
-    const { gateUntil } = tenure.m.t;
-    return (tenure.gate ??=
-      gateUntil === null ? null : this.alone(tenure, (next) => next.step(tenure.p, { type: 'tick', now: gateUntil })));
+  gateOver(term: Term): Outcome | null {
+    const { gateUntil } = term.m.t;
+    return (term.gate ??=
+      gateUntil === null ? null : this.alone(term, (next) => next.step(term.p, { type: 'tick', now: gateUntil })));
   }
 
-  produced(tenure: Tenure): Outcome | null {
-    return (tenure.produced ??= tenure.m.ready === 0 ? null : this.alone(tenure, (next) => next.produce(tenure.p)));
+  produced(term: Term): Outcome | null {
+    return (term.produced ??= term.m.ready === 0 ? null : this.alone(term, (next) => next.produce(term.p)));
   }
 
-  /** A tenure that ended to renew its term, once another follows it. */
-  followed(tenure: Tenure): Tenure {
-    return (tenure.followed ??= this.tenure(tenure.p, { ...tenure.m, columnA: [], columnB: [], renewable: false }));
+  /** A term that ended to renew its term, once another follows it. */
+  followed(term: Term): Term {
+    return (term.followed ??= this.term(term.p, { ...term.m, columnA: [], columnB: [], renewable: false }));
   }
 
-  private alone(tenure: Tenure, act: (next: Alone) => void): Outcome {
-    const { p } = tenure;
-    const tenures: ModelTenure[] = [];
-    tenures[p] = tenure.m;
-    const next = new Alone(this.cfg, { ...NOTHING, tenures });
+  private alone(term: Term, act: (next: Alone) => void): Outcome {
+    const { p } = term;
+    const terms: ModelTerm[] = [];
+    terms[p] = term.m;
+    const next = new Alone(this.cfg, { ...NOTHING, terms });
     act(next);
     return this.outcome(next, p);
   }
@@ -514,7 +514,7 @@ export class Pools {
   private outcome(next: Alone, p: number): Outcome {
     const m = next.peek(p);
     return {
-      tenure: this.tenure(p, m),
+      term: this.term(p, m),
       sends: next.sends.map(({ n, sent }) => ({ n, call: this.call(sent) })),
       agrees: next.agrees.map((one) => ({ ...one, hash: code(one.text) })),
       bad: next.bad,
@@ -522,7 +522,7 @@ export class Pools {
   }
 
   /**
-   * The p-th tenure begins, its store holding what is agreed up to `height`, or what that of the tenure it continues
+   * The p-th term begins, its store holding what is agreed up to `height`, or what that of the term it continues
    * holds.
    */
   begin(
@@ -531,7 +531,7 @@ export class Pools {
     agreed: readonly string[],
     height: number,
     mustExceed: number,
-    continued: Tenure | undefined,
+    continued: Term | undefined,
     quiet: boolean,
   ): Outcome | null {
     const votes: Beginning['votes'] = [];
@@ -550,7 +550,7 @@ export class Pools {
       `${store.map(({ hash, epoch }) => `${hash}@${epoch}`).join(',')}`;
     let outcome = this.starts.get(key);
     if (!outcome) {
-      const next = new Alone(this.cfg, { ...NOTHING, tenures: new Array<ModelTenure>(p) });
+      const next = new Alone(this.cfg, { ...NOTHING, terms: new Array<ModelTerm>(p) });
       next.begin({ votes, store, continued: continued?.p, mustExceed, quiet });
       outcome = this.outcome(next, p);
       this.starts.set(key, outcome);
@@ -565,7 +565,7 @@ function keyed(a: number, b: number): number {
   return (a >>> 0) * 2 ** 21 + (b >>> 11);
 }
 
-/** All namings of tenures 1…k; names above k stay. */
+/** All namings of terms 1…k; names above k stay. */
 function permutations(k: number): number[][] {
   const all: number[][] = [];
   const place = (given: number[]): void => {

@@ -1,4 +1,4 @@
-// One state of the exhaustive model: N nodes (the in-memory twin), the tenures so far (the production reducer's own
+// One state of the exhaustive model: N nodes (the in-memory twin), the terms so far (the production reducer's own
 // state), the network, and what anybody has taken as committed. States share what did not change; ids, times and
 // reasons are not part of a state's identity.
 //
@@ -7,44 +7,44 @@
 // late, doubled and
 // reordered calls at once. A call drops out when it can never change the node again (epochs only rise, except by
 // losing memory).
-// 2. A reply arrives together with the run of its call, or never: the tenure is told `unknown` at any time, before or
+// 2. A reply arrives together with the run of its call, or never: the term is told `unknown` at any time, before or
 // after the run.
 // "Ran, reply lost" is a run on the network's account and then `unknown`. A reply that is merely slow is the same as
-// a tenure that is
-// slow; the order in which one tenure hears of two nodes matters to it only where a straggler is left behind, which
+// a term that is
+// slow; the order in which one term hears of two nodes matters to it only where a straggler is left behind, which
 // `unknown` and
 // the grace tick cover. `heldReplies` switches this reduction off, for small spaces.
-// 3. A tenure that pauses, for a moment or for ever, is one that is not scheduled; one whose lease deadline passes is
+// 3. A term that pauses, for a moment or for ever, is one that is not scheduled; one whose lease deadline passes is
 // one that pauses for ever.
-// 4. A lock may expire at any moment: a promotion may always take it (the refusal LOCK_HELD is the same to a tenure
+// 4. A lock may expire at any moment: a promotion may always take it (the refusal LOCK_HELD is the same to a term
 // as no answer).
 // Beyond that, up to `expiries` locks expire without anybody promoting, so that leaders lose and regain nodes.
 // release_lock is an expiry.
 // 5. The pre-vote names every admitted node with its epoch of that moment: fewer votes are the same as promotions
 // that never ran.
-// 6. A refused promotion is the same to its tenure as an unknown one that did not run.
+// 6. A refused promotion is the same to its term as an unknown one that did not run.
 // 7. The second and third try of a claim are given up together with the first: in between, nothing differs but the
 // number of tries left.
-// 8. Of re-admissions, a tenure begins MAX_ADMISSIONS at most, under nonces that the model renames in the order of
+// 8. Of re-admissions, a term begins MAX_ADMISSIONS at most, under nonces that the model renames in the order of
 // their use.
 // The producer and the local store answer at once (`lazyProposals` lets the producer take its time).
-// 9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Tenures start in the order of
+// 9. Nodes are interchangeable: states that differ by a permutation of nodes are one. Terms start in the order of
 // their numbers.
-// 10. A tenure that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its
+// 10. A term that has ended leaves only its calls on the network, its epoch (I1) and, if it ended to renew its
 // term, its store.
-// 11. Tenures are interchangeable too (`sameTenures`): their names are compared for equality only, so that of the
+// 11. Terms are interchangeable too (`sameTenures`): their names are compared for equality only, so that of the
 // states that differ by a
-// renaming of tenures, of their tokens, blocks and nonces with them, one is explored.
-// 12. A tenure that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a
+// renaming of terms, of their tokens, blocks and nonces with them, one is explored.
+// 12. A term that promotes or claims gives up on nobody (`patient`) but the stragglers that it leaves behind once a
 // quorum has answered. To
-// have given up earlier comes to the same: either the quorum answers, and the two meet, or the tenure ends, which to
+// have given up earlier comes to the same: either the quorum answers, and the two meet, or the term ends, which to
 // all others is
 // the same as one that pauses for ever.
 // 13. A repair that is done steps down and releases its locks: the same as one that pauses for ever and whose locks
 // expire.
 import { cloneNodeState, newNodeState, type MemoryNodeState, type Mutant } from '../support/memory-node.js';
 import type { Block, NodeCall, NodeReply } from '../../src/core/protocol/types.js';
-import type { LocalChain, TenureSettings, TenureState } from '../../src/core/protocol/term-state.js';
+import type { LocalChain, TermSettings, TermState } from '../../src/core/protocol/term-state.js';
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { Hasher } from './fingerprints.js';
 
@@ -52,8 +52,8 @@ export const CLUSTER = 'model.1';
 export const GENESIS = 'g';
 export const IDENTITY = { cluster: CLUSTER, genesis: GENESIS };
 
-/** A rule of a tenure or a reader that is broken on purpose; rules of a node are broken by `mutant`. */
-export type Twist =
+/** A rule of a term or a reader that is broken on purpose; rules of a node are broken by `mutant`. */
+export type Variation =
   | ''
   /** The claim only reads: it raises no epoch and asks for no lock. */
   | 'plain-read'
@@ -61,7 +61,7 @@ export type Twist =
   | 'wide-claim'
   /** A reader adds up copies of a head whatever epochs they bear. */
   | 'mixed-epochs'
-  /** A node is re-admitted without asking q others whether this tenure still leads. */
+  /** A node is re-admitted without asking q others whether this term still leads. */
   | 'unconfirmed-admission'
   /** A reader counts copies on nodes that are not admitted as well. */
   | 'unadmitted-copies'
@@ -71,7 +71,7 @@ export type Twist =
 export interface ModelConfig {
   name: string;
   nodes: number;
-  tenures: number;
+  terms: number;
   /** Blocks are proposed up to this height. */
   heights: number;
   wipes: number;
@@ -79,10 +79,10 @@ export interface ModelConfig {
   damages: number;
   /** Locks that expire on their own, see reduction 4. */
   expiries: number;
-  /** Tenures that may be a repair's: quiet ones, which propose nothing of their own. */
+  /** Terms that may be a repair's: quiet ones, which propose nothing of their own. */
   repairs: number;
   /** Times that an operator asks a leader to look at a node again that it has given up. */
-  mends: number;
+  fixes: number;
   /** Blocks that the nodes retain; 0 = all. */
   window: number;
   /**
@@ -90,7 +90,7 @@ export interface ModelConfig {
    */
   rollbacks: number;
   /**
-   * Before the first tenure, node 1 holds one block at height 1 and node 2 another one of the same epoch (I2 is
+   * Before the first term, node 1 holds one block at height 1 and node 2 another one of the same epoch (I2 is
    * broken): a repair has chosen the first.
    */
   conflict: boolean;
@@ -101,30 +101,30 @@ export interface ModelConfig {
   raises: number;
   /** Runs on the network's account that a path may contain; Infinity = no bound. */
   strays: number;
-  /** Calls that a tenure may give up on; Infinity = no bound. */
+  /** Calls that a term may give up on; Infinity = no bound. */
   giveUps: number;
   /** A follower's store may also be empty when it starts, instead of holding all that is known to be committed. */
   staleStores: boolean;
   lazyProposals: boolean;
   heldReplies: boolean;
-  /** States that differ by the names of the tenures are one (reduction 11). */
-  sameTenures: boolean;
-  /** Nothing is given up on while a tenure promotes and claims but the stragglers it leaves behind (reduction 12). */
+  /** States that differ by the names of the terms are one (reduction 11). */
+  sameTerms: boolean;
+  /** Nothing is given up on while a term promotes and claims but the stragglers it leaves behind (reduction 12). */
   patient: boolean;
   mutant: Mutant;
-  twist: Twist;
+  variation: Variation;
 }
 
 export const BASE: ModelConfig = {
   name: '',
   nodes: 3,
-  tenures: 2,
+  terms: 2,
   heights: 1,
   wipes: 0,
   damages: 0,
   expiries: 0,
   repairs: 0,
-  mends: 0,
+  fixes: 0,
   window: 0,
   rollbacks: 0,
   conflict: false,
@@ -134,17 +134,17 @@ export const BASE: ModelConfig = {
   staleStores: true,
   lazyProposals: false,
   heldReplies: false,
-  sameTenures: true,
+  sameTerms: true,
   patient: true,
   mutant: {},
-  twist: '',
+  variation: '',
 };
 
 export interface StoredBlock extends Block {
   epoch: number;
 }
 
-/** A call that a tenure waits for. */
+/** A call that a term waits for. */
 export interface Outstanding {
   id: number;
   kind: 'call' | 'backfill' | 'read';
@@ -158,7 +158,7 @@ export interface Outstanding {
 }
 
 export interface NetCall {
-  tenure: number;
+  term: number;
   key: number;
   call: NodeCall;
 }
@@ -177,20 +177,20 @@ export interface Network {
   b: number;
 }
 
-export interface ModelTenure {
-  t: TenureState;
+export interface ModelTerm {
+  t: TermState;
   out: (Outstanding | null)[];
   /** The local store: block h at h−1. */
   store: StoredBlock[];
   /** The epoch under which it claimed a quorum; 0 = it has not. */
   claimedEpoch: number;
-  /** The highest epoch under which a quorum had been claimed when this tenure began: its own must be higher (I1). */
+  /** The highest epoch under which a quorum had been claimed when this term began: its own must be higher (I1). */
   mustExceed: number;
   /** A height the producer was asked for and has not answered (lazyProposals). */
   ready: number;
   /** It ended to renew its term, and nobody has followed it yet. */
   renewable: boolean;
-  /** Re-admissions begun so far: nonces are named after them, and a tenure begins MAX_ADMISSIONS at most. */
+  /** Re-admissions begun so far: nonces are named after them, and a term begins MAX_ADMISSIONS at most. */
   admissions: number;
   /** Fingerprints: of what concerns no single node, and of what concerns node n. */
   a: number;
@@ -202,14 +202,14 @@ export interface ModelTenure {
 export interface State {
   nodes: ModelNode[];
   nets: Network[];
-  tenures: ModelTenure[];
+  terms: ModelTerm[];
   /** Per height (from 1): the hash that anybody has taken as committed, or ''. */
   agreed: string[];
   wipes: number;
   damages: number;
   expiries: number;
   raises: number;
-  mends: number;
+  fixes: number;
   rollbacks: number;
   /** What one node held at an earlier moment. */
   saved: { n: number; node: ModelNode } | null;
@@ -218,39 +218,39 @@ export interface State {
   violation: string;
 }
 
-export function ownerOf(tenure: number): string {
-  return `s${tenure + 1}/${tenure + 1}`;
+export function ownerOf(term: number): string {
+  return `s${term + 1}/${term + 1}`;
 }
 
-export function hashOf(tenure: number, height: number): string {
-  return `${tenure + 1}.${height}`;
+export function hashOf(term: number, height: number): string {
+  return `${term + 1}.${height}`;
 }
 
 const EMPTY = new Uint8Array(0);
 const blocks = new Map<string, Block>();
 
-/** Blocks are shared: (tenure, height, parent) names one. */
-export function blockOf(tenure: number, height: number, parent: string): Block {
-  const name = `${tenure}.${height}<${parent}`;
+/** Blocks are shared: (term, height, parent) names one. */
+export function blockOf(term: number, height: number, parent: string): Block {
+  const name = `${term}.${height}<${parent}`;
   let block = blocks.get(name);
   if (!block) {
-    block = { height, hash: hashOf(tenure, height), parent, timestamp: 0, data: EMPTY };
+    block = { height, hash: hashOf(term, height), parent, timestamp: 0, data: EMPTY };
     blocks.set(name, block);
   }
   return block;
 }
 
-export function settingsOf(cfg: ModelConfig, tenure: number, quiet: boolean, previousOwner?: string): TenureSettings {
+export function settingsOf(cfg: ModelConfig, term: number, quiet: boolean, previousOwner?: string): TermSettings {
   return {
     ...(quiet
       ? {
           quiet,
           ...(cfg.conflict
-            ? { chosen: { block: blockOf(CHOSEN, 1, GENESIS), over: cfg.twist === 'choice-stands' ? Infinity : 1 } }
+            ? { chosen: { block: blockOf(CHOSEN, 1, GENESIS), over: cfg.variation === 'choice-stands' ? Infinity : 1 } }
             : {}),
         }
       : {}),
-    owner: ownerOf(tenure),
+    owner: ownerOf(term),
     ...(previousOwner ? { previousOwner } : {}),
     nodes: cfg.nodes,
     quorum: quorumOf(cfg.nodes),
@@ -282,7 +282,7 @@ export function chainOf(store: readonly StoredBlock[], window: number): LocalCha
       const hash = to > 0 ? hashAt(to) : undefined;
       return hash === undefined ? undefined : { to, hash };
     },
-    windowFloor: () => {
+    retainedFloor: () => {
       const height = window === 0 ? 0 : Math.max(0, Math.min(store.length - window, store.length - 1));
       return { height, hash: hashAt(height) ?? GENESIS };
     },
@@ -293,13 +293,13 @@ export function initialState(cfg: ModelConfig): State {
   return {
     nodes: Array.from({ length: cfg.nodes }, (_, n) => sealNode(firstNode(cfg, n))),
     nets: Array.from({ length: cfg.nodes }, () => sealNetwork([])),
-    tenures: [],
+    terms: [],
     agreed: new Array<string>(cfg.heights + 1).fill(''),
     wipes: 0,
     damages: 0,
     expiries: 0,
     raises: 0,
-    mends: 0,
+    fixes: 0,
     rollbacks: 0,
     saved: null,
     strays: 0,
@@ -308,7 +308,7 @@ export function initialState(cfg: ModelConfig): State {
   };
 }
 
-/** Tenures of an earlier life (`conflict`), whose blocks bear one epoch. */
+/** Terms of an earlier life (`conflict`), whose blocks bear one epoch. */
 const CHOSEN = 7;
 const OTHER = 8;
 export const RIVALS: readonly string[] = [hashOf(CHOSEN, 1), hashOf(OTHER, 1)];
@@ -373,7 +373,7 @@ const OWN_NAMES: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 let names = OWN_NAMES;
 
 /**
- * Fingerprints taken within `during` see tenure k (from 1) under the name given[k]: tenures are as interchangeable as
+ * Fingerprints taken within `during` see term k (from 1) under the name given[k]: terms are as interchangeable as
  * nodes are.
  */
 export function named<T>(given: readonly number[], during: () => T): T {
@@ -414,8 +414,8 @@ const SCRIPT_CODES: Partial<Record<NodeCall['script'], number>> = {
   backfill: 7,
 };
 
-/** One number for each call that a tenure can send. */
-export function keyOf(tenure: number, call: NodeCall): number {
+/** One number for each call that a term can send. */
+export function keyOf(term: number, call: NodeCall): number {
   let rest = 0;
   switch (call.script) {
     case 'promote_leader':
@@ -450,7 +450,7 @@ export function keyOf(tenure: number, call: NodeCall): number {
     default:
       break;
   }
-  return ((names[tenure + 1]! - 1) * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
+  return ((names[term + 1]! - 1) * 8 + SCRIPT_CODES[call.script]!) * 2 ** 20 + rest;
 }
 
 function attemptOf(nonce: string): number {
@@ -508,7 +508,7 @@ export function printCall(key: number): Hasher {
 }
 
 const PHASES = { promoting: 1, claiming: 2, adopting: 3, settling: 4, leading: 5, ended: 6 } as const;
-const STANDINGS = { promoting: 1, promoted: 2, ours: 3, out: 4, quarantined: 5 } as const;
+const STANDINGS = { promoting: 1, promoted: 2, claimed: 3, unclaimed: 4, quarantined: 5 } as const;
 const KINDS = {
   promote: 1,
   claim: 2,
@@ -524,8 +524,8 @@ const KINDS = {
   prove: 12,
 } as const;
 
-/** Fills in the fingerprints of a tenure: only what can still make a difference. */
-export function sealTenure(m: ModelTenure): void {
+/** Fills in the fingerprints of a term: only what can still make a difference. */
+export function sealTerm(m: ModelTerm): void {
   const { t } = m;
   const h = hasher.reset(3);
   h.add(PHASES[t.phase])
@@ -569,8 +569,8 @@ export function sealTenure(m: ModelTenure): void {
         !out ? 77 : names === OWN_NAMES || !out.call ? out.key : keyOf(t.settings.owner.charCodeAt(1) - 49, out.call),
       );
     if (out?.held) c.add(replyCode(out.held));
-    if (track.standing === 'ours' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
-    if (track.standing === 'ours') {
+    if (track.standing === 'claimed' || track.standing === 'promoted') c.add(nonceCode(track.incarnation));
+    if (track.standing === 'claimed') {
       c.add(track.head)
         .add(code(track.headHash))
         .add((track.stampOwnEpoch ? 1 : 0) + track.floor * 2);

@@ -46,7 +46,7 @@ const LINE = {
 };
 const LOOK = { reply: { outcome: 'unknown', step: 'call', cause: 'no answer' }, rttMs: null };
 const FACTS = {
-  facts: { ranges: [{ from: 1, to: 1 }], nodes: [{ looks: [LOOK, LOOK], audit: null, orphans: null, checkup: null }] },
+  facts: { ranges: [{ from: 1, to: 1 }], nodes: [{ probes: [LOOK, LOOK], audit: null, orphans: null, checkup: null }] },
 };
 
 function sealed(lines: unknown[]): string {

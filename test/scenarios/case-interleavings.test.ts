@@ -19,7 +19,7 @@ const first = (text: string): Block =>
 const X = first('x');
 const Y = first('y');
 
-/** Puts a block on a node as a tenure of this epoch left it there. */
+/** Puts a block on a node as a term of this epoch left it there. */
 function put(cluster: VirtualCluster, node: number, block: Block, epoch: number): void {
   const { state } = cluster.servers[node]!;
   const { height, hash, parent, timestamp, data } = block;
@@ -75,7 +75,7 @@ describe('states that others were left in', () => {
     identical(cluster);
   });
 
-  // Every way in which two tenures can have left one height on three nodes; a block with q copies of one epoch is
+  // Every way in which two terms can have left one height on three nodes; a block with q copies of one epoch is
   // committed.
   const cells = ['-', 'X5', 'Y6'];
   // Two of X5 beside a Y6 cannot be: the claim of epoch 6 would have seen X (cases 4 and 10 are how it came about
@@ -219,7 +219,7 @@ describe('reads, retries and late calls', () => {
   );
 });
 
-describe('tenures', () => {
+describe('terms', () => {
   it(
     'case 3: a leader that re-proposed its predecessor’s block → is ready at once and makes the next ' +
       'one within a block time',
@@ -242,8 +242,8 @@ describe('tenures', () => {
     await cluster.clock.advance(1500);
     expect(a.sequencer.status().role).toBe('leader');
     expect(a.sequencer.status().why).toMatch(/produc/);
-    await cluster.until(() => a.events.some((event) => event.type === 'tenure-ended'), 3000, 'the end of the tenure');
-    expect(a.events.find((event) => event.type === 'tenure-ended')).toMatchObject({
+    await cluster.until(() => a.events.some((event) => event.type === 'leadership-ended'), 3000, 'the end of the term');
+    expect(a.events.find((event) => event.type === 'leadership-ended')).toMatchObject({
       reason: expect.stringMatching(/producer/) as string,
     });
   });
@@ -270,7 +270,7 @@ describe('tenures', () => {
     const b = watched(cluster, 'seq-b');
     await cluster.clock.advance(500);
     fail = true;
-    await cluster.until(() => a.sequencer.status().role !== 'leader', 500, 'the end of the tenure');
+    await cluster.until(() => a.sequencer.status().role !== 'leader', 500, 'the end of the term');
     const { height } = b.store.head();
     const took = await cluster.until(() => b.store.head().height > height, 2000, 'the next block');
     expect(took).toBeLessThanOrEqual(3 * cluster.timing.blockTimeMs);
@@ -290,7 +290,9 @@ describe('tenures', () => {
     await cluster.until(() => b.store.head().height > height + 3, 10_000, 'the newcomer');
     const promotions = b.events.filter((event) => event.type === 'role' && event.to === 'promoting');
     expect(promotions).toHaveLength(1);
-    expect(b.events.filter((event) => event.type === 'promotion-failed' || event.type === 'tenure-ended')).toEqual([]);
+    expect(b.events.filter((event) => event.type === 'promotion-failed' || event.type === 'leadership-ended')).toEqual(
+      [],
+    );
   });
 
   it('case 17: H on {A, B}, B restarts empty, A unreachable → C alone forks nothing', async () => {
@@ -395,7 +397,7 @@ describe('refusals, splits and clocks', () => {
     ['apart, on two nodes', ['r1', 'r2'], -3000, 1],
   ])(
     'case 25: a clock jumps %s → nothing forks, the old leader writes nothing more, all come together',
-    async (_, nodes, ms, tenures) => {
+    async (_, nodes, ms, terms) => {
       const plan = (id: string) => ({
         id,
         ttlMs: 1500,
@@ -440,7 +442,7 @@ describe('refusals, splits and clocks', () => {
             : [],
         ),
       );
-      expect(epochs.size).toBeGreaterThanOrEqual(ms < 0 ? 2 : tenures);
+      expect(epochs.size).toBeGreaterThanOrEqual(ms < 0 ? 2 : terms);
     },
   );
 });

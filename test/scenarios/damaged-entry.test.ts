@@ -70,7 +70,7 @@ describe('damaged entry', () => {
     await cluster.until(() => cluster.leader() === b, 5000, 'b leads');
     await cluster.until(() => anew(cluster, 0, former!), 5000, 'r1 admitted anew');
     expect(cluster.leader()).toBe(b);
-    expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
+    expect(b.events.filter((event) => event.type === 'leadership-ended')).toEqual([]);
   });
 
   it(
@@ -155,7 +155,7 @@ describe('damaged entry', () => {
         10_000,
         'r1 and r2 admitted anew',
       );
-      expect(b.events.filter((event) => event.type === 'tenure-ended')).toEqual([]);
+      expect(b.events.filter((event) => event.type === 'leadership-ended')).toEqual([]);
     },
   );
 

@@ -27,7 +27,7 @@ async function replaced() {
 async function move(cluster: VirtualCluster, leader: VirtualSequencer, old: MemoryServer): Promise<void> {
   old.apply({ script: 'retire_node', expect: old.state.record!.incarnation, movedTo: NEW }, identity, 'r3');
   const { epoch } = leader.sequencer.status();
-  await cluster.until(() => leader.sequencer.status().nodes[2]!.state !== 'ours', 2000, 'the old server out');
+  await cluster.until(() => leader.sequencer.status().nodes[2]!.state !== 'claimed', 2000, 'the old server out');
   for (const server of cluster.servers.slice(0, 2)) {
     server.apply(
       {

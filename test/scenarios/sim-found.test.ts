@@ -375,7 +375,7 @@ describe('found by simulation', () => {
     },
   );
 
-  it('a node is replaced twice under one tenure → the second address holds, too', async () => {
+  it('a node is replaced twice under one term → the second address holds, too', async () => {
     const { history } = await run({
       seed: 3070,
       nodes: 3,

@@ -1,4 +1,4 @@
-// Tenures that end where it hurts: each act lets some nodes be reached and fewer be written to, until the tenure of
+// Terms that end where it hurts: each act lets some nodes be reached and fewer be written to, until the term of
 // that act has put the block in question where it was wanted; then its sequencer dies and the next act begins. So a
 // block comes to lie on one node alone, two blocks compete, or a copy bears another epoch than the next, which faults
 // at random times hit once in many thousand runs.
@@ -32,10 +32,10 @@ export interface Stagehands {
   over(): void;
 }
 
-export class Stage {
+export class InMemoryCluster {
   private at = -1;
   private height = 0;
-  /** Tenures whose act is over. */
+  /** Terms whose act is over. */
   private readonly gone = new Set<string>();
   private written = new Set<string>();
   private resting = false;
@@ -142,7 +142,7 @@ export const PLAYS: Record<string, Act[]> = {
     { reach: ['r2', 'r3'], writes: ['r2', 'r3'], until: 'committed' },
     { reach: ['r1', 'r2'], writes: ['r1', 'r2'], until: 'committed' },
   ],
-  /** The first tenure's epoch is far above what r2 knows unless it was claimed there. */
+  /** The first term's epoch is far above what r2 knows unless it was claimed there. */
   uneven: [
     { raise: { node: 'r1', by: 1000 }, reach: ['r1', 'r2'], writes: ['r1'], until: 'written' },
     { reach: ['r2', 'r3'], writes: ['r2', 'r3'], until: 'committed' },

@@ -2,18 +2,18 @@
 // docs/PROOF.md. `from` → `to` in one file of src/core, or `mutant` in the nodes' scripts; `args` find it, `by` is the checker that does.
 export const broken = [
   {
-    name: 'tenure-below-quorum',
+    name: 'term-below-quorum',
     file: 'sequencer/lead/leadership.ts',
-    from: 'nodes: nodes.length, quorum, ttlMs',
-    to: 'nodes: nodes.length, quorum: quorum - 1, ttlMs',
+    from: '\n      quorum,\n      ttlMs',
+    to: '\n      quorum: quorum - 1,\n      ttlMs',
     args: ['--seed', '3'],
     by: 'one-block-per-height',
   },
   {
     name: 'receipt-before-sync',
     file: 'sequencer/commit-pipeline.ts',
-    from: 'this.last.then(() => synced)',
-    to: 'this.last.then(() => undefined)',
+    from: '.then(() => synced)',
+    to: '.then(() => undefined)',
     args: ['--seed', '1'],
     by: 'acknowledged',
   },

@@ -122,10 +122,10 @@ const BAD: [string, string, History][] = [
     history([{ is: 'read', t: 1, who: 'a', reader: 't1', height: 1, hash: H('x1') }], end(store([]))),
   ],
   ['fencing', 'a write below a promise', history([claim('r1', 'b/1', 2, 1), op({ t: 2 })])],
-  ['fencing', 'a write at an equal epoch from another tenure', history([claim('r1', 'b/1', 1, 1), op({ t: 2 })])],
+  ['fencing', 'a write at an equal epoch from another term', history([claim('r1', 'b/1', 1, 1), op({ t: 2 })])],
   [
     'epochs',
-    'two tenures with one epoch',
+    'two terms with one epoch',
     history([
       promote('r1', 'a/1', 1, 1),
       promote('r2', 'b/1', 1, 1),
@@ -137,7 +137,7 @@ const BAD: [string, string, History][] = [
   ],
   [
     'epochs',
-    'a later tenure with a lower epoch',
+    'a later term with a lower epoch',
     history([
       promote('r1', 'a/1', 3, 1),
       claim('r1', 'a/1', 3, 2),

@@ -1,10 +1,10 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
 import type { NodeCall } from '../../src/core/protocol/types.js';
 import { emptyNodeState, MemoryServer } from '../support/memory-node.js';
-import { Stage } from './acts.js';
+import { InMemoryCluster } from './acts.js';
 import { Operator } from './operator.js';
 import type { SimProcess } from './process.js';
-import type { Dice } from './random.js';
+import type { Prng } from './random.js';
 import type { Fault } from './scenario.js';
 import type { SimClock } from './sim-clock.js';
 import { QUIET, runOn, SimNode, type Link, type Wire } from './wire.js';
@@ -14,7 +14,7 @@ export interface Faulty {
   wire: Wire;
   nodes: SimNode[];
   processes: SimProcess[];
-  dice: Dice;
+  prng: Prng;
   note(text: string): void;
   startAgain(who: SimProcess, ms: number): void;
   trouble(who: string, kind: 'bug' | 'halt', text: string): void;
@@ -43,7 +43,7 @@ export function startFault(world: Faulty, fault: Fault): void {
           if (fault.direction !== 'requests') link.repliesCut--;
           if (link.requestsCut > 0 || link.repliesCut > 0) continue;
           const held = link.held.splice(0);
-          if (fault.late) for (const arrive of held) clock.after(world.dice.between(0, 20), arrive);
+          if (fault.late) for (const arrive of held) clock.after(world.prng.between(0, 20), arrive);
           if (fault.reset) link.reset();
         }
       });
@@ -167,7 +167,7 @@ export function startFault(world: Faulty, fault: Fault): void {
         node!.down = false;
         // Every sequencer learns of it in its own time.
         for (const link of node!.links)
-          clock.after(world.dice.between(0, 30), () => {
+          clock.after(world.prng.between(0, 30), () => {
             if (link.connectedTo !== node!.server.starts) link.reset();
           });
       });
@@ -204,12 +204,12 @@ export function startFault(world: Faulty, fault: Fault): void {
       const mayLose = world.nodes.length - wire.history.quorum;
       let forgot = world.nodes.filter((one) => !one.intact).length;
       if (forgot > mayLose) return;
-      const order = [...world.nodes].sort(() => world.dice.unit() - 0.5);
+      const order = [...world.nodes].sort(() => world.prng.unit() - 0.5);
       const keeps = new Map(
         order.map((one) => {
           const loses = fault.lose > 0 && one.intact && forgot < mayLose;
           if (loses) forgot++;
-          return [one, loses ? world.dice.pick(['none', 1, 2, 3] as const) : ('all' as const)];
+          return [one, loses ? world.prng.pick(['none', 1, 2, 3] as const) : ('all' as const)];
         }),
       );
       for (const one of world.nodes) {
@@ -217,14 +217,14 @@ export function startFault(world: Faulty, fault: Fault): void {
         one.waiting.length = 0;
       }
       for (const one of world.processes) {
-        if (!one.up || world.dice.chance(0.4)) continue; // it goes on, or wakes up in another age
-        if (world.dice.chance(0.5)) {
+        if (!one.up || world.prng.chance(0.4)) continue; // it goes on, or wakes up in another age
+        if (world.prng.chance(0.5)) {
           one.pause();
-          const ms = world.dice.between(fault.downMs, fault.downMs + fault.recoverAfterMs + 12_000);
+          const ms = world.prng.between(fault.downMs, fault.downMs + fault.recoverAfterMs + 12_000);
           until(world, ms, () => one.resume());
         } else {
           one.kill();
-          world.startAgain(one, world.dice.between(0, fault.downMs + 2000));
+          world.startAgain(one, world.prng.between(0, fault.downMs + 2000));
         }
       }
       return until(world, fault.downMs, () => {
@@ -235,7 +235,7 @@ export function startFault(world: Faulty, fault: Fault): void {
           one.server.restart(keep);
           one.down = false;
           for (const link of one.links)
-            clock.after(world.dice.between(0, 30), () => {
+            clock.after(world.prng.between(0, 30), () => {
               if (link.connectedTo !== one.server.starts) link.reset();
             });
         }
@@ -246,7 +246,7 @@ export function startFault(world: Faulty, fault: Fault): void {
     }
     case 'acts': {
       if (wire.stage) return;
-      const stage = new Stage(
+      const stage = new InMemoryCluster(
         fault.acts,
         {
           nodes: world.nodes,
@@ -287,13 +287,13 @@ export function startFault(world: Faulty, fault: Fault): void {
  * everything, that it is retired too.
  */
 function haunt(world: Faulty, old: SimNode, gone: boolean): void {
-  const { clock, dice, note } = world;
-  if (!dice.chance(0.7)) return;
-  clock.after(dice.between(0, 10_000), () => {
+  const { clock, prng, note } = world;
+  if (!prng.chance(0.7)) return;
+  clock.after(prng.between(0, 10_000), () => {
     const retired = old.server.state.record?.cluster.startsWith('retired:') === true;
     if (gone) {
       old.down = false;
-      const kept = dice.pick(['everything', 'all', 'none'] as const);
+      const kept = prng.pick(['everything', 'all', 'none'] as const);
       if (kept !== 'everything') old.server.restart(kept);
       note(`${old.url}, said to be gone, is back`);
     } else if (retired) {

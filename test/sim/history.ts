@@ -119,7 +119,7 @@ export interface Trouble {
 }
 
 /** One run of an operator's command. `code`: DONE, KILLED, or that of its error. */
-export interface Errand {
+export interface OperatorTask {
   is: 'errand';
   t: number;
   who: string;
@@ -129,7 +129,17 @@ export interface Errand {
 }
 
 export type Entry =
-  NodeOp | Happening | FaultNote | Submitted | Answered | ReadBlock | Tailed | Status | Confirmed | Trouble | Errand;
+  | NodeOp
+  | Happening
+  | FaultNote
+  | Submitted
+  | Answered
+  | ReadBlock
+  | Tailed
+  | Status
+  | Confirmed
+  | Trouble
+  | OperatorTask;
 
 export interface FinalNode {
   id: string;

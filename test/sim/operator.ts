@@ -14,7 +14,7 @@ import type { NodeReply, NodeView } from '../../src/core/protocol/types.js';
 import { IDENTITY } from '../support/virtual-cluster.js';
 import type { Faulty } from './faults.js';
 import { OneLife } from './process.js';
-import type { Dice } from './random.js';
+import type { Prng } from './random.js';
 import { Link, SimPort, type SimNode } from './wire.js';
 
 export type Verb =
@@ -32,7 +32,7 @@ const NO_SIGNAL = new AbortController().signal;
 
 export class Operator {
   private readonly links: Link[];
-  private readonly dice: Dice;
+  private readonly prng: Prng;
   private runs = 0;
   done = false;
   told = 'not begun';
@@ -40,9 +40,9 @@ export class Operator {
   constructor(
     private readonly world: Faulty,
     readonly id: string,
-    private readonly errand: Verb,
+    private readonly operatorTask: Verb,
   ) {
-    this.dice = world.dice;
+    this.prng = world.prng;
     this.links = world.nodes.map((node) => new Link(id, node));
     world.operators.push(this);
     this.go();
@@ -53,18 +53,20 @@ export class Operator {
    * elsewhere.
    */
   private get mustFinish(): boolean {
-    const { errand, world } = this;
-    if (errand.verb === 'repair') return false;
-    if (errand.verb !== 'replace') return true;
-    if (world.nodes.some(({ server }) => server.state.record?.moves.includes(`=${errand.successor.url}`))) return true;
+    const { operatorTask, world } = this;
+    if (operatorTask.verb === 'repair') return false;
+    if (operatorTask.verb !== 'replace') return true;
+    if (world.nodes.some(({ server }) => server.state.record?.moves.includes(`=${operatorTask.successor.url}`)))
+      return true;
     return (
-      errand.gone ||
-      world.nodes.find((node) => node.id === errand.node)!.server.state.record?.cluster.startsWith('retired:') === true
+      operatorTask.gone ||
+      world.nodes.find((node) => node.id === operatorTask.node)!.server.state.record?.cluster.startsWith('retired:') ===
+        true
     );
   }
 
   replaces(node: string): boolean {
-    return !this.done && this.errand.verb === 'replace' && this.errand.node === node;
+    return !this.done && this.operatorTask.verb === 'replace' && this.operatorTask.node === node;
   }
 
   private leave(): void {
@@ -73,17 +75,17 @@ export class Operator {
   }
 
   private go(): void {
-    const { world, dice, errand } = this;
+    const { world, prng, operatorTask } = this;
     const { clock } = world;
     const life = new OneLife(clock);
     this.runs++;
     const calm = world.wire.history.healedAt > 0;
-    if (!calm && dice.chance(0.35)) life.dieAfter(dice.int(1, 50));
-    if (!calm && dice.chance(0.15)) {
-      clock.after(dice.between(0, 300), () => {
+    if (!calm && prng.chance(0.35)) life.dieAfter(prng.int(1, 50));
+    if (!calm && prng.chance(0.15)) {
+      clock.after(prng.between(0, 300), () => {
         life.paused = true;
       });
-      clock.after(dice.between(500, 9000), () => life.resume());
+      clock.after(prng.between(500, 9000), () => life.resume());
     }
     let over = false;
     const end = (code: string, text: string): void => {
@@ -93,10 +95,17 @@ export class Operator {
       life.die();
       for (const link of this.links) link.reset();
       this.told = `${code}${text ? `: ${text}` : ''}`;
-      world.wire.history.entries.push({ is: 'errand', t: clock.now(), who: this.id, verb: errand.verb, code, text });
+      world.wire.history.entries.push({
+        is: 'errand',
+        t: clock.now(),
+        who: this.id,
+        verb: operatorTask.verb,
+        code,
+        text,
+      });
       if (code === 'DONE') return this.leave();
       // Looked at again when what a killed command had sent has arrived: that may be what must not be left so.
-      clock.after(dice.between(200, 1200), () => (this.mustFinish || this.runs < TRIES ? this.go() : this.leave()));
+      clock.after(prng.between(200, 1200), () => (this.mustFinish || this.runs < TRIES ? this.go() : this.leave()));
     };
     life.onDeath = () => end('KILLED', '');
     void this.run(life).then(
@@ -120,7 +129,7 @@ export class Operator {
     };
     const open = (cluster: string): NodePort[] =>
       this.links.map((link) => new SimPort(wire, link, life, { ...wire.identity, cluster }));
-    switch (this.errand.verb) {
+    switch (this.operatorTask.verb) {
       case 'repair':
         return this.repair(open, clock);
       case 'recover':
@@ -150,7 +159,7 @@ export class Operator {
       target: '',
       progress: () => {},
       choose: [],
-      random: this.dice,
+      random: this.prng,
       operator: this.person,
       reason: 'simulated',
       host: this.id,
@@ -188,7 +197,7 @@ export class Operator {
       readers,
       limitMs: LIMIT_MS,
       clock,
-      random: this.dice,
+      random: this.prng,
       command: '',
       step: () => {},
       changed: () => {},
@@ -250,7 +259,7 @@ export class Operator {
         cluster: IDENTITY.cluster,
         limitMs: LIMIT_MS,
         clock,
-        random: this.dice,
+        random: this.prng,
       });
       return how;
     } catch (error) {
@@ -265,22 +274,22 @@ export class Operator {
   }
 
   private async replace(open: (cluster: string) => NodePort[], clock: Clock, life: OneLife): Promise<string> {
-    const { world, errand } = this;
-    if (errand.verb !== 'replace') return '';
+    const { world, operatorTask } = this;
+    if (operatorTask.verb !== 'replace') return '';
     const cluster = await this.clusterShown(open);
-    const successor = new SimPort(world.wire, new Link(this.id, errand.successor), life, {
+    const successor = new SimPort(world.wire, new Link(this.id, operatorTask.successor), life, {
       ...world.wire.identity,
       cluster,
     });
     const { admitted } = await replaceNode({
       nodes: open(cluster),
-      id: errand.node,
+      id: operatorTask.node,
       successor,
-      oldIsGone: errand.gone,
+      oldIsGone: operatorTask.gone,
       limitMs: LIMIT_MS,
       timeoutMs: TIMEOUT_MS,
       clock,
-      random: this.dice,
+      random: this.prng,
       signal: NO_SIGNAL,
       expectedCluster: cluster,
       target: '',
@@ -292,12 +301,12 @@ export class Operator {
       changing: () => {},
       step: () => {},
     });
-    world.replaced(errand.node, errand.successor);
-    return `${errand.node} is ${errand.successor.url}, admitted at height ${admitted?.head ?? 0}`;
+    world.replaced(operatorTask.node, operatorTask.successor);
+    return `${operatorTask.node} is ${operatorTask.successor.url}, admitted at height ${admitted?.head ?? 0}`;
   }
 
   private get person() {
-    return { by: this.id, host: this.id, command: `seq ${this.errand.verb}` };
+    return { by: this.id, host: this.id, command: `seq ${this.operatorTask.verb}` };
   }
 }
 

@@ -1,7 +1,7 @@
 // Draws a scenario from a seed: a cluster of mixed settings, and a few faults of every kind, alone and together.
 import type { Mutant } from '../support/memory-node.js';
 import type { Act } from './acts.js';
-import { Dice } from './random.js';
+import { Prng } from './random.js';
 import type { Fault, FaultKind, ProcessPlan, Scenario } from './scenario.js';
 
 export interface PlanOptions {
@@ -26,35 +26,35 @@ const TIMINGS = [
 ] as const;
 
 export function drawScenario(seed: number, options: PlanOptions): Scenario {
-  const dice = new Dice(seed, 'plan');
-  const nodes = dice.chance(0.7) ? 3 : dice.chance(0.8) ? 5 : 4;
-  const mixed = dice.chance(0.3);
-  const common = dice.pick(TIMINGS);
-  const eager = dice.chance(0.4);
+  const prng = new Prng(seed, 'plan');
+  const nodes = prng.chance(0.7) ? 3 : prng.chance(0.8) ? 5 : 4;
+  const mixed = prng.chance(0.3);
+  const common = prng.pick(TIMINGS);
+  const eager = prng.chance(0.4);
   const processes: ProcessPlan[] = [];
-  for (let i = 0; i < (dice.chance(0.6) ? 3 : 2); i++) {
-    const [ttlMs, blockTimeMs, nodeTimeoutMs, pollMs] = mixed ? dice.pick(TIMINGS) : common;
+  for (let i = 0; i < (prng.chance(0.6) ? 3 : 2); i++) {
+    const [ttlMs, blockTimeMs, nodeTimeoutMs, pollMs] = mixed ? prng.pick(TIMINGS) : common;
     processes.push({
       id: `seq-${'abc'[i]}`,
       ttlMs,
       blockTimeMs,
       nodeTimeoutMs,
       pollMs,
-      eager: mixed ? dice.chance(0.5) : eager,
-      priority: dice.chance(0.2) ? dice.int(0, 2) : 0,
-      syncMs: dice.pick([0, 1, 4, 12]),
-      wallOffsetMs: dice.chance(0.3) ? dice.int(-5000, 5000) : 0,
+      eager: mixed ? prng.chance(0.5) : eager,
+      priority: prng.chance(0.2) ? prng.int(0, 2) : 0,
+      syncMs: prng.pick([0, 1, 4, 12]),
+      wallOffsetMs: prng.chance(0.3) ? prng.int(-5000, 5000) : 0,
     });
   }
   const ttl = Math.max(...processes.map((one) => one.ttlMs));
-  const healAt = Math.round(3 * ttl + dice.unit() * 6 * ttl);
+  const healAt = Math.round(3 * ttl + prng.unit() * 6 * ttl);
   const faults: Fault[] = [];
-  const draw = faultDrawer(dice, nodes, processes, ttl, options);
-  for (let count = dice.int(1, 9); count > 0; count--) {
-    const at = Math.round(ttl / 3 + dice.unit() * (healAt - ttl / 3));
+  const draw = faultDrawer(prng, nodes, processes, ttl, options);
+  for (let count = prng.int(1, 9); count > 0; count--) {
+    const at = Math.round(ttl / 3 + prng.unit() * (healAt - ttl / 3));
     for (const { after = 0, ...fault } of draw()) faults.push({ at: at + after, ...fault } as Fault);
   }
-  const acts = new Dice(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
+  const acts = new Prng(seed, 'acts'); // a stream of its own: the rest of the plan is the same with and without
   if (acts.chance(0.3) && !options.only)
     faults.push({
       at: Math.round(ttl * acts.between(0.5, 2)),
@@ -62,11 +62,11 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
       acts: drawActs(acts, nodes),
       longestMs: 5 * ttl,
     });
-  const operators = new Dice(seed, 'operators'); // likewise
+  const operators = new Prng(seed, 'operators'); // likewise
   if (!options.corrupt && !options.only && operators.chance(0.35)) {
     for (let count = operators.int(1, 2); count > 0; count--) {
       const at = Math.round(ttl / 3 + operators.unit() * (healAt - ttl / 3));
-      for (const { after = 0, ...fault } of drawErrand(operators, nodes, processes, ttl, options))
+      for (const { after = 0, ...fault } of drawOperatorTask(operators, nodes, processes, ttl, options))
         faults.push({ at: at + after, ...fault } as Fault);
     }
   }
@@ -86,10 +86,10 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
   return {
     seed,
     nodes,
-    retainBlocks: dice.pick([6, 12, 40]),
+    retainBlocks: prng.pick([6, 12, 40]),
     processes,
-    clients: dice.int(1, 4),
-    thinkMs: Math.round(ttl / dice.pick([3, 10, 30])),
+    clients: prng.int(1, 4),
+    thinkMs: Math.round(ttl / prng.pick([3, 10, 30])),
     faults,
     healAt,
     ...(options.mutant ? { mutant: options.mutant } : {}),
@@ -98,75 +98,75 @@ export function drawScenario(seed: number, options: PlanOptions): Scenario {
 }
 
 /** What an operator does in the middle of it all, with what gives it something to do. */
-function drawErrand(
-  dice: Dice,
+function drawOperatorTask(
+  prng: Prng,
   nodes: number,
   processes: readonly ProcessPlan[],
   ttl: number,
   options: PlanOptions,
 ): Drawn[] {
-  const node = (): string => `r${dice.int(1, nodes)}`;
+  const node = (): string => `r${prng.int(1, nodes)}`;
   const cut = (after: number): Drawn => ({
     after,
     kind: 'cut',
     process: '*',
     node: node(),
     direction: 'both',
-    forMs: Math.round(ttl * dice.between(0.5, 2)),
-    late: dice.chance(0.5),
+    forMs: Math.round(ttl * prng.between(0.5, 2)),
+    late: prng.chance(0.5),
     reset: true,
   });
-  switch (dice.pick(['leader', 'own', 'own', 'replace', 'power', 'power'] as const)) {
+  switch (prng.pick(['leader', 'own', 'own', 'replace', 'power', 'power'] as const)) {
     // The leader is asked, for a node that fell behind a moment ago.
     case 'leader':
-      return [cut(0), { after: Math.round(ttl * dice.between(0.3, 3)), kind: 'repair' }];
-    // Nobody leads for a while: a tenure of the command itself, while the others come back at its heels; sometimes
+      return [cut(0), { after: Math.round(ttl * prng.between(0.3, 3)), kind: 'repair' }];
+    // Nobody leads for a while: a term of the command itself, while the others come back at its heels; sometimes
     // two commands at once.
     case 'own': {
-      const downMs = Math.round(ttl * dice.between(1.5, 4));
-      const begin = Math.round(ttl * dice.between(0.9, 2));
+      const downMs = Math.round(ttl * prng.between(1.5, 4));
+      const begin = Math.round(ttl * prng.between(0.9, 2));
       return [
         cut(0),
         ...processes.map((one): Drawn => ({
-          after: Math.round(ttl * dice.between(0, 0.4)),
+          after: Math.round(ttl * prng.between(0, 0.4)),
           kind: 'crash',
           process: one.id,
-          afterCalls: dice.int(1, 20),
+          afterCalls: prng.int(1, 20),
           downMs,
           store: 'keep',
         })),
-        ...Array.from({ length: dice.chance(0.3) ? 2 : 1 }, (): Drawn => ({
-          after: begin + dice.int(0, 300),
+        ...Array.from({ length: prng.chance(0.3) ? 2 : 1 }, (): Drawn => ({
+          after: begin + prng.int(0, 300),
           kind: 'repair',
         })),
       ];
     }
     case 'replace':
-      return [{ kind: 'replace', node: node(), gone: dice.chance(0.3) }];
+      return [{ kind: 'replace', node: node(), gone: prng.chance(0.3) }];
     case 'power':
       return [
         {
           kind: 'power',
-          downMs: dice.int(50, 2 * ttl),
-          lose: options.memory && dice.chance(0.5) ? 1 : 0,
-          recoverAfterMs: dice.int(0, 2 * ttl),
+          downMs: prng.int(50, 2 * ttl),
+          lose: options.memory && prng.chance(0.5) ? 1 : 0,
+          recoverAfterMs: prng.int(0, 2 * ttl),
         },
       ];
   }
 }
 
-/** Tenures one after the other, each with a quorum of its own and fewer nodes written to. */
-function drawActs(dice: Dice, nodes: number): Act[] {
+/** Terms one after the other, each with a quorum of its own and fewer nodes written to. */
+function drawActs(prng: Prng, nodes: number): Act[] {
   const all = Array.from({ length: nodes }, (_, i) => `r${i + 1}`);
-  return Array.from({ length: dice.int(2, 5) }, (_, i): Act => {
-    const reach = [...all].sort(() => dice.unit() - 0.5).slice(0, dice.chance(0.3) ? nodes : Math.floor(nodes / 2) + 1);
-    const until = dice.pick(['written', 'written', 'committed', 'led'] as const);
+  return Array.from({ length: prng.int(2, 5) }, (_, i): Act => {
+    const reach = [...all].sort(() => prng.unit() - 0.5).slice(0, prng.chance(0.3) ? nodes : Math.floor(nodes / 2) + 1);
+    const until = prng.pick(['written', 'written', 'committed', 'led'] as const);
     return {
       reach,
-      writes: until === 'committed' ? reach : reach.slice(0, dice.int(1, Math.max(1, Math.floor(nodes / 2)))),
+      writes: until === 'committed' ? reach : reach.slice(0, prng.int(1, Math.max(1, Math.floor(nodes / 2)))),
       until,
-      ...(dice.chance(i === 0 ? 0.2 : 0.05) ? { raise: { node: dice.pick(all), by: dice.pick([1, 5, 1000]) } } : {}),
-      ...(dice.chance(0.3) ? { restMs: dice.int(50, 500) } : {}),
+      ...(prng.chance(i === 0 ? 0.2 : 0.05) ? { raise: { node: prng.pick(all), by: prng.pick([1, 5, 1000]) } } : {}),
+      ...(prng.chance(0.3) ? { restMs: prng.int(50, 500) } : {}),
     };
   });
 }
@@ -200,27 +200,27 @@ export function playScenario(acts: Act[], seed: number): Scenario {
 type Drawn = FaultKind & { after?: number };
 
 function faultDrawer(
-  dice: Dice,
+  prng: Prng,
   nodes: number,
   processes: readonly ProcessPlan[],
   ttl: number,
   options: PlanOptions,
 ): () => Drawn[] {
-  const node = (): string => `r${dice.int(1, nodes)}`;
-  const process = (): string => (dice.chance(0.4) ? '@leader' : dice.pick(processes).id);
-  const span = (): number => Math.round(dice.pick([0.05, 0.3, 1, 1.3, 3]) * ttl * dice.between(0.5, 1.5));
+  const node = (): string => `r${prng.int(1, nodes)}`;
+  const process = (): string => (prng.chance(0.4) ? '@leader' : prng.pick(processes).id);
+  const span = (): number => Math.round(prng.pick([0.05, 0.3, 1, 1.3, 3]) * ttl * prng.between(0.5, 1.5));
   const kinds: [number, () => Drawn[]][] = [
     [
       6,
       () => [
         {
           kind: 'cut',
-          process: dice.chance(0.3) ? '*' : process(),
-          node: dice.chance(0.25) ? '*' : node(),
-          direction: dice.pick(['both', 'requests', 'replies'] as const),
+          process: prng.chance(0.3) ? '*' : process(),
+          node: prng.chance(0.25) ? '*' : node(),
+          direction: prng.pick(['both', 'requests', 'replies'] as const),
           forMs: span(),
-          late: dice.chance(0.5),
-          reset: dice.chance(0.5),
+          late: prng.chance(0.5),
+          reset: prng.chance(0.5),
         },
       ],
     ],
@@ -231,15 +231,15 @@ function faultDrawer(
         const who = process();
         const forMs = span();
         return Array.from({ length: nodes }, (_, i) => i + 1)
-          .filter(() => dice.chance(0.5))
+          .filter(() => prng.chance(0.5))
           .map((i) => ({
             kind: 'cut' as const,
             process: who,
             node: `r${i}`,
-            direction: dice.pick(['both', 'requests', 'replies'] as const),
+            direction: prng.pick(['both', 'requests', 'replies'] as const),
             forMs,
-            late: dice.chance(0.5),
-            reset: dice.chance(0.5),
+            late: prng.chance(0.5),
+            reset: prng.chance(0.5),
           }));
       },
     ],
@@ -248,10 +248,10 @@ function faultDrawer(
     [
       6,
       () => {
-        const alone = dice.int(1, nodes);
-        const direction = dice.pick(['both', 'replies', 'requests'] as const);
-        const leaderMs = Math.round(ttl * dice.between(0.8, 2.5));
-        const othersMs = Math.round(ttl * dice.between(0.8, 3.5));
+        const alone = prng.int(1, nodes);
+        const direction = prng.pick(['both', 'replies', 'requests'] as const);
+        const leaderMs = Math.round(ttl * prng.between(0.8, 2.5));
+        const othersMs = Math.round(ttl * prng.between(0.8, 3.5));
         return Array.from({ length: nodes }, (_, i) => i + 1).map((i) =>
           i === alone
             ? {
@@ -260,17 +260,17 @@ function faultDrawer(
                 node: `r${i}`,
                 direction: 'both' as const,
                 forMs: othersMs,
-                late: dice.chance(0.3),
+                late: prng.chance(0.3),
                 reset: true,
               }
             : {
                 kind: 'cut' as const,
                 process: '@leader',
                 node: `r${i}`,
-                direction: direction === 'replies' && dice.chance(0.5) ? ('both' as const) : direction,
+                direction: direction === 'replies' && prng.chance(0.5) ? ('both' as const) : direction,
                 forMs: leaderMs,
-                late: dice.chance(0.4),
-                reset: dice.chance(0.5),
+                late: prng.chance(0.4),
+                reset: prng.chance(0.5),
               },
         );
       },
@@ -293,9 +293,9 @@ function faultDrawer(
       () => [
         {
           kind: 'slow',
-          process: dice.chance(0.5) ? '*' : process(),
+          process: prng.chance(0.5) ? '*' : process(),
           node: node(),
-          ms: dice.pick([2, 10, 30, 60]),
+          ms: prng.pick([2, 10, 30, 60]),
           forMs: span(),
         },
       ],
@@ -305,11 +305,11 @@ function faultDrawer(
       () => [
         {
           kind: 'noise',
-          drop: dice.pick([0, 0.05, 0.2]),
-          lost: dice.pick([0, 0.05, 0.2]),
-          twice: dice.pick([0, 0.1, 0.5]),
-          lateMs: dice.pick([50, ttl, 3 * ttl]),
-          delayMs: dice.pick([0, 10, 80, 300]),
+          drop: prng.pick([0, 0.05, 0.2]),
+          lost: prng.pick([0, 0.05, 0.2]),
+          twice: prng.pick([0, 0.1, 0.5]),
+          lateMs: prng.pick([50, ttl, 3 * ttl]),
+          delayMs: prng.pick([0, 10, 80, 300]),
           forMs: span() + ttl,
         },
       ],
@@ -320,7 +320,7 @@ function faultDrawer(
         {
           kind: 'pause',
           process: process(),
-          forMs: Math.round(dice.pick([0.2, 0.9, 1.1, 2]) * ttl * dice.between(0.7, 1.3)),
+          forMs: Math.round(prng.pick([0.2, 0.9, 1.1, 2]) * ttl * prng.between(0.7, 1.3)),
         },
       ],
     ],
@@ -330,23 +330,23 @@ function faultDrawer(
         {
           kind: 'crash',
           process: process(),
-          afterCalls: dice.int(1, 60),
-          downMs: dice.int(0, 2 * ttl),
-          store: dice.chance(0.15) ? 'empty' : 'keep',
+          afterCalls: prng.int(1, 60),
+          downMs: prng.int(0, 2 * ttl),
+          store: prng.chance(0.15) ? 'empty' : 'keep',
         },
       ],
     ],
-    [2, () => [{ kind: 'stop', process: process(), downMs: dice.int(100, 2 * ttl) }]],
-    [2, () => [{ kind: 'disk', process: process(), syncMs: dice.pick([50, 400, 3000]), forMs: span() }]],
-    [3, () => [{ kind: 'jump', node: node(), ms: dice.pick([-2 * ttl, -ttl, -100, 100, ttl, 10 * ttl]) }]],
-    [1, () => [{ kind: 'wall', process: process(), ms: dice.pick([-60_000, -1000, 1000, 60_000]) }]],
+    [2, () => [{ kind: 'stop', process: process(), downMs: prng.int(100, 2 * ttl) }]],
+    [2, () => [{ kind: 'disk', process: process(), syncMs: prng.pick([50, 400, 3000]), forMs: span() }]],
+    [3, () => [{ kind: 'jump', node: node(), ms: prng.pick([-2 * ttl, -ttl, -100, 100, ttl, 10 * ttl]) }]],
+    [1, () => [{ kind: 'wall', process: process(), ms: prng.pick([-60_000, -1000, 1000, 60_000]) }]],
     [1, () => [{ kind: 'hold', ttlMs: span() + 100, clearMs: span() }]],
     [
       3,
-      () => [{ kind: 'stepdown', to: dice.chance(0.5) ? '' : dice.chance(0.8) ? dice.pick(processes).id : 'nobody' }],
+      () => [{ kind: 'stepdown', to: prng.chance(0.5) ? '' : prng.chance(0.8) ? prng.pick(processes).id : 'nobody' }],
     ],
-    [2, () => [{ kind: 'raise', node: node(), by: dice.pick([1, 3, 1000]), ofHolder: dice.chance(0.3) }]],
-    [2, () => [{ kind: 'revoke', node: dice.chance(0.5) ? '*' : node() }]],
+    [2, () => [{ kind: 'raise', node: node(), by: prng.pick([1, 3, 1000]), ofHolder: prng.chance(0.3) }]],
+    [2, () => [{ kind: 'revoke', node: prng.chance(0.5) ? '*' : node() }]],
   ];
   if (options.memory) {
     kinds.push([
@@ -355,8 +355,8 @@ function faultDrawer(
         {
           kind: 'restart',
           node: node(),
-          keep: dice.pick(['all', 'all', 'none', dice.int(1, 5)] as const),
-          downMs: dice.int(0, ttl),
+          keep: prng.pick(['all', 'all', 'none', prng.int(1, 5)] as const),
+          downMs: prng.int(0, ttl),
         },
       ],
     ]);
@@ -366,23 +366,23 @@ function faultDrawer(
     kinds.push([
       8,
       () => {
-        const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => dice.unit() - 0.5);
+        const order = Array.from({ length: nodes }, (_, i) => `r${i + 1}`).sort(() => prng.unit() - 0.5);
         const minority = Math.floor((nodes - 1) / 2);
         const [lacking, hidden, forgetful] = [
           order.slice(0, minority),
           order.slice(minority, 2 * minority),
           order[2 * minority]!,
         ];
-        const forMs = Math.round(ttl * dice.between(1.5, 4));
-        const wipeAt = Math.round(ttl * dice.between(0.3, 1));
-        const wiped: Drawn = dice.chance(0.5)
+        const forMs = Math.round(ttl * prng.between(1.5, 4));
+        const wipeAt = Math.round(ttl * prng.between(0.3, 1));
+        const wiped: Drawn = prng.chance(0.5)
           ? { after: wipeAt, kind: 'wipe', node: forgetful }
           : {
               after: wipeAt,
               kind: 'restart',
               node: forgetful,
-              keep: dice.pick(['all', 'none', 1, 2] as const),
-              downMs: dice.int(0, Math.round(ttl / 4)),
+              keep: prng.pick(['all', 'none', 1, 2] as const),
+              downMs: prng.int(0, Math.round(ttl / 4)),
             };
         return [
           ...lacking.map((node) => ({
@@ -391,7 +391,7 @@ function faultDrawer(
             node,
             direction: 'both' as const,
             forMs,
-            late: dice.chance(0.5),
+            late: prng.chance(0.5),
             reset: true,
           })),
           ...hidden.map((node) => ({
@@ -403,30 +403,30 @@ function faultDrawer(
             late: false,
             reset: true,
           })),
-          dice.chance(0.5)
+          prng.chance(0.5)
             ? {
                 after: wipeAt,
                 kind: 'pause' as const,
                 process: '@leader',
-                forMs: Math.round(ttl * dice.between(1.2, 3)),
+                forMs: Math.round(ttl * prng.between(1.2, 3)),
               }
             : {
                 after: wipeAt,
                 kind: 'crash' as const,
                 process: '@leader',
                 afterCalls: 1,
-                downMs: dice.int(0, 3 * ttl),
+                downMs: prng.int(0, 3 * ttl),
                 store: 'keep' as const,
               },
           wiped,
         ];
       },
     ]);
-    if (options.corrupt) kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: dice.int(0, 3) }]]);
+    if (options.corrupt) kinds.push([2, () => [{ kind: 'corrupt', node: node(), below: prng.int(0, 3) }]]);
   }
   const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
   const any = (): Drawn[] => {
-    let at = dice.unit() * total;
+    let at = prng.unit() * total;
     for (const [weight, make] of kinds) if ((at -= weight) < 0) return make();
     return kinds[0]![1]();
   };

@@ -9,7 +9,7 @@ import type { ChainStore, Clock } from '../../src/core/ports.js';
 import { batchProducer, largestItem } from '../../src/core/produce/batch.js';
 import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
 import { MemoryStore, type MemoryStoreOptions } from '../support/memory-store.js';
-import { Dice } from './random.js';
+import { Prng } from './random.js';
 import type { ProcessPlan } from './scenario.js';
 import { SimPort, type Life, type Link, type Wire } from './wire.js';
 
@@ -29,11 +29,11 @@ const NEVER = new Promise<never>(() => {});
 const HISTORY_EVENTS = new Set([
   'role',
   'promotion-failed',
-  'tenure-ended',
+  'leadership-ended',
   'term-renewed',
   'committed',
   'alarm',
-  'halted',
+  'fatal-error',
   'request',
   'stopped',
   'started',
@@ -161,7 +161,7 @@ export class SimProcess {
       clock,
       timing,
       limits,
-      random: new Dice(this.seed, `${plan.id}/${this.lives++}`),
+      random: new Prng(this.seed, `${plan.id}/${this.lives++}`),
       producer: batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
       maxItemsBytes: largestItem(limits.maxBlockBytes),
       eager: plan.eager,
@@ -223,7 +223,7 @@ export class SimProcess {
         return new Promise((resolve) => void synced.then(() => life.deliver(resolve)));
       },
       receipt: (key) => store.receipt(key),
-      windowFloor: (limits) => store.windowFloor(limits),
+      retainedFloor: (limits) => store.retainedFloor(limits),
       close: () => store.close(),
     };
   }

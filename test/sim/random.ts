@@ -2,7 +2,7 @@
 // does not change what the others draw more than it must: that is what makes a failing run small.
 import type { Random } from '../../src/core/ports.js';
 
-export class Dice implements Random {
+export class Prng implements Random {
   private a: number;
   private b: number;
   private c: number;

@@ -4,9 +4,9 @@
 import type { BackfillBatch, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/types.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
-import type { Stage } from './acts.js';
+import type { InMemoryCluster } from './acts.js';
 import type { History, NodeOp } from './history.js';
-import type { Dice } from './random.js';
+import type { Prng } from './random.js';
 import type { SimClock } from './sim-clock.js';
 
 export interface Noise {
@@ -106,12 +106,12 @@ export interface Life {
 
 export interface Wire {
   clock: SimClock;
-  dice: Dice;
+  prng: Prng;
   noise: Noise;
   history: History;
   identity: MemoryIdentity;
   /** While a play is on: what arrives where. */
-  stage: Stage | null;
+  stage: InMemoryCluster | null;
   /** Every server there is or was, by its address. */
   servers: Map<string, SimNode>;
 }
@@ -156,7 +156,7 @@ export class SimPort implements NodePort {
 
   backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
     const { owner, epoch, ttlMs, mode, blocks, nonce } = batch;
-    const { clock, dice } = this.wire;
+    const { clock, prng } = this.wire;
     const replies: WriteReply[] = [];
     const callOf = ({ block, entryEpoch }: BackfillBatch['blocks'][number]): NodeCall =>
       nonce === undefined
@@ -171,8 +171,8 @@ export class SimPort implements NodePort {
           while (next < blocks.length) {
             replies[next] = runOn(this.wire, node, callOf(blocks[next]!), false, this.identity) as WriteReply;
             next++;
-            if (next < blocks.length && dice.chance(0.2))
-              return void clock.after(dice.between(0, 1), () => node.run(go), true);
+            if (next < blocks.length && prng.chance(0.2))
+              return void clock.after(prng.between(0, 1), () => node.run(go), true);
           }
           answer('done');
         };
@@ -214,14 +214,14 @@ export class SimPort implements NodePort {
         cancelWake();
         if (node.server.starts === starts) node.run(() => this.withRecord(node, read, answer));
       };
-      const look = (): void => {
+      const probe = (): void => {
         if (over || node.server.starts !== starts) return;
         const read = entriesAfter(node.server.state, afterId, limit);
         if (read.lastId !== '') finish(read);
-        else cancelWake = node.server.onceWoken(look);
+        else cancelWake = node.server.onceWoken(probe);
       };
       const cancelTimer = clock.after(waitMs, () => finish({ entries: [], damaged: [], lastId: '' }), true);
-      look();
+      probe();
     });
   }
 
@@ -262,7 +262,7 @@ export class SimPort implements NodePort {
 
   /** Entries and, right behind them, whose node this is: two commands, between which others' may run. */
   private withRecord(node: SimNode, read: EntriesRead, answer: (reply: NodeReply<EntriesRead>) => void): void {
-    const { clock, dice } = this.wire;
+    const { clock, prng } = this.wire;
     const { identity } = this;
     const tell = (): void => {
       const { record, runId } = node.server.state;
@@ -276,7 +276,7 @@ export class SimPort implements NodePort {
       const admitted = record !== null && record.pending === '' && record.run === runId;
       answer({ outcome: 'accepted', incarnation: admitted ? record.incarnation : '', value: read });
     };
-    if (dice.chance(0.1)) clock.after(dice.between(0, 1), () => node.run(tell), true);
+    if (prng.chance(0.1)) clock.after(prng.between(0, 1), () => node.run(tell), true);
     else tell();
   }
 
@@ -291,7 +291,7 @@ export class SimPort implements NodePort {
     script = 'read',
   ): Promise<T> {
     const { link, life, wire } = this;
-    const { clock, dice, noise } = wire;
+    const { clock, prng, noise } = wire;
     if (!life.touch()) return NEVER;
     return new Promise<T>((resolve) => {
       let done = false;
@@ -317,10 +317,10 @@ export class SimPort implements NodePort {
         if (wire.stage && !wire.stage.lets(node.id, script)) return;
         node.run(() => run(node, (reply) => this.back(starts, () => finish(reply))));
       };
-      if (!dice.chance(noise.drop)) this.there(arrive);
-      if (again && noise.twice > 0 && dice.chance(noise.twice)) {
+      if (!prng.chance(noise.drop)) this.there(arrive);
+      if (again && noise.twice > 0 && prng.chance(noise.twice)) {
         const copy = again;
-        clock.after(dice.between(0, noise.lateMs), () => this.there(() => node.run(() => copy(node))), true);
+        clock.after(prng.between(0, noise.lateMs), () => this.there(() => node.run(() => copy(node))), true);
       }
     });
   }
@@ -339,7 +339,7 @@ export class SimPort implements NodePort {
 
   private back(starts: number, arrive: () => void): void {
     const { link, life, wire } = this;
-    if (wire.dice.chance(wire.noise.lost)) return;
+    if (wire.prng.chance(wire.noise.lost)) return;
     wire.clock.after(this.delay(), () => {
       const come = (): void =>
         life.deliver(() => {
@@ -354,9 +354,9 @@ export class SimPort implements NodePort {
   }
 
   private delay(): number {
-    const { dice, noise } = this.wire;
-    const base = 0.1 + dice.unit() * 0.4 + this.link.slowMs;
-    return noise.delayMs > 0 && dice.chance(0.3) ? base + dice.unit() * dice.unit() * noise.delayMs : base;
+    const { prng, noise } = this.wire;
+    const base = 0.1 + prng.unit() * 0.4 + this.link.slowMs;
+    return noise.delayMs > 0 && prng.chance(0.3) ? base + prng.unit() * prng.unit() * noise.delayMs : base;
   }
 }
 

@@ -10,11 +10,11 @@ import type { CatchUpOptions } from '../../src/core/sequencer/follow/catch-up.js
 import type { NodeCall } from '../../src/core/protocol/types.js';
 import { emptyNodeState, memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
 import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
-import { Client, Reader, Tail } from './crew.js';
+import { Client, Reader, Tail } from './clients.js';
 import { startFault, type Faulty } from './faults.js';
 import type { History } from './history.js';
 import { SimProcess } from './process.js';
-import { Dice } from './random.js';
+import { Prng } from './random.js';
 import { SimClock } from './sim-clock.js';
 import type { Scenario } from './scenario.js';
 import { Operator } from './operator.js';
@@ -75,7 +75,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   }
   const wire: Wire = {
     clock,
-    dice: new Dice(seed, 'wire'),
+    prng: new Prng(seed, 'wire'),
     noise: QUIET,
     history,
     identity: memoryIdentity(IDENTITY),
@@ -130,18 +130,21 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   process.on('unhandledRejection', onRejection);
   try {
     let calls = 0;
-    const crew = { clock, history, processes, nextCall: () => ++calls };
+    const setting = { clock, history, processes, nextCall: () => ++calls };
     const clients = Array.from(
       { length: scenario.clients },
-      (_, i) => new Client(`c${i + 1}`, crew, new Dice(seed, `client ${i}`), scenario.thinkMs),
+      (_, i) => new Client(`c${i + 1}`, setting, new Prng(seed, `client ${i}`), scenario.thinkMs),
     );
-    const readers = Array.from({ length: 2 }, (_, i) => new Reader(`t${i + 1}`, crew, new Dice(seed, `reader ${i}`)));
+    const readers = Array.from(
+      { length: 2 },
+      (_, i) => new Reader(`t${i + 1}`, setting, new Prng(seed, `reader ${i}`)),
+    );
     const tail =
       seed % TAILED === 0
-        ? new Tail(wire, new Dice(seed, 'tail'), () => ({ nodes, cluster: clusterOf(nodes.filter(served)) }))
+        ? new Tail(wire, new Prng(seed, 'tail'), () => ({ nodes, cluster: clusterOf(nodes.filter(served)) }))
         : null;
-    const dice = new Dice(seed, 'start');
-    for (const one of processes) clock.after(dice.between(0, 300), () => one.start());
+    const prng = new Prng(seed, 'start');
+    for (const one of processes) clock.after(prng.between(0, 300), () => one.start());
     for (const one of [...clients, ...readers]) one.start();
     tail?.start();
     const faulty: Faulty = {
@@ -153,14 +156,14 @@ export async function run(scenario: Scenario): Promise<RunResult> {
       startAgain,
       trouble,
       ends: [],
-      dice: new Dice(seed, 'faults'),
+      prng: new Prng(seed, 'faults'),
       operators: [],
       replaced: (id, successor) => {
         nodes[nodes.findIndex((node) => node.id === id)] = successor;
       },
     };
     if (scenario.bootstrap)
-      clock.after(dice.between(0, 1000), () => {
+      clock.after(prng.between(0, 1000), () => {
         new Operator(faulty, 'op1', { verb: 'init' });
       });
     for (const fault of scenario.faults)
@@ -284,7 +287,7 @@ async function catchUp(
 ): Promise<void> {
   for (const url of options.peers) {
     const peer = processes.find((one) => `http://${one.id}` === url);
-    await new Promise<void>((resolve) => wire.clock.after(5 + wire.dice.unit() * 20, resolve));
+    await new Promise<void>((resolve) => wire.clock.after(5 + wire.prng.unit() * 20, resolve));
     if (!peer?.up || peer.pauses > 0 || !who.up) continue;
     const blocks = [];
     let { height, hash } = options.head();
@@ -310,15 +313,15 @@ function boundOf(scenario: Scenario): number {
   let back = 0;
   let hold = 0;
   let raised = 0;
-  let errands = scenario.bootstrap ? 10_000 : 0;
+  let operatorTasks = scenario.bootstrap ? 10_000 : 0;
   for (const fault of scenario.faults) {
     if (fault.kind === 'jump' && fault.ms < 0) back -= fault.ms;
     if (fault.kind === 'hold') hold = Math.max(hold, fault.ttlMs);
     if (fault.kind === 'raise') raised++;
-    if (fault.kind === 'repair' || fault.kind === 'replace') errands += 10_000;
-    if (fault.kind === 'power') errands += 25_000;
+    if (fault.kind === 'repair' || fault.kind === 'replace') operatorTasks += 10_000;
+    if (fault.kind === 'power') operatorTasks += 25_000;
   }
-  return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000 + errands;
+  return 4 * ttl + back + hold + 1000 * 2 ** Math.min(raised, 6) + 30_000 + operatorTasks;
 }
 
 /** What a process that starts finds the cluster to be. */

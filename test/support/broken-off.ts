@@ -8,7 +8,7 @@ import type { ScriptName } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
 import { ChainWriter } from './chain-writer.js';
 import { withLab, type Lab } from './lab.js';
-import { clusterOf, look, untilIdentical } from './node-hands.js';
+import { clusterOf, probe, untilIdentical } from './node-hands.js';
 import { startRedis, type RedisServer } from './redis-server.js';
 import { schemaProblems } from './schemas.js';
 import { newHome, runSeq } from './spawn-seq.js';
@@ -345,12 +345,12 @@ const revoke: Scene = (row, signal) =>
 const admitDamaged: Scene = (row, signal) =>
   onLab(row, signal, 1, async (b, lab) => {
     const cluster = await clusterOf(lab);
-    const before = await look(lab, 'r2', cluster);
+    const before = await probe(lab, 'r2', cluster);
     const args = ['node', 'admit', '--on', 'r2', '--damaged', '--yes', '--timeout', '30s'];
     await b.breakOff(args);
     const done = await b.again(() => b.seq(args));
     expect([done.code, done.error]).toEqual([0, null]);
-    expect((await look(lab, 'r2', cluster)).incarnation).not.toBe(before.incarnation);
+    expect((await probe(lab, 'r2', cluster)).incarnation).not.toBe(before.incarnation);
     await untilIdentical(lab);
   });
 

@@ -29,7 +29,7 @@ export class ChainWriter {
     }
   }
 
-  /** A new tenure on these nodes. */
+  /** A new term on these nodes. */
   async lead(on: readonly NodePort[] = this.nodes): Promise<void> {
     const expectedEpoch = this.epoch;
     for (const node of on)

@@ -5,7 +5,7 @@ export interface Sample {
   /** Default 0. Several where the state of a living cluster, or of a busy machine, decides. */
   exit?: number | number[];
   /** Changes nothing, however often it is run: tried in every format and through every kind of pipe. */
-  look?: boolean;
+  probe?: boolean;
   /**
    * Not run in the common test, which has not the state or the time for it: the test that holds its answer against
    * the schema.
@@ -14,36 +14,36 @@ export interface Sample {
 }
 
 const LAB = ['-c', 'lab'];
-const CHECKED = { look: true, exit: [0, 1] };
+const CHECKED = { probe: true, exit: [0, 1] };
 
 export const SAMPLES: [id: string, sample: Sample][] = [
   ['lab:up', { args: ['--ttl', '2s', '--block-time', '200ms'] }],
-  ['lab:status', { args: [], look: true }],
-  ['lab:logs', { args: ['r1', '--lines', '2'], look: true }],
-  ['wait', { args: [...LAB, '--for', 'healthy', '--timeout', '30s'], look: true }],
-  ['status', { args: LAB, look: true }],
-  ['node:list', { args: LAB, look: true }],
-  ['watch', { args: [...LAB, '--once'], look: true }],
-  ['epoch:show', { args: LAB, look: true }],
-  ['history', { args: LAB, look: true }],
-  ['doctor', { args: LAB, look: true }],
-  ['stream:inspect', { args: LAB, look: true }],
-  ['stream:verify', { args: LAB, look: true }],
-  ['stream:diff', { args: [...LAB, '--on', 'r1'], look: true }],
-  ['stream:orphans', { args: LAB, look: true }],
-  ['stream:tail', { args: [...LAB, '--limit', '2'], look: true }],
+  ['lab:status', { args: [], probe: true }],
+  ['lab:logs', { args: ['r1', '--lines', '2'], probe: true }],
+  ['wait', { args: [...LAB, '--for', 'healthy', '--timeout', '30s'], probe: true }],
+  ['status', { args: LAB, probe: true }],
+  ['node:list', { args: LAB, probe: true }],
+  ['watch', { args: [...LAB, '--once'], probe: true }],
+  ['epoch:show', { args: LAB, probe: true }],
+  ['history', { args: LAB, probe: true }],
+  ['doctor', { args: LAB, probe: true }],
+  ['stream:inspect', { args: LAB, probe: true }],
+  ['stream:verify', { args: LAB, probe: true }],
+  ['stream:diff', { args: [...LAB, '--on', 'r1'], probe: true }],
+  ['stream:orphans', { args: LAB, probe: true }],
+  ['stream:tail', { args: [...LAB, '--limit', '2'], probe: true }],
   ...(['all', 'epoch', 'lag', 'leader', 'nodes', 'quorum', 'stream'].map((what) => [
     `check:${what}`,
     { args: LAB, ...CHECKED },
   ]) as [string, Sample][]),
-  ['config:show', { args: LAB, look: true }],
-  ['config:validate', { args: [], look: true }],
-  ['context:ls', { args: [], look: true }],
-  ['completion:bash', { args: [], look: true }],
-  ['completion:fish', { args: [], look: true }],
-  ['completion:zsh', { args: [], look: true }],
-  ['completion:ids', { args: ['nodes', ...LAB], look: true }],
-  ['explain', { args: ['FENCING_ERROR'], look: true }],
+  ['config:show', { args: LAB, probe: true }],
+  ['config:validate', { args: [], probe: true }],
+  ['context:ls', { args: [], probe: true }],
+  ['completion:bash', { args: [], probe: true }],
+  ['completion:fish', { args: [], probe: true }],
+  ['completion:zsh', { args: [], probe: true }],
+  ['completion:ids', { args: ['nodes', ...LAB], probe: true }],
+  ['explain', { args: ['FENCING_ERROR'], probe: true }],
   ['context:set', { args: ['other', '--node', 'redis://127.0.0.1:1'] }],
   ['context:use', { args: ['other'] }],
   ['context:rm', { args: ['other'] }],
@@ -52,8 +52,8 @@ export const SAMPLES: [id: string, sample: Sample][] = [
   ['hold', { args: [...LAB, '--for', '1m', '--reason', 'a test'] }],
   ['resume', { args: LAB }],
   ['epoch:heal', { args: [...LAB, '--dry-run'] }],
-  ['repair:plan', { args: LAB, look: true }],
-  ['repair:verify', { args: LAB, look: true, exit: [0, 1] }],
+  ['repair:plan', { args: LAB, probe: true }],
+  ['repair:verify', { args: LAB, probe: true, exit: [0, 1] }],
   ['repair:apply', { args: [...LAB, '--dry-run'] }],
   ['repair:undo', { args: [...LAB, '--dry-run'], exit: 66 }],
   ['repair', { args: [...LAB, '--dry-run'] }],

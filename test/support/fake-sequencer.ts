@@ -99,7 +99,7 @@ export class FakeSequencer implements SequencerApi {
   }
 
   /** How many wait to hear who leads. */
-  get heirs(): number {
+  get successorWaiters(): number {
     return this.#heirs.size;
   }
 

@@ -139,14 +139,14 @@ export class MemoryNode implements NodePort {
         resolve(this.answer(read));
       };
       const end = (): void => finish({ entries: [], damaged: [], lastId: '' });
-      const look = (): void => {
+      const probe = (): void => {
         const read = entriesAfter(this.server.state, afterId, limit);
         if (read.lastId !== '') finish(read);
-        else cancelWake = this.server.onceWoken(look);
+        else cancelWake = this.server.onceWoken(probe);
       };
       this.endings.add(end);
       cancelTimer = this.clock.after(waitMs, end);
-      look();
+      probe();
     });
   }
 

@@ -39,7 +39,7 @@ export interface Mutant {
   noOwnerCheck?: boolean;
   /** A lower epoch is let in (and an equal one from anybody). */
   noEpochCheck?: boolean;
-  /** A second tenure is let in at an equal epoch. */
+  /** A second term is let in at an equal epoch. */
   noClaimantRule?: boolean;
   /** HEIGHT_EXISTS is answered as accepted. */
   existsIsVote?: boolean;
@@ -406,7 +406,7 @@ function writeBlock(
   }
   promise(s, record, call.owner, call.epoch);
   if (!mutant.noOwnerCheck || s.lock?.owner === call.owner) lockUntil(s, call.owner, call.ttlMs, now);
-  // A request meant for another tenure is not for this one to see.
+  // A request meant for another term is not for this one to see.
   const request = s.request?.request;
   return accepted(
     s,
@@ -599,7 +599,7 @@ function unfinishedMayBeTaken(record: MemoryRecord, call: { owner: Owner; epoch:
   return call.epoch > record.pendingEpoch || (call.epoch === record.pendingEpoch && record.pendingOwner === call.owner);
 }
 
-/** The admission that `nonce` began is still under way, is this tenure's, and the server has not restarted since. */
+/** The admission that `nonce` began is still under way, is this term's, and the server has not restarted since. */
 function admissionUnderWay(s: MemoryNodeState, call: { nonce: string; owner: Owner; epoch: Epoch }): Refused | null {
   const record = s.record;
   if (record === null) return NOT_ADMITTED.wiped as Refused;

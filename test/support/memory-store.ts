@@ -5,7 +5,7 @@ import { keysOf } from '../../src/core/chain/items.js';
 import { invariant } from '../../src/core/errors.js';
 import type { ChainStore, Clock, CommittedBlock, Receipt } from '../../src/core/ports.js';
 import type { Height } from '../../src/core/protocol/types.js';
-import { WindowFloor } from '../../src/core/store/retained-floor.js';
+import { RetainedFloor } from '../../src/core/store/retained-floor.js';
 
 export interface MemoryStoreOptions {
   /** Without generation. */
@@ -70,7 +70,7 @@ export class MemoryStore implements ChainStore {
     return found !== undefined && found.height >= this.windowFrom ? found : undefined;
   }
 
-  windowFloor(limits: { blocks: number; bytes: number }): Height {
+  retainedFloor(limits: { blocks: number; bytes: number }): Height {
     return this.floors.floor(this.blocks.length, limits);
   }
 
@@ -139,7 +139,7 @@ export class MemoryStore implements ChainStore {
     else this.options.clock.after(this.options.syncMs, finish);
   }
 
-  private freshFloors(): WindowFloor {
-    return new WindowFloor((height) => this.blocks[height - 1]!.data.length);
+  private freshFloors(): RetainedFloor {
+    return new RetainedFloor((height) => this.blocks[height - 1]!.data.length);
   }
 }

@@ -13,7 +13,7 @@ export async function clusterOf(lab: Lab): Promise<string> {
 }
 
 /** What one node says of itself; throws when it does not answer. */
-export async function look(lab: Lab, name: string, cluster: string): Promise<NodeView> {
+export async function probe(lab: Lab, name: string, cluster: string): Promise<NodeView> {
   const node = new RedisNode({ id: name, url: lab.url(name), identity: { cluster, lane: '' } });
   try {
     const reply = await node.call({ script: 'inspect' }, 3000);
@@ -45,7 +45,7 @@ export async function untilAdmitted(
 ): Promise<{ ms: number; view: NodeView }> {
   const from = performance.now();
   const view = await lab.waitFor(`${name} to be admitted again`, limitMs, async () => {
-    const seen = await look(lab, name, cluster).catch(() => undefined);
+    const seen = await probe(lab, name, cluster).catch(() => undefined);
     return seen?.admission === 'admitted' && seen.incarnation !== before ? seen : undefined;
   });
   return { ms: performance.now() - from, view };

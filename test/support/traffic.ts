@@ -112,14 +112,14 @@ export async function chainOf(lab: Lab, name: string, to: number, cluster: strin
     });
 }
 
-export interface Placed {
+export interface RoutedSubmission {
   key: string;
   data: string;
   height: number;
   index: number;
 }
 
-export function itemsOf(chain: readonly CommittedBlock[]): Placed[] {
+export function itemsOf(chain: readonly CommittedBlock[]): RoutedSubmission[] {
   return chain.flatMap((block) => {
     const content = decodeBlockData(block.data);
     if (content.format !== 'items') throw new Error(`block ${block.height} is ${content.format}`);
@@ -199,7 +199,7 @@ async function checkNodes(lab: Lab, names: string[], chain: readonly CommittedBl
 }
 
 /** `seq stream tail` reads the same from the nodes by quorum. */
-async function checkTail(lab: Lab, items: readonly Placed[], to: number): Promise<void> {
+async function checkTail(lab: Lab, items: readonly RoutedSubmission[], to: number): Promise<void> {
   const args = [
     'stream',
     'tail',

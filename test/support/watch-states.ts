@@ -1,6 +1,6 @@
 // Looks at nodes as words, for tests of the watch: `x9@3` holds block x at head 9 under epoch 3 and seq-a's lock; `-`
 // before it: lock free; `b:` seq-b's; `?` no answer; suffixes `r` restarted, `e7` node epoch 7.
-import type { NodeObservation } from '../../src/core/view/model.js';
+import type { NodeProbe } from '../../src/core/view/model.js';
 import type { Entry, NodeView, Presence } from '../../src/core/protocol/types.js';
 import { initialState, reduce, type WatchState } from '../../src/tui/model.js';
 
@@ -16,7 +16,7 @@ export const block = (letter: string, height: number, parent: string): Entry => 
 });
 export const entry = (letter: string, height: number): Entry => block(letter, height, hash('x', height - 1));
 
-export function observe(word: string, index: number, name = `r${index + 1}`, sequencers = 2): NodeObservation {
+export function observe(word: string, index: number, name = `r${index + 1}`, sequencers = 2): NodeProbe {
   const base = { id: name, url: `redis://127.0.0.1:${7000 + index}` };
   if (word === '?')
     return { ...base, rttMs: null, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
@@ -89,13 +89,13 @@ export function start(count: number, names = Array.from({ length: count }, (_, i
 }
 
 /** One second later: every node has said its word. */
-export function look(state: WatchState, words: string, sequencers = 2): WatchState {
+export function probe(state: WatchState, words: string, sequencers = 2): WatchState {
   const at = state.now + 1000;
   let next = state;
   for (const [i, word] of words.split(' ').entries()) {
     next = reduce(next, {
       type: 'observed',
-      observation: observe(word, i, state.data.nodes[i]!.id, sequencers),
+      probe: observe(word, i, state.data.nodes[i]!.id, sequencers),
       askedAt: at - 2,
       at: at - 1,
     });

@@ -102,7 +102,7 @@ async function release(): Promise<void> {
   for (const node of nodes) await node.call({ script: 'release_lock', owner: writer.owner }, 5000);
 }
 
-async function newTenure(on: RedisNode[]): Promise<void> {
+async function newTerm(on: RedisNode[]): Promise<void> {
   await release();
   writer.owner = writer.owner.replace(/\d+$/, (digits) => String(Number(digits) + 1).padStart(digits.length, '0'));
   await writer.lead(on);
@@ -155,7 +155,7 @@ const rows: Row[] = [
       /next: seq stream diff --on r3/,
     ],
     change: async () => {
-      await newTenure(only('r1', 'r2'));
+      await newTerm(only('r1', 'r2'));
       await writer.write([], only('r1', 'r2'));
     },
   },
@@ -178,7 +178,7 @@ const rows: Row[] = [
     code: 'NO_LEADER',
     shows: [/CRIT {3}nobody leads: every lock is free/, /holder nobody/, /next: seq status --watch/],
   },
-  { state: 'a leader again', change: () => newTenure(nodes), code: 'OK', shows: [/seq-a leads under epoch 2/] },
+  { state: 'a leader again', change: () => newTerm(nodes), code: 'OK', shows: [/seq-a leads under epoch 2/] },
   {
     state: 'r3 is paused',
     change: async () => servers[2]!.pause(),

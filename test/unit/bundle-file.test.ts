@@ -65,11 +65,11 @@ const lineOf = ({ height, hash, parent, timestamp, data }: (typeof blocks)[numbe
   copies: [[0, 0, 1, 'seq-a/1']],
   damaged: [],
 });
-const look = { reply: { outcome: 'accepted', incarnation: 'i', value: view }, rttMs: 1 };
+const probe = { reply: { outcome: 'accepted', incarnation: 'i', value: view }, rttMs: 1 };
 const facts = {
   facts: {
     ranges: [{ from: 0, to: Number.MAX_SAFE_INTEGER }],
-    nodes: [{ looks: [look, look], audit: null, orphans: null, checkup: null }],
+    nodes: [{ probes: [probe, probe], audit: null, orphans: null, checkup: null }],
   },
 };
 
@@ -101,7 +101,10 @@ const changedView = (change: object) => ({
   facts: {
     ...facts.facts,
     nodes: [
-      { ...facts.facts.nodes[0], looks: [look, { ...look, reply: { ...look.reply, value: { ...view, ...change } } }] },
+      {
+        ...facts.facts.nodes[0],
+        probes: [probe, { ...probe, reply: { ...probe.reply, value: { ...view, ...change } } }],
+      },
     ],
   },
 });

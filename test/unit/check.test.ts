@@ -4,14 +4,14 @@
 import { describe, expect, test } from 'vitest';
 import { nagiosText, prometheusText } from '../../src/cli/present/check.js';
 import { CHECKS, judgeCheck, worstOf, type CheckAnswer, type Thresholds } from '../../src/core/report/check.js';
-import { summarize, type NodeObservation } from '../../src/core/view/model.js';
+import { summarize, type NodeProbe } from '../../src/core/view/model.js';
 import { meets, parseCondition } from '../../src/core/report/wait.js';
 import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const LIMITS: Thresholds = { marginWarn: 1, marginCrit: 0, lagWarn: 2, lagCrit: 5, nodesWarn: 1, nodesCrit: 2 };
 const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
 
-function node(word: string, index: number): NodeObservation {
+function node(word: string, index: number): NodeProbe {
   const id = `r${index + 1}`;
   const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1 };
   if (word === '?') return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
@@ -73,9 +73,9 @@ function node(word: string, index: number): NodeObservation {
 }
 
 function answers(words: string): CheckAnswer[] {
-  const observations = words.split(' ').map(node);
-  const view = summarize(observations);
-  return CHECKS.map((check) => judgeCheck(check, { view, observations, rows: [], target: '-c x' }, LIMITS));
+  const probes = words.split(' ').map(node);
+  const view = summarize(probes);
+  return CHECKS.map((check) => judgeCheck(check, { view, probes, rows: [], target: '-c x' }, LIMITS));
 }
 
 describe('check', () => {

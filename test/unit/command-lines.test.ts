@@ -95,7 +95,7 @@ describe('command lines', () => {
     // What a completion script says is shell.
     expect(
       said
-        .filter(({ at }) => !at.startsWith('src/cli/completion'))
+        .filter(({ at }) => !at.startsWith('src/cli/start/completion'))
         .flatMap(({ text, at }) =>
           mentionProblems(text).map((problem) => `${at}: ${problem} (${text.trim().slice(0, 100)})`),
         ),

@@ -1,4 +1,4 @@
-// What becomes of submitted items: every way a tenure can go, and what the submitter is told.
+// What becomes of submitted items: every way a term can go, and what the submitter is told.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { encodeItems } from '../../src/core/chain/items.js';
 import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
@@ -104,7 +104,7 @@ describe('inbox: the way of an item', () => {
   });
 });
 
-describe('inbox: the end of a tenure', () => {
+describe('inbox: the end of a term', () => {
   test('inbox: never led, or abandoned → refused not-leader; stopped → stopping, for good', async () => {
     inbox = make();
     const early = offer(...keyed('a'));
@@ -187,7 +187,7 @@ describe('inbox: the end of a tenure', () => {
   });
 
   test(
-    'inbox: in flight from an earlier tenure, sent again in a new one → joins; both get the same ' + 'receipt',
+    'inbox: in flight from an earlier term, sent again in a new one → joins; both get the same ' + 'receipt',
     async () => {
       const first = offer(...keyed('a'));
       inbox.peek(1000, 10);

@@ -3,12 +3,12 @@
 // `b:` another holder; `?` no answer, `!` refused, `.` pristine, `*` bootstrap nonce; suffixes `r` restarted, `f`
 // foreign, `e7` node epoch 7.
 import { describe, expect, test } from 'vitest';
-import { summarize, type NodeObservation } from '../../src/core/view/model.js';
+import { summarize, type NodeProbe } from '../../src/core/view/model.js';
 import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
 
-function node(word: string, index: number): NodeObservation {
+function node(word: string, index: number): NodeProbe {
   const id = `r${index + 1}`;
   const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1 };
   if (word === '?') return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
@@ -43,7 +43,7 @@ function node(word: string, index: number): NodeObservation {
     timeMs: 1_000_000,
     info: {},
   };
-  const answer = (view: NodeView): NodeObservation => ({
+  const answer = (view: NodeView): NodeProbe => ({
     ...base,
     reply: { outcome: 'accepted', incarnation: view.incarnation, value: view },
   });
@@ -194,18 +194,18 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
   test.each(['x9@3', 'x7@3', 'x9@3r', 'x9@3f', '.'])(
     'inspect: the third node shows %s and its server is a replica → that is said',
     (word) => {
-      const observations = `x9@3 x9@3 ${word}`.split(' ').map(node);
-      if (observations[2]!.reply.outcome === 'accepted') observations[2]!.reply.value.info = { role: 'slave' };
-      const view = summarize(observations);
+      const probes = `x9@3 x9@3 ${word}`.split(' ').map(node);
+      if (probes[2]!.reply.outcome === 'accepted') probes[2]!.reply.value.info = { role: 'slave' };
+      const view = summarize(probes);
       expect(view.verdict).toBe('WARN');
       expect(view.reason).toContain('its server is a replica and takes no writes');
     },
   );
 
   test('inspect: two addresses of one server → SAME_SERVER', () => {
-    const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
-    for (const o of observations.slice(0, 2)) if (o.reply.outcome === 'accepted') o.reply.value.runId = 'same';
-    const view = summarize(observations);
+    const probes = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+    for (const o of probes.slice(0, 2)) if (o.reply.outcome === 'accepted') o.reply.value.runId = 'same';
+    const view = summarize(probes);
     expect([view.verdict, view.reasonCode]).toEqual(['CRIT', 'SAME_SERVER']);
   });
 
@@ -230,26 +230,26 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
         pttlMs: 100,
         extra: { seenAtMs: String(seenAtMs), ...more },
       });
-      const observations = 'x9@3 x9@3 x9@3'.split(' ').map(node);
-      const views = observations.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
+      const probes = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+      const views = probes.flatMap((o) => (o.reply.outcome === 'accepted' ? [o.reply.value] : []));
       views[0]!.sequencers = [presence('seq-b', 5, 999_000), presence('seq-a', 9, 999_900)];
       views[1]!.sequencers = [presence('seq-b', 8, 999_500)];
-      expect(summarize(observations).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
+      expect(summarize(probes).sequencers.map((s) => [s.id, s.height, s.lagBlocks, s.seenMs])).toEqual([
         ['seq-a', 9, 0, 100],
         ['seq-b', 8, 1, 500],
       ]);
       views[1]!.sequencers = [presence('seq-b', 8, 999_500, {}, 'd2')];
-      expect(summarize(observations).reasonCode).toBe('CONFIG_DRIFT');
+      expect(summarize(probes).reasonCode).toBe('CONFIG_DRIFT');
       views[0]!.sequencers = [presence('seq-a', 9, 999_900, { ready: 'false', why: 'the producer is starting' })];
-      expect(summarize(observations).reasonCode).toBe('LEADER_STALLED');
+      expect(summarize(probes).reasonCode).toBe('LEADER_STALLED');
     },
   );
 
   test('inspect: a hold on a quorum → said, and named as the cause when nobody leads', () => {
-    const observations = '-x9@3 -x9@3 -x9@3'.split(' ').map(node);
-    for (const o of observations)
+    const probes = '-x9@3 -x9@3 -x9@3'.split(' ').map(node);
+    for (const o of probes)
       if (o.reply.outcome === 'accepted') o.reply.value.hold = { by: 'ann', reason: 'upgrade', pttlMs: 5000 };
-    const view = summarize(observations);
+    const view = summarize(probes);
     expect([view.reasonCode, view.next[0]]).toEqual(['NO_LEADER', 'seq resume']);
   });
 });

@@ -1,5 +1,5 @@
-// Readers against leaders: random tenures (promote, claim, adopt, re-propose, append, backfill; locks lost at any
-// time, old tenures waking) write on in-memory nodes, and after every step a reader looks at a random part of them.
+// Readers against leaders: random terms (promote, claim, adopt, re-propose, append, backfill; locks lost at any
+// time, old terms waking) write on in-memory nodes, and after every step a reader looks at a random part of them.
 // Whatever anybody ever takes as committed at a height must be one block, and what a leader committed no full look
 // may miss, unless it is just being re-proposed. docs/PROTOCOL.md I4, I5, sections 5-7.
 import { expect, test } from 'vitest';
@@ -94,7 +94,7 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
     commits += 1;
     propose(leader);
   };
-  const look = (all: boolean): void => {
+  const probe = (all: boolean): void => {
     readings += 1;
     const top = Math.max(...nodes.map((node) => node.record!.head)) + 1;
     const seen: NodeLedger[] = nodes.map((node, i) =>
@@ -116,7 +116,7 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
       );
       if (verdict.verdict === 'committed') take(verdict.height, verdict.hash!, 'reader');
       else if (all && truth.has(verdict.height)) {
-        // Only while a later tenure re-proposes it, at the head: its copies stand under two epochs for the moment.
+        // Only while a later term re-proposes it, at the head: its copies stand under two epochs for the moment.
         expect([verdict.verdict, verdict.height], `seed ${seed}: a full look misses it`).toEqual(['pending', top - 1]);
         expect(verdict.candidates.map((one) => one.hash)).toContain(truth.get(verdict.height));
       }
@@ -140,14 +140,14 @@ function run(seed: number, n: number, steps: number): { commits: number; reading
     if (leaders.length === 0 || below(14) === 0) promote();
     const old = below(6) === 0 ? leaders[below(leaders.length)] : leaders[leaders.length - 1];
     if (old !== undefined) write(old);
-    if (below(4) === 0) look(below(2) === 0);
+    if (below(4) === 0) probe(below(2) === 0);
   }
-  look(true);
+  probe(true);
   return { commits, readings };
 }
 
 test.each([1, 2, 3, 4, 5])(
-  'ledger: random tenures, n=%i → every reader sees what the leaders committed, and never another block',
+  'ledger: random terms, n=%i → every reader sees what the leaders committed, and never another block',
   (n) => {
     let commits = 0;
     for (let seed = 1; seed <= 30; seed += 1) commits += run(seed * 10 + n, n, n === 1 ? 60 : 160).commits;

@@ -45,14 +45,14 @@ describe('log', () => {
       'ALARM CONFLICT on r1: two blocks',
     ],
     [
-      { type: 'tenure-ended', epoch: 3, code: 'FENCED', reason: 'r1, r2 fenced it', heldMs: 12.4 },
+      { type: 'leadership-ended', epoch: 3, code: 'FENCED', reason: 'r1, r2 fenced it', heldMs: 12.4 },
       'warn',
-      'tenure of epoch 3 ended after 12 ms: r1, r2 fenced it',
+      'term of epoch 3 ended after 12 ms: r1, r2 fenced it',
     ],
     [{ type: 'node', node: 'r1', state: 'down', why: 'refused' }, 'warn', 'node r1 is down: refused'],
     [{ type: 'producer', state: 'failed', why: 'exit 1' }, 'error', 'producer failed: exit 1'],
     [
-      { type: 'halted', code: 'CHAIN_MISMATCH', reason: 'other chain' },
+      { type: 'fatal-error', code: 'CHAIN_MISMATCH', reason: 'other chain' },
       'fatal',
       'halted: other chain (CHAIN_MISMATCH)',
     ],

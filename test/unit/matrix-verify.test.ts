@@ -2,7 +2,7 @@
 // where (I3, I5, I6).
 import { describe, expect, test } from 'vitest';
 import { NodeProof } from '../../src/core/stream/verify-node.js';
-import { addBlock, type Tenure } from '../../src/core/report/history.js';
+import { addBlock, type Term } from '../../src/core/report/history.js';
 import type { MatrixRow } from '../../src/core/stream/matrix.js';
 import type { DamagedEntry, Entry, NodeView } from '../../src/core/protocol/types.js';
 
@@ -111,9 +111,9 @@ describe('verify', () => {
 
 describe('history', () => {
   test(
-    'history: blocks of three tenures, one backfilled under an older epoch → tenures in order, gaps ' + 'between them',
+    'history: blocks of three terms, one backfilled under an older epoch → terms in order, gaps ' + 'between them',
     () => {
-      const tenures: Tenure[] = [];
+      const terms: Term[] = [];
       const row = (height: number, epoch: number, writer: string, timestamp: number): MatrixRow => ({
         height,
         class: 'committed',
@@ -136,8 +136,8 @@ describe('history', () => {
         row(5, 5, 'a', 500),
         { ...row(6, 5, 'a', 600), class: 'pending' as const },
       ])
-        addBlock(tenures, one);
-      expect(tenures.map((t) => [t.epoch, t.holder, t.heightFrom, t.heightTo, t.blocks, t.gapBeforeMs])).toEqual([
+        addBlock(terms, one);
+      expect(terms.map((t) => [t.epoch, t.holder, t.heightFrom, t.heightTo, t.blocks, t.gapBeforeMs])).toEqual([
         [1, 'a', 1, 2, 2, null],
         [4, 'b', 3, 4, 2, 250],
         [5, 'a', 5, 5, 1, 100],

@@ -87,7 +87,7 @@ const ROWS: Row[] = [
     'c.2 e10 9:keep,keep,refill',
     [/r3 CONTRADICTS/],
   ],
-  ['a later tenure replaced the block under way', ['r 6b@2', 'r 6', 'r 5'], [], 'c.2 e10 6:keep,refill,fill', []],
+  ['a later term replaced the block under way', ['r 6b@2', 'r 6', 'r 5'], [], 'c.2 e10 6:keep,refill,fill', []],
   ['an orphan below what the others prove', ['r 7', 'r 7', 'r 6b@3'], [], 'c.2 e10 7:keep,keep,refill', []],
   ['hasty rolling restart, one still admitted', ['a 5', 'r 5', 'r 5'], ['5'], 'c.2 e10 5:keep,keep,keep', []],
   ['windows differ', ['r 2..6', 'r 6', 'r 1..6'], [], 'c.2 e10 6:keep,keep,keep', []],

@@ -50,7 +50,7 @@ describe('streams, a piece at a time', () => {
     ['it hangs', false, () => false, 0],
   ])('chunks: %s → every height once, from each node that gives it', async (_, newestFirst, most, expected) => {
     const nodes = [node('r1', () => true), node('r2', most)];
-    const observations = nodes.map(({ id, url }) => ({
+    const probes = nodes.map(({ id, url }) => ({
       id,
       url,
       reply: { outcome: 'accepted' as const, incarnation: 'i', value: view },
@@ -59,7 +59,7 @@ describe('streams, a piece at a time', () => {
     const seen = { r1: [] as number[], r2: [] as number[] };
     for await (const chunk of readChunks({
       nodes,
-      observations: observations as never,
+      probes: probes as never,
       limitMs: 100,
       clock: systemClock,
       from: 1,

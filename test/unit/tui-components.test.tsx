@@ -11,12 +11,12 @@ import { Budget } from '../../src/tui/poll.js';
 import { Screen } from '../../src/tui/screen.js';
 import { widthOf } from '../../src/tui/text.js';
 import { WatchStore } from '../../src/tui/store.js';
-import { observe, look, start } from '../support/watch-states.js';
+import { observe, probe, start } from '../support/watch-states.js';
 
 afterEach(() => cleanup());
 
 function open(words = 'x9@3 x9@3 x5@3') {
-  const store = new WatchStore(look(look(start(3), words), words), { colour: false, unicode: false });
+  const store = new WatchStore(probe(probe(start(3), words), words), { colour: false, unicode: false });
   const effects: Effect[] = [];
   const onKey = (key: Key) => {
     const { state, effect } = press(store.state, key);
@@ -63,7 +63,7 @@ describe('tui: components', () => {
     const before = frames.length;
     store.dispatch({
       type: 'observed',
-      observation: observe('?', 2),
+      probe: observe('?', 2),
       askedAt: store.state.now,
       at: store.state.now + 1,
     });
@@ -135,7 +135,7 @@ describe('tui: lanes', () => {
     'lanes: a tab each with its verdict; ] and [ change what is on the screen; a verdict elsewhere ' +
       'draws, a look elsewhere does not',
     async () => {
-      const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      const well = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
       const store = new WatchStore(well, { colour: false, unicode: false }, [
         { name: 'orders', state: { ...well, title: 'lab:orders' } },
       ]);
@@ -151,7 +151,7 @@ describe('tui: lanes', () => {
         store.dispatch(
           {
             type: 'observed',
-            observation: { ...observe('-x9@3', 0, id) },
+            probe: { ...observe('-x9@3', 0, id) },
             askedAt: store.state.now + 1000,
             at: store.state.now + 1001,
           },
@@ -188,7 +188,7 @@ describe('tui: lanes', () => {
   test(
     'lanes: more than fit → those beside the one shown, the others counted with the worst verdict ' + 'among them',
     () => {
-      const well = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      const well = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
       const tabs = Array.from({ length: 20 }, (_, at) => ({ name: `lane-${at}`, verdict: at === 19 ? 'CRIT' : 'OK' }));
       const drawn = frame({ ...well, tabs, tab: 8 }, { colour: false, unicode: false })[0]!;
       expect(drawn).toMatch(/> lane-8 {2}OK .*\+\d+ {2}CRIT/);

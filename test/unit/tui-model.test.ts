@@ -12,7 +12,7 @@ import { press, type Key } from '../../src/tui/model-ui.js';
 import { lastWords } from '../../src/tui/panels/banner.js';
 import { age, clean, cut, fit, widthOf, wrap } from '../../src/tui/text.js';
 import { sparkline, themeOf } from '../../src/tui/theme.js';
-import { block, entry, hash, observe, start, look } from '../support/watch-states.js';
+import { block, entry, hash, observe, start, probe } from '../support/watch-states.js';
 
 const PLAIN = { colour: false, unicode: false };
 const screen = (state: WatchState) => frame(state, PLAIN).join('\n');
@@ -62,7 +62,7 @@ describe('tui: text of an exact width', () => {
 describe('tui: what the looks add up to', () => {
   test('watch: same observations → the verdict, leader and next of summarize', () => {
     const words = 'x9@3 x9@3 ?';
-    const state = look(look(start(3), words), words);
+    const state = probe(probe(start(3), words), words);
     const direct = summarize(
       words.split(' ').map((word, i) => observe(word, i)),
       { target: '-c lab' },
@@ -79,10 +79,10 @@ describe('tui: what the looks add up to', () => {
   });
 
   test('watch: one look alone → no verdict yet; the second gives it', () => {
-    const first = look(start(3), 'x9@3 x9@3 x9@3');
+    const first = probe(start(3), 'x9@3 x9@3 x9@3');
     expect(first.data.view).toBeNull();
     expect(screen(first)).toContain('asking 3 nodes');
-    expect(look(first, 'x9@3 x9@3 x9@3').data.view?.verdict).toBe('OK');
+    expect(probe(first, 'x9@3 x9@3 x9@3').data.view?.verdict).toBe('OK');
   });
 
   test.each([
@@ -113,9 +113,9 @@ describe('tui: what the looks add up to', () => {
       ['x9@3 x9@3 x9@3', 'x9@3 x9@3 y9@2e3', 'x9@3 x9@3 x9@3'],
       ['r3: its orphan was repaired', 'r3 holds an orphan'],
     ],
-  ])('events: %s → %j', (_name, looks, expected) => {
-    let state = look(start(3), looks[0]!);
-    for (const words of looks) state = look(state, words);
+  ])('events: %s → %j', (_name, probes, expected) => {
+    let state = probe(start(3), probes[0]!);
+    for (const words of probes) state = probe(state, words);
     const texts = state.data.events.map((event) => event.text);
     for (const text of expected)
       expect(
@@ -125,20 +125,20 @@ describe('tui: what the looks add up to', () => {
   });
 
   test('events: the same flapping → counted, not repeated; never more than 1000', () => {
-    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    for (let i = 0; i < 6; i++) state = look(look(state, 'x9@3 x9@3 x5@3'), 'x9@3 x9@3 x9@3');
+    let state = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    for (let i = 0; i < 6; i++) state = probe(probe(state, 'x9@3 x9@3 x5@3'), 'x9@3 x9@3 x9@3');
     expect(state.data.events.filter((event) => event.text === 'r3 caught up')).toMatchObject([{ count: 6 }]);
     expect(state.data.events.length).toBeLessThanOrEqual(1000);
   });
 
   test('watch: a silent node keeps its last facts, marked, with their age', () => {
-    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    for (let i = 0; i < 7; i++) state = look(state, 'x9@3 x9@3 ?');
+    let state = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    for (let i = 0; i < 7; i++) state = probe(state, 'x9@3 x9@3 ?');
     const row = screen(state)
       .split('\n')
       .find((line) => / r3 /.test(line) && line.includes('DOWN'))!;
     expect(row).toMatch(/r3 +DOWN +seq-a\? +\? +3\? +9\? +\? +\? +7s/);
-    expect(screen(look(look(start(3), '? ? ?'), '? ? ?'))).toMatch(/CRIT.*0 of 3 nodes can vote/);
+    expect(screen(probe(probe(start(3), '? ? ?'), '? ? ?'))).toMatch(/CRIT.*0 of 3 nodes can vote/);
   });
 
   test.each([
@@ -178,13 +178,13 @@ describe('tui: what the looks add up to', () => {
                   },
                 ];
           view.sequencers = [...then, { ...b, role: 'leader', extra: { ...b.extra, seenAtMs: '999900' } }];
-          next = reduce(next, { type: 'observed', observation: seen, askedAt: at - 2, at: at - 1 });
+          next = reduce(next, { type: 'observed', probe: seen, askedAt: at - 2, at: at - 1 });
         }
         return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
       };
-      let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      let state = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
       expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual([0, 0, 0]);
-      state = look(state, '-x9@3 -x9@3 -x9@3');
+      state = probe(state, '-x9@3 -x9@3 -x9@3');
       for (let i = 0; i < 2; i += 1) state = say(state, 'b:x9@4 b:x9@4 b:x9@4');
       expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual(counts);
       expect(state.data.events.map((one) => one.text).join('\n')).toMatch(event);
@@ -194,8 +194,8 @@ describe('tui: what the looks add up to', () => {
   test(
     'watch: 60x16 → why a node is down, and the reason in whole; with tabs the title does not repeat ' + 'the lane',
     () => {
-      let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-      state = reduce(look(look(state, 'x9@3 x9@3 ?'), 'x9@3 x9@3 ?'), { type: 'resized', columns: 60, rows: 16 });
+      let state = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      state = reduce(probe(probe(state, 'x9@3 x9@3 ?'), 'x9@3 x9@3 ?'), { type: 'resized', columns: 60, rows: 16 });
       expect(screen(state)).toMatch(/r3 +DOWN .*\d+s call: no reply/);
       expect(screen(state).split('\n').slice(0, 2).join(' ').replace(/ +/g, ' ')).toContain(
         state.data.view!.reason.split(' ').at(-1),
@@ -216,7 +216,7 @@ describe('tui: what the looks add up to', () => {
       'is told in whole',
     () => {
       const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((at, key) => press(at, key).state, state);
-      const at80 = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+      const at80 = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
       expect(
         ['tab', 'tab', 'tab', 'tab', 'tab'].map((_, n) => keys(at80, ...Array<Key>(n + 1).fill('tab')).ui.panel),
       ).toEqual(['sequencers', 'events', 'lease', 'chain', 'nodes']);
@@ -242,7 +242,7 @@ describe('tui: what the looks add up to', () => {
         const seen = observe('x9@3', i);
         const view = (seen.reply as unknown as { value: NodeView }).value;
         view.sequencers = view.sequencers.map((one) => ({ ...one, id: `${one.id}-${'n'.repeat(50)}`, height: 8 }));
-        next = reduce(next, { type: 'observed', observation: seen, askedAt: at - 2, at: at - 1 });
+        next = reduce(next, { type: 'observed', probe: seen, askedAt: at - 2, at: at - 1 });
       }
       return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
     };
@@ -250,8 +250,8 @@ describe('tui: what the looks add up to', () => {
   });
 
   test('watch: a renewed term is no election', () => {
-    let state = look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
-    state = look(state, 'x9@4 x9@4 x9@4');
+    let state = probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3');
+    state = probe(state, 'x9@4 x9@4 x9@4');
     expect([state.data.elections, state.data.stepdowns, state.data.gone]).toEqual([0, 0, 0]);
   });
 });
@@ -287,7 +287,7 @@ describe('tui: entries are read once', () => {
 describe('tui: keys', () => {
   const ready = () => {
     let s = start(3);
-    for (let i = 0; i < 3; i++) s = look(s, 'x9@3 x9@3 x5@3');
+    for (let i = 0; i < 3; i++) s = probe(s, 'x9@3 x9@3 x5@3');
     return s;
   };
   const keys = (state: WatchState, ...pressed: Key[]) => pressed.reduce((s, key) => press(s, key).state, state);
@@ -310,7 +310,7 @@ describe('tui: keys', () => {
   });
   test('keys: sort, freeze, rate, copy, effects', () => {
     expect(nodeList(keys(ready(), 's')).map((one) => one.value.track.id)).toEqual(['r3', 'r1', 'r2']);
-    const frozen = look(look(keys(ready(), ' '), '? ? ?'), '? ? ?');
+    const frozen = probe(probe(keys(ready(), ' '), '? ? ?'), '? ? ?');
     expect(screen(frozen)).toMatch(/FROZEN 2\.0s/);
     expect(screen(frozen)).toContain('WARN');
     expect(screen(keys(frozen, ' '))).toContain('CRIT');
@@ -348,7 +348,7 @@ describe('tui: sizes', () => {
     (columns, rows, kind, words) => {
       for (const theme of [PLAIN, { colour: true, unicode: true }]) {
         for (const pressed of [[], ['?'], ['enter'], ['2', 'enter'], ['/'], [' ']] as Key[][]) {
-          let state = reduce(look(look(start(3), words), words), { type: 'resized', columns, rows });
+          let state = reduce(probe(probe(start(3), words), words), { type: 'resized', columns, rows });
           for (const key of pressed) state = press(state, key).state;
           const drawn = frame(state, theme);
           expect(sizeClass(state.size)).toBe(kind);
@@ -362,7 +362,7 @@ describe('tui: sizes', () => {
 
   test('frame: each size shows what it promises', () => {
     const shows = (columns: number, rows: number) =>
-      bands(reduce(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), { type: 'resized', columns, rows }))
+      bands(reduce(probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), { type: 'resized', columns, rows }))
         .map((band) => band.kind)
         .join(' ');
     expect(shows(140, 40)).toBe('banner top nodes agreement events next');
@@ -379,7 +379,7 @@ describe('tui: sizes', () => {
     );
     let state = start(9, names);
     const words = Array.from({ length: 9 }, () => 'x9@3').join(' ');
-    for (let i = 0; i < 3; i++) state = look(state, words, 20);
+    for (let i = 0; i < 3; i++) state = probe(state, words, 20);
     for (const [columns, rows] of [
       [140, 40],
       [100, 30],
@@ -403,7 +403,7 @@ describe('tui: what is not known is not made up', () => {
     'watch: two of three fall silent → the committed height stays, marked; counts are ?; no alarm ' +
       'about lost blocks',
     () => {
-      const state = look(look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x9@3 ? ?'), 'x9@3 ? ?');
+      const state = probe(probe(probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x9@3 ? ?'), 'x9@3 ? ?');
       const drawn = screen(state);
       expect(drawn).toMatch(/committed 9\?/);
       expect(drawn).toMatch(/pending \? +orphan \? +conflict \?/);
@@ -412,12 +412,12 @@ describe('tui: what is not known is not made up', () => {
     },
   );
   test('watch: every node answers and shows less than before → an alarm', () => {
-    const state = look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x7@3 x7@3 x7@3');
+    const state = probe(probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x9@3 x9@3 x9@3'), 'x7@3 x7@3 x7@3');
     expect(state.data.events.map((one) => one.text)).toContain('less is provably committed than before: 7, was 9');
     expect(screen(state)).toMatch(/committed 7 /);
   });
   test('watch: two blocks under one epoch → a conflict, never called an orphan that is replaced', () => {
-    const state = look(look(look(start(3), 'x9@3 x9@3 x9@3'), 'x10@3 x10@3 y10@3'), 'x10@3 x10@3 y10@3');
+    const state = probe(probe(probe(start(3), 'x9@3 x9@3 x9@3'), 'x10@3 x10@3 y10@3'), 'x10@3 x10@3 y10@3');
     expect(state.data.view).toMatchObject({ verdict: 'CRIT', reasonCode: 'CONFLICT' });
     expect(state.data.view?.findings.map((one) => one.code)).not.toContain('NODE_ORPHAN');
     expect(state.data.view?.nodes[2]?.note).toContain('under the same epoch (a conflict');
@@ -428,7 +428,7 @@ describe('tui: what is not known is not made up', () => {
 describe('tui: history', () => {
   test('history: h opens it → three series with their scales and a time axis; h or Esc closes it', () => {
     let state = start(3);
-    for (let head = 9; head < 40; head += 1) state = look(state, `x${head}@3 x${head}@3 x${head - 2}@3`);
+    for (let head = 9; head < 40; head += 1) state = probe(state, `x${head}@3 x${head}@3 x${head - 2}@3`);
     state = press(state, 'h').state;
     const drawn = screen(state);
     expect(drawn).toContain('HISTORY');

@@ -58,7 +58,7 @@ describe('wrap', () => {
           reason: 'r3 needs repair, and nobody could say what became of height 1042',
           reasonCode: 'X',
         },
-        facts: [['by', 'a tenure of this command, because nobody leads']],
+        facts: [['by', 'a term of this command, because nobody leads']],
         text: 'left as it is, however long it may be and whatever it says',
         asIs: true,
         next: [LONG],

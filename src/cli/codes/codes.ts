@@ -7,20 +7,20 @@ import { LAB } from './lab.js';
 import { OPERATOR } from './operator.js';
 import { REFUSALS } from './refusals.js';
 import { SHELL } from './shell.js';
-import { TENURES } from './terms.js';
+import { TERMS } from './terms.js';
 import { VERDICTS } from './verdicts.js';
 
-export type CodeKind = 'refusal' | 'verdict' | 'tenure' | 'command line' | 'data' | 'lab' | 'operator' | 'foreign';
+export type CodeKind = 'refusal' | 'verdict' | 'term' | 'command line' | 'data' | 'lab' | 'operator' | 'fuel';
 
 const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['refusal', REFUSALS],
   ['verdict', VERDICTS],
-  ['tenure', TENURES],
+  ['term', TERMS],
   ['command line', SHELL],
   ['data', DATA],
   ['lab', LAB],
   ['operator', OPERATOR],
-  ['foreign', FOREIGN],
+  ['fuel', FOREIGN],
 ];
 
 export interface Explained extends Code {

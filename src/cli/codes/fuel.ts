@@ -1,4 +1,4 @@
-// What is found in the streams of the other dialect (docs/FOREIGN.md), and the messages that its operators meet in
+// What is found in the streams of the other dialect (docs/FUEL.md), and the messages that its operators meet in
 // their logs.
 import type { Code } from './code.js';
 

@@ -126,8 +126,8 @@ export const OPERATOR: Record<string, Code> = {
     todo: ['seq repair plan --choose-block HASH (the block of the store)'],
   },
   LOCKS_HELD: {
-    meaning: 'Nobody leads, yet too few nodes are free for a tenure of the repair.',
-    causes: ['a tenure that ended a moment ago', 'another repair'],
+    meaning: 'Nobody leads, yet too few nodes are free for a term of the repair.',
+    causes: ['a term that ended a moment ago', 'another repair'],
     todo: ['run it again when the leases have ended'],
   },
   REPAIR_NEEDED: {
@@ -157,7 +157,7 @@ export const OPERATOR: Record<string, Code> = {
   },
   REPAIR_UNANSWERED: {
     meaning: 'The request went out and the leader did not say what became of it.',
-    causes: ['its tenure ended', 'it reaches too few nodes', 'another request took the place of this one'],
+    causes: ['its term ended', 'it reaches too few nodes', 'another request took the place of this one'],
     todo: ['seq repair plan', 'seq history'],
   },
   NOTHING_TO_UNDO: {

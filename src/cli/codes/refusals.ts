@@ -4,7 +4,7 @@ import type { Code } from './code.js';
 
 export const REFUSALS: Record<RefusalReason, Code> = {
   LOCK_HELD: {
-    meaning: "The node's lease belongs to another tenure, so nobody else may promote there.",
+    meaning: "The node's lease belongs to another term, so nobody else may promote there.",
     causes: ['a leader is alive', 'a leader died and its lease has not run out yet'],
     todo: ['nothing: it is free after the ttl shown', 'seq status'],
   },

@@ -1,7 +1,7 @@
-// Why a promotion failed, a tenure ended or a process stopped: the codes in logs, history and status.
+// Why a promotion failed, a term ended or a process stopped: the codes in logs, history and status.
 import type { Code } from './code.js';
 
-export const TENURES: Record<string, Code> = {
+export const TERMS: Record<string, Code> = {
   PROMOTION_LOST: {
     meaning: 'Fewer than a quorum of nodes accepted the promotion.',
     causes: ['another sequencer was faster', 'nodes silent'],
@@ -20,7 +20,7 @@ export const TENURES: Record<string, Code> = {
     todo: ['nothing if it happens once', 'seq stream verify'],
   },
   FENCED: {
-    meaning: 'More nodes refused as fenced than may be missing: another tenure has taken over.',
+    meaning: 'More nodes refused as fenced than may be missing: another term has taken over.',
     causes: ['a pause longer than the lease', 'an operator raised the epoch'],
     todo: ['nothing: it is a follower again', 'seq history'],
   },
@@ -107,7 +107,7 @@ export const TENURES: Record<string, Code> = {
     todo: ['nothing: the leader supersedes it'],
   },
   PRODUCER_FAILED: {
-    meaning: 'The producer ended, fell silent or wrote garbage: the tenure ends, the chain goes on elsewhere.',
+    meaning: 'The producer ended, fell silent or wrote garbage: the term ends, the chain goes on elsewhere.',
     causes: ['the child process crashed', 'it does not speak the protocol'],
     todo: ['see its stderr in the log', 'mend it and start the sequencer again'],
   },
@@ -122,7 +122,7 @@ export const TENURES: Record<string, Code> = {
     todo: ['ask again'],
   },
   BLOCK_TOO_LARGE: {
-    meaning: 'The producer made a block above --max-block-bytes, so its tenure ended.',
+    meaning: 'The producer made a block above --max-block-bytes, so its term ended.',
     causes: ['a producer that ignores the limit'],
     todo: ['mend the producer', 'raise --max-block-bytes on every sequencer'],
   },
@@ -142,12 +142,12 @@ export const TENURES: Record<string, Code> = {
     todo: ['nothing', 'seq history'],
   },
   REPAIRED: {
-    meaning: 'The tenure of a repair ended because every node of its plan was in order.',
+    meaning: 'The term of a repair ended because every node of its plan was in order.',
     causes: ['seq repair'],
     todo: ['nothing', 'seq repair verify'],
   },
   PRODUCER_REVOKED: {
-    meaning: 'The block asked of the producer is no longer wanted: the tenure is gone.',
+    meaning: 'The block asked of the producer is no longer wanted: the term is gone.',
     causes: ['leadership was lost meanwhile'],
     todo: ['nothing'],
   },

@@ -22,7 +22,7 @@
 import { Command, Config, type Interfaces } from '@oclif/core';
 import { EXIT, SeqError, type ExitCode } from '../../core/errors.js';
 import type { Cluster, Surroundings } from '../compose/open-cluster.js';
-import type { ForeignCluster } from '../compose/fuel-nodes.js';
+import type { FuelCluster } from '../compose/fuel-nodes.js';
 import { toSeqError, usageError, type Progress } from '../support/failure.js';
 import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
 import { DeadlinePassed, interrupted } from '../support/interrupt.js';
@@ -53,7 +53,7 @@ export abstract class SeqCommand extends Command {
   /** false: a config file that cannot be read does not stop the command (explain, context, config validate). */
   static needsConfig = true;
   /** true: it can read the streams of the other dialect as well (`await this.foreign()`). */
-  static readsForeign = false;
+  static readsFuel = false;
   /** How long the command may go on after the first Ctrl-C. `run` and `lab` raise it to finish what they hold. */
   static graceMs = GRACE_MS;
 
@@ -172,7 +172,7 @@ export abstract class SeqCommand extends Command {
   }
 
   /** The nodes as the other dialect's, when that is what they are said to hold; null: they are our own. */
-  protected async foreign(): Promise<ForeignCluster | null> {
+  protected async fuel(): Promise<FuelCluster | null> {
     if (this.given['from-bundle'] !== undefined) {
       if (this.given['dialect'] === 'fuel')
         throw usageError('--from-bundle and --dialect fuel do not go together', [
@@ -180,8 +180,8 @@ export abstract class SeqCommand extends Command {
         ]);
       return null;
     }
-    const [{ openForeign }, around] = await Promise.all([import('../compose/fuel-nodes.js'), this.surroundings()]);
-    const cluster = await openForeign(around);
+    const [{ openFuel }, around] = await Promise.all([import('../compose/fuel-nodes.js'), this.surroundings()]);
+    const cluster = await openFuel(around);
     if (cluster === null) return null;
     this.onClose(() => cluster.close());
     this.asked = () => ({ nodesAsked: cluster.nodes.length, quorum: cluster.quorum });
@@ -263,14 +263,14 @@ export abstract class SeqCommand extends Command {
     try {
       this.wraps = { stdout: await terminalWrap(process.stdout), stderr: await terminalWrap(process.stderr) };
       await this.parse();
-      if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsForeign)
+      if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsFuel)
         throw (await import('../compose/fuel-nodes.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
       const timeoutMs = await this.timeoutMs();
       if (timeoutMs !== null) {
         const timer = setTimeout(() => this.cancel.abort(new DeadlinePassed(timeoutMs)), timeoutMs);
         stops.push(() => clearTimeout(timer));
       }
-      if (this.looksAgain) await this.watch();
+      if (this.watches) await this.watch();
       else await this.answer(await this.cancellable(this.perform()));
     } finally {
       for (const stop of stops) stop();
@@ -327,7 +327,7 @@ export abstract class SeqCommand extends Command {
       writeErr(renderError(error, colour, this.wraps.stderr));
     } else {
       try {
-        await this.writeEnvelope(this.failureEnvelope(error), this.looksAgain && format === 'json' ? 'ndjson' : format);
+        await this.writeEnvelope(this.failureEnvelope(error), this.watches && format === 'json' ? 'ndjson' : format);
       } catch (failure) {
         if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false, this.wraps.stderr));
       }
@@ -382,14 +382,14 @@ export abstract class SeqCommand extends Command {
           : result.items.map((item) => wire(item));
       await writeOut(kept.map((item) => `${JSON.stringify(item)}\n`).join(''));
     } else {
-      await this.writeEnvelope(document, this.looksAgain && format === 'json' ? 'ndjson' : format);
+      await this.writeEnvelope(document, this.watches && format === 'json' ? 'ndjson' : format);
     }
   }
 
   private async writeEnvelope(document: unknown, format: 'json' | 'yaml' | 'ndjson'): Promise<void> {
     if (format === 'yaml') {
       const { stringify } = await import('../config/yaml.js');
-      await writeOut(`${this.looksAgain ? '---\n' : ''}${stringify(document, { lineWidth: 0 })}`);
+      await writeOut(`${this.watches ? '---\n' : ''}${stringify(document, { lineWidth: 0 })}`);
     } else {
       await writeOut(`${format === 'json' ? JSON.stringify(document, null, 2) : JSON.stringify(document)}\n`);
     }
@@ -408,7 +408,7 @@ export abstract class SeqCommand extends Command {
     if (ownsTimeout) return null;
     const flag = this.given['timeout'] as number | undefined;
     if (flag !== undefined) return flag;
-    if (!deadline || this.looksAgain || this.given['follow']) return null;
+    if (!deadline || this.watches || this.given['follow']) return null;
     return (await this.setting('timeout', asDuration, DEFAULT_TIMEOUT_MS)).value;
   }
 
@@ -449,7 +449,7 @@ export abstract class SeqCommand extends Command {
   }
 
   /** `--watch` of a look verb; `lab up --watch` means the live screen. */
-  private get looksAgain(): boolean {
+  private get watches(): boolean {
     return Boolean(this.given['watch']) && 'interval' in (this.ctor.flags ?? {});
   }
 
@@ -459,17 +459,17 @@ export abstract class SeqCommand extends Command {
     const screen =
       process.stdout.isTTY && ['table', 'wide'].includes(await this.format()) && process.env['TERM'] !== 'dumb';
     for (let look = 1; look <= count; look += 1) {
-      const looked = await this.cancellable(this.perform()).then(
+      const probed = await this.cancellable(this.perform()).then(
         (result) => ({ result }),
         (error: unknown) => ({ error }),
       );
       await this.close();
       if (screen) await writeOut('\u001b[H\u001b[2J');
-      if ('result' in looked) await this.answer(looked.result);
+      if ('result' in probed) await this.answer(probed.result);
       // An outage is what one watches for: it is shown, and the next look may find the end of it.
-      else if (looked.error instanceof SeqError && looked.error.retryable && !this.signal.aborted)
-        await this.catch(looked.error);
-      else throw looked.error;
+      else if (probed.error instanceof SeqError && probed.error.retryable && !this.signal.aborted)
+        await this.catch(probed.error);
+      else throw probed.error;
       if (look < count) await this.cancellable(pause(intervalMs, this.signal));
     }
   }

@@ -40,7 +40,7 @@ type Given = Partial<
 >;
 
 export abstract class CheckCommand extends SeqCommand {
-  static override readsForeign = true;
+  static override readsFuel = true;
   protected readonly kind = 'check';
   protected abstract readonly what: CheckName | 'all';
 
@@ -48,17 +48,17 @@ export abstract class CheckCommand extends SeqCommand {
     const { flags } = await this.parse(this.ctor as typeof CheckCommand);
     const given = flags as unknown as Given;
     const limits = thresholds(given);
-    const foreign = await this.foreign();
-    if (foreign !== null) {
+    const fuel = await this.fuel();
+    if (fuel !== null) {
       this.step(`checking ${this.what}`);
-      const { checkForeign } = await import('../../core/dialect-fuel/check.js');
-      const { view, answers } = await checkForeign(
-        { ...foreign, signal: this.signal },
+      const { checkFuel } = await import('../../core/dialect-fuel/check.js');
+      const { view, answers } = await checkFuel(
+        { ...fuel, signal: this.signal },
         this.what === 'all' ? CHECKS : [this.what],
         limits,
         given.depth ?? 20,
       );
-      return checkResult(this.what, { ...view, cluster: foreign.leaseKey }, answers);
+      return checkResult(this.what, { ...view, cluster: fuel.leaseKey }, answers);
     }
     const cluster = await this.cluster();
     this.step(`checking ${this.what}`);

@@ -1,15 +1,15 @@
-// Flags and settings → the nodes of the other dialect, to be read and never written (docs/FOREIGN.md). Who cannot
+// Flags and settings → the nodes of the other dialect, to be read and never written (docs/FUEL.md). Who cannot
 // read it says so.
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
-import type { ForeignOptions } from '../../core/dialect-fuel/probe.js';
-import { foreignQuorumOf } from '../../core/dialect-fuel/types.js';
-import { openForeignNodes, readOnlyDialect, type ClusterSettings, type Surroundings } from './open-cluster.js';
+import type { FuelOptions } from '../../core/dialect-fuel/probe.js';
+import { fuelQuorumOf } from '../../core/dialect-fuel/types.js';
+import { openFuelNodes, readOnlyDialect, type ClusterSettings, type Surroundings } from './open-cluster.js';
 import { usageError } from '../support/failure.js';
 import { asCount, asDialect, asText, setting } from '../config/settings.js';
 import { targetFlags } from '../support/target.js';
 
-export interface ForeignCluster extends Omit<ForeignOptions, 'signal'> {
+export interface FuelCluster extends Omit<FuelOptions, 'signal'> {
   settings: ClusterSettings;
   budget: number;
   close(): Promise<void>;
@@ -19,7 +19,7 @@ export interface ForeignCluster extends Omit<ForeignOptions, 'signal'> {
 const WRITERS = /^(run|submit|chaos|bench|lab:|cluster:|repair|stepdown|node:(admit|replace))/;
 
 /** null: the nodes are our own. */
-export async function openForeign(around: Surroundings): Promise<ForeignCluster | null> {
+export async function openFuel(around: Surroundings): Promise<FuelCluster | null> {
   const { sources } = around;
   const { flags } = sources;
   const dialect = setting<'seq' | 'fuel'>(sources, 'dialect', asDialect, 'seq').value;
@@ -41,13 +41,13 @@ export async function openForeign(around: Surroundings): Promise<ForeignCluster 
   if (flags['lane'] !== undefined)
     throw usageError('--lane is for clusters of seq', ['name another --lease-key instead']);
   const budget = setting(sources, 'quorum-budget', asCount, 0).value;
-  const { settings, nodes } = await openForeignNodes(around, leaseKey);
+  const { settings, nodes } = await openFuelNodes(around, leaseKey);
   return {
     settings,
     nodes,
     leaseKey,
     budget,
-    quorum: foreignQuorumOf(nodes.length, budget),
+    quorum: fuelQuorumOf(nodes.length, budget),
     limitMs: settings.nodeTimeoutMs,
     clock: systemClock,
     target: [targetFlags({ ...settings, lane: '' }, nodes), ...dialectFlags(sources.flags, leaseKey, budget)]

@@ -14,7 +14,7 @@ import { openState, type LabState } from '../../lab/state.js';
 import type { LabOutside, Recovered } from '../../lab/up.js';
 import { configPath, readConfig, updateConfig } from '../config/file.js';
 import { openCluster, openNode, surroundings, type Cluster } from './open-cluster.js';
-import { lookForRecovery, recoverAsPlanned, rejoin, type Confirming } from './recovery.js';
+import { probeForRecovery, recoverAsPlanned, rejoin, type Confirming } from './recovery.js';
 
 export const LAB_CONTEXT = 'lab';
 
@@ -80,7 +80,7 @@ async function recoverLab(
       { signal },
     );
     closers.push(() => found.close());
-    const looked = await lookForRecovery({
+    const probed = await probeForRecovery({
       // A sequencer that never came to a store of its own has nothing to say.
       found,
       peers: [],
@@ -94,16 +94,16 @@ async function recoverLab(
       step: confirming.step,
       changed: confirming.changed,
     });
-    const { decision, evidence } = looked;
+    const { decision, evidence } = probed;
     if (decision.outcome === 'plan') {
-      const warning = await recoverAsPlanned(decision.plan, looked, confirming);
+      const warning = await recoverAsPlanned(decision.plan, probed, confirming);
       return {
         cluster: decision.plan.cluster,
         head: decision.plan.top.height,
         warnings: warning === '' ? [] : [warning],
       };
     }
-    await rejoin(looked);
+    await rejoin(probed);
     return {
       cluster: decision.cluster,
       head: Math.max(0, ...evidence.nodes.map(({ view }) => view?.head ?? 0)),

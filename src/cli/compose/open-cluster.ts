@@ -19,7 +19,7 @@ import {
 } from '../config/file.js';
 import { contextNotFound } from '../config/context-errors.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from '../support/node-url.js';
-import type { ForeignPort } from '../../core/dialect-fuel/types.js';
+import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { asDialect, asDuration, asLane, asList, setting, type Sources } from '../config/settings.js';
 
 /** One node as configured; secrets are still references. */
@@ -535,16 +535,16 @@ export function readOnlyDialect(command: string): SeqError {
 }
 
 /** Opens every configured node for reading the other dialect's keys; connects lazily, discovers nothing. */
-export async function openForeignNodes(
+export async function openFuelNodes(
   around: Surroundings,
   leaseKey: string,
-): Promise<{ settings: ClusterSettings; nodes: ForeignPort[] }> {
+): Promise<{ settings: ClusterSettings; nodes: FuelPort[] }> {
   const settings = around.clusterSettings();
-  const { ForeignNode } = await import('../../core/redis/fuel-node.js');
+  const { FuelNode } = await import('../../core/redis/fuel-node.js');
   const addresses = await Promise.all(
     settings.nodes.map((node, at) => addressOf(node, nameNodes(settings.nodes, [])[at] as string, around.sources.env)),
   );
-  const nodes = addresses.map((address) => new ForeignNode({ ...address, leaseKey }));
+  const nodes = addresses.map((address) => new FuelNode({ ...address, leaseKey }));
   chosen(nodes, settings.on);
   return { settings, nodes };
 }
@@ -586,7 +586,7 @@ export function chosen<Node extends { id: string }>(nodes: Node[], on: string[] 
 }
 
 /** What `seq doctor` reads of a node. */
-export async function examineNode(node: NodePort, limitMs: number): Promise<NodeReply<NodeCheckup>> {
+export async function checkNode(node: NodePort, limitMs: number): Promise<NodeReply<NodeCheckup>> {
   return node.checkup?.(limitMs) ?? { outcome: 'unknown', step: 'call', cause: 'it is no Redis server' };
 }
 

@@ -29,7 +29,7 @@ export interface RecoveryRequest {
   changed(nodes: string[]): void;
 }
 
-export interface Looked {
+export interface RecoveryProbe {
   /** The generation that the nodes are in; '' when none shows it. */
   now: string;
   decision: Exclude<RecoveryDecision, { outcome: 'impossible' }>;
@@ -39,7 +39,7 @@ export interface Looked {
 }
 
 /** Reads only. Throws SeqError when there is nothing that a recovery could rest on. */
-export async function lookForRecovery(request: RecoveryRequest): Promise<Looked> {
+export async function probeForRecovery(request: RecoveryRequest): Promise<RecoveryProbe> {
   const { found, command } = request;
   const open = async (cluster: string) => {
     const nodes = await found.reopen(cluster);
@@ -99,8 +99,8 @@ export async function lookForRecovery(request: RecoveryRequest): Promise<Looked>
 }
 
 /** Nodes that an earlier recovery left behind are handed to the leader; their ids. */
-export function rejoin(looked: Looked): Promise<string[]> {
-  const { decision, options, lane } = looked;
+export function rejoin(probed: RecoveryProbe): Promise<string[]> {
+  const { decision, options, lane } = probed;
   return decision.outcome === 'not-needed'
     ? handToLeader(decision, genesisHash(familyOf(decision.cluster), lane), options)
     : Promise.resolve([]);
@@ -122,7 +122,7 @@ export interface Confirming extends Omit<Asking, 'command'> {
  */
 export async function recoverAsPlanned(
   plan: RecoveryPlan,
-  { now, evidence, options }: Looked,
+  { now, evidence, options }: RecoveryProbe,
   confirming: Confirming,
 ): Promise<string> {
   const sure = confirming.yes && plan.doubts.length === 0;

@@ -20,7 +20,7 @@ import { startHttpServer, type HttpServer } from '../../core/serve/server.js';
 import type { Listen } from '../../core/serve/listen.js';
 import { openStore } from '../../core/store/lmdb-store.js';
 import { watchDisk } from '../support/disk-room.js';
-import { examineNode, openCluster, type Cluster, type Surroundings } from './open-cluster.js';
+import { checkNode, openCluster, type Cluster, type Surroundings } from './open-cluster.js';
 
 const MIB = 1024 * 1024;
 const RETRY_MS = 1000;
@@ -155,7 +155,7 @@ export async function runSequencer(
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
-    // A line costs its first writer several times what it costs the next: what is rehearsed is written, too, to
+    // A line costs its first writer several times what it costs the next: what is warmed up is written, too, to
     // nowhere.
     const mute = await openLog({
       id: settings.id,
@@ -366,7 +366,7 @@ function notThisNode(message: string, url: string, why: string): SeqError {
  */
 async function refuseMissingRights(cluster: Cluster): Promise<void> {
   const checked = await Promise.all(
-    cluster.nodes.map(async (node) => ({ node, reply: await examineNode(node, RIGHTS_LIMIT_MS) })),
+    cluster.nodes.map(async (node) => ({ node, reply: await checkNode(node, RIGHTS_LIMIT_MS) })),
   );
   for (const { node, reply } of checked) {
     if (reply.outcome !== 'accepted' || reply.value.denied === null || reply.value.denied.length === 0) continue;

@@ -26,7 +26,7 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
     ['ran for', `${(report.durationMs / 1000).toFixed(1)} s`],
     ['cluster', `${report.nodes} nodes, ${report.sequencers} sequencers, ttl ${report.ttlMs} ms`],
     ['blocks', counts.blocks],
-    ['tenures', counts.tenures],
+    ['terms', counts.terms],
     ['re-admissions', counts.readmissions],
     [
       'items',

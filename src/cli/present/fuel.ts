@@ -1,9 +1,9 @@
-// What the other dialect's nodes hold → Result (docs/FOREIGN.md). Pure. The names in `data` are a contract
-// (schemas/foreign.*.json).
-import type { ForeignDiff } from '../../core/dialect-fuel/diff.js';
-import type { ForeignLookAt, ForeignOptions, ForeignView } from '../../core/dialect-fuel/probe.js';
-import type { ForeignMatrix, ForeignRow, ForeignSummary } from '../../core/dialect-fuel/matrix.js';
-import type { ForeignVerified } from '../../core/dialect-fuel/verify.js';
+// What the other dialect's nodes hold → Result (docs/FUEL.md). Pure. The names in `data` are a contract
+// (schemas/fuel.*.json).
+import type { FuelDiff } from '../../core/dialect-fuel/diff.js';
+import type { FuelProbe, FuelOptions, FuelView } from '../../core/dialect-fuel/probe.js';
+import type { FuelMatrix, FuelRow, FuelSummary } from '../../core/dialect-fuel/matrix.js';
+import type { FuelVerified } from '../../core/dialect-fuel/verify.js';
 import { short } from '../../core/dialect-fuel/describe.js';
 import { marginText, seconds } from './cluster-view.js';
 import type { Cell, Column, Result } from './result.js';
@@ -13,7 +13,7 @@ export const FOREIGN_LEGEND =
   'A B … (the same letter is the same bytes; two letters: two entries)   . not there   - trimmed   ' +
   '* stream and index disagree   ? no answer';
 
-export function foreignStatusResult(view: ForeignView, budget: number, on: readonly string[] | null): Result {
+export function fuelStatusResult(view: FuelView, budget: number, on: readonly string[] | null): Result {
   const { leader, committed, open } = view;
   const nodes = view.nodes.filter((row) => on === null || on.includes(row.id));
   return {
@@ -92,7 +92,7 @@ export function foreignStatusResult(view: ForeignView, budget: number, on: reado
   };
 }
 
-export function foreignColumns(nodes: readonly string[]): Column[] {
+export function fuelColumns(nodes: readonly string[]): Column[] {
   return [
     { key: 'height', align: 'right' },
     { key: 'class' },
@@ -107,7 +107,7 @@ export function foreignColumns(nodes: readonly string[]): Column[] {
   ];
 }
 
-export function foreignCells(row: ForeignRow, now: number): Record<string, Cell> {
+export function fuelCells(row: FuelRow, now: number): Record<string, Cell> {
   const cells = Object.fromEntries(
     row.cells.map(({ node, mark, entries }) => {
       const [only] = entries;
@@ -133,20 +133,20 @@ export function foreignCells(row: ForeignRow, now: number): Record<string, Cell>
   };
 }
 
-export function foreignRowData(row: ForeignRow, now: number): Record<string, unknown> {
+export function fuelRowData(row: FuelRow, now: number): Record<string, unknown> {
   return { ...row, ageMs: row.timestamp === null ? null : Math.max(0, now - row.timestamp) };
 }
 
-export function foreignMatrixResult(
-  matrix: ForeignMatrix,
-  rows: readonly ForeignRow[],
-  summary: ForeignSummary,
+export function fuelMatrixResult(
+  matrix: FuelMatrix,
+  rows: readonly FuelRow[],
+  summary: FuelSummary,
   now: number,
-  options: Pick<ForeignOptions, 'leaseKey' | 'quorum' | 'target'>,
+  options: Pick<FuelOptions, 'leaseKey' | 'quorum' | 'target'>,
   ids: readonly string[],
 ): Result {
   const { next, ...verdict } = summary.verdict(options.target);
-  const data = rows.map((row) => foreignRowData(row, now));
+  const data = rows.map((row) => fuelRowData(row, now));
   const unread = matrix.nodes.filter((node) => !node.answered).map((node) => node.id);
   return {
     data: {
@@ -179,7 +179,7 @@ export function foreignMatrixResult(
         .filter((row) => row.note !== '' && row.noteCode !== 'NODE_UNLEASED')
         .map((row): [string, Cell] => [row.id, `${row.state}: ${row.note}`]),
     ],
-    tables: [{ columns: foreignColumns(ids), rows: rows.map((row) => foreignCells(row, now)) }],
+    tables: [{ columns: fuelColumns(ids), rows: rows.map((row) => fuelCells(row, now)) }],
     ...(rows.length === 0
       ? {}
       : {
@@ -191,13 +191,13 @@ export function foreignMatrixResult(
             FOREIGN_LEGEND,
           ].join('\n'),
         }),
-    meta: metaOf(matrix.looks, unread.length, options.quorum),
+    meta: metaOf(matrix.probes, unread.length, options.quorum),
   };
 }
 
-export function foreignVerifyResult(
-  verified: ForeignVerified,
-  options: Pick<ForeignOptions, 'leaseKey' | 'quorum' | 'target'>,
+export function fuelVerifyResult(
+  verified: FuelVerified,
+  options: Pick<FuelOptions, 'leaseKey' | 'quorum' | 'target'>,
 ): Result {
   const { nodes, violations, total, range, heights, normal, undetermined } = verified;
   const tail = options.target === '' ? '' : ` ${options.target}`;
@@ -276,7 +276,7 @@ export function foreignVerifyResult(
         rows: violations.map((one) => ({ ...one, node: one.node === '' ? 'between' : one.node })),
       },
     ],
-    meta: metaOf(verified.looks, unread.length, options.quorum),
+    meta: metaOf(verified.probes, unread.length, options.quorum),
   };
 }
 
@@ -287,10 +287,10 @@ const KIND: Record<string, string> = {
   unknown: 'cannot be told',
 };
 
-export function foreignDiffResult(
-  diff: ForeignDiff,
+export function fuelDiffResult(
+  diff: FuelDiff,
   on: readonly string[],
-  options: Pick<ForeignOptions, 'leaseKey' | 'quorum' | 'target'>,
+  options: Pick<FuelOptions, 'leaseKey' | 'quorum' | 'target'>,
 ): Result {
   const { differences, total, compared, range } = diff;
   const tail = options.target === '' ? '' : ` ${options.target}`;
@@ -352,7 +352,7 @@ export function foreignDiffResult(
         })),
       },
     ],
-    meta: metaOf(diff.looks, 0, options.quorum),
+    meta: metaOf(diff.probes, 0, options.quorum),
   };
 }
 
@@ -360,7 +360,7 @@ function rangeData(range: { from: number; to: number } | null): { heightFrom: nu
   return range === null ? null : { heightFrom: range.from, heightTo: range.to };
 }
 
-function metaOf(looks: readonly ForeignLookAt[], unread: number, quorum: number) {
+function metaOf(looks: readonly FuelProbe[], unread: number, quorum: number) {
   return {
     nodesAsked: looks.length,
     nodesAnswered: Math.min(looks.length - unread, looks.filter((one) => one.reply.outcome === 'accepted').length),

@@ -3,8 +3,8 @@ import type { History } from '../../core/report/history.js';
 import { seconds } from './cluster-view.js';
 import type { Result } from './result.js';
 
-export function historyResult({ view, range, tenures, changes }: History): Result {
-  const rows = tenures.map((tenure) => ({ ...tenure, durationMs: tenure.lastAt - tenure.firstAt }));
+export function historyResult({ view, range, terms, changes }: History): Result {
+  const rows = terms.map((term) => ({ ...term, durationMs: term.lastAt - term.firstAt }));
   const shown = changes.map((record) => ({
     at: Number(record['at'] ?? 0),
     what: record['what'] ?? '',
@@ -20,7 +20,7 @@ export function historyResult({ view, range, tenures, changes }: History): Resul
     data: {
       cluster: view.cluster,
       range: range === null ? null : { heightFrom: range.from, heightTo: range.to },
-      tenures: rows,
+      terms: rows,
       changes: shown,
     },
     items: rows,

@@ -52,7 +52,7 @@ export function planLines(plan: RepairPlan): string[] {
 
 function handText({ hand }: RepairPlan): string {
   if (hand.by === 'leader') return `the leader ${hand.leader.id} (epoch ${hand.leader.epoch})`;
-  return hand.by === 'own-tenure' ? 'a tenure of this command: nobody leads' : `nobody now: ${hand.why}`;
+  return hand.by === 'own-term' ? 'a term of this command: nobody leads' : `nobody now: ${hand.why}`;
 }
 
 /** `data` of a plan. */

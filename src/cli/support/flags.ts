@@ -60,7 +60,7 @@ const DIALECT = {
   dialect: {
     helpGroup: 'FOREIGN STREAMS',
     options: ['seq', 'fuel'],
-    description: 'whose keys are read: fuel is read-only (docs/FOREIGN.md)',
+    description: 'whose keys are read: fuel is read-only (docs/FUEL.md)',
   },
   leaseKey: {
     helpGroup: 'FOREIGN STREAMS',

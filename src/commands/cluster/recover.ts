@@ -5,7 +5,7 @@ import { ACT_FLAGS } from '../../cli/support/flags.js';
 import { operatorOf } from '../../cli/support/operator.js';
 import { notNeededResult, recoverResult } from '../../cli/present/recover.js';
 import type { Result } from '../../cli/present/result.js';
-import { lookForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
+import { probeForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
 import { targetFlags } from '../../cli/support/target.js';
 
 export default class ClusterRecover extends SeqCommand {
@@ -49,7 +49,7 @@ export default class ClusterRecover extends SeqCommand {
     const found = await this.cluster();
     const target = targetFlags(found.settings, found.nodes);
     const command = commandLine(this.id ?? '', this.argv);
-    const looked = await lookForRecovery({
+    const probed = await probeForRecovery({
       found,
       peers: [...new Set([...(flags.peer ?? []), ...found.settings.sequencers])],
       stores: (flags.store ?? []).map((dir) => ({ id: dir, dir })),
@@ -63,18 +63,18 @@ export default class ClusterRecover extends SeqCommand {
       step: (doing) => this.step(doing),
       changed: (nodes) => this.changing('some', nodes),
     });
-    const { decision } = looked;
+    const { decision } = probed;
     const status = `seq status ${target}`.trim();
     if (decision.outcome === 'not-needed') {
       if (flags['dry-run'] || decision.rejoin.length === 0) return notNeededResult(decision, [], [status]);
       this.changing();
-      return notNeededResult(decision, await rejoin(looked), [status]);
+      return notNeededResult(decision, await rejoin(probed), [status]);
     }
     const { plan } = decision;
     const loss = plan.doubts.length > 0 && !flags['accept-possible-loss'] ? ' --accept-possible-loss' : '';
     if (flags['dry-run'])
       return recoverResult(plan, 'planned', [`${command}${loss} --confirm ${plan.digest.slice(0, 8)}`]);
-    const warning = await recoverAsPlanned(plan, looked, {
+    const warning = await recoverAsPlanned(plan, probed, {
       yes: false,
       confirm: flags.confirm,
       acceptLoss: Boolean(flags['accept-possible-loss']),

@@ -34,7 +34,7 @@ export default class LabDemo extends SeqCommand {
       file,
       nodes: cluster.nodes,
       nodeTimeoutMs: cluster.nodeTimeoutMs,
-      look: () => inspectLab(cluster),
+      inspect: () => inspectLab(cluster),
       report: (line) => this.note(line),
       signal: this.signal,
     });

@@ -6,7 +6,7 @@ export default class RepairApply extends RepairCommand {
   static override summary = 'Carry out a repair plan by its digest, and read every node again';
   static override description = [
     'The plan is made anew, and refused (76) when it is not the one that was confirmed. With a ' +
-      "leader the leader's tenure carries it out (--timeout, 60s); without one this command promotes " +
+      "leader the leader's term carries it out (--timeout, 60s); without one this command promotes " +
       'itself for it.',
     'Broken off anywhere (Ctrl-C, kill -9, a lost node), `seq repair plan` shows what is left and ' +
       'the next run finishes it. Where two blocks of one epoch stand against each other, ' +

@@ -7,7 +7,7 @@ export default class Repair extends RepairCommand {
   static override description = [
     'Walks through all of `repair plan`, `repair apply` and `repair verify`. On a terminal it asks ' +
       "for the first 8 digits of the plan's digest; a script gives them with --confirm.",
-    'With a leader its own tenure does the work; without one this command promotes itself for the ' +
+    'With a leader its own term does the work; without one this command promotes itself for the ' +
       'repair, writes, and releases. Nothing else ever writes a block.',
   ].join('\n');
   static override examples = [

@@ -18,7 +18,7 @@ export default class StreamDiff extends SeqCommand {
     '<%= config.bin %> stream diff --on r1,r3 --exit-code',
   ];
   static override deadline = false;
-  static override readsForeign = true;
+  static override readsFuel = true;
   static override flags = {
     ...LOOK_FLAGS,
     ...FOREIGN_FLAGS,
@@ -38,22 +38,22 @@ export default class StreamDiff extends SeqCommand {
         '--on ID,ID (against each other)',
       ]);
     if (on[0] === on[1]) throw usageError(`--on names ${on[0]} twice`, ['--on ID,ID with two nodes']);
-    const foreign = await this.foreign();
-    if (foreign !== null) {
-      this.kind = 'foreign.diff';
-      const [{ diffForeign }, { foreignDiffResult }] = await Promise.all([
+    const fuel = await this.fuel();
+    if (fuel !== null) {
+      this.kind = 'fuel.diff';
+      const [{ diffFuel }, { fuelDiffResult }] = await Promise.all([
         import('../../core/dialect-fuel/diff.js'),
         import('../../cli/present/fuel.js'),
       ]);
       this.step(`comparing ${on.join(' and ')}`);
       const reading = this.longReading('read');
-      const found = await diffForeign({ ...foreign, signal: this.signal }, on, flags.limit, {
+      const found = await diffFuel({ ...fuel, signal: this.signal }, on, flags.limit, {
         from: flags.from,
         to: flags.to,
         progress: reading.at,
       });
       reading.end();
-      const told = foreignDiffResult(found, on, foreign);
+      const told = fuelDiffResult(found, on, fuel);
       return flags['exit-code'] && found.total > 0 ? { ...told, exit: EXIT.no } : told;
     }
     const cluster = await this.cluster();

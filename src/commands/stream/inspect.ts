@@ -2,8 +2,8 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
 import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
-import type { ForeignRow } from '../../core/dialect-fuel/matrix.js';
-import type { ForeignCluster } from '../../cli/compose/fuel-nodes.js';
+import type { FuelRow } from '../../core/dialect-fuel/matrix.js';
+import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
 import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
@@ -24,7 +24,7 @@ export default class StreamInspect extends SeqCommand {
     '<%= config.bin %> stream inspect --height 1042 --data',
     '<%= config.bin %> stream inspect --from 1 --limit 1000000 --differing -o ndjson',
   ];
-  static override readsForeign = true;
+  static override readsFuel = true;
   static override flags = {
     ...LOOK_FLAGS,
     ...FOREIGN_FLAGS,
@@ -42,11 +42,11 @@ export default class StreamInspect extends SeqCommand {
     const [from, to] = flags.height === undefined ? [flags.from, flags.to] : [flags.height, flags.height];
     if (from !== undefined && to !== undefined && to < from)
       throw usageError(`--to ${to} is below --from ${from}`, ['give the lower height as --from']);
-    const foreign = await this.foreign();
+    const fuel = await this.fuel();
     const limit = flags.limit ?? (from === undefined ? 20 : Number.MAX_SAFE_INTEGER);
-    if (foreign !== null) {
+    if (fuel !== null) {
       if (flags.data) throw usageError('--data: the payload of this dialect is not decoded', ['leave --data out']);
-      return this.performForeign(foreign, { from, to, limit }, Boolean(flags.differing));
+      return this.performFuel(fuel, { from, to, limit }, Boolean(flags.differing));
     }
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
@@ -110,35 +110,33 @@ export default class StreamInspect extends SeqCommand {
         });
   }
 
-  private async performForeign(
-    cluster: ForeignCluster,
+  private async performFuel(
+    cluster: FuelCluster,
     wish: { from?: number | undefined; to?: number | undefined; limit: number },
     differing: boolean,
   ): Promise<Result | null> {
-    this.kind = 'foreign.inspect';
-    const [
-      { ForeignSummary, openForeignMatrix },
-      { foreignCells, foreignColumns, foreignMatrixResult, foreignRowData },
-    ] = await Promise.all([import('../../core/dialect-fuel/matrix.js'), import('../../cli/present/fuel.js')]);
+    this.kind = 'fuel.inspect';
+    const [{ FuelSummary, openFuelMatrix }, { fuelCells, fuelColumns, fuelMatrixResult, fuelRowData }] =
+      await Promise.all([import('../../core/dialect-fuel/matrix.js'), import('../../cli/present/fuel.js')]);
     const { flags } = await this.parse(StreamInspect);
     this.step('reading the streams of every node');
     const reading = this.longReading('read');
-    const matrix = await openForeignMatrix({ ...cluster, signal: this.signal }, { ...wish, progress: reading.at });
+    const matrix = await openFuelMatrix({ ...cluster, signal: this.signal }, { ...wish, progress: reading.at });
     reading.end();
-    const summary = new ForeignSummary();
+    const summary = new FuelSummary();
     const now = cluster.clock.wall();
     const ids = cluster.settings.on ?? matrix.nodes.map((node) => node.id);
-    const writer = new MatrixWriter<ForeignRow>({
+    const writer = new MatrixWriter<FuelRow>({
       format: await this.format(),
       fields: flags.fields ?? [],
       quiet: Boolean(flags.quiet),
       write: (text) => this.write(text),
       heights: matrix.heights,
-      columns: foreignColumns(ids).map((column) => column.key),
-      cells: (row) => foreignCells(row, now),
-      data: (row) => foreignRowData(row, now),
+      columns: fuelColumns(ids).map((column) => column.key),
+      cells: (row) => fuelCells(row, now),
+      data: (row) => fuelRowData(row, now),
     });
-    const rows: ForeignRow[] = [];
+    const rows: FuelRow[] = [];
     for await (const row of matrix.rows) {
       summary.add(row);
       if (differing && row.same) continue;
@@ -147,6 +145,6 @@ export default class StreamInspect extends SeqCommand {
     }
     this.signal.throwIfAborted();
     await writer.flush();
-    return writer.streams ? null : foreignMatrixResult(matrix, rows, summary, now, cluster, ids);
+    return writer.streams ? null : fuelMatrixResult(matrix, rows, summary, now, cluster, ids);
   }
 }

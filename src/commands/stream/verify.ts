@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS } from '../../cli/support/flags.js';
-import type { ForeignCluster } from '../../cli/compose/fuel-nodes.js';
+import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { verifyResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/support/target.js';
@@ -20,7 +20,7 @@ export default class StreamVerify extends SeqCommand {
     '<%= config.bin %> stream verify --exit-code -q && echo sound',
   ];
   static override deadline = false;
-  static override readsForeign = true;
+  static override readsFuel = true;
   static override flags = {
     ...LOOK_FLAGS,
     ...FOREIGN_FLAGS,
@@ -34,8 +34,8 @@ export default class StreamVerify extends SeqCommand {
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(StreamVerify);
-    const foreign = await this.foreign();
-    if (foreign !== null) return this.performForeign(foreign);
+    const fuel = await this.fuel();
+    if (fuel !== null) return this.performFuel(fuel);
     const cluster = await this.cluster();
     const target = targetFlags(cluster.settings, cluster.nodes);
     const only = cluster.settings.on === null ? {} : { only: new Set(cluster.asked.map((node) => node.id)) };
@@ -59,21 +59,21 @@ export default class StreamVerify extends SeqCommand {
     return flags['exit-code'] ? { ...result, exit } : result;
   }
 
-  private async performForeign(cluster: ForeignCluster): Promise<Result> {
-    this.kind = 'foreign.verify';
-    const [{ verifyForeign }, { foreignVerifyResult }] = await Promise.all([
+  private async performFuel(cluster: FuelCluster): Promise<Result> {
+    this.kind = 'fuel.verify';
+    const [{ verifyFuel }, { fuelVerifyResult }] = await Promise.all([
       import('../../core/dialect-fuel/verify.js'),
       import('../../cli/present/fuel.js'),
     ]);
     const { flags } = await this.parse(StreamVerify);
     this.step('reading the streams of every node');
     const progress = this.longReading('read');
-    const verified = await verifyForeign(
+    const verified = await verifyFuel(
       { ...cluster, signal: this.signal },
       { from: flags.from, to: flags.to, progress: progress.at },
     );
     progress.end();
-    const result = foreignVerifyResult(verified, cluster);
+    const result = fuelVerifyResult(verified, cluster);
     const exit = verified.total > 0 ? EXIT.no : result.verdict?.verdict === 'UNKNOWN' ? EXIT.noQuorum : EXIT.ok;
     return flags['exit-code'] ? { ...result, exit } : result;
   }

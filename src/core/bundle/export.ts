@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import type { Entry, Height, NodeReply } from '../protocol/types.js';
 import { markForeign } from '../view/cluster-name.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import { summarize, type ClusterView, type NodeObservation } from '../view/model.js';
-import { bounded, observe } from '../view/inspect.js';
+import { summarize, type ClusterView, type NodeProbe } from '../view/model.js';
+import { bounded, probeNodes } from '../view/inspect.js';
 import { heldRange, readChunks, type Chunk } from '../stream/chunks.js';
 import type { MatrixOptions } from '../stream/matrix.js';
 import type { BundleFacts, BundleLine } from './format.js';
@@ -37,7 +37,7 @@ export interface Exported {
 
 export async function exportBundle(options: ExportOptions): Promise<Exported> {
   const { nodes, signal } = options;
-  const before = markForeign(await observe(options), options.expectedCluster);
+  const before = markForeign(await probeNodes(options), options.expectedCluster);
   refuseNoAnswer(summarize(before, options));
   const held = heldRange(before);
   const counts = nodes.map(({ id }) => ({ id, answered: false, copies: 0, damaged: 0 }));
@@ -47,7 +47,7 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
   for (const { from, to } of wanted) {
     for await (const chunk of readChunks({
       ...options,
-      observations: before,
+      probes: before,
       from,
       to,
       newestFirst: false,
@@ -65,8 +65,8 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
     }
     signal?.throwIfAborted();
   }
-  const first = markForeign(await observe(options), options.expectedCluster);
-  const second = markForeign(await observe(options), options.expectedCluster);
+  const first = markForeign(await probeNodes(options), options.expectedCluster);
+  const second = markForeign(await probeNodes(options), options.expectedCluster);
   await readMoved(options, before, second, wanted, counts);
   signal?.throwIfAborted();
   const view = summarize(second, options);
@@ -77,7 +77,7 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
     ask: ((limitMs: number) => Promise<NodeReply<T>>) | undefined,
     limitMs: number,
   ): Promise<NodeReply<T> | null> => {
-    const { reply } = second[at] as NodeObservation;
+    const { reply } = second[at] as NodeProbe;
     if (ask === undefined) return Promise.resolve(null);
     return reply.outcome === 'unknown' ? Promise.resolve(reply) : bounded(ask(limitMs), limitMs + 1000, options.clock);
   };
@@ -86,9 +86,9 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
       ranges: rangesOf(held, wanted),
       nodes: await Promise.all(
         nodes.map(async (node, at) => ({
-          looks: [first[at], second[at]].map((one) => ({
-            reply: (one as NodeObservation).reply,
-            rttMs: (one as NodeObservation).rttMs,
+          probes: [first[at], second[at]].map((one) => ({
+            reply: (one as NodeProbe).reply,
+            rttMs: (one as NodeProbe).rttMs,
           })),
           audit: await asked(at, node.readAudit?.bind(node, AUDIT), options.limitMs),
           orphans: await asked(at, node.readOrphans?.bind(node, ORPHANS), options.limitMs),
@@ -140,8 +140,8 @@ function rangesOf(
 /** What a node wrote, was given or exchanged between the reading and the second look, read again on that node alone. */
 async function readMoved(
   options: ExportOptions,
-  before: readonly NodeObservation[],
-  now: readonly NodeObservation[],
+  before: readonly NodeProbe[],
+  now: readonly NodeProbe[],
   wanted: readonly { from: Height; to: Height }[],
   counts: Exported['nodes'],
 ): Promise<void> {
@@ -169,7 +169,7 @@ async function readMoved(
   if (from > to) return;
   for await (const chunk of readChunks({
     ...options,
-    observations: now,
+    probes: now,
     from,
     to,
     newestFirst: false,

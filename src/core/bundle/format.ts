@@ -48,7 +48,7 @@ export interface BundleLine {
   damaged: [node: number, id: string, why: string][];
 }
 
-export interface BundleLook {
+export interface BundleProbe {
   reply: NodeReply<NodeView>;
   rttMs: number | null;
 }
@@ -60,7 +60,7 @@ export interface BundleFacts {
     ranges: { from: Height; to: Height }[];
     nodes: {
       /** Two looks, one right after the other, as every verb takes them. */
-      looks: BundleLook[];
+      probes: BundleProbe[];
       audit: NodeReply<Record<string, string>[]> | null;
       orphans: NodeReply<OrphansRead> | null;
       checkup: NodeReply<NodeCheckup> | null;
@@ -228,7 +228,7 @@ const factsForm = z.object({
     nodes: z
       .array(
         z.object({
-          looks: z.array(z.object({ reply: replyOf(view), rttMs: ms.nullable() })).length(2),
+          probes: z.array(z.object({ reply: replyOf(view), rttMs: ms.nullable() })).length(2),
           audit: replyOf(z.array(words).max(100_000)).nullable(),
           orphans: replyOf(orphans).nullable(),
           checkup: replyOf(checkup).nullable(),

@@ -29,7 +29,7 @@ export class BundleNode implements NodePort {
   readonly url: string;
   readonly connectionGeneration = 0;
   recordedRttMs: number | null = null;
-  private looks = 0;
+  private probes = 0;
 
   constructor(
     private readonly file: BundleFile,
@@ -48,11 +48,11 @@ export class BundleNode implements NodePort {
         detail: { message: 'READONLY it is a bundle' },
       });
     // Verbs look twice in a row where one look does not settle it; later looks find what the second did.
-    const { reply, rttMs } = this.own.looks[Math.min(this.looks, 1)] as {
+    const { reply, rttMs } = this.own.probes[Math.min(this.probes, 1)] as {
       reply: NodeReply<NodeView>;
       rttMs: number | null;
     };
-    this.looks += 1;
+    this.probes += 1;
     this.recordedRttMs = rttMs;
     return Promise.resolve(reply as ReplyTo<C>);
   }
@@ -142,7 +142,7 @@ export class BundleNode implements NodePort {
   }
 
   private view(): NodeView | null {
-    const [first, second] = this.own.looks;
+    const [first, second] = this.own.probes;
     return second?.reply.outcome === 'accepted'
       ? second.reply.value
       : first?.reply.outcome === 'accepted'

@@ -1,32 +1,32 @@
 // The checks over the nodes of the other dialect: the same questions, answers and numbers as over our own
-// (report/check.ts), judged by its rules (docs/FOREIGN.md). Pure but for the reading at the top.
+// (report/check.ts), judged by its rules (docs/FUEL.md). Pure but for the reading at the top.
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../report/check.js';
-import { ForeignSummary, openForeignMatrix, type ForeignRow } from './matrix.js';
-import { viewForeign, type ForeignLookAt, type ForeignOptions, type ForeignView } from './probe.js';
+import { FuelSummary, openFuelMatrix, type FuelRow } from './matrix.js';
+import { viewFuel, type FuelProbe, type FuelOptions, type FuelView } from './probe.js';
 
-export interface ForeignSeen {
-  view: ForeignView;
-  looks: readonly ForeignLookAt[];
-  rows: readonly ForeignRow[];
+export interface FuelSeen {
+  view: FuelView;
+  probes: readonly FuelProbe[];
+  rows: readonly FuelRow[];
   target: string;
 }
 
-export async function checkForeign(
-  options: ForeignOptions,
+export async function checkFuel(
+  options: FuelOptions,
   checks: readonly CheckName[],
   limits: Thresholds,
   depth: number,
-): Promise<{ view: ForeignView; answers: CheckAnswer[] }> {
-  const { view, looks } = await viewForeign(options);
-  const rows: ForeignRow[] = [];
+): Promise<{ view: FuelView; answers: CheckAnswer[] }> {
+  const { view, probes } = await viewFuel(options);
+  const rows: FuelRow[] = [];
   if (checks.includes('stream') && view.answered > 0) {
-    const matrix = await openForeignMatrix(options, { limit: depth });
+    const matrix = await openFuelMatrix(options, { limit: depth });
     for await (const row of matrix.rows) rows.push(row);
     options.signal?.throwIfAborted();
   }
   return {
     view,
-    answers: checks.map((check) => judgeForeign(check, { view, looks, rows, target: options.target }, limits)),
+    answers: checks.map((check) => judgeFuel(check, { view, probes, rows, target: options.target }, limits)),
   };
 }
 
@@ -41,18 +41,18 @@ const metric = (name: string, value: number, more: Partial<Metric> = {}): Metric
   ...more,
 });
 
-export function judgeForeign(check: CheckName, seen: ForeignSeen, limits: Thresholds): CheckAnswer {
+export function judgeFuel(check: CheckName, seen: FuelSeen, limits: Thresholds): CheckAnswer {
   return { check, ...{ leader, quorum, epoch, stream, lag, nodes }[check](seen, limits) };
 }
 
-function finding(view: ForeignView, codes: readonly string[]): Answer | null {
+function finding(view: FuelView, codes: readonly string[]): Answer | null {
   const found = view.findings.find((one) => codes.includes(one.code));
   return found === undefined
     ? null
     : { verdict: found.verdict, reason: found.reason, reasonCode: found.code, metrics: [], next: found.next };
 }
 
-function leader({ view }: ForeignSeen): Answer {
+function leader({ view }: FuelSeen): Answer {
   const held = view.leader;
   const metrics =
     held === null
@@ -69,7 +69,7 @@ function leader({ view }: ForeignSeen): Answer {
   };
 }
 
-function quorum({ view }: ForeignSeen, limits: Thresholds): Answer {
+function quorum({ view }: FuelSeen, limits: Thresholds): Answer {
   const metrics = [
     metric('margin', view.margin, { warn: limits.marginWarn, crit: limits.marginCrit }),
     metric('answered', view.answered),
@@ -91,7 +91,7 @@ function quorum({ view }: ForeignSeen, limits: Thresholds): Answer {
 }
 
 /** Counters differ between nodes in everyday life; one above the leader's refuses it. */
-function epoch({ view }: ForeignSeen): Answer {
+function epoch({ view }: FuelSeen): Answer {
   const own = view.leader?.epoch ?? null;
   const above =
     own === null ? [] : view.nodes.filter((row) => row.epoch !== null && row.epoch > own).map((row) => row.id);
@@ -121,8 +121,8 @@ function epoch({ view }: ForeignSeen): Answer {
   };
 }
 
-function stream({ view, rows, target }: ForeignSeen): Answer {
-  const summary = new ForeignSummary();
+function stream({ view, rows, target }: FuelSeen): Answer {
+  const summary = new FuelSummary();
   for (const row of rows) summary.add(row);
   const { classes } = summary;
   const metrics = [
@@ -159,7 +159,7 @@ function stream({ view, rows, target }: ForeignSeen): Answer {
   };
 }
 
-function lag({ view, target }: ForeignSeen, { lagWarn: warn, lagCrit: crit }: Thresholds): Answer {
+function lag({ view, target }: FuelSeen, { lagWarn: warn, lagCrit: crit }: Thresholds): Answer {
   const lags = view.nodes.flatMap((row) => (row.lag === null ? [] : [{ id: row.id, lag: row.lag }]));
   const metrics = lags.map((one) => metric('node_lag', one.lag, { of: one.id, warn, crit }));
   const bad = finding(view, ['NO_QUORUM', 'NO_SUCH_KEYS']);
@@ -179,7 +179,7 @@ function lag({ view, target }: ForeignSeen, { lagWarn: warn, lagCrit: crit }: Th
   };
 }
 
-function nodes({ view }: ForeignSeen, limits: Thresholds): Answer {
+function nodes({ view }: FuelSeen, limits: Thresholds): Answer {
   const bad = view.nodes.filter((row) => row.state !== 'OK');
   const metrics = [
     metric('nodes_not_ok', bad.length, {

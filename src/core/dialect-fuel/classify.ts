@@ -1,9 +1,9 @@
-// What one height adds up to over the configured nodes of the other dialect (docs/FOREIGN.md). Pure. Votes are per
+// What one height adds up to over the configured nodes of the other dialect (docs/FUEL.md). Pure. Votes are per
 // node, not per entry; the same bytes are the same block, whatever the epochs; a node that did not answer is neither
 // a copy nor empty.
-import type { ForeignHeight } from './types.js';
+import type { FuelHeight } from './types.js';
 
-export type ForeignClass =
+export type FuelClass =
   | 'committed'
   /** One block below a quorum, which the empty nodes can still make one. */
   | 'repairable'
@@ -19,7 +19,7 @@ export type ForeignClass =
   | 'trimmed'
   | 'unknown';
 
-export const FOREIGN_CLASSES: readonly ForeignClass[] = [
+export const FOREIGN_CLASSES: readonly FuelClass[] = [
   'unwinnable-conflict',
   'unknown',
   'winnable-conflict',
@@ -42,7 +42,7 @@ export interface HeightOnNode {
   trimmed: boolean;
 }
 
-export interface ForeignBlock {
+export interface FuelBlock {
   digest: string;
   nodes: string[];
   /** The highest that a copy bears. */
@@ -51,17 +51,17 @@ export interface ForeignBlock {
   canWin: boolean;
 }
 
-export interface ForeignVerdict {
-  height: ForeignHeight;
-  class: ForeignClass;
+export interface FuelVerdict {
+  height: FuelHeight;
+  class: FuelClass;
   /** What else is true of it, worst first. */
-  also: ForeignClass[];
+  also: FuelClass[];
   /** null: cannot be told. */
   committed: boolean | null;
   n: number;
   quorum: number;
   /** Most copies first; the committed one where there is one. */
-  blocks: ForeignBlock[];
+  blocks: FuelBlock[];
   /** Answered, do not have it, and would take it. */
   empty: string[];
   silent: string[];
@@ -71,7 +71,7 @@ export interface ForeignVerdict {
 }
 
 /** null: no node that answered has anything to do with this height. */
-export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], quorum: number): ForeignVerdict | null {
+export function classify(height: FuelHeight, nodes: readonly HeightOnNode[], quorum: number): FuelVerdict | null {
   const answered = nodes.filter((node) => node.answered);
   const holders = answered.filter((node) => node.entries.length > 0);
   const absent = answered.filter((node) => node.entries.length === 0);
@@ -79,7 +79,7 @@ export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], 
   const trimmed = absent.filter((node) => node.trimmed).map(({ id }) => id);
   const blocked = absent.filter((node) => !node.trimmed && node.indexed === true);
   const empty = absent.filter((node) => !node.trimmed && node.indexed !== true).map(({ id }) => id);
-  const index: ForeignVerdict['index'] = [
+  const index: FuelVerdict['index'] = [
     ...holders
       .filter((node) => node.indexed === false)
       .map(({ id }) => ({ node: id, is: 'only in the stream' as const })),
@@ -98,10 +98,10 @@ export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], 
 
   const [best] = blocks;
   const winners = blocks.filter((block) => block.nodes.length >= quorum);
-  const also: ForeignClass[] = [];
+  const also: FuelClass[] = [];
   if (duplicates.length > 0) also.push('duplicate');
   if (index.length > 0) also.push('index-mismatch');
-  const of = (kind: ForeignClass, committed: boolean | null): ForeignVerdict => ({
+  const of = (kind: FuelClass, committed: boolean | null): FuelVerdict => ({
     ...found,
     class: kind,
     also: also.filter((one) => one !== kind),
@@ -127,8 +127,8 @@ export function classify(height: ForeignHeight, nodes: readonly HeightOnNode[], 
     : of('unwinnable-conflict', mayBe);
 }
 
-function blocksOf(holders: readonly HeightOnNode[], quorum: number, empty: number): ForeignBlock[] {
-  const byDigest = new Map<string, ForeignBlock>();
+function blocksOf(holders: readonly HeightOnNode[], quorum: number, empty: number): FuelBlock[] {
+  const byDigest = new Map<string, FuelBlock>();
   for (const { id, entries } of holders) {
     for (const { digest, epoch } of entries) {
       const block = byDigest.get(digest) ?? { digest, nodes: [], epoch: 0n, canWin: false };

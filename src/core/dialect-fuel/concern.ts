@@ -1,7 +1,7 @@
-// Which verdicts are worth a word and which are everyday life of the other dialect (docs/FOREIGN.md): holes,
+// Which verdicts are worth a word and which are everyday life of the other dialect (docs/FUEL.md): holes,
 // disorder, the same bytes twice, heights that older scripts did not index, and minority orphans below the committed
 // head are normal. Pure.
-import type { ForeignVerdict } from './classify.js';
+import type { FuelVerdict } from './classify.js';
 
 export interface Concern {
   code: string;
@@ -13,7 +13,7 @@ export interface Concern {
  * on.
  */
 export function concernsOf(
-  v: Pick<ForeignVerdict, 'class' | 'committed' | 'duplicates' | 'index'>,
+  v: Pick<FuelVerdict, 'class' | 'committed' | 'duplicates' | 'index'>,
   above: boolean,
 ): Concern[] {
   const found: Concern[] = [];

@@ -1,13 +1,13 @@
-// A height's verdict in one sentence (docs/FOREIGN.md). Pure. "Bytes differ", never "fork": the payload is not
+// A height's verdict in one sentence (docs/FUEL.md). Pure. "Bytes differ", never "fork": the payload is not
 // decoded, and one block signed twice differs too. Counts are of the configured nodes, and who did not answer is
 // named.
-import type { ForeignBlock, ForeignVerdict } from './classify.js';
+import type { FuelBlock, FuelVerdict } from './classify.js';
 
-export function describeForeign(v: ForeignVerdict): string {
+export function describeFuel(v: FuelVerdict): string {
   return [main(v), ...extras(v)].filter((part) => part !== '').join('; ');
 }
 
-function main(v: ForeignVerdict): string {
+function main(v: FuelVerdict): string {
   const [best] = v.blocks;
   const at = `height ${v.height}`;
   const share = best === undefined ? `0 of ${v.n}` : `${best.nodes.length} of ${v.n}`;
@@ -54,7 +54,7 @@ function main(v: ForeignVerdict): string {
   return best === undefined ? `${at} is in no stream` : `${at}: ${share} hold it, and the others refuse it`;
 }
 
-function extras(v: ForeignVerdict): string[] {
+function extras(v: FuelVerdict): string[] {
   const only = v.index.filter((one) => one.is === 'only in the stream').map((one) => one.node);
   const phantom = v.index.filter((one) => one.is === 'only in the index').map((one) => one.node);
   return [
@@ -78,7 +78,7 @@ export function short(digest: string): string {
   return digest.slice(0, 12);
 }
 
-function blockText(block: ForeignBlock): string {
+function blockText(block: FuelBlock): string {
   return `${short(block.digest)} on ${block.nodes.join(', ')} at epoch ${block.epoch}`;
 }
 

@@ -1,12 +1,12 @@
-// Where a node of the other dialect differs from what is committed, or two nodes from each other (docs/FOREIGN.md).
+// Where a node of the other dialect differs from what is committed, or two nodes from each other (docs/FUEL.md).
 // Holes are normal there, and still a difference: `lacks` and `other` tell them apart. What one of the two has
 // trimmed is not compared.
-import { openForeignMatrix, type ForeignCell, type ForeignRow, type MatrixWish } from './matrix.js';
-import type { ForeignLookAt, ForeignOptions } from './probe.js';
-import type { ForeignHeight } from './types.js';
+import { openFuelMatrix, type FuelCell, type FuelRow, type MatrixWish } from './matrix.js';
+import type { FuelProbe, FuelOptions } from './probe.js';
+import type { FuelHeight } from './types.js';
 
-export interface ForeignDifference {
-  height: ForeignHeight;
+export interface FuelDifference {
+  height: FuelHeight;
   /**
    * lacks: it has no entry there. other: its bytes differ. duplicate: it has the bytes and others, or twice. unknown:
    * not to be told.
@@ -17,11 +17,11 @@ export interface ForeignDifference {
   wanted: string[];
 }
 
-export interface ForeignDiff {
-  looks: ForeignLookAt[];
-  range: { from: ForeignHeight; to: ForeignHeight } | null;
+export interface FuelDiff {
+  probes: FuelProbe[];
+  range: { from: FuelHeight; to: FuelHeight } | null;
   compared: number;
-  differences: ForeignDifference[];
+  differences: FuelDifference[];
   total: number;
   /** Of those: heights at which nobody can tell. */
   untold: number;
@@ -29,12 +29,12 @@ export interface ForeignDiff {
 
 const SECOND_LOOK_MS = 200;
 
-export async function diffForeign(
-  options: ForeignOptions,
+export async function diffFuel(
+  options: FuelOptions,
   on: readonly string[],
   listed: number,
   wish: MatrixWish,
-): Promise<ForeignDiff> {
+): Promise<FuelDiff> {
   const first = await diffOnce(options, on, listed, wish);
   if (first.total === 0) return first;
   await new Promise<void>((resolve) => {
@@ -50,13 +50,13 @@ export async function diffForeign(
 }
 
 async function diffOnce(
-  options: ForeignOptions,
+  options: FuelOptions,
   on: readonly string[],
   listed: number,
   wish: MatrixWish,
-): Promise<ForeignDiff> {
-  const matrix = await openForeignMatrix(options, wish);
-  const differences: ForeignDifference[] = [];
+): Promise<FuelDiff> {
+  const matrix = await openFuelMatrix(options, wish);
+  const differences: FuelDifference[] = [];
   let total = 0;
   let untold = 0;
   let compared = 0;
@@ -73,29 +73,28 @@ async function diffOnce(
     if (differences.length < listed) differences.push(found);
   }
   options.signal?.throwIfAborted();
-  return { looks: matrix.looks, range: matrix.range, compared, differences, total, untold };
+  return { probes: matrix.probes, range: matrix.range, compared, differences, total, untold };
 }
 
-type Found = ForeignDifference | null | 'not compared';
-const cellOf = (row: ForeignRow, node: string): ForeignCell =>
-  row.cells.find((cell) => cell.node === node) as ForeignCell;
-const digestsOf = (cell: ForeignCell): string[] => cell.entries.map((entry) => entry.digest);
+type Found = FuelDifference | null | 'not compared';
+const cellOf = (row: FuelRow, node: string): FuelCell => row.cells.find((cell) => cell.node === node) as FuelCell;
+const digestsOf = (cell: FuelCell): string[] => cell.entries.map((entry) => entry.digest);
 
-function againstCommitted(row: ForeignRow, node: string): Found {
+function againstCommitted(row: FuelRow, node: string): Found {
   const cell = cellOf(row, node);
   if (cell.mark.startsWith('-')) return 'not compared';
   // Where nothing is known to be committed and the node holds nothing, there is nothing to compare.
   if (row.committed !== true && cell.entries.length === 0 && !cell.mark.startsWith('?')) return 'not compared';
   const has = digestsOf(cell);
   const wanted = row.committed === true && row.digest !== null ? [row.digest] : [];
-  const of = (kind: ForeignDifference['kind']): ForeignDifference => ({ height: row.height, kind, node, has, wanted });
+  const of = (kind: FuelDifference['kind']): FuelDifference => ({ height: row.height, kind, node, has, wanted });
   if (cell.mark.startsWith('?') || wanted.length === 0) return of('unknown');
   if (has.length === 0) return of('lacks');
   if (!has.includes(row.digest as string)) return of('other');
   return has.length > 1 ? of('duplicate') : null;
 }
 
-function againstEachOther(row: ForeignRow, left: string, right: string): Found {
+function againstEachOther(row: FuelRow, left: string, right: string): Found {
   const [a, b] = [cellOf(row, left), cellOf(row, right)];
   if (
     a.mark.startsWith('-') ||

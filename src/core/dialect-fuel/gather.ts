@@ -1,13 +1,13 @@
 // Reads whole streams whose heights come in any order, and gives them back height by height, newest first
-// (docs/FOREIGN.md). A first pass notes every height (4 bytes an entry) and between which each piece lies, and keeps
+// (docs/FUEL.md). A first pass notes every height (4 bytes an entry) and between which each piece lies, and keeps
 // the entries while they are few; where they are many, a second pass reads the pieces of some thousand heights at a
 // time. Payloads are dropped at once. A node that stayed silent is not waited for again.
 import { bounded } from '../view/inspect.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';
-import { classify, type ForeignVerdict, type HeightOnNode } from './classify.js';
+import { classify, type FuelVerdict, type HeightOnNode } from './classify.js';
 import { HeightBag, HeightList, union } from './height-list.js';
-import type { ForeignEntry, ForeignHeight, ForeignLook, ForeignPort, UnreadableEntry } from './types.js';
+import type { FuelEntry, FuelHeight, FuelProbeResult, FuelPort, UnreadableEntry } from './types.js';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 /**
@@ -25,14 +25,14 @@ const CATCH_UPS = 3;
 const MOST_UNREADABLE = 1000;
 
 export interface GatherOptions {
-  nodes: readonly ForeignPort[];
-  looks: ReadonlyMap<string, NodeReply<ForeignLook>>;
+  nodes: readonly FuelPort[];
+  probes: ReadonlyMap<string, NodeReply<FuelProbeResult>>;
   quorum: number;
   limitMs: number;
   clock: Clock;
   signal?: AbortSignal;
-  from?: ForeignHeight;
-  to?: ForeignHeight;
+  from?: FuelHeight;
+  to?: FuelHeight;
   /** Only so many heights, from the top. */
   limit?: number;
   heldEntries?: number;
@@ -46,22 +46,22 @@ export interface ScannedNode {
   /** The first thousand. */
   unreadable: UnreadableEntry[];
   unreadableTotal: number;
-  malformed: { height: ForeignHeight; why: string }[];
+  malformed: { height: FuelHeight; why: string }[];
   wrongIndex: string[];
   /** The highest epoch an entry bears. */
   epoch: bigint;
-  head: ForeignHeight | null;
+  head: FuelHeight | null;
 }
 
 export interface PictureCell {
   node: string;
   answered: boolean;
-  entries: ForeignEntry[];
+  entries: FuelEntry[];
   indexed: boolean | null;
   trimmed: boolean;
 }
 export interface HeightPicture {
-  verdict: ForeignVerdict;
+  verdict: FuelVerdict;
   cells: PictureCell[];
 }
 
@@ -69,7 +69,7 @@ export interface Gathered {
   nodes: ScannedNode[];
   /** Distinct heights in question, over all nodes. */
   heights: number;
-  range: { from: ForeignHeight; to: ForeignHeight } | null;
+  range: { from: FuelHeight; to: FuelHeight } | null;
   pictures: AsyncGenerator<HeightPicture>;
 }
 
@@ -78,8 +78,8 @@ interface Piece {
   after: string;
   first: string;
   count: number;
-  low: ForeignHeight;
-  high: ForeignHeight;
+  low: FuelHeight;
+  high: FuelHeight;
 }
 
 /** One node's stream and index as they are being read. */
@@ -88,29 +88,30 @@ class Scan {
   readonly pieces: Piece[] = [];
   /** As they stand in the stream. */
   readonly heights = new HeightBag();
-  kept: Map<ForeignHeight, ForeignEntry[]> | null = new Map();
+  kept: Map<FuelHeight, FuelEntry[]> | null = new Map();
   /** null: the node keeps none. */
   index: HeightList | null = null;
   /**
    * The height of the oldest entry: what is below and not there may have been trimmed. 0: nothing ever left the
    * stream; null: not read yet.
    */
-  oldest: ForeignHeight | null = null;
+  oldest: FuelHeight | null = null;
   lastId = '';
-  readonly look: ForeignLook | null;
+  readonly probe: FuelProbeResult | null;
   /** Entries that came after the index was read: whether it has them is not known. */
-  late = new Set<ForeignHeight>();
+  late = new Set<FuelHeight>();
   count = 1;
 
   constructor(
-    readonly port: ForeignPort,
-    look: ForeignLook | null,
+    readonly port: FuelPort,
+    probe: FuelProbeResult | null,
   ) {
     // A stream or index of another type can be neither read nor written: nothing is known of what the node should hold.
-    this.look = look !== null && look.wrong.some(({ key }) => /:(block:stream|heights:index)$/.test(key)) ? null : look;
+    this.probe =
+      probe !== null && probe.wrong.some(({ key }) => /:(block:stream|heights:index)$/.test(key)) ? null : probe;
     this.scanned = {
       id: port.id,
-      answered: this.look !== null,
+      answered: this.probe !== null,
       entries: 0,
       unreadable: [],
       unreadableTotal: 0,
@@ -119,13 +120,13 @@ class Scan {
       epoch: 0n,
       head: null,
     };
-    if (this.look !== null && this.look.indexed !== null) this.index = new HeightList();
+    if (this.probe !== null && this.probe.indexed !== null) this.index = new HeightList();
   }
 
   get answered(): boolean {
     return this.scanned.answered;
   }
-  get floor(): ForeignHeight {
+  get floor(): FuelHeight {
     return this.oldest ?? 0;
   }
   lost(): void {
@@ -136,8 +137,8 @@ class Scan {
 
 export async function gather(options: GatherOptions): Promise<Gathered> {
   const scans = options.nodes.map((node) => {
-    const look = options.looks.get(node.id);
-    return new Scan(node, look?.outcome === 'accepted' ? look.value : null);
+    const probe = options.probes.get(node.id);
+    return new Scan(node, probe?.outcome === 'accepted' ? probe.value : null);
   });
   await survey(scans, options);
   const heights = chosenHeights(scans, options);
@@ -154,8 +155,8 @@ export async function gather(options: GatherOptions): Promise<Gathered> {
 export async function gatherNewest(options: GatherOptions, most: number): Promise<HeightPicture[]> {
   const scans = await Promise.all(
     options.nodes.map(async (node) => {
-      const look = options.looks.get(node.id);
-      const scan = new Scan(node, look?.outcome === 'accepted' ? look.value : null);
+      const probe = options.probes.get(node.id);
+      const scan = new Scan(node, probe?.outcome === 'accepted' ? probe.value : null);
       if (!scan.answered) return scan;
       if (scan.index !== null) {
         const read = await bounded(
@@ -201,7 +202,7 @@ function nextCount(count: number, largest: number, nodes: number): number {
 
 async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
   const { signal } = options;
-  const total = scans.reduce((sum, scan) => sum + (scan.look?.entries ?? 0), 0);
+  const total = scans.reduce((sum, scan) => sum + (scan.probe?.entries ?? 0), 0);
   await Promise.all(
     scans.map(async (scan) => {
       await readIndex(scan, options);
@@ -264,9 +265,8 @@ async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late
   const { value } = read;
   if (value.count === 0) return false;
   if (scan.oldest === null && value.entries[0] !== undefined)
-    scan.oldest = scan.look?.trimmed === false ? 0 : value.entries[0].height;
-  const inRange = (height: ForeignHeight): boolean =>
-    height >= (options.from ?? 0) && height <= (options.to ?? Infinity);
+    scan.oldest = scan.probe?.trimmed === false ? 0 : value.entries[0].height;
+  const inRange = (height: FuelHeight): boolean => height >= (options.from ?? 0) && height <= (options.to ?? Infinity);
   const piece: Piece = {
     after: scan.lastId,
     first: value.entries[0]?.id ?? '',
@@ -292,7 +292,7 @@ async function nextPiece(scan: Scan, scans: Scan[], options: GatherOptions, late
 
 function take(
   scan: Scan,
-  piece: { entries: ForeignEntry[]; unreadable: UnreadableEntry[]; count: number },
+  piece: { entries: FuelEntry[]; unreadable: UnreadableEntry[]; count: number },
   keep: boolean,
   newestFirst: boolean,
   inRange: (height: number) => boolean = () => true,
@@ -310,7 +310,7 @@ function take(
   }
 }
 
-function put(map: Map<ForeignHeight, ForeignEntry[]>, entry: ForeignEntry, front = false): void {
+function put(map: Map<FuelHeight, FuelEntry[]>, entry: FuelEntry, front = false): void {
   const there = map.get(entry.height);
   // A piece that was shortened meanwhile brings entries of the next one.
   if (there?.some((one) => one.id === entry.id)) return;
@@ -337,7 +337,7 @@ function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
   return all.subarray(Math.max(0, all.length - Math.min(all.length, options.limit ?? all.length)));
 }
 
-function* within(list: HeightList, lowest: ForeignHeight, highest: ForeignHeight): Generator<ForeignHeight> {
+function* within(list: HeightList, lowest: FuelHeight, highest: FuelHeight): Generator<FuelHeight> {
   for (const height of list) if (height >= lowest && height <= highest) yield height;
 }
 
@@ -350,7 +350,7 @@ async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOpt
     const part = heights.subarray(Math.max(0, end - window), end);
     if (!held) {
       for (const scan of scans) if (scan.answered) scan.kept = new Map();
-      await Promise.all(scans.map((scan) => readWindow(scan, part, options)));
+      await Promise.all(scans.map((scan) => readRetained(scan, part, options)));
     }
     for (let at = part.length - 1; at >= 0; at -= 1) {
       const picture = pictureOf(part[at] as number, scans, options.quorum);
@@ -359,7 +359,7 @@ async function* pictures(scans: Scan[], heights: Uint32Array, options: GatherOpt
   }
 }
 
-function pictureOf(height: ForeignHeight, scans: readonly Scan[], quorum: number): HeightPicture | null {
+function pictureOf(height: FuelHeight, scans: readonly Scan[], quorum: number): HeightPicture | null {
   const cells = scans.map((scan): PictureCell => {
     const entries = scan.kept?.get(height) ?? [];
     const indexed = scan.index === null ? null : scan.index.has(height) ? true : scan.late.has(height) ? null : false;
@@ -380,10 +380,10 @@ function pictureOf(height: ForeignHeight, scans: readonly Scan[], quorum: number
 }
 
 /** Reads again the pieces that hold a height of this window; what has gone since then was trimmed meanwhile. */
-async function readWindow(scan: Scan, heights: Uint32Array, options: GatherOptions): Promise<void> {
+async function readRetained(scan: Scan, heights: Uint32Array, options: GatherOptions): Promise<void> {
   if (!scan.answered) return;
   const [low, high] = [heights[0] as number, heights[heights.length - 1] as number];
-  const kept = new Map<ForeignHeight, ForeignEntry[]>();
+  const kept = new Map<FuelHeight, FuelEntry[]>();
   const limitMs = options.limitMs + PIECE_MS;
   for (const piece of scan.pieces) {
     if (options.signal?.aborted) return;

@@ -1,22 +1,22 @@
 // Heights as they come, in ascending pieces, at 4 bytes each; a set of numbers would need ten times that.
-import type { ForeignHeight } from './types.js';
+import type { FuelHeight } from './types.js';
 
 export class HeightList {
   private readonly pieces: Uint32Array[] = [];
   length = 0;
 
   /** Ascending, and above what is there. */
-  push(heights: readonly ForeignHeight[]): void {
+  push(heights: readonly FuelHeight[]): void {
     if (heights.length === 0) return;
     this.pieces.push(Uint32Array.from(heights));
     this.length += heights.length;
   }
 
-  get last(): ForeignHeight | undefined {
+  get last(): FuelHeight | undefined {
     return this.pieces.at(-1)?.at(-1);
   }
 
-  has(height: ForeignHeight): boolean {
+  has(height: FuelHeight): boolean {
     let from = 0;
     let to = this.pieces.length;
     while (from < to) {
@@ -28,7 +28,7 @@ export class HeightList {
     return piece !== undefined && piece[firstAtLeast(piece, height)] === height;
   }
 
-  *[Symbol.iterator](): Generator<ForeignHeight> {
+  *[Symbol.iterator](): Generator<FuelHeight> {
     for (const piece of this.pieces) yield* piece;
   }
 }
@@ -49,7 +49,7 @@ export function firstAtLeast(sorted: Uint32Array, height: number): number {
  * Of several ascending lists, which may repeat themselves: each height once, ascending. Read twice, so that nothing
  * but the answer is allocated.
  */
-export function union(lists: readonly (() => Iterator<ForeignHeight>)[]): Uint32Array<ArrayBuffer> {
+export function union(lists: readonly (() => Iterator<FuelHeight>)[]): Uint32Array<ArrayBuffer> {
   let length = 0;
   for (const _ of merged(lists)) length += 1;
   const all = new Uint32Array(length);
@@ -58,7 +58,7 @@ export function union(lists: readonly (() => Iterator<ForeignHeight>)[]): Uint32
   return all;
 }
 
-function* merged(lists: readonly (() => Iterator<ForeignHeight>)[]): Generator<ForeignHeight> {
+function* merged(lists: readonly (() => Iterator<FuelHeight>)[]): Generator<FuelHeight> {
   const iterators = lists.map((list) => list());
   const heads = Float64Array.from(iterators, next);
   for (;;) {
@@ -67,12 +67,12 @@ function* merged(lists: readonly (() => Iterator<ForeignHeight>)[]): Generator<F
     if (least === Infinity) return;
     yield least;
     for (let at = 0; at < heads.length; at += 1)
-      while (heads[at] === least) heads[at] = next(iterators[at] as Iterator<ForeignHeight>);
+      while (heads[at] === least) heads[at] = next(iterators[at] as Iterator<FuelHeight>);
   }
 }
 
-function next(iterator: Iterator<ForeignHeight>): number {
-  const { done, value } = iterator.next() as IteratorResult<ForeignHeight, undefined>;
+function next(iterator: Iterator<FuelHeight>): number {
+  const { done, value } = iterator.next() as IteratorResult<FuelHeight, undefined>;
   return done === true ? Infinity : value;
 }
 
@@ -81,7 +81,7 @@ export class HeightBag {
   private held = new Uint32Array(1024);
   length = 0;
 
-  add(height: ForeignHeight): void {
+  add(height: FuelHeight): void {
     if (this.length === this.held.length) {
       const more = new Uint32Array(this.held.length * 2);
       more.set(this.held);

@@ -1,20 +1,20 @@
-// Height × node for the other dialect, newest first (docs/FOREIGN.md): the same letter is the same bytes. Only
+// Height × node for the other dialect, newest first (docs/FUEL.md): the same letter is the same bytes. Only
 // heights that some node has are rows, since holes are normal.
-import type { ForeignClass, ForeignVerdict } from './classify.js';
+import type { FuelClass, FuelVerdict } from './classify.js';
 import { concernsOf, type Concern } from './concern.js';
-import { describeForeign } from './describe.js';
+import { describeFuel } from './describe.js';
 import { gather, type GatherOptions, type HeightPicture, type ScannedNode } from './gather.js';
 import {
-  firstLook,
-  refuseForeignSilence,
-  summarizeForeign,
-  type ForeignLookAt,
-  type ForeignNodeRow,
-  type ForeignOptions,
+  firstProbe,
+  refuseFuelSilence,
+  summarizeFuel,
+  type FuelProbe,
+  type FuelNodeRow,
+  type FuelOptions,
 } from './probe.js';
-import type { ForeignHeight } from './types.js';
+import type { FuelHeight } from './types.js';
 
-export interface ForeignCell {
+export interface FuelCell {
   node: string;
   /** A, B, … for each entry; `.` not there, `-` trimmed, `?` no answer; `*` behind it: stream and index disagree. */
   mark: string;
@@ -22,10 +22,10 @@ export interface ForeignCell {
   entries: { digest: string; epoch: bigint }[];
 }
 
-export interface ForeignRow {
-  height: ForeignHeight;
-  class: ForeignClass;
-  also: ForeignClass[];
+export interface FuelRow {
+  height: FuelHeight;
+  class: FuelClass;
+  also: FuelClass[];
   committed: boolean | null;
   copies: number;
   n: number;
@@ -34,35 +34,35 @@ export interface ForeignRow {
   /** The earliest among the copies: servers stamp them. */
   timestamp: number | null;
   bytes: number | null;
-  cells: ForeignCell[];
-  duplicates: ForeignVerdict['duplicates'];
-  index: ForeignVerdict['index'];
+  cells: FuelCell[];
+  duplicates: FuelVerdict['duplicates'];
+  index: FuelVerdict['index'];
   note: string;
   /** Committed, everywhere where it can be, once, and nothing else. */
   same: boolean;
 }
 
-export interface ForeignMatrix {
-  looks: ForeignLookAt[];
-  rowsOfNodes: ForeignNodeRow[];
+export interface FuelMatrix {
+  probes: FuelProbe[];
+  rowsOfNodes: FuelNodeRow[];
   nodes: ScannedNode[];
   heights: number;
-  range: { from: ForeignHeight; to: ForeignHeight } | null;
-  rows: AsyncGenerator<ForeignRow>;
+  range: { from: FuelHeight; to: FuelHeight } | null;
+  rows: AsyncGenerator<FuelRow>;
 }
 
 export type MatrixWish = Pick<GatherOptions, 'from' | 'to' | 'limit' | 'progress' | 'heldEntries'>;
 
-export async function openForeignMatrix(options: ForeignOptions, wish: MatrixWish): Promise<ForeignMatrix> {
-  const looks = await firstLook(options);
-  refuseForeignSilence(looks, options);
-  const gathered = await gather({ ...options, ...wish, looks: new Map(looks.map((one) => [one.id, one.reply])) });
-  const rows = async function* (): AsyncGenerator<ForeignRow> {
+export async function openFuelMatrix(options: FuelOptions, wish: MatrixWish): Promise<FuelMatrix> {
+  const probes = await firstProbe(options);
+  refuseFuelSilence(probes, options);
+  const gathered = await gather({ ...options, ...wish, probes: new Map(probes.map((one) => [one.id, one.reply])) });
+  const rows = async function* (): AsyncGenerator<FuelRow> {
     for await (const picture of gathered.pictures) yield rowOf(picture);
   };
   return {
-    looks,
-    rowsOfNodes: summarizeForeign(looks, [], options).nodes,
+    probes,
+    rowsOfNodes: summarizeFuel(probes, [], options).nodes,
     nodes: gathered.nodes,
     heights: gathered.heights,
     range: gathered.range,
@@ -71,7 +71,7 @@ export async function openForeignMatrix(options: ForeignOptions, wish: MatrixWis
 }
 
 /** Pure. */
-export function rowOf({ verdict, cells }: HeightPicture): ForeignRow {
+export function rowOf({ verdict, cells }: HeightPicture): FuelRow {
   const letters = new Map(
     verdict.blocks.map((block, at) => [block.digest, String.fromCharCode(65 + Math.min(25, at))]),
   );
@@ -97,12 +97,12 @@ export function rowOf({ verdict, cells }: HeightPicture): ForeignRow {
     })),
     duplicates: verdict.duplicates,
     index: verdict.index,
-    note: describeForeign(verdict),
+    note: describeFuel(verdict),
     same: isSame(verdict),
   };
 }
 
-function isSame(v: ForeignVerdict): boolean {
+function isSame(v: FuelVerdict): boolean {
   return (
     v.class === 'committed' &&
     v.also.length === 0 &&
@@ -112,7 +112,7 @@ function isSame(v: ForeignVerdict): boolean {
   );
 }
 
-export interface ForeignSummaryVerdict {
+export interface FuelSummaryVerdict {
   verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
   reason: string;
   reasonCode: string;
@@ -121,14 +121,14 @@ export interface ForeignSummaryVerdict {
 const RANK = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
 /** What the rows add up to, gathered as they pass, newest first. */
-export class ForeignSummary {
+export class FuelSummary {
   readonly classes: Record<string, number> = {};
   rows = 0;
-  committed: ForeignRow | null = null;
-  private worst: { row: ForeignRow; concern: Concern } | null = null;
+  committed: FuelRow | null = null;
+  private worst: { row: FuelRow; concern: Concern } | null = null;
 
   /** What is worth a word about this row. */
-  add(row: ForeignRow): Concern[] {
+  add(row: FuelRow): Concern[] {
     this.rows += 1;
     this.classes[row.class] = (this.classes[row.class] ?? 0) + 1;
     const concerns = concernsOf(row, this.committed === null);
@@ -139,7 +139,7 @@ export class ForeignSummary {
     return concerns;
   }
 
-  verdict(target: string): ForeignSummaryVerdict {
+  verdict(target: string): FuelSummaryVerdict {
     const { worst } = this;
     const tail = target === '' ? '' : ` ${target}`;
     if (this.rows === 0)

@@ -1,22 +1,22 @@
-// What the nodes of the other dialect add up to (docs/FOREIGN.md): who holds the lease, what is committed at the top,
+// What the nodes of the other dialect add up to (docs/FUEL.md): who holds the lease, what is committed at the top,
 // what stands in the way of the next block. `summarizeForeign` is pure; a node that did not answer is a row and a
 // loss, never a "no" and never "empty".
 import { bounded } from '../view/inspect.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';
-import type { ForeignVerdict } from './classify.js';
+import type { FuelVerdict } from './classify.js';
 import { concernsOf } from './concern.js';
-import { describeForeign } from './describe.js';
+import { describeFuel } from './describe.js';
 import { gatherNewest, type HeightPicture } from './gather.js';
-import type { ForeignHeight, ForeignLook, ForeignPort } from './types.js';
+import type { FuelHeight, FuelProbeResult, FuelPort } from './types.js';
 
 /** Newest entries of each node that a status reads. */
 export const NEWEST = 64;
 const SECOND_LOOK_MS = 150;
 
-export interface ForeignOptions {
-  nodes: readonly ForeignPort[];
+export interface FuelOptions {
+  nodes: readonly FuelPort[];
   leaseKey: string;
   quorum: number;
   limitMs: number;
@@ -26,19 +26,19 @@ export interface ForeignOptions {
   target: string;
 }
 
-export interface ForeignLookAt {
+export interface FuelProbe {
   id: string;
   url: string;
-  reply: NodeReply<ForeignLook>;
+  reply: NodeReply<FuelProbeResult>;
   rttMs: number | null;
 }
 
-export type ForeignState = 'OK' | 'WARN' | 'EMPTY' | 'REFUSED' | 'DOWN';
+export type FuelState = 'OK' | 'WARN' | 'EMPTY' | 'REFUSED' | 'DOWN';
 
-export interface ForeignNodeRow {
+export interface FuelNodeRow {
   id: string;
   url: string;
-  state: ForeignState;
+  state: FuelState;
   /** The lock's owner; null when it is free or unknown (see `state`). */
   holder: string | null;
   ttlMs: number | null;
@@ -46,7 +46,7 @@ export interface ForeignNodeRow {
   entries: number | null;
   indexed: number | null;
   /** The highest height among its newest entries. */
-  head: ForeignHeight | null;
+  head: FuelHeight | null;
   /** Heights below the newest committed one; holes do not count. */
   lag: number | null;
   rttMs: number | null;
@@ -58,7 +58,7 @@ export interface ForeignNodeRow {
   redisVersion: string;
 }
 
-export interface ForeignFinding {
+export interface FuelFinding {
   verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
   code: string;
   reason: string;
@@ -66,12 +66,12 @@ export interface ForeignFinding {
   next: string[];
 }
 
-export interface ForeignView {
+export interface FuelView {
   verdict: 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
   reason: string;
   reasonCode: string;
   next: string[];
-  findings: ForeignFinding[];
+  findings: FuelFinding[];
   leaseKey: string;
   configured: number;
   answered: number;
@@ -79,22 +79,22 @@ export interface ForeignView {
   margin: number;
   leader: { owner: string; epoch: bigint | null; ttlMs: number; nodes: string[] } | null;
   leaderKnown: boolean;
-  committed: { height: ForeignHeight; digest: string; epoch: bigint; nodes: string[] } | null;
+  committed: { height: FuelHeight; digest: string; epoch: bigint; nodes: string[] } | null;
   /** Above the newest committed height, newest first. */
-  open: ForeignVerdict[];
-  nodes: ForeignNodeRow[];
+  open: FuelVerdict[];
+  nodes: FuelNodeRow[];
 }
 
-export async function lookAtAll(
-  { nodes, limitMs, clock }: Pick<ForeignOptions, 'nodes' | 'limitMs' | 'clock'>,
-  earlier?: readonly ForeignLookAt[],
-): Promise<ForeignLookAt[]> {
+export async function probeAll(
+  { nodes, limitMs, clock }: Pick<FuelOptions, 'nodes' | 'limitMs' | 'clock'>,
+  earlier?: readonly FuelProbe[],
+): Promise<FuelProbe[]> {
   return Promise.all(
-    nodes.map(async (node): Promise<ForeignLookAt> => {
+    nodes.map(async (node): Promise<FuelProbe> => {
       const before = earlier?.find((one) => one.id === node.id);
       if (before !== undefined && before.reply.outcome !== 'accepted') return before;
       const startedAt = clock.now();
-      const reply = await bounded(node.look(limitMs), limitMs, clock);
+      const reply = await bounded(node.probe(limitMs), limitMs, clock);
       return {
         id: node.id,
         url: node.url,
@@ -106,45 +106,45 @@ export async function lookAtAll(
 }
 
 /** A first look at all nodes; refuses when nobody answered, or when two of them are one server. */
-export async function firstLook(options: ForeignOptions): Promise<ForeignLookAt[]> {
-  const looks = await lookAtAll(options);
-  refuseOneServer(looks);
-  return looks;
+export async function firstProbe(options: FuelOptions): Promise<FuelProbe[]> {
+  const probes = await probeAll(options);
+  refuseOneServer(probes);
+  return probes;
 }
 
-export async function viewForeign(options: ForeignOptions): Promise<{ view: ForeignView; looks: ForeignLookAt[] }> {
-  const first = await firstLook(options);
+export async function viewFuel(options: FuelOptions): Promise<{ view: FuelView; probes: FuelProbe[] }> {
+  const first = await firstProbe(options);
   const heights = await newest(options, first);
-  const looks = await lookAtAll(options, first);
-  const view = summarizeForeign(looks, heights, options);
+  const probes = await probeAll(options, first);
+  const view = summarizeFuel(probes, heights, options);
   // A block on its way is everyday life: what is open is looked at twice.
-  if (view.open.length === 0 || view.leader === null) return { view, looks };
+  if (view.open.length === 0 || view.leader === null) return { view, probes };
   await new Promise<void>((resolve) => {
     options.clock.after(SECOND_LOOK_MS, resolve);
   });
-  const again = summarizeForeign(looks, await newest(options, looks), options);
-  const still = (one: ForeignVerdict): boolean =>
+  const again = summarizeFuel(probes, await newest(options, probes), options);
+  const still = (one: FuelVerdict): boolean =>
     view.open.some((before) => before.height === one.height && before.class === one.class);
   const settled = again.open.filter(still);
   return {
-    view: settled.length === again.open.length ? again : summarizeForeign(looks, [], options, again, settled),
-    looks,
+    view: settled.length === again.open.length ? again : summarizeFuel(probes, [], options, again, settled),
+    probes,
   };
 }
 
-function newest(options: ForeignOptions, looks: readonly ForeignLookAt[]): Promise<HeightPicture[]> {
-  return gatherNewest({ ...options, looks: new Map(looks.map((one) => [one.id, one.reply])) }, NEWEST);
+function newest(options: FuelOptions, probes: readonly FuelProbe[]): Promise<HeightPicture[]> {
+  return gatherNewest({ ...options, probes: new Map(probes.map((one) => [one.id, one.reply])) }, NEWEST);
 }
 
-export function refuseForeignSilence(looks: readonly ForeignLookAt[], options: ForeignOptions): void {
-  if (looks.some((one) => one.reply.outcome === 'accepted')) return;
-  const rows = looks.map((one) => nodeRow(one, null));
+export function refuseFuelSilence(probes: readonly FuelProbe[], options: FuelOptions): void {
+  if (probes.some((one) => one.reply.outcome === 'accepted')) return;
+  const rows = probes.map((one) => nodeRow(one, null));
   const denied = rows.every((row) => row.error?.code === 'NOAUTH' || row.error?.code === 'NOPERM');
   throw new SeqError({
     code: denied ? 'NODE_DENIED' : 'NO_ANSWER',
     exit: denied ? EXIT.denied : EXIT.noQuorum,
     message:
-      `none of ${looks.length} nodes ${denied ? 'lets us in' : 'answered'}: ` +
+      `none of ${probes.length} nodes ${denied ? 'lets us in' : 'answered'}: ` +
       `${rows.map((row) => `${row.id} (${row.url}): ${row.note}`).join('; ')}`,
     why: denied
       ? 'the user or password is missing or wrong, or the user may not read these keys'
@@ -157,9 +157,9 @@ export function refuseForeignSilence(looks: readonly ForeignLookAt[], options: F
   });
 }
 
-function refuseOneServer(looks: readonly ForeignLookAt[]): void {
+function refuseOneServer(probes: readonly FuelProbe[]): void {
   const seen = new Map<string, string>();
-  for (const { url, reply } of looks) {
+  for (const { url, reply } of probes) {
     const runId = reply.outcome === 'accepted' ? reply.value.runId : '';
     const first = seen.get(runId);
     if (runId !== '' && first !== undefined) {
@@ -176,7 +176,7 @@ function refuseOneServer(looks: readonly ForeignLookAt[]): void {
   }
 }
 
-function nodeRow(one: ForeignLookAt, pictures: readonly HeightPicture[] | null): ForeignNodeRow {
+function nodeRow(one: FuelProbe, pictures: readonly HeightPicture[] | null): FuelNodeRow {
   const blank = {
     id: one.id,
     url: one.url,
@@ -237,15 +237,15 @@ function nodeRow(one: ForeignLookAt, pictures: readonly HeightPicture[] | null):
 }
 
 /** `earlier` and `open`: the same view with fewer open heights. */
-export function summarizeForeign(
-  looks: readonly ForeignLookAt[],
+export function summarizeFuel(
+  probes: readonly FuelProbe[],
   pictures: readonly HeightPicture[],
-  options: Pick<ForeignOptions, 'leaseKey' | 'quorum' | 'target'>,
-  earlier?: ForeignView,
-  settled?: ForeignVerdict[],
-): ForeignView {
+  options: Pick<FuelOptions, 'leaseKey' | 'quorum' | 'target'>,
+  earlier?: FuelView,
+  settled?: FuelVerdict[],
+): FuelView {
   const { quorum, leaseKey } = options;
-  const configured = looks.length;
+  const configured = probes.length;
   const newestCommitted = pictures.find((picture) => picture.verdict.committed === true)?.verdict ?? null;
   const best = newestCommitted?.blocks[0];
   const committed =
@@ -262,11 +262,11 @@ export function summarizeForeign(
           verdict.committed !== true && verdict.class !== 'trimmed' && verdict.height > (committed?.height ?? -1),
       )
       .map(({ verdict }) => verdict);
-  const answered = looks.filter((one) => one.reply.outcome === 'accepted').length;
-  const { leader, known } = leaderOf(looks, quorum);
+  const answered = probes.filter((one) => one.reply.outcome === 'accepted').length;
+  const { leader, known } = leaderOf(probes, quorum);
   const nodes =
     earlier?.nodes ??
-    looks.map((one) => {
+    probes.map((one) => {
       const row = nodeRow(one, pictures);
       const lag =
         committed === null || row.entries === null || row.head === null
@@ -330,10 +330,10 @@ export function summarizeForeign(
   };
 }
 
-function leaderOf(looks: readonly ForeignLookAt[], quorum: number): { leader: ForeignView['leader']; known: boolean } {
+function leaderOf(probes: readonly FuelProbe[], quorum: number): { leader: FuelView['leader']; known: boolean } {
   const byOwner = new Map<string, { id: string; pttlMs: number; epoch: bigint | null }[]>();
   let unanswered = 0;
-  for (const { id, reply } of looks) {
+  for (const { id, reply } of probes) {
     if (reply.outcome !== 'accepted') unanswered += 1;
     else if (reply.value.lock !== null)
       byOwner.set(reply.value.lock.owner, [
@@ -354,25 +354,19 @@ function leaderOf(looks: readonly ForeignLookAt[], quorum: number): { leader: Fo
   return { leader: null, known: !(unanswered > 0 && most + unanswered >= quorum) };
 }
 
-type Facts = Omit<ForeignView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'>;
+type Facts = Omit<FuelView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'>;
 
 function findingsOf(
   facts: Facts,
-  shadowed: ForeignVerdict | undefined,
-  { target, leaseKey }: Pick<ForeignOptions, 'target' | 'leaseKey'>,
-): ForeignFinding[] {
+  shadowed: FuelVerdict | undefined,
+  { target, leaseKey }: Pick<FuelOptions, 'target' | 'leaseKey'>,
+): FuelFinding[] {
   const tail = target === '' ? '' : ` ${target}`;
   const { nodes, answered, configured, quorum, leader, leaderKnown, open } = facts;
   const silent = nodes.filter((row) => row.state === 'DOWN' || row.state === 'REFUSED');
   const reach = silent.map((row) => `redis-cli -u ${row.url} ping`);
-  const found: ForeignFinding[] = [];
-  const add = (
-    verdict: ForeignFinding['verdict'],
-    code: string,
-    reason: string,
-    ids: string[],
-    next: string[],
-  ): void => {
+  const found: FuelFinding[] = [];
+  const add = (verdict: FuelFinding['verdict'], code: string, reason: string, ids: string[], next: string[]): void => {
     found.push({ verdict, code, reason, nodes: ids, next });
   };
   if (answered < quorum) {
@@ -402,7 +396,7 @@ function findingsOf(
       add(
         worst.verdict,
         worst.code,
-        describeForeign(verdict),
+        describeFuel(verdict),
         verdict.blocks.flatMap((block) => block.nodes),
         [`seq stream inspect --height ${verdict.height}${tail}`],
       );
@@ -433,7 +427,7 @@ function findingsOf(
     add(
       'WARN',
       'SHADOWED',
-      describeForeign(shadowed),
+      describeFuel(shadowed),
       shadowed.blocks.flatMap((block) => block.nodes),
       [`seq stream inspect --height ${shadowed.height}${tail}`],
     );

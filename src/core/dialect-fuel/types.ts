@@ -1,15 +1,15 @@
-// What there is to read on a node of the other dialect (docs/FOREIGN.md): a lock, a fencing counter, a stream with
+// What there is to read on a node of the other dialect (docs/FUEL.md): a lock, a fencing counter, a stream with
 // automatic ids, an index of heights. Nothing here can be written: the port has no way to.
 import type { NodeReply } from '../protocol/types.js';
 
 /** u32, as its writers say. */
-export type ForeignHeight = number;
+export type FuelHeight = number;
 export const MOST_HEIGHT = 2 ** 32 - 1;
 
 /** One entry without its payload: equal digests are equal bytes, the same block. */
-export interface ForeignEntry {
+export interface FuelEntry {
   id: string;
-  height: ForeignHeight;
+  height: FuelHeight;
   /** First 128 bits of the SHA-256 of the bytes, 32 hex digits. */
   digest: string;
   /** The writer's, u64; 0 where the field is missing. */
@@ -27,8 +27,8 @@ export interface UnreadableEntry {
   why: string;
 }
 
-export interface ForeignPiece {
-  entries: ForeignEntry[];
+export interface FuelPiece {
+  entries: FuelEntry[];
   unreadable: UnreadableEntry[];
   /** The last id of this piece in reading order, '' when nothing came. */
   lastId: string;
@@ -39,7 +39,7 @@ export interface ForeignPiece {
 }
 
 export interface IndexPiece {
-  heights: ForeignHeight[];
+  heights: FuelHeight[];
   /** Members that are no height, or whose score is another number. */
   wrong: string[];
   /** To go on from; null when this was all. */
@@ -52,7 +52,7 @@ export interface WrongKey {
   why: string;
 }
 
-export interface ForeignLook {
+export interface FuelProbeResult {
   lock: { owner: string; pttlMs: number } | null;
   /** null: there is no counter. */
   epoch: bigint | null;
@@ -66,22 +66,22 @@ export interface ForeignLook {
   version: string;
 }
 
-export interface ForeignPort {
+export interface FuelPort {
   readonly id: string;
   /** Without secrets. */
   readonly url: string;
-  look(limitMs: number): Promise<NodeReply<ForeignLook>>;
+  probe(limitMs: number): Promise<NodeReply<FuelProbeResult>>;
   /** Entries after (or, newest first, before) an id, which is not among them; '' from the end in question. */
   entries(
     range: { after: string; count: number; newestFirst?: boolean },
     limitMs: number,
-  ): Promise<NodeReply<ForeignPiece>>;
+  ): Promise<NodeReply<FuelPiece>>;
   /** The index from a score on (exclusive), ascending; '' from the beginning. `newest`: the highest heights alone. */
   index(range: { after: string; count: number; newest?: boolean }, limitMs: number): Promise<NodeReply<IndexPiece>>;
   close(): Promise<void>;
 }
 
 /** Its quorum: a majority and a budget on top, never more than all. */
-export function foreignQuorumOf(nodes: number, budget: number): number {
+export function fuelQuorumOf(nodes: number, budget: number): number {
   return Math.min(nodes, Math.floor(nodes / 2) + 1 + budget);
 }

@@ -1,25 +1,25 @@
 // Everything in the streams of the other dialect that its own scripts would not leave behind, or that a reader may
-// stumble over, each with its witness (docs/FOREIGN.md). What is normal there is counted and not listed. What could
+// stumble over, each with its witness (docs/FUEL.md). What is normal there is counted and not listed. What could
 // not be read is not verified.
-import { ForeignSummary, openForeignMatrix, type MatrixWish } from './matrix.js';
-import type { ForeignLookAt, ForeignOptions } from './probe.js';
-import type { ForeignHeight } from './types.js';
+import { FuelSummary, openFuelMatrix, type MatrixWish } from './matrix.js';
+import type { FuelProbe, FuelOptions } from './probe.js';
+import type { FuelHeight } from './types.js';
 
 const MOST_VIOLATIONS = 1000;
 
-export interface ForeignViolation {
+export interface FuelViolation {
   /** '' when it is between nodes. */
   node: string;
-  height: ForeignHeight | null;
+  height: FuelHeight | null;
   code: string;
   witness: string;
 }
 
-export interface ForeignVerified {
-  looks: ForeignLookAt[];
-  range: { from: ForeignHeight; to: ForeignHeight } | null;
+export interface FuelVerified {
+  probes: FuelProbe[];
+  range: { from: FuelHeight; to: FuelHeight } | null;
   heights: number;
-  violations: ForeignViolation[];
+  violations: FuelViolation[];
   total: number;
   nodes: { id: string; entries: number; verified: boolean; violations: number }[];
   /** Heights that could not be judged. */
@@ -31,15 +31,15 @@ export interface ForeignVerified {
   normal: { duplicates: number; unindexed: number; orphans: number; leftBehind: number };
 }
 
-export async function verifyForeign(options: ForeignOptions, wish: MatrixWish): Promise<ForeignVerified> {
-  const matrix = await openForeignMatrix(options, wish);
-  const found: ForeignViolation[] = [];
+export async function verifyFuel(options: FuelOptions, wish: MatrixWish): Promise<FuelVerified> {
+  const matrix = await openFuelMatrix(options, wish);
+  const found: FuelViolation[] = [];
   let total = 0;
-  const add = (one: ForeignViolation): void => {
+  const add = (one: FuelViolation): void => {
     total += 1;
     if (found.length < MOST_VIOLATIONS) found.push(one);
   };
-  const summary = new ForeignSummary();
+  const summary = new FuelSummary();
   const normal = { duplicates: 0, unindexed: 0, orphans: 0, leftBehind: 0 };
   for await (const row of matrix.rows) {
     const concerns = summary.add(row);
@@ -65,9 +65,9 @@ export async function verifyForeign(options: ForeignOptions, wish: MatrixWish): 
   }
   options.signal?.throwIfAborted();
   for (const node of matrix.nodes) {
-    const reply = matrix.looks.find((one) => one.id === node.id)?.reply;
-    const look = reply?.outcome === 'accepted' ? reply.value : null;
-    for (const { key, why } of look?.wrong ?? [])
+    const reply = matrix.probes.find((one) => one.id === node.id)?.reply;
+    const probe = reply?.outcome === 'accepted' ? reply.value : null;
+    for (const { key, why } of probe?.wrong ?? [])
       add({ node: node.id, height: null, code: 'WRONG_KEY', witness: `${key}: ${why}` });
     for (const { id, why } of node.unreadable)
       add({
@@ -86,20 +86,20 @@ export async function verifyForeign(options: ForeignOptions, wish: MatrixWish): 
         code: 'INDEX_MISMATCH',
         witness: `${member}: a member should be its own score`,
       });
-    if (look !== null && node.answered && node.epoch > (look.epoch ?? 0n)) {
+    if (probe !== null && node.answered && node.epoch > (probe.epoch ?? 0n)) {
       add({
         node: node.id,
         height: null,
         code: 'EPOCH_ABOVE_COUNTER',
         witness:
-          `an entry bears epoch ${node.epoch} and the counter is ${look.epoch ?? 'gone'}: it forgot what ` +
+          `an entry bears epoch ${node.epoch} and the counter is ${probe.epoch ?? 'gone'}: it forgot what ` +
           'it had promised',
       });
     }
   }
   found.sort((a, b) => (b.height ?? -1) - (a.height ?? -1));
   return {
-    looks: matrix.looks,
+    probes: matrix.probes,
     range: matrix.range,
     heights: summary.rows,
     violations: found,

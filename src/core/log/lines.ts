@@ -41,10 +41,10 @@ export function lineOf(event: SeqEvent): LogLine {
         fields,
         same: sameness(type, event.code, event.reason),
       };
-    case 'tenure-ended':
+    case 'leadership-ended':
       return {
         level: WANTED.test(event.code) ? 'info' : 'warn',
-        message: `tenure of epoch ${event.epoch} ended after ${Math.round(event.heldMs)} ms: ${event.reason}`,
+        message: `term of epoch ${event.epoch} ended after ${Math.round(event.heldMs)} ms: ${event.reason}`,
         fields,
       };
     case 'term-renewed':
@@ -92,7 +92,7 @@ export function lineOf(event: SeqEvent): LogLine {
       };
     case 'request':
       return { level: 'info', message: `request ${event.kind} by ${event.by}: ${event.outcome}`, fields };
-    case 'halted':
+    case 'fatal-error':
       return { level: 'fatal', message: `halted: ${event.reason} (${event.code})`, fields };
     case 'stopped':
       return {

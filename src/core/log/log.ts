@@ -94,7 +94,7 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
       if (!logger.isLevelEnabled(line.level)) return;
       if (line.same !== undefined && !collapser.admit(line.same, line)) return;
       // What was counted belongs before the line that ends the story.
-      if (event.type === 'stopped' || event.type === 'halted') collapser.flush(true);
+      if (event.type === 'stopped' || event.type === 'fatal-error') collapser.flush(true);
       write(line);
       stopped = event.type === 'stopped';
     },

@@ -22,7 +22,7 @@ export interface Change {
   before: string;
   after: string;
   outcome: string;
-  /** Of the tenure that it ended, where it ended one. */
+  /** Of the term that it ended, where it ended one. */
   epoch?: string;
   /** Digest, where there was a plan. */
   plan?: string;

@@ -4,7 +4,7 @@
 import type { Clock, NodePort } from '../ports.js';
 import { sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
 
-export interface Look {
+export interface ProbeResult {
   at: number;
   /** Per node, in the configured order; null = no answer yet when the look was closed. */
   replies: (NodeReply<NodeView> | null)[];
@@ -14,9 +14,14 @@ export interface Look {
  * Asks every node at once. Closed when all have answered, or a quorum has and the rest had a little longer (a hanging
  * node delays nothing).
  */
-export async function look(nodes: readonly NodePort[], quorum: number, limitMs: number, clock: Clock): Promise<Look> {
+export async function probe(
+  nodes: readonly NodePort[],
+  quorum: number,
+  limitMs: number,
+  clock: Clock,
+): Promise<ProbeResult> {
   const startedAt = clock.now();
-  const replies: Look['replies'] = nodes.map(() => null);
+  const replies: ProbeResult['replies'] = nodes.map(() => null);
   await new Promise<void>((resolve) => {
     let waiting = nodes.length;
     let answered = 0;
@@ -48,7 +53,7 @@ export interface Votes {
  * free. `own` is the token of a term
  * being renewed: its lock counts as free, hold and handover do not stop it.
  */
-export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?: string, at = seen.at): Votes {
+export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: string, own?: string, at = seen.at): Votes {
   const votes: Votes['votes'] = [];
   const reasons: string[] = [];
   seen.replies.forEach((reply, node) => {
@@ -72,14 +77,14 @@ export function votesOf(seen: Look, nodes: readonly NodePort[], id: string, own?
 }
 
 /** The views of admitted nodes. */
-export function admittedViews(seen: Look): NodeView[] {
+export function admittedViews(seen: ProbeResult): NodeView[] {
   return seen.replies.flatMap((reply) =>
     reply?.outcome === 'accepted' && reply.value.admission === 'admitted' ? [reply.value] : [],
   );
 }
 
 /** What the nodes' memories look like: as long as it is the same, what failed because of them will fail again. */
-export function stateOf(seen: Look): string {
+export function stateOf(seen: ProbeResult): string {
   return seen.replies
     .map((reply) => {
       if (reply?.outcome !== 'accepted') return '-';
@@ -93,7 +98,7 @@ export function stateOf(seen: Look): string {
  * ms until q nodes will have a free lock if nothing renews them; `unknownMs` stands for nodes that did not say. A
  * lock in its last millisecond is held still.
  */
-export function untilFreeMs(seen: Look, quorum: number, unknownMs: number): number {
+export function untilFreeMs(seen: ProbeResult, quorum: number, unknownMs: number): number {
   const left = seen.replies.map((reply) => {
     if (reply?.outcome !== 'accepted') return unknownMs;
     const { lock } = reply.value;
@@ -104,7 +109,10 @@ export function untilFreeMs(seen: Look, quorum: number, unknownMs: number): numb
 }
 
 /** The leader as a quorum of locks shows it, or null. `url` comes from its presence record. */
-export function leaderOf(seen: Look, quorum: number): { id: string; owner: string; epoch: number; url: string } | null {
+export function leaderOf(
+  seen: ProbeResult,
+  quorum: number,
+): { id: string; owner: string; epoch: number; url: string } | null {
   const holders = new Map<string, { count: number; epoch: number }>();
   const urls = new Map<string, string>();
   for (const reply of seen.replies) {
@@ -122,7 +130,7 @@ export function leaderOf(seen: Look, quorum: number): { id: string; owner: strin
 }
 
 /** The later generation that a quorum shows (`seq cluster recover`), or null: this one goes on. */
-export function recoveredTo(seen: Look, quorum: number, cluster: string): string | null {
+export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string): string | null {
   const split = (name: string): [family: string, generation: number] => [
     name.slice(0, name.lastIndexOf('.')),
     Number(name.slice(name.lastIndexOf('.') + 1)),

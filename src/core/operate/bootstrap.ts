@@ -52,7 +52,7 @@ const PHASES = { 1: 'phase 1 (the nonce on every node)', 2: 'phase 2 (admission)
 
 export async function bootstrap(options: BootstrapOptions): Promise<BootstrapResult> {
   const { nodes, cluster, random } = options;
-  const seen = await lookAtAll(options);
+  const seen = await probeAll(options);
   refuseUnfit(seen);
   const found = findNonce(seen, options);
   const nonce = found ?? random.hex(8);
@@ -105,7 +105,7 @@ export function sizeWarnings(n: number): string[] {
   return [];
 }
 
-async function lookAtAll(options: BootstrapOptions): Promise<Seen[]> {
+async function probeAll(options: BootstrapOptions): Promise<Seen[]> {
   const replies = await inspectAll(options);
   const silent = replies.filter((r) => r.reply.outcome !== 'accepted');
   if (silent.length > 0) throw notAnswering(silent, options);
@@ -333,9 +333,13 @@ async function prepareOne(
       clock,
     );
     if (attempt > 1 && reply.outcome === 'refused') {
-      const look = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
-      if (look.outcome === 'accepted' && look.value.admission === 'bootstrap' && nonceOf(markOf(look.value)) === nonce)
-        return look;
+      const probe = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      if (
+        probe.outcome === 'accepted' &&
+        probe.value.admission === 'bootstrap' &&
+        nonceOf(markOf(probe.value)) === nonce
+      )
+        return probe;
     }
     if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return reply;
   }
@@ -350,8 +354,8 @@ async function commitOne(
   for (let attempt = 1; ; attempt += 1) {
     const reply = await bounded<unknown>(port.call({ script: 'bootstrap_commit', nonce }, limitMs), limitMs, clock);
     if (reply.outcome === 'refused') {
-      const look = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
-      if (look.outcome === 'accepted' && isTaken(look.value)) return look;
+      const probe = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
+      if (probe.outcome === 'accepted' && isTaken(probe.value)) return probe;
     }
     if (reply.outcome !== 'unknown' || attempt === ATTEMPTS) return reply;
   }

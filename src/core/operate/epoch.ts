@@ -8,8 +8,8 @@ import type { Clock, NodePort } from '../ports.js';
 import { sequencerOf, type Epoch } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView, LeaderRow, NodeObservation, NodeState } from '../view/model.js';
-import { bounded, inspectLook } from '../view/inspect.js';
+import type { ClusterView, LeaderRow, NodeProbe, NodeState } from '../view/model.js';
+import { bounded, inspectWithProbes } from '../view/inspect.js';
 import { changeOf, type NodeChange } from '../nodes/change-all.js';
 
 export interface EpochRow {
@@ -17,7 +17,7 @@ export interface EpochRow {
   state: NodeState;
   admitted: boolean;
   epoch: Epoch | null;
-  /** Sequencer whose tenure claimed it, '' when nobody did. */
+  /** Sequencer whose term claimed it, '' when nobody did. */
   claimant: string;
   holder: string | null;
   /** Against the leader's epoch, or the highest one where nobody leads. */
@@ -34,7 +34,7 @@ export interface EpochView {
   rows: EpochRow[];
 }
 
-export interface LookOptions {
+export interface EpochProbeOptions {
   nodes: readonly NodePort[];
   limitMs: number;
   clock: Clock;
@@ -42,19 +42,19 @@ export interface LookOptions {
   expectedCluster?: string;
 }
 
-export async function readEpochs(options: LookOptions): Promise<EpochView> {
-  const { view, observations } = await inspectLook(options);
+export async function readEpochs(options: EpochProbeOptions): Promise<EpochView> {
+  const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
-  return epochsOf(view, observations);
+  return epochsOf(view, probes);
 }
 
 /** Pure. */
-export function epochsOf(view: ClusterView, observations: readonly NodeObservation[]): EpochView {
+export function epochsOf(view: ClusterView, probes: readonly NodeProbe[]): EpochView {
   const known = view.nodes.flatMap((n) => (n.epoch === null ? [] : [n.epoch]));
   const ofAdmitted = view.nodes.flatMap((n) => (n.admitted && n.epoch !== null ? [n.epoch] : []));
   const reference = view.leader?.epoch ?? Math.max(0, ...ofAdmitted);
   const rows = view.nodes.map((n): EpochRow => {
-    const reply = observations.find((o) => o.id === n.id)?.reply;
+    const reply = probes.find((o) => o.id === n.id)?.reply;
     const claimant = reply?.outcome === 'accepted' ? reply.value.claimant : '';
     const standing =
       n.epoch === null
@@ -117,7 +117,7 @@ export function planHeal(epochs: EpochView, to: Epoch | undefined): HealPlan {
   return { digest, value, leader, deposes, steps, skipped };
 }
 
-export interface HealOptions extends LookOptions {
+export interface HealOptions extends EpochProbeOptions {
   to?: Epoch;
   mayDepose: boolean;
   reason: string;

@@ -56,13 +56,13 @@ async function mark(
   call: (node: NodePort) => ReturnType<NodePort['call']>,
 ): Promise<HoldDone> {
   const { nodes, limitMs, clock, target, expectedCluster } = options;
-  const look = async (): Promise<ClusterView> => {
+  const probe = async (): Promise<ClusterView> => {
     const view = await inspectCluster({ nodes, limitMs, clock, expectedCluster, target });
     refuseNoAnswer(view);
     return view;
   };
   options.step('asking every node who leads and whether there is a hold');
-  const before = await look();
+  const before = await probe();
   const leader = before.leader?.id ?? null;
   if (options.dryRun) return { leader, before: before.hold, after: before.hold, nodes: [], warnings: [] };
   options.step(`${what} on every node`);
@@ -73,7 +73,7 @@ async function mark(
     ['seq status', ...retry].join(' '),
     ['seq resume', ...retry].join(' '),
   ]);
-  const after = await look();
+  const after = await probe();
   const missing = changes
     .filter((change) => change.outcome !== 'accepted')
     .map((change) => `${change.id} did not take the ${what}: ${change.why}`);

@@ -6,7 +6,7 @@ import type { Clock, NodePort, Random } from '../ports.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { changeNodes, requireAccepted, requireExpected } from '../nodes/change-all.js';
-import { bounded, inspectLook } from '../view/inspect.js';
+import { bounded, inspectWithProbes } from '../view/inspect.js';
 
 const EVERY_MS = 50;
 
@@ -39,7 +39,7 @@ export interface ReplacementPlan {
 export async function askReplacement(options: AskReplacementOptions): Promise<ReplacementPlan> {
   const { nodes, wanted, limitMs, clock, random, why, by, target, timeoutMs } = options;
   const status = `seq status ${target}`.trim();
-  const { view, observations } = await inspectLook({
+  const { view, probes } = await inspectWithProbes({
     nodes,
     limitMs,
     clock,
@@ -65,7 +65,7 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
     leader: leader.id,
     margin: view.margin,
     nodes: wanted.map((id) => {
-      const reply = observations.find((one) => one.id === id)?.reply;
+      const reply = probes.find((one) => one.id === id)?.reply;
       if (reply?.outcome !== 'accepted' || reply.value.admission !== 'admitted')
         throw refusal(
           'NOT_ADMITTED',
@@ -102,7 +102,7 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
     );
     requireAccepted(changes, quorum, 'the request', [status]);
     const until = clock.now() + timeoutMs;
-    while (!(await mended(options, id, incarnation))) {
+    while (!(await fixed(options, id, incarnation))) {
       if (clock.now() < until) continue;
       await changeNodes(
         nodes,
@@ -126,7 +126,7 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
   return plan;
 }
 
-async function mended(
+async function fixed(
   { nodes, limitMs, clock, signal }: AskReplacementOptions,
   id: string,
   former: string,

@@ -11,7 +11,7 @@ import type { NodeReply, NodeView } from '../protocol/types.js';
 import { refuseUnfit } from './bootstrap.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js';
-import { bounded, inspectCluster, inspectLook } from '../view/inspect.js';
+import { bounded, inspectCluster, inspectWithProbes } from '../view/inspect.js';
 
 const EVERY_MS = 100;
 /** A request that the leader refused (it had not noticed yet that the old server is out) is made again this often. */
@@ -107,13 +107,13 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
   const { nodes, id, successor, limitMs, clock, target, expectedCluster } = options;
   const status = `seq status ${target}`.trim();
   const old = nodes.find((node) => node.id === id)!;
-  const [{ view, observations }, reply] = await Promise.all([
-    inspectLook({ nodes, limitMs, clock, expectedCluster, target }),
+  const [{ view, probes }, reply] = await Promise.all([
+    inspectWithProbes({ nodes, limitMs, clock, expectedCluster, target }),
     bounded(successor.call({ script: 'inspect' }, limitMs), limitMs, clock),
   ]);
   requireExpected(view.leader, options.expect, [status]);
   const elsewhere = displaced(
-    observations.map(({ id: node, url, reply: seen }) => ({
+    probes.map(({ id: node, url, reply: seen }) => ({
       id: node,
       url,
       view: seen.outcome === 'accepted' ? { moves: seen.value.admission === 'foreign' ? '' : seen.value.moves } : null,
@@ -154,12 +154,12 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
       retryable: true,
     });
   }
-  const seen = observations.flatMap((one) =>
+  const seen = probes.flatMap((one) =>
     one.reply.outcome === 'accepted' && one.id !== id
       ? [{ port: { id: one.id, url: one.url }, view: one.reply.value }]
       : [],
   );
-  const was = observations.find((one) => one.id === id)!.reply;
+  const was = probes.find((one) => one.id === id)!.reply;
   if (was.outcome === 'accepted' && was.value.runId === reply.value.runId)
     throw refused(
       'SAME_SERVER',
@@ -269,7 +269,9 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
       clock.now() - asked > ASK_AGAIN_MS &&
       (view.admission !== 'admitting' || clock.now() - stillSince > ASK_AGAIN_MS);
     const leader =
-      admitted || ask ? (await inspectLook({ nodes, limitMs, clock, expectedCluster, target })).view.leader : null;
+      admitted || ask
+        ? (await inspectWithProbes({ nodes, limitMs, clock, expectedCluster, target })).view.leader
+        : null;
     if (admitted && leader !== null && view.lock?.owner === leader.owner && view.epoch === leader.epoch) return view;
     told =
       view === null

@@ -3,7 +3,7 @@
 // somebody can take over.
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Height } from '../protocol/types.js';
-import type { ClusterView, LeaderRow, NodeObservation } from '../view/model.js';
+import type { ClusterView, LeaderRow, NodeProbe } from '../view/model.js';
 
 /**
  * A presence record is renewed every poll (500 ms at most) and lives for 3 s: with less than this left, several
@@ -50,11 +50,7 @@ export interface StepdownWish {
   startSequencers?: () => string[];
 }
 
-export function planStepdown(
-  view: ClusterView,
-  observations: readonly NodeObservation[],
-  wish: StepdownWish,
-): StepdownPlan {
+export function planStepdown(view: ClusterView, probes: readonly NodeProbe[], wish: StepdownWish): StepdownPlan {
   const target = wish.target ? ` ${wish.target}` : '';
   const refuse = (code: string, message: string, why: string, next: string[]): SeqError =>
     new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
@@ -99,7 +95,7 @@ export function planStepdown(
       [`seq resume${target}`],
     );
   }
-  const candidates = candidatesOf(view, observations, leader);
+  const candidates = candidatesOf(view, probes, leader);
   const to = wish.to ?? '';
   if (to === leader.id)
     throw refuse(
@@ -149,17 +145,17 @@ export function planStepdown(
     named: to !== '',
     candidates,
     height: view.committed?.height ?? 0,
-    blockTimeMs: blockTimeOf(observations, leader.id),
+    blockTimeMs: blockTimeOf(probes, leader.id),
     margin: view.margin,
   };
 }
 
-function candidatesOf(view: ClusterView, observations: readonly NodeObservation[], leader: LeaderRow): Candidate[] {
+function candidatesOf(view: ClusterView, probes: readonly NodeProbe[], leader: LeaderRow): Candidate[] {
   const leaderDigest = view.sequencers.find((s) => s.id === leader.id)?.configDigest ?? '';
   return view.sequencers
     .filter((s) => s.id !== leader.id)
     .map((s) => {
-      const leftMs = Math.max(0, ...presencesOf(observations, s.id).map((presence) => presence.pttlMs));
+      const leftMs = Math.max(0, ...presencesOf(probes, s.id).map((presence) => presence.pttlMs));
       const configDrift = leaderDigest !== '' && s.configDigest !== '' && s.configDigest !== leaderDigest;
       const why =
         s.role === 'stopping'
@@ -184,15 +180,15 @@ function candidatesOf(view: ClusterView, observations: readonly NodeObservation[
     });
 }
 
-function presencesOf(observations: readonly NodeObservation[], id: string) {
-  return observations.flatMap((o) =>
+function presencesOf(probes: readonly NodeProbe[], id: string) {
+  return probes.flatMap((o) =>
     o.reply.outcome === 'accepted' ? o.reply.value.sequencers.filter((p) => p.id === id) : [],
   );
 }
 
 /** As the sequencer announces it. */
-export function blockTimeOf(observations: readonly NodeObservation[], id: string): number | null {
-  for (const { extra } of presencesOf(observations, id)) {
+export function blockTimeOf(probes: readonly NodeProbe[], id: string): number | null {
+  for (const { extra } of presencesOf(probes, id)) {
     const ms = Number(extra['blockTimeMs']);
     if (Number.isSafeInteger(ms) && ms > 0) return ms;
   }

@@ -8,7 +8,7 @@ import type { Epoch, Height, NodeReply } from '../protocol/types.js';
 import { sequencerOf } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import { bounded, inspectLook } from '../view/inspect.js';
+import { bounded, inspectWithProbes } from '../view/inspect.js';
 import { planStepdown, type StepdownPlan, type StepdownWish } from './stepdown-plan.js';
 import { watchChain, type Succession } from './stepdown-watch.js';
 
@@ -54,7 +54,7 @@ const HANDOVER_MS = 2000;
 export async function stepDown(options: StepdownOptions): Promise<StepdownDone> {
   const { nodes, limitMs, clock, target } = options;
   options.step('asking every node who leads');
-  const { view, observations } = await inspectLook({
+  const { view, probes } = await inspectWithProbes({
     nodes,
     limitMs,
     clock,
@@ -62,7 +62,7 @@ export async function stepDown(options: StepdownOptions): Promise<StepdownDone> 
     target,
   });
   refuseNoAnswer(view);
-  const plan = planStepdown(view, observations, options);
+  const plan = planStepdown(view, probes, options);
   if (options.revoke) await refuseAliveLeader(options, plan);
   if (options.dryRun) return { plan, done: null, warnings: [] };
   const askedAt = clock.now();
@@ -127,7 +127,7 @@ async function sendRequest(options: StepdownOptions, plan: StepdownPlan, id: str
   );
 }
 
-/** The owner token names one tenure: the lock of any other one stays. */
+/** The owner token names one term: the lock of any other one stays. */
 async function revokeLock(options: StepdownOptions, plan: StepdownPlan): Promise<Sent> {
   const handover = { to: plan.to, ttlMs: HANDOVER_MS };
   return counted(
@@ -186,7 +186,7 @@ async function refuseAliveLeader(options: StepdownOptions, plan: StepdownPlan): 
   const startedAt = options.clock.now();
   const waitMs = Math.min(1500, (plan.blockTimeMs ?? 1000) * 1.5);
   await sleep(options, waitMs);
-  const { view } = await inspectLook({
+  const { view } = await inspectWithProbes({
     nodes: options.nodes,
     limitMs: options.limitMs,
     clock: options.clock,
@@ -267,7 +267,7 @@ async function explainSilence(
   const before = height;
   // A leader that was reading the request at this moment steps down within two node timeouts; one that goes on
   // committing did not.
-  const { view } = await patientLook(
+  const { view } = await patientProbe(
     options,
     (seen) => seen.leader?.owner !== leader.owner || (seen.committed?.height ?? 0) > before + 1,
   );
@@ -379,13 +379,13 @@ async function withdraw(options: StepdownOptions, id: string): Promise<boolean> 
   );
 }
 
-async function patientLook(
+async function patientProbe(
   options: StepdownOptions,
-  until: (view: Awaited<ReturnType<typeof inspectLook>>['view']) => boolean,
+  until: (view: Awaited<ReturnType<typeof inspectWithProbes>>['view']) => boolean,
 ) {
   const deadline = options.clock.now() + 3000;
   for (;;) {
-    const seen = await inspectLook({
+    const seen = await inspectWithProbes({
       nodes: options.nodes,
       limitMs: options.limitMs,
       clock: options.clock,

@@ -1,5 +1,5 @@
 // The words between `seq` and an exec child: one JSON object per line, version 1. Decides what a well-formed answer
-// is; whatever is not one is garbage and ends the tenure, never the chain.
+// is; whatever is not one is garbage and ends the term, never the chain.
 // child → seq   {"type":"hello","protocol":1,"height":H}   at start: H is the last block its state holds, 0 for none
 // seq → child   {"type":"committed","height":H,"hash":…,"data":base64}   every block from hello.height+1 on, in
 // order, once
@@ -8,7 +8,7 @@
 // {"type":"produce","height":H,"parent":…,"epoch":E,"deadlineMs":D,"maxBytes":B,"items":[{"key"?,"data":base64}]}
 // child → seq   {"type":"block","height":H,"data":base64,"taken":T}   one for each `produce`, also when it was
 // revoked meanwhile
-// seq → child   {"type":"revoked","reason":…}   the tenure is gone: a block under way is void
+// seq → child   {"type":"revoked","reason":…}   the term is gone: a block under way is void
 import type { CommittedBlock, Item, ProduceRequest } from '../ports.js';
 
 export const CHILD_PROTOCOL = 1;

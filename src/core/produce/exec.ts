@@ -1,6 +1,6 @@
 // The producer that asks a child process for the content of blocks and tells it every committed block, in order,
 // once, so that its state is warm on every sequencer. Decides when the child has failed: it crashed, was silent
-// beyond a deadline, or spoke garbage. That ends the tenure with the reason and never the chain (docs/PROTOCOL.md
+// beyond a deadline, or spoke garbage. That ends the term with the reason and never the chain (docs/PROTOCOL.md
 // section 6); the child is started again with back-off.
 import { decodeBlockData, encodeExec, execOverhead, itemDigest, type TakenItem } from '../chain/items.js';
 import { EXIT, SeqError } from '../errors.js';
@@ -51,7 +51,7 @@ type Phase =
   | { phase: 'down'; why: string }
   | { phase: 'closed' };
 
-interface Production {
+interface BuildRequest {
   request: ProduceRequest;
   offered: Item[];
   sent: boolean;
@@ -78,9 +78,9 @@ class ExecProducer implements Producer {
   private toldAheadBytes = 0;
   private pipeFull = false;
   private awaitingAck: { height: Height; resolve: () => void }[] = [];
-  private production: Production | null = null;
-  /** Asked by a tenure that is gone; the child still owes the answer, and the next question waits for it. */
-  private voidProduction: Production | null = null;
+  private build: BuildRequest | null = null;
+  /** Asked by a term that is gone; the child still owes the answer, and the next question waits for it. */
+  private voidBuild: BuildRequest | null = null;
   private failures = 0;
   private restarts = 0;
   private startedAt = 0;
@@ -109,13 +109,12 @@ class ExecProducer implements Producer {
   }
 
   produce(request: ProduceRequest): Promise<{ data: Uint8Array; taken: number }> {
-    const readiness = this.ready();
-    if (!readiness.ready) return Promise.reject(failed(readiness.why));
-    if (this.production !== null)
-      return Promise.reject(failed(`it is still asked for block ${this.production.request.height}`));
+    const eligibility = this.ready();
+    if (!eligibility.ready) return Promise.reject(failed(eligibility.why));
+    if (this.build !== null) return Promise.reject(failed(`it is still asked for block ${this.build.request.height}`));
     return new Promise((resolve, reject) => {
       const cancelDeadline = this.options.clock.after(request.deadlineMs, () => this.fail(this.overdue(request)));
-      this.production = { request, offered: this.fitting(request.items), sent: false, resolve, reject, cancelDeadline };
+      this.build = { request, offered: this.fitting(request.items), sent: false, resolve, reject, cancelDeadline };
       this.ask();
     });
   }
@@ -133,23 +132,23 @@ class ExecProducer implements Producer {
   }
 
   revoked(reason: string): void {
-    const production = this.production;
-    if (production !== null) {
-      this.production = null;
-      production.reject(
+    const build = this.build;
+    if (build !== null) {
+      this.build = null;
+      build.reject(
         new SeqError({
           code: 'PRODUCER_REVOKED',
           exit: EXIT.precondition,
-          message: `block ${production.request.height} is no longer wanted from the producer`,
+          message: `block ${build.request.height} is no longer wanted from the producer`,
           why: reason,
           changed: 'nothing',
-          next: ['nothing: another tenure produces it'],
+          next: ['nothing: another term produces it'],
           retryable: true,
         }),
       );
       // Its deadline goes on: the answer is still owed.
-      if (production.sent) this.voidProduction = production;
-      else production.cancelDeadline();
+      if (build.sent) this.voidBuild = build;
+      else build.cancelDeadline();
     }
     if (this.state.phase === 'up' || this.state.phase === 'catching-up') this.send(revokedLine(reason));
   }
@@ -262,7 +261,7 @@ class ExecProducer implements Producer {
 
   private caughtUp(): void {
     if (this.state.phase !== 'catching-up' || this.acked < this.target) return;
-    // From here on it stays ready while it keeps acknowledging: an import never changes readiness.
+    // From here on it stays ready while it keeps acknowledging: an import never changes eligibility.
     this.state = { phase: 'up' };
     if (this.restarts > 0) this.options.onRestarted?.();
   }
@@ -302,33 +301,21 @@ class ExecProducer implements Producer {
 
   /** Asks for the block once the child has applied its parent and owes no other answer. */
   private ask(): void {
-    const production = this.production;
-    if (
-      production === null ||
-      production.sent ||
-      this.voidProduction !== null ||
-      this.acked < production.request.height - 1
-    )
-      return;
-    production.sent = true;
-    this.send(
-      produceLine(
-        production.request,
-        production.offered,
-        this.options.maxBlockBytes - execOverhead(production.offered),
-      ),
-    );
+    const build = this.build;
+    if (build === null || build.sent || this.voidBuild !== null || this.acked < build.request.height - 1) return;
+    build.sent = true;
+    this.send(produceLine(build.request, build.offered, this.options.maxBlockBytes - execOverhead(build.offered)));
   }
 
   private answer(message: Extract<ChildMessage, { type: 'block' }>): void {
-    if (this.voidProduction !== null) {
-      this.voidProduction.cancelDeadline();
-      this.voidProduction = null;
+    if (this.voidBuild !== null) {
+      this.voidBuild.cancelDeadline();
+      this.voidBuild = null;
       return this.ask();
     }
-    const production = this.production;
-    if (production === null || !production.sent) return this.fail(`it sent block ${message.height} unasked`);
-    const { request, offered } = production;
+    const build = this.build;
+    if (build === null || !build.sent) return this.fail(`it sent block ${message.height} unasked`);
+    const { request, offered } = build;
     if (message.height !== request.height)
       return this.fail(`it sent block ${message.height} when asked for ${request.height}`);
     if (message.taken > offered.length)
@@ -339,10 +326,10 @@ class ExecProducer implements Producer {
       return this.fail(
         `its block ${message.height} takes ${data.length} bytes; ${this.options.maxBlockBytes} are allowed`,
       );
-    production.cancelDeadline();
-    this.production = null;
+    build.cancelDeadline();
+    this.build = null;
     this.failures = 0;
-    production.resolve({ data, taken: message.taken });
+    build.resolve({ data, taken: message.taken });
   }
 
   /** As many items from the front as leave at least half of a block to the child's own data. */
@@ -396,12 +383,12 @@ class ExecProducer implements Producer {
 
   private dropProductions(why: string): void {
     this.releaseUpTo(Infinity);
-    this.voidProduction?.cancelDeadline();
-    this.voidProduction = null;
-    const production = this.production;
-    this.production = null;
-    production?.cancelDeadline();
-    production?.reject(failed(why));
+    this.voidBuild?.cancelDeadline();
+    this.voidBuild = null;
+    const build = this.build;
+    this.build = null;
+    build?.cancelDeadline();
+    build?.reject(failed(why));
   }
 }
 

@@ -1,5 +1,5 @@
 // Re-admission of a node that may have forgotten something, by the leader (docs/PROTOCOL.md section 8): begin,
-// backfill, prove that this tenure still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory
+// backfill, prove that this term still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory
 // takes part in nothing) and I11 (quiet admission). The proof is what makes it safe: a leader that has been succeeded
 // would otherwise vouch for a promise that nobody on the node remembers.
 import { backOff, movesOf, setStanding } from './ending.js';
@@ -7,7 +7,7 @@ import { abreast, gateMissed, newPace, pauseAfter, weightOf, type FillPace } fro
 import { bitsOf } from './quorum.js';
 import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
-import type { Effect, LocalChain, NodeIndex, TenureEvent, TenureState } from './term-state.js';
+import type { Effect, LocalChain, NodeIndex, TermEvent, TermState } from './term-state.js';
 import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js';
 
 /** One re-admission under way. */
@@ -57,8 +57,8 @@ const MENDABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', '
  * Only while q others still look like ours, and have noted where every node is: what is set aside could not be given
  * back by a leader that cannot prove itself (a power cut).
  */
-export function mayReadmit(state: TenureState, admission: AdmissionState): boolean {
-  const others = state.nodes.filter((track) => track.standing === 'ours' && !track.unnoted).length;
+export function mayReadmit(state: TermState, admission: AdmissionState): boolean {
+  const others = state.nodes.filter((track) => track.standing === 'claimed' && !track.unnoted).length;
   return (
     others >= state.settings.quorum &&
     state.settings.readmit &&
@@ -69,7 +69,7 @@ export function mayReadmit(state: TenureState, admission: AdmissionState): boole
 
 /** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
 export function beginAdmission(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   now: number,
   chain: LocalChain,
@@ -78,14 +78,14 @@ export function beginAdmission(
 ): void {
   const { owner } = state.settings;
   const track = state.nodes[node]!;
-  const window = chain.windowFloor();
+  const window = chain.retainedFloor();
   // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on
   // the others.
   const short = view !== undefined && view.admission === 'admitting' && shortOfMemory(view);
   const resume = view && !short && resumable(view, window, chain);
   const replaces = track.damage?.incarnation;
   const id = state.nextId++;
-  // The token is this tenure's alone and the id grows with every call: no nonce is ever used twice.
+  // The token is this term's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
   track.admission = {
     nonce,
@@ -118,7 +118,7 @@ export function beginAdmission(
 }
 
 /**
- * What an earlier tenure filled in is committed: it is gone on from, if it ends on our chain and still reaches into
+ * What an earlier term filled in is committed: it is gone on from, if it ends on our chain and still reaches into
  * the window.
  */
 function resumable(
@@ -145,19 +145,19 @@ function shortOfMemory({ info }: NodeView): boolean {
  * A node is reported as damaged, or was found to be. It keeps its part until q others are known to do without it
  * (section 8).
  */
-export function markDamaged(state: TenureState, node: NodeIndex, incarnation: string, why: string): void {
+export function markDamaged(state: TermState, node: NodeIndex, incarnation: string, why: string): void {
   const track = state.nodes[node]!;
   if (incarnation === '' || track.damage?.incarnation === incarnation || track.admission) return;
-  track.damage = { incarnation, why, provesFrom: state.nextId, proof: 0, counts: track.standing === 'ours' };
+  track.damage = { incarnation, why, provesFrom: state.nextId, proof: 0, counts: track.standing === 'claimed' };
 }
 
 /**
  * Whether a damaged node may be set aside now: everything committed is on q other nodes of ours, and they have
  * accepted something of this
- * tenure that was sent since the damage was found. What it has accepted of the block in flight counts no more from
+ * term that was sent since the damage was found. What it has accepted of the block in flight counts no more from
  * here on.
  */
-export function replaceable(state: TenureState, node: NodeIndex): boolean {
+export function replaceable(state: TermState, node: NodeIndex): boolean {
   const { quorum, readmit } = state.settings;
   const { damage } = state.nodes[node]!;
   if (!damage || !readmit || state.phase !== 'leading' || state.stopping) return false;
@@ -166,15 +166,15 @@ export function replaceable(state: TenureState, node: NodeIndex): boolean {
     const holds =
       track.head > state.committed.height ||
       (track.head === state.committed.height && track.headHash === state.committed.hash);
-    if (i !== node && track.standing === 'ours' && !track.unnoted && holds && (damage.proof >> i) & 1) others++;
+    if (i !== node && track.standing === 'claimed' && !track.unnoted && holds && (damage.proof >> i) & 1) others++;
   });
   return others >= quorum;
 }
 
 /** Sets a damaged node aside that thinks itself intact, and that bears our lock and epoch. */
-export function setAside(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+export function setAside(state: TermState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[node]!;
-  setStanding(track, node, 'out', `damaged: ${track.damage!.why}`, out);
+  setStanding(track, node, 'unclaimed', `damaged: ${track.damage!.why}`, out);
   track.damage!.counts = false;
   track.fenced = false;
   if (state.inflight) state.inflight.ackedAt[node] = -1;
@@ -182,7 +182,7 @@ export function setAside(state: TenureState, node: NodeIndex, now: number, chain
 }
 
 export function onBegun(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<{ head: number }>,
   now: number,
@@ -195,7 +195,7 @@ export function onBegun(
     track.admission.begun = true;
     track.admission.provesFrom = state.nextId;
     track.retryAt = now;
-    return setStanding(track, node, 'out', `re-admission ${track.admission.nonce} begun`, out);
+    return setStanding(track, node, 'unclaimed', `re-admission ${track.admission.nonce} begun`, out);
   }
   if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR' && reply.detail.check === 'epoch') {
     track.wantsRenewal = true; // what it remembers of its old life is above this term
@@ -204,7 +204,7 @@ export function onBegun(
 }
 
 /** Steps 2 and 4, whichever is due. Called when the node has nothing under way. */
-export function continueAdmission(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+export function continueAdmission(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   const { admission } = track;
   if (!admission?.begun) return;
@@ -222,7 +222,7 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
     });
     return;
   }
-  // Between blocks, and the next one waits for us (I11); a repair's tenure has none.
+  // Between blocks, and the next one waits for us (I11); a repair's term has none.
   const quiet = (state.gateUntil !== null || state.settings.quiet === true) && !state.inflight;
   const alone = !state.nodes.some((other) => other.busy?.kind === 'admit');
   if (!quiet || !alone || !proven(state, admission)) return;
@@ -245,8 +245,8 @@ export function continueAdmission(state: TenureState, node: NodeIndex, now: numb
 }
 
 export function onLearnt(
-  state: TenureState,
-  event: Extract<TenureEvent, { type: 'backfilled' }>,
+  state: TermState,
+  event: Extract<TermEvent, { type: 'backfilled' }>,
   sent: { height: number; startedAt: number },
   chain: LocalChain,
   out: Effect[],
@@ -264,7 +264,7 @@ export function onLearnt(
   if (event.replies.length === 0) backOff(state, track, event.now);
   else if (track.admission) {
     const { admission } = track;
-    const { height: floor } = chain.windowFloor();
+    const { height: floor } = chain.retainedFloor();
     const slid = (floor - admission.floor) / Math.max(1, state.committed.height - floor);
     const batch = {
       weight: weightOf(event.replies.length, event.bytes),
@@ -278,13 +278,13 @@ export function onLearnt(
 }
 
 /** Whether filling may take all it can get, in batches as large as it likes. */
-export function calm(state: Pick<TenureState, 'load' | 'committedAt' | 'inflight'>, now: number): boolean {
+export function calm(state: Pick<TermState, 'load' | 'committedAt' | 'inflight'>, now: number): boolean {
   const quietMs = state.inflight === null ? Math.max(0, now - state.committedAt) : 0;
   return state.load * Math.exp(-quietMs / LOAD_OVER_MS) <= CALM;
 }
 
 export function onAdmitted(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<HeadFacts>,
   now: number,
@@ -301,12 +301,12 @@ export function onAdmitted(
   track.unnoted = false; // its new memory began with it
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;
-  setStanding(track, node, 'ours', '', out);
+  setStanding(track, node, 'claimed', '', out);
   openGate(state, out);
 }
 
-/** A reply that shows that this tenure still leads at `node`, for every admission begun before that call was sent. */
-export function proves(state: TenureState, node: NodeIndex, id: number): void {
+/** A reply that shows that this term still leads at `node`, for every admission begun before that call was sent. */
+export function proves(state: TermState, node: NodeIndex, id: number): void {
   for (const track of state.nodes) {
     if (track.admission?.begun && id >= track.admission.provesFrom) track.admission.proof |= 1 << node;
     if (track.damage && id >= track.damage.provesFrom) track.damage.proof |= 1 << node;
@@ -314,7 +314,7 @@ export function proves(state: TenureState, node: NodeIndex, id: number): void {
 }
 
 /** Whether a call accepted by `node` now would prove something that is still open. */
-export function wantsProof(state: TenureState, node: NodeIndex): boolean {
+export function wantsProof(state: TermState, node: NodeIndex): boolean {
   return state.nodes.some((track, i) => {
     const { admission, damage } = track;
     if (admission) return admission.begun && !proven(state, admission) && ((admission.proof >> node) & 1) === 0;
@@ -327,7 +327,7 @@ export function wantsProof(state: TenureState, node: NodeIndex): boolean {
  * admission itself, or what was
  * committed while its last batch was under way, and would never need less.
  */
-export function closeGate(state: TenureState, now: number, bytes: number): boolean {
+export function closeGate(state: TermState, now: number, bytes: number): boolean {
   let most = 0;
   for (const { admission, retryAt } of state.nodes) {
     if (!admission?.begun || now < retryAt || !proven(state, admission)) continue;
@@ -340,24 +340,24 @@ export function closeGate(state: TenureState, now: number, bytes: number): boole
 }
 
 /** The gate's time is over, and nothing is under way that it would be kept closed for. */
-export function gateIsOver(state: TenureState, out: Effect[]): void {
+export function gateIsOver(state: TermState, out: Effect[]): void {
   for (const { admission } of state.nodes) if (admission?.begun) gateMissed(admission.pace);
   openGate(state, out);
 }
 
 /** Lets the next block come. */
-export function openGate(state: TenureState, out: Effect[]): void {
+export function openGate(state: TermState, out: Effect[]): void {
   if (state.gateUntil === null) return;
   state.gateUntil = null;
   if (state.phase === 'leading' && !state.stopping)
     out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
 }
 
-function proven(state: TenureState, admission: Admission): boolean {
+function proven(state: TermState, admission: Admission): boolean {
   return bitsOf(admission.proof) >= state.settings.quorum;
 }
 
-function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
+function giveUp(state: TermState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.admission = null;
   const why =
@@ -366,7 +366,7 @@ function giveUp(state: TenureState, node: NodeIndex, reply: NodeReply<unknown>, 
       : reply.outcome === 'unknown'
         ? `no answer at ${reply.step}: ${reply.cause}`
         : '';
-  setStanding(track, node, 'out', `re-admission not finished: ${why}`, out);
+  setStanding(track, node, 'unclaimed', `re-admission not finished: ${why}`, out);
   // Nothing ran there, and whoever keeps the window must know (section 6.6).
   if (reply.outcome === 'refused' && reply.reason === 'OOM')
     out.push({ type: 'alarm', code: 'OOM', node, reason: why });

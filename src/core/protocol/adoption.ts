@@ -2,16 +2,16 @@
 // with the highest epoch at the greatest claimed head is the only one that can have been committed there; everything
 // below it is proven by it (I5).
 import { markDamaged } from './admission.js';
-import { backOff, end, oursCount, setStanding } from './ending.js';
-import type { Candidate, Effect, LocalChain, TenureEvent, TenureState } from './term-state.js';
+import { backOff, end, claimedCount, setStanding } from './ending.js';
+import type { Candidate, Effect, LocalChain, TermEvent, TermState } from './term-state.js';
 import type { Block, EntriesRead, NodeReply } from './types.js';
 
 /**
  * Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every
  * read and tick.
  */
-export function adoptAfterClaims(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
-  if (oursCount(state) < state.settings.quorum) {
+export function adoptAfterClaims(state: TermState, now: number, chain: LocalChain, out: Effect[]): void {
+  if (claimedCount(state) < state.settings.quorum) {
     const damaged = state.nodes.flatMap((track, node) =>
       track.standing === 'quarantined' && track.damage ? [`node ${node + 1}: ${track.damage.why}`] : [],
     );
@@ -99,11 +99,13 @@ export function adoptAfterClaims(state: TenureState, now: number, chain: LocalCh
   askForCandidate(state, best, from, height, now, out);
 }
 
-function candidatesOf(state: TenureState): { height: number; candidates: Candidate[] } {
-  const ours = state.nodes.map((track, node) => ({ track, node })).filter(({ track }) => track.standing === 'ours');
-  const height = Math.max(...ours.map(({ track }) => track.head));
+function candidatesOf(state: TermState): { height: number; candidates: Candidate[] } {
+  const claimed = state.nodes
+    .map((track, node) => ({ track, node }))
+    .filter(({ track }) => track.standing === 'claimed');
+  const height = Math.max(...claimed.map(({ track }) => track.head));
   const byHash = new Map<string, Candidate>();
-  for (const { track, node } of ours) {
+  for (const { track, node } of claimed) {
     if (track.head !== height) continue;
     const epoch = track.head === track.floor ? Infinity : track.headEpoch;
     const known = byHash.get(track.headHash);
@@ -117,7 +119,7 @@ function candidatesOf(state: TenureState): { height: number; candidates: Candida
 }
 
 function askForCandidate(
-  state: TenureState,
+  state: TermState,
   candidate: Candidate,
   from: number,
   to: number,
@@ -135,8 +137,8 @@ function askForCandidate(
 }
 
 export function onCandidateRead(
-  state: TenureState,
-  event: Extract<TenureEvent, { type: 'read' }>,
+  state: TermState,
+  event: Extract<TermEvent, { type: 'read' }>,
   chain: LocalChain,
   out: Effect[],
 ): void {
@@ -162,8 +164,8 @@ export function onCandidateRead(
     return;
   }
   if (read.verdict === 'gone') {
-    // Wiped, or trimmed or rebased by a later tenure: what it showed counts no more, and nothing is damaged.
-    setStanding(track, event.node, 'out', read.why, out);
+    // Wiped, or trimmed or rebased by a later term: what it showed counts no more, and nothing is damaged.
+    setStanding(track, event.node, 'unclaimed', read.why, out);
     state.adopt = null;
     return;
   }
@@ -194,7 +196,7 @@ function seenBefore(chain: LocalChain, from: number, to: number, hash: string): 
 
 /** What is below the candidate is committed (I5); the candidate is proposed again. */
 function takeOver(
-  state: TenureState,
+  state: TermState,
   blocks: Block[],
   local: { height: number; hash: string },
   now: number,
@@ -241,10 +243,10 @@ function checkRead(
 }
 
 /**
- * Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the tenure
+ * Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the term
  * leads.
  */
-function settle(state: TenureState, to: number, out: Effect[]): void {
+function settle(state: TermState, to: number, out: Effect[]): void {
   state.phase = 'settling';
   state.settleTo = to;
   state.adopt = null;
@@ -252,7 +254,7 @@ function settle(state: TenureState, to: number, out: Effect[]): void {
 }
 
 /** Asks for the next block to re-propose, or starts leading. */
-export function nextToSettle(state: TenureState, out: Effect[]): void {
+export function nextToSettle(state: TermState, out: Effect[]): void {
   if (state.committed.height < state.settleTo) {
     out.push({ type: 'load', height: state.committed.height + 1 });
     return;
@@ -267,7 +269,7 @@ export function nextToSettle(state: TenureState, out: Effect[]): void {
 }
 
 export function startBlock(
-  state: TenureState,
+  state: TermState,
   block: Block,
   repair: boolean,
   now: number,

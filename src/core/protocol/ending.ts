@@ -1,10 +1,10 @@
-// How a tenure ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to
+// How a term ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to
 // outlive the state).
 import { knowsMore } from './node-addresses.js';
 import type { Refused } from './types.js';
-import type { Effect, NodeIndex, NodeTrack, Standing, TenureState } from './term-state.js';
+import type { Effect, NodeIndex, NodeTrack, Standing, TermState } from './term-state.js';
 
-export function end(state: TenureState, code: string, reason: string, out: Effect[]): void {
+export function end(state: TermState, code: string, reason: string, out: Effect[]): void {
   if (state.phase === 'ended') return;
   state.phase = 'ended';
   state.ended = { code, reason };
@@ -12,23 +12,23 @@ export function end(state: TenureState, code: string, reason: string, out: Effec
 }
 
 /** What a claim says of replaced nodes. */
-export function movesOf(state: TenureState): { moves?: string } {
+export function movesOf(state: TermState): { moves?: string } {
   return state.moves === '' ? {} : { moves: state.moves };
 }
 
 /**
- * Somebody has moved a node since this tenure began, or in a tenure that it knows nothing of: it counts servers that
+ * Somebody has moved a node since this term began, or in a term that it knows nothing of: it counts servers that
  * may not be counted (I13).
  */
-export function endIfMoved(state: TenureState, node: NodeIndex, reply: Refused, out: Effect[]): void {
+export function endIfMoved(state: TermState, node: NodeIndex, reply: Refused, out: Effect[]): void {
   if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves))
     end(state, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`, out);
 }
 
-/** Nodes that this tenure holds. */
-export function oursCount(state: TenureState): number {
+/** Nodes that this term holds. */
+export function claimedCount(state: TermState): number {
   let count = 0;
-  for (const track of state.nodes) if (track.standing === 'ours') count++;
+  for (const track of state.nodes) if (track.standing === 'claimed') count++;
   return count;
 }
 
@@ -44,7 +44,7 @@ export function setStanding(track: NodeTrack, node: NodeIndex, standing: Standin
  * A pause that doubles with every failure in a row, up to ten node timeouts: a dead node costs little, a live one is
  * back soon.
  */
-export function backOff(state: TenureState, track: NodeTrack, now: number): void {
+export function backOff(state: TermState, track: NodeTrack, now: number): void {
   const { retryMs, nodeTimeoutMs } = state.settings;
   track.failures++;
   track.retryAt = now + Math.min(retryMs * 2 ** Math.min(track.failures - 1, 10), nodeTimeoutMs * 10);

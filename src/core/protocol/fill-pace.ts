@@ -69,7 +69,7 @@ export function batchSize(calm: boolean, pace: FillPace | undefined): BatchSize 
 /**
  * A batch was answered: the pause after it, ms. `all`: it took everything that there was when it was sent. `fresh` is
  * the weight of everything that this
- * tenure has committed, `slid` the part of the window that has slid away since the filling began.
+ * term has committed, `slid` the part of the window that has slid away since the filling began.
  */
 export function pauseAfter(
   pace: FillPace,

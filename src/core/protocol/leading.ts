@@ -19,11 +19,11 @@ import { weightOf } from './fill-pace.js';
 import { takeFacts } from './promotion.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
-import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './term-state.js';
+import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TermEvent, TermState } from './term-state.js';
 import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './types.js';
 
 /** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
-export function propose(state: TenureState, block: Block, now: number, chain: LocalChain, out: Effect[]): void {
+export function propose(state: TermState, block: Block, now: number, chain: LocalChain, out: Effect[]): void {
   if (state.inflight || (state.phase !== 'leading' && state.phase !== 'settling') || state.stopping) return;
   if (block.height !== state.committed.height + 1) return; // void: asked for before something else was committed
   if (block.parent !== state.committed.hash) {
@@ -49,18 +49,18 @@ export function propose(state: TenureState, block: Block, now: number, chain: Lo
  * Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can
  * be regained.
  */
-export function pump(state: TenureState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+export function pump(state: TermState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
   if (state.phase !== 'settling' && state.phase !== 'leading') return;
   const track = state.nodes[node]!;
   if (track.busy || (track.standing === 'quarantined' && !track.damage)) return;
   if (now < track.retryAt) return;
   if (track.damage && replaceable(state, node)) {
     // Its lock must be ours when it is set aside; where it may have expired meanwhile it is taken first.
-    return track.standing === 'ours' ? setAside(state, node, now, chain, out) : lookAgain(state, node, now, out);
+    return track.standing === 'claimed' ? setAside(state, node, now, chain, out) : probeAgain(state, node, now, out);
   }
   if (track.standing === 'quarantined') return;
-  if (track.standing !== 'ours')
-    return track.admission ? continueAdmission(state, node, now, out) : lookAgain(state, node, now, out);
+  if (track.standing !== 'claimed')
+    return track.admission ? continueAdmission(state, node, now, out) : probeAgain(state, node, now, out);
 
   if (track.unnoted) return claimAgain(state, node, now, out);
   const { inflight, committed } = state;
@@ -68,12 +68,12 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   // claimed quorum.
   const highest = Math.max(committed.height, state.settleTo) + 1;
   if (track.head > highest) {
-    // An entry two above would prove a block that this tenure's claim did not see (I4, I5).
+    // An entry two above would prove a block that this term's claim did not see (I4, I5).
     return quarantine(
       state,
       node,
       'AHEAD_OF_LEADER',
-      `it holds height ${track.head}, this tenure's claim allows for ${highest} at most`,
+      `it holds height ${track.head}, this term's claim allows for ${highest} at most`,
       out,
     );
   }
@@ -83,7 +83,7 @@ export function pump(state: TenureState, node: NodeIndex, now: number, chain: Lo
   if (state.settings.quiet && wantsProof(state, node)) claimAgain(state, node, now, out);
 }
 
-function claimAgain(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+function claimAgain(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
   state.nodes[node]!.busy = { id: state.nextId, kind: 'prove', startedAt: now };
   out.push({
     type: 'call',
@@ -95,11 +95,11 @@ function claimAgain(state: TenureState, node: NodeIndex, now: number, out: Effec
 }
 
 /**
- * A tenure that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews
+ * A term that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews
  * nothing (I8).
  */
 export function onProven(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   id: number,
   reply: NodeReply<HeadFacts>,
@@ -115,16 +115,16 @@ export function onProven(
   proves(state, node, id);
 }
 
-/** Given up for this tenure or waiting for its turn: looked at now, because an operator asked for it. */
-export function mend(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+/** Given up for this term or waiting for its turn: looked at now, because an operator asked for it. */
+export function fix(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
-  if (track.standing === 'quarantined') setStanding(track, node, 'out', 'a repair was asked for', out);
+  if (track.standing === 'quarantined') setStanding(track, node, 'unclaimed', 'a repair was asked for', out);
   track.failures = 0;
   track.retryAt = Math.min(track.retryAt, now);
 }
 
 /** The height to send: the first one at which the node's chain is not known to be ours. */
-function nextFor(state: TenureState, node: NodeIndex, chain: LocalChain): number {
+function nextFor(state: TermState, node: NodeIndex, chain: LocalChain): number {
   const track = state.nodes[node]!;
   const { inflight, committed } = state;
   // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted,
@@ -134,11 +134,11 @@ function nextFor(state: TenureState, node: NodeIndex, chain: LocalChain): number
   if (track.head === 0) return 1;
   // What is there is not known: the next block will tell, or, when there is none to send, the committed head itself.
   if (track.headHash === '') return track.head < committed.height ? track.head + 1 : track.head;
-  const ours = track.head === committed.height ? committed.hash : chain.hashAt(track.head);
-  return track.headHash === ours ? track.head + 1 : track.head;
+  const claimed = track.head === committed.height ? committed.hash : chain.hashAt(track.head);
+  return track.headHash === claimed ? track.head + 1 : track.head;
 }
 
-function write(state: TenureState, node: NodeIndex, inflight: Inflight, now: number, out: Effect[]): void {
+function write(state: TermState, node: NodeIndex, inflight: Inflight, now: number, out: Effect[]): void {
   const { owner, ttlMs } = state.settings;
   const { block, repair, trim } = inflight;
   const track = state.nodes[node]!;
@@ -163,16 +163,9 @@ function write(state: TenureState, node: NodeIndex, inflight: Inflight, now: num
   });
 }
 
-function catchUp(
-  state: TenureState,
-  node: NodeIndex,
-  from: number,
-  now: number,
-  chain: LocalChain,
-  out: Effect[],
-): void {
+function catchUp(state: TermState, node: NodeIndex, from: number, now: number, chain: LocalChain, out: Effect[]): void {
   const track = state.nodes[node]!;
-  const window = chain.windowFloor();
+  const window = chain.retainedFloor();
   if (track.head < window.height && window.height <= state.committed.height) {
     track.busy = { id: state.nextId, kind: 'rebase', height: window.height, startedAt: now };
     out.push({
@@ -213,7 +206,7 @@ function catchUp(
 }
 
 export function onWritten(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   sent: { id: number; height: number; hash: string; startedAt: number },
   reply: NodeReply<{ head: number; request?: LeaderRequest }>,
@@ -254,18 +247,14 @@ export function onWritten(
  * The share of time that was spent with a block in flight. Weighted by time, not by blocks: after a busy moment one
  * quiet second is enough.
  */
-function noteLoad(state: TenureState, tookMs: number, now: number): void {
+function noteLoad(state: TermState, tookMs: number, now: number): void {
   const cycle = now - state.committedAt;
   if (state.committedAt > 0 && cycle > 0)
     state.load += (1 - Math.exp(-cycle / LOAD_OVER_MS)) * (Math.min(1, tookMs / cycle) - state.load);
   state.committedAt = now;
 }
 
-export function onBackfilled(
-  state: TenureState,
-  event: Extract<TenureEvent, { type: 'backfilled' }>,
-  out: Effect[],
-): void {
+export function onBackfilled(state: TermState, event: Extract<TermEvent, { type: 'backfilled' }>, out: Effect[]): void {
   const track = state.nodes[event.node]!;
   if (track.busy?.id !== event.id) return;
   track.busy = null;
@@ -296,7 +285,7 @@ function holds(track: NodeTrack, height: number, hash: string, epoch: number, he
 }
 
 export function onRebased(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<HeadFacts>,
   now: number,
@@ -308,14 +297,7 @@ export function onRebased(
   refused(state, node, reply, 0, now, out);
 }
 
-function refused(
-  state: TenureState,
-  node: NodeIndex,
-  reply: Refused,
-  height: number,
-  now: number,
-  out: Effect[],
-): void {
+function refused(state: TermState, node: NodeIndex, reply: Refused, height: number, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   const d = reply.detail;
   switch (reply.reason) {
@@ -363,26 +345,19 @@ function refused(
   }
 }
 
-function endIfFenced(state: TenureState, why: string, out: Effect[]): void {
+function endIfFenced(state: TermState, why: string, out: Effect[]): void {
   const fenced = state.nodes.filter((track) => track.fenced).length;
   if (fencedOut(fenced, state.settings.nodes))
     end(state, 'FENCED', `fenced by more nodes than may be missing: ${why}`, out);
 }
 
 /** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
-function repeated(state: TenureState, track: NodeTrack, now: number): void {
+function repeated(state: TermState, track: NodeTrack, now: number): void {
   if (track.failures < 4) track.failures++;
   else backOff(state, track, now);
 }
 
-function notAnswered(
-  state: TenureState,
-  node: NodeIndex,
-  step: string,
-  cause: string,
-  now: number,
-  out: Effect[],
-): void {
+function notAnswered(state: TermState, node: NodeIndex, step: string, cause: string, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   backOff(state, track, now);
   const why = `no answer at ${step}: ${cause}`;
@@ -392,19 +367,19 @@ function notAnswered(
   }
 }
 
-function lost(state: TenureState, node: NodeIndex, why: string, now: number, out: Effect[]): void {
+function lost(state: TermState, node: NodeIndex, why: string, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
-  setStanding(track, node, 'out', why, out);
+  setStanding(track, node, 'unclaimed', why, out);
   track.failures = 0;
   track.retryAt = now; // looked at at once, then every regainMs
 }
 
-function quarantine(state: TenureState, node: NodeIndex, code: string, why: string, out: Effect[]): void {
+function quarantine(state: TermState, node: NodeIndex, code: string, why: string, out: Effect[]): void {
   out.push({ type: 'alarm', code, node, reason: why });
   setStanding(state.nodes[node]!, node, 'quarantined', `${code}: ${why}`, out);
 }
 
-function lookAgain(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+function probeAgain(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'inspect', startedAt: now };
   out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'inspect' } });
@@ -415,7 +390,7 @@ function lookAgain(state: TenureState, node: NodeIndex, now: number, out: Effect
  * needed (section 6.7).
  */
 export function onInspected(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<NodeView>,
   now: number,
@@ -425,7 +400,7 @@ export function onInspected(
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-  if (reply.outcome === 'refused') return setStanding(track, node, 'out', refusalText(reply), out);
+  if (reply.outcome === 'refused') return setStanding(track, node, 'unclaimed', refusalText(reply), out);
   track.failures = 0;
   const view = reply.value;
   const { owner, previousOwner, ttlMs } = state.settings;
@@ -433,7 +408,7 @@ export function onInspected(
     setStanding(
       track,
       node,
-      'out',
+      'unclaimed',
       `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`,
       out,
     );
@@ -447,7 +422,7 @@ export function onInspected(
     return setStanding(
       track,
       node,
-      'out',
+      'unclaimed',
       holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`,
       out,
     );
@@ -468,7 +443,7 @@ export function onInspected(
   setStanding(
     track,
     node,
-    'out',
+    'unclaimed',
     `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`,
     out,
   );
@@ -476,7 +451,7 @@ export function onInspected(
 }
 
 export function onRegained(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<HeadFacts>,
   now: number,
@@ -487,20 +462,20 @@ export function onRegained(
   track.retryAt = now + state.settings.regainMs;
   if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
   if (reply.outcome === 'refused') {
-    setStanding(track, node, 'out', refusalText(reply), out);
+    setStanding(track, node, 'unclaimed', refusalText(reply), out);
     return endIfMoved(state, node, reply, out);
   }
   const { damage } = track;
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;
   if (damage?.incarnation !== reply.incarnation) track.damage = null;
-  if (!track.damage || track.damage.counts) return setStanding(track, node, 'ours', '', out);
+  if (!track.damage || track.damage.counts) return setStanding(track, node, 'claimed', '', out);
   // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must
   // not count again.
   track.retryAt = now + state.settings.regainMs;
   if (replaceable(state, node)) return setAside(state, node, now, chain, out);
   setStanding(track, node, 'quarantined', `damaged: ${track.damage.why}`, out);
-  // of no more use to this tenure than if it had refused: with too many of these the next tenure gets further
+  // of no more use to this term than if it had refused: with too many of these the next term gets further
   track.fenced = true;
   endIfFenced(state, track.why, out);
 }
@@ -509,7 +484,7 @@ export function onRegained(
  * Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as
  * previousOwner.
  */
-function renewIfWanted(state: TenureState, now: number, out: Effect[]): boolean {
+function renewIfWanted(state: TermState, now: number, out: Effect[]): boolean {
   if (state.phase !== 'leading' || state.inflight || state.stopping) return false;
   const node = state.nodes.findIndex(
     (track, i) => track.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0),

@@ -1,5 +1,5 @@
 // Where nodes are that were replaced (docs/PROTOCOL.md section 8, I13): a table of one line a node,
-// `r3@17.0=redis://…`: which node, the epoch of the tenure that moved it, which of that tenure's moves it was, and
+// `r3@17.0=redis://…`: which node, the epoch of the term that moved it, which of that term's moves it was, and
 // where the node is since. Addresses hold no blanks. A line never goes back to a lower one.
 import type { Epoch } from './types.js';
 

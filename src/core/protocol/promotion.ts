@@ -2,13 +2,13 @@
 // once per node). The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose
 // promotion was acknowledged before the first claim is sent, and to no others; a wiped node that "joined late" would
 // otherwise carry a promise that nobody made.
-import { end, endIfMoved, movesOf, oursCount, setStanding } from './ending.js';
-import type { Effect, NodeIndex, TenureState } from './term-state.js';
+import { end, endIfMoved, movesOf, claimedCount, setStanding } from './ending.js';
+import type { Effect, NodeIndex, TermState } from './term-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './types.js';
 import { refusalText } from './refusals.js';
 
 export function startPromotion(
-  state: TenureState,
+  state: TermState,
   votes: { node: NodeIndex; epoch: Epoch }[],
   now: number,
   out: Effect[],
@@ -39,7 +39,7 @@ export function startPromotion(
 }
 
 export function onPromoted(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<{ epoch: Epoch }>,
   now: number,
@@ -50,7 +50,7 @@ export function onPromoted(
     if (state.phase !== 'promoting') {
       // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by
       // regaining.
-      return setStanding(track, node, 'out', 'its promotion was acknowledged after the first claim', out);
+      return setStanding(track, node, 'unclaimed', 'its promotion was acknowledged after the first claim', out);
     }
     track.standing = 'promoted';
     track.promotedEpoch = reply.value.epoch;
@@ -59,7 +59,7 @@ export function onPromoted(
     setStanding(
       track,
       node,
-      'out',
+      'unclaimed',
       reply.outcome === 'refused' ? refusalText(reply) : `promotion unknown at ${reply.step}: ${reply.cause}`,
       out,
     );
@@ -81,7 +81,7 @@ export function onPromoted(
   }
 }
 
-function startClaims(state: TenureState, now: number, out: Effect[]): void {
+function startClaims(state: TermState, now: number, out: Effect[]): void {
   state.phase = 'claiming';
   state.graceUntil = Infinity;
   for (const track of state.nodes)
@@ -91,7 +91,7 @@ function startClaims(state: TenureState, now: number, out: Effect[]): void {
   });
 }
 
-function sendClaim(state: TenureState, node: NodeIndex, now: number, out: Effect[]): void {
+function sendClaim(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'claim', startedAt: now };
   out.push({
@@ -104,7 +104,7 @@ function sendClaim(state: TenureState, node: NodeIndex, now: number, out: Effect
 }
 
 export function onClaimed(
-  state: TenureState,
+  state: TermState,
   node: NodeIndex,
   reply: NodeReply<HeadFacts>,
   now: number,
@@ -113,10 +113,10 @@ export function onClaimed(
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted' && reply.incarnation !== track.incarnation) {
     // Re-admitted between promotion and claim: the promise was another memory's (I11).
-    setStanding(track, node, 'out', 'it was re-admitted while it was being claimed', out);
+    setStanding(track, node, 'unclaimed', 'it was re-admitted while it was being claimed', out);
   } else if (reply.outcome === 'accepted') {
     takeFacts(state, node, reply.value);
-    setStanding(track, node, 'ours', '', out);
+    setStanding(track, node, 'claimed', '', out);
   } else if (reply.outcome === 'unknown' && track.failures < 2 && state.phase === 'claiming') {
     track.failures++; // a claim may be repeated: the same promise twice is one promise
     return sendClaim(state, node, now, out);
@@ -125,7 +125,7 @@ export function onClaimed(
     setStanding(
       track,
       node,
-      'out',
+      'unclaimed',
       reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`,
       out,
     );
@@ -133,31 +133,31 @@ export function onClaimed(
   }
   if (state.phase !== 'claiming') return;
   const waiting = count(state, 'promoted');
-  const ours = oursCount(state);
-  if (ours + waiting < state.settings.quorum) {
-    return end(state, 'CLAIM_LOST', `${ours} of the ${state.settings.quorum} claims needed: ${reasons(state)}`, out);
+  const claimed = claimedCount(state);
+  if (claimed + waiting < state.settings.quorum) {
+    return end(state, 'CLAIM_LOST', `${claimed} of the ${state.settings.quorum} claims needed: ${reasons(state)}`, out);
   }
-  if (ours >= state.settings.quorum) {
+  if (claimed >= state.settings.quorum) {
     if (waiting === 0) return startAdoption(state);
     state.graceUntil = Math.min(state.graceUntil, now + state.settings.graceMs);
   }
 }
 
-function startAdoption(state: TenureState): void {
+function startAdoption(state: TermState): void {
   state.phase = 'adopting';
   state.graceUntil = Infinity;
   for (const track of state.nodes) track.failures = 0;
 }
 
 /** Goes on with a quorum once the stragglers have had their time. */
-export function stragglersWaitedFor(state: TenureState, now: number, out: Effect[]): void {
+export function stragglersWaitedFor(state: TermState, now: number, out: Effect[]): void {
   if (now < state.graceUntil) return;
   if (state.phase === 'promoting') startClaims(state, now, out);
   else if (state.phase === 'claiming') startAdoption(state);
 }
 
 /** Notes what a claimed node holds. */
-export function takeFacts(state: TenureState, node: NodeIndex, facts: HeadFacts): void {
+export function takeFacts(state: TermState, node: NodeIndex, facts: HeadFacts): void {
   const track = state.nodes[node]!;
   track.head = facts.head;
   track.headEpoch = facts.headEpoch;
@@ -171,16 +171,16 @@ export function takeFacts(state: TenureState, node: NodeIndex, facts: HeadFacts)
   track.retryAt = 0;
 }
 
-function count(state: TenureState, standing: 'promoting' | 'promoted'): number {
+function count(state: TermState, standing: 'promoting' | 'promoted'): number {
   let found = 0;
   for (const track of state.nodes) if (track.standing === standing) found++;
   return found;
 }
 
-function reasons(state: TenureState): string {
+function reasons(state: TermState): string {
   return state.nodes
     .map((track, node) =>
-      track.standing === 'out' || track.standing === 'quarantined' ? `node ${node + 1}: ${track.why}` : '',
+      track.standing === 'unclaimed' || track.standing === 'quarantined' ? `node ${node + 1}: ${track.why}` : '',
     )
     .filter(Boolean)
     .join('; ');

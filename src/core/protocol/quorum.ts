@@ -47,7 +47,7 @@ export function votesOf(replies: Iterable<NodeReply<unknown> | undefined>, n: nu
 }
 
 /**
- * Refused as fenced by so many nodes that the others are no quorum: another tenure is or will be ahead, this one must
+ * Refused as fenced by so many nodes that the others are no quorum: another term is or will be ahead, this one must
  * step down.
  */
 export function fencedOut(fenced: number, n: number): boolean {

@@ -1,4 +1,4 @@
-// A node's "no" as a sentence, for logs, errors and the reasons a tenure ends with.
+// A node's "no" as a sentence, for logs, errors and the reasons a term ends with.
 import type { Refused } from './types.js';
 
 export function refusalText(reply: Refused): string {

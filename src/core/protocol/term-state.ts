@@ -1,5 +1,5 @@
-// What one tenure knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
-// A tenure is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
+// What one term knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
+// A term is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
 import type { Admission, Damage } from './admission.js';
 import type {
   Block,
@@ -18,9 +18,9 @@ import type {
 /** Index of a node in the configured list, 0 … N−1. */
 export type NodeIndex = number;
 
-export interface TenureSettings {
+export interface TermSettings {
   owner: Owner;
-  /** The token of the term being renewed, if this tenure continues one. */
+  /** The token of the term being renewed, if this term continues one. */
   previousOwner?: Owner;
   nodes: number;
   quorum: number;
@@ -35,19 +35,19 @@ export interface TenureSettings {
   /** How often a node that is not ours is looked at again. */
   regainMs: number;
   /**
-   * Whether a renewal is allowed for node i at time now is the driver's memory across tenures: not before this time.
+   * Whether a renewal is allowed for node i at time now is the driver's memory across terms: not before this time.
    */
   renewNotBefore: number[];
   /** Whether this leader re-admits nodes that lost their memory. */
   readmit: boolean;
-  /** Per node, what an earlier tenure or somebody else found damaged there, under which incarnation. */
+  /** Per node, what an earlier term or somebody else found damaged there, under which incarnation. */
   damaged?: ({ incarnation: string; why: string } | null)[];
   /** Where replaced nodes are, as this sequencer knows it (moves.ts). */
   moves?: string;
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
   /**
-   * A repair's tenure: it proposes nothing of its own, and where it must prove that it leads it repeats its claim
+   * A repair's term: it proposes nothing of its own, and where it must prove that it leads it repeats its claim
    * (section 8).
    */
   quiet?: boolean;
@@ -70,7 +70,7 @@ export interface LocalChain {
    */
   trimFor(next: Header & { size: number }): { to: Height; hash: Hash } | undefined;
   /** The floor of the window as it is now: where a node that lies below it is rebased to. */
-  windowFloor(): { height: Height; hash: Hash };
+  retainedFloor(): { height: Height; hash: Hash };
   /**
    * A block that was read from a node before, and whose hash was checked; not known to be committed. What it names
    * need not be read again.
@@ -80,17 +80,17 @@ export interface LocalChain {
 
 export type Phase = 'promoting' | 'claiming' | 'adopting' | 'settling' | 'leading' | 'ended';
 
-/** Where a node stands with this tenure. */
+/** Where a node stands with this term. */
 export type Standing =
   /** promote_leader is under way. */
   | 'promoting'
   /** Its promotion was acknowledged before the first claim. */
   | 'promoted'
   /** Claimed: what it accepts counts. */
-  | 'ours'
+  | 'claimed'
   /** Not ours for now; looked at again later. */
-  | 'out'
-  /** Damaged, of another cluster, or in contradiction: never again in this tenure. */
+  | 'unclaimed'
+  /** Damaged, of another cluster, or in contradiction: never again in this term. */
   | 'quarantined';
 
 export type Busy =
@@ -119,7 +119,7 @@ export interface NodeTrack {
   /** Send committed blocks with our own epoch there: its head bears a higher one than the committed epoch. */
   stampOwnEpoch: boolean;
   wantsRenewal: boolean;
-  /** It has not noted yet what this tenure says of replaced nodes: until q have, no node is begun with (I13). */
+  /** It has not noted yet what this term says of replaced nodes: until q have, no node is begun with (I13). */
   unnoted: boolean;
   /** Its re-admission, while one is under way. */
   admission: Admission | null;
@@ -148,15 +148,15 @@ export interface Candidate {
   nodes: NodeIndex[];
 }
 
-export interface TenureState {
-  settings: TenureSettings;
+export interface TermState {
+  settings: TermSettings;
   phase: Phase;
   epoch: Epoch;
   startedAt: number;
   leaseDeadline: number;
   graceUntil: number;
   nodes: NodeTrack[];
-  /** What the nodes are known to have committed, as far as this tenure has established it. */
+  /** What the nodes are known to have committed, as far as this term has established it. */
   committed: { height: Height; hash: Hash };
   inflight: Inflight | null;
   /** Adoption: the greatest head claimed, and its candidates by falling epoch. */
@@ -170,7 +170,7 @@ export interface TenureState {
   load: number;
   committedAt: number;
   /**
-   * Everything committed by this tenure, as what it costs to copy it (fill-pace.ts). Only paces the filling of nodes.
+   * Everything committed by this term, as what it costs to copy it (fill-pace.ts). Only paces the filling of nodes.
    */
   fresh: number;
   /** The next block waits for an admission until then; null = nothing waits. */
@@ -182,10 +182,10 @@ export interface TenureState {
   moves: string;
   movesFrom: number;
   nextId: number;
-  ended: TenureEnd | null;
+  ended: TermEnd | null;
 }
 
-export interface TenureEnd {
+export interface TermEnd {
   /**
    * Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW, or
    * the stepdown's own code.
@@ -194,7 +194,7 @@ export interface TenureEnd {
   reason: string;
 }
 
-export type TenureEvent =
+export type TermEvent =
   /**
    * The pre-vote: nodes that said in time that they are admitted and free (or held by previousOwner), with the epoch
    * each showed.
@@ -216,8 +216,8 @@ export type TenureEvent =
   /** Entries on a node, of this incarnation, are not what their hashes say. */
   | { type: 'damaged'; now: number; node: NodeIndex; incarnation: string; why: string }
   | { type: 'stepdown'; now: number; code: string; reason: string }
-  /** An operator asked for it: look at this node at once, also when it was given up for this tenure. */
-  | { type: 'mend'; now: number; node: NodeIndex }
+  /** An operator asked for it: look at this node at once, also when it was given up for this term. */
+  | { type: 'fix'; now: number; node: NodeIndex }
   /**
    * An operator put another server in the node's place: it is out, and stays out until q others have noted where it
    * is now.
@@ -235,7 +235,7 @@ export type Effect =
   | { type: 'read'; node: NodeIndex; id: number; from: Height; to: Height }
   /** Feed the store's committed block back as a proposal. */
   | { type: 'load'; height: Height }
-  /** Committed before this tenure, learnt from the nodes: in order, to the store. */
+  /** Committed before this term, learnt from the nodes: in order, to the store. */
   | { type: 'adopted'; blocks: Block[] }
   | { type: 'leading'; epoch: Epoch }
   /** Ready for the block at `height`. */
@@ -244,11 +244,11 @@ export type Effect =
   | { type: 'request'; request: LeaderRequest }
   | { type: 'node'; node: NodeIndex; standing: Standing; why: string }
   | { type: 'alarm'; code: string; reason: string; node?: NodeIndex; height?: Height }
-  | { type: 'ended'; end: TenureEnd };
+  | { type: 'ended'; end: TermEnd };
 
 export type InspectReply = NodeReply<NodeView>;
 
-export function newTenure(settings: TenureSettings, chain: LocalChain): TenureState {
+export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
   const head = chain.head();
   return {
     settings,
@@ -258,7 +258,7 @@ export function newTenure(settings: TenureSettings, chain: LocalChain): TenureSt
     leaseDeadline: Infinity,
     graceUntil: Infinity,
     nodes: Array.from({ length: settings.nodes }, () => ({
-      standing: 'out',
+      standing: 'unclaimed',
       busy: null,
       promotedEpoch: 0,
       incarnation: '',

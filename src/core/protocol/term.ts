@@ -1,10 +1,10 @@
-// One tenure as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
+// One term as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
 // ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits,
 // reads a clock or draws a number. `step` changes the state it is given (the model copies before it steps).
 import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate, type Admission } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import {
-  mend,
+  fix,
   onBackfilled,
   onInspected,
   onProven,
@@ -16,14 +16,14 @@ import {
 } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
-import type { Effect, LocalChain, NodeIndex, NodeTrack, TenureEvent, TenureState } from './term-state.js';
+import type { Effect, LocalChain, NodeIndex, NodeTrack, TermEvent, TermState } from './term-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
 
-export function step(state: TenureState, event: TenureEvent, chain: LocalChain): Effect[] {
+export function step(state: TermState, event: TermEvent, chain: LocalChain): Effect[] {
   const out: Effect[] = [];
   if (state.phase === 'ended') return out;
   if (event.type !== 'start' && event.now >= state.leaseDeadline) {
-    // A commit whose last reply came too late is still a commit for whoever reads it next; this tenure may not act on
+    // A commit whose last reply came too late is still a commit for whoever reads it next; this term may not act on
     // it any more.
     end(state, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write', out);
     return out;
@@ -52,8 +52,8 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
     case 'stepdown':
       stepdown(state, event.code, event.reason, event.now, out);
       break;
-    case 'mend':
-      mend(state, event.node, event.now, out);
+    case 'fix':
+      fix(state, event.node, event.now, out);
       break;
     case 'moved':
       moveNode(state, event.node, event.moves, event.now, out);
@@ -69,7 +69,7 @@ export function step(state: TenureState, event: TenureEvent, chain: LocalChain):
  * When the next tick is due after one at `now` (same clock as the events); Infinity when only replies can change
  * anything.
  */
-export function nextWake(state: TenureState, now: number): number {
+export function nextWake(state: TermState, now: number): number {
   if (state.phase === 'ended') return Infinity;
   let at = Math.min(state.leaseDeadline, state.graceUntil);
   if (state.stopping) at = Math.min(at, state.stopping.by);
@@ -87,7 +87,7 @@ export function nextWake(state: TenureState, now: number): number {
  * A copy that shares payloads and settings only; for the model, which makes millions of them (hence field by field,
  * not spread).
  */
-export function cloneTenure(s: TenureState): TenureState {
+export function cloneTerm(s: TermState): TermState {
   const { inflight, adopt, stopping, ended } = s;
   return {
     settings: s.settings,
@@ -164,8 +164,8 @@ function cloneAdmission(a: Admission): Admission {
 }
 
 function onReply(
-  state: TenureState,
-  event: Extract<TenureEvent, { type: 'reply' }>,
+  state: TermState,
+  event: Extract<TermEvent, { type: 'reply' }>,
   chain: LocalChain,
   out: Effect[],
 ): void {
@@ -214,8 +214,8 @@ function onReply(
 }
 
 function onLearntReply(
-  state: TenureState,
-  event: Extract<TenureEvent, { type: 'backfilled' }>,
+  state: TermState,
+  event: Extract<TermEvent, { type: 'backfilled' }>,
   chain: LocalChain,
   out: Effect[],
 ): void {
@@ -230,7 +230,7 @@ function onLearntReply(
  * As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor
  * is admitted like any empty node.
  */
-function moveNode(state: TenureState, node: NodeIndex, moves: string, now: number, out: Effect[]): void {
+function moveNode(state: TermState, node: NodeIndex, moves: string, now: number, out: Effect[]): void {
   const track = state.nodes[node]!;
   state.moves = moves;
   state.movesFrom = state.nextId;
@@ -243,11 +243,11 @@ function moveNode(state: TenureState, node: NodeIndex, moves: string, now: numbe
   track.failures = 0;
   track.retryAt = now;
   if (state.inflight) state.inflight.ackedAt[node] = -1;
-  setStanding(track, node, 'out', 'it is at another address now', out);
+  setStanding(track, node, 'unclaimed', 'it is at another address now', out);
   openGate(state, out);
 }
 
-function stepdown(state: TenureState, code: string, reason: string, now: number, out: Effect[]): void {
+function stepdown(state: TermState, code: string, reason: string, now: number, out: Effect[]): void {
   // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead
   // of "unknown".
   const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;
@@ -256,7 +256,7 @@ function stepdown(state: TenureState, code: string, reason: string, now: number,
 }
 
 /** What the passing of time allows: go on without stragglers, retry, regain, renew, stop. */
-function onTime(state: TenureState, now: number, chain: LocalChain, out: Effect[]): void {
+function onTime(state: TermState, now: number, chain: LocalChain, out: Effect[]): void {
   if (state.phase === 'ended') return;
   if (state.stopping && (!state.inflight || now >= state.stopping.by))
     return end(state, state.stopping.code, state.stopping.reason, out);

@@ -7,7 +7,7 @@ export type Height = number;
 export type Epoch = number;
 /** 64 lower-case hex digits (SHA-256). */
 export type Hash = string;
-/** `<sequencerId>/<16 hex>`, new for every tenure. The part before the last slash names the sequencer. */
+/** `<sequencerId>/<16 hex>`, new for every term. The part before the last slash names the sequencer. */
 export type Owner = string;
 
 /** A block without its payload. `hash` covers height, parent, timestamp and data (chain/block.ts). */
@@ -63,7 +63,7 @@ export interface LeaderRequest {
   plan: string;
   by: string;
   reason: string;
-  /** The tenure it is meant for; another tenure ignores it. */
+  /** The term it is meant for; another term ignores it. */
   epoch: Epoch;
 }
 
@@ -94,7 +94,7 @@ export type NodeCall =
       epoch: Epoch;
       acquireTtlMs?: number;
       /**
-       * Where replaced nodes are, as this tenure knows it (moves.ts): noted on the node, which refuses who knows less
+       * Where replaced nodes are, as this term knows it (moves.ts): noted on the node, which refuses who knows less
        * than it does (I13).
        */
       moves?: string;

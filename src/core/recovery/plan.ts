@@ -348,7 +348,7 @@ function judge(
     parent !== undefined &&
     (hashAt(chain, own.height - 1) ?? hashAt(below, own.height - 1)) === parent
   ) {
-    // Only the head may differ: a pending block that lost against a later tenure's, or against what the next block
+    // Only the head may differ: a pending block that lost against a later term's, or against what the next block
     // proves.
     const rival = own.height === top.height && own.epoch >= top.epoch;
     return {

@@ -1,6 +1,6 @@
 // Carries a recovery out (docs/PROTOCOL.md section 8): mark every node with the next generation, fill what is
 // missing, admit, verify. Marks come first and on every node of the plan: of two recoveries at most one goes on, and
-// from a quorum of marks on no tenure of the old generation can commit. Broken off anywhere, the next run makes a
+// from a quorum of marks on no term of the old generation can commit. Broken off anywhere, the next run makes a
 // plan of what it finds and goes on to a generation of its own.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, NodePort, Random } from '../ports.js';

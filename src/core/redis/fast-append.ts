@@ -54,7 +54,7 @@ const NIL = '$-1\r\n';
 const ABOUT = [...encoded('info', ['server']), ...encoded('info', ['replication'])];
 
 /** A block goes to several nodes, and to all in the same words: put together once. */
-interface Worded {
+interface EncodedAppend {
   owner: string;
   epoch: number;
   ttlMs: number;
@@ -64,9 +64,9 @@ interface Worded {
   stream: string;
   pieces: Piece[];
 }
-const worded = new WeakMap<Block, Worded>();
+const encodings = new WeakMap<Block, EncodedAppend>();
 
-export class AppendLine {
+export class FastAppend {
   /** null: nothing is known to be watched. */
   private seen: Seen | null = null;
   /** MULTI was sent and neither EXEC nor DISCARD since. */
@@ -163,7 +163,7 @@ export class AppendLine {
     const { block, owner, epoch, ttlMs, trim } = call;
     const { stream } = this.context.keys;
     const trims = trimsThere(call, seen);
-    const known = worded.get(block);
+    const known = encodings.get(block);
     // Found once more only for the very same call: what is known was readable.
     if (
       known?.owner === owner &&
@@ -177,7 +177,7 @@ export class AppendLine {
       return known.pieces;
     if (!isReadable(call)) return null;
     const pieces = this.words(call, trims);
-    worded.set(block, { owner, epoch, ttlMs, trimTo: trim?.to, trimHash: trim?.hash, trims, stream, pieces });
+    encodings.set(block, { owner, epoch, ttlMs, trimTo: trim?.to, trimHash: trim?.hash, trims, stream, pieces });
     return pieces;
   }
 

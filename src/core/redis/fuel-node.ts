@@ -1,13 +1,13 @@
-// A server that holds the keys of the other dialect (docs/FOREIGN.md), as a port that can only read: every command it
+// A server that holds the keys of the other dialect (docs/FUEL.md), as a port that can only read: every command it
 // may send is in one list. Payloads are hashed where they arrive and dropped. A key of the wrong type is a fact about
 // the node, not a node that did not answer.
 import { createHash } from 'node:crypto';
 import {
   MOST_HEIGHT,
-  type ForeignEntry,
-  type ForeignLook,
-  type ForeignPiece,
-  type ForeignPort,
+  type FuelEntry,
+  type FuelProbeResult,
+  type FuelPiece,
+  type FuelPort,
   type IndexPiece,
   type UnreadableEntry,
   type WrongKey,
@@ -18,7 +18,7 @@ import { list, parseInfo, readOrUnknown, text, UnreadableReply } from './replies
 import { parseNodeUrl } from './url.js';
 import type { Wire } from './wire.js';
 
-export interface ForeignNodeOptions {
+export interface FuelNodeOptions {
   id: string;
   url: string;
   leaseKey: string;
@@ -32,13 +32,13 @@ type ReadCommand =
   'get' | 'pttl' | 'xlen' | 'xinfo' | 'xrange' | 'xrevrange' | 'zcard' | 'zrangebyscore' | 'zrevrange' | 'info';
 const U64_MOST = 2n ** 64n - 1n;
 
-export class ForeignNode implements ForeignPort {
+export class FuelNode implements FuelPort {
   readonly id: string;
   readonly url: string;
   private readonly connection: Connection;
   private readonly keys: { lock: string; epoch: string; stream: string; index: string };
 
-  constructor(options: ForeignNodeOptions) {
+  constructor(options: FuelNodeOptions) {
     const address = parseNodeUrl(options.url);
     const { leaseKey: lock, username, password, tls, sentinel } = options;
     this.id = options.id;
@@ -53,7 +53,7 @@ export class ForeignNode implements ForeignPort {
     });
   }
 
-  async look(limitMs: number): Promise<NodeReply<ForeignLook>> {
+  async probe(limitMs: number): Promise<NodeReply<FuelProbeResult>> {
     const { lock, epoch, stream, index } = this.keys;
     const answer = await this.connection.run(limitMs, async (client) => {
       const asked = [
@@ -71,17 +71,17 @@ export class ForeignNode implements ForeignPort {
       return { owner, pttl, token, entries, indexed, about, info };
     });
     if (!answer.answered) return answer.reply;
-    return readOrUnknown((): NodeReply<ForeignLook> => ({
+    return readOrUnknown((): NodeReply<FuelProbeResult> => ({
       outcome: 'accepted',
       incarnation: '',
-      value: lookOf(answer.value, this.keys),
+      value: probeOf(answer.value, this.keys),
     }));
   }
 
   async entries(
     range: { after: string; count: number; newestFirst?: boolean },
     limitMs: number,
-  ): Promise<NodeReply<ForeignPiece>> {
+  ): Promise<NodeReply<FuelPiece>> {
     const { after, count, newestFirst = false } = range;
     const from = after === '' ? (newestFirst ? '+' : '-') : `(${after}`;
     const answer = await this.connection.run(limitMs, (client) =>
@@ -91,7 +91,7 @@ export class ForeignNode implements ForeignPort {
       ).catch(wrongType(this.keys.stream)),
     );
     if (!answer.answered) return answer.reply;
-    return readOrUnknown((): NodeReply<ForeignPiece> => ({
+    return readOrUnknown((): NodeReply<FuelPiece> => ({
       outcome: 'accepted',
       incarnation: '',
       value: pieceOf(answer.value instanceof WrongType ? [] : answer.value),
@@ -152,10 +152,10 @@ function serverSays(error: unknown): null {
   throw error;
 }
 
-function lookOf(
+function probeOf(
   raw: Record<'owner' | 'pttl' | 'token' | 'entries' | 'indexed' | 'about' | 'info', unknown>,
   keys: { lock: string; epoch: string },
-): ForeignLook {
+): FuelProbeResult {
   const wrong: WrongKey[] = [];
   for (const one of [raw.owner, raw.token, raw.entries, raw.indexed])
     if (one instanceof WrongType) wrong.push({ key: one.key, why: 'it is of another type' });
@@ -204,8 +204,8 @@ function heightOf(digits: string): number | null {
   return value > MOST_HEIGHT ? null : value;
 }
 
-function pieceOf(raw: unknown): ForeignPiece {
-  const entries: ForeignEntry[] = [];
+function pieceOf(raw: unknown): FuelPiece {
+  const entries: FuelEntry[] = [];
   const unreadable: UnreadableEntry[] = [];
   let lastId = '';
   let largest = 0;
@@ -227,7 +227,7 @@ function pieceOf(raw: unknown): ForeignPiece {
   return { entries, unreadable, lastId, count: all.length, largest };
 }
 
-function entryOf(id: string, fields: Map<string, Buffer>): ForeignEntry | UnreadableEntry {
+function entryOf(id: string, fields: Map<string, Buffer>): FuelEntry | UnreadableEntry {
   const [height, data, epoch, timestamp] = ['height', 'data', 'epoch', 'timestamp'].map((name) => fields.get(name));
   if (height === undefined || data === undefined)
     return { id, why: `field ${height === undefined ? 'height' : 'data'} is missing` };

@@ -4,7 +4,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
 import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/types.js';
-import { AppendLine, type WriteCall } from './fast-append.js';
+import { FastAppend, type WriteCall } from './fast-append.js';
 import {
   Connection,
   isErrorReply,
@@ -88,7 +88,7 @@ export class RedisNode implements NodePort {
   private readonly listeners = new Map<(hint: Hint) => void, () => void>();
   /** Which script a bulk connection has sent last: loaded once for a whole filling. */
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
-  private readonly appends = new WeakMap<Wire, AppendLine>();
+  private readonly appends = new WeakMap<Wire, FastAppend>();
   /** Of connections to addresses that it had before. */
   private formerGenerations = 0;
 
@@ -205,7 +205,7 @@ export class RedisNode implements NodePort {
     return this.writes
       .run(limitMs, (client, at) => {
         let line = this.appends.get(client);
-        if (line === undefined) this.appends.set(client, (line = new AppendLine(client, this.context)));
+        if (line === undefined) this.appends.set(client, (line = new FastAppend(client, this.context)));
         return line.write(call, () => {
           at.step = 'load';
         });

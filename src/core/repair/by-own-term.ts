@@ -1,21 +1,21 @@
-// A repair by the command itself, when nobody leads: a real tenure of the shipped reducer that promotes, claims,
+// A repair by the command itself, when nobody leads: a real term of the shipped reducer that promotes, claims,
 // settles the head, brings every node of the plan up and releases (docs/PROTOCOL.md sections 5, 6, 8). It proposes no
-// block of its own and writes nothing outside of that tenure. Broken off anywhere it leaves what any tenure leaves:
+// block of its own and writes nothing outside of that term. Broken off anywhere it leaves what any term leaves:
 // whole entries, a lock that ends by itself, nodes that the next run goes on with.
 import { usableLeaseMs } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { mergeMoves, parseMoves } from '../protocol/node-addresses.js';
-import type { NodeTrack, TenureEnd, TenureSettings } from '../protocol/term-state.js';
+import type { NodeTrack, TermEnd, TermSettings } from '../protocol/term-state.js';
 import type { Block, Epoch, NodeView } from '../protocol/types.js';
 import type { RepairEvidence } from './evidence.js';
 import type { RepairPlan } from './plan.js';
 import { RepairStore } from './store.js';
 import { bounded } from '../view/inspect.js';
-import { look, votesOf } from '../nodes/probe.js';
-import { TenureDriver } from '../sequencer/lead/term-driver.js';
+import { probe, votesOf } from '../nodes/probe.js';
+import { TermDriver } from '../sequencer/lead/term-driver.js';
 
-export interface RepairTenureOptions {
+export interface RepairTermOptions {
   nodes: readonly NodePort[];
   limitMs: number;
   clock: Clock;
@@ -38,11 +38,11 @@ export interface RepairedNode {
   why: string;
 }
 
-export interface TenureOutcome {
+export interface TermOutcome {
   epoch: Epoch;
   owner: string;
   nodes: RepairedNode[];
-  /** The head as the tenure left it. */
+  /** The head as the term left it. */
   height: number;
   hash: string;
 }
@@ -55,21 +55,21 @@ const LEASE_MS = 5000;
 const LONGEST_LEASE_MS = 60_000;
 const SLOW_BLOCKS_PER_MS = 2;
 const SLOW_BYTES_PER_MS = 10_000;
-/** Terms: a node whose epoch turns out to be above the tenure's is taken back by a new one. */
+/** Terms: a node whose epoch turns out to be above the term's is taken back by a new one. */
 const TERMS = 3;
 const CHECK_MS = 5;
 
-export async function repairByTenure(
+export async function repairByTerm(
   plan: RepairPlan,
   evidence: RepairEvidence,
-  options: RepairTenureOptions,
-): Promise<TenureOutcome> {
+  options: RepairTermOptions,
+): Promise<TermOutcome> {
   const { nodes, clock, random } = options;
-  if (plan.hand.by !== 'own-tenure')
+  if (plan.hand.by !== 'own-term')
     throw new SeqError({
       code: 'BUG',
       exit: EXIT.bug,
-      message: 'a repair by its own tenure was asked for with another plan',
+      message: 'a repair by its own term was asked for with another plan',
       why: plan.hand.by,
       changed: 'nothing',
       next: [],
@@ -114,11 +114,11 @@ export async function repairByTenure(
   let owner = `repair.${options.host}/${random.hex(8)}`;
   let previousOwner: string | undefined;
   let votes = plan.hand.nodes.map(({ id, epoch }) => ({ node: nodes.findIndex((node) => node.id === id), epoch }));
-  let driver: TenureDriver;
-  let end: TenureEnd;
+  let driver: TermDriver;
+  let end: TermEnd;
   options.changing('unknown', []);
   for (let term = 1; ; term++) {
-    const settings: TenureSettings = {
+    const settings: TermSettings = {
       owner,
       ...(previousOwner === undefined ? {} : { previousOwner }),
       nodes: nodes.length,
@@ -137,7 +137,7 @@ export async function repairByTenure(
       ...(block === undefined ? {} : { chosen: { block, over } }),
     };
     let failed: (() => void) | null = null;
-    const held: TenureDriver = new TenureDriver(nodes, clock, store, store.localChain(), settings, {
+    const held: TermDriver = new TermDriver(nodes, clock, store, store.localChain(), settings, {
       leading: () => undefined,
       ready: () => undefined,
       committed: (committed, epoch) => {
@@ -149,7 +149,7 @@ export async function repairByTenure(
       request: () => undefined,
       node: (id, standing) => {
         const step = doubtful.get(id);
-        if (standing === 'ours' && step !== undefined)
+        if (standing === 'claimed' && step !== undefined)
           held.damaged(
             nodes.findIndex((node) => node.id === id),
             step.incarnation,
@@ -185,7 +185,7 @@ export async function repairByTenure(
     (failed as (() => void) | null)?.();
     options.signal?.removeEventListener('abort', onAbort);
     if (end.code !== 'RENEW' || term === TERMS) break;
-    const seen = await look(nodes, evidence.view.quorum, options.limitMs, clock);
+    const seen = await probe(nodes, evidence.view.quorum, options.limitMs, clock);
     const again = votesOf(seen, nodes, '', owner);
     if (again.votes.length < evidence.view.quorum) break;
     votes = again.votes;
@@ -254,9 +254,9 @@ function sourcesOf(
     .map((node) => nodes.find((one) => one.id === node.id) as NodePort);
 }
 
-/** Every node of the plan is in order, or can not be brought there by this tenure. */
+/** Every node of the plan is in order, or can not be brought there by this term. */
 function finished(
-  driver: TenureDriver,
+  driver: TermDriver,
   nodes: readonly NodePort[],
   work: ReadonlyMap<string, { kind: string; incarnation: string }>,
 ): boolean {
@@ -270,14 +270,14 @@ function finished(
 }
 
 export function inOrder(track: NodeTrack, head: { height: number; hash: string }, replaced: string): boolean {
-  if (track.standing !== 'ours' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
+  if (track.standing !== 'claimed' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
     return false;
   return (
     track.head > head.height || (track.head === head.height && (track.headHash === '' || track.headHash === head.hash))
   );
 }
 
-async function fetchChosen(chosen: RepairPlan['chosen'][number], options: RepairTenureOptions): Promise<Block> {
+async function fetchChosen(chosen: RepairPlan['chosen'][number], options: RepairTermOptions): Promise<Block> {
   for (const id of chosen.holders) {
     const node = options.nodes.find((one) => one.id === id) as NodePort;
     const read = await bounded(

@@ -8,7 +8,7 @@ import { describeReply } from '../protocol/describe.js';
 import type { Hash, Height, NodeView } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/model.js';
-import { inspectLook, observe } from '../view/inspect.js';
+import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { PackedChain, RepairScan, type Contest, type Scanned } from './scan.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
 import type { Archive } from '../stream/tail-archive.js';
@@ -91,12 +91,12 @@ export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEv
 /** null: it moved although nobody leads. */
 async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | null> {
   const { nodes, clock, limitMs } = options;
-  const { view, observations } = await inspectLook(options);
+  const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
   const views = new Map(
-    observations.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [])),
+    probes.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [])),
   );
-  const held = heldRange(observations);
+  const held = heldRange(probes);
   const genesis = genesisHash(view.cluster.slice(0, view.cluster.lastIndexOf('.')), options.lane);
   const from = held?.from ?? 1;
   const to = view.leader === null ? (held?.to ?? 0) : Math.min(held?.to ?? 0, view.committed?.height ?? 0);
@@ -107,14 +107,14 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
     if (one.admission === 'admitted' && one.floorHash !== '') chain.set(one.floor, one.floorHash);
   const scan = new RepairScan(views, nodes.length, chain);
   if (held !== null && from <= to) {
-    for await (const chunk of readChunks({ ...options, observations, from, to, newestFirst: false })) {
+    for await (const chunk of readChunks({ ...options, probes, from, to, newestFirst: false })) {
       scan.take(chunk);
       options.progress(chunk.to - from + 1, to - from + 1);
     }
     options.signal?.throwIfAborted();
   }
   const later = new Map(
-    (await observe({ nodes, limitMs, clock })).flatMap((o): [string, NodeView][] =>
+    (await probeNodes({ nodes, limitMs, clock })).flatMap((o): [string, NodeView][] =>
       o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [],
     ),
   );
@@ -129,7 +129,7 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
       ? { height: view.committed.height, hash: view.committed.hash }
       : { height: 0, hash: genesis };
   const top = scan.top !== null && scan.top.height >= known.height ? scan.top : known;
-  const rows = observations.map((o): EvidenceNode => {
+  const rows = probes.map((o): EvidenceNode => {
     const now = later.get(o.id) ?? null;
     const scanned = scan.nodes.get(o.id) ?? { damage: [], damaged: 0, orphan: null };
     const why =

@@ -1,7 +1,7 @@
 // What a repair would write on which node, who may write it, and what cannot be decided (docs/PROTOCOL.md section 9).
 // Pure: evidence in, plan out. Proven blocks are never chosen against. Where an invariant is broken nothing is
 // decided but by a person, per block; a node that did not answer is left as it is, and a block goes onto a free node
-// only when it is proven, or the one that the next tenure must adopt.
+// only when it is proven, or the one that the next term must adopt.
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
@@ -53,8 +53,8 @@ export interface Undecidable {
 
 export type Hand =
   | { by: 'leader'; leader: LeaderRow }
-  /** A tenure of this command; `nodes` may be promoted. */
-  | { by: 'own-tenure'; nodes: { id: string; epoch: Epoch }[] }
+  /** A term of this command; `nodes` may be promoted. */
+  | { by: 'own-term'; nodes: { id: string; epoch: Epoch }[] }
   | { by: 'nobody'; code: string; why: string; next: string[]; retryable: boolean };
 
 export interface RepairPlan {
@@ -149,7 +149,7 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
     }
   }
   const kept = trusted.length < view.quorum ? steps.filter((step) => step.kind !== 'replace') : steps;
-  // A height that nobody may decide stands above everything else at the head: a tenure would have to decide it.
+  // A height that nobody may decide stands above everything else at the head: a term would have to decide it.
   const written = blocked && view.leader === null ? [] : kept;
   const hand = handOf(evidence, trusted, wish);
   const plan = { cluster: view.cluster, hand, goal, chosen, steps: written, undecidable };
@@ -343,7 +343,7 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
   const status = [`seq status ${target}`.trim()];
   const admitted = nodes.filter((node) => node.view?.admission === 'admitted').length;
   const { leader } = view;
-  // A repair's tenure announces itself nowhere and answers no request: it is waited for, or, when it was killed, its
+  // A repair's term announces itself nowhere and answers no request: it is waited for, or, when it was killed, its
   // locks are.
   if (leader !== null && leader.id.startsWith('repair.') && !view.sequencers.some((one) => one.id === leader.id)) {
     return {
@@ -412,7 +412,7 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
       retryable: true,
     };
   }
-  return { by: 'own-tenure', nodes: free.map((node) => ({ id: node.id, epoch: (node.view as NodeView).epoch })) };
+  return { by: 'own-term', nodes: free.map((node) => ({ id: node.id, epoch: (node.view as NodeView).epoch })) };
 }
 
 /**

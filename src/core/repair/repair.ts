@@ -1,5 +1,5 @@
-// Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). With a live leader its tenure
-// does the work, asked through `seq:leader:request`; without one a tenure of this command does; nothing else ever
+// Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). With a live leader its term
+// does the work, asked through `seq:leader:request`; without one a term of this command does; nothing else ever
 // writes. Success means effect: the nodes are read again.
 import { EXIT, SeqError } from '../errors.js';
 import type { NodePort, Random } from '../ports.js';
@@ -13,7 +13,7 @@ import { nodeMoved } from '../nodes/change-all.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './evidence.js';
 import { planRepair, type Hand, type RepairPlan, type RepairWish } from './plan.js';
 import { writeOrder } from './request.js';
-import { repairByTenure, type RepairedNode } from './by-own-term.js';
+import { repairByTerm, type RepairedNode } from './by-own-term.js';
 
 export interface RepairOptions extends EvidenceOptions, RepairWish {
   random: Random;
@@ -79,7 +79,7 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
   const result =
     hand.by === 'leader'
       ? await askLeader(fresh.plan, options)
-      : await repairByTenure(fresh.plan, fresh.evidence, options);
+      : await repairByTerm(fresh.plan, fresh.evidence, options);
   const ms = Math.round(clock.now() - startedAt);
   options.changing(
     'some',
@@ -151,7 +151,7 @@ export function nobodyMay(hand: Extract<Hand, { by: 'nobody' }>): SeqError {
           ? EXIT.tryAgain
           : EXIT.precondition,
     message: `nothing can be repaired now: ${hand.why}`,
-    why: "only a tenure writes blocks: the leader's, or one of this command",
+    why: "only a term writes blocks: the leader's, or one of this command",
     changed: 'nothing',
     next: hand.next,
     retryable: hand.retryable,
@@ -316,7 +316,7 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
       message:
         `${leader.id} did not say within ${Math.round(clock.now() - askedAt)} ms what became of the ` +
         `repair${withdrawn.some((reply) => reply.outcome === 'accepted') ? '; the request was withdrawn' : ''}`,
-      why: "its tenure ended, another operator's request took the place of this one, or it is still at work",
+      why: "its term ended, another operator's request took the place of this one, or it is still at work",
       changed: 'unknown',
       next: [`seq repair plan ${target}`.trim()],
       retryable: true,
@@ -329,7 +329,7 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
       code: busy ? 'REPAIR_UNDER_WAY' : 'REPAIR_REFUSED',
       exit: busy ? EXIT.tryAgain : EXIT.precondition,
       message: `${leader.id} ${outcome}`,
-      why: 'with a leader only its own tenure writes',
+      why: 'with a leader only its own term writes',
       changed: 'nothing',
       next: [`seq repair plan ${target}`.trim()],
       retryable: busy,

@@ -1,11 +1,11 @@
 // A repair that the leader carries out: its form in `seq:leader:request`, and the leader's part of it
 // (docs/PROTOCOL.md sections 2 and 6). The leader mends nodes by itself all the time; what a request adds is that it
-// looks at once, also at nodes it had given up for this tenure, and that a stream which only a reader can know to be
+// looks at once, also at nodes it had given up for this term, and that a stream which only a reader can know to be
 // damaged is set aside. It never writes anything that it would not write anyway.
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { Hash, Height, LeaderRequest } from '../protocol/types.js';
 import { inOrder } from './by-own-term.js';
-import type { TenureDriver } from '../sequencer/lead/term-driver.js';
+import type { TermDriver } from '../sequencer/lead/term-driver.js';
 
 export interface RepairOrder {
   digest: string;
@@ -43,7 +43,7 @@ export function readOrder(plan: string): RepairOrder | null {
 }
 
 export interface Duty {
-  driver: TenureDriver;
+  driver: TermDriver;
   nodes: readonly NodePort[];
   store: ChainStore;
   clock: Clock;
@@ -69,7 +69,7 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
   for (const { id, replace, incarnation, why } of order.nodes) {
     const node = nodes.findIndex((one) => one.id === id);
     if (replace) driver.damaged(node, incarnation, `${request.by}: ${why}`);
-    driver.mend(node);
+    driver.fix(node);
   }
   const until = clock.now() + Math.min(order.limitMs, LONGEST_MS);
   const { state } = driver;
@@ -90,6 +90,6 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
   );
   return (
     `partly: ${done.length === 0 ? 'no node' : done.join(', ')} in order; ` +
-    `${left.join('; ')}${state.phase === 'ended' ? `; the tenure ended: ${state.ended?.reason}` : ''}`
+    `${left.join('; ')}${state.phase === 'ended' ? `; the term ended: ${state.ended?.reason}` : ''}`
   );
 }

@@ -18,7 +18,7 @@ export interface Copy {
 export interface Contest {
   height: Height;
   /**
-   * conflict: an invariant is broken, nothing but a person may choose. pending: the next tenure settles it by its own
+   * conflict: an invariant is broken, nothing but a person may choose. pending: the next term settles it by its own
    * rule.
    */
   kind: 'conflict' | 'pending';

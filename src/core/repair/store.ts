@@ -1,5 +1,5 @@
-// The committed chain as a repair's tenure needs it, without a disk: hashes from the evidence, payloads read from
-// nodes a batch at a time and checked against them. Holds one batch and what the tenure itself commits; never the
+// The committed chain as a repair's term needs it, without a disk: hashes from the evidence, payloads read from
+// nodes a batch at a time and checked against them. Holds one batch and what the term itself commits; never the
 // window.
 import type { ChainStore, Clock, CommittedBlock, NodePort } from '../ports.js';
 import type { LocalChain } from '../protocol/term-state.js';
@@ -63,7 +63,7 @@ export class RepairStore implements ChainStore {
     return undefined;
   }
 
-  windowFloor(): Height {
+  retainedFloor(): Height {
     return this.options.floor.height;
   }
 
@@ -77,13 +77,13 @@ export class RepairStore implements ChainStore {
     );
   }
 
-  /** As the tenure sees it: nothing is ever trimmed by a repair. */
+  /** As the term sees it: nothing is ever trimmed by a repair. */
   localChain(): LocalChain {
     return {
       head: () => this.top,
       hashAt: (height) => this.hashAt(height),
       trimFor: () => undefined,
-      windowFloor: () => this.options.floor,
+      retainedFloor: () => this.options.floor,
     };
   }
 

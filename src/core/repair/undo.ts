@@ -10,7 +10,7 @@ import { recordChange } from '../nodes/audit-record.js';
 import { bounded } from '../view/inspect.js';
 import { gatherEvidence, mark, type RepairEvidence } from './evidence.js';
 import { planRepair, type RepairPlan, type RepairStep } from './plan.js';
-import { repairByTenure } from './by-own-term.js';
+import { repairByTerm } from './by-own-term.js';
 import { nobodyMay, plannedRepair, type RepairOptions } from './repair.js';
 
 export interface LastRepair {
@@ -67,7 +67,7 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
   const plan = planUndo(evidence, found, options);
   if (options.dryRun) return { ...none, plan, why: '' };
   await options.confirm(plan);
-  const result = await repairByTenure(plan, evidence, { ...options, block: found.block });
+  const result = await repairByTerm(plan, evidence, { ...options, block: found.block });
   options.changing(
     'some',
     result.nodes.filter((node) => node.done).map((node) => node.node),

@@ -1,7 +1,7 @@
 // What the checks look at: every node once (twice where heads are between two writes), and the newest heights where
 // the streams are asked for.
 import { judgeCheck, type CheckAnswer, type CheckName, type Thresholds } from './check.js';
-import { inspectLook } from '../view/inspect.js';
+import { inspectWithProbes } from '../view/inspect.js';
 import type { ClusterView } from '../view/model.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
 import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
@@ -14,15 +14,15 @@ export interface CheckOptions extends MatrixOptions {
 }
 
 export async function runChecks(options: CheckOptions): Promise<{ view: ClusterView; answers: CheckAnswer[] }> {
-  const { view, observations } = await inspectLook({ ...options, twice: true });
+  const { view, probes } = await inspectWithProbes({ ...options, twice: true });
   const rows: MatrixRow[] = [];
-  const held = heldRange(observations);
+  const held = heldRange(probes);
   if (options.checks.includes('stream') && held !== null) {
     const from = Math.max(held.from, held.to - options.depth + 1);
-    for await (const chunk of readChunks({ ...options, observations, from, to: held.to, newestFirst: false }))
+    for await (const chunk of readChunks({ ...options, probes, from, to: held.to, newestFirst: false }))
       rows.push(...rowsOf(chunk, options.nodes));
     options.signal?.throwIfAborted();
   }
-  const seen = { view, observations, rows, target: options.target };
+  const seen = { view, probes, rows, target: options.target };
   return { view, answers: options.checks.map((check) => judgeCheck(check, seen, options.limits)) };
 }

@@ -5,7 +5,7 @@ import { restartSafety } from '../view/restart-safety.js';
 import type { ClusterView } from '../view/model.js';
 import type { Verdict } from '../view/verdict.js';
 import { epochsOf } from '../operate/epoch.js';
-import type { NodeObservation } from '../view/model.js';
+import type { NodeProbe } from '../view/model.js';
 import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
 
 export type CheckName = 'leader' | 'quorum' | 'epoch' | 'stream' | 'lag' | 'nodes';
@@ -45,7 +45,7 @@ export interface Thresholds {
 
 export interface Seen {
   view: ClusterView;
-  observations: readonly NodeObservation[];
+  probes: readonly NodeProbe[];
   /** The newest heights; empty unless the stream is checked. */
   rows: readonly MatrixRow[];
   target: string;
@@ -132,8 +132,8 @@ function quorum(seen: Seen, limits: Thresholds): Answer {
 }
 
 function epoch(seen: Seen): Answer {
-  const { view, observations, target } = seen;
-  const epochs = epochsOf(view, observations);
+  const { view, probes, target } = seen;
+  const epochs = epochsOf(view, probes);
   const above = epochs.rows.filter((row) => row.standing === 'above').map((row) => row.id);
   const below = epochs.rows.filter((row) => row.standing === 'below').map((row) => row.id);
   const metrics = [metric('epoch', epochs.reference), metric('above', above.length), metric('below', below.length)];

@@ -2,7 +2,7 @@
 // says of its blocks (docs/PROTOCOL.md sections 6 and 8). A forecast from the newest blocks: no promise, and none
 // where nobody leads. Pure.
 import type { NodeView } from '../protocol/types.js';
-import type { DoctorFinding, Examined } from './doctor.js';
+import type { DoctorFinding, CheckedNode } from './doctor.js';
 
 export interface MemoryForecast {
   node: string;
@@ -21,7 +21,7 @@ const PER_BLOCK = 300;
 const COMFORT = 0.9;
 const MIB = 1024 * 1024;
 
-export function forecastOf(nodes: readonly Examined[]): MemoryForecast[] {
+export function forecastOf(nodes: readonly CheckedNode[]): MemoryForecast[] {
   const views = nodes.flatMap(({ view }) => (view.outcome === 'accepted' ? [view.value] : []));
   const told =
     views
@@ -65,7 +65,7 @@ function retained({ head, floor }: NodeView): number {
   return Math.max(0, head - floor);
 }
 
-export function ofForecast(nodes: readonly Examined[]): DoctorFinding[] {
+export function ofForecast(nodes: readonly CheckedNode[]): DoctorFinding[] {
   return forecastOf(nodes).flatMap((one): DoctorFinding[] => {
     if (one.reachedInMs === null || one.fullBytes === null || one.limitBytes === null) return [];
     const { url } = nodes.find(({ id }) => id === one.node)!;
@@ -81,7 +81,7 @@ export function ofForecast(nodes: readonly Examined[]): DoctorFinding[] {
         check: 'memory',
         node: one.node,
         what: one.limited ? `${what}; the leader keeps fewer blocks from then on` : what,
-        mend: one.limited
+        fix: one.limited
           ? `redis-cli -u ${url} config set maxmemory ${need}mb`
           : 'lower --retain-blocks or --retain-bytes of every sequencer',
       },

@@ -3,7 +3,7 @@
 // compared in it.
 import type { Presence } from '../protocol/types.js';
 import { duration, mib } from './doctor-memory.js';
-import type { DoctorFinding, Examined, Severity } from './doctor.js';
+import type { DoctorFinding, CheckedNode, Severity } from './doctor.js';
 
 const AHEAD_MS = 1000;
 const DAY_MS = 86_400_000;
@@ -14,7 +14,7 @@ interface Seen {
   aheadMs: number;
 }
 
-export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
+export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
   const seen = new Map<string, Seen>();
   for (const { view } of nodes) {
     if (view.outcome !== 'accepted') continue;
@@ -29,7 +29,7 @@ export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
     }
   }
   const all = [...seen.values()];
-  const differ = (severity: Severity, what: string, of: (one: Presence) => string, mend: string): DoctorFinding[] => {
+  const differ = (severity: Severity, what: string, of: (one: Presence) => string, fix: string): DoctorFinding[] => {
     const groups = new Map<string, string[]>();
     for (const { one } of all) if (of(one) !== '') groups.set(of(one), [...(groups.get(of(one)) ?? []), one.id]);
     if (groups.size < 2) return [];
@@ -39,7 +39,7 @@ export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
         check: 'sequencers',
         node: '',
         what: `${what}: ${[...groups].map(([value, ids]) => `${ids.join(', ')} with ${value}`).join('; ')}`,
-        mend,
+        fix,
       },
     ];
   };
@@ -86,7 +86,7 @@ export function ofSequencers(nodes: readonly Examined[]): DoctorFinding[] {
               what:
                 `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; ` +
                 'its blocks bear its time',
-              mend: 'chronyc tracking (on that host)',
+              fix: 'chronyc tracking (on that host)',
             },
           ]
         : [],
@@ -116,7 +116,7 @@ function ofStore(one: Presence, all: readonly Seen[]): DoctorFinding[] {
       check: 'disk',
       node: '',
       what: `the disk of the store of ${one.id} has ${mib(free)} left${lasts}`,
-      mend: 'give that disk room, or move the store (--store) while the sequencer is stopped',
+      fix: 'give that disk room, or move the store (--store) while the sequencer is stopped',
     },
   ];
 }

@@ -20,10 +20,10 @@ export interface DoctorFinding {
   /** '' when it concerns the cluster. */
   node: string;
   what: string;
-  mend: string;
+  fix: string;
 }
 
-export interface Examined {
+export interface CheckedNode {
   id: string;
   url: string;
   view: NodeReply<NodeView>;
@@ -42,7 +42,7 @@ export interface DoctorOptions {
 const MIB = 1024 * 1024;
 const RANK: Record<Severity, number> = { CRIT: 0, WARN: 1, INFO: 2 };
 
-export function diagnose(nodes: readonly Examined[], options: DoctorOptions): DoctorFinding[] {
+export function diagnose(nodes: readonly CheckedNode[], options: DoctorOptions): DoctorFinding[] {
   const views = nodes.flatMap(({ view }) => (view.outcome === 'accepted' ? [view.value] : []));
   const noCluster = views.every(({ admission }) => admission === 'pristine');
   const found = [
@@ -55,22 +55,22 @@ export function diagnose(nodes: readonly Examined[], options: DoctorOptions): Do
   return found.sort((a, b) => RANK[a.severity] - RANK[b.severity]);
 }
 
-function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): DoctorFinding[] {
+function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): DoctorFinding[] {
   const { id, url, view, checkup } = node;
   const found: DoctorFinding[] = [];
-  const add = (severity: Severity, check: string, what: string, mend: string): void =>
-    void found.push({ severity, check, node: id, what, mend });
+  const add = (severity: Severity, check: string, what: string, fix: string): void =>
+    void found.push({ severity, check, node: id, what, fix });
   const set = (setting: string, value: string): string => `redis-cli -u ${url} config set ${setting} ${value}`;
   if (view.outcome === 'accepted' && view.value.admission !== 'admitted') {
     const { admission, admissionWhy } = view.value;
     // No leader takes over another's data, and none takes anything before there is a cluster.
-    const mend =
+    const fix =
       admission === 'foreign' ? 'seq config show' : noCluster ? 'seq cluster init' : `seq node admit --on ${id}`;
     add(
       'WARN',
       'admission',
       `not admitted: ${admission}${admissionWhy === '' ? '' : ` (${admissionWhy})`}`,
-      `${mend} ${options.target}`.trim(),
+      `${fix} ${options.target}`.trim(),
     );
   } else if (view.outcome === 'refused') {
     const password = view.reason === 'NOAUTH';
@@ -234,7 +234,7 @@ function ofNode(node: Examined, options: DoctorOptions, noCluster: boolean): Doc
 }
 
 /** One server in numbers, for whoever looks without a finding. */
-export interface ExaminedFacts {
+export interface CheckedFacts {
   node: string;
   roundTripMs: { p50: number; p95: number; max: number } | null;
   clockMs: number | null;
@@ -244,7 +244,7 @@ export interface ExaminedFacts {
   fullBytes: number | null;
 }
 
-export function factsOf(nodes: readonly Examined[]): ExaminedFacts[] {
+export function factsOf(nodes: readonly CheckedNode[]): CheckedFacts[] {
   const forecasts = forecastOf(nodes);
   return nodes.map(({ id, checkup }) => {
     if (checkup.outcome !== 'accepted')
@@ -276,7 +276,7 @@ function share(sorted: readonly number[], part: number): number {
 }
 
 /** A clock that jumps frees locks early or holds them long; safety does not rest on it (I9), availability does. */
-function ofClocks(nodes: readonly Examined[], { ttlMs }: DoctorOptions): DoctorFinding[] {
+function ofClocks(nodes: readonly CheckedNode[], { ttlMs }: DoctorOptions): DoctorFinding[] {
   const read = nodes.flatMap((node) =>
     node.checkup.outcome === 'accepted' ? [{ id: node.id, at: node.checkup.value.clockMs }] : [],
   );
@@ -288,11 +288,11 @@ function ofClocks(nodes: readonly Examined[], { ttlMs }: DoctorOptions): DoctorF
       check: 'clock',
       node: id,
       what: `its clock is ${Math.round(at - middle)} ms off the others'`,
-      mend: 'chronyc tracking (on that host)',
+      fix: 'chronyc tracking (on that host)',
     }));
 }
 
-function ofReach(nodes: readonly Examined[]): DoctorFinding[] {
+function ofReach(nodes: readonly CheckedNode[]): DoctorFinding[] {
   const silent = nodes.filter(({ view }) => view.outcome === 'unknown');
   if (nodes.length - silent.length >= quorumOf(nodes.length)) return [];
   return [
@@ -301,7 +301,7 @@ function ofReach(nodes: readonly Examined[]): DoctorFinding[] {
       check: 'reach',
       node: '',
       what: `${silent.map(({ id }) => id).join(', ')} gave no answer that can be used: fewer than a quorum are left`,
-      mend: silent.map(({ url }) => `redis-cli -u ${url} ping`)[0] ?? '',
+      fix: silent.map(({ url }) => `redis-cli -u ${url} ping`)[0] ?? '',
     },
   ];
 }

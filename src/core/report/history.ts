@@ -1,15 +1,15 @@
-// Who led when: tenures as the retained blocks show them, and the operators' changes as the nodes recorded them
-// (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the tenure that committed
+// Who led when: terms as the retained blocks show them, and the operators' changes as the nodes recorded them
+// (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the term that committed
 // it. What nobody recorded is not guessed.
 import type { Clock } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
-import { bounded, inspectLook } from '../view/inspect.js';
+import { bounded, inspectWithProbes } from '../view/inspect.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/model.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
 import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
 
-export interface Tenure {
+export interface Term {
   epoch: Epoch;
   holder: string;
   heightFrom: Height;
@@ -32,7 +32,7 @@ export interface History {
   view: ClusterView;
   range: { from: Height; to: Height } | null;
   /** Newest first. */
-  tenures: Tenure[];
+  terms: Term[];
   changes: AuditRecord[];
 }
 
@@ -44,37 +44,37 @@ export interface HistoryOptions extends MatrixOptions {
 }
 
 export async function readHistory(options: HistoryOptions): Promise<History> {
-  const { view, observations } = await inspectLook(options);
+  const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
-  const range = heldRange(observations);
-  const tenures: Tenure[] = [];
+  const range = heldRange(probes);
+  const terms: Term[] = [];
   if (range !== null) {
-    for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: false })) {
-      for (const row of rowsOf(chunk, options.nodes)) addBlock(tenures, row);
+    for await (const chunk of readChunks({ ...options, probes, ...range, newestFirst: false })) {
+      for (const row of rowsOf(chunk, options.nodes)) addBlock(terms, row);
       options.progress(chunk.to - range.from + 1, range.to - range.from + 1);
     }
     options.signal?.throwIfAborted();
   }
-  const answering = observations.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id);
+  const answering = probes.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id);
   const changes = options.clean(await readChanges(options, answering));
   const current = view.leader?.epoch;
-  for (const [at, tenure] of tenures.entries()) {
-    tenure.current = tenure.epoch === current;
-    tenure.ended = tenure.current ? '' : whyEnded(tenure, tenures[at + 1], changes);
+  for (const [at, term] of terms.entries()) {
+    term.current = term.epoch === current;
+    term.ended = term.current ? '' : whyEnded(term, terms[at + 1], changes);
   }
-  return { view, range, tenures: tenures.reverse().slice(0, options.limit), changes: changes.slice(0, options.limit) };
+  return { view, range, terms: terms.reverse().slice(0, options.limit), changes: changes.slice(0, options.limit) };
 }
 
 /** Rows come ascending; only committed ones are anybody's. Pure but for the list it grows. */
-export function addBlock(tenures: Tenure[], row: MatrixRow): void {
+export function addBlock(terms: Term[], row: MatrixRow): void {
   if (row.class !== 'committed' || row.timestamp === null || row.epoch === 0) return;
-  const last = tenures.at(-1);
+  const last = terms.at(-1);
   if (last !== undefined && (last.epoch === row.epoch || row.epoch < last.epoch)) {
-    // A backfilled copy may bear another epoch than it was committed under: tenures never go back.
+    // A backfilled copy may bear another epoch than it was committed under: terms never go back.
     Object.assign(last, { heightTo: row.height, blocks: last.blocks + 1, lastAt: row.timestamp });
     return;
   }
-  tenures.push({
+  terms.push({
     epoch: row.epoch,
     holder: row.writer,
     heightFrom: row.height,
@@ -88,10 +88,10 @@ export function addBlock(tenures: Tenure[], row: MatrixRow): void {
   });
 }
 
-function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly AuditRecord[]): string {
+function whyEnded(term: Term, next: Term | undefined, changes: readonly AuditRecord[]): string {
   const asked = changes.find(
     (record) =>
-      record['epoch'] === String(tenure.epoch) &&
+      record['epoch'] === String(term.epoch) &&
       ((record['what'] === 'request' && record['kind'] === 'stepdown' && record['outcome'] === 'done') ||
         record['what']?.startsWith('stepdown') ||
         record['what'] === 'epoch heal'),
@@ -101,7 +101,7 @@ function whyEnded(tenure: Tenure, next: Tenure | undefined, changes: readonly Au
       `${asked['what'] === 'request' ? 'stepdown' : asked['what']} by ` +
       `${asked['by'] ?? '?'}${asked['reason'] ? `: ${asked['reason']}` : ''}`
     );
-  if (next !== undefined && next.holder === tenure.holder) return `${next.holder} went on under epoch ${next.epoch}`;
+  if (next !== undefined && next.holder === term.holder) return `${next.holder} went on under epoch ${next.epoch}`;
   return '';
 }
 

@@ -6,14 +6,14 @@ import type { Hash, Height } from '../protocol/types.js';
 
 const MAX_BEHIND = 64;
 
-export interface DeliveryOptions {
+export interface CommitPipelineOptions {
   store: ChainStore;
   /** Called for every block, synced, in order; awaited before the next one. */
   deliver(block: CommittedBlock): Promise<void> | void;
   onFailure(error: unknown): void;
 }
 
-export class Delivery {
+export class CommitPipeline {
   private last: Promise<void> = Promise.resolve();
   private behind = 0;
   private waiting: (() => void)[] = [];
@@ -22,7 +22,7 @@ export class Delivery {
   height: Height;
   hash: Hash;
 
-  constructor(private readonly options: DeliveryOptions) {
+  constructor(private readonly options: CommitPipelineOptions) {
     ({ height: this.height, hash: this.hash } = options.store.head());
   }
 

@@ -1,13 +1,13 @@
 // Why a sequencer cannot go on by itself, in the words that its process ends with.
 import { EXIT, SeqError } from '../errors.js';
 
-export function haltError(code: string, detail: string, cause: unknown): SeqError {
+export function fatalError(code: string, detail: string, cause: unknown): SeqError {
   if (code === 'CLUSTER_RECOVERED') {
     return new SeqError({
       code,
       exit: EXIT.precondition,
       message: detail,
-      why: 'no tenure of the old generation may act any more, so that nothing of it can reach the recovered nodes',
+      why: 'no term of the old generation may act any more, so that nothing of it can reach the recovered nodes',
       changed: 'nothing',
       next: ['start this sequencer again: its store is as it was'],
     });

@@ -3,11 +3,11 @@
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/types.js';
-import { admittedViews, look } from '../nodes/probe.js';
-import type { Moves } from './lead/node-addresses.js';
+import { admittedViews, probe } from '../nodes/probe.js';
+import type { NodeAddresses } from './lead/node-addresses.js';
 import { carryOutOrder } from '../repair/request.js';
 import { admitPlan, answerRequest, standsOn, urlOfPlan } from '../nodes/requests.js';
-import type { TenureDriver } from './lead/term-driver.js';
+import type { TermDriver } from './lead/term-driver.js';
 
 export interface LeaderRequestsOptions {
   id: string;
@@ -18,10 +18,10 @@ export interface LeaderRequestsOptions {
   timing: { nodeTimeoutMs: number };
   readmit: boolean;
   emit: EmitEvent;
-  moves: Moves;
-  /** The tenure that leads, or is about to; null: none. */
-  driver(): TenureDriver | null;
-  stepdown(driver: TenureDriver, request: LeaderRequest): void;
+  addresses: NodeAddresses;
+  /** The term that leads, or is about to; null: none. */
+  driver(): TermDriver | null;
+  stepdown(driver: TermDriver, request: LeaderRequest): void;
 }
 
 export class LeaderRequests {
@@ -72,7 +72,7 @@ export class LeaderRequests {
       for (let attempt = 0; attempt < 4; attempt++) {
         if (attempt > 0) await new Promise<void>((resolve) => clock.after(timing.nodeTimeoutMs / 4, resolve));
         if (
-          standsOn(admittedViews(await look(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >=
+          standsOn(admittedViews(await probe(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >=
           this.options.quorum
         )
           return true;
@@ -83,7 +83,7 @@ export class LeaderRequests {
     }
   }
 
-  private admitAnew(request: LeaderRequest, driver: TenureDriver): string {
+  private admitAnew(request: LeaderRequest, driver: TermDriver): string {
     const node = this.options.nodes.findIndex((one) => one.id === request.to);
     const plan = admitPlan(request.plan);
     if (node < 0 || !plan)
@@ -100,7 +100,7 @@ export class LeaderRequests {
   }
 
   /** One at a time: a second operator is told that the first one's is under way. */
-  private async repair(request: LeaderRequest, driver: TenureDriver): Promise<string> {
+  private async repair(request: LeaderRequest, driver: TermDriver): Promise<string> {
     if (this.repairing !== '') return `refused: a repair asked for by ${this.repairing} is under way`;
     this.repairing = request.by;
     try {
@@ -114,8 +114,8 @@ export class LeaderRequests {
   /**
    * The server that the node was must be out of it before another one is it: what still counts here was not retired.
    */
-  private replaceNode(request: LeaderRequest, driver: TenureDriver): string {
-    const { nodes, readmit, emit, moves, quorum } = this.options;
+  private replaceNode(request: LeaderRequest, driver: TermDriver): string {
+    const { nodes, readmit, emit, addresses, quorum } = this.options;
     const node = nodes.findIndex((one) => one.id === request.to);
     const url = urlOfPlan(request.plan);
     if (node < 0 || url === null)
@@ -123,16 +123,18 @@ export class LeaderRequests {
     if (!readmit) return 'refused: this leader was started with --no-readmit';
     const { state } = driver;
     const { standing, failures } = state.nodes[node]!;
-    const counts = standing === 'ours' && failures === 0;
-    if (moves.urlOf(request.to) === url || (counts && nodes[node]!.url === url)) return 'taken';
+    const counts = standing === 'claimed' && failures === 0;
+    if (addresses.urlOf(request.to) === url || (counts && nodes[node]!.url === url)) return 'taken';
     if (counts) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
     const busy = nodes.find((_, i) => i !== node && state.nodes[i]!.admission !== null);
     if (busy) return `refused: ${busy.id} is being admitted, and nodes are changed one at a time`;
-    const others = state.nodes.filter((track, i) => i !== node && track.standing === 'ours' && !track.unnoted).length;
+    const others = state.nodes.filter(
+      (track, i) => i !== node && track.standing === 'claimed' && !track.unnoted,
+    ).length;
     if (others < quorum) return `refused: ${others} of the ${quorum} other nodes needed count`;
-    moves.move(request.to, url, request.epoch);
+    addresses.move(request.to, url, request.epoch);
     emit({ type: 'node', node: request.to, state: 'moved', why: `its server is ${url} now` });
-    driver.moved(node, moves.text);
+    driver.moved(node, addresses.text);
     return 'taken';
   }
 }

@@ -21,16 +21,16 @@ export function localChain(
     ...(seen ? { seen } : {}),
     trimFor(next) {
       const { retainBlocks, retainBytes } = limits();
-      const floor = store.windowFloor({ blocks: retainBlocks - 1, bytes: Math.max(0, retainBytes - next.size) });
+      const floor = store.retainedFloor({ blocks: retainBlocks - 1, bytes: Math.max(0, retainBytes - next.size) });
       const to = Math.min(floor, next.height - 2, synced()); // never past last committed − 1
       const hash = to > 0 ? hashAt(to) : undefined;
       return hash === undefined ? undefined : { to, hash };
     },
-    windowFloor() {
+    retainedFloor() {
       const { retainBlocks, retainBytes } = limits();
       const height = Math.max(
         0,
-        Math.min(store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }), store.head().height - 1),
+        Math.min(store.retainedFloor({ blocks: retainBlocks, bytes: retainBytes }), store.head().height - 1),
       );
       return { height, hash: hashAt(height) ?? genesis };
     },

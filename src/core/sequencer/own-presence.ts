@@ -3,7 +3,7 @@
 // anything by it.
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
-import type { WindowMargin } from './follow/retention-margin.js';
+import type { RetentionMargin } from './follow/retention-margin.js';
 
 /** Commits whose latency a leader's record sums up. */
 const COMMITS_TOLD = 16;
@@ -11,7 +11,7 @@ const COMMITS_TOLD = 16;
 const BLOCKS_TOLD = 32;
 
 export class OwnPresence {
-  /** Commit latencies of the newest blocks of this tenure, ms. */
+  /** Commit latencies of the newest blocks of this term, ms. */
   private commits: readonly number[] = [];
 
   constructor(
@@ -34,15 +34,15 @@ export class OwnPresence {
   facts(
     leads: boolean,
     shortage: { blocks: number; why: string } | null,
-    margin: WindowMargin,
+    margin: RetentionMargin,
   ): Record<string, string> {
     return {
       ...this.commitLatency(leads),
       ...(leads ? this.newestBlocks() : {}),
       ...(leads && shortage
         ? {
-            window: String(shortage.blocks),
-            windowWhy: `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ${shortage.why}`,
+            retention: String(shortage.blocks),
+            retentionWhy: `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ${shortage.why}`,
           }
         : {}),
       ...(!leads && margin !== 'inside' ? { margin } : {}),

@@ -3,11 +3,11 @@
 import type { Timing } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Height, Presence } from '../protocol/types.js';
-import type { Look } from '../nodes/probe.js';
+import type { ProbeResult } from '../nodes/probe.js';
 import type { MemoryFact } from './lead/retention.js';
 
 /**
- * A new role is told this much later: what it is told for, the first block of a tenure, is not kept waiting by
+ * A new role is told this much later: what it is told for, the first block of a term, is not kept waiting by
  * telling it.
  */
 const SOON_MS = 30;
@@ -53,7 +53,7 @@ export class Presences {
   }
 
   /** How many ready followers come before `id`: lower priority number first, then by id. */
-  rank(seen: Look, id: string, priority: number): number {
+  rank(seen: ProbeResult, id: string, priority: number): number {
     const ahead = new Set<string>();
     for (const reply of seen.replies) {
       if (reply?.outcome !== 'accepted') continue;

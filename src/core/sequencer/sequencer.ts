@@ -1,5 +1,5 @@
 // One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the
-// parts; the rules are theirs. Whatever happens to a tenure, the process is a warm follower again at once, without a
+// parts; the rules are theirs. Whatever happens to a term, the process is a warm follower again at once, without a
 // restart.
 import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
@@ -12,23 +12,23 @@ import { BlockFeed } from './block-feed.js';
 import { BringUp } from './follow/bring-up.js';
 import { whereTheyPart } from '../stream/divergence.js';
 import { DamageReports } from './lead/damage-reports.js';
-import { Delivery } from './commit-pipeline.js';
+import { CommitPipeline } from './commit-pipeline.js';
 import { Follower } from './follow/follower.js';
-import { haltError } from './fatal-error.js';
+import { fatalError } from './fatal-error.js';
 import { LeaderRequests } from './leader-requests.js';
 import { localChain } from './local-chain.js';
-import { look, recoveredTo, votesOf, type Look } from '../nodes/probe.js';
-import { Moves } from './lead/node-addresses.js';
+import { probe, recoveredTo, votesOf, type ProbeResult } from '../nodes/probe.js';
+import { NodeAddresses } from './lead/node-addresses.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
-import { Production } from './lead/block-builder.js';
-import { Readiness } from './follow/eligibility.js';
-import { Reign } from './lead/leadership.js';
+import { BlockBuilder } from './lead/block-builder.js';
+import { Eligibility } from './follow/eligibility.js';
+import { Leadership } from './lead/leadership.js';
 import { Renewals } from './lead/term-renewal.js';
 import type { SequencerOptions } from './options.js';
-import { Setbacks } from './lead/retry-backoff.js';
-import { Sightings } from './follow/cluster-state.js';
-import { RetainedWindow, type MemoryFact } from './lead/retention.js';
+import { RetryBackoff } from './lead/retry-backoff.js';
+import { ClusterState } from './follow/cluster-state.js';
+import { Retention, type MemoryFact } from './lead/retention.js';
 
 /** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
 const STAGGER_MS = 15;
@@ -47,22 +47,22 @@ export type { SequencerOptions } from './options.js';
 export class Sequencer implements SequencerApi {
   private role: SequencerStatus['role'] = 'follower';
   private readonly quorum: number;
-  private readonly delivery: Delivery;
+  private readonly pipeline: CommitPipeline;
   private readonly follower: Follower;
-  private readonly production: Production;
+  private readonly blockBuilder: BlockBuilder;
   private readonly presences: Presences;
-  private tenure: Promise<void> | null = null;
-  private readonly sightings: Sightings;
-  private readonly reign: Reign;
-  private readonly readiness: Readiness;
+  private term: Promise<void> | null = null;
+  private readonly clusterState: ClusterState;
+  private readonly leadership: Leadership;
+  private readonly eligibility: Eligibility;
   private notBefore = 0;
   private freeSince: number | null = null;
   private anomalies = 0;
   /** It stops, and looks for its successor. */
-  private seeking = false;
-  private readonly setbacks: Setbacks;
-  private readonly moves: Moves;
-  private readonly window: RetainedWindow;
+  private awaitingSuccessor = false;
+  private readonly backoff: RetryBackoff;
+  private readonly addresses: NodeAddresses;
+  private readonly retention: Retention;
   private readonly damage: DamageReports;
   private readonly renewals: Renewals;
   private readonly requests: LeaderRequests;
@@ -72,7 +72,7 @@ export class Sequencer implements SequencerApi {
   private readonly ended = new AbortController();
   private stopping: Promise<void> | null = null;
   /** Submissions that wait for somebody to lead, in the order they came. */
-  private readonly heirs = new Set<(status: SequencerStatus) => void>();
+  private readonly successorWaiters = new Set<(status: SequencerStatus) => void>();
   private turnedAt: number;
   private readonly startedAtMs: number;
   private stopHints: (() => void)[] = [];
@@ -85,36 +85,36 @@ export class Sequencer implements SequencerApi {
     this.quorum = quorumOf(nodes.length);
     this.turnedAt = clock.now();
     this.startedAtMs = clock.wall();
-    this.sightings = new Sightings(nodes, this.quorum, options.emit);
-    this.moves = new Moves(nodes, options.identity.cluster);
-    this.setbacks = new Setbacks({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
-    this.damage = new DamageReports({ ...options, leader: () => this.sightings.leader });
-    this.readiness = new Readiness({
+    this.clusterState = new ClusterState(nodes, this.quorum, options.emit);
+    this.addresses = new NodeAddresses(nodes, options.identity.cluster);
+    this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
+    this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
+    this.eligibility = new Eligibility({
       quorum: this.quorum,
       producer,
-      setbacks: this.setbacks,
+      backoff: this.backoff,
       clock,
       emit: options.emit,
       height: () => store.head().height,
       needsPeer: (seen) => void this.bringUp.from(seen),
-      isBehind: () => this.follower.lookAfter(20),
+      isBehind: () => this.follower.probeAfter(20),
     });
     this.renewals = new Renewals(options);
     this.requests = new LeaderRequests({
       ...options,
       quorum: this.quorum,
-      moves: this.moves,
-      driver: () => this.reign.driver,
-      stepdown: (driver, { to, by, reason }) => this.reign.handOver(driver, to, `${by} asked for it: ${reason}`),
+      addresses: this.addresses,
+      driver: () => this.leadership.driver,
+      stepdown: (driver, { to, by, reason }) => this.leadership.handOver(driver, to, `${by} asked for it: ${reason}`),
     });
     this.own = new OwnPresence(store, limits);
-    this.feed = new BlockFeed({ store, reached: () => this.delivery.height, over: () => this.stopping !== null });
+    this.feed = new BlockFeed({ store, reached: () => this.pipeline.height, over: () => this.stopping !== null });
     this.bringUp = new BringUp(options, this.ended.signal, (block) => {
       this.take(block, block.epoch, 'follower', 0);
-      return this.delivery.room();
+      return this.pipeline.room();
     });
     this.failure = new Promise((resolve) => (this.settleFailure = resolve));
-    this.delivery = new Delivery({
+    this.pipeline = new CommitPipeline({
       store,
       deliver: (block) => this.deliver(block),
       onFailure: (error) => this.fail('STORE_FAILED', 'the local store could not take a committed block', error),
@@ -131,12 +131,12 @@ export class Sequencer implements SequencerApi {
       random: options.random,
       head: () => store.head(),
       apply: (block, epoch) => this.followed(block, epoch),
-      onLook: (seen, at) => this.looked(seen, at),
+      onProbe: (seen, at) => this.probed(seen, at),
       onAnomaly: (anomaly) => this.anomaly(anomaly),
       onDamaged: (node, incarnation, why) => this.damage.found(node, incarnation, why),
       onFailure: (error) => this.fail('BUG', 'following cannot go on', error),
     });
-    this.production = new Production({
+    this.blockBuilder = new BlockBuilder({
       producer,
       inbox,
       clock,
@@ -146,23 +146,23 @@ export class Sequencer implements SequencerApi {
       maxBlockBytes: limits.maxBlockBytes,
       maxItemsBytes: options.maxItemsBytes,
       parentTimestamp: () => store.head().timestamp,
-      caughtUp: () => (producer.needsChain ? this.delivery.drained() : this.delivery.room()),
-      syncing: () => this.delivery.syncing(),
+      caughtUp: () => (producer.needsChain ? this.pipeline.drained() : this.pipeline.room()),
+      syncing: () => this.pipeline.syncing(),
       onProposed: (block, items) =>
         options.emit({
           type: 'proposed',
           height: block.height,
           hash: block.hash,
-          epoch: this.reign.driver?.state.epoch ?? 0,
+          epoch: this.leadership.driver?.state.epoch ?? 0,
           items,
         }),
     });
-    this.window = new RetainedWindow({
+    this.retention = new Retention({
       limits,
       spare: nodes.length - this.quorum,
       head: () => store.head().height,
       blocksIn: ({ retainBlocks, retainBytes }) =>
-        store.head().height - store.windowFloor({ blocks: retainBlocks, bytes: retainBytes }),
+        store.head().height - store.retainedFloor({ blocks: retainBlocks, bytes: retainBytes }),
       changed: (change) => options.emit({ type: 'window', ...change }),
     });
     this.presences = new Presences({
@@ -172,33 +172,33 @@ export class Sequencer implements SequencerApi {
       presence: () => this.presence(),
       onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt),
     });
-    this.reign = new Reign(options, {
+    this.leadership = new Leadership(options, {
       quorum: this.quorum,
-      production: this.production,
+      blockBuilder: this.blockBuilder,
       damage: this.damage,
       renewals: this.renewals,
-      moves: this.moves,
-      window: this.window,
+      addresses: this.addresses,
+      retention: this.retention,
       chain: () => this.chain(),
       stopping: () => this.stopping !== null,
       promoting: () => this.setRole('promoting', 'the lease is free'),
       leads: (first) => {
         if (first) this.setRole('leader', 'claimed a quorum');
-        this.sightings.leader = null; // whoever was seen last leads no more
+        this.clusterState.leader = null; // whoever was seen last leads no more
         inbox.open();
         this.tellLeadership();
       },
       take: (block, epoch, commitMs) => this.take(block, epoch, 'leader', commitMs),
       request: (request) => void this.requests.take(request),
-      node: (node, state, why) => this.sightings.stands(node, state, why),
+      node: (node, state, why) => this.clusterState.stands(node, state, why),
       over: (reason) => {
         if (!this.stopping) this.setRole('follower', reason);
-        this.readiness.why = reason;
+        this.eligibility.why = reason;
       },
     });
     producer.onFailure((why) => {
       options.emit({ type: 'producer', state: 'failed', why });
-      this.reign.driver?.stepdown('PRODUCER_FAILED', why);
+      this.leadership.driver?.stepdown('PRODUCER_FAILED', why);
     });
   }
 
@@ -207,7 +207,7 @@ export class Sequencer implements SequencerApi {
     emit({ type: 'started', id, cluster: identity.cluster, lane: identity.lane, height: store.head().height });
     this.stopHints = nodes.map((node) =>
       node.onHint((hint) => {
-        if (hint === 'request' && this.reign.driver) void this.requests.fetch(node);
+        if (hint === 'request' && this.leadership.driver) void this.requests.fetch(node);
       }),
     );
     this.presences.start();
@@ -220,22 +220,22 @@ export class Sequencer implements SequencerApi {
     this.stopping ??= (async () => {
       const { inbox, emit } = this.options;
       // First of all: whoever takes over waits for nothing but the release.
-      this.reign.driver?.stepdown(code, reason);
+      this.leadership.driver?.stepdown(code, reason);
       this.setRole('stopping', reason);
       inbox.stop(reason);
       this.ended.abort();
       this.follower.stop();
-      const led = this.tenure !== null;
-      await this.tenure;
-      this.seeking = led;
+      const led = this.term !== null;
+      await this.term;
+      this.awaitingSuccessor = led;
       const seen = this.seeSuccessor();
-      await this.delivery.drained();
+      await this.pipeline.drained();
       for (const stop of this.stopHints) stop();
       if (led) await this.pause(AFTER_RELEASE_MS);
       await this.presences.stop();
-      if (this.heirs.size > 0) await seen;
-      this.seeking = false;
-      this.readiness.ready = false;
+      if (this.successorWaiters.size > 0) await seen;
+      this.awaitingSuccessor = false;
+      this.eligibility.ready = false;
       this.tellLeadership();
       this.feed.wake();
       emit({ type: 'stopped', code, reason });
@@ -248,11 +248,11 @@ export class Sequencer implements SequencerApi {
     const { nodes, clock, timing, id } = this.options;
     const startedAt = clock.now();
     await this.pause(SUCCESSOR_FIRST_MS);
-    while (this.seeking && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
-      const looked = await look(nodes, this.quorum, timing.nodeTimeoutMs, clock);
-      if (!this.seeking) return;
-      this.notice(looked);
-      if (this.sightings.leader && this.sightings.leader.id !== id) return;
+    while (this.awaitingSuccessor && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
+      const probed = await probe(nodes, this.quorum, timing.nodeTimeoutMs, clock);
+      if (!this.awaitingSuccessor) return;
+      this.learn(probed);
+      if (this.clusterState.leader && this.clusterState.leader.id !== id) return;
       await this.pause(SUCCESSOR_LOOK_MS);
     }
   }
@@ -266,10 +266,10 @@ export class Sequencer implements SequencerApi {
 
   status(): SequencerStatus {
     const { id, identity, store, clock, inbox } = this.options;
-    const { height, hash } = this.delivery;
-    const leads = this.role === 'leader' && this.reign.driver !== null;
+    const { height, hash } = this.pipeline;
+    const leads = this.role === 'leader' && this.leadership.driver !== null;
     // Leading and yet not producing is a state of its own, with its reason.
-    const stalled = leads ? this.production.stalled : '';
+    const stalled = leads ? this.blockBuilder.stalled : '';
     return {
       id,
       role: this.role,
@@ -277,13 +277,15 @@ export class Sequencer implements SequencerApi {
       lane: identity.lane,
       height,
       hash,
-      epoch: leads ? this.reign.driver!.state.epoch : 0,
-      leaseMs: leads ? this.reign.driver!.leaseMs() : 0,
-      leader: leads ? { id, epoch: this.reign.driver!.state.epoch, url: this.options.url } : this.sightings.leader,
-      seenHeight: Math.max(this.sightings.height, store.head().height),
-      ready: leads ? stalled === '' : this.readiness.ready,
-      why: leads ? stalled : this.readiness.why,
-      nodes: this.sightings.nodes,
+      epoch: leads ? this.leadership.driver!.state.epoch : 0,
+      leaseMs: leads ? this.leadership.driver!.leaseMs() : 0,
+      leader: leads
+        ? { id, epoch: this.leadership.driver!.state.epoch, url: this.options.url }
+        : this.clusterState.leader,
+      seenHeight: Math.max(this.clusterState.height, store.head().height),
+      ready: leads ? stalled === '' : this.eligibility.ready,
+      why: leads ? stalled : this.eligibility.why,
+      nodes: this.clusterState.nodes,
       inbox: inbox.status(),
       startedAtMs: this.startedAtMs,
       loopAgeMs: clock.now() - this.turnedAt,
@@ -295,23 +297,23 @@ export class Sequencer implements SequencerApi {
   }
 
   onLeadership(listener: (status: SequencerStatus) => void): () => void {
-    this.heirs.add(listener);
-    return () => void this.heirs.delete(listener);
+    this.successorWaiters.add(listener);
+    return () => void this.successorWaiters.delete(listener);
   }
 
   private tellLeadership(): void {
-    if (this.heirs.size === 0) return;
+    if (this.successorWaiters.size === 0) return;
     const status = this.status();
-    for (const listener of [...this.heirs]) listener(status);
+    for (const listener of [...this.successorWaiters]) listener(status);
   }
 
   async confirmHead(): ReturnType<SequencerApi['confirmHead']> {
-    const { driver } = this.reign;
+    const { driver } = this.leadership;
     if (this.role !== 'leader' || !driver || driver.leaseMs() === 0)
       return {
         confirmed: false,
-        why: this.sightings.leader
-          ? `${this.sightings.leader.id} leads, not this sequencer`
+        why: this.clusterState.leader
+          ? `${this.clusterState.leader.id} leads, not this sequencer`
           : 'this sequencer does not lead',
       };
     const head = await driver.confirm();
@@ -334,12 +336,12 @@ export class Sequencer implements SequencerApi {
   private followed(block: Block, epoch: Epoch): Promise<void> | undefined {
     this.anomalies = 0;
     this.take(block, epoch, 'follower', 0);
-    return this.delivery.room();
+    return this.pipeline.room();
   }
 
   private take(block: Block, epoch: Epoch, by: 'leader' | 'follower', commitMs: number): void {
-    this.delivery.take({ ...block, epoch });
-    this.sightings.reached(block.height);
+    this.pipeline.take({ ...block, epoch });
+    this.clusterState.reached(block.height);
     if (by === 'leader') this.own.committed(commitMs);
     this.options.emit({
       type: 'committed',
@@ -355,24 +357,24 @@ export class Sequencer implements SequencerApi {
 
   private async deliver(block: CommittedBlock): Promise<void> {
     this.options.inbox.settle(block);
-    this.delivery.reached(block);
+    this.pipeline.reached(block);
     this.options.emit({ type: 'stored', height: block.height });
     this.feed.wake();
     await this.options.producer.committed(block);
   }
 
-  private looked(seen: Look, at: number): void {
+  private probed(seen: ProbeResult, at: number): void {
     const { nodes, id, clock, random } = this.options;
-    if (this.role !== 'follower' || this.tenure || this.stopping) return;
-    this.notice(seen);
+    if (this.role !== 'follower' || this.term || this.stopping) return;
+    this.learn(seen);
     // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for
     // its first block.
-    this.options.store.windowFloor({
+    this.options.store.retainedFloor({
       blocks: this.options.limits.retainBlocks,
       bytes: this.options.limits.retainBytes,
     });
     this.damage.repeat(seen);
-    const moved = this.moves.learn(seen);
+    const moved = this.addresses.learn(seen);
     for (const node of moved)
       this.options.emit({
         type: 'node',
@@ -381,7 +383,7 @@ export class Sequencer implements SequencerApi {
         why: `its server is ${nodes.find((one) => one.id === node)!.url} now`,
       });
     // What the old server said counts for nothing: looked at again.
-    if (moved.length > 0) return this.follower.lookAfter(0);
+    if (moved.length > 0) return this.follower.probeAfter(0);
     const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
     if (next !== null)
       return this.fail(
@@ -389,28 +391,28 @@ export class Sequencer implements SequencerApi {
         `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`,
       );
     const { votes, why } = votesOf(seen, nodes, id, undefined, at);
-    this.readiness.judge(seen, why);
+    this.eligibility.judge(seen, why);
     if (votes.length < this.quorum) {
       this.freeSince = null;
-      if (this.readiness.ready) this.readiness.why = why;
+      if (this.eligibility.ready) this.eligibility.why = why;
       return;
     }
-    if (!this.readiness.ready) return;
+    if (!this.eligibility.ready) return;
     const now = clock.now();
     this.freeSince ??= now;
     const turn = Math.max(
       this.notBefore,
       this.freeSince + this.presences.rank(seen, id, this.options.priority) * STAGGER_MS,
     );
-    if (now < turn) return this.follower.lookAfter(turn - now + random.unit() * 2);
-    this.tenure = this.reignOnce(votes).finally(() => {
-      this.tenure = null;
-      this.reign.driver = null;
+    if (now < turn) return this.follower.probeAfter(turn - now + random.unit() * 2);
+    this.term = this.leadOnce(votes).finally(() => {
+      this.term = null;
+      this.leadership.driver = null;
     });
   }
 
-  private notice(seen: Look): void {
-    if (this.sightings.notice(seen)) this.tellLeadership();
+  private learn(seen: ProbeResult): void {
+    if (this.clusterState.learn(seen)) this.tellLeadership();
   }
 
   /**
@@ -438,40 +440,40 @@ export class Sequencer implements SequencerApi {
     this.fail('CHAIN_MISMATCH', where === '' ? reason : `${reason}; ${where}`);
   }
 
-  // --- a tenure
+  // --- a term
   // ------------------------------------------------------------------------------------------------------------------
 
   /** One lead, and what follows it: whatever happened, a warm follower again. */
-  private async reignOnce(votes: { node: number; epoch: Epoch }[]): Promise<void> {
+  private async leadOnce(votes: { node: number; epoch: Epoch }[]): Promise<void> {
     const { clock, random, emit, timing, store } = this.options;
     this.freeSince = null;
     const from = store.head().height;
-    const { end, everLed } = await this.reign.hold(votes);
+    const { end, everLed } = await this.leadership.hold(votes);
     if (end.code === 'CHAIN_MISMATCH') return this.contradicted(end.reason);
     if (this.stopping) return;
     // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on
     // it).
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
     this.notBefore = clock.now() + pauseMs;
-    if (this.setbacks.note(end, store.head().height > from, clock.now()))
-      emit({ type: 'alarm', code: 'HELD_BACK', reason: this.setbacks.why(clock.now()) });
+    if (this.backoff.note(end, store.head().height > from, clock.now()))
+      emit({ type: 'alarm', code: 'HELD_BACK', reason: this.backoff.why(clock.now()) });
     // At the clock's next turn: this promise has settled by then.
     clock.after(0, () => {
       if (this.stopping || this.role !== 'follower') return;
       this.follower.start();
-      this.follower.lookAfter(Math.max(0, this.notBefore - clock.now()));
+      this.follower.probeAfter(Math.max(0, this.notBefore - clock.now()));
     });
   }
 
-  /** Only what counts for this tenure: a node that is not ours may be full of what was set aside there. */
+  /** Only what counts for this term: a node that is not ours may be full of what was set aside there. */
   private heedMemory(facts: MemoryFact[], askedAt: Height): void {
-    const { driver } = this.reign;
+    const { driver } = this.leadership;
     if (this.role !== 'leader' || !driver || driver.state.phase !== 'leading') return;
-    const ours = new Set(
-      this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'ours').map((node) => node.id),
+    const claimed = new Set(
+      this.options.nodes.filter((_, i) => driver.state.nodes[i]!.standing === 'claimed').map((node) => node.id),
     );
-    this.window.learn(
-      facts.filter((fact) => ours.has(fact.node) || this.window.refusedBy(fact.node)),
+    this.retention.learn(
+      facts.filter((fact) => claimed.has(fact.node) || this.retention.refusedBy(fact.node)),
       askedAt,
     );
   }
@@ -483,8 +485,8 @@ export class Sequencer implements SequencerApi {
     return localChain(
       this.options.store,
       this.genesis(),
-      () => this.window.limits(),
-      () => this.delivery.height,
+      () => this.retention.limits(),
+      () => this.pipeline.height,
       (height, hash) => this.follower.seen(height, hash),
     );
   }
@@ -500,11 +502,11 @@ export class Sequencer implements SequencerApi {
     this.role = to;
     if (to === 'leader') {
       this.own.led();
-      this.window.reset();
-      this.readiness.margin = 'inside';
+      this.retention.reset();
+      this.eligibility.margin = 'inside';
     }
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
-    this.options.emit({ type: 'role', from, to, epoch: this.reign.driver?.state.epoch ?? 0, reason });
+    this.options.emit({ type: 'role', from, to, epoch: this.leadership.driver?.state.epoch ?? 0, reason });
     if (to !== 'stopping') this.presences.announceSoon();
     // A leader takes items in a moment later, and says so itself.
     if (to !== 'leader') this.tellLeadership();
@@ -516,7 +518,7 @@ export class Sequencer implements SequencerApi {
     return {
       id,
       role: this.role,
-      height: this.delivery.height,
+      height: this.pipeline.height,
       version,
       url,
       pid,
@@ -528,7 +530,7 @@ export class Sequencer implements SequencerApi {
         priority: String(priority),
         epoch: String(epoch),
         seenAtMs: String(clock.wall()),
-        ...this.own.facts(this.role === 'leader', this.window.shortage, this.readiness.margin),
+        ...this.own.facts(this.role === 'leader', this.retention.shortage, this.eligibility.margin),
       },
     };
   }
@@ -540,7 +542,7 @@ export class Sequencer implements SequencerApi {
 
   private fail(code: string, reason: string, cause?: unknown): void {
     const detail = cause instanceof Error ? `${reason}: ${cause.message}` : reason;
-    this.options.emit({ type: 'halted', code, reason: detail });
-    this.settleFailure(haltError(code, detail, cause));
+    this.options.emit({ type: 'fatal-error', code, reason: detail });
+    this.settleFailure(fatalError(code, detail, cause));
   }
 }

@@ -24,7 +24,7 @@ export class Metrics {
       items: counter('committed_items_total', 'Items in committed blocks'),
       bytes: counter('committed_bytes_total', 'Payload bytes of committed blocks'),
       elections: counter('elections_total', 'Promotions tried by this sequencer', ['result']),
-      stepdowns: counter('stepdowns_total', 'Tenures of this sequencer that ended', ['code']),
+      stepdowns: counter('stepdowns_total', 'Terms of this sequencer that ended', ['code']),
       renewals: counter('term_renewals_total', 'Terms renewed to regain a node'),
       alarms: counter('alarms_total', 'Alarms raised', ['code']),
       producer: counter('producer_failures_total', 'Failures of the producer'),
@@ -36,7 +36,7 @@ export class Metrics {
       height: gauge('committed_height', 'Highest committed height known'),
       stored: gauge('store_height', 'Highest block in the local store, synced'),
       role: gauge('role', '1 for the role this sequencer has', ['role']),
-      epoch: gauge('epoch', 'Epoch of the tenure held, 0 without one'),
+      epoch: gauge('epoch', 'Epoch of the term held, 0 without one'),
       lease: gauge('lease_ms', 'Lease validity left as this process counts it, ms'),
       ready: gauge('ready', '1 when it could lead'),
       inboxItems: gauge('inbox_items', 'Items waiting for a block'),
@@ -71,7 +71,7 @@ export class Metrics {
       case 'promotion-failed':
         count.elections.inc({ result: 'failed' });
         break;
-      case 'tenure-ended':
+      case 'leadership-ended':
         count.stepdowns.inc({ code: event.code });
         break;
       case 'term-renewed':

@@ -7,7 +7,7 @@ import type { HttpAnswer } from '../http-call.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
 import { forward } from './forward.js';
 
-export interface PlaceOptions {
+export interface RoutingOptions {
   api: SequencerApi;
   token?: string;
   ca?: string | Buffer;
@@ -34,7 +34,7 @@ export interface Submission {
   readonly gone: AbortSignal;
 }
 
-export type Placed =
+export type RoutedSubmission =
   | { by: 'self'; outcomes: SubmitOutcome[] }
   /**
    * `repeated`: an earlier offer may have been taken in, so that what its receipts call duplicates may be this very
@@ -100,7 +100,7 @@ function nobody(status: SequencerStatus): HttpError {
   );
 }
 
-export async function place(submission: Submission, options: PlaceOptions): Promise<Placed> {
+export async function routeSubmission(submission: Submission, options: RoutingOptions): Promise<RoutedSubmission> {
   const { api, holdMs, submitMs } = options;
   const { items, hopped } = submission;
   const keyed = items.every((item) => item.key !== undefined);
@@ -121,7 +121,7 @@ export async function place(submission: Submission, options: PlaceOptions): Prom
       const outcomes = await settle(submitted, items.length, endAt - performance.now());
       submitted = undefined;
       const first = outcomes[0];
-      // Not one was taken in and the tenure is gone: the next leader may have it, as if it had just arrived.
+      // Not one was taken in and the term is gone: the next leader may have it, as if it had just arrived.
       if (
         first?.outcome !== 'refused' ||
         !outcomes.every(
@@ -220,7 +220,7 @@ function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: num
 async function passOn(
   submission: Submission,
   leader: { id: string; url: string },
-  options: PlaceOptions,
+  options: RoutingOptions,
   limitMs: number,
 ): Promise<HttpAnswer> {
   const { api, token, ca, connectMs } = options;

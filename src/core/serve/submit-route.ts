@@ -11,10 +11,10 @@ import { envelope, failureOf, HttpError, retryAfter, unavailable, type HttpFailu
 import { HOP_HEADER } from './forward.js';
 import type { HttpLimits } from './limits.js';
 import type { Metrics } from './metrics.js';
-import { place, refuseInVain, type Placed, type PlaceOptions } from './submission-routing.js';
+import { routeSubmission, refuseInVain, type RoutedSubmission, type RoutingOptions } from './submission-routing.js';
 import { parseLines, parseSingle } from './submission.js';
 
-export interface SubmitRouteOptions extends PlaceOptions {
+export interface SubmitRouteOptions extends RoutingOptions {
   limits: HttpLimits;
   metrics: Metrics;
 }
@@ -52,7 +52,7 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
       };
       reply.raw.once('close', gone);
       try {
-        const placed = await place(
+        const placed = await routeSubmission(
           {
             items,
             body,
@@ -135,7 +135,7 @@ function passedHeaders(request: FastifyRequest): Record<string, string> {
 /** The leader's answer, as it is. */
 async function handBack(
   reply: FastifyReply,
-  { id, answer: answered, repeated }: Extract<Placed, { by: 'leader' }>,
+  { id, answer: answered, repeated }: Extract<RoutedSubmission, { by: 'leader' }>,
   self: string,
 ): Promise<unknown> {
   if (answered.status === 401)

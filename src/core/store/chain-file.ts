@@ -182,7 +182,7 @@ export function readBlock(file: ChainFile, height: Height): CommittedBlock | und
   return { height, hash: header.hash, parent: header.parent, timestamp: header.timestamp, epoch: header.epoch, data };
 }
 
-export function readWindow(file: ChainFile): KeyWindow {
+export function readRetained(file: ChainFile): KeyWindow {
   const text = file.meta.get(META.window);
   return text === undefined ? { from: 1, keyed: 0, prunedTo: 0 } : (JSON.parse(text.toString()) as KeyWindow);
 }

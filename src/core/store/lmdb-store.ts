@@ -15,7 +15,7 @@ import {
   openChainFile,
   readBlock,
   readHeader,
-  readWindow,
+  readRetained,
   verifiedHead,
   type ChainFile,
 } from './chain-file.js';
@@ -29,7 +29,7 @@ import {
   type StoredReceipt,
 } from './records.js';
 import { closed, readFailed, unreadable, writeFailed } from './store-errors.js';
-import { WindowFloor } from './retained-floor.js';
+import { RetainedFloor } from './retained-floor.js';
 import { takeWriterLock } from './writer-lock.js';
 
 export interface StoreOptions {
@@ -67,7 +67,7 @@ export async function openStore(options: StoreOptions): Promise<LmdbStore> {
     file = openChainFile(dir, false);
     await claimFor(file, dir, { cluster, lane, generation });
     const head = verifiedHead(file, dir, { cluster, lane });
-    return new LmdbStore(file, unlock, options, head, readWindow(file));
+    return new LmdbStore(file, unlock, options, head, readRetained(file));
   } catch (error) {
     await file?.root.close();
     unlock();
@@ -89,7 +89,7 @@ export class LmdbStore implements ChainStore {
   private readonly genesis: string;
   private readonly keepItems: number;
   private readonly keepMs: number;
-  private readonly floors: WindowFloor;
+  private readonly floors: RetainedFloor;
   /** Appended, not yet synced: by height in order, and by item key. */
   private readonly pending = new Map<Height, Pending>();
   private readonly pendingKeys = new Map<string, StoredReceipt>();
@@ -112,7 +112,7 @@ export class LmdbStore implements ChainStore {
     this.keepItems = options.keepItems ?? KEEP_ITEMS;
     this.keepMs = options.keepMs ?? KEEP_MS;
     this.prunedTo = window.prunedTo;
-    this.floors = new WindowFloor((height) => this.storedHeader(height).size);
+    this.floors = new RetainedFloor((height) => this.storedHeader(height).size);
   }
 
   head(): ReturnType<ChainStore['head']> {
@@ -190,7 +190,7 @@ export class LmdbStore implements ChainStore {
     return found !== undefined && found.height >= this.window.from ? found : undefined;
   }
 
-  windowFloor(limits: { blocks: number; bytes: number }): Height {
+  retainedFloor(limits: { blocks: number; bytes: number }): Height {
     this.mustBeOpen();
     return this.floors.floor(this.top?.height ?? 0, limits);
   }

@@ -4,7 +4,7 @@
 // (docs/PROTOCOL.md section 6, retention).
 import type { Height } from '../protocol/types.js';
 
-export class WindowFloor {
+export class RetainedFloor {
   private floorHeight: Height = 0;
   private head: Height = 0;
   /** Payload bytes of blocks floorHeight+1…head. */

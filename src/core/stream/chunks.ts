@@ -7,7 +7,7 @@ import { MAX_BLOCK_BYTES } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeLedger } from '../protocol/ledger.js';
 import type { Entry, Height, NodeView } from '../protocol/types.js';
-import type { NodeObservation } from '../view/model.js';
+import type { NodeProbe } from '../view/model.js';
 import { bounded } from '../view/inspect.js';
 
 /** Payload of one piece on one node. */
@@ -31,7 +31,7 @@ const SHRINK = 8;
 
 export interface ChunkOptions {
   nodes: readonly NodePort[];
-  observations: readonly NodeObservation[];
+  probes: readonly NodeProbe[];
   limitMs: number;
   clock: Clock;
   signal?: AbortSignal;
@@ -51,9 +51,9 @@ export interface Chunk {
 }
 
 export async function* readChunks(options: ChunkOptions): AsyncGenerator<Chunk> {
-  const { nodes, observations, from, to, newestFirst, signal } = options;
+  const { nodes, probes, from, to, newestFirst, signal } = options;
   const views = new Map(
-    observations.flatMap((o): [string, NodeView][] =>
+    probes.flatMap((o): [string, NodeView][] =>
       o.reply.outcome === 'accepted' && isOurs(o.reply.value) ? [[o.id, o.reply.value]] : [],
     ),
   );
@@ -138,12 +138,12 @@ function isOurs(view: NodeView): boolean {
 
 /** Lowest and highest height that any of these nodes holds; null when they hold none. */
 export function heldRange(
-  observations: readonly NodeObservation[],
+  probes: readonly NodeProbe[],
   ids?: ReadonlySet<string>,
 ): { from: Height; to: Height } | null {
   let from = Infinity;
   let to = 0;
-  for (const { id, reply } of observations) {
+  for (const { id, reply } of probes) {
     if (
       reply.outcome !== 'accepted' ||
       !isOurs(reply.value) ||

@@ -48,9 +48,13 @@ async function partingOf(
   limitMs: number,
   clock: Clock,
 ): Promise<Parting | null> {
-  const look = await bounded(node.call({ script: 'inspect' }, limitMs) as Promise<NodeReply<NodeView>>, limitMs, clock);
-  if (look.outcome !== 'accepted' || look.value.cluster === '') return null;
-  const { floor, floorHash, head } = look.value;
+  const probe = await bounded(
+    node.call({ script: 'inspect' }, limitMs) as Promise<NodeReply<NodeView>>,
+    limitMs,
+    clock,
+  );
+  if (probe.outcome !== 'accepted' || probe.value.cluster === '') return null;
+  const { floor, floorHash, head } = probe.value;
   const theirs = async (height: Height): Promise<Hash | undefined> => {
     if (height === floor) return floorHash;
     const read = await bounded(node.read({ from: height, to: height, limit: 2, data: false }, limitMs), limitMs, clock);

@@ -4,7 +4,7 @@
 import type { Hash, Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/model.js';
-import { inspectLook } from '../view/inspect.js';
+import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import { rowsOf, type MatrixCell, type MatrixOptions, type MatrixRow } from './matrix.js';
 
@@ -60,9 +60,9 @@ export async function diffStreams(options: DiffOptions): Promise<Diff> {
 
 async function diffOnce(options: DiffOptions): Promise<Diff> {
   const { on, nodes, limit } = options;
-  const { view, observations } = await inspectLook(options);
+  const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
-  const held = heldRange(observations);
+  const held = heldRange(probes);
   const top = on.length === 1 ? Math.min(held?.to ?? 0, view.committed?.height ?? 0) : (held?.to ?? 0);
   const floors = view.nodes.filter((n) => on.includes(n.id) && n.floor !== null).map((n) => n.floor as number);
   const from = Math.max(
@@ -77,7 +77,7 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
   let total = 0;
   let untold = 0;
   let compared = 0;
-  for await (const chunk of readChunks({ ...options, observations, from, to, newestFirst: false })) {
+  for await (const chunk of readChunks({ ...options, probes, from, to, newestFirst: false })) {
     for (const row of rowsOf(chunk, nodes)) {
       compared += 1;
       const found =

@@ -6,8 +6,8 @@ import { describeVerdict } from '../protocol/describe.js';
 import { readLedger, type HeightVerdict, type VerdictKind } from '../protocol/ledger.js';
 import { sequencerOf, type Entry, type Epoch, type Hash, type Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView, NodeObservation } from '../view/model.js';
-import { inspectLook } from '../view/inspect.js';
+import type { ClusterView, NodeProbe } from '../view/model.js';
+import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks, type Chunk } from './chunks.js';
 
 export interface MatrixCell {
@@ -60,7 +60,7 @@ export interface MatrixRange {
 
 export interface Matrix {
   view: ClusterView;
-  observations: NodeObservation[];
+  probes: NodeProbe[];
   /** null: no node holds anything. */
   range: { from: Height; to: Height } | null;
   /** A piece at a time: a promise for each of a million rows takes longer than the row. */
@@ -68,23 +68,23 @@ export interface Matrix {
 }
 
 export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Promise<Matrix> {
-  const { view, observations } = await inspectLook(options);
+  const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
-  const held = heldRange(observations);
+  const held = heldRange(probes);
   const to = held === null ? 0 : Math.min(wish.to ?? held.to, held.to);
   const from = held === null ? 1 : Math.max(wish.from ?? 1, held.from, to - wish.limit + 1);
   const range = held === null || from > to ? null : { from, to };
-  return { view, observations, range, pieces: matrixPieces(options, observations, range, wish.keepData) };
+  return { view, probes, range, pieces: matrixPieces(options, probes, range, wish.keepData) };
 }
 
 async function* matrixPieces(
   options: MatrixOptions,
-  observations: readonly NodeObservation[],
+  probes: readonly NodeProbe[],
   range: { from: Height; to: Height } | null,
   keepData: boolean,
 ): AsyncGenerator<MatrixRow[]> {
   if (range === null) return;
-  for await (const chunk of readChunks({ ...options, observations, ...range, newestFirst: true, keepData })) {
+  for await (const chunk of readChunks({ ...options, probes, ...range, newestFirst: true, keepData })) {
     const rows = rowsOf(chunk, options.nodes, keepData).reverse();
     yield options.only === undefined ? rows : rows.map((row) => narrowed(row, options.only as ReadonlySet<string>));
   }

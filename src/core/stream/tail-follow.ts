@@ -49,12 +49,12 @@ export async function* followHead(
     while (!halted()) {
       if (!tail.admitted || generation !== tail.port.connectionGeneration) {
         generation = tail.port.connectionGeneration;
-        const look = await bounded(
+        const probe = await bounded(
           tail.port.call({ script: 'inspect' }, context.limitMs),
           context.limitMs,
           context.clock,
         );
-        tail.admitted = look.outcome === 'accepted' && look.value.admission === 'admitted';
+        tail.admitted = probe.outcome === 'accepted' && probe.value.admission === 'admitted';
         if (!tail.admitted) {
           tail.copies.clear();
           await pause(context, AFTER_FAILURE_MS, halted);
@@ -93,11 +93,11 @@ export async function* followHead(
         take(tail, read.value.entries, next);
       }
       if (tail.copies.size === 0) continue;
-      const looked = new Promise<void>((resolve) => {
+      const probed = new Promise<void>((resolve) => {
         tail.release = resolve;
       });
       wake();
-      await looked;
+      await probed;
     }
   };
 

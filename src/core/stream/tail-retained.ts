@@ -18,12 +18,12 @@ const MOST_BLOCKS = 64;
 /** Allowance for moving payloads on top of the node timeout. */
 const BYTES_PER_MS = 50_000;
 
-export interface WindowNode {
+export interface RetainedNode {
   port: NodePort;
   view: NodeView;
 }
 
-export interface WindowRange {
+export interface RetainedRange {
   from: Height;
   to: Height;
   /** Hash of block from − 1 where it is known: the first block must name it as its parent. */
@@ -35,10 +35,10 @@ export interface WindowRange {
  * Yields from…to. Ends early when no node has the next block (trimmed meanwhile, or all of them went away): the
  * caller sees it by the height.
  */
-export async function* readWindow(
+export async function* readRetained(
   context: TailContext,
-  nodes: WindowNode[],
-  range: WindowRange,
+  nodes: RetainedNode[],
+  range: RetainedRange,
 ): AsyncGenerator<CommittedBlock> {
   let next = range.from;
   let parent = range.parent;
@@ -46,7 +46,7 @@ export async function* readWindow(
   let preferred = 0;
   let failures = 0;
   while (next <= range.to && failures < nodes.length && !context.signal?.aborted) {
-    const node = nodes[preferred % nodes.length] as WindowNode;
+    const node = nodes[preferred % nodes.length] as RetainedNode;
     const batch = await readBatch(context, node, next, Math.min(range.to, next + limit - 1), parent);
     const proven = batch.length === 0 ? 0 : await provenCount(context, nodes, node, batch, range.committed);
     if (proven === 0) {
@@ -76,7 +76,7 @@ export async function* readWindow(
 /** The unbroken, linked run of entries that this node has from `from` on. */
 async function readBatch(
   context: TailContext,
-  node: WindowNode,
+  node: RetainedNode,
   from: Height,
   to: Height,
   parent: Hash | null,
@@ -108,10 +108,10 @@ async function readBatch(
 /** How many of the batch, from its start, are proven committed. */
 async function provenCount(
   context: TailContext,
-  nodes: WindowNode[],
-  source: WindowNode,
+  nodes: RetainedNode[],
+  source: RetainedNode,
   batch: Entry[],
-  committed: WindowRange['committed'],
+  committed: RetainedRange['committed'],
 ): Promise<number> {
   const last = batch.at(-1) as Entry;
   // An entry on top proves the one below it (I5), so all but the last are proven by the batch itself.
@@ -135,7 +135,7 @@ async function provenCount(
     if (read.outcome !== 'accepted') return;
     const here = read.value.entries.find((e) => e.height === last.height);
     const above = read.value.entries.find((e) => e.height === last.height + 1);
-    const other = (others[at] as WindowNode).port.id;
+    const other = (others[at] as RetainedNode).port.id;
     if (above !== undefined && above.parent !== last.hash)
       throw conflict(last.height, last.hash, [source.port.id, other], above.parent);
     if (above !== undefined) successor = true;

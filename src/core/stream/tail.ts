@@ -4,11 +4,11 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, NodePort } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
-import { inspectLook } from '../view/inspect.js';
-import type { ClusterView, NodeObservation } from '../view/model.js';
+import { inspectWithProbes } from '../view/inspect.js';
+import type { ClusterView, NodeProbe } from '../view/model.js';
 import { readArchives, type Archive } from './tail-archive.js';
 import { followHead } from './tail-follow.js';
-import { readWindow, type WindowNode } from './tail-retained.js';
+import { readRetained, type RetainedNode } from './tail-retained.js';
 
 export interface TailContext {
   nodes: readonly NodePort[];
@@ -41,14 +41,14 @@ const FRUITLESS_LOOKS = 50;
 
 export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
   const { signal } = options;
-  let look = await lookOrThrow(options);
-  let next = firstHeight(options, look);
+  let probe = await probeOrThrow(options);
+  let next = firstHeight(options, probe);
   let parent: Hash | null = null;
   const end = options.to ?? Infinity;
   let fruitless = 0;
 
   while (next <= end && !signal?.aborted) {
-    const { nodes, committed } = look;
+    const { nodes, committed } = probe;
     const to = Math.min(end, committed.height);
     // Nodes that hold the next block come first, the ones furthest ahead before the others.
     const holders = nodes
@@ -58,7 +58,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     const trimmed = nodes.filter((n) => n.view.floor >= next).sort((a, b) => a.view.floor - b.view.floor)[0];
     if (next <= to && trimmed !== undefined && (holders.length === 0 || fruitless > 1)) {
       const { floor, floorHash } = trimmed.view;
-      const archives = (await options.archives?.(look.view)) ?? [];
+      const archives = (await options.archives?.(probe.view)) ?? [];
       const last = Math.min(to, floor);
       fruitless = 0;
       for await (const block of readArchives(archives, { from: next, to: floor, anchor: floorHash, last }, signal)) {
@@ -72,7 +72,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     }
     const before = next;
     if (holders.length > 0 && next <= to) {
-      for await (const block of readWindow(options, holders, { from: next, to, parent, committed })) {
+      for await (const block of readRetained(options, holders, { from: next, to, parent, committed })) {
         yield block;
         parent = block.hash;
         next = block.height + 1;
@@ -84,27 +84,27 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
       const reached: { next: Height; parent: Hash | null } = yield* followHead(options, { next, parent, to: end });
       ({ next, parent } = reached);
       if (next > end || signal?.aborted) return;
-      look = await lookPatiently(options);
+      probe = await probePatiently(options);
     } else {
       // The window moved on under the reader, or nodes went away: look again; if that brings nothing, say so.
       fruitless = next === before ? fruitless + 1 : 0;
-      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 2)) throw unreadable(next, look.view, options.target);
-      look = options.follow ? await lookPatiently(options) : await lookOrThrow(options);
+      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 2)) throw unreadable(next, probe.view, options.target);
+      probe = options.follow ? await probePatiently(options) : await probeOrThrow(options);
       if (next === before) await wait(options, RETRY_MS);
     }
   }
 }
 
-interface Look {
+interface ProbeResult {
   view: ClusterView;
   /** Admitted nodes that answered. */
-  nodes: WindowNode[];
+  nodes: RetainedNode[];
   committed: { height: Height; hash: Hash | null };
 }
 
-async function lookOrThrow(options: TailOptions): Promise<Look> {
-  const { view, observations } = await inspectLook(options);
-  const nodes = admittedNodes(observations, view, options.nodes);
+async function probeOrThrow(options: TailOptions): Promise<ProbeResult> {
+  const { view, probes } = await inspectWithProbes(options);
+  const nodes = admittedNodes(probes, view, options.nodes);
   if (nodes.length < view.quorum || view.committed === null) {
     const code = view.verdict === 'CRIT' ? view.reasonCode : 'NO_QUORUM';
     throw new SeqError({
@@ -121,11 +121,11 @@ async function lookOrThrow(options: TailOptions): Promise<Look> {
 }
 
 /** While following, a lost quorum is waited out: nothing new can be committed without one. */
-async function lookPatiently(options: TailOptions): Promise<Look> {
+async function probePatiently(options: TailOptions): Promise<ProbeResult> {
   let said = '';
   for (;;) {
     try {
-      return await lookOrThrow(options);
+      return await probeOrThrow(options);
     } catch (error) {
       if (!(error instanceof SeqError) || !error.retryable || options.signal?.aborted) throw error;
       if (error.message !== said) options.onWait?.(error.message);
@@ -135,13 +135,9 @@ async function lookPatiently(options: TailOptions): Promise<Look> {
   }
 }
 
-function admittedNodes(
-  observations: readonly NodeObservation[],
-  view: ClusterView,
-  ports: readonly NodePort[],
-): WindowNode[] {
+function admittedNodes(probes: readonly NodeProbe[], view: ClusterView, ports: readonly NodePort[]): RetainedNode[] {
   const admitted = new Set(view.nodes.filter((n) => n.admitted).map((n) => n.id));
-  return observations.flatMap((o) => {
+  return probes.flatMap((o) => {
     const port = ports.find((p) => p.id === o.id);
     return port !== undefined && o.reply.outcome === 'accepted' && admitted.has(o.id)
       ? [{ port, view: o.reply.value }]
@@ -149,8 +145,8 @@ function admittedNodes(
   });
 }
 
-function firstHeight(options: TailOptions, look: Look): Height {
-  const { committed, nodes } = look;
+function firstHeight(options: TailOptions, probe: ProbeResult): Height {
+  const { committed, nodes } = probe;
   if (options.from === 'head') return Math.max(1, committed.height);
   if (options.from === 'floor') return lowestJoined(nodes, committed.height);
   const from = Math.max(1, options.from);
@@ -171,7 +167,7 @@ function firstHeight(options: TailOptions, look: Look): Height {
  * The lowest height from which the nodes together hold all up to the committed head: a node that lags below what the
  * others trimmed has no part in it.
  */
-function lowestJoined(nodes: readonly WindowNode[], committed: Height): Height {
+function lowestJoined(nodes: readonly RetainedNode[], committed: Height): Height {
   let lowest = committed + 1;
   for (const { view } of [...nodes].sort((a, b) => b.view.floor - a.view.floor)) {
     if (view.head >= lowest - 1) lowest = Math.min(lowest, view.floor + 1);

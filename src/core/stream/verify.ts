@@ -5,7 +5,7 @@ import { readLedger } from '../protocol/ledger.js';
 import type { Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/model.js';
-import { inspectLook, observe } from '../view/inspect.js';
+import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import type { MatrixOptions } from './matrix.js';
 import { NodeProof, type Violation } from './verify-node.js';
@@ -32,22 +32,22 @@ export interface Verified {
 export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
   const { nodes, signal, only } = options;
   const chosen = only === undefined ? nodes : nodes.filter((node) => only.has(node.id));
-  const { view, observations } = await inspectLook(options);
+  const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
-  const held = heldRange(observations, only);
+  const held = heldRange(probes, only);
   const range =
     held === null
       ? null
       : { from: Math.max(held.from, options.from ?? 1), to: Math.min(held.to, options.to ?? held.to) };
   const proofs = new Map(
-    observations.flatMap((o): [string, NodeProof][] =>
+    probes.flatMap((o): [string, NodeProof][] =>
       o.reply.outcome === 'accepted' ? [[o.id, new NodeProof(o.id, o.reply.value, range?.from ?? 1)]] : [],
     ),
   );
-  const unread = new Set(observations.filter((o) => o.reply.outcome !== 'accepted').map((o) => o.id));
+  const unread = new Set(probes.filter((o) => o.reply.outcome !== 'accepted').map((o) => o.id));
   const between: Violation[] = [];
   if (range !== null && range.from <= range.to) {
-    for await (const chunk of readChunks({ ...options, nodes: chosen, observations, ...range, newestFirst: false })) {
+    for await (const chunk of readChunks({ ...options, nodes: chosen, probes, ...range, newestFirst: false })) {
       for (const ledger of chunk.ledgers) {
         const proof = proofs.get(ledger.id);
         if (!ledger.answered) unread.add(ledger.id);
@@ -69,7 +69,7 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
     }
     signal?.throwIfAborted();
   }
-  const later = await observe({ nodes: chosen, limitMs: options.limitMs, clock: options.clock });
+  const later = await probeNodes({ nodes: chosen, limitMs: options.limitMs, clock: options.clock });
   const all = [...between];
   const rows = chosen.map(({ id }) => {
     const reply = later.find((o) => o.id === id)?.reply;

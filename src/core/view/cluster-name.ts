@@ -1,7 +1,7 @@
 // Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are
 // another cluster's. Pure.
 import type { NodeReply, NodeView } from '../protocol/types.js';
-import type { NodeObservation } from './model.js';
+import type { NodeProbe } from './model.js';
 
 /** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */
 export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {
@@ -22,10 +22,10 @@ export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): 
  * Answers that were given without being asked for a cluster: those of another one than is meant, or than most name,
  * are foreign here.
  */
-export function markForeign(observations: NodeObservation[], expected: string | undefined): NodeObservation[] {
-  const cluster = expected || commonCluster(observations.map((o) => o.reply));
-  if (cluster === '') return observations;
-  return observations.map((o): NodeObservation => {
+export function markForeign(probes: NodeProbe[], expected: string | undefined): NodeProbe[] {
+  const cluster = expected || commonCluster(probes.map((o) => o.reply));
+  if (cluster === '') return probes;
+  return probes.map((o): NodeProbe => {
     if (
       o.reply.outcome !== 'accepted' ||
       o.reply.value.cluster === '' ||

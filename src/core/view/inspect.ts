@@ -4,7 +4,7 @@
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
-import { summarize, type ClusterView, type NodeObservation, type SummarizeOptions } from './model.js';
+import { summarize, type ClusterView, type NodeProbe, type SummarizeOptions } from './model.js';
 import { proveCommitted } from './proof.js';
 
 export interface InspectOptions extends SummarizeOptions {
@@ -19,19 +19,17 @@ export interface InspectOptions extends SummarizeOptions {
 }
 
 export async function inspectCluster(options: InspectOptions): Promise<ClusterView> {
-  return (await inspectLook(options)).view;
+  return (await inspectWithProbes(options)).view;
 }
 
 /** The view together with what the nodes said. */
-export async function inspectLook(
-  options: InspectOptions,
-): Promise<{ view: ClusterView; observations: NodeObservation[] }> {
-  const first = markForeign(await observe(options), options.expectedCluster);
+export async function inspectWithProbes(options: InspectOptions): Promise<{ view: ClusterView; probes: NodeProbe[] }> {
+  const first = markForeign(await probeNodes(options), options.expectedCluster);
   const view = summarize(first, options);
   const unsettled = view.pending !== null || view.committed?.hash === null || view.nodes.some((n) => (n.lag ?? 0) > 0);
-  if (!unsettled && !options.twice) return { view, observations: first };
+  if (!unsettled && !options.twice) return { view, probes: first };
   const answering = new Set(first.filter((o) => o.reply.outcome === 'accepted').map((o) => o.id));
-  const again = await observe({
+  const again = await probeNodes({
     ...options,
     nodes: options.nodes.filter((n) => answering.has(n.id)),
     known: undefined,
@@ -40,17 +38,17 @@ export async function inspectLook(
   const second = await addHeadEntries(markForeign(latest, options.expectedCluster), options);
   return {
     view: summarize(second, { ...options, earlier: { committed: view.committed, pending: view.pending } }),
-    observations: second,
+    probes: second,
   };
 }
 
 /** One inspect per node. Resolves when the last has answered or run out of time. */
-export async function observe({
+export async function probeNodes({
   nodes,
   limitMs,
   clock,
   known,
-}: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock' | 'known'>): Promise<NodeObservation[]> {
+}: Pick<InspectOptions, 'nodes' | 'limitMs' | 'clock' | 'known'>): Promise<NodeProbe[]> {
   return Promise.all(
     nodes.map(async (node) => {
       const before = known?.get(node.id);
@@ -69,20 +67,15 @@ export async function observe({
 }
 
 /** Reads the head's header where no quorum shares a head: its parent names the committed block. */
-async function addHeadEntries(
-  observations: NodeObservation[],
-  { nodes, limitMs, clock }: InspectOptions,
-): Promise<NodeObservation[]> {
-  const views = observations.flatMap((o) =>
-    o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value }] : [],
-  );
+async function addHeadEntries(probes: NodeProbe[], { nodes, limitMs, clock }: InspectOptions): Promise<NodeProbe[]> {
+  const views = probes.flatMap((o) => (o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value }] : []));
   const proof = proveCommitted(
     views.map(({ id, view }) => ({ id, admitted: view.admission === 'admitted', facts: view, headEntry: null })),
-    { configured: observations.length, silent: 0 },
+    { configured: probes.length, silent: 0 },
   );
-  if (!proof.wantsHeadEntries) return observations;
+  if (!proof.wantsHeadEntries) return probes;
   return Promise.all(
-    observations.map(async (o) => {
+    probes.map(async (o) => {
       const node = nodes.find((n) => n.id === o.id);
       if (node === undefined || o.reply.outcome !== 'accepted') return o;
       const { head, floor } = o.reply.value;

@@ -20,7 +20,7 @@ import { proveCommitted, type Committed, type Conflict, type Pending } from './p
 import { mergePresence, type SequencerRow } from './presence.js';
 
 /** What one node said, or that it said nothing. */
-export interface NodeObservation {
+export interface NodeProbe {
   id: string;
   /** Without secrets. */
   url: string;
@@ -135,15 +135,15 @@ export interface SummarizeOptions {
   startSequencers?: () => string[];
 }
 
-export function summarize(observations: readonly NodeObservation[], options: SummarizeOptions = {}): ClusterView {
-  const configured = observations.length;
+export function summarize(probes: readonly NodeProbe[], options: SummarizeOptions = {}): ClusterView {
+  const configured = probes.length;
   const quorum = quorumOf(configured);
-  const answers = observations.flatMap((o) =>
+  const answers = probes.flatMap((o) =>
     o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value, headEntry: o.headEntry }] : [],
   );
   const own = answers.filter((a) => !isForeign(a.view, options.expectedCluster));
   const admitted = own.filter((a) => a.view.admission === 'admitted');
-  const silent = observations.filter((o) => o.reply.outcome === 'unknown').length;
+  const silent = probes.filter((o) => o.reply.outcome === 'unknown').length;
 
   const proof = proveCommitted(
     own
@@ -158,7 +158,7 @@ export function summarize(observations: readonly NodeObservation[], options: Sum
   );
   const { leader, known: leaderKnown } = findLeader(admitted, configured, quorum, configured - answers.length);
   const lagAgainst = options.earlier?.committed ?? proof.committed;
-  const rows = observations.map((o) =>
+  const rows = probes.map((o) =>
     nodeRow(o, options.expectedCluster, { lagAgainst, committed: proof.committed, conflicts: proof.conflicts, leader }),
   );
   const healthy = rows.filter((r) => r.admitted && (r.lag ?? 0) === 0).length;
@@ -243,7 +243,7 @@ function findLeader(
 }
 
 function nodeRow(
-  o: NodeObservation,
+  o: NodeProbe,
   expectedCluster: string | undefined,
   {
     lagAgainst,

@@ -19,7 +19,7 @@ export interface SequencerRow {
   why: string;
   host: string;
   /** A leader that keeps fewer blocks on the nodes than it was told to: what it says of that; '' otherwise. */
-  windowWhy: string;
+  retentionWhy: string;
   /** Whether its store keeps within what the nodes retain, as it says itself. */
   margin: 'inside' | 'falling' | 'outside';
 }
@@ -49,7 +49,7 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
         ready: !['false', '0', 'no'].includes(presence.extra['ready'] ?? ''),
         why: presence.extra['why'] ?? '',
         host: presence.extra['host'] ?? '',
-        windowWhy: presence.extra['windowWhy'] ?? '',
+        retentionWhy: presence.extra['windowWhy'] ?? '',
         margin:
           presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside'
             ? presence.extra['margin']

@@ -274,13 +274,13 @@ function softFindings(facts: Facts, target: string): Finding[] {
     });
   }
   for (const s of facts.sequencers) {
-    if (s.windowWhy !== '' && s.id === facts.leader?.id)
+    if (s.retentionWhy !== '' && s.id === facts.leader?.id)
       found.push({
         verdict: 'WARN',
         code: 'WINDOW_NARROWED',
         nodes: [],
         next: [`seq doctor${target}`],
-        reason: `${s.id}: ${s.windowWhy}`,
+        reason: `${s.id}: ${s.retentionWhy}`,
       });
     if (s.margin === 'falling') {
       found.push({

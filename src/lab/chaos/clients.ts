@@ -3,7 +3,7 @@
 // a client's items have an order.
 import { itemDigest } from '../../core/chain/items.js';
 import { httpCall, type HttpAnswer } from '../../core/http-call.js';
-import type { Dice } from './prng.js';
+import type { Prng } from './prng.js';
 import type { ItemFate } from './history.js';
 import type { Recorder } from './recorder.js';
 import { rest } from './readers.js';
@@ -11,7 +11,7 @@ import { rest } from './readers.js';
 export interface ClientOptions {
   name: string;
   urls: readonly string[];
-  dice: Dice;
+  prng: Prng;
   record: Recorder;
   /** An answer that takes longer is unknown. */
   limitMs: number;
@@ -44,15 +44,15 @@ export class Client {
 
   /** Small batches, one after the other, until told to finish; then until all are answered. */
   async keyed(): Promise<void> {
-    const { dice, finish } = this.options;
+    const { prng, finish } = this.options;
     while (!finish.aborted) {
       const batch =
         this.asked.length > 0
           ? [this.make(true, this.asked.shift()!)]
-          : Array.from({ length: dice.int(1, MOST_BATCH) }, () => this.make(true, dice.int(0, 200)));
+          : Array.from({ length: prng.int(1, MOST_BATCH) }, () => this.make(true, prng.int(0, 200)));
       await this.sendUntilCommitted(batch);
       for (const item of batch) this.done(item);
-      await rest(dice.int(5, 60), finish);
+      await rest(prng.int(5, 60), finish);
     }
   }
 
@@ -72,10 +72,10 @@ export class Client {
   }
 
   async unkeyed(): Promise<void> {
-    const { dice, finish } = this.options;
+    const { prng, finish } = this.options;
     while (!finish.aborted) {
-      const item = this.make(false, dice.int(0, 200));
-      this.at = dice.int(0, this.options.urls.length - 1);
+      const item = this.make(false, prng.int(0, 200));
+      this.at = prng.int(0, this.options.urls.length - 1);
       const answer = await this.post([item], item.data, { 'content-type': 'application/octet-stream' });
       if (answer.outcome === 'answered' && answer.status === 200) this.committed(item, answer.body.toString('utf8'));
       else if (answer.outcome === 'not-sent' || (answer.outcome === 'answered' && answer.status === 503))
@@ -86,7 +86,7 @@ export class Client {
         this.judge(answer);
       }
       this.done(item);
-      await rest(dice.int(20, 150), finish);
+      await rest(prng.int(20, 150), finish);
     }
   }
 
@@ -118,7 +118,7 @@ export class Client {
   }
 
   private async sendUntilCommitted(batch: Pending[]): Promise<void> {
-    const { giveUp, dice, urls } = this.options;
+    const { giveUp, prng, urls } = this.options;
     for (
       let open = batch;
       open.length > 0 && !giveUp.aborted;
@@ -136,9 +136,9 @@ export class Client {
         if (answer.outcome === 'answered') this.judge(answer);
       }
       if (open.every(({ outcome }) => outcome === 'committed')) return;
-      this.at = (this.at + dice.int(1, Math.max(1, urls.length - 1))) % urls.length;
+      this.at = (this.at + prng.int(1, Math.max(1, urls.length - 1))) % urls.length;
       // Big bodies sent again and again at once would be a flood of their own.
-      await rest(body.length > MIB / 2 ? dice.int(500, 1500) : dice.int(20, 120), giveUp);
+      await rest(body.length > MIB / 2 ? prng.int(500, 1500) : prng.int(20, 120), giveUp);
     }
   }
 

@@ -8,7 +8,7 @@ import type { PrivateCluster } from '../private-cluster.js';
 import type { TcpProxy } from '../tcp-proxy.js';
 import type { Client } from './clients.js';
 import { openControl } from './control.js';
-import type { Dice } from './prng.js';
+import type { Prng } from './prng.js';
 import type { Memory } from './memory.js';
 import type { SmallDisk } from './small-disk.js';
 
@@ -38,8 +38,8 @@ export interface Fault {
   /** One line for the help. */
   help: string;
   /** Target and place that it takes exclusively, or why it cannot be done now. */
-  aim(setting: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string };
-  begin(setting: Setting, target: string, dice: Dice): Promise<Standing>;
+  aim(setting: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string };
+  begin(setting: Setting, target: string, prng: Prng): Promise<Standing>;
 }
 
 const MIB = 1024 * 1024;
@@ -50,26 +50,26 @@ export const FAULTS: readonly Fault[] = [
     name: 'kill-sequencer',
     help: 'SIGKILL of a sequencer, started again after up to three leases',
     aim: aSequencer,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs }, target, prng) => {
       await cluster.kill(target, 'SIGKILL');
-      return { what: `kill -9 ${target}`, holdMs: dice.between(0, 3 * ttlMs), heal: () => revive(cluster, target) };
+      return { what: `kill -9 ${target}`, holdMs: prng.between(0, 3 * ttlMs), heal: () => revive(cluster, target) };
     },
   },
   {
     name: 'term-sequencer',
     help: 'SIGTERM of a sequencer, started again',
     aim: aSequencer,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs }, target, prng) => {
       await cluster.kill(target, 'SIGTERM', 20_000);
-      return { what: `SIGTERM ${target}`, holdMs: dice.between(0, 2 * ttlMs), heal: () => revive(cluster, target) };
+      return { what: `SIGTERM ${target}`, holdMs: prng.between(0, 2 * ttlMs), heal: () => revive(cluster, target) };
     },
   },
   {
     name: 'pause-sequencer',
     help: 'SIGSTOP of a sequencer, mostly beyond its lease, then SIGCONT',
     aim: aSequencer,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
-      const holdMs = ttlMs * dice.between(0.3, 4);
+    begin: async ({ cluster, ttlMs }, target, prng) => {
+      const holdMs = ttlMs * prng.between(0.3, 4);
       await cluster.pause(target);
       return {
         what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`,
@@ -82,11 +82,11 @@ export const FAULTS: readonly Fault[] = [
     name: 'kill-node',
     help: 'SIGKILL of a Redis server, started again with its data',
     aim: aNodeThatMayForget,
-    begin: async ({ cluster, memory, ttlMs }, target, dice) => {
+    begin: async ({ cluster, memory, ttlMs }, target, prng) => {
       await endNode(cluster, memory, target);
       return {
         what: `kill -9 ${target}, its data kept`,
-        holdMs: dice.between(0, 4 * ttlMs),
+        holdMs: prng.between(0, 4 * ttlMs),
         heal: () => revive(cluster, target),
       };
     },
@@ -95,12 +95,12 @@ export const FAULTS: readonly Fault[] = [
     name: 'truncate-node',
     help: 'SIGKILL of a Redis server, started again with the end of its append-only file cut off',
     aim: aNodeThatMayForget,
-    begin: async ({ cluster, memory, ttlMs }, target, dice) => {
+    begin: async ({ cluster, memory, ttlMs }, target, prng) => {
       await endNode(cluster, memory, target);
-      const cut = truncateAppendOnly(cluster.dataDirectory(target), dice);
+      const cut = truncateAppendOnly(cluster.dataDirectory(target), prng);
       return {
         what: `kill -9 ${target}, ${cut}`,
-        holdMs: dice.between(0, 4 * ttlMs),
+        holdMs: prng.between(0, 4 * ttlMs),
         heal: () => revive(cluster, target),
       };
     },
@@ -109,12 +109,12 @@ export const FAULTS: readonly Fault[] = [
     name: 'wipe-node',
     help: 'SIGKILL of a Redis server, started again without its data',
     aim: aNodeThatMayForget,
-    begin: async ({ cluster, memory, ttlMs }, target, dice) => {
+    begin: async ({ cluster, memory, ttlMs }, target, prng) => {
       await endNode(cluster, memory, target);
       cluster.removeData(target);
       return {
         what: `kill -9 ${target}, its data removed`,
-        holdMs: dice.between(0, 4 * ttlMs),
+        holdMs: prng.between(0, 4 * ttlMs),
         heal: () => revive(cluster, target),
       };
     },
@@ -123,8 +123,8 @@ export const FAULTS: readonly Fault[] = [
     name: 'pause-node',
     help: 'SIGSTOP of a Redis server, then SIGCONT: late answers and late writes',
     aim: aNode,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
-      const holdMs = ttlMs * dice.between(0.1, 6);
+    begin: async ({ cluster, ttlMs }, target, prng) => {
+      const holdMs = ttlMs * prng.between(0.1, 6);
       await cluster.pause(target);
       return {
         what: `SIGSTOP ${target} for ${Math.round(holdMs)} ms`,
@@ -139,17 +139,17 @@ export const FAULTS: readonly Fault[] = [
       'appendfsync always on a Redis server, and the whole server stopped in bursts, as a disk that ' +
       'stalls under fsync stops it',
     aim: aNode,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs }, target, prng) => {
       const port = cluster.port(target);
       await command(port, 'CONFIG', 'SET', 'appendfsync', 'always');
-      const bursts = dice.int(3, 10);
+      const bursts = prng.int(3, 10);
       let healed = false;
       const stalling = (async () => {
         for (let burst = 0; burst < bursts && !healed; burst++) {
           await cluster.pause(target);
-          await sleep(ttlMs * dice.between(0.05, 0.6));
+          await sleep(ttlMs * prng.between(0.05, 0.6));
           cluster.unpause(target);
-          await sleep(dice.between(10, 150));
+          await sleep(prng.between(10, 150));
         }
       })();
       return {
@@ -169,8 +169,8 @@ export const FAULTS: readonly Fault[] = [
       'what a jump of its clock does to a Redis server: every key with a TTL expires at once, or lives ' +
       'ten leases longer',
     aim: aNode,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
-      const forward = dice.chance(0.7);
+    begin: async ({ cluster, ttlMs }, target, prng) => {
+      const forward = prng.chance(0.7);
       const keys = await jump(cluster.port(target), forward ? null : 10 * ttlMs);
       return {
         what:
@@ -196,10 +196,10 @@ export const FAULTS: readonly Fault[] = [
     name: 'partition',
     help: 'connections swallow everything, or one direction of it, open ones and new ones alike',
     aim: aPlace,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs }, target, prng) => {
       const proxies = proxiesAt(cluster, target);
-      const which = dice.pick(['both directions', 'requests', 'replies']);
-      const holdMs = ttlMs * dice.between(0.2, 5);
+      const which = prng.pick(['both directions', 'requests', 'replies']);
+      const holdMs = ttlMs * prng.between(0.2, 5);
       for (const proxy of proxies) {
         if (which !== 'replies') proxy.set('up', { drop: true });
         if (which !== 'requests') proxy.set('down', { drop: true });
@@ -215,11 +215,11 @@ export const FAULTS: readonly Fault[] = [
     name: 'refuse',
     help: 'connections reset, new ones refused',
     aim: aPlace,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs }, target, prng) => {
       const proxies = proxiesAt(cluster, target);
-      const holdMs = ttlMs * dice.between(0.2, 4);
+      const holdMs = ttlMs * prng.between(0.2, 4);
       for (const proxy of proxies) {
-        proxy.onConnect(dice.chance(0.5) ? 'refuse' : 'silent');
+        proxy.onConnect(prng.chance(0.5) ? 'refuse' : 'silent');
         proxy.cut();
       }
       return {
@@ -233,11 +233,11 @@ export const FAULTS: readonly Fault[] = [
     name: 'delay',
     help: 'one or both directions delayed by up to twice the node timeout',
     aim: aPlace,
-    begin: async ({ cluster, ttlMs, nodeTimeoutMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs, nodeTimeoutMs }, target, prng) => {
       const proxies = proxiesAt(cluster, target);
-      const up = dice.chance(0.7) ? dice.int(1, 2 * nodeTimeoutMs) : 0;
-      const down = up === 0 || dice.chance(0.5) ? dice.int(1, 2 * nodeTimeoutMs) : 0;
-      const holdMs = ttlMs * dice.between(0.5, 6);
+      const up = prng.chance(0.7) ? prng.int(1, 2 * nodeTimeoutMs) : 0;
+      const down = up === 0 || prng.chance(0.5) ? prng.int(1, 2 * nodeTimeoutMs) : 0;
+      const holdMs = ttlMs * prng.between(0.5, 6);
       for (const proxy of proxies) {
         proxy.set('up', { delayMs: up });
         proxy.set('down', { delayMs: down });
@@ -254,12 +254,12 @@ export const FAULTS: readonly Fault[] = [
     name: 'lost-reply',
     help: 'nodes run what they are asked and the replies are lost, then the connection ends',
     aim: aPlace,
-    begin: async ({ cluster, nodeTimeoutMs }, target, dice) => {
+    begin: async ({ cluster, nodeTimeoutMs }, target, prng) => {
       const proxies = proxiesAt(cluster, target);
       for (const proxy of proxies) proxy.dropReplies();
       return {
         what: `replies to ${target} lost`,
-        holdMs: dice.between(10, 2 * nodeTimeoutMs),
+        holdMs: prng.between(10, 2 * nodeTimeoutMs),
         heal: async () => cleanEnd(proxies),
       };
     },
@@ -279,7 +279,7 @@ export const FAULTS: readonly Fault[] = [
       `${FLOOD} further connections to one Redis server, whose maxclients leaves no room for that ` +
       'many; its links cut',
     aim: aNode,
-    begin: async ({ cluster, ttlMs }, target, dice) => {
+    begin: async ({ cluster, ttlMs }, target, prng) => {
       const port = cluster.port(target);
       const control = await openControl(port);
       const room = Number(/connected_clients:(\d+)/.exec(String(await control.send('INFO', 'clients')))?.[1] ?? 20);
@@ -295,7 +295,7 @@ export const FAULTS: readonly Fault[] = [
       for (const proxy of proxiesAt(cluster, target)) proxy.cut();
       return {
         what: `${FLOOD} connections flood ${target}`,
-        holdMs: ttlMs * dice.between(0.5, 4),
+        holdMs: ttlMs * prng.between(0.5, 4),
         heal: async () => {
           for (const socket of sockets) socket.destroy();
           await control.send('CONFIG', 'SET', 'maxclients', 10_000).finally(() => control.close());
@@ -307,8 +307,8 @@ export const FAULTS: readonly Fault[] = [
     name: 'big-blocks',
     help: 'items of 1 to 4 MiB submitted',
     aim: () => ({ target: 'big', locks: ['big'] }),
-    begin: async ({ big }, _target, dice) => {
-      const sizes = Array.from({ length: dice.int(1, 3) }, () => dice.int(MIB, 4 * MIB - 1024));
+    begin: async ({ big }, _target, prng) => {
+      const sizes = Array.from({ length: prng.int(1, 3) }, () => prng.int(MIB, 4 * MIB - 1024));
       big.sendBig(sizes);
       return {
         what: `items of ${sizes.map((size) => `${(size / MIB).toFixed(1)} MiB`).join(', ')} submitted`,
@@ -322,13 +322,13 @@ export const FAULTS: readonly Fault[] = [
     help: "the file system of one sequencer's store is full (root only: a small tmpfs)",
     aim: ({ disk }) =>
       disk === null ? { skip: 'no small file system could be mounted' } : { target: disk.owner, locks: [disk.owner] },
-    begin: async ({ cluster, disk, ttlMs }, target, dice) => {
+    begin: async ({ cluster, disk, ttlMs }, target, prng) => {
       if (disk === null) throw new Error('there is no small disk');
       const { bavail, bsize } = statfsSync(disk.path);
       disk.fill();
       return {
         what: `the disk of ${target} is full (${Math.round((bavail * bsize) / MIB)} MiB were free)`,
-        holdMs: ttlMs * dice.between(1, 5),
+        holdMs: ttlMs * prng.between(1, 5),
         afterMs: 20_000,
         heal: async () => {
           disk.empty();
@@ -349,32 +349,32 @@ function cleanEnd(proxies: readonly TcpProxy[]): void {
   }
 }
 
-function aSequencer({ cluster, leader }: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string } {
+function aSequencer({ cluster, leader }: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string } {
   const up = cluster.sequencers.map(({ name }) => name).filter((name) => cluster.state(name) === 'running');
   const leads = leader();
-  const chosen = dice.pick(cluster.sequencers).name;
-  const target = dice.chance(0.5) && leads !== null && up.includes(leads) ? leads : chosen;
+  const chosen = prng.pick(cluster.sequencers).name;
+  const target = prng.chance(0.5) && leads !== null && up.includes(leads) ? leads : chosen;
   return up.includes(target) ? { target, locks: [target] } : { skip: `${target} is not running` };
 }
 
-function aNode({ cluster }: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string } {
-  const target = dice.pick(cluster.nodes).name;
+function aNode({ cluster }: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string } {
+  const target = prng.pick(cluster.nodes).name;
   return cluster.state(target) === 'running' ? { target, locks: [target] } : { skip: `${target} is not running` };
 }
 
-function aNodeThatMayForget(setting: Setting, dice: Dice): { target: string; locks: string[] } | { skip: string } {
-  const aimed = aNode(setting, dice);
+function aNodeThatMayForget(setting: Setting, prng: Prng): { target: string; locks: string[] } | { skip: string } {
+  const aimed = aNode(setting, prng);
   if ('skip' in aimed || setting.memory.mayLose(aimed.target)) return aimed;
   return { skip: `a quorum must keep its memory; without: ${setting.memory.without.join(', ')}` };
 }
 
 /** A link, all links of a sequencer, or all links of a node. */
-function aPlace({ cluster, leader }: Setting, dice: Dice): { target: string; locks: string[] } {
+function aPlace({ cluster, leader }: Setting, prng: Prng): { target: string; locks: string[] } {
   const leads = leader();
-  const anyone = dice.pick(cluster.sequencers).name;
-  const sequencer = dice.chance(0.6) && leads !== null ? leads : anyone;
-  const node = dice.pick(cluster.nodes).name;
-  const kind = dice.pick(['link', 'sequencer', 'sequencer', 'node']);
+  const anyone = prng.pick(cluster.sequencers).name;
+  const sequencer = prng.chance(0.6) && leads !== null ? leads : anyone;
+  const node = prng.pick(cluster.nodes).name;
+  const kind = prng.pick(['link', 'sequencer', 'sequencer', 'node']);
   const links = cluster.sequencers.flatMap(({ name }) => cluster.nodes.map((other) => `${name}/${other.name}`));
   const target = kind === 'link' ? `${sequencer}/${node}` : kind === 'sequencer' ? `${sequencer}/*` : `*/${node}`;
   return { target, locks: links.filter((link) => matches(target, link)) };
@@ -408,7 +408,7 @@ async function revive(cluster: PrivateCluster, target: string): Promise<void> {
 }
 
 /** Cuts up to half of what was appended last: the server has lost the end of its memory and does not know. */
-function truncateAppendOnly(directory: string, dice: Dice): string {
+function truncateAppendOnly(directory: string, prng: Prng): string {
   const folder = join(directory, 'appendonlydir');
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.incr.aof'))
@@ -416,7 +416,7 @@ function truncateAppendOnly(directory: string, dice: Dice): string {
   const last = files.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1);
   if (last === undefined) return 'no append-only file to cut';
   const { size } = statSync(last);
-  const cut = Math.min(size, dice.chance(0.5) ? dice.int(1, 4096) : Math.floor(size * dice.between(0.01, 0.5)));
+  const cut = Math.min(size, prng.chance(0.5) ? prng.int(1, 4096) : Math.floor(size * prng.between(0.01, 0.5)));
   truncateSync(last, size - cut);
   return `the last ${cut} of ${size} bytes of its append-only file cut off`;
 }

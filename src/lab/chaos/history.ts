@@ -73,8 +73,8 @@ export interface LeaderCommit {
   hash: Hash;
 }
 /** From a sequencer's log: it led under this epoch. */
-export interface Tenure {
-  is: 'tenure';
+export interface Term {
+  is: 'term';
   who: string;
   epoch: Epoch;
 }
@@ -113,7 +113,7 @@ export interface Note {
   text: string;
 }
 
-export type Entry = BlockSeen | ItemFate | HeadRead | StatusRead | LeaderCommit | Tenure | Healing | Trouble | Note;
+export type Entry = BlockSeen | ItemFate | HeadRead | StatusRead | LeaderCommit | Term | Healing | Trouble | Note;
 
 export interface ChainBlock {
   height: Height;

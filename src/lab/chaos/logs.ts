@@ -2,10 +2,10 @@
 // alarmed about.
 import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import type { LeaderCommit, Tenure } from './history.js';
+import type { LeaderCommit, Term } from './history.js';
 
 export interface LogFacts {
-  entries: (LeaderCommit | Tenure)[];
+  entries: (LeaderCommit | Term)[];
   /** By code. */
   alarms: Map<string, { count: number; first: string }>;
   /** Lines of level fatal, and ends that are bugs. */
@@ -19,8 +19,8 @@ export async function readLogFacts(who: string, file: string): Promise<LogFacts>
     const fields = parse(line);
     if (fields === null) continue;
     const { event, epoch, height, hash, level, message } = fields;
-    if (event === 'role' && fields['to'] === 'leader') facts.entries.push({ is: 'tenure', who, epoch: Number(epoch) });
-    else if (event === 'term-renewed') facts.entries.push({ is: 'tenure', who, epoch: Number(fields['to']) });
+    if (event === 'role' && fields['to'] === 'leader') facts.entries.push({ is: 'term', who, epoch: Number(epoch) });
+    else if (event === 'term-renewed') facts.entries.push({ is: 'term', who, epoch: Number(fields['to']) });
     else if (event === 'committed' && fields['by'] === 'leader')
       facts.entries.push({ is: 'commit', who, epoch: Number(epoch), height: Number(height), hash: String(hash) });
     else if (event === 'alarm') {

@@ -3,7 +3,7 @@
 // not counted against them.
 const BEAT_MS = 20;
 
-export class Pulse {
+export class LoopLag {
   /** Most that one beat was late. */
   worstMs = 0;
   /** Time spent in stretches that were late, in all. */

@@ -1,7 +1,7 @@
 // The one source of chance of a chaos run: a seed and a name give a stream (sfc32). Every step has a stream of its
 // own, so that leaving out one kind of fault does not change what the others draw.
 
-export class Dice {
+export class Prng {
   private a: number;
   private b: number;
   private c = 0x9e3779b9;

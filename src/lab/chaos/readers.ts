@@ -8,7 +8,7 @@ import { tailBlocks } from '../../core/stream/tail.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { httpCall, openRequest, targetOf } from '../../core/http-call.js';
 import type { CommittedBlock, NodePort } from '../../core/ports.js';
-import type { Dice } from './prng.js';
+import type { Prng } from './prng.js';
 import type { Recorder } from './recorder.js';
 
 const AGAIN_MS = 50;
@@ -99,13 +99,13 @@ export async function readNodes(
 export async function readHeads(
   sequencers: readonly { name: string; url: string }[],
   everyMs: number,
-  dice: Dice,
+  prng: Prng,
   record: Recorder,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    const leader = dice.chance(0.7) ? sequencers.find(({ name: one }) => one === record.leader?.name) : undefined;
-    const { name, url } = leader ?? dice.pick(sequencers);
+    const leader = prng.chance(0.7) ? sequencers.find(({ name: one }) => one === record.leader?.name) : undefined;
+    const { name, url } = leader ?? prng.pick(sequencers);
     const from = record.now();
     const body = await ask(url, '/v1/head', signal);
     if (body !== null)

@@ -9,13 +9,13 @@ import { PrivateCluster } from '../private-cluster.js';
 import { pathsOf, sequencerNames } from '../plan.js';
 import { checkHistory } from './checkers/index.js';
 import { Client } from './clients.js';
-import { Dice } from './prng.js';
+import { Prng } from './prng.js';
 import { FAULTS, type Fault, type Setting, type Standing } from './faults.js';
 import type { Anomaly, FinalNode, FinalStore, Healing, History, ChainBlock } from './history.js';
 import { only } from './history.js';
 import { readLogFacts } from './logs.js';
 import { Memory } from './memory.js';
-import { Pulse } from './loop-lag.js';
+import { LoopLag } from './loop-lag.js';
 import { readNode, readStore, type OpenStore } from './outcome.js';
 import { readFeedOf, readHeads, readNodes, readStatus, rest } from './readers.js';
 import { Recorder } from './recorder.js';
@@ -60,7 +60,7 @@ export interface ChaosReport {
   faults: FaultCount[];
   counts: {
     blocks: number;
-    tenures: number;
+    terms: number;
     items: number;
     acknowledged: number;
     refused: number;
@@ -116,7 +116,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       persist: 'everysec',
       ttlMs,
       blockTimeMs: blockTimeOf(options),
-      eager: new Dice(seed, 'eager').chance(0.5),
+      eager: new Prng(seed, 'eager').chance(0.5),
       proxies: true,
       runArgs: [
         '--node-timeout',
@@ -177,7 +177,7 @@ class Run {
   private readonly expected = new Map<string, number>();
   private readonly grace = new Map<string, number>();
   private readonly boundMs: number;
-  private readonly pulse: Pulse;
+  private readonly loopLag: LoopLag;
   private roundsDone = 0;
   private readmissions = 0;
 
@@ -191,7 +191,7 @@ class Run {
   ) {
     const { seed, ttlMs, nodeTimeoutMs } = options;
     this.boundMs = 20_000 + 40 * ttlMs;
-    this.pulse = new Pulse(nodeTimeoutMs / 4);
+    this.loopLag = new LoopLag(nodeTimeoutMs / 4);
     this.memory = new Memory(nodes, 1000, (node) => {
       this.readmissions++;
       record.note(`${node} was re-admitted`);
@@ -203,7 +203,7 @@ class Run {
         urls,
         record,
         limitMs: Math.max(3000, 8 * ttlMs),
-        dice: new Dice(seed, `client ${name}`),
+        prng: new Prng(seed, `client ${name}`),
         finish: this.finish.signal,
         giveUp: this.giveUp.signal,
       });
@@ -251,7 +251,7 @@ class Run {
       await this.settle(readers);
     } finally {
       clearInterval(guard);
-      this.pulse.stop();
+      this.loopLag.stop();
       stop();
       options.signal.removeEventListener('abort', stop);
       await Promise.allSettled([...clients, ...readers, this.healAll(), memory.stop()]);
@@ -266,7 +266,7 @@ class Run {
     return [
       ...sequencers.map(({ name, url }) => readFeedOf(name, url, record, signal)),
       ...sequencers.map(({ name, url }) => readStatus(name, url, STATUS_EVERY_MS, record, signal)),
-      readHeads(sequencers, HEAD_EVERY_MS, new Dice(options.seed, 'heads'), record, signal),
+      readHeads(sequencers, HEAD_EVERY_MS, new Prng(options.seed, 'heads'), record, signal),
       readNodes(this.nodes, options.nodeTimeoutMs, record, signal),
     ];
   }
@@ -278,7 +278,7 @@ class Run {
       urls: cluster.sequencers.map(({ name }) => cluster.url(name)),
       record,
       limitMs: Math.max(3000, 8 * options.ttlMs),
-      dice: new Dice(options.seed, 'client unkeyed'),
+      prng: new Prng(options.seed, 'client unkeyed'),
       finish: this.finish.signal,
       giveUp: this.giveUp.signal,
     }).unkeyed();
@@ -297,7 +297,7 @@ class Run {
         await rest(startedAt + step.atMs - record.now(), options.signal);
         if (options.signal.aborted) return;
         // Not awaited: a process that takes its time to end must not hold up the next fault.
-        const begun: Promise<void> = this.begin(faultNamed(step.fault), new Dice(options.seed, step.dice)).finally(() =>
+        const begun: Promise<void> = this.begin(faultNamed(step.fault), new Prng(options.seed, step.prng)).finally(() =>
           this.beginning.delete(begun),
         );
         this.beginning.add(begun);
@@ -310,13 +310,13 @@ class Run {
     if (options.faults.length === 0) await rest(options.durationMs, options.signal);
   }
 
-  private async begin(fault: Fault, dice: Dice): Promise<void> {
+  private async begin(fault: Fault, prng: Prng): Promise<void> {
     const count = this.counts.get(fault.name)!;
     const skip = (why: string): void => {
       count.skipped++;
       count.why = why;
     };
-    const aimed = fault.aim(this.setting, dice);
+    const aimed = fault.aim(this.setting, prng);
     if ('skip' in aimed) return skip(aimed.skip);
     const taken = aimed.locks.find((lock) => this.locks.has(lock));
     if (taken !== undefined) return skip(`${taken} was under another fault`);
@@ -334,7 +334,7 @@ class Run {
       }
     };
     try {
-      const standing = await fault.begin(this.setting, aimed.target, dice);
+      const standing = await fault.begin(this.setting, aimed.target, prng);
       count.injected++;
       this.record.note(
         `${fault.name}: ` +
@@ -390,8 +390,8 @@ class Run {
     };
     const target = record.highest + 1;
     const since = (): number => Math.round(record.now() - healing.t);
-    const slowBefore = this.pulse.slowMs;
-    const counted = (): number => since() - Math.min(4 * boundMs, this.pulse.slowMs - slowBefore);
+    const slowBefore = this.loopLag.slowMs;
+    const counted = (): number => since() - Math.min(4 * boundMs, this.loopLag.slowMs - slowBefore);
     for (let missing = 'nothing was looked at yet'; missing !== ''; await rest(20, this.options.signal)) {
       if (this.options.signal.aborted) return false;
       const behind = cluster.sequencers
@@ -536,7 +536,7 @@ class Run {
       faults: [...this.counts.values()],
       counts: {
         blocks: history.chain.length,
-        tenures: new Set(only(history, 'tenure').map(({ epoch }) => epoch)).size,
+        terms: new Set(only(history, 'term').map(({ epoch }) => epoch)).size,
         items: items.length,
         acknowledged: items.filter(({ outcome }) => outcome === 'committed').length,
         refused: items.filter(({ outcome }) => outcome === 'refused').length,
@@ -555,7 +555,7 @@ class Run {
         boundMs: this.boundMs,
       },
       longestGapMs: Math.round(record.longestGapMs),
-      machine: { worstLateMs: Math.round(this.pulse.worstMs), slowMs: Math.round(this.pulse.slowMs) },
+      machine: { worstLateMs: Math.round(this.loopLag.worstMs), slowMs: Math.round(this.loopLag.slowMs) },
       alarms: [...alarms].map(([code, { count, first }]) => ({ code, count, first })),
       anomalies,
     };

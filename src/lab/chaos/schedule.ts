@@ -1,13 +1,13 @@
 // When which kind of fault strikes: drawn from the seed before anything runs. Rounds of faults, each followed by a
 // healing and a check. Targets are drawn by the step's own dice when it strikes: "the leader" is whoever leads then.
-import { Dice } from './prng.js';
+import { Prng } from './prng.js';
 
 export interface Step {
   /** ms since the round began. */
   atMs: number;
   fault: string;
   /** Name of the step's stream of chance. */
-  dice: string;
+  prng: string;
 }
 
 export interface Round {
@@ -20,22 +20,22 @@ export interface Round {
  * sometimes at once.
  */
 export function* rounds(seed: number, faults: readonly string[], ttlMs: number): Generator<Round> {
-  const kinds = new Dice(seed, 'kinds');
+  const kinds = new Prng(seed, 'kinds');
   let bag: string[] = [];
   for (let round = 1; ; round++) {
-    const dice = new Dice(seed, `round ${round}`);
-    const lengthMs = Math.round(ttlMs * dice.between(10, 24));
+    const prng = new Prng(seed, `round ${round}`);
+    const lengthMs = Math.round(ttlMs * prng.between(10, 24));
     // Some rounds are crowded, some leave time to recover between two faults.
-    const apartMs = ttlMs * dice.pick([0.4, 1, 2.5]);
+    const apartMs = ttlMs * prng.pick([0.4, 1, 2.5]);
     const steps: Step[] = [];
     for (
-      let atMs = ttlMs * dice.unit();
+      let atMs = ttlMs * prng.unit();
       atMs < lengthMs;
-      atMs += dice.chance(0.2) ? 0 : apartMs * dice.between(0.3, 1.7)
+      atMs += prng.chance(0.2) ? 0 : apartMs * prng.between(0.3, 1.7)
     ) {
       // From a bag, so that every kind comes up before any comes up twice as often.
       if (bag.length === 0) bag = kinds.shuffled(faults);
-      steps.push({ atMs: Math.round(atMs), fault: bag.pop()!, dice: `round ${round} step ${steps.length + 1}` });
+      steps.push({ atMs: Math.round(atMs), fault: bag.pop()!, prng: `round ${round} step ${steps.length + 1}` });
     }
     yield { lengthMs, steps };
   }

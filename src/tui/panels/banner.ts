@@ -17,13 +17,13 @@ export function badgeTone(verdict: string): Tone {
 
 /** How old what is shown is: the age of the newest answer of any node. */
 export function dataAge(state: WatchState, data: Data): number | null {
-  const answers = data.nodes.flatMap((node) => (node.observation === null ? [] : [node.answeredAt]));
+  const answers = data.nodes.flatMap((node) => (node.probe === null ? [] : [node.answeredAt]));
   return answers.length === 0 ? null : state.now - Math.max(...answers);
 }
 
 export function verdictOf(data: Data): { verdict: string; reason: string } {
   if (data.view !== null) return data.view;
-  const silent = data.nodes.filter((node) => node.observation?.reply.outcome === 'unknown').length;
+  const silent = data.nodes.filter((node) => node.probe?.reply.outcome === 'unknown').length;
   return {
     verdict: '?',
     reason:

@@ -88,7 +88,7 @@ export function historyRows(state: WatchState, theme: Theme, width: number, heig
 
 /** `4m00s ago` under the oldest value that is drawn, `now` under the newest. */
 function axis(data: Data, room: number, width: number): string {
-  const times = data.lookedAt.slice(-room);
+  const times = data.probedAt.slice(-room);
   const [first] = times;
   if (first === undefined) return '';
   const left = Math.max(0, width - times.length);

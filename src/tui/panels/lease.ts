@@ -17,12 +17,12 @@ export function leaseTtlMs(data: Data): number | null {
 
 export function leaseRows(state: WatchState, theme: Theme, width: number, height: number): string[] {
   const data = shown(state);
-  const { view, tenure } = data;
+  const { view, term } = data;
   const rows: Span[][] = [];
   if (view === null) {
     rows.push([{ text: 'holder ?', tone: 'dim' }]);
   } else if (view.leader === null) {
-    const was = tenure === null ? '' : ` (last: ${sequencerOf(tenure.owner)})`;
+    const was = term === null ? '' : ` (last: ${sequencerOf(term.owner)})`;
     rows.push(
       [
         { text: 'holder ' },
@@ -36,7 +36,7 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
     const ttlMs = leaseTtlMs(data);
     const left = (leader.ttlMs / 1000).toFixed(1);
     const label = `ttl ${left}/${ttlMs === null ? '?' : (ttlMs / 1000).toFixed(1)}s `;
-    const held = tenure === null ? '' : `held ${tenure.sinceStart ? '>' : ''}${age(data.at - tenure.at)}`;
+    const held = term === null ? '' : `held ${term.sinceStart ? '>' : ''}${age(data.at - term.at)}`;
     rows.push(
       [{ text: 'holder ' }, { text: leader.id, tone: 'bold' }, { text: `   epoch ${leader.epoch}` }],
       [

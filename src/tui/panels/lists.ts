@@ -22,7 +22,7 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
     digests.set(one.configDigest, (digests.get(one.configDigest) ?? 0) + 1);
   const usual = [...digests].sort((a, b) => b[1] - a[1])[0]?.[0];
   const leader = data.view?.leader?.id;
-  const sinceLook = Math.max(0, state.ui.frozen === null ? state.now - data.at : 0);
+  const sinceProbe = Math.max(0, state.ui.frozen === null ? state.now - data.at : 0);
   const digits = Math.max(6, ...list.map((one) => String(one.height).length));
   // A name is cut before a number is.
   const most = Math.max(5, Math.min(width >= 60 ? 24 : 10, width - 2 - 9 - (1 + digits) - 4 - 5));
@@ -52,7 +52,7 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
       head: 'SEEN',
       width: 4,
       align: 'right',
-      text: (one) => shortAge(one.seenMs === null ? null : one.seenMs + sinceLook),
+      text: (one) => shortAge(one.seenMs === null ? null : one.seenMs + sinceProbe),
     },
   ];
   const used = 2 + columns.reduce((sum, column) => sum + column.width + 1, 0);

@@ -21,7 +21,7 @@ const silent = ({ row }: NodeLine): boolean => row === null || row.state === 'DO
 /** Its own words now; or its last ones, marked. */
 function fact(lineOf: NodeLine, read: (view: NodeView) => string): string {
   const { track } = lineOf;
-  if (!silent(lineOf) && track.observation?.reply.outcome === 'accepted') return read(track.observation.reply.value);
+  if (!silent(lineOf) && track.probe?.reply.outcome === 'accepted') return read(track.probe.reply.value);
   return track.good === null ? '?' : `${read(track.good.view)}?`;
 }
 
@@ -32,7 +32,7 @@ export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): stri
   if (row.state === 'DOWN')
     return (
       `${row.error?.step ?? 'call'}: ` +
-      `${track.observation?.reply.outcome === 'unknown' ? track.observation.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`
+      `${track.probe?.reply.outcome === 'unknown' ? track.probe.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`
     );
   if ((row.lag ?? 0) > 0) {
     const speed = slope(track.lags, 6000);

@@ -1,8 +1,8 @@
-// I1: no two tenures that claimed a quorum have the same epoch, and one that began to promote after another had its
+// I1: no two terms that claimed a quorum have the same epoch, and one that began to promote after another had its
 // quorum has a higher one. I2: in one epoch at most one block is proposed at a height.
 import type { Anomaly, Checker, NodeOp } from '../history.js';
 
-interface Tenure {
+interface Term {
   owner: string;
   epoch: number;
   begunAt: number;
@@ -14,7 +14,7 @@ export const epochs: Checker = (history) => {
   const found: Anomaly[] = [];
   const begun = new Map<string, number>();
   const claims = new Map<string, Set<string>>();
-  const tenures: Tenure[] = [];
+  const terms: Term[] = [];
   const proposed = new Map<string, NodeOp>();
   for (const entry of history.entries) {
     if (entry.is !== 'op') continue;
@@ -23,8 +23,8 @@ export const epochs: Checker = (history) => {
       const key = `${entry.owner} ${entry.epoch}`;
       const nodes = claims.get(key) ?? new Set();
       claims.set(key, nodes.add(entry.node));
-      if (nodes.size === history.quorum && !tenures.some((one) => one.owner === entry.owner)) {
-        tenures.push({
+      if (nodes.size === history.quorum && !terms.some((one) => one.owner === entry.owner)) {
+        terms.push({
           owner: entry.owner,
           epoch: entry.epoch,
           begunAt: begun.get(entry.owner) ?? 0,
@@ -34,7 +34,7 @@ export const epochs: Checker = (history) => {
       }
     }
     if (entry.script === 'write_block' && entry.entryEpoch === entry.epoch && entry.hash !== '') {
-      // A backfill stamped with the tenure's own epoch is of a committed block: the same at that height, whoever sent
+      // A backfill stamped with the term's own epoch is of a committed block: the same at that height, whoever sent
       // it.
       const key = `${entry.height} ${entry.epoch}`;
       const first = proposed.get(key);
@@ -47,27 +47,26 @@ export const epochs: Checker = (history) => {
         });
     }
   }
-  const byEpoch = new Map<number, Tenure>();
-  let highest: Tenure[] = [];
-  for (const tenure of tenures) {
-    const same = byEpoch.get(tenure.epoch);
+  const byEpoch = new Map<number, Term>();
+  let highest: Term[] = [];
+  for (const term of terms) {
+    const same = byEpoch.get(term.epoch);
     if (same)
       found.push({
         checker: 'epochs',
-        what: `I1: ${same.owner} and ${tenure.owner} both claimed a quorum with epoch ${tenure.epoch}`,
-        witness: [same.last, tenure.last],
+        what: `I1: ${same.owner} and ${term.owner} both claimed a quorum with epoch ${term.epoch}`,
+        witness: [same.last, term.last],
       });
-    byEpoch.set(tenure.epoch, tenure);
-    const before = highest.find((one) => one.quorumAt < tenure.begunAt && one.epoch >= tenure.epoch);
+    byEpoch.set(term.epoch, term);
+    const before = highest.find((one) => one.quorumAt < term.begunAt && one.epoch >= term.epoch);
     if (before)
       found.push({
         checker: 'epochs',
         what:
-          `I1: ${tenure.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ` +
-          `${tenure.epoch}`,
-        witness: [before.last, tenure.last],
+          `I1: ${term.owner} began after ${before.owner} had claimed epoch ${before.epoch}, and has ` + `${term.epoch}`,
+        witness: [before.last, term.last],
       });
-    highest = [...highest, tenure];
+    highest = [...highest, term];
   }
   return found;
 };

@@ -1,5 +1,5 @@
 // I3: within one memory a node's epoch never falls, and it accepts no write of a lower epoch, nor one of the same
-// epoch from another tenure than its claimant. Judged from the calls alone, not from what the node says of itself.
+// epoch from another term than its claimant. Judged from the calls alone, not from what the node says of itself.
 import type { Anomaly, Checker } from '../history.js';
 
 const NO_PROMISE = new Set<string>([

@@ -39,7 +39,9 @@ export const truthful: Checker = (history) => {
     if (entry.is !== 'event') continue;
     const { event } = entry;
     const code =
-      event.type === 'alarm' || event.type === 'tenure-ended' || event.type === 'promotion-failed' ? event.code : '';
+      event.type === 'alarm' || event.type === 'leadership-ended' || event.type === 'promotion-failed'
+        ? event.code
+        : '';
     if (
       CONTRADICTIONS.has(code) &&
       !(history.memoryFaults && TRUE_OF_LOST_MEMORY.has(code)) &&

@@ -3,7 +3,7 @@
 import { SeqError } from '../../errors.js';
 import type { Block, Epoch } from '../../protocol/types.js';
 import { catchUpFromPeers } from './catch-up.js';
-import { admittedViews, type Look } from '../../nodes/probe.js';
+import { admittedViews, type ProbeResult } from '../../nodes/probe.js';
 import type { SequencerOptions } from '../options.js';
 
 export class BringUp {
@@ -16,7 +16,7 @@ export class BringUp {
     private readonly take: (block: Block & { epoch: Epoch }) => Promise<void> | undefined,
   ) {}
 
-  async from(seen: Look): Promise<void> {
+  async from(seen: ProbeResult): Promise<void> {
     const { store, emit, url, peers, peerToken, peerCa } = this.options;
     if (this.catchingUp) return;
     this.catchingUp = true;

@@ -4,9 +4,9 @@ import type { EmitEvent } from '../../events.js';
 import type { NodePort, SequencerStatus } from '../../ports.js';
 import type { Height } from '../../protocol/types.js';
 import { seenHeads } from './follower.js';
-import { leaderOf, type Look } from '../../nodes/probe.js';
+import { leaderOf, type ProbeResult } from '../../nodes/probe.js';
 
-export class Sightings {
+export class ClusterState {
   leader: SequencerStatus['leader'] = null;
   nodes: SequencerStatus['nodes'];
   /** The greatest height that any node showed. */
@@ -22,7 +22,7 @@ export class Sightings {
   }
 
   /** True when another leader is seen than before, or none any more. */
-  notice(seen: Look): boolean {
+  learn(seen: ProbeResult): boolean {
     const known = this.leader;
     const leader = leaderOf(seen, this.quorum);
     this.leader = leader ? { id: leader.id, epoch: leader.epoch, url: leader.url } : null;
@@ -40,7 +40,7 @@ export class Sightings {
     return known?.id !== this.leader?.id || known?.epoch !== this.leader?.epoch || known?.url !== this.leader?.url;
   }
 
-  /** Where a node stands with a tenure of this sequencer. */
+  /** Where a node stands with a term of this sequencer. */
   stands(node: string, state: string, why: string): void {
     this.nodes = this.nodes.map((known) => (known.id === node ? { id: node, state, why } : known));
     this.say(node, state, why);

@@ -5,35 +5,35 @@ import type { EmitEvent } from '../../events.js';
 import type { Clock, Producer } from '../../ports.js';
 import type { Height } from '../../protocol/types.js';
 import { seenHeads } from './follower.js';
-import { admittedViews, stateOf, type Look } from '../../nodes/probe.js';
+import { admittedViews, stateOf, type ProbeResult } from '../../nodes/probe.js';
 import { MAX_ADOPT } from '../lead/leadership.js';
-import type { Setbacks } from '../lead/retry-backoff.js';
-import { windowMargin, type WindowMargin } from './retention-margin.js';
+import type { RetryBackoff } from '../lead/retry-backoff.js';
+import { retentionMargin, type RetentionMargin } from './retention-margin.js';
 
-export interface ReadinessOptions {
+export interface EligibilityOptions {
   quorum: number;
   producer: Producer;
-  setbacks: Setbacks;
+  backoff: RetryBackoff;
   clock: Clock;
   emit: EmitEvent;
   /** Its store's head. */
   height(): Height;
   /** Only a peer has what it needs next. */
-  needsPeer(seen: Look): void;
+  needsPeer(seen: ProbeResult): void;
   /** The nodes have it: it will be here soon. */
   isBehind(): void;
 }
 
-export class Readiness {
+export class Eligibility {
   ready = false;
   why = 'has not looked at the nodes yet';
-  margin: WindowMargin = 'inside';
+  margin: RetentionMargin = 'inside';
 
-  constructor(private readonly options: ReadinessOptions) {}
+  constructor(private readonly options: EligibilityOptions) {}
 
   /** `why`: what the nodes that would not have it lead say. */
-  judge(seen: Look, why: string): void {
-    const { quorum, producer, setbacks, clock, height } = this.options;
+  judge(seen: ProbeResult, why: string): void {
+    const { quorum, producer, backoff, clock, height } = this.options;
     const head = height();
     const heads = seenHeads(seen, head);
     this.heedMargin(head, heads);
@@ -50,8 +50,8 @@ export class Readiness {
       this.options.isBehind();
     } else if (!producing.ready) {
       this.why = `its producer is not ready: ${producing.why}`;
-    } else if (setbacks.holdsAt(clock.now(), stateOf(seen))) {
-      this.why = setbacks.why(clock.now());
+    } else if (backoff.activeAt(clock.now(), stateOf(seen))) {
+      this.why = backoff.why(clock.now());
     } else {
       this.ready = true;
       this.why = '';
@@ -60,7 +60,7 @@ export class Readiness {
 
   private heedMargin(mine: Height, heads: { head: Height; floor: Height }): void {
     const before = this.margin;
-    this.margin = windowMargin(before, mine, heads);
+    this.margin = retentionMargin(before, mine, heads);
     if (before !== 'inside' || this.margin === 'inside') return;
     const reason =
       this.margin === 'outside'

@@ -5,7 +5,7 @@ import { usableLeaseMs } from '../../config.js';
 import type { Clock, NodePort, Random } from '../../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../../protocol/ledger.js';
 import type { Block, Entry, Epoch, Hash, Height } from '../../protocol/types.js';
-import { admittedViews, leaderOf, look, untilFreeMs, type Look } from '../../nodes/probe.js';
+import { admittedViews, leaderOf, probe, untilFreeMs, type ProbeResult } from '../../nodes/probe.js';
 
 /** How long the other nodes have to say that the lock went, once one has said so. */
 const TOLD_MS = 2;
@@ -34,7 +34,7 @@ export interface FollowerOptions {
    * After every look: the orchestrator decides whether to promote. `at`: the look was this long before, and its locks
    * have run on since.
    */
-  onLook(seen: Look, at: number): void;
+  onProbe(seen: ProbeResult, at: number): void;
   onAnomaly(anomaly: LedgerAnomaly): void;
   /** Entries that are not what their hashes say, on a node that counts. */
   onDamaged(node: number, incarnation: string, why: string): void;
@@ -61,10 +61,10 @@ export class Follower {
   private stopHints: (() => void)[] = [];
   private cancelPoll: () => void = () => {};
   private cancelLease: () => void = () => {};
-  private looking: Promise<void> | null = null;
-  private lookAgain = false;
+  private probing: Promise<void> | null = null;
+  private probeAgain = false;
   private applying = false;
-  private lastLook: Look | null = null;
+  private lastProbe: ProbeResult | null = null;
   /** Nodes that have said since that the lock went; those where it was given back. */
   private readonly gone = new Set<number>();
   private readonly released = new Set<number>();
@@ -85,14 +85,14 @@ export class Follower {
       highestEpoch: 0,
       changed: () => {},
     }));
-    this.lastLook = null;
+    this.lastProbe = null;
     this.stopHints = this.options.nodes.map((node, i) =>
       node.onHint((hint) => {
         if (hint !== 'request') this.lockWent(i, hint === 'released');
       }),
     );
     this.options.nodes.forEach((_, i) => void this.tail(i, this.life));
-    void this.lookNow();
+    void this.probeNow();
   }
 
   stop(): void {
@@ -105,24 +105,24 @@ export class Follower {
   }
 
   /** Inspects all nodes and tells the orchestrator; looks that are asked for meanwhile are one more look. */
-  async lookNow(): Promise<void> {
-    if (this.looking) {
-      this.lookAgain = true;
-      return this.looking;
+  async probeNow(): Promise<void> {
+    if (this.probing) {
+      this.probeAgain = true;
+      return this.probing;
     }
-    this.looking = this.lookOnce().finally(() => {
-      this.looking = null;
-      if (this.lookAgain && this.active) {
-        this.lookAgain = false;
-        void this.lookNow();
+    this.probing = this.probeOnce().finally(() => {
+      this.probing = null;
+      if (this.probeAgain && this.active) {
+        this.probeAgain = false;
+        void this.probeNow();
       }
     });
-    return this.looking;
+    return this.probing;
   }
 
   /** Looks again after `ms`, unless something else makes it look earlier. */
-  lookAfter(ms: number): void {
-    this.arm(ms, () => void this.lookNow());
+  probeAfter(ms: number): void {
+    this.arm(ms, () => void this.probeNow());
   }
 
   /**
@@ -139,24 +139,24 @@ export class Follower {
     return undefined;
   }
 
-  private async lookOnce(): Promise<void> {
+  private async probeOnce(): Promise<void> {
     if (!this.active) return;
     const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
     this.cancelPoll();
     // The generation before the question: an answer that came over a newer connection is only believed by the next
     // look.
     const generations = nodes.map((node) => node.connectionGeneration);
-    const seen = await look(nodes, quorum, nodeTimeoutMs, clock);
+    const seen = await probe(nodes, quorum, nodeTimeoutMs, clock);
     if (!this.active) return;
-    this.cancelPoll = clock.after(pollMs + random.unit() * pollJitterMs, () => void this.lookNow());
+    this.cancelPoll = clock.after(pollMs + random.unit() * pollJitterMs, () => void this.probeNow());
     seen.replies.forEach((reply, i) => {
       if (reply) this.noteAdmission(i, reply.outcome === 'accepted' ? reply.value : null, generations[i]!);
     });
     const freeMs = untilFreeMs(seen, quorum, ttlMs);
     if (freeMs > 0) this.armLease(clock.now() + freeMs + 1, freeMs <= this.eveMs ? seen : undefined);
     this.advance();
-    this.lastLook = seen;
-    this.options.onLook(seen, seen.at);
+    this.lastProbe = seen;
+    this.options.onProbe(seen, seen.at);
   }
 
   private noteAdmission(
@@ -214,7 +214,7 @@ export class Follower {
       if (!here()) return;
       if (node.connectionGeneration !== view.generation) {
         view.admitted = false; // the connection was lost meanwhile: only a new look can say whose memory this is
-        void this.lookNow();
+        void this.probeNow();
         continue;
       }
       if (reply.outcome !== 'accepted') {
@@ -309,16 +309,16 @@ export class Follower {
    * holds at the end of it, unless
    * somebody writes, which is seen here. So the promotion need not wait for one more look.
    */
-  private armLease(at: number, eve?: Look): void {
+  private armLease(at: number, eve?: ProbeResult): void {
     const now = this.options.clock.now();
-    if (!eve && at - this.eveMs > now) this.arm(at - this.eveMs - now, () => void this.lookNow());
-    else if (!eve) this.arm(at - now, () => void this.lookNow());
+    if (!eve && at - this.eveMs > now) this.arm(at - this.eveMs - now, () => void this.probeNow());
+    else if (!eve) this.arm(at - now, () => void this.probeNow());
     else this.armAt(at, () => this.leaseOver(eve));
   }
 
-  private leaseOver(eve: Look): void {
-    this.options.onLook(eve, this.options.clock.now());
-    void this.lookNow();
+  private leaseOver(eve: ProbeResult): void {
+    this.options.onProbe(eve, this.options.clock.now());
+    void this.probeNow();
   }
 
   /**
@@ -339,22 +339,22 @@ export class Follower {
 
   private allTold(): void {
     if (this.gone.size === 0) return;
-    const freed = this.freedLook();
+    const freed = this.freedProbe();
     this.forgetTold();
-    if (freed) this.options.onLook(freed, freed.at);
-    void this.lookNow();
+    if (freed) this.options.onProbe(freed, freed.at);
+    void this.probeNow();
   }
 
   /**
-   * The last look, with the lock of the tenure that it showed leading gone where that was told; null when that may
+   * The last look, with the lock of the term that it showed leading gone where that was told; null when that may
    * not be all that has changed.
    */
-  private freedLook(): Look | null {
-    const { lastLook, released } = this;
+  private freedProbe(): ProbeResult | null {
+    const { lastProbe, released } = this;
     const { quorum, clock } = this.options;
-    const leader = lastLook && leaderOf(lastLook, quorum);
+    const leader = lastProbe && leaderOf(lastProbe, quorum);
     if (!leader || released.size < quorum || this.views.some((view) => view.highestEpoch > leader.epoch)) return null;
-    const replies = lastLook.replies.map((reply, i) =>
+    const replies = lastProbe.replies.map((reply, i) =>
       reply?.outcome === 'accepted' && released.has(i) && reply.value.lock?.owner === leader.owner
         ? { ...reply, value: { ...reply.value, lock: null } }
         : reply,
@@ -389,7 +389,7 @@ export class Follower {
  * The greatest head among admitted nodes that answered, and the lowest floor of those that hold more than `mine` (0
  * when none does).
  */
-export function seenHeads(seen: Look, mine: Height): { head: Height; floor: Height } {
+export function seenHeads(seen: ProbeResult, mine: Height): { head: Height; floor: Height } {
   let head = 0;
   let floor = Infinity;
   for (const view of admittedViews(seen)) {

@@ -3,7 +3,7 @@
 // a follower at the edge does not flicker.
 import type { Height } from '../../protocol/types.js';
 
-export type WindowMargin = 'inside' | 'falling' | 'outside';
+export type RetentionMargin = 'inside' | 'falling' | 'outside';
 
 /** So many blocks behind is every follower now and then. */
 const LEAST_LAG = 10;
@@ -11,7 +11,11 @@ const WARN_SHARE = 1 / 4;
 const CALM_SHARE = 1 / 2;
 
 /** `mine`: the store's head; `floor` and `head`: of the nodes that hold more (both 0 when none does). */
-export function windowMargin(before: WindowMargin, mine: Height, nodes: { floor: Height; head: Height }): WindowMargin {
+export function retentionMargin(
+  before: RetentionMargin,
+  mine: Height,
+  nodes: { floor: Height; head: Height },
+): RetentionMargin {
   if (nodes.head <= mine) return 'inside';
   if (mine < nodes.floor) return 'outside';
   if (nodes.head - mine < LEAST_LAG) return 'inside';

@@ -6,7 +6,7 @@ import { SeqError } from '../../errors.js';
 import type { Clock, Producer } from '../../ports.js';
 import type { Block, Hash, Height } from '../../protocol/types.js';
 import type { Inbox } from './inbox.js';
-import type { TenureDriver } from './term-driver.js';
+import type { TermDriver } from './term-driver.js';
 
 const MAX_ITEMS = 16_384;
 /**
@@ -17,7 +17,7 @@ const COMPANY_MS = 2;
 /** After a wait in vain so many chances more are let pass each time, up to this many. */
 const MOST_PASSED = 64;
 
-export interface ProductionOptions {
+export interface BlockBuilderOptions {
   producer: Producer;
   inbox: Inbox;
   clock: Clock;
@@ -38,8 +38,8 @@ export interface ProductionOptions {
   onProposed(block: Block, items: number): void;
 }
 
-export class Production {
-  private wanted: { driver: TenureDriver; height: Height; parent: Hash } | null = null;
+export class BlockBuilder {
+  private wanted: { driver: TermDriver; height: Height; parent: Hash } | null = null;
   private making = false;
   private gathering = false;
   /**
@@ -50,25 +50,25 @@ export class Production {
   /** Items of the last block: so many submitters were answered when it was synced. */
   private lastTaken = 0;
   /** Until when, and up to how many items, the next block waits for company. */
-  private company = { until: -Infinity, items: 0 };
+  private batching = { until: -Infinity, items: 0 };
   private inVain = 0;
   private pass = 0;
   private lastAt = -Infinity;
   private cancelTimer: () => void = () => {};
 
-  constructor(private readonly options: ProductionOptions) {
+  constructor(private readonly options: BlockBuilderOptions) {
     options.inbox.onWork(() => {
       if (options.eager && this.wanted && !this.making) this.schedule();
     });
   }
 
-  /** The tenure is ready for this height; any earlier wish is void. */
-  ready(driver: TenureDriver, height: Height, parent: Hash): void {
+  /** The term is ready for this height; any earlier wish is void. */
+  ready(driver: TermDriver, height: Height, parent: Hash): void {
     this.wanted = { driver, height, parent };
     this.schedule();
   }
 
-  /** Why no block is being written although the tenure leads; '' while all is well. */
+  /** Why no block is being written although the term leads; '' while all is well. */
   get stalled(): string {
     const { clock, blockTimeMs, producer } = this.options;
     const ready = producer.ready();
@@ -79,7 +79,7 @@ export class Production {
       : '';
   }
 
-  /** The tenure is gone: a block in the making is dropped when it comes. */
+  /** The term is gone: a block in the making is dropped when it comes. */
   stop(): void {
     this.wanted = null;
     this.declined = false;
@@ -95,8 +95,8 @@ export class Production {
     const mayWait = eager && dueInMs > 0 && inbox.queuedBytes < this.options.maxItemsBytes;
     const unsynced = mayWait ? syncing() : undefined;
     if (unsynced) this.gather(unsynced);
-    else if (mayWait && hurries && inbox.queued < this.company.items && clock.now() < this.company.until) {
-      this.cancelTimer = clock.after(Math.min(dueInMs, this.company.until - clock.now()), () => this.alone());
+    else if (mayWait && hurries && inbox.queued < this.batching.items && clock.now() < this.batching.until) {
+      this.cancelTimer = clock.after(Math.min(dueInMs, this.batching.until - clock.now()), () => this.alone());
       return;
     }
     if (dueInMs <= 0 || (hurries && !unsynced)) void this.make();
@@ -113,7 +113,7 @@ export class Production {
     void unsynced.then(() => {
       this.gathering = false;
       if (!this.wanted || this.making) return;
-      this.awaitCompany();
+      this.awaitBatch();
       this.schedule();
     });
   }
@@ -124,24 +124,24 @@ export class Production {
    * that one. Who was just answered is back in a moment: a block that waits for them holds all, and costs as much as
    * one that holds half.
    */
-  private awaitCompany(): void {
+  private awaitBatch(): void {
     const { inbox, clock, blockTimeMs } = this.options;
     if (this.pass > 0) {
       this.pass--;
     } else if (this.lastTaken > 0) {
       const forMs = Math.min(Math.max(COMPANY_MS, (clock.now() - this.lastAt) / 2), blockTimeMs / 10);
-      this.company = { until: clock.now() + forMs, items: inbox.queued + this.lastTaken };
+      this.batching = { until: clock.now() + forMs, items: inbox.queued + this.lastTaken };
     }
   }
 
   /** They did not come, or not all. */
   private alone(): void {
     this.inVain =
-      this.options.inbox.queued < this.company.items - this.lastTaken / 2
+      this.options.inbox.queued < this.batching.items - this.lastTaken / 2
         ? Math.min(MOST_PASSED, 2 * this.inVain + 1)
         : 0;
     this.pass = this.inVain;
-    this.company.until = -Infinity;
+    this.batching.until = -Infinity;
     this.schedule();
   }
 
@@ -193,7 +193,7 @@ export class Production {
       data,
     });
     this.wanted = null;
-    this.company.until = -Infinity;
+    this.batching.until = -Infinity;
     this.lastTaken = taken;
     if (!inbox.propose(block, taken)) return;
     this.options.onProposed(block, taken);

@@ -1,10 +1,10 @@
 // Damage that no server can see in itself (docs/PROTOCOL.md section 8): what this sequencer knows of it, from its own
-// reading and from its tenures, and who is told. A follower tells the leader until it is done; a leader sets the node
+// reading and from its terms, and who is told. A follower tells the leader until it is done; a leader sets the node
 // aside and fills it anew once q others can do without it.
 import type { EmitEvent } from '../../events.js';
 import type { Clock, NodePort, Random, SequencerStatus } from '../../ports.js';
 import type { NodeTrack } from '../../protocol/term-state.js';
-import type { Look } from '../../nodes/probe.js';
+import type { ProbeResult } from '../../nodes/probe.js';
 import { reportDamage } from '../../nodes/requests.js';
 
 /** Longer than a report stands on the nodes. */
@@ -40,7 +40,7 @@ export class DamageReports {
   }
 
   /** After each look: a memory that is gone is not damaged any more. */
-  repeat(seen: Look): void {
+  repeat(seen: ProbeResult): void {
     seen.replies.forEach((reply, i) => {
       const known = this.known[i];
       if (!known || reply?.outcome !== 'accepted' || reply.value.incarnation === '') return;
@@ -49,7 +49,7 @@ export class DamageReports {
     });
   }
 
-  /** What a tenure found damaged, or found mended, is known to the next one. */
+  /** What a term found damaged, or found mended, is known to the next one. */
   learn(tracks: readonly NodeTrack[]): void {
     this.known = tracks.map(({ damage, incarnation }, i) => {
       if (damage) return { incarnation: damage.incarnation, why: damage.why };

@@ -17,7 +17,7 @@ export interface InboxOptions {
   maxItemBytes: number;
   /** What a refusal for lack of room suggests. */
   retryAfterMs: number;
-  /** How long after the end of a tenure the fate of what it proposed is waited for. */
+  /** How long after the end of a term the fate of what it proposed is waited for. */
   unknownAfterMs: number;
 }
 
@@ -51,7 +51,7 @@ export class Inbox {
   private bytes = 0;
   private queueBytes = 0;
   private closed: Closed | null = { reason: 'not-leader', why: 'this sequencer has not led yet' };
-  /** How many of the queue's front the block in the making may hold; 0 once the tenure that asked is gone. */
+  /** How many of the queue's front the block in the making may hold; 0 once the term that asked is gone. */
   private peeked = 0;
   private readonly listeners: (() => void)[] = [];
 
@@ -59,7 +59,7 @@ export class Inbox {
     this.settledHeight = options.store.head().height;
   }
 
-  /** A tenure has begun to lead: items are taken in from now on. */
+  /** A term has begun to lead: items are taken in from now on. */
   open(): void {
     this.closed = null;
   }
@@ -135,7 +135,7 @@ export class Inbox {
   /**
    * The first `taken` items of the last `peek` are in the block that is about to be written. Returns false, and
    * nothing is marked,
-   * when the tenure was abandoned since: that block must not be written.
+   * when the term was abandoned since: that block must not be written.
    */
   propose(block: { height: Height; hash: Hash }, taken: number): boolean {
     if (this.closed !== null) return false;
@@ -175,7 +175,7 @@ export class Inbox {
   }
 
   /**
-   * The tenure is gone. What no block holds is refused (safe to send again); what a block holds that was proposed
+   * The term is gone. What no block holds is refused (safe to send again); what a block holds that was proposed
    * waits until
    * that height is decided, or is `unknown` when it is not in time.
    */
@@ -189,7 +189,7 @@ export class Inbox {
   }
 
   private shut(closed: Closed): void {
-    // Stopping is final; a tenure that ends later does not soften it.
+    // Stopping is final; a term that ends later does not soften it.
     if (this.closed?.reason !== 'stopping') this.closed = closed;
     this.peeked = 0;
     const queue = this.queue;
@@ -204,7 +204,7 @@ export class Inbox {
 
   private giveUp(proposal: Proposal): void {
     this.proposals = this.proposals.filter((one) => one !== proposal);
-    const why = `it was proposed at height ${proposal.height}, and the tenure ended before that height was decided`;
+    const why = `it was proposed at height ${proposal.height}, and the term ended before that height was decided`;
     for (const entry of proposal.entries) this.finish(entry, { outcome: 'unknown', why });
   }
 

@@ -1,28 +1,28 @@
-// From a promotion to the end of the lead (docs/PROTOCOL.md sections 5 and 6): tenure after tenure for as long as the
+// From a promotion to the end of the lead (docs/PROTOCOL.md sections 5 and 6): term after term for as long as the
 // term is renewed, one lead to everybody else. The lock is released the moment the last one has ended, before
 // anything that follows from it.
 import { usableLeaseMs } from '../../config.js';
-import type { LocalChain, TenureEnd, TenureSettings } from '../../protocol/term-state.js';
+import type { LocalChain, TermEnd, TermSettings } from '../../protocol/term-state.js';
 import type { Block, Epoch, LeaderRequest } from '../../protocol/types.js';
 import type { DamageReports } from './damage-reports.js';
-import { look, votesOf } from '../../nodes/probe.js';
-import type { Moves } from './node-addresses.js';
-import type { Production } from './block-builder.js';
+import { probe, votesOf } from '../../nodes/probe.js';
+import type { NodeAddresses } from './node-addresses.js';
+import type { BlockBuilder } from './block-builder.js';
 import type { Renewals } from './term-renewal.js';
 import type { SequencerOptions } from '../options.js';
-import { TenureDriver, type TenureHooks } from './term-driver.js';
-import type { RetainedWindow } from './retention.js';
+import { TermDriver, type TermHooks } from './term-driver.js';
+import type { Retention } from './retention.js';
 
 /** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
 export const MAX_ADOPT = 8;
 
-export interface ReignParts {
+export interface LeadershipParts {
   quorum: number;
-  production: Production;
+  blockBuilder: BlockBuilder;
   damage: DamageReports;
   renewals: Renewals;
-  moves: Moves;
-  window: RetainedWindow;
+  addresses: NodeAddresses;
+  retention: Retention;
   chain(): LocalChain;
   stopping(): boolean;
   promoting(): void;
@@ -35,42 +35,42 @@ export interface ReignParts {
   over(reason: string): void;
 }
 
-export class Reign {
-  /** The tenure under way, or null. */
-  driver: TenureDriver | null = null;
+export class Leadership {
+  /** The term under way, or null. */
+  driver: TermDriver | null = null;
   private handover: string | undefined;
 
   constructor(
     private readonly options: SequencerOptions,
-    private readonly parts: ReignParts,
+    private readonly parts: LeadershipParts,
   ) {}
 
   /** Steps down in favour of one sequencer, or of anybody. */
-  handOver(driver: TenureDriver, to: string, reason: string): void {
+  handOver(driver: TermDriver, to: string, reason: string): void {
     this.handover = to || undefined;
     driver.stepdown('REQUESTED', reason);
   }
 
   /** Promotes and leads until the end; resolves when the locks are released. */
-  async hold(firstVotes: { node: number; epoch: Epoch }[]): Promise<{ end: TenureEnd; everLed: boolean }> {
+  async hold(firstVotes: { node: number; epoch: Epoch }[]): Promise<{ end: TermEnd; everLed: boolean }> {
     const { id, nodes, clock, random, emit, inbox, producer, timing } = this.options;
     const { parts } = this;
     const startedAt = clock.now();
     let votes = firstVotes;
     let previousOwner: string | undefined;
-    let end: TenureEnd;
+    let end: TermEnd;
     let everLed = false;
     let lastEpoch = 0;
     let renewedFor = '';
     let released: Promise<void> | undefined;
-    let driver: TenureDriver;
+    let driver: TermDriver;
     this.handover = undefined;
     for (;;) {
       const owner = `${id}/${random.hex(8)}`;
-      const tenure =
+      const term =
         (driver =
         this.driver =
-          new TenureDriver(
+          new TermDriver(
             nodes,
             clock,
             this.options.store,
@@ -78,14 +78,13 @@ export class Reign {
             this.settings(owner, previousOwner),
             this.hooks(
               () => {
-                if (everLed)
-                  emit({ type: 'term-renewed', from: lastEpoch, to: tenure.state.epoch, reason: renewedFor });
+                if (everLed) emit({ type: 'term-renewed', from: lastEpoch, to: term.state.epoch, reason: renewedFor });
                 const first = !everLed;
                 everLed = true;
                 parts.leads(first);
               },
               ({ code }) => {
-                if (code !== 'RENEW') released = this.release(tenure);
+                if (code !== 'RENEW') released = this.release(term);
               },
             ),
           ));
@@ -96,11 +95,11 @@ export class Reign {
       end = await running;
       parts.damage.learn(driver.state.nodes);
       if (end.code !== 'RENEW') break;
-      parts.production.stop();
+      parts.blockBuilder.stop();
       parts.renewals.note(driver.state.nodes);
       lastEpoch = driver.state.epoch;
       renewedFor = end.reason;
-      const seen = await look(nodes, parts.quorum, timing.nodeTimeoutMs, clock);
+      const seen = await probe(nodes, parts.quorum, timing.nodeTimeoutMs, clock);
       const again = votesOf(seen, nodes, id, owner);
       if (again.votes.length < parts.quorum) {
         end = { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` };
@@ -109,14 +108,14 @@ export class Reign {
       votes = await parts.renewals.liftEpoch(seen, again.votes, owner);
       previousOwner = owner;
     }
-    parts.production.stop();
+    parts.blockBuilder.stop();
     released ??= this.release(driver);
-    inbox.abandon(`the tenure ended: ${end.reason}`);
+    inbox.abandon(`the term ended: ${end.reason}`);
     if (everLed) producer.revoked(end.reason);
     const { epoch } = driver.state;
     if (everLed)
       emit({
-        type: 'tenure-ended',
+        type: 'leadership-ended',
         epoch,
         code: end.code,
         reason: end.reason,
@@ -128,18 +127,18 @@ export class Reign {
     return { end, everLed };
   }
 
-  private release(driver: TenureDriver): Promise<void> {
+  private release(driver: TermDriver): Promise<void> {
     const { handover } = this;
     return driver.release(handover === undefined ? undefined : { to: handover, ttlMs: this.options.timing.ttlMs });
   }
 
-  private hooks(onLeading: () => void, onEnded: (end: TenureEnd) => void): TenureHooks {
+  private hooks(onLeading: () => void, onEnded: (end: TermEnd) => void): TermHooks {
     const { store, emit } = this.options;
     const { parts } = this;
     return {
       leading: onLeading,
       ended: onEnded,
-      ready: (height, parent) => parts.production.ready(this.driver!, height, parent),
+      ready: (height, parent) => parts.blockBuilder.ready(this.driver!, height, parent),
       committed: (block, epoch, commitMs) => {
         // Already in the store: a block of ours that the nodes had lost, or that another leader committed under us.
         if (block.height > store.head().height) parts.take(block, epoch, commitMs);
@@ -150,7 +149,7 @@ export class Reign {
       request: (request) => parts.request(request),
       node: (node, state, why) => parts.node(node, state, why),
       alarm: (code, reason, node, height) => {
-        if (code === 'OOM' && node !== undefined) parts.window.refused(node);
+        if (code === 'OOM' && node !== undefined) parts.retention.refused(node);
         emit({ type: 'alarm', code, reason, ...(node ? { node } : {}), ...(height ? { height } : {}) });
       },
       backfilled: (node, from, to) =>
@@ -158,9 +157,9 @@ export class Reign {
     };
   }
 
-  private settings(owner: string, previousOwner: string | undefined): TenureSettings {
+  private settings(owner: string, previousOwner: string | undefined): TermSettings {
     const { nodes, timing } = this.options;
-    const { quorum, moves, damage, renewals } = this.parts;
+    const { quorum, addresses, damage, renewals } = this.parts;
     return {
       owner,
       ...(previousOwner === undefined ? {} : { previousOwner }),
@@ -174,7 +173,7 @@ export class Reign {
       regainMs: Math.min(timing.pollMs, timing.ttlMs / 3),
       maxAdopt: MAX_ADOPT,
       readmit: this.options.readmit,
-      moves: moves.text,
+      moves: addresses.text,
       damaged: damage.known,
       renewNotBefore: renewals.notBefore(),
     };

@@ -1,12 +1,12 @@
 // Nodes that were replaced by servers at other addresses (`seq node replace`, docs/PROTOCOL.md section 8, I13), as
 // one sequencer knows them. It learns from the records of nodes, whatever address it was started with, and every
-// claim of its tenures carries what it knows.
+// claim of its terms carries what it knows.
 import type { NodePort } from '../../ports.js';
 import { isNewer, movesText, parseMoves, type Move } from '../../protocol/node-addresses.js';
 import type { Epoch } from '../../protocol/types.js';
-import type { Look } from '../../nodes/probe.js';
+import type { ProbeResult } from '../../nodes/probe.js';
 
-export class Moves {
+export class NodeAddresses {
   private readonly known = new Map<string, Move>();
 
   constructor(
@@ -24,7 +24,7 @@ export class Moves {
   }
 
   /** Ids of nodes that turn out to be somewhere else. */
-  learn(seen: Look): string[] {
+  learn(seen: ProbeResult): string[] {
     const told = new Set(
       seen.replies.map((reply) =>
         reply?.outcome === 'accepted' && reply.value.cluster === this.cluster ? reply.value.moves : '',
@@ -35,7 +35,7 @@ export class Moves {
       .flatMap(([node, move]) => (this.take(node, move) ? [node] : []));
   }
 
-  /** By the leader of that epoch itself; a tenure may move a node more than once. */
+  /** By the leader of that epoch itself; a term may move a node more than once. */
   move(node: string, url: string, epoch: Epoch): void {
     const last = this.known.get(node);
     this.take(

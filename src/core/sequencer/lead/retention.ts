@@ -5,7 +5,7 @@
 import type { Limits } from '../../config.js';
 import type { Height } from '../../protocol/types.js';
 
-export interface WindowOptions {
+export interface RetentionOptions {
   limits: Limits;
   /** Nodes that may be lost: with more of them full than that, the window may shrink to what the protocol needs. */
   spare: number;
@@ -34,7 +34,7 @@ const LEAST = 2;
  */
 const REFUSALS = 2;
 
-export class RetainedWindow {
+export class Retention {
   private narrowed: number | null = null;
   /** The head when it was narrowed: what that freed shows only after the next blocks. */
   private narrowedAt = -1;
@@ -42,7 +42,7 @@ export class RetainedWindow {
   private refusedNow = new Set<string>();
   private short: string[] = [];
 
-  constructor(private readonly options: WindowOptions) {}
+  constructor(private readonly options: RetentionOptions) {}
 
   limits(): Limits {
     const { limits } = this.options;
@@ -54,7 +54,7 @@ export class RetainedWindow {
     return this.narrowed === null ? null : { blocks: this.narrowed, why: this.short.join(', ') };
   }
 
-  /** A tenure begins with what it was told. */
+  /** A term begins with what it was told. */
   reset(): void {
     this.narrowed = null;
     this.narrowedAt = -1;

@@ -2,9 +2,9 @@
 // hurts nobody. Every attempt raises epochs and takes locks from those who might do better. What heals by itself (a
 // lost race, a node that is back) is no setback; what needs a hand, or a block of data that is not there, is
 // (docs/PROTOCOL.md section 5).
-import type { TenureEnd } from '../../protocol/term-state.js';
+import type { TermEnd } from '../../protocol/term-state.js';
 
-export interface SetbackOptions {
+export interface RetryBackoffOptions {
   firstMs: number;
   mostMs: number;
 }
@@ -14,17 +14,17 @@ const LASTING: ReadonlySet<string> = new Set(['DAMAGED_HEADS', 'PRODUCER_FAILED'
 /** So many in a row are a pattern. */
 const PATTERN = 3;
 
-export class Setbacks {
+export class RetryBackoff {
   private code = '';
   private reason = '';
   private count = 0;
   private until = -Infinity;
   private seen: string | null = null;
 
-  constructor(private readonly options: SetbackOptions) {}
+  constructor(private readonly options: RetryBackoffOptions) {}
 
-  /** An attempt, or a tenure, has ended. True when the next one is held back. */
-  note(end: TenureEnd, progressed: boolean, now: number): boolean {
+  /** An attempt, or a term, has ended. True when the next one is held back. */
+  note(end: TermEnd, progressed: boolean, now: number): boolean {
     const same = !progressed && LASTING.has(end.code) && (end.code === this.code || this.count === 0);
     this.count = same ? this.count + 1 : !progressed && LASTING.has(end.code) ? 1 : 0;
     this.code = end.code;
@@ -39,7 +39,7 @@ export class Setbacks {
   /**
    * Whether to wait still. `nodes` is what they look like: damage that is no longer the same damage is tried at once.
    */
-  holdsAt(now: number, nodes: string): boolean {
+  activeAt(now: number, nodes: string): boolean {
     if (now >= this.until) return false;
     this.seen ??= nodes;
     if (this.code !== 'DAMAGED_HEADS' || this.seen === nodes) return true;

@@ -1,5 +1,5 @@
-// Runs one tenure: carries out the effects of the pure reducer (protocol/term.ts) on real nodes and feeds the
-// answers back, one at a time. Decides nothing itself. Releases the locks when the tenure has ended, unless the term
+// Runs one term: carries out the effects of the pure reducer (protocol/term.ts) on real nodes and feeds the
+// answers back, one at a time. Decides nothing itself. Releases the locks when the term has ended, unless the term
 // is being renewed (docs/PROTOCOL.md section 6.7).
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js';
 import { calm } from '../../protocol/admission.js';
@@ -7,13 +7,13 @@ import { movesOf } from '../../protocol/ending.js';
 import { batchSize } from '../../protocol/fill-pace.js';
 import { nextWake, step } from '../../protocol/term.js';
 import {
-  newTenure,
+  newTerm,
   type Effect,
   type LocalChain,
-  type TenureEnd,
-  type TenureEvent,
-  type TenureSettings,
-  type TenureState,
+  type TermEnd,
+  type TermEvent,
+  type TermSettings,
+  type TermState,
 } from '../../protocol/term-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../../protocol/types.js';
 
@@ -21,11 +21,11 @@ import type { Block, Epoch, Hash, Height, LeaderRequest } from '../../protocol/t
 const BYTES_PER_MS = 50_000;
 const RELEASE_LIMIT_MS = 100;
 
-/** What the rest of the engine does for a tenure; all synchronous, called in protocol order. */
-export interface TenureHooks {
+/** What the rest of the engine does for a term; all synchronous, called in protocol order. */
+export interface TermHooks {
   leading(epoch: Epoch): void;
   ready(height: Height, parent: Hash): void;
-  /** Committed by this tenure; must be visible in the store when it returns. */
+  /** Committed by this term; must be visible in the store when it returns. */
   committed(block: Block, epoch: Epoch, commitMs: number, copies: number): void;
   /** Committed before, learnt from the nodes; must be visible in the store when it returns. */
   adopted(blocks: Block[]): void;
@@ -34,38 +34,38 @@ export interface TenureHooks {
   alarm(code: string, reason: string, node?: string, height?: Height): void;
   backfilled(node: string, from: Height, head: Height): void;
   /** It has ended, this very moment: it writes no more. */
-  ended?(end: TenureEnd): void;
+  ended?(end: TermEnd): void;
 }
 
-export class TenureDriver {
-  readonly state: TenureState;
-  private readonly queue: TenureEvent[] = [];
+export class TermDriver {
+  readonly state: TermState;
+  private readonly queue: TermEvent[] = [];
   private draining = false;
   private wakeAt = Infinity;
   private cancelWake: () => void = () => {};
   private awaited: { height: Height; resolve: () => void }[] = [];
-  private settle!: (end: TenureEnd) => void;
-  private readonly done: Promise<TenureEnd>;
+  private settle!: (end: TermEnd) => void;
+  private readonly done: Promise<TermEnd>;
 
   constructor(
     private readonly nodes: readonly NodePort[],
     private readonly clock: Clock,
     private readonly store: ChainStore,
     private readonly chain: LocalChain,
-    settings: TenureSettings,
-    private readonly hooks: TenureHooks,
+    settings: TermSettings,
+    private readonly hooks: TermHooks,
   ) {
-    this.state = newTenure(settings, chain);
+    this.state = newTerm(settings, chain);
     this.done = new Promise((resolve) => (this.settle = resolve));
   }
 
-  /** Promotes with the pre-vote's answers and goes on until the tenure ends. Locks are still held then: see release. */
-  async run(votes: { node: number; epoch: Epoch }[]): Promise<TenureEnd> {
+  /** Promotes with the pre-vote's answers and goes on until the term ends. Locks are still held then: see release. */
+  async run(votes: { node: number; epoch: Epoch }[]): Promise<TermEnd> {
     this.feed({ type: 'start', now: this.clock.now(), votes });
     return this.done;
   }
 
-  feed(event: TenureEvent): void {
+  feed(event: TermEvent): void {
     this.queue.push(event);
     if (this.draining) return;
     this.draining = true;
@@ -97,13 +97,13 @@ export class TenureDriver {
   }
 
   /** An operator asked to look at a node now. */
-  mend(node: number): void {
-    this.feed({ type: 'mend', now: this.clock.now(), node });
+  fix(node: number): void {
+    this.feed({ type: 'fix', now: this.clock.now(), node });
   }
 
   /** An operator put another server in this node's place; `moves` says where every replaced node is. */
-  moved(node: number, moves: string): void {
-    this.feed({ type: 'moved', now: this.clock.now(), node, moves });
+  moved(node: number, addresses: string): void {
+    this.feed({ type: 'moved', now: this.clock.now(), node, moves: addresses });
   }
 
   /** ms of the lease left that may be relied on; 0 when it has ended or leads not. */
@@ -113,7 +113,7 @@ export class TenureDriver {
   }
 
   /**
-   * Proves on q nodes, after the call, that this tenure still is the newest (a repeated claim, section 4), and gives
+   * Proves on q nodes, after the call, that this term still is the newest (a repeated claim, section 4), and gives
    * the committed head; null
    * when that could not be proven. A node that shows more than is known to be committed may hold a block whose
    * acknowledgements are still on
@@ -135,7 +135,7 @@ export class TenureDriver {
         if (accepted >= quorum || --waiting === 0) resolve();
       };
       this.nodes.forEach((node, i) => {
-        if (this.state.nodes[i]!.standing !== 'ours') return settled(null);
+        if (this.state.nodes[i]!.standing !== 'claimed') return settled(null);
         const { incarnation } = this.state.nodes[i]!;
         void node
           .call({ script: 'claim', owner, epoch, ...movesOf(this.state) }, nodeTimeoutMs)
@@ -152,7 +152,7 @@ export class TenureDriver {
     return this.state.phase === 'ended' ? null : this.state.committed;
   }
 
-  /** Gives up every lock that bears this tenure's token (or the renewed term's), on every node, each within 100 ms. */
+  /** Gives up every lock that bears this term's token (or the renewed term's), on every node, each within 100 ms. */
   async release(handover?: { to: string; ttlMs: number }): Promise<void> {
     const owners = [this.state.settings.owner, this.state.settings.previousOwner].filter(
       (owner) => owner !== undefined,

@@ -3,7 +3,7 @@
 import type { Clock, NodePort } from '../../ports.js';
 import type { NodeTrack } from '../../protocol/term-state.js';
 import type { Epoch } from '../../protocol/types.js';
-import type { Look } from '../../nodes/probe.js';
+import type { ProbeResult } from '../../nodes/probe.js';
 
 /** A node that was quiet for so long is new again. */
 const FORGOTTEN_MS = 120_000;
@@ -37,7 +37,7 @@ export class Renewals {
    * new term above it: one of
    * the voters is raised to it for us first. Nothing is lost if that fails: the node stays out until the next renewal.
    */
-  async liftEpoch(seen: Look, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
+  async liftEpoch(seen: ProbeResult, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
     const { nodes, timing } = this.options;
     const forgetful = seen.replies.flatMap((reply) =>
       reply?.outcome === 'accepted' && ['wiped', 'restarted', 'damaged', 'admitting'].includes(reply.value.admission)

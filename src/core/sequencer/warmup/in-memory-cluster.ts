@@ -1,4 +1,4 @@
-// Nodes and a store of the imagination for rehearsals (rehearsal.ts): one sequencer plays on them alone, so that they
+// Nodes and a store of the imagination for warm-ups (warm-up.ts): one sequencer plays on them alone, so that they
 // need not guard anything. They are no model of the scripts (test/support has that one): they answer as nodes do when
 // all goes well, and refuse what is never asked there.
 import { genesisHash } from '../../chain/block.js';
@@ -24,7 +24,7 @@ export const STAGE_GENESIS: Hash = genesisHash('stage', '');
 const INCARNATION = 'stage';
 const STALE_OWNER = 'before/0000000000000000';
 
-export class StageNode implements NodePort {
+export class InMemoryNode implements NodePort {
   readonly url = 'stage:';
   readonly connectionGeneration = 0;
   private lock = '';
@@ -35,7 +35,7 @@ export class StageNode implements NodePort {
   private readonly listeners = new Set<(hint: NodeHint) => void>();
   private readonly endings = new Set<() => void>();
 
-  /** `left` is what the tenure before left as its last block: nobody has heard of its fate. */
+  /** `left` is what the term before left as its last block: nobody has heard of its fate. */
   constructor(
     readonly id: string,
     private readonly clock: Clock,
@@ -44,7 +44,7 @@ export class StageNode implements NodePort {
     this.put(left, 1, STALE_OWNER);
   }
 
-  /** Answers at the next turn of the clock: between two steps of a rehearsal the real work goes on. */
+  /** Answers at the next turn of the clock: between two steps of a warm-up the real work goes on. */
   call<C extends NodeCall>(call: C): Promise<ReplyTo<C>> {
     return this.later(() => this.answer(call) as ReplyTo<C>);
   }
@@ -185,7 +185,7 @@ function accepted(entries: Entry[]): NodeReply<EntriesRead> {
 }
 
 /** Remembers a few blocks; nothing of it reaches a disk. */
-export class StageStore implements ChainStore {
+export class InMemoryStore implements ChainStore {
   private readonly blocks: CommittedBlock[] = [];
   private readonly receipts = new Map<string, Receipt & { digest: string }>();
 
@@ -212,7 +212,7 @@ export class StageStore implements ChainStore {
     return this.receipts.get(key);
   }
 
-  windowFloor(limits: { blocks: number }): number {
+  retainedFloor(limits: { blocks: number }): number {
     return Math.max(0, this.blocks.length - limits.blocks);
   }
 

@@ -1,4 +1,4 @@
-// A follower's rehearsal: one whole life (look, promotion, claim, adoption, blocks, a stepdown on request, promotion
+// A follower's warm-up: one whole life (look, promotion, claim, adoption, blocks, a stepdown on request, promotion
 // again, release) played by the very code that a failover runs, on a stage of its own. What has run before is
 // compiled; the first takeover of a process is not its slowest. Nothing of it leaves this process: no node, store,
 // log line or metric knows of it (docs/ARCHITECTURE.md, "A failover").
@@ -9,7 +9,7 @@ import type { Clock, NodePort, Producer, Random } from '../../ports.js';
 import type { EmitEvent } from '../../events.js';
 import { Inbox } from '../lead/inbox.js';
 import { Sequencer } from '../sequencer.js';
-import { STAGE, STAGE_GENESIS, StageNode, StageStore } from './in-memory-cluster.js';
+import { STAGE, STAGE_GENESIS, InMemoryNode, InMemoryStore } from './in-memory-cluster.js';
 
 /** A lease that outlasts the play, and a cadence that hurries it. */
 const TIMING: Timing = {
@@ -35,7 +35,7 @@ const ITEM = { data: new Uint8Array(200) };
 /** As many as wait for a successor when a lease has run out. */
 const WAITING = 64;
 
-export interface RehearsalOptions {
+export interface WarmUpOptions {
   nodes: number;
   /** As the real one, and its own: it is closed with the stage. */
   producer: () => Producer;
@@ -46,7 +46,7 @@ export interface RehearsalOptions {
 }
 
 /** Plays one life; false when it did not come to its end within the limit, or something in it failed. Never throws. */
-export async function rehearse(options: RehearsalOptions): Promise<boolean> {
+export async function warmUp(options: WarmUpOptions): Promise<boolean> {
   const { clock, random } = options;
   const left = makeBlock({
     height: 1,
@@ -54,8 +54,8 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
     timestamp: clock.wall(),
     data: encodeItems([{ key: 'stage-0', ...ITEM }]),
   });
-  const nodes = Array.from({ length: options.nodes }, (_, i) => new StageNode(`s${i + 1}`, clock, left));
-  const store = new StageStore();
+  const nodes = Array.from({ length: options.nodes }, (_, i) => new InMemoryNode(`s${i + 1}`, clock, left));
+  const store = new InMemoryStore();
   const producer = options.producer();
   const inbox = new Inbox({
     store,
@@ -66,7 +66,7 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
     retryAfterMs: 1,
     unknownAfterMs: 1000,
   });
-  let tenures = 0;
+  let terms = 0;
   let over = (_: boolean): void => {};
   const end = new Promise<boolean>((resolve) => {
     over = resolve;
@@ -96,8 +96,8 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
     catchUp: async () => {},
     emit: (event) => {
       options.tell?.(event);
-      if (event.type === 'role' && event.to === 'leader') tenures++;
-      else if (event.type === 'stored' && event.height === 4 && tenures === 1) {
+      if (event.type === 'role' && event.to === 'leader') terms++;
+      else if (event.type === 'stored' && event.height === 4 && terms === 1) {
         const request = {
           id: 'stage',
           kind: 'stepdown' as const,
@@ -108,14 +108,14 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
           epoch: sequencer.status().epoch,
         };
         for (const node of nodes) node.ask(request);
-      } else if (event.type === 'stored' && tenures === 2 && event.height >= 8) over(true);
+      } else if (event.type === 'stored' && terms === 2 && event.height >= 8) over(true);
     },
   });
   const handedIn = sequencer.onLeadership(({ role }) => {
     if (role === 'leader')
       void sequencer.submit([
         ITEM,
-        ...Array.from({ length: WAITING }, (_, i) => ({ key: `stage-${tenures}-${i}`, ...ITEM })),
+        ...Array.from({ length: WAITING }, (_, i) => ({ key: `stage-${terms}-${i}`, ...ITEM })),
       ]);
   });
   sequencer.failure.then(
@@ -130,7 +130,7 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
   } finally {
     cancel();
     handedIn();
-    await sequencer.stop('STOPPED', 'the rehearsal is over').catch(() => undefined);
+    await sequencer.stop('STOPPED', 'the warm-up is over').catch(() => undefined);
     for (const node of nodes) await node.close();
     await producer.close();
   }
@@ -140,9 +140,7 @@ export async function rehearse(options: RehearsalOptions): Promise<boolean> {
  * Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way, or
  * may be in a moment). Returns how to stop.
  */
-export function keepRehearsed(
-  options: RehearsalOptions & { real: readonly NodePort[]; busy: () => boolean },
-): () => void {
+export function keepRehearsed(options: WarmUpOptions & { real: readonly NodePort[]; busy: () => boolean }): () => void {
   const { clock, real, busy } = options;
   let stopped = false;
   let cancel = (): void => {};
@@ -152,7 +150,7 @@ export function keepRehearsed(
   const play = async (lives: number): Promise<void> => {
     if (busy()) return later(FIRST_MS, lives);
     await Promise.all(real.map(async (node) => node.prepare?.(PREPARE_LIMIT_MS)));
-    for (let life = 0; life < lives && !stopped && !busy(); life++) if (!(await rehearse(options))) break;
+    for (let life = 0; life < lives && !stopped && !busy(); life++) if (!(await warmUp(options))) break;
     if (!stopped) later(AGAIN_MS, 1);
   };
   later(FIRST_MS, FIRST_LIVES);

@@ -3,7 +3,7 @@
 import type { Anomaly, History } from '../history.js';
 import { only } from '../history.js';
 
-interface Sighting {
+interface SeenCopy {
   height: number;
   hash: string;
   by: string;
@@ -14,7 +14,7 @@ interface Sighting {
  * Everything that was called committed by somebody. A node's copy counts only below its head: the head may be a
  * proposal that came to nothing.
  */
-function sightings(history: History): Sighting[] {
+function copiesSeen(history: History): SeenCopy[] {
   return [
     ...history.stores.flatMap(({ who, blocks }) =>
       blocks.map((block) => ({ height: block.height, hash: block.hash, by: `store of ${who}`, entry: block })),
@@ -47,20 +47,19 @@ function sightings(history: History): Sighting[] {
 }
 
 export function oneBlockPerHeight(history: History): Anomaly[] {
-  const first = new Map<number, Sighting>([[0, { height: 0, hash: history.genesis, by: 'genesis', entry: null }]]);
+  const first = new Map<number, SeenCopy>([[0, { height: 0, hash: history.genesis, by: 'genesis', entry: null }]]);
   const found = new Map<number, Anomaly>();
   for (const { height, hash, parent } of history.chain)
     first.set(height, { height, hash, by: 'the chain', entry: { height, hash, parent } });
-  for (const sighting of sightings(history)) {
-    const other = first.get(sighting.height);
-    if (other === undefined) first.set(sighting.height, sighting);
-    else if (other.hash !== sighting.hash && !found.has(sighting.height)) {
-      found.set(sighting.height, {
+  for (const copy of copiesSeen(history)) {
+    const other = first.get(copy.height);
+    if (other === undefined) first.set(copy.height, copy);
+    else if (other.hash !== copy.hash && !found.has(copy.height)) {
+      found.set(copy.height, {
         checker: 'one block per height',
-        witness: [other, sighting],
+        witness: [other, copy],
         what:
-          `height ${sighting.height} is ${short(other.hash)} for ${other.by} and ${short(sighting.hash)} ` +
-          `for ${sighting.by}`,
+          `height ${copy.height} is ${short(other.hash)} for ${other.by} and ${short(copy.hash)} ` + `for ${copy.by}`,
       });
     }
   }
@@ -83,7 +82,7 @@ export function chainLinks(history: History): Anomaly[] {
   const head = before.height;
   // What anybody was told is committed must be in the longest store: every store was allowed to catch up before it
   // was read.
-  const beyond = sightings(history).find(({ height, by }) => height > head && !by.startsWith('stream of'));
+  const beyond = copiesSeen(history).find(({ height, by }) => height > head && !by.startsWith('stream of'));
   if (beyond !== undefined)
     anomalies.push({
       checker: 'chain links',

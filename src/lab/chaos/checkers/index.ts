@@ -4,7 +4,7 @@ import { chainLinks, nodesIdentical, oneBlockPerHeight, readersInOrder, storesNe
 import { clientOrder, itemsAsTold } from './items.js';
 import { linearizable } from './linearizable.js';
 import { everyKeyedItemAnswered, healsInTime, noTrouble } from './liveness.js';
-import { epochsRise, epochsUnique } from './tenures.js';
+import { epochsRise, epochsUnique } from './terms.js';
 
 export const CHECKERS: readonly Checker[] = [
   oneBlockPerHeight,

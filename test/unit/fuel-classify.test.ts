@@ -1,10 +1,10 @@
 // What one height of the other dialect adds up to: every class, its margins, and what is said about it
-// (docs/FOREIGN.md).
+// (docs/FUEL.md).
 import { describe, expect, test } from 'vitest';
 import { classify, type HeightOnNode } from '../../src/core/dialect-fuel/classify.js';
 import { concernsOf } from '../../src/core/dialect-fuel/concern.js';
-import { describeForeign } from '../../src/core/dialect-fuel/describe.js';
-import { foreignQuorumOf } from '../../src/core/dialect-fuel/types.js';
+import { describeFuel } from '../../src/core/dialect-fuel/describe.js';
+import { fuelQuorumOf } from '../../src/core/dialect-fuel/types.js';
 
 /**
  * A node a word: `X5` block X at epoch 5, `X5Y6` both, `.` nothing, `?` silent, `-` trimmed, `!` only in the index,
@@ -22,7 +22,7 @@ function nodes(words: string): HeightOnNode[] {
     })),
   }));
 }
-const of = (words: string, budget = 0) => classify(7, nodes(words), foreignQuorumOf(words.split(' ').length, budget));
+const of = (words: string, budget = 0) => classify(7, nodes(words), fuelQuorumOf(words.split(' ').length, budget));
 
 describe('classify', () => {
   test.each([
@@ -86,7 +86,7 @@ describe('classify', () => {
     [6, 9, 6],
     [3, 1, 3],
   ])('quorum: %i nodes, budget %i → %i', (n, budget, q) => {
-    expect(foreignQuorumOf(n, budget)).toBe(q);
+    expect(fuelQuorumOf(n, budget)).toBe(q);
   });
 
   test('budget: what a majority holds is not enough where one more is asked for', () => {
@@ -183,7 +183,7 @@ describe('sentences', () => {
     ],
     ['? ? X1', 'height 7: only 1 of 3 nodes could be read, 2 are needed to tell'],
   ])('say: %s → %s', (words, sentence) => {
-    const said = describeForeign(of(words)!);
+    const said = describeFuel(of(words)!);
     expect(said).toBe(sentence);
     expect(said).not.toMatch(/fork/i);
   });

@@ -43,7 +43,7 @@ async function stats(): Promise<{ scripts: number; transactions: number }> {
 interface Row {
   what: string;
   /** Between block 3 and the call. */
-  befalls?: (user: string) => Promise<unknown>;
+  interference?: (user: string) => Promise<unknown>;
   call?: NodeCall;
   /** What both ways must answer. */
   answer: Record<string, unknown>;
@@ -122,27 +122,27 @@ const ROWS: Row[] = [
     by: 'script',
   },
   {
-    what: 'nothing, and another tenure writes',
+    what: 'nothing, and another term writes',
     call: { ...NEXT, owner: B },
     answer: refused('FENCING_ERROR', { check: 'lock', holder: A }),
     by: 'script',
   },
   {
     what: 'a hold is set (which stops promotions only)',
-    befalls: () => must(other, { script: 'set_hold', by: 'me', reason: 'x', ttlMs: TTL }),
+    interference: () => must(other, { script: 'set_hold', by: 'me', reason: 'x', ttlMs: TTL }),
     answer: ACCEPTED,
     by: 'transaction',
   },
-  { what: 'the scripts are flushed', befalls: () => redis.script('FLUSH'), answer: ACCEPTED, by: 'transaction' },
+  { what: 'the scripts are flushed', interference: () => redis.script('FLUSH'), answer: ACCEPTED, by: 'transaction' },
   {
     what: 'another promotes and claims',
-    befalls: rivalLeads,
+    interference: rivalLeads,
     answer: refused('FENCING_ERROR', { check: 'lock', holder: B }),
     by: 'script',
   },
   {
     what: 'another promotes, and its lock is gone again',
-    befalls: async () => {
+    interference: async () => {
       await rivalLeads();
       await redis.set(LOCK, A, 'PX', TTL);
     },
@@ -151,7 +151,7 @@ const ROWS: Row[] = [
   },
   {
     what: 'the lock is released',
-    befalls: () => must(other, { script: 'release_lock', owner: A }),
+    interference: () => must(other, { script: 'release_lock', owner: A }),
     answer: refused('FENCING_ERROR', { check: 'lock' }),
     by: 'script',
   },
@@ -159,7 +159,7 @@ const ROWS: Row[] = [
     what: 'the lock expires and nobody looks',
     by: 'script',
     answer: refused('FENCING_ERROR', { check: 'lock' }),
-    befalls: async () => {
+    interference: async () => {
       await redis.pexpire(LOCK, 1);
       const now = async (): Promise<number> => (await redis.time()).reduce((s, us) => Number(s) * 1e6 + Number(us), 0);
       const from = await now();
@@ -168,79 +168,79 @@ const ROWS: Row[] = [
   },
   {
     what: 'the epoch is raised',
-    befalls: () => must(other, { script: 'raise_epoch', value: 9, highestSeen: 1, mayDepose: true }),
+    interference: () => must(other, { script: 'raise_epoch', value: 9, highestSeen: 1, mayDepose: true }),
     answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 9 }),
     by: 'script',
   },
   {
     what: 'the epoch is gone',
-    befalls: () => redis.del(EPOCH),
+    interference: () => redis.del(EPOCH),
     answer: refused('NOT_ADMITTED', { why: 'damaged' }),
     by: 'script',
   },
   {
     what: 'everything is gone',
-    befalls: () => redis.flushall(),
+    interference: () => redis.flushall(),
     answer: refused('NOT_ADMITTED', { why: 'wiped' }),
     by: 'script',
   },
   {
     what: 'the newest entry is gone',
-    befalls: () => redis.xdel(STREAM, `${FIRST}-1`),
+    interference: () => redis.xdel(STREAM, `${FIRST}-1`),
     answer: refused('NOT_ADMITTED', { why: 'damaged' }),
     by: 'script',
   },
   {
     what: 'an entry in between is gone',
-    befalls: () => redis.xdel(STREAM, '2-1'),
+    interference: () => redis.xdel(STREAM, '2-1'),
     answer: refused('NOT_ADMITTED', { why: 'damaged' }),
     by: 'script',
   },
   {
     what: 'a stray entry is above',
-    befalls: () => redis.xadd(STREAM, '9-1', 'a', 'b'),
+    interference: () => redis.xadd(STREAM, '9-1', 'a', 'b'),
     answer: refused('NOT_ADMITTED', { why: 'damaged' }),
     by: 'script',
   },
   {
     what: 'the record names another process',
-    befalls: () => redis.hset(RECORD, 'run', 'x'.repeat(40)),
+    interference: () => redis.hset(RECORD, 'run', 'x'.repeat(40)),
     answer: refused('NOT_ADMITTED', { why: 'restarted' }),
     by: 'script',
   },
   {
     what: 'the record names another cluster',
-    befalls: () => redis.hset(RECORD, 'cluster', 'test.2'),
+    interference: () => redis.hset(RECORD, 'cluster', 'test.2'),
     answer: refused('WRONG_CLUSTER', { why: 'cluster', actual: 'test.2' }),
     by: 'script',
   },
   {
     what: 'the record names another node',
-    befalls: () => redis.hset(RECORD, 'node', 'r2'),
+    interference: () => redis.hset(RECORD, 'node', 'r2'),
     answer: refused('WRONG_CLUSTER', { why: 'node', actual: 'r2' }),
     by: 'script',
   },
   {
-    what: 'another tenure has the same epoch',
-    befalls: () => redis.hset(RECORD, 'claimant', B),
+    what: 'another term has the same epoch',
+    interference: () => redis.hset(RECORD, 'claimant', B),
     answer: refused('FENCING_ERROR', { check: 'epoch', epoch: 1 }),
     by: 'script',
   },
   {
     what: 'the head is another block',
-    befalls: () => redis.hset(RECORD, 'head_hash', 'ab'.repeat(32)),
+    interference: () => redis.hset(RECORD, 'head_hash', 'ab'.repeat(32)),
     answer: refused('PARENT_MISMATCH', { hash: 'ab'.repeat(32) }),
     by: 'script',
   },
   {
     what: 'an admission has begun',
-    befalls: () => redis.hset(RECORD, 'pending', 'n1'),
+    interference: () => redis.hset(RECORD, 'pending', 'n1'),
     answer: refused('NOT_ADMITTED', { why: 'admitting' }),
     by: 'script',
   },
   {
     what: 'the lock is of another type',
-    befalls: async () => {
+    interference: async () => {
       await redis.del(LOCK);
       await redis.rpush(LOCK, 'x');
     },
@@ -249,13 +249,13 @@ const ROWS: Row[] = [
   },
   {
     what: 'a request waits',
-    befalls: () => must(other, { script: 'request_leader', request: REQUEST, ttlMs: TTL }),
+    interference: () => must(other, { script: 'request_leader', request: REQUEST, ttlMs: TTL }),
     answer: { ...ACCEPTED, value: { head: FIRST + 1, request: REQUEST } },
     by: 'script',
   },
   {
     what: 'the block came already, in bulk',
-    befalls: () =>
+    interference: () =>
       other.backfill(
         { owner: A, epoch: 1, ttlMs: TTL, mode: 'repair', blocks: [{ block: at(FIRST + 1), entryEpoch: 1 }] },
         LIMIT,
@@ -265,25 +265,25 @@ const ROWS: Row[] = [
   },
   {
     what: 'the server is out of memory',
-    befalls: () => redis.config('SET', 'maxmemory', '1'),
+    interference: () => redis.config('SET', 'maxmemory', '1'),
     answer: ACCEPTED,
     by: 'script',
   },
   {
     what: 'too few replicas',
-    befalls: () => redis.config('SET', 'min-replicas-to-write', '1'),
+    interference: () => redis.config('SET', 'min-replicas-to-write', '1'),
     answer: refused('NOREPLICAS'),
     by: 'script',
   },
   {
     what: 'its user loses PEXPIRE',
-    befalls: (user) => redis.call('ACL', 'SETUSER', user, '-pexpire'),
+    interference: (user) => redis.call('ACL', 'SETUSER', user, '-pexpire'),
     answer: refused('NOPERM'),
     by: 'script',
   },
   {
     what: 'its user loses EXEC',
-    befalls: (user) => redis.call('ACL', 'SETUSER', user, '-exec'),
+    interference: (user) => redis.call('ACL', 'SETUSER', user, '-exec'),
     answer: ACCEPTED,
     by: 'script',
   },
@@ -291,7 +291,7 @@ const ROWS: Row[] = [
     what: 'its user loses EXEC, MULTI and WATCH, and another leads',
     by: 'script',
     answer: refused('FENCING_ERROR', { check: 'lock', holder: B }),
-    befalls: async (user) => {
+    interference: async (user) => {
       await redis.call('ACL', 'SETUSER', user, '-exec', '-multi', '-watch');
       await rivalLeads();
     },
@@ -364,12 +364,12 @@ async function play(
   await redis.call('ACL', 'SETUSER', 'op', ...RIGHTS, ...(when === 'by script' ? ['-multi'] : []));
   const front = await gateway();
   const node = new RedisNode({ id: 'r1', url: front.url, identity: IDENTITY, username: 'op', password: 'pw' });
-  const befalls = async (): Promise<unknown> => row.befalls?.('op');
+  const interference = async (): Promise<unknown> => row.interference?.('op');
   try {
     await lead(node, blocks.slice(0, FIRST - 1));
-    if (when === 'before WATCH') front.before(befalls);
+    if (when === 'before WATCH') front.before(interference);
     await must(node, write(at(FIRST)));
-    if (when !== 'before WATCH') await befalls();
+    if (when !== 'before WATCH') await interference();
     const before = await stats();
     const reply = await node.call(row.call ?? NEXT, LIMIT);
     const after = await stats();

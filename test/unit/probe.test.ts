@@ -1,6 +1,6 @@
 // What one look at the nodes lets a follower conclude: who would vote for it, and when the lease is over.
 import { describe, expect, test } from 'vitest';
-import { untilFreeMs, votesOf, type Look } from '../../src/core/nodes/probe.js';
+import { untilFreeMs, votesOf, type ProbeResult } from '../../src/core/nodes/probe.js';
 import type { NodePort } from '../../src/core/ports.js';
 import type { NodeView } from '../../src/core/protocol/types.js';
 
@@ -8,7 +8,7 @@ const NODES = ['r1', 'r2', 'r3'].map((id) => ({ id }) as NodePort);
 const AT = 1000;
 
 /** A lock's ms left; null: free; undefined: no answer. */
-function seen(...locks: (number | null | undefined)[]): Look {
+function seen(...locks: (number | null | undefined)[]): ProbeResult {
   return {
     at: AT,
     replies: locks.map((left) =>
@@ -39,8 +39,8 @@ describe('votes', () => {
     ['in its last millisecond', seen(0, 0, null), 0, [2]],
     ['a lock that does not run out', seen(-1, -1, null), 5, [2]],
     ['silent is not free', seen(undefined, 2, 2), 5, [1, 2]],
-  ] as const)('look: %s → who would vote', (_name, look, afterMs, nodes) => {
-    expect(votesOf(look, NODES, 'seq-b', undefined, AT + afterMs).votes.map(({ node }) => node)).toEqual(nodes);
+  ] as const)('look: %s → who would vote', (_name, probe, afterMs, nodes) => {
+    expect(votesOf(probe, NODES, 'seq-b', undefined, AT + afterMs).votes.map(({ node }) => node)).toEqual(nodes);
   });
 });
 
@@ -52,7 +52,7 @@ describe('the end of the lease', () => {
     ['one free, one silent', seen(null, undefined, 40), 40],
     ['two silent', seen(null, undefined, undefined), 500],
     ['a lock that does not run out', seen(-1, -1, 5), 500],
-  ] as const)('look: %s → so many ms', (_name, look, ms) => {
-    expect(untilFreeMs(look, 2, 500)).toBe(ms);
+  ] as const)('look: %s → so many ms', (_name, probe, ms) => {
+    expect(untilFreeMs(probe, 2, 500)).toBe(ms);
   });
 });

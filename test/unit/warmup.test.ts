@@ -1,14 +1,14 @@
 // Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the
 // way of the real thing.
 import { describe, expect, test } from 'vitest';
-import { keepRehearsed, rehearse } from '../../src/core/sequencer/warmup/warmup.js';
+import { keepRehearsed, warmUp } from '../../src/core/sequencer/warmup/warmup.js';
 import type { NodePort } from '../../src/core/ports.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { ManualClock } from '../support/manual-clock.js';
 
 const random = { hex: (bytes: number) => '0'.repeat(2 * bytes), unit: () => 0.5 };
 
-function stage(clock: ManualClock) {
+function inMemory(clock: ManualClock) {
   let made = 0;
   const producer = () => {
     made++;
@@ -17,34 +17,31 @@ function stage(clock: ManualClock) {
   return { options: { nodes: 3, producer, clock, random }, lives: () => made };
 }
 
-describe('rehearsal', () => {
-  test.each([1, 3, 5])(
-    'rehearsal: n=%i, one life → led twice, stepped down on request, over in time',
-    async (nodes) => {
-      const clock = new ManualClock();
-      const { options } = stage(clock);
-      const told: string[] = [];
-      const life = rehearse({
-        ...options,
-        nodes,
-        tell: (event) => told.push(event.type === 'role' ? event.to : event.type),
-      });
-      await clock.advance(500);
-      expect(await life).toBe(true);
-      expect(told.filter((what) => ['promoting', 'leader'].includes(what))).toEqual([
-        'promoting',
-        'leader',
-        'promoting',
-        'leader',
-      ]);
-      expect(told).not.toContain('alarm');
-    },
-  );
-
-  test('rehearsal: a producer that fails → said as false, never thrown', async () => {
+describe('warm-up', () => {
+  test.each([1, 3, 5])('warm-up: n=%i, one life → led twice, stepped down on request, over in time', async (nodes) => {
     const clock = new ManualClock();
-    const { options } = stage(clock);
-    const life = rehearse({
+    const { options } = inMemory(clock);
+    const told: string[] = [];
+    const life = warmUp({
+      ...options,
+      nodes,
+      tell: (event) => told.push(event.type === 'role' ? event.to : event.type),
+    });
+    await clock.advance(500);
+    expect(await life).toBe(true);
+    expect(told.filter((what) => ['promoting', 'leader'].includes(what))).toEqual([
+      'promoting',
+      'leader',
+      'promoting',
+      'leader',
+    ]);
+    expect(told).not.toContain('alarm');
+  });
+
+  test('warm-up: a producer that fails → said as false, never thrown', async () => {
+    const clock = new ManualClock();
+    const { options } = inMemory(clock);
+    const life = warmUp({
       ...options,
       producer: () => ({
         ...batchProducer({ maxBlockBytes: 1_000_000 }),
@@ -56,11 +53,11 @@ describe('rehearsal', () => {
   });
 
   test(
-    'rehearsal: kept → nodes prepared and lives played soon after the start and from time to time, ' +
+    'warm-up: kept → nodes prepared and lives played soon after the start and from time to time, ' +
       'none while busy, none once stopped',
     async () => {
       const clock = new ManualClock();
-      const { options, lives } = stage(clock);
+      const { options, lives } = inMemory(clock);
       let prepared = 0;
       let busy = true;
       const real = [

@@ -1,13 +1,13 @@
-// The tenure reducer as a table: a situation, what the nodes answer, what the tenure asks for and how it ends
+// The term reducer as a table: a situation, what the nodes answer, what the term asks for and how it ends
 // (docs/PROTOCOL.md sections 5–6).
 import { describe, expect, it } from 'vitest';
 import { nextWake, step } from '../../src/core/protocol/term.js';
 import {
-  newTenure,
+  newTerm,
   type Effect,
   type LocalChain,
-  type TenureEvent,
-  type TenureState,
+  type TermEvent,
+  type TermState,
 } from '../../src/core/protocol/term-state.js';
 import type { Block, HeadFacts, NodeReply, RefusalDetail, RefusalReason } from '../../src/core/protocol/types.js';
 
@@ -23,7 +23,7 @@ function chainTo(height: number): LocalChain {
     head: () => ({ height, hash: height === 0 ? 'g' : `a${height}`, timestamp: 0 }),
     hashAt: (h) => (h === 0 ? 'g' : h <= height ? `a${h}` : undefined),
     trimFor: () => undefined,
-    windowFloor: () => ({ height: 0, hash: 'g' }),
+    retainedFloor: () => ({ height: 0, hash: 'g' }),
   };
 }
 
@@ -39,14 +39,14 @@ const no = (reason: RefusalReason, detail: RefusalDetail = {}): NodeReply<never>
 });
 const lost: NodeReply<never> = { outcome: 'unknown', step: 'reply', cause: 'timeout' };
 
-/** A tenure with its chain and everything it has asked for so far. */
+/** A term with its chain and everything it has asked for so far. */
 class Scene {
-  readonly state: TenureState;
+  readonly state: TermState;
   effects: Effect[] = [];
   now = 0;
 
   constructor(readonly chain: LocalChain = chainTo(0)) {
-    this.state = newTenure(
+    this.state = newTerm(
       {
         owner: 's/1',
         nodes: 3,
@@ -65,8 +65,8 @@ class Scene {
     );
   }
 
-  send(event: Omit<TenureEvent, 'now'>): this {
-    this.effects = step(this.state, { ...event, now: this.now } as TenureEvent, this.chain);
+  send(event: Omit<TermEvent, 'now'>): this {
+    this.effects = step(this.state, { ...event, now: this.now } as TermEvent, this.chain);
     return this;
   }
 
@@ -292,7 +292,7 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
     'write_block(a1 repair E5)@0',
   ],
   [
-    'WRONG_TYPE: somebody meddled with its keys → looked at again, never left out for the tenure',
+    'WRONG_TYPE: somebody meddled with its keys → looked at again, never left out for the term',
     () =>
       new Scene()
         .leading()
@@ -411,12 +411,12 @@ const TABLE: [situation: string, run: () => Scene, outcome: string][] = [
   ],
 ];
 
-describe('tenure', () => {
-  it.each(TABLE)('tenure: %s', (_, run, outcome) => {
+describe('term', () => {
+  it.each(TABLE)('term: %s', (_, run, outcome) => {
     expect(run().asked).toBe(outcome);
   });
 
-  it('tenure: an unanswered write → the same block again after the pause, and nextWake says when', () => {
+  it('term: an unanswered write → the same block again after the pause, and nextWake says when', () => {
     const scene = new Scene()
       .leading()
       .send({ type: 'proposal', block: block(1) } as never)
@@ -427,7 +427,7 @@ describe('tenure', () => {
   });
 
   it(
-    'tenure: a node outside the claimed quorum holds the next pending height while a block is ' +
+    'term: a node outside the claimed quorum holds the next pending height while a block is ' +
       'settled → it takes part, no alarm',
     () => {
       const scene = new Scene()
@@ -453,7 +453,7 @@ describe('tenure', () => {
   );
 
   it(
-    'tenure: one node refuses by fencing, another shows a higher epoch while a block is in flight → ' +
+    'term: one node refuses by fencing, another shows a higher epoch while a block is in flight → ' +
       'steps down at once',
     () => {
       const scene = new Scene()

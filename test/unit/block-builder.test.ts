@@ -2,8 +2,8 @@
 // time.
 import { beforeEach, expect, test } from 'vitest';
 import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
-import { Production } from '../../src/core/sequencer/lead/block-builder.js';
-import type { TenureDriver } from '../../src/core/sequencer/lead/term-driver.js';
+import { BlockBuilder } from '../../src/core/sequencer/lead/block-builder.js';
+import type { TermDriver } from '../../src/core/sequencer/lead/term-driver.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { keyed } from '../support/blocks.js';
 import { ManualClock } from '../support/manual-clock.js';
@@ -14,11 +14,11 @@ const ITEMS_BYTES = 200;
 
 let clock: ManualClock;
 let inbox: Inbox;
-let production: Production;
+let blockBuilder: BlockBuilder;
 /** Items of each proposed block, by the time it was proposed at. */
 let proposed: string[];
 let synced: (() => void) | null;
-let driver: TenureDriver;
+let driver: TermDriver;
 let startedAt: number;
 /** The producer takes none of what it is offered, as an exec child may. */
 let declines: boolean;
@@ -46,8 +46,8 @@ beforeEach(() => {
     leaseMs: () => 3000,
     propose: () => {},
     stepdown: (code: string) => proposed.push(code),
-  } as unknown as TenureDriver;
-  production = new Production({
+  } as unknown as TermDriver;
+  blockBuilder = new BlockBuilder({
     producer: {
       ...batch,
       name: 'test',
@@ -79,7 +79,7 @@ beforeEach(() => {
   startedAt = clock.now();
 });
 
-const ready = (height: number): void => production.ready(driver, height, ''.padStart(64, '0'));
+const ready = (height: number): void => blockBuilder.ready(driver, height, ''.padStart(64, '0'));
 const offer = (...keys: string[]): void => void inbox.offer(keyed(...keys));
 async function firstBlock(): Promise<void> {
   ready(1);
@@ -151,11 +151,11 @@ test(
   },
 );
 
-test('production: the tenure ends while work is gathered → no block', async () => {
+test('production: the term ends while work is gathered → no block', async () => {
   await firstBlock();
   offer('a');
   await clock.advance(1);
-  production.stop();
+  blockBuilder.stop();
   synced!();
   await clock.advance(BLOCK_TIME_MS);
   expect(proposed).toEqual([]);

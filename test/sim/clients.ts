@@ -6,11 +6,11 @@ import { SeqError } from '../../src/core/errors.js';
 import type { SequencerApi } from '../../src/core/ports.js';
 import type { History } from './history.js';
 import { OneLife, type SimProcess } from './process.js';
-import type { Dice } from './random.js';
+import type { Prng } from './random.js';
 import type { SimClock } from './sim-clock.js';
 import { Link, SimPort, type SimNode, type Wire } from './wire.js';
 
-export interface Crew {
+export interface Clients {
   clock: SimClock;
   history: History;
   processes: readonly SimProcess[];
@@ -29,8 +29,8 @@ export class Client {
 
   constructor(
     readonly id: string,
-    private readonly crew: Crew,
-    private readonly dice: Dice,
+    private readonly clients: Clients,
+    private readonly prng: Prng,
     private readonly thinkMs: number,
   ) {}
 
@@ -39,32 +39,32 @@ export class Client {
   }
 
   start(): void {
-    this.crew.clock.after(this.dice.between(0, this.thinkMs), () => this.turn(), true);
+    this.clients.clock.after(this.prng.between(0, this.thinkMs), () => this.turn(), true);
   }
 
   /** Asks whoever it believes to lead for its open items, or thinks up new ones first. */
   private turn(): void {
-    const { dice } = this;
+    const { prng } = this;
     if (this.open.length === 0) {
       if (this.stopped) return;
-      for (let i = dice.chance(0.3) ? dice.int(2, 4) : 1; i > 0; i--) {
-        const size = dice.chance(0.02) ? dice.int(2000, 16_000) : dice.int(0, 60);
+      for (let i = prng.chance(0.3) ? prng.int(2, 4) : 1; i > 0; i--) {
+        const size = prng.chance(0.02) ? prng.int(2000, 16_000) : prng.int(0, 60);
         this.open.push({ key: `${this.id}:${++this.made}`, data: new Uint8Array(size).fill(this.made & 0xff) });
       }
     }
-    const leader = this.crew.processes.find((one) => one.sequencer?.status().role === 'leader');
-    const up = this.crew.processes.filter((one) => one.up);
-    if (leader && dice.chance(0.8)) this.target = leader;
-    else if (!this.target?.up || dice.chance(0.4)) this.target = up.length > 0 ? dice.pick(up) : null;
+    const leader = this.clients.processes.find((one) => one.sequencer?.status().role === 'leader');
+    const up = this.clients.processes.filter((one) => one.up);
+    if (leader && prng.chance(0.8)) this.target = leader;
+    else if (!this.target?.up || prng.chance(0.4)) this.target = up.length > 0 ? prng.pick(up) : null;
     if (!this.target?.sequencer) return this.again();
     this.send(this.target, this.target.sequencer);
   }
 
   private send(process: SimProcess, sequencer: SequencerApi): void {
-    const { clock, history } = this.crew;
-    const { dice } = this;
+    const { clock, history } = this.clients;
+    const { prng } = this;
     const items = [...this.open];
-    const call = this.crew.nextCall();
+    const call = this.clients.nextCall();
     const who = process.id;
     history.entries.push({
       is: 'submit',
@@ -101,19 +101,19 @@ export class Client {
       this.again();
     };
     const cancel = clock.after(GIVE_UP_MS, () => hearing(null, process.store.syncedHeight()), true);
-    clock.after(dice.between(0.2, 3), () => {
+    clock.after(prng.between(0.2, 3), () => {
       if (!process.up || process.sequencer !== sequencer) return;
       if (process.pauses > 0) return; // it will not hear this one before the client has given up
       void sequencer.submit(items).then((outcomes) => {
         const synced = process.store.syncedHeight();
-        if (!dice.chance(0.01)) clock.after(dice.between(0.2, 3), () => hearing(outcomes, synced), true);
+        if (!prng.chance(0.01)) clock.after(prng.between(0.2, 3), () => hearing(outcomes, synced), true);
       });
     });
   }
 
   private again(): void {
-    this.crew.clock.after(
-      this.open.length > 0 ? this.dice.between(20, 200) : this.dice.between(0, 2 * this.thinkMs),
+    this.clients.clock.after(
+      this.open.length > 0 ? this.prng.between(20, 200) : this.prng.between(0, 2 * this.thinkMs),
       () => this.turn(),
       true,
     );
@@ -130,28 +130,28 @@ export class Reader {
 
   constructor(
     readonly id: string,
-    private readonly crew: Crew,
-    private readonly dice: Dice,
+    private readonly clients: Clients,
+    private readonly prng: Prng,
   ) {}
 
   start(): void {
-    this.crew.clock.after(this.dice.between(0, 500), () => this.turn());
+    this.clients.clock.after(this.prng.between(0, 500), () => this.turn());
   }
 
   private turn(): void {
-    const { clock, processes } = this.crew;
+    const { clock, processes } = this.clients;
     if (this.stopped) return;
-    const process = this.dice.pick(processes);
+    const process = this.prng.pick(processes);
     const { sequencer } = process;
     const stop = new AbortController();
-    clock.after(this.dice.between(300, 3000), () => {
+    clock.after(this.prng.between(300, 3000), () => {
       stop.abort('another sequencer');
       this.turn();
     });
     if (!sequencer) return;
     const { height, hash, role } = sequencer.status();
     if (process.pauses === 0)
-      this.crew.history.entries.push({ is: 'status', t: clock.now(), who: process.id, height, hash });
+      this.clients.history.entries.push({ is: 'status', t: clock.now(), who: process.id, height, hash });
     if (role === 'leader') void this.confirm(process.id, sequencer);
     void this.follow(process, sequencer, stop.signal);
   }
@@ -159,9 +159,9 @@ export class Reader {
   private async follow(process: SimProcess, sequencer: SequencerApi, signal: AbortSignal): Promise<void> {
     for await (const block of sequencer.follow(this.next, signal)) {
       if (signal.aborted || process.sequencer !== sequencer) return;
-      this.crew.history.entries.push({
+      this.clients.history.entries.push({
         is: 'read',
-        t: this.crew.clock.now(),
+        t: this.clients.clock.now(),
         who: process.id,
         reader: this.id,
         height: block.height,
@@ -172,13 +172,13 @@ export class Reader {
   }
 
   private async confirm(who: string, sequencer: SequencerApi): Promise<void> {
-    const from = this.crew.clock.now();
+    const from = this.clients.clock.now();
     const head = await sequencer.confirmHead();
     if (head.confirmed)
-      this.crew.history.entries.push({
+      this.clients.history.entries.push({
         is: 'confirm',
         from,
-        t: this.crew.clock.now(),
+        t: this.clients.clock.now(),
         who,
         height: head.height,
         hash: head.hash,
@@ -200,14 +200,14 @@ export class Tail {
   /** Its own dice: nobody else's luck depends on whether it is there. */
   constructor(
     wire: Wire,
-    private readonly dice: Dice,
+    private readonly prng: Prng,
     private readonly nodes: () => { nodes: readonly SimNode[]; cluster: string },
   ) {
-    this.wire = Object.create(wire, { dice: { value: dice } }) as Wire;
+    this.wire = Object.create(wire, { prng: { value: prng } }) as Wire;
   }
 
   start(): void {
-    this.wire.clock.after(this.dice.between(0, 500), () => this.turn());
+    this.wire.clock.after(this.prng.between(0, 500), () => this.turn());
   }
 
   private turn(): void {
@@ -218,7 +218,7 @@ export class Tail {
     const stop = new AbortController();
     const links = nodes.map((node) => new Link('tail', node));
     for (const link of links) link.node.links.delete(link); // faults that befall links do not draw for these
-    clock.after(this.dice.between(500, 4000), () => {
+    clock.after(this.prng.between(500, 4000), () => {
       life.die();
       stop.abort('another session');
       this.turn();

@@ -1,16 +1,16 @@
 // How much a leader keeps on nodes that run full, and when a follower is told that the window closes on it: rounds of
 // facts in, steps out.
 import { describe, expect, test } from 'vitest';
-import { diagnose, type Examined } from '../../src/core/report/doctor.js';
+import { diagnose, type CheckedNode } from '../../src/core/report/doctor.js';
 import { forecastOf } from '../../src/core/report/doctor-memory.js';
-import { RetainedWindow } from '../../src/core/sequencer/lead/retention.js';
-import { windowMargin, type WindowMargin } from '../../src/core/sequencer/follow/retention-margin.js';
+import { Retention } from '../../src/core/sequencer/lead/retention.js';
+import { retentionMargin, type RetentionMargin } from '../../src/core/sequencer/follow/retention-margin.js';
 
 /** A chain of `length` blocks; every round one more is committed between the facts and the next. */
 function play(rounds: { used: number[]; refused?: string[] }[], length = 1000): string[] {
   let head = length;
   const said: string[] = [];
-  const window = new RetainedWindow({
+  const retention = new Retention({
     limits: { maxBlockBytes: 1, retainBlocks: 1000, retainBytes: 1e9 },
     spare: 1,
     head: () => head,
@@ -18,12 +18,12 @@ function play(rounds: { used: number[]; refused?: string[] }[], length = 1000): 
     changed: ({ from, to }) => void said.push(`${from} → ${to}`),
   });
   for (const { used, refused = [] } of rounds) {
-    for (const node of refused) window.refused(node);
-    window.learn(
+    for (const node of refused) retention.refused(node);
+    retention.learn(
       used.map((share, at) => ({ node: `r${at + 1}`, usedMemory: share * 100, maxMemory: share < 0 ? 0 : 100 })),
       head,
     );
-    said.push(String(window.limits().retainBlocks));
+    said.push(String(retention.limits().retainBlocks));
     head += 3;
   }
   return said;
@@ -74,7 +74,7 @@ describe('window: what the nodes say of their memory → how many blocks are kep
 });
 
 describe('window: a follower at its edge', () => {
-  test.each<[WindowMargin, number, { floor: number; head: number }, WindowMargin]>([
+  test.each<[RetentionMargin, number, { floor: number; head: number }, RetentionMargin]>([
     ['inside', 500, { floor: 0, head: 500 }, 'inside'],
     ['inside', 995, { floor: 900, head: 1000 }, 'inside'],
     ['inside', 930, { floor: 900, head: 1000 }, 'inside'],
@@ -86,12 +86,12 @@ describe('window: a follower at its edge', () => {
     ['inside', 2, { floor: 0, head: 1000 }, 'inside'],
     ['inside', 97, { floor: 96, head: 101 }, 'inside'],
   ])('window: %s at %i of %j → %s', (before, mine, nodes, expected) => {
-    expect(windowMargin(before, mine, nodes)).toBe(expected);
+    expect(retentionMargin(before, mine, nodes)).toBe(expected);
   });
 });
 
 describe('doctor: the memory that will be needed', () => {
-  const node = (maxmemory: number, extra: Record<string, string>): Examined => ({
+  const node = (maxmemory: number, extra: Record<string, string>): CheckedNode => ({
     id: 'r1',
     url: 'redis://r1',
     view: {
@@ -105,7 +105,7 @@ describe('doctor: the memory that will be needed', () => {
         timeMs: 0,
         sequencers: [{ id: 'a', role: 'leader', configDigest: 'x', extra }],
       },
-    } as unknown as Examined['view'],
+    } as unknown as CheckedNode['view'],
     checkup: {
       outcome: 'accepted',
       incarnation: '',
@@ -128,7 +128,7 @@ describe('doctor: the memory that will be needed', () => {
     },
   });
   const told = { blockBytes: '99700', blockEveryMs: '1000', retainBlocks: '1000', retainBytes: '1000000000' };
-  test.each<[string, Examined, { fullBytes: number | null; reachedInMs: number | null }]>([
+  test.each<[string, CheckedNode, { fullBytes: number | null; reachedInMs: number | null }]>([
     ['fits', node(200_000_000, told), { fullBytes: 100_000_000, reachedInMs: null }],
     ['does not: in 800 s', node(100_000_000, told), { fullBytes: 100_000_000, reachedInMs: 800_000 }],
     [

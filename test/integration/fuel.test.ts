@@ -1,11 +1,11 @@
 // The other dialect on real servers: hand-made streams for every class, read as an operator would, with a node
 // hanging, keys of the wrong type, and the proof that nothing but reading commands ever reached a server
-// (docs/FOREIGN.md).
+// (docs/FUEL.md).
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ForeignNode } from '../../src/core/redis/fuel-node.js';
+import { FuelNode } from '../../src/core/redis/fuel-node.js';
 import { gather } from '../../src/core/dialect-fuel/gather.js';
-import { lookAtAll } from '../../src/core/dialect-fuel/probe.js';
+import { probeAll } from '../../src/core/dialect-fuel/probe.js';
 import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { schemaProblems } from '../support/schemas.js';
@@ -181,7 +181,7 @@ describe('foreign streams', { timeout: 120_000 }, () => {
       });
       expect(await seq('status', ...dialect)).toMatchObject({
         code: 0,
-        kind: 'foreign.status',
+        kind: 'fuel.status',
         data: {
           verdict: 'CRIT',
           reasonCode: 'UNWINNABLE_CONFLICT',
@@ -191,7 +191,7 @@ describe('foreign streams', { timeout: 120_000 }, () => {
       });
       expect(await seq('stream', 'diff', ...dialect, '--on', 'n3', '--exit-code')).toMatchObject({
         code: 1,
-        kind: 'foreign.diff',
+        kind: 'fuel.diff',
         data: { total: 5 },
       });
       for (const said of [verified.stdout]) expect(said).not.toMatch(/fork/i);
@@ -416,12 +416,12 @@ describe('foreign streams', { timeout: 120_000 }, () => {
         await pipe.exec();
       }),
     );
-    const nodes = servers.map((server, at) => new ForeignNode({ id: `n${at + 1}`, url: server.url, leaseKey: K }));
+    const nodes = servers.map((server, at) => new FuelNode({ id: `n${at + 1}`, url: server.url, leaseKey: K }));
     const options = { nodes, limitMs: 5000, clock: systemClock, quorum: 2 };
-    const looks = new Map((await lookAtAll(options)).map((one) => [one.id, one.reply]));
+    const probes = new Map((await probeAll(options)).map((one) => [one.id, one.reply]));
     const all = async (heldEntries: number, more = {}) => {
       const found: string[] = [];
-      for await (const { verdict, cells } of (await gather({ ...options, looks, heldEntries, ...more })).pictures)
+      for await (const { verdict, cells } of (await gather({ ...options, probes, heldEntries, ...more })).pictures)
         found.push(
           `${verdict.height} ${verdict.class} ` +
             `${cells.map((cell) => cell.entries.map((entry) => entry.digest).join('+')).join(' ')}`,

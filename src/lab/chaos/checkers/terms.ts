@@ -1,8 +1,8 @@
-// Epochs: one tenure each (I1), and what a later one commits is never below what an earlier one committed (I3, I4).
+// Epochs: one term each (I1), and what a later one commits is never below what an earlier one committed (I3, I4).
 import type { Anomaly, History, LeaderCommit } from '../history.js';
 import { only } from '../history.js';
 
-/** Blocks committed by the tenure itself; epoch 0 stands on those that it found committed when it was promoted. */
+/** Blocks committed by the term itself; epoch 0 stands on those that it found committed when it was promoted. */
 function committed(history: History): LeaderCommit[] {
   return only(history, 'commit').filter(({ epoch }) => epoch > 0);
 }
@@ -11,7 +11,7 @@ export function epochsUnique(history: History): Anomaly[] {
   const holders = new Map<number, string>();
   const anomalies: Anomaly[] = [];
   const statuses = only(history, 'status').filter(({ role, epoch }) => role === 'leader' && epoch > 0);
-  for (const entry of [...only(history, 'tenure'), ...committed(history), ...statuses]) {
+  for (const entry of [...only(history, 'term'), ...committed(history), ...statuses]) {
     const other = holders.get(entry.epoch);
     if (other === undefined) holders.set(entry.epoch, entry.who);
     else if (other !== entry.who)
@@ -25,7 +25,7 @@ export function epochsUnique(history: History): Anomaly[] {
 }
 
 export function epochsRise(history: History): Anomaly[] {
-  const tenures = new Map<number, { lowest: LeaderCommit; highest: LeaderCommit }>();
+  const terms = new Map<number, { lowest: LeaderCommit; highest: LeaderCommit }>();
   const anomalies: Anomaly[] = [];
   const last = new Map<string, LeaderCommit>();
   for (const commit of committed(history)) {
@@ -40,23 +40,23 @@ export function epochsRise(history: History): Anomaly[] {
       });
     }
     last.set(commit.who, commit);
-    const known = tenures.get(commit.epoch);
-    if (known === undefined) tenures.set(commit.epoch, { lowest: commit, highest: commit });
+    const known = terms.get(commit.epoch);
+    if (known === undefined) terms.set(commit.epoch, { lowest: commit, highest: commit });
     else if (commit.height > known.highest.height) known.highest = commit;
     else if (commit.height < known.lowest.height) known.lowest = commit;
   }
   let highest: LeaderCommit | null = null;
-  for (const [, tenure] of [...tenures].sort(([a], [b]) => a - b)) {
-    if (highest !== null && tenure.lowest.height < highest.height) {
+  for (const [, term] of [...terms].sort(([a], [b]) => a - b)) {
+    if (highest !== null && term.lowest.height < highest.height) {
       anomalies.push({
         checker: 'epochs rise',
-        witness: [highest, tenure.lowest],
+        witness: [highest, term.lowest],
         what:
-          `epoch ${tenure.lowest.epoch} committed block ${tenure.lowest.height} although epoch ` +
+          `epoch ${term.lowest.epoch} committed block ${term.lowest.height} although epoch ` +
           `${highest.epoch} had committed block ${highest.height}`,
       });
     }
-    if (highest === null || tenure.highest.height > highest.height) highest = tenure.highest;
+    if (highest === null || term.highest.height > highest.height) highest = term.highest;
   }
   return anomalies;
 }
