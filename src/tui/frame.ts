@@ -9,9 +9,9 @@ import { leaseLines, leaseRows } from './panels/lease.js';
 import { agreementRows, eventRows, sequencerRows } from './panels/lists.js';
 import { nodeRows, plainNodeRows } from './panels/nodes.js';
 import { tabsLine } from './panels/tabs.js';
-import type { WatchState } from './model.js';
 import { sizeClass } from './size.js';
 import type { Theme } from './theme.js';
+import type { WatchState } from './model-state.js';
 
 export type BandKind =
   | 'tabs'

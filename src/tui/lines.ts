@@ -2,7 +2,7 @@
 // line says what changed.
 import { watchLoop, type LoopOptions } from './loop.js';
 import { clockOf, clean } from './text.js';
-import type { WatchState } from './model.js';
+import type { WatchState } from './model-state.js';
 
 /** Resolves when aborted, or after `count` looks. */
 export async function watchLines(

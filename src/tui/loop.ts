@@ -1,8 +1,9 @@
 // Looks without a screen, one after the other.
 import type { Clock, NodePort } from '../core/ports.js';
 import type { SummarizeOptions } from '../core/view/model.js';
-import { initialState, reduce, type WatchState } from './model.js';
+import { initialState, reduce } from './model.js';
 import { Poller, type PollOptions } from './poll.js';
+import type { WatchState } from './model-state.js';
 
 export interface LoopOptions {
   title: string;

@@ -3,7 +3,7 @@
 import { readLedger, type HeightVerdict, type NodeLedger } from '../core/protocol/ledger.js';
 import type { Height } from '../core/protocol/types.js';
 import { checked } from './model-entries.js';
-import type { Data, NodeTrack } from './model.js';
+import type { Data, NodeTrack } from './model-state.js';
 
 export interface AgreementRow {
   verdict: HeightVerdict;

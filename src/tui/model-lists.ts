@@ -4,9 +4,8 @@ import type { NodeRow } from '../core/view/model.js';
 import type { SequencerRow } from '../core/view/presence.js';
 import { agreement, type AgreementRow } from './model-agreement.js';
 import type { WatchEvent } from './model-events.js';
-import { shown, type NodeTrack, type WatchState } from './model.js';
-import type { Detail } from './model-ui.js';
 import type { Panel } from './size.js';
+import { shown, type NodeTrack, type WatchState, type Detail } from './model-state.js';
 
 export interface Listed<T> {
   value: T;

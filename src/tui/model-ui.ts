@@ -1,55 +1,8 @@
 // Where the operator is on the screen, and what a key does there: (state, key) → state and at most one effect. Pure.
 // No key changes the cluster: `copy` hands over the command that would.
-import type { Data, WatchState } from './model.js';
 import { listOf } from './model-lists.js';
 import { PANELS, panelsAt, roomFor, type Panel } from './size.js';
-
-export type Detail =
-  | { of: 'node'; id: string }
-  | { of: 'height'; height: number }
-  | { of: 'sequencer'; id: string }
-  | { of: 'event'; seq: number }
-  | { of: 'history' };
-
-export interface UiState {
-  panel: Panel;
-  /** Cursor per panel, counted in what the panel lists now. */
-  cursors: Readonly<Record<Panel, number>>;
-  filters: Readonly<Record<Panel, string>>;
-  sorts: Readonly<Record<Panel, number>>;
-  /** The filter being typed, null when none is. */
-  typing: string | null;
-  detail: Detail | null;
-  scroll: number;
-  help: boolean;
-  frozen: Data | null;
-  intervalMs: number;
-  /** What a key brought about; shown for a few seconds. */
-  told: { text: string; at: number } | null;
-}
-
-const each = <T>(value: T): Record<Panel, T> => ({
-  lease: value,
-  chain: value,
-  nodes: value,
-  sequencers: value,
-  agreement: value,
-  events: value,
-});
-
-export const INITIAL_UI: UiState = {
-  panel: 'nodes',
-  cursors: each(0),
-  filters: each(''),
-  sorts: each(0),
-  typing: null,
-  detail: null,
-  scroll: 0,
-  help: false,
-  frozen: null,
-  intervalMs: 1000,
-  told: null,
-};
+import type { Detail, UiState, WatchState } from './model-state.js';
 
 export const INTERVALS_MS = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 

@@ -2,94 +2,12 @@
 // says about the cluster is what `summarize` says, the same function `seq status` calls. A node that does not answer
 // keeps its last facts, with their age.
 import { summarize, type ClusterView, type NodeProbe, type SummarizeOptions } from '../core/view/model.js';
-import { sequencerOf, type EntriesRead, type Height, type NodeReply, type NodeView } from '../core/protocol/types.js';
-import { addEvents, changes, steppedDown, type WatchEvent } from './model-events.js';
-import { addEntries, checked, NO_ENTRIES, type KnownEntries } from './model-entries.js';
-import { INITIAL_UI, type UiState } from './model-ui.js';
+import { sequencerOf, type EntriesRead, type Height, type NodeReply } from '../core/protocol/types.js';
+import { addEvents, changes, steppedDown } from './model-events.js';
+import { addEntries, checked, NO_ENTRIES } from './model-entries.js';
 import { push, slope, type Sample } from './model-series.js';
 import { panelsAt, type Size } from './size.js';
-
-export interface NodeTrack {
-  id: string;
-  url: string;
-  probe: NodeProbe | null;
-  /** When the call was sent whose outcome `observation` is. */
-  askedAt: number;
-  answeredAt: number;
-  /** What it said when it last said something. */
-  good: { view: NodeView; at: number } | null;
-  /** Round trips, ms. */
-  rtts: readonly number[];
-  lags: readonly Sample[];
-  entries: KnownEntries;
-  /** The height that is open as a detail (and the one above it), once it has left `entries`. */
-  pinned: KnownEntries;
-}
-
-/** What is known of the cluster. Freezing keeps one of these on the screen while the next ones are made. */
-export interface Data {
-  at: number;
-  wall: number;
-  /** Looks that are complete. */
-  polls: number;
-  nodes: readonly NodeTrack[];
-  view: ClusterView | null;
-  proofs: readonly { at: number; committed: ClusterView['committed']; pending: ClusterView['pending'] }[];
-  events: readonly WatchEvent[];
-  /** `sinceStart`: it led already when the watch began. */
-  term: { owner: string; at: number; sinceStart: boolean } | null;
-  elections: number;
-  /**
-   * Leaders that ceased to lead and were heard of afterwards, in the same process; and those that were not: killed,
-   * ended, cut off.
-   */
-  stepdowns: number;
-  gone: number;
-  /** Leaders that ceased to lead and of which that cannot be said yet. */
-  ceased: readonly Ceased[];
-  /** `at`: when the committed height was first seen; `sinceStart`: it may be older. */
-  committed: { height: Height; at: number; sinceStart: boolean } | null;
-  heights: readonly Sample[];
-  /**
-   * One value per look, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit
-   * latency (median, ms).
-   */
-  rates: readonly (number | null)[];
-  lags: readonly (number | null)[];
-  commits: readonly (number | null)[];
-  /** When each of those looks was. */
-  probedAt: readonly number[];
-}
-
-/** A term that is over. `at`: when that was seen. */
-export interface Ceased {
-  id: string;
-  epoch: number;
-  pid: number | null;
-  at: number;
-}
-
-/** One of several lanes that are watched at once. */
-export interface Tab {
-  name: string;
-  verdict: string;
-}
-
-export interface WatchState {
-  title: string;
-  /** Empty where only one lane is watched. */
-  tabs: readonly Tab[];
-  /** Which of them this is. */
-  tab: number;
-  /** What is shown is remembered (a bundle) and does not move. */
-  still: boolean;
-  options: SummarizeOptions;
-  size: { columns: number; rows: number };
-  now: number;
-  wall: number;
-  data: Data;
-  ui: UiState;
-}
+import { INITIAL_UI, type Ceased, type Data, type NodeTrack, type WatchState } from './model-state.js';
 
 export type WatchInput =
   | { type: 'observed'; probe: NodeProbe; askedAt: number; at: number }
@@ -159,11 +77,6 @@ function freshNodes(nodes: readonly { id: string; url: string }[], at: number): 
     entries: NO_ENTRIES,
     pinned: NO_ENTRIES,
   }));
-}
-
-/** What the screen shows: the frozen moment, or now. */
-export function shown(state: WatchState): Data {
-  return state.ui.frozen ?? state.data;
 }
 
 export function reduce(state: WatchState, input: WatchInput): WatchState {

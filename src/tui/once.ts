@@ -2,10 +2,10 @@
 import type { Clock, NodePort } from '../core/ports.js';
 import type { SummarizeOptions } from '../core/view/model.js';
 import { frame } from './frame.js';
-import { initialState, reduce, type WatchState } from './model.js';
-import { INITIAL_UI } from './model-ui.js';
+import { initialState, reduce } from './model.js';
 import { Poller, type PollOptions } from './poll.js';
 import type { Theme } from './theme.js';
+import { type WatchState, INITIAL_UI } from './model-state.js';
 
 export interface OnceOptions {
   title: string;

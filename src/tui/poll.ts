@@ -5,8 +5,9 @@ import { bounded } from '../core/view/inspect.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/types.js';
 import { wantedEntries, wantedPinned } from './model-entries.js';
-import type { WatchInput, WatchState } from './model.js';
+import type { WatchInput } from './model.js';
 import { wantsEntries } from './frame.js';
+import type { WatchState } from './model-state.js';
 
 export interface PollOptions {
   nodes: readonly NodePort[];

@@ -2,9 +2,10 @@
 // screen is told once per look, per key and per resize, and of the other lanes only when a verdict changed, because
 // their tabs show it.
 import { bandText, type Band } from './frame.js';
-import { reduce, type Tab, type WatchInput, type WatchState } from './model.js';
+import { reduce, type WatchInput } from './model.js';
 import { verdictOf } from './panels/banner.js';
 import type { Theme } from './theme.js';
+import type { Tab, WatchState } from './model-state.js';
 
 const QUIET: ReadonlySet<WatchInput['type']> = new Set(['observed', 'entries']);
 

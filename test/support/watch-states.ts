@@ -2,7 +2,8 @@
 // before it: lock free; `b:` seq-b's; `?` no answer; suffixes `r` restarted, `e7` node epoch 7.
 import type { NodeProbe } from '../../src/core/view/model.js';
 import type { Entry, NodeView, Presence } from '../../src/core/protocol/types.js';
-import { initialState, reduce, type WatchState } from '../../src/tui/model.js';
+import { initialState, reduce } from '../../src/tui/model.js';
+import type { WatchState } from '../../src/tui/model-state.js';
 
 export const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');
 export const block = (letter: string, height: number, parent: string): Entry => ({

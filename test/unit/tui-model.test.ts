@@ -7,12 +7,13 @@ import { bands, frame } from '../../src/tui/frame.js';
 import { sizeClass } from '../../src/tui/size.js';
 import { addEntries, checked, NO_ENTRIES, wantedEntries } from '../../src/tui/model-entries.js';
 import { eventList, nodeList } from '../../src/tui/model-lists.js';
-import { reduce, type WatchState } from '../../src/tui/model.js';
+import { reduce } from '../../src/tui/model.js';
 import { press, type Key } from '../../src/tui/model-ui.js';
 import { lastWords } from '../../src/tui/panels/banner.js';
 import { age, clean, cut, fit, widthOf, wrap } from '../../src/tui/text.js';
 import { sparkline, themeOf } from '../../src/tui/theme.js';
 import { block, entry, hash, observe, start, probe } from '../support/watch-states.js';
+import type { WatchState } from '../../src/tui/model-state.js';
 
 const PLAIN = { colour: false, unicode: false };
 const screen = (state: WatchState) => frame(state, PLAIN).join('\n');

@@ -9,15 +9,9 @@ import { commonCluster } from '../../core/view/cluster-name.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
-import {
-  configPath,
-  readConfig,
-  type ConfigFile,
-  type ContextEntry,
-  type SecretRefs,
-  type TlsEntry,
-} from '../config/file.js';
-import { contextNotFound } from '../config/context-errors.js';
+import { configPath, readConfig } from '../config/file.js';
+import type { ConfigFile, ContextEntry, SecretRefs, TlsEntry } from '../config/config-types.js';
+import { contextNotFound } from '../config/config-errors.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from '../support/node-url.js';
 import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { asDialect, asDuration, asLane, asList, setting, type Sources } from '../config/settings.js';

@@ -1,6 +1,6 @@
 // What `seq context set` makes of its flags and of the context as it was: what is given replaces, what is not stays.
 // Pure.
-import type { ContextEntry, NodeEntry } from './file.js';
+import type { ContextEntry, NodeEntry } from './config-types.js';
 import { usageError } from '../support/failure.js';
 import { asLane } from './settings.js';
 import { parseNodeFlag } from '../support/node-url.js';

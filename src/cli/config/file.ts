@@ -6,49 +6,8 @@ import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { EXIT, SeqError } from '../../core/errors.js';
-
-/** Where a secret is: a file, a command's first line of output, or an environment variable. */
-export interface SecretRefs {
-  passwordFile?: string;
-  passwordCommand?: string;
-  passwordEnv?: string;
-}
-
-export interface TlsEntry {
-  ca?: string;
-  cert?: string;
-  key?: string;
-  serverName?: string;
-  /** false accepts any certificate: for tests only. */
-  verify?: boolean;
-}
-
-export interface NodeEntry extends SecretRefs {
-  id?: string;
-  /** redis://, rediss://, unix://; may hold a user, never a password. */
-  url: string;
-  username?: string;
-  tls?: TlsEntry;
-  sentinel?: SecretRefs & { name: string; nodes: string[]; username?: string };
-}
-
-export interface ContextEntry extends SecretRefs {
-  nodes: NodeEntry[];
-  lane?: string;
-  /** `<clusterId>.<generation>`; discovered from the nodes when it is not given. */
-  cluster?: string;
-  username?: string;
-  tls?: TlsEntry;
-  /** Base URLs of sequencers' HTTP servers. */
-  sequencers?: string[];
-  settings?: Record<string, string | number | boolean>;
-}
-
-export interface ConfigFile {
-  current?: string;
-  contexts: Record<string, ContextEntry>;
-  settings?: Record<string, string | number | boolean>;
-}
+import { badConfig } from './config-errors.js';
+import type { ConfigFile } from './config-types.js';
 
 /** How long a writer waits for another one. */
 const LOCK_WAIT_MS = 3000;
@@ -65,21 +24,6 @@ function safeHome(): string {
   } catch {
     return '/nonexistent';
   }
-}
-
-export function badConfig(
-  path: string,
-  message: string,
-  next: string[] = [`edit ${path}`, 'seq config validate'],
-): SeqError {
-  return new SeqError({
-    code: 'BAD_CONFIG',
-    exit: EXIT.config,
-    message: `${path}: ${message}`,
-    why: 'the config file does not have the form it must have',
-    changed: 'nothing',
-    next,
-  });
 }
 
 /**

@@ -3,7 +3,8 @@
 import { parseDocument, stringify } from './yaml.js';
 import { z } from 'zod';
 import { SeqError } from '../../core/errors.js';
-import { badConfig, type ConfigFile } from './file.js';
+import { badConfig } from './config-errors.js';
+import type { ConfigFile } from './config-types.js';
 import { SETTING_READERS } from './settings.js';
 import { checkUrl } from '../support/node-url.js';
 

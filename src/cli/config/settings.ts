@@ -1,7 +1,7 @@
 // One rule for every setting: flag → SEQ_* → context → config file → default; the origin is kept, so that `config
 // show --origin` can say it.
 import { SeqError } from '../../core/errors.js';
-import type { ConfigFile, ContextEntry } from './file.js';
+import type { ConfigFile, ContextEntry } from './config-types.js';
 import { badValue, parseCount, parseDuration, parseSize } from '../support/units.js';
 
 export type Origin = 'flag' | 'environment' | 'context' | 'config file' | 'default';

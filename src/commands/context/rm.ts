@@ -1,7 +1,7 @@
 import { Args } from '@oclif/core';
 import { SeqCommand, type Result } from '../../cli/command/base-command.js';
 import { configPath, updateConfig } from '../../cli/config/file.js';
-import { contextNotFound } from '../../cli/config/context-errors.js';
+import { contextNotFound } from '../../cli/config/config-errors.js';
 
 export default class ContextRm extends SeqCommand {
   static override summary = 'Remove a context from the config file';

@@ -1,7 +1,7 @@
 import { Args } from '@oclif/core';
 import { SeqCommand, type Result } from '../../cli/command/base-command.js';
 import { configPath, updateConfig } from '../../cli/config/file.js';
-import { contextNotFound } from '../../cli/config/context-errors.js';
+import { contextNotFound } from '../../cli/config/config-errors.js';
 
 export default class ContextUse extends SeqCommand {
   static override summary = 'Choose the context that commands use when none is named';

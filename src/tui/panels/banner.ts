@@ -2,8 +2,8 @@
 // says what to type.
 import { age, clean, clockOf, cut, widthOf, wrap } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
-import { shown, type Data, type WatchState } from '../model.js';
 import { ends, line, type Span } from './box.js';
+import { shown, type Data, type WatchState } from '../model-state.js';
 
 export function badgeTone(verdict: string): Tone {
   return verdict === 'OK'

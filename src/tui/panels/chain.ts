@@ -1,10 +1,10 @@
 // What is committed, how fast it grows, and what is out of order.
 import { AGREEMENT_ROWS } from '../model-lists.js';
 import { agreement } from '../model-agreement.js';
-import { shown, type Data, type WatchState } from '../model.js';
 import { age, duration } from '../text.js';
 import { sparkline, type Theme, type Tone } from '../theme.js';
 import { line, type Span } from './box.js';
+import { shown, type Data, type WatchState } from '../model-state.js';
 
 export interface ChainCounts {
   pending: number;

@@ -4,13 +4,12 @@ import type { NodeView } from '../../core/protocol/types.js';
 import { describeVerdict, shortHash } from '../../core/protocol/describe.js';
 import { agreementOf, entryAt } from '../model-agreement.js';
 import { percentile } from '../model-series.js';
-import { shown, type Data, type NodeTrack, type WatchState } from '../model.js';
-import type { Detail } from '../model-ui.js';
 import { age, bytes, clockOf, duration, fit, wrap } from '../text.js';
 import { bar, sparkline, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
 import { historyRows } from './history.js';
 import { stateTone } from './nodes.js';
+import { shown, type Data, type NodeTrack, type WatchState, type Detail } from '../model-state.js';
 
 type Line = readonly Span[];
 const NAME = 14;

@@ -1,11 +1,11 @@
 // How it went: commit latency, blocks per second and lag since the watch began, each over several rows with its scale
 // and its time axis.
 import { percentile } from '../model-series.js';
-import { shown, type Data, type WatchState } from '../model.js';
 import { age, duration } from '../text.js';
 import { chart, type Theme, type Tone } from '../theme.js';
 import { line, type Span } from './box.js';
 import type { Rows } from './lists.js';
+import { shown, type Data, type WatchState } from '../model-state.js';
 
 interface Series {
   name: string;

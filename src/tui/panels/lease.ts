@@ -1,9 +1,9 @@
 // Who leads, since when, on how many nodes, and how much of the lease is left.
 import { sequencerOf } from '../../core/protocol/types.js';
-import { shown, type Data, type WatchState } from '../model.js';
 import { age } from '../text.js';
 import { bar, type Theme } from '../theme.js';
 import { line, type Span } from './box.js';
+import { shown, type Data, type WatchState } from '../model-state.js';
 
 /** The lease ttl as the leader announces it; null where it does not. */
 export function leaseTtlMs(data: Data): number | null {

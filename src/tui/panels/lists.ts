@@ -3,11 +3,11 @@ import { agreementList, EVENT_SORTS, eventList, SEQUENCER_SORTS, sequencerList }
 import type { AgreementRow } from '../model-agreement.js';
 import type { WatchEvent } from '../model-events.js';
 import type { SequencerRow } from '../../core/view/presence.js';
-import { shown, type WatchState } from '../model.js';
 import { clockOf, shortAge, widthOf } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { table, type Column } from './box.js';
 import { noteText } from './nodes.js';
+import { shown, type WatchState } from '../model-state.js';
 
 export interface Rows {
   rows: string[];

@@ -3,10 +3,10 @@ import type { NodeView } from '../../core/protocol/types.js';
 import { sequencerOf } from '../../core/protocol/types.js';
 import { nodeList, NODE_SORTS, type NodeLine } from '../model-lists.js';
 import { percentile, slope } from '../model-series.js';
-import { shown, type WatchState } from '../model.js';
 import { bytes, duration, shortAge, widthOf } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { table, type Column } from './box.js';
+import { shown, type WatchState } from '../model-state.js';
 
 const RESTART_RECENT_S = 300;
 /** Cells. */

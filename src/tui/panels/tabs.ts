@@ -2,9 +2,9 @@
 // counted, the worst of it named.
 import { cut, widthOf } from '../text.js';
 import { glyphsOf, type Theme } from '../theme.js';
-import type { Tab, WatchState } from '../model.js';
 import { badgeTone } from './banner.js';
 import { ends, type Span } from './box.js';
+import type { Tab, WatchState } from '../model-state.js';
 
 const KEYS = ' [ ] lane ';
 const SEVERITY = ['OK', '?', 'UNKNOWN', 'WARN', 'CRIT'];

@@ -1,7 +1,22 @@
-// "There is no such context", said the same way everywhere.
+// The errors of the config file: a file that cannot be used, and a context that is not in it.
 import { EXIT, SeqError } from '../../core/errors.js';
-import type { ConfigFile } from './file.js';
+import type { ConfigFile } from './config-types.js';
 import { suggest } from '../support/suggest.js';
+
+export function badConfig(
+  path: string,
+  message: string,
+  next: string[] = [`edit ${path}`, 'seq config validate'],
+): SeqError {
+  return new SeqError({
+    code: 'BAD_CONFIG',
+    exit: EXIT.config,
+    message: `${path}: ${message}`,
+    why: 'the config file does not have the form it must have',
+    changed: 'nothing',
+    next,
+  });
+}
 
 export function contextNotFound(name: string, config: ConfigFile | null, path: string): SeqError {
   const known = Object.keys(config?.contexts ?? {});
