@@ -2,7 +2,16 @@
 // nothing may be installed yet. Called by npm run lab, npm test and .ci/run; `node scripts/bootstrap.mjs` alone does
 // the same.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createHash } from 'node:crypto';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -38,6 +47,7 @@ function run(command, args, { quiet = false, env = {} } = {}) {
   };
 }
 
+const isLink = (path) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 const digest = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');
 
 /** The lock file's digest is noted after an install: same digest, nothing to do. */
@@ -53,6 +63,11 @@ function installPackages() {
     writeFileSync(note, wanted);
     return;
   }
+  if (isLink(join(root, 'node_modules')))
+    throw new BootstrapError(
+      'node_modules is a link, and its packages are not those of package-lock.json: npm ci would empty the folder it ' +
+        'points to. Run npm ci there, or remove the link',
+    );
   say('installing npm packages (npm ci)');
   const done = run('npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'], { env: { NODE_ENV: 'development' } });
   if (!done.ok)

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { schemaProblems } from '../support/schemas.js';
+import { STANDSTILL_MS } from '../support/patience.js';
 import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
 
 const home = newHome();
@@ -244,7 +245,7 @@ describe('pipes, signals, limits', () => {
     spawnSync('/bin/bash', ['-c', script], {
       encoding: 'utf8',
       env: { ...environment(home), SEQ: `${process.execPath} ${bin}`, ...env },
-      timeout: 20_000,
+      timeout: STANDSTILL_MS,
     });
 
   test('pipe: the reader leaves after one line → quiet, 0', () => {
@@ -269,7 +270,8 @@ describe('pipes, signals, limits', () => {
   });
 
   test('limit: a node that never answers → within node timeout, nothing hangs', async () => {
-    const { code, ms } = await runSeq(home, [
+    // --timeout cannot end it. Ended by --node-timeout, it exits by itself; else it is killed from outside.
+    const { code, signal } = await runSeq(home, [
       'completion',
       'ids',
       'sequencers',
@@ -277,9 +279,10 @@ describe('pipes, signals, limits', () => {
       silentUrl,
       '--node-timeout',
       '100ms',
+      '--timeout',
+      '1h',
     ]);
-    expect(code).toBe(0);
-    expect(ms).toBeLessThan(2500);
+    expect([code, signal]).toEqual([0, null]);
   });
 
   test('watch: no node answers at any look → every look is reported, the last one decides', async () => {
@@ -303,9 +306,9 @@ describe('pipes, signals, limits', () => {
   });
 
   test('signal: the second Ctrl-C → ends at once', async () => {
-    const { code, ms } = await runSeq(
+    const { code } = await runSeq(
       home,
-      ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'],
+      ['completion', 'ids', 'sequencers', '--node', silentUrl, '--node-timeout', '1h', '--timeout', '1h'],
       {
         during: async (child) => {
           await new Promise<void>((resolve) => {
@@ -317,7 +320,6 @@ describe('pipes, signals, limits', () => {
       },
     );
     expect(code).toBe(130);
-    expect(ms).toBeLessThan(10_000);
   });
 
   test('limit: --timeout passes → 75, names the step, nothing changed', async () => {
@@ -344,22 +346,19 @@ describe('pipes, signals, limits', () => {
     ['SIGTERM', 143],
     ['SIGHUP', 129],
   ] as const)('signal: %s → %d soon after, says what is known', async (signal, code) => {
-    let sentAt = 0;
     const ran = await runSeq(
       home,
-      ['completion', 'ids', 'sequencers', '-v', '--node', silentUrl, '--node-timeout', '20s', '--timeout', '20s'],
+      ['completion', 'ids', 'sequencers', '-v', '--node', silentUrl, '--node-timeout', '1h', '--timeout', '1h'],
       {
         during: async (child) => {
           await new Promise<void>((resolve) => {
             silent.once('connection', () => resolve());
           });
-          sentAt = performance.now();
           child.kill(signal);
         },
       },
     );
     expect(ran.code).toBe(code);
-    expect(performance.now() - sentAt).toBeLessThan(1000);
     expect(ran.stderr).toMatch(/INTERRUPTED: [\s\S]*changed: nothing/);
   });
 });

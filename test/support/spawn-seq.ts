@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { STANDSTILL_MS } from './patience.js';
 
 export const root = resolve(import.meta.dirname, '../..');
 export const bin = join(root, 'bin', 'run.js');
@@ -66,7 +67,7 @@ export async function runSeq(home: string, args: string[], options: RunOptions =
   });
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.input ?? '');
-  const timer = setTimeout(() => child.kill('SIGKILL'), options.limitMs ?? 20_000);
+  const timer = setTimeout(() => child.kill('SIGKILL'), options.limitMs ?? STANDSTILL_MS);
   const ended = new Promise<Ran>((resolve) =>
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr, ms: performance.now() - startedAt })),
   );

@@ -2,15 +2,15 @@
 // unless named (SEQ_CONFIG). Written whole, to a temporary file, synced, renamed, 0600; a lock file keeps two writers
 // apart. Secrets are only referred to, never stored.
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { badConfig } from './config-errors.js';
 import type { ConfigFile } from './config-types.js';
 
-/** How long a writer waits for another one. */
-const LOCK_WAIT_MS = 3000;
+/** How long a writer waits for one and the same other writer. */
+const LOCK_WAIT_MS = 10_000;
 
 export function configPath(env: NodeJS.ProcessEnv = process.env): string {
   if (env['SEQ_CONFIG']) return env['SEQ_CONFIG'];
@@ -53,28 +53,26 @@ export async function readConfig(path: string, named = Boolean(process.env['SEQ_
   return parseConfig(text, path);
 }
 
-async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
+/** A writer's turn. `isHeld`: nobody took the lock from this writer since. */
+interface Lock {
+  isHeld(): Promise<boolean>;
+}
+
+async function withLock<T>(path: string, work: (lock: Lock) => Promise<T>): Promise<T> {
   const lock = `${path}.lock`;
-  const until = performance.now() + LOCK_WAIT_MS;
-  for (;;) {
-    try {
-      const handle = await open(lock, 'wx', 0o600);
-      await handle.writeFile(`${process.pid}\n`);
-      await handle.close();
-      break;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST')
-        throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
-          `check the permissions of ${dirname(path)}`,
-        ]);
+  const own = `${process.pid} ${randomBytes(8).toString('hex')}\n`;
+  let holder: string | null = null;
+  let until = 0;
+  while (!(await take(lock, own, path))) {
+    const seen = await readLock(lock);
+    if (seen === null) continue;
+    // The limit is for one holder. Many writers in turn are progress, however long the last one waits.
+    if (seen !== holder) {
+      holder = seen;
+      until = performance.now() + LOCK_WAIT_MS;
     }
-    if (await abandoned(lock)) {
-      // Move it away by name first: of two writers that see the same dead lock only one wins the rename.
-      const aside = `${lock}.${randomBytes(4).toString('hex')}`;
-      await rename(lock, aside).then(
-        () => rm(aside, { force: true }),
-        () => undefined,
-      );
+    if (await isAbandoned(lock, seen)) {
+      await removeAbandoned(lock, seen);
       continue;
     }
     if (performance.now() > until) {
@@ -90,29 +88,62 @@ async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+  const isHeld = async (): Promise<boolean> => (await readLock(lock)) === own;
   try {
-    return await work();
+    return await work({ isHeld });
   } finally {
-    await rm(lock, { force: true });
+    if (await isHeld()) await rm(lock, { force: true });
   }
 }
 
-/** Its writer is dead, or it never got to write its pid. */
-async function abandoned(lock: string): Promise<boolean> {
+/** False when somebody else has the lock. */
+async function take(lock: string, own: string, path: string): Promise<boolean> {
   try {
-    const pid = Number((await readFile(lock, 'utf8')).trim());
-    if (Number.isInteger(pid) && pid > 0) {
-      try {
-        process.kill(pid, 0);
-        return false;
-      } catch (error) {
-        return (error as NodeJS.ErrnoException).code === 'ESRCH';
-      }
-    }
-    return Date.now() - (await stat(lock)).mtimeMs > LOCK_WAIT_MS;
-  } catch {
-    return false;
+    const handle = await open(lock, 'wx', 0o600);
+    await handle.writeFile(own);
+    await handle.close();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
+      `check the permissions of ${dirname(path)}`,
+    ]);
   }
+}
+
+/** What its holder wrote into the lock file; null when there is none. */
+async function readLock(lock: string): Promise<string | null> {
+  return readFile(lock, 'utf8').catch(() => null);
+}
+
+/** Its writer is dead, or it never got to write its pid. */
+async function isAbandoned(lock: string, seen: string): Promise<boolean> {
+  const pid = Number(seen.trim().split(' ')[0]);
+  if (Number.isInteger(pid) && pid > 0) {
+    try {
+      process.kill(pid, 0);
+      return false;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === 'ESRCH';
+    }
+  }
+  const made = await stat(lock).catch(() => null);
+  return made !== null && Date.now() - made.mtimeMs > LOCK_WAIT_MS;
+}
+
+/**
+ * Moves the lock away by name: of two writers only one wins the rename. A slow writer may move the lock that a third
+ * one has taken meanwhile. It then puts that lock back, and the third one looks again before it writes.
+ */
+async function removeAbandoned(lock: string, seen: string): Promise<void> {
+  const aside = `${lock}.${randomBytes(4).toString('hex')}`;
+  try {
+    await rename(lock, aside);
+  } catch {
+    return;
+  }
+  if ((await readLock(aside)) !== seen) await link(aside, lock).catch(() => undefined);
+  await rm(aside, { force: true });
 }
 
 /** Reads, changes and writes the file as one step. `change` returns the new content. Unknown comments are not kept. */
@@ -124,26 +155,41 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
       'set XDG_CONFIG_HOME or SEQ_CONFIG to a place that can be written',
     ]);
   }
-  return withLock(path, async () => {
-    const before = (await readConfig(path, false)) ?? { contexts: {} };
-    const after = change(structuredClone(before));
-    const { formatConfig, parseConfig } = await import('./schema.js');
-    const text = formatConfig(after);
-    parseConfig(text, path);
-    const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
-    try {
-      const handle = await open(temporary, 'wx', 0o600);
-      await handle.writeFile(text);
-      await handle.sync();
-      await handle.close();
-      await chmod(temporary, 0o600);
-      await rename(temporary, path);
-    } catch (error) {
+  // Loaded before the lock is taken: on a busy machine loading takes longer than everything under the lock.
+  const schema = await import('./schema.js');
+  for (;;) {
+    const after = await withLock(path, (lock) => writeChanged(path, change, schema, lock));
+    if (after !== null) return after;
+  }
+}
+
+/** Null, and nothing is written, when another writer took the lock meanwhile. */
+async function writeChanged(
+  path: string,
+  change: (config: ConfigFile) => ConfigFile,
+  { formatConfig, parseConfig }: typeof import('./schema.js'),
+  lock: Lock,
+): Promise<ConfigFile | null> {
+  const after = change(structuredClone((await readConfig(path, false)) ?? { contexts: {} }));
+  const text = formatConfig(after);
+  parseConfig(text, path);
+  const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
+  try {
+    const handle = await open(temporary, 'wx', 0o600);
+    await handle.writeFile(text);
+    await handle.sync();
+    await handle.close();
+    await chmod(temporary, 0o600);
+    if (!(await lock.isHeld())) {
       await rm(temporary, { force: true });
-      throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
-        `check the permissions of ${dirname(path)}`,
-      ]);
+      return null;
     }
-    return after;
-  });
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw badConfig(path, `cannot be written (${(error as NodeJS.ErrnoException).code})`, [
+      `check the permissions of ${dirname(path)}`,
+    ]);
+  }
+  return after;
 }
