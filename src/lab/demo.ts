@@ -7,7 +7,7 @@ import { decodeBlockData } from '../core/chain/items.js';
 import { submitItems } from '../core/submit/submit.js';
 import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 import { tailBlocks } from '../core/stream/tail.js';
-import type { ClusterView } from '../core/view/model.js';
+import type { ClusterView } from '../core/view/cluster-view.js';
 import { EXIT, SeqError } from '../core/errors.js';
 import type { NodePort } from '../core/ports.js';
 import { find, labKill, labStart } from './act.js';

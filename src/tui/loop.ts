@@ -1,6 +1,6 @@
 // Looks without a screen, one after the other.
 import type { Clock, NodePort } from '../core/ports.js';
-import type { SummarizeOptions } from '../core/view/model.js';
+import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { initialState, reduce } from './model.js';
 import { Poller, type PollOptions } from './poll.js';
 import type { WatchState } from './model-state.js';

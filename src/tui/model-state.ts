@@ -1,6 +1,6 @@
 // What `seq watch` knows and shows: the facts of each node, of the cluster, and where the operator is on the screen.
 // Types and first values only. How the state changes: model.ts (answers of nodes) and model-ui.ts (keys).
-import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/model.js';
+import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import type { Height, NodeView } from '../core/protocol/types.js';
 import type { KnownEntries } from './model-entries.js';
 import type { WatchEvent } from './model-events.js';

@@ -1,7 +1,8 @@
 // The state of `seq watch` and how it moves: (state, event) → state. Pure: no clock, no node, no terminal. What it
 // says about the cluster is what `summarize` says, the same function `seq status` calls. A node that does not answer
 // keeps its last facts, with their age.
-import { summarize, type ClusterView, type NodeProbe, type SummarizeOptions } from '../core/view/model.js';
+import { summarize } from '../core/view/model.js';
+import type { ClusterView, NodeProbe, SummarizeOptions } from '../core/view/cluster-view.js';
 import { sequencerOf, type EntriesRead, type Height, type NodeReply } from '../core/protocol/types.js';
 import { addEvents, changes, steppedDown } from './model-events.js';
 import { addEntries, checked, NO_ENTRIES } from './model-entries.js';

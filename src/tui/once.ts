@@ -1,6 +1,6 @@
 // One frame as text: two looks, as `seq status` takes them, and what they add up to.
 import type { Clock, NodePort } from '../core/ports.js';
-import type { SummarizeOptions } from '../core/view/model.js';
+import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { frame } from './frame.js';
 import { initialState, reduce } from './model.js';
 import { Poller, type PollOptions } from './poll.js';

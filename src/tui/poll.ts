@@ -1,7 +1,7 @@
 // Looks at every node in its own rhythm: a node that hangs costs its own row its freshness and nobody else anything.
 // At most five commands per second and node, whatever the interval, however many lanes and however often a key asks.
 // Read-only.
-import { bounded } from '../core/view/inspect.js';
+import { bounded } from '../core/nodes/ask-all.js';
 import type { Clock, NodePort } from '../core/ports.js';
 import type { NodeView } from '../core/protocol/types.js';
 import { wantedEntries, wantedPinned } from './model-entries.js';

@@ -4,7 +4,7 @@
 import { EventEmitter } from 'node:events';
 import type { Clock, NodePort } from '../core/ports.js';
 import { InvariantError } from '../core/errors.js';
-import type { SummarizeOptions } from '../core/view/model.js';
+import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { initialState } from './model.js';
 import { press, type Effect, type Key } from './model-ui.js';
 import { lastWords } from './panels/banner.js';

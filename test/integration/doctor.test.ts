@@ -2,7 +2,8 @@
 // row.
 import { Redis } from 'ioredis';
 import { describe, expect, it, test } from 'vitest';
-import { diagnose, type CheckedNode } from '../../src/core/report/doctor.js';
+import { diagnose } from '../../src/core/report/doctor.js';
+import type { CheckedNode } from '../../src/core/report/doctor-finding.js';
 import type { NodeCheckup } from '../../src/core/ports.js';
 import type { NodeView, Presence } from '../../src/core/protocol/types.js';
 import { startRedis } from '../support/redis-server.js';

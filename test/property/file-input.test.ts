@@ -11,7 +11,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { BundleFile } from '../../src/core/bundle/file.js';
 import { admitPlan, urlOfPlan } from '../../src/core/nodes/requests.js';
-import { readOrder } from '../../src/core/repair/request.js';
+import { readOrder } from '../../src/core/sequencer/lead/repair-order.js';
 import { readItems } from '../../src/core/submit/item-reader.js';
 import { readState as readSubmission } from '../../src/core/submit/source.js';
 import { SeqError } from '../../src/core/errors.js';

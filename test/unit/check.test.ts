@@ -3,8 +3,10 @@
 // lock free; `?` no answer; `e7` behind it: node epoch 7.
 import { describe, expect, test } from 'vitest';
 import { nagiosText, prometheusText } from '../../src/cli/present/check.js';
-import { CHECKS, judgeCheck, worstOf, type CheckAnswer, type Thresholds } from '../../src/core/report/check.js';
-import { summarize, type NodeProbe } from '../../src/core/view/model.js';
+import { judgeCheck, worstOf } from '../../src/core/report/check.js';
+import { CHECKS, type CheckAnswer, type Thresholds } from '../../src/core/report/check-answer.js';
+import { summarize } from '../../src/core/view/model.js';
+import type { NodeProbe } from '../../src/core/view/cluster-view.js';
 import { meets, parseCondition } from '../../src/core/report/wait.js';
 import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 

@@ -36,7 +36,7 @@ describe('explain', () => {
   test('codes: every refusal word and reason code → has an entry', () => {
     const known = allCodes();
     const words = sources
-      .filter(({ file }) => /types\.ts$|view\/verdict\.ts$/.test(file))
+      .filter(({ file }) => /types\.ts$|view\/cluster-view\.ts$/.test(file))
       .flatMap(({ text }) => {
         const union = /export type (?:RefusalReason|ReasonCode) =([^;]+);/.exec(text)?.[1] ?? '';
         return [...union.matchAll(/'([A-Z_]+)'/g)].map((match) => match[1] as string);

@@ -3,7 +3,8 @@
 // `b:` another holder; `?` no answer, `!` refused, `.` pristine, `*` bootstrap nonce; suffixes `r` restarted, `f`
 // foreign, `e7` node epoch 7.
 import { describe, expect, test } from 'vitest';
-import { summarize, type NodeProbe } from '../../src/core/view/model.js';
+import { summarize } from '../../src/core/view/model.js';
+import type { NodeProbe } from '../../src/core/view/cluster-view.js';
 import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
 const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64, '0');

@@ -1,7 +1,8 @@
 // How much a leader keeps on nodes that run full, and when a follower is told that the window closes on it: rounds of
 // facts in, steps out.
 import { describe, expect, test } from 'vitest';
-import { diagnose, type CheckedNode } from '../../src/core/report/doctor.js';
+import { diagnose } from '../../src/core/report/doctor.js';
+import type { CheckedNode } from '../../src/core/report/doctor-finding.js';
 import { forecastOf } from '../../src/core/report/doctor-memory.js';
 import { Retention } from '../../src/core/sequencer/lead/retention.js';
 import { retentionMargin, type RetentionMargin } from '../../src/core/sequencer/follow/retention-margin.js';

@@ -1,7 +1,7 @@
 // Where blocks below the nodes' floor may come from, in the order they are asked: a named store, named peers, else
 // the announced feeds.
 import { readFile } from 'node:fs/promises';
-import type { ClusterView } from '../../core/view/model.js';
+import type { ClusterView } from '../../core/view/cluster-view.js';
 import type { Archive } from '../../core/stream/tail-archive.js';
 import { peerArchive } from '../../core/stream/tail-peer.js';
 import { EXIT, SeqError } from '../../core/errors.js';

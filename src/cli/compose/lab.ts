@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bootstrap } from '../../core/operate/bootstrap.js';
 import { inspectCluster } from '../../core/view/inspect.js';
-import type { ClusterView } from '../../core/view/model.js';
+import type { ClusterView } from '../../core/view/cluster-view.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { find } from '../../lab/act.js';

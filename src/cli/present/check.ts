@@ -1,7 +1,7 @@
 // Checks → Result, a Nagios line, Prometheus text. Pure. The names in `data` are a contract (schemas/check.json).
-import { worstOf, type CheckAnswer, type Metric } from '../../core/report/check.js';
-import type { ClusterView } from '../../core/view/model.js';
-import type { Verdict } from '../../core/view/verdict.js';
+import { worstOf } from '../../core/report/check.js';
+import type { CheckAnswer, Metric } from '../../core/report/check-answer.js';
+import type { ClusterView, Verdict } from '../../core/view/cluster-view.js';
 import { EXIT } from '../../core/errors.js';
 import type { Result } from './result.js';
 

@@ -1,6 +1,7 @@
 // Epochs of the nodes → Result. Pure. The names in `data` are a contract (schemas/epoch.show.json,
 // schemas/epoch.heal.json).
-import type { EpochView, HealDone, HealPlan } from '../../core/operate/epoch.js';
+import type { HealDone, HealPlan } from '../../core/operate/epoch.js';
+import type { EpochView } from '../../core/view/epochs.js';
 import type { Result, Table } from './result.js';
 
 export function epochResult(epochs: EpochView, target: string): Result {

@@ -1,6 +1,6 @@
 // How a command names the cluster it was run against, so that every `next:` can be pasted as it is. Never a secret:
 // urls are redacted.
-import type { SummarizeOptions } from '../../core/view/model.js';
+import type { SummarizeOptions } from '../../core/view/cluster-view.js';
 import type { NodePort } from '../../core/ports.js';
 import { labDirectory, readState } from '../../lab/state.js';
 import { rowsOf, type ProcessRow } from '../../lab/status.js';

@@ -2,7 +2,7 @@
 // the two leaves one without; the lane is on record before it is made, and the next measurement gives what is left of
 // it a lifetime. Nothing is deleted: it may still be measuring.
 import type { BenchServer, Clock, NodePort } from '../ports.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 
 const RECORDS = 200;
 const MOST_LANES = 50;

@@ -1,6 +1,6 @@
 // The checks over the nodes of the other dialect: the same questions, answers and numbers as over our own
 // (report/check.ts), judged by its rules (docs/FUEL.md). Pure but for the reading at the top.
-import type { CheckAnswer, CheckName, Metric, Thresholds } from '../report/check.js';
+import type { CheckAnswer, CheckName, Metric, Thresholds } from '../report/check-answer.js';
 import { FuelSummary, openFuelMatrix, type FuelRow } from './matrix.js';
 import { viewFuel, type FuelProbe, type FuelOptions, type FuelView } from './probe.js';
 

@@ -2,7 +2,7 @@
 // (docs/FUEL.md). A first pass notes every height (4 bytes an entry) and between which each piece lies, and keeps
 // the entries while they are few; where they are many, a second pass reads the pieces of some thousand heights at a
 // time. Payloads are dropped at once. A node that stayed silent is not waited for again.
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';
 import { classify, type FuelVerdict, type HeightOnNode } from './classify.js';

@@ -1,7 +1,7 @@
 // What the nodes of the other dialect add up to (docs/FUEL.md): who holds the lease, what is committed at the top,
 // what stands in the way of the next block. `summarizeForeign` is pure; a node that did not answer is a row and a
 // loss, never a "no" and never "empty".
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';

@@ -3,7 +3,7 @@
 // itself has happened.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from './ask-all.js';
 
 const RECORDS = 10_000;
 

@@ -4,7 +4,7 @@ import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import type { NodeReply } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from './ask-all.js';
 
 export interface NodeChange {
   id: string;

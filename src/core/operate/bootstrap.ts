@@ -9,7 +9,7 @@ import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { margin, quorumOf } from '../protocol/quorum.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 
 export interface BootstrapOptions {
   /**

@@ -5,34 +5,14 @@
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
-import { sequencerOf, type Epoch } from '../protocol/types.js';
+import type { Epoch } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
+import { epochsOf, type EpochView } from '../view/epochs.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView, LeaderRow, NodeProbe, NodeState } from '../view/model.js';
-import { bounded, inspectWithProbes } from '../view/inspect.js';
+import type { LeaderRow } from '../view/cluster-view.js';
+import { inspectWithProbes } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { changeOf, type NodeChange } from '../nodes/change-all.js';
-
-export interface EpochRow {
-  id: string;
-  state: NodeState;
-  admitted: boolean;
-  epoch: Epoch | null;
-  /** Sequencer whose term claimed it, '' when nobody did. */
-  claimant: string;
-  holder: string | null;
-  /** Against the leader's epoch, or the highest one where nobody leads. */
-  standing: 'same' | 'below' | 'above' | 'unknown' | 'left out';
-  note: string;
-}
-
-export interface EpochView {
-  view: ClusterView;
-  leader: LeaderRow | null;
-  /** The leader's, or the highest on an admitted node. */
-  reference: Epoch;
-  highest: Epoch;
-  rows: EpochRow[];
-}
 
 export interface EpochProbeOptions {
   nodes: readonly NodePort[];
@@ -46,38 +26,6 @@ export async function readEpochs(options: EpochProbeOptions): Promise<EpochView>
   const { view, probes } = await inspectWithProbes(options);
   refuseNoAnswer(view);
   return epochsOf(view, probes);
-}
-
-/** Pure. */
-export function epochsOf(view: ClusterView, probes: readonly NodeProbe[]): EpochView {
-  const known = view.nodes.flatMap((n) => (n.epoch === null ? [] : [n.epoch]));
-  const ofAdmitted = view.nodes.flatMap((n) => (n.admitted && n.epoch !== null ? [n.epoch] : []));
-  const reference = view.leader?.epoch ?? Math.max(0, ...ofAdmitted);
-  const rows = view.nodes.map((n): EpochRow => {
-    const reply = probes.find((o) => o.id === n.id)?.reply;
-    const claimant = reply?.outcome === 'accepted' ? reply.value.claimant : '';
-    const standing =
-      n.epoch === null
-        ? 'unknown'
-        : !n.admitted
-          ? 'left out'
-          : n.epoch === reference
-            ? 'same'
-            : n.epoch < reference
-              ? 'below'
-              : 'above';
-    return {
-      id: n.id,
-      state: n.state,
-      admitted: n.admitted,
-      epoch: n.epoch,
-      claimant: claimant === '' ? '' : sequencerOf(claimant),
-      holder: n.holder,
-      standing,
-      note: n.note,
-    };
-  });
-  return { view, leader: view.leader, reference, highest: Math.max(0, ...known), rows };
 }
 
 export interface HealPlan {

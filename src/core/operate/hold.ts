@@ -6,7 +6,7 @@ import type { Clock, NodePort } from '../ports.js';
 import type { Expectation } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView } from '../view/model.js';
+import type { ClusterView } from '../view/cluster-view.js';
 import { inspectCluster } from '../view/inspect.js';
 import { changeNodes, requireAccepted, type NodeChange } from '../nodes/change-all.js';
 

@@ -6,7 +6,8 @@ import type { Clock, NodePort, Random } from '../ports.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { changeNodes, requireAccepted, requireExpected } from '../nodes/change-all.js';
-import { bounded, inspectWithProbes } from '../view/inspect.js';
+import { inspectWithProbes } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 
 const EVERY_MS = 50;
 

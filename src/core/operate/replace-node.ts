@@ -11,7 +11,8 @@ import type { NodeReply, NodeView } from '../protocol/types.js';
 import { refuseUnfit } from './bootstrap.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js';
-import { bounded, inspectCluster, inspectWithProbes } from '../view/inspect.js';
+import { inspectCluster, inspectWithProbes } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 
 const EVERY_MS = 100;
 /** A request that the leader refused (it had not noticed yet that the old server is out) is made again this often. */

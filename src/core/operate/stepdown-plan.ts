@@ -3,7 +3,7 @@
 // somebody can take over.
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Height } from '../protocol/types.js';
-import type { ClusterView, LeaderRow, NodeProbe } from '../view/model.js';
+import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
 
 /**
  * A presence record is renewed every poll (500 ms at most) and lives for 3 s: with less than this left, several

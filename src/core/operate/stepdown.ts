@@ -4,11 +4,11 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
-import type { Epoch, Height, NodeReply } from '../protocol/types.js';
-import { sequencerOf } from '../protocol/types.js';
+import { type Epoch, type Height, type NodeReply, sequencerOf } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import { bounded, inspectWithProbes } from '../view/inspect.js';
+import { inspectWithProbes } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { planStepdown, type StepdownPlan, type StepdownWish } from './stepdown-plan.js';
 import { watchChain, type Succession } from './stepdown-watch.js';
 

@@ -6,7 +6,7 @@ import { httpCall } from '../http-call.js';
 import type { Clock, CommittedBlock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import type { Entry, Hash, NodeView } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { fetchFromPeer } from '../nodes/peer-feed.js';
 import { topOf, type Chain, type Evidence, type Link, type NodeEvidence, type StoreEvidence } from './plan.js';
 import { askStatus, parseObject } from '../nodes/sequencer-client.js';

@@ -6,7 +6,7 @@ import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import type { Block, NodeCall, NodeReply, NodeView, ReplyTo } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import type { Gathered } from './gather.js';
 import { RECOVERY_NONCE, type NodePlan, type RecoveryDecision, type RecoveryPlan } from './plan.js';
 

@@ -11,8 +11,9 @@ import type { Block, Epoch, NodeView } from '../protocol/types.js';
 import type { RepairEvidence } from './evidence.js';
 import type { RepairPlan } from './plan.js';
 import { RepairStore } from './store.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { probe, votesOf } from '../nodes/probe.js';
+import { inOrder } from '../sequencer/lead/repair-order.js';
 import { TermDriver } from '../sequencer/lead/term-driver.js';
 
 export interface RepairTermOptions {
@@ -267,14 +268,6 @@ function finished(
       return true;
     return track.standing === 'quarantined' && !track.damage;
   });
-}
-
-export function inOrder(track: NodeTrack, head: { height: number; hash: string }, replaced: string): boolean {
-  if (track.standing !== 'claimed' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
-    return false;
-  return (
-    track.head > head.height || (track.head === head.height && (track.headHash === '' || track.headHash === head.hash))
-  );
 }
 
 async function fetchChosen(chosen: RepairPlan['chosen'][number], options: RepairTermOptions): Promise<Block> {

@@ -7,7 +7,7 @@ import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import type { Hash, Height, NodeView } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView } from '../view/model.js';
+import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { PackedChain, RepairScan, type Contest, type Scanned } from './scan.js';
 import { heldRange, readChunks } from '../stream/chunks.js';

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Hash, Height, NodeView } from '../protocol/types.js';
-import type { LeaderRow } from '../view/model.js';
+import type { LeaderRow } from '../view/cluster-view.js';
 import { mark, type EvidenceNode, type RepairEvidence } from './evidence.js';
 import type { Contest, Copy } from './scan.js';
 

@@ -7,12 +7,12 @@ import { describeReplies } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { LeaderRequest, NodeReply, NodeView } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { displaced } from '../protocol/node-addresses.js';
 import { nodeMoved } from '../nodes/change-all.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './evidence.js';
 import { planRepair, type Hand, type RepairPlan, type RepairWish } from './plan.js';
-import { writeOrder } from './request.js';
+import { writeOrder } from '../sequencer/lead/repair-order.js';
 import { repairByTerm, type RepairedNode } from './by-own-term.js';
 
 export interface RepairOptions extends EvidenceOptions, RepairWish {
@@ -351,7 +351,7 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
   };
 }
 
-/** The nodes that `partly: r1, r2 in order; …` names (repair-request.ts). */
+/** The nodes that `partly: r1, r2 in order; …` names (sequencer/lead/repair-order.ts). */
 function nodesInOrder(outcome: string): string[] {
   return (/^partly: ([^;]*) in order/.exec(outcome)?.[1] ?? '').split(', ');
 }

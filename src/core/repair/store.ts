@@ -4,7 +4,7 @@
 import type { ChainStore, Clock, CommittedBlock, NodePort } from '../ports.js';
 import type { LocalChain } from '../protocol/term-state.js';
 import type { Hash, Height } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import type { PackedChain } from './scan.js';
 
 const BATCH_BLOCKS = 128;

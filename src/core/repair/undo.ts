@@ -7,7 +7,7 @@ import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../protocol/quorum.js';
 import type { Block, NodeReply, NodeView } from '../protocol/types.js';
 import { recordChange } from '../nodes/audit-record.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { gatherEvidence, mark, type RepairEvidence } from './evidence.js';
 import { planRepair, type RepairPlan, type RepairStep } from './plan.js';
 import { repairByTerm } from './by-own-term.js';

@@ -2,46 +2,10 @@
 // 9). Pure. A silent node is a loss, not a reason to be unsure: UNKNOWN is left for what the answers that came do not
 // settle.
 import { restartSafety } from '../view/restart-safety.js';
-import type { ClusterView } from '../view/model.js';
-import type { Verdict } from '../view/verdict.js';
-import { epochsOf } from '../operate/epoch.js';
-import type { NodeProbe } from '../view/model.js';
+import type { ClusterView, Verdict, NodeProbe } from '../view/cluster-view.js';
+import type { CheckAnswer, CheckName, Metric, Thresholds } from './check-answer.js';
+import { epochsOf } from '../view/epochs.js';
 import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
-
-export type CheckName = 'leader' | 'quorum' | 'epoch' | 'stream' | 'lag' | 'nodes';
-export const CHECKS: readonly CheckName[] = ['leader', 'quorum', 'epoch', 'stream', 'lag', 'nodes'];
-
-export interface Metric {
-  name: string;
-  /** Node or sequencer that it is about, '' for the cluster. */
-  of: string;
-  value: number;
-  /** '' for a plain number. */
-  unit: '' | 'ms';
-  warn: number | null;
-  crit: number | null;
-}
-
-export interface CheckAnswer {
-  check: CheckName;
-  verdict: Verdict;
-  reason: string;
-  reasonCode: string;
-  metrics: Metric[];
-  next: string[];
-}
-
-export interface Thresholds {
-  /** WARN, CRIT when the margin is below. */
-  marginWarn: number;
-  marginCrit: number;
-  /** WARN, CRIT when a node or sequencer is so many blocks behind, or more. */
-  lagWarn: number;
-  lagCrit: number;
-  /** WARN, CRIT when so many nodes, or more, are not in order. */
-  nodesWarn: number;
-  nodesCrit: number;
-}
 
 export interface Seen {
   view: ClusterView;

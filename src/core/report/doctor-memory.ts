@@ -2,7 +2,7 @@
 // says of its blocks (docs/PROTOCOL.md sections 6 and 8). A forecast from the newest blocks: no promise, and none
 // where nobody leads. Pure.
 import type { NodeView } from '../protocol/types.js';
-import type { DoctorFinding, CheckedNode } from './doctor.js';
+import type { DoctorFinding, CheckedNode } from './doctor-finding.js';
 
 export interface MemoryForecast {
   node: string;

@@ -3,7 +3,7 @@
 // compared in it.
 import type { Presence } from '../protocol/types.js';
 import { duration, mib } from './doctor-memory.js';
-import type { DoctorFinding, CheckedNode, Severity } from './doctor.js';
+import type { DoctorFinding, CheckedNode, Severity } from './doctor-finding.js';
 
 const AHEAD_MS = 1000;
 const DAY_MS = 86_400_000;

@@ -1,36 +1,12 @@
 // What is wrong, or will be, with the servers of a cluster: each finding with its severity and the command that mends
 // it. Pure: what was read in, findings out (docs/PROTOCOL.md sections 8 and 10, docs/PERSISTENCE.md). What could not
 // be read is said, never taken for good.
-import type { NodeCheckup } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
 import { forecastOf, mib, ofForecast } from './doctor-memory.js';
 import { ofSequencers } from './doctor-sequencers.js';
-import type { NodeReply, NodeView } from '../protocol/types.js';
+import type { CheckedNode, DoctorFinding, Severity } from './doctor-finding.js';
 
-export type Severity = 'CRIT' | 'WARN' | 'INFO';
-
-export interface DoctorFinding {
-  severity: Severity;
-  /**
-   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, reach,
-   * sequencers.
-   */
-  check: string;
-  /** '' when it concerns the cluster. */
-  node: string;
-  what: string;
-  fix: string;
-}
-
-export interface CheckedNode {
-  id: string;
-  url: string;
-  view: NodeReply<NodeView>;
-  checkup: NodeReply<NodeCheckup>;
-  /** Left on the disk of its data, where that is on this machine; null otherwise. */
-  diskFreeBytes?: number | null;
-}
 export interface DoctorOptions {
   nodeTimeoutMs: number;
   ttlMs: number;

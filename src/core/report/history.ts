@@ -3,9 +3,10 @@
 // it. What nobody recorded is not guessed.
 import type { Clock } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
-import { bounded, inspectWithProbes } from '../view/inspect.js';
+import { inspectWithProbes } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView } from '../view/model.js';
+import type { ClusterView } from '../view/cluster-view.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
 import { rowsOf, type MatrixOptions, type MatrixRow } from '../stream/matrix.js';
 

@@ -4,7 +4,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
-import type { ClusterView } from '../view/model.js';
+import type { ClusterView } from '../view/cluster-view.js';
 import { inspectCluster } from '../view/inspect.js';
 import { restartSafety } from '../view/restart-safety.js';
 import { refuseNoAnswer } from '../view/no-answer.js';

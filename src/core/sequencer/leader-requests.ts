@@ -5,7 +5,7 @@ import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/types.js';
 import { admittedViews, probe } from '../nodes/probe.js';
 import type { NodeAddresses } from './lead/node-addresses.js';
-import { carryOutOrder } from '../repair/request.js';
+import { carryOutOrder } from './lead/repair-order.js';
 import { admitPlan, answerRequest, standsOn, urlOfPlan } from '../nodes/requests.js';
 import type { TermDriver } from './lead/term-driver.js';
 

@@ -7,8 +7,8 @@ import { MAX_BLOCK_BYTES } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeLedger } from '../protocol/ledger.js';
 import type { Entry, Height, NodeView } from '../protocol/types.js';
-import type { NodeProbe } from '../view/model.js';
-import { bounded } from '../view/inspect.js';
+import type { NodeProbe } from '../view/cluster-view.js';
+import { bounded } from '../nodes/ask-all.js';
 
 /** Payload of one piece on one node. */
 const PIECE_BYTES = 4 * 1024 * 1024;

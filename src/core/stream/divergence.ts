@@ -4,7 +4,7 @@
 // few single reads find it. Reads only, each bounded.
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { Hash, Height, NodeReply, NodeView } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 
 interface Parting {
   height: Height;

@@ -3,7 +3,7 @@
 // it is called a difference.
 import type { Hash, Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView } from '../view/model.js';
+import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import { rowsOf, type MatrixCell, type MatrixOptions, type MatrixRow } from './matrix.js';

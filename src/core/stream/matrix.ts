@@ -6,7 +6,7 @@ import { describeVerdict } from '../protocol/describe.js';
 import { readLedger, type HeightVerdict, type VerdictKind } from '../protocol/ledger.js';
 import { sequencerOf, type Entry, type Epoch, type Hash, type Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView, NodeProbe } from '../view/model.js';
+import type { ClusterView, NodeProbe } from '../view/cluster-view.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks, type Chunk } from './chunks.js';
 

@@ -3,7 +3,7 @@
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, OrphansRead } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
-import { bounded } from '../view/inspect.js';
+import { bounded } from '../nodes/ask-all.js';
 
 /** Moving at most 32 MiB, beyond the node timeout. */
 const MOVING_MS = 1000;

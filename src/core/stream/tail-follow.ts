@@ -5,8 +5,8 @@
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Entry, Hash, Height } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
-import type { TailContext } from './tail.js';
+import { bounded } from '../nodes/ask-all.js';
+import type { TailContext } from './tail-context.js';
 
 const BATCH = 4;
 /** How long one XREAD may wait: also how soon a re-stamped or replaced head is looked at again. */

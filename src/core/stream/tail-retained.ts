@@ -6,8 +6,8 @@ import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Entry, Hash, Height, NodeView } from '../protocol/types.js';
-import { bounded } from '../view/inspect.js';
-import type { TailContext } from './tail.js';
+import { bounded } from '../nodes/ask-all.js';
+import type { TailContext } from './tail-context.js';
 
 /**
  * Payload bytes that a batch aims at, and the most blocks in one: memory stays near the first for any block size that

@@ -2,21 +2,14 @@
 // it grows. Never an uncommitted block, never a gap: what cannot be proven or had ends the stream with a reason.
 // docs/PROTOCOL.md sections 7 and 9.
 import { EXIT, SeqError } from '../errors.js';
-import type { Clock, CommittedBlock, NodePort } from '../ports.js';
+import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 import { inspectWithProbes } from '../view/inspect.js';
-import type { ClusterView, NodeProbe } from '../view/model.js';
+import type { ClusterView, NodeProbe } from '../view/cluster-view.js';
+import type { TailContext } from './tail-context.js';
 import { readArchives, type Archive } from './tail-archive.js';
 import { followHead } from './tail-follow.js';
 import { readRetained, type RetainedNode } from './tail-retained.js';
-
-export interface TailContext {
-  nodes: readonly NodePort[];
-  /** nodeTimeout, per call; payloads get an allowance on top. */
-  limitMs: number;
-  clock: Clock;
-  signal?: AbortSignal;
-}
 
 export interface TailOptions extends TailContext {
   /** A height, the lowest that the nodes retain, or the newest committed one. */

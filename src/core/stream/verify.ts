@@ -4,7 +4,7 @@
 import { readLedger } from '../protocol/ledger.js';
 import type { Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
-import type { ClusterView } from '../view/model.js';
+import type { ClusterView } from '../view/cluster-view.js';
 import { inspectWithProbes, probeNodes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import type { MatrixOptions } from './matrix.js';

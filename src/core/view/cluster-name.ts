@@ -1,7 +1,7 @@
 // Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are
 // another cluster's. Pure.
 import type { NodeReply, NodeView } from '../protocol/types.js';
-import type { NodeProbe } from './model.js';
+import type { NodeProbe } from './cluster-view.js';
 
 /** The identity most nodes show; of one cluster's generations the newest. '' when no node shows any. */
 export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): string {

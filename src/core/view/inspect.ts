@@ -1,10 +1,12 @@
 // Looks at every node once and says what the cluster is (docs/PROTOCOL.md section 9). All nodes in parallel, each
 // with its own deadline: a node that hangs costs nodeTimeout and nothing else. Where heads are between two writes a
 // second, short look tells haste from trouble.
+import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
-import { summarize, type ClusterView, type NodeProbe, type SummarizeOptions } from './model.js';
+import { summarize } from './model.js';
+import type { ClusterView, NodeProbe, SummarizeOptions } from './cluster-view.js';
 import { proveCommitted } from './proof.js';
 
 export interface InspectOptions extends SummarizeOptions {
@@ -88,32 +90,4 @@ async function addHeadEntries(probes: NodeProbe[], { nodes, limitMs, clock }: In
       return { ...o, headEntry };
     }),
   );
-}
-
-/**
- * A port keeps its own deadline (up to twice, when this process was stalled); this one holds even where a port does
- * not.
- */
-export function bounded<T>(reply: Promise<NodeReply<T>>, limitMs: number, clock: Clock): Promise<NodeReply<T>> {
-  const graceMs = limitMs + 20;
-  return new Promise((resolve) => {
-    const cancel = clock.after(limitMs + graceMs, () =>
-      resolve({ outcome: 'unknown', step: 'call', cause: 'no answer', limitMs }),
-    );
-    reply.then(
-      (value) => {
-        cancel();
-        resolve(value);
-      },
-      (error: unknown) => {
-        cancel();
-        resolve({
-          outcome: 'unknown',
-          step: 'call',
-          cause: error instanceof Error ? error.message : String(error),
-          limitMs,
-        });
-      },
-    );
-  });
 }

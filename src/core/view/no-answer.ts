@@ -1,6 +1,6 @@
 // When not one node answered there is no view of the cluster to judge: an expected failure, with every node's reason.
 import { EXIT, SeqError } from '../errors.js';
-import type { ClusterView } from './model.js';
+import type { ClusterView } from './cluster-view.js';
 
 export function refuseNoAnswer(view: ClusterView): void {
   if (view.answered > 0) return;

@@ -49,7 +49,7 @@ export function mergePresence(views: readonly NodeView[], committed: Height | nu
         ready: !['false', '0', 'no'].includes(presence.extra['ready'] ?? ''),
         why: presence.extra['why'] ?? '',
         host: presence.extra['host'] ?? '',
-        retentionWhy: presence.extra['windowWhy'] ?? '',
+        retentionWhy: presence.extra['retentionWhy'] ?? '',
         margin:
           presence.extra['margin'] === 'falling' || presence.extra['margin'] === 'outside'
             ? presence.extra['margin']

@@ -1,7 +1,7 @@
 // Whether a node may be restarted now, one after the other (docs/PERSISTENCE.md): a node that restarts counts only
 // after the leader has admitted it again, so there must be a leader, a margin, and no node that is still on its way
 // back. Pure; unknown is no.
-import type { ClusterView } from './model.js';
+import type { ClusterView } from './cluster-view.js';
 
 export interface RestartSafety {
   safe: boolean;

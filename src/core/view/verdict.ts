@@ -1,43 +1,7 @@
 // One word, one sentence, one stable code and the next command for the state of a cluster. Pure. CRIT: it is not
 // writing, or an invariant is broken. WARN: it writes, and something needs a hand. UNKNOWN: too few answers to say.
 // Order is the order of the findings: what must be mended first stands first. docs/PROTOCOL.md sections 8 and 9.
-import type { ClusterView, NodeRow, SummarizeOptions } from './model.js';
-
-export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
-export type ReasonCode =
-  | 'OK'
-  | 'WRONG_CLUSTER'
-  | 'CLUSTER_MIXED'
-  | 'SAME_SERVER'
-  | 'CONFLICT'
-  | 'NOT_INITIALISED'
-  | 'NO_QUORUM'
-  | 'LEADER_UNKNOWN'
-  | 'NO_LEADER'
-  | 'LEADER_STALLED'
-  | 'NODE_DOWN'
-  | 'NODE_REFUSED'
-  | 'NODE_NOT_ADMITTED'
-  | 'NODE_FOREIGN'
-  | 'NODE_LAGGING'
-  | 'NODE_FENCED'
-  | 'NODE_UNLEASED'
-  | 'NODE_ORPHAN'
-  | 'PENDING_BLOCK'
-  | 'HELD'
-  | 'CONFIG_DRIFT'
-  | 'WINDOW_NARROWED'
-  | 'WINDOW_CLOSING'
-  | 'WINDOW_LOST';
-
-export interface Finding {
-  verdict: Exclude<Verdict, 'OK'>;
-  code: ReasonCode;
-  reason: string;
-  /** The nodes it is about, [] for the cluster. */
-  nodes: string[];
-  next: string[];
-}
+import type { ClusterView, Finding, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
   clusters: { id: string; cluster: string }[];

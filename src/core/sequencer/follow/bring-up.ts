@@ -1,17 +1,30 @@
 // Brings a follower up whose store ends below the nodes' window: from peers' feeds, one attempt at a time, up to a
 // floor that a node shows (docs/PROTOCOL.md section 7).
 import { SeqError } from '../../errors.js';
+import type { EmitEvent } from '../../events.js';
+import type { ChainStore } from '../../ports.js';
 import type { Block, Epoch } from '../../protocol/types.js';
-import { catchUpFromPeers } from './catch-up.js';
+import { catchUpFromPeers, type CatchUpOptions } from './catch-up.js';
 import { admittedViews, type ProbeResult } from '../../nodes/probe.js';
-import type { SequencerOptions } from '../options.js';
+
+export interface BringUpOptions {
+  store: ChainStore;
+  emit: EmitEvent;
+  /** This sequencer's own address: never asked. */
+  url: string;
+  /** Named peers (--peer); those that show themselves in presence records are asked too. */
+  peers: readonly string[];
+  peerToken?: string;
+  peerCa?: string;
+  catchUp?: (options: CatchUpOptions) => Promise<void>;
+}
 
 export class BringUp {
   private catchingUp = false;
 
   /** `take`: a block that a peer gave and whose place in the chain was checked; resolves when more may come. */
   constructor(
-    private readonly options: SequencerOptions,
+    private readonly options: BringUpOptions,
     private readonly signal: AbortSignal,
     private readonly take: (block: Block & { epoch: Epoch }) => Promise<void> | undefined,
   ) {}

@@ -1,7 +1,9 @@
 // From a promotion to the end of the lead (docs/PROTOCOL.md sections 5 and 6): term after term for as long as the
 // term is renewed, one lead to everybody else. The lock is released the moment the last one has ended, before
 // anything that follows from it.
-import { usableLeaseMs } from '../../config.js';
+import { usableLeaseMs, type Timing } from '../../config.js';
+import type { EmitEvent } from '../../events.js';
+import type { ChainStore, Clock, NodePort, Producer, Random } from '../../ports.js';
 import type { LocalChain, TermEnd, TermSettings } from '../../protocol/term-state.js';
 import type { Block, Epoch, LeaderRequest } from '../../protocol/types.js';
 import type { DamageReports } from './damage-reports.js';
@@ -9,12 +11,27 @@ import { probe, votesOf } from '../../nodes/probe.js';
 import type { NodeAddresses } from './node-addresses.js';
 import type { BlockBuilder } from './block-builder.js';
 import type { Renewals } from './term-renewal.js';
-import type { SequencerOptions } from '../options.js';
+import type { Inbox } from './inbox.js';
 import { TermDriver, type TermHooks } from './term-driver.js';
 import type { Retention } from './retention.js';
 
 /** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
 export const MAX_ADOPT = 8;
+
+/** What a leadership needs of what its sequencer is given (sequencer/options.ts). */
+export interface LeadershipOptions {
+  id: string;
+  nodes: readonly NodePort[];
+  store: ChainStore;
+  inbox: Inbox;
+  producer: Producer;
+  clock: Clock;
+  random: Random;
+  timing: Timing;
+  /** Re-admit nodes that lost their memory. */
+  readmit: boolean;
+  emit: EmitEvent;
+}
 
 export interface LeadershipParts {
   quorum: number;
@@ -41,7 +58,7 @@ export class Leadership {
   private handover: string | undefined;
 
   constructor(
-    private readonly options: SequencerOptions,
+    private readonly options: LeadershipOptions,
     private readonly parts: LeadershipParts,
   ) {}
 

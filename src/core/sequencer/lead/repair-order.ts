@@ -2,10 +2,10 @@
 // (docs/PROTOCOL.md sections 2 and 6). The leader mends nodes by itself all the time; what a request adds is that it
 // looks at once, also at nodes it had given up for this term, and that a stream which only a reader can know to be
 // damaged is set aside. It never writes anything that it would not write anyway.
-import type { ChainStore, Clock, NodePort } from '../ports.js';
-import type { Hash, Height, LeaderRequest } from '../protocol/types.js';
-import { inOrder } from './by-own-term.js';
-import type { TermDriver } from '../sequencer/lead/term-driver.js';
+import type { ChainStore, Clock, NodePort } from '../../ports.js';
+import type { Hash, Height, LeaderRequest } from '../../protocol/types.js';
+import type { NodeTrack } from '../../protocol/term-state.js';
+import type { TermDriver } from './term-driver.js';
 
 export interface RepairOrder {
   digest: string;
@@ -40,6 +40,15 @@ export function readOrder(plan: string): RepairOrder | null {
   } catch {
     return null;
   }
+}
+
+/** Whether this node now holds the chain up to `head`; `replaced`: the incarnation that must be gone, '' for none. */
+export function inOrder(track: NodeTrack, head: { height: number; hash: string }, replaced: string): boolean {
+  if (track.standing !== 'claimed' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
+    return false;
+  return (
+    track.head > head.height || (track.head === head.height && (track.headHash === '' || track.headHash === head.hash))
+  );
 }
 
 export interface Duty {
