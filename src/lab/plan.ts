@@ -135,10 +135,12 @@ export function sequencerSpec(plan: SequencerPlan): ProcessSpec {
 
 /**
  * The operator's own SEQ_* variables, contexts and configuration must not reach the lab's processes: a lane set there
- * would split the lab.
+ * would split the lab. Only SEQ_DISABLE does, for measurements: it changes how fast things are, and nothing else.
  */
 function cleanEnvironment(directory: string): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SEQ_|VITEST|NODE_OPTIONS$|NODE_CHANNEL)/.test(name));
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(SEQ_(?!DISABLE$)|VITEST|NODE_OPTIONS$|NODE_CHANNEL)/.test(name),
+  );
   return { ...Object.fromEntries(kept), NODE_ENV: 'production', XDG_CONFIG_HOME: join(directory, 'no-config') };
 }
 

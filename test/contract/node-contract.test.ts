@@ -5,7 +5,7 @@ import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { NodePort } from '../../src/core/ports.js';
 import type { Block, NodeCall, NodeView, WriteMode } from '../../src/core/protocol/types.js';
 import { line, LIMIT_MS, plain } from './plain.js';
-import { IDENTITY, memorySubject, NODE_ID, redisSubject, type Subject } from './subject.js';
+import { IDENTITY, KINDS, NODE_ID, subjectOf, type Subject } from './subject.js';
 
 const TTL = 60_000;
 const GENESIS = genesisHash('c1', '');
@@ -104,8 +104,7 @@ const LED: Row[] = [
   [write(A, 1, two), wrote(2)],
 ];
 
-const kinds: ('memory' | 'redis')[] = ['memory', 'redis'];
-describe.each(kinds)('contract on %s', (kind) => {
+describe.each(KINDS)('contract on %s', (kind) => {
   let subject: Subject;
   let port: NodePort;
 
@@ -127,7 +126,7 @@ describe.each(kinds)('contract on %s', (kind) => {
   }
 
   beforeAll(async () => {
-    subject = kind === 'memory' ? memorySubject() : await redisSubject();
+    subject = await subjectOf(kind);
   });
   afterAll(async () => subject?.close());
   beforeEach(async () => {
@@ -596,11 +595,11 @@ describe.each(kinds)('contract on %s', (kind) => {
   });
 });
 
-describe.each(kinds)('contract on %s: a real restart', (kind) => {
+describe.each(KINDS)('contract on %s: a real restart', (kind) => {
   test(
     'restart: with all its data, and every promise in doubt → not admitted, the connection counts as ' + 'lost',
     async () => {
-      const subject = kind === 'memory' ? memorySubject() : await redisSubject('always');
+      const subject = await subjectOf(kind, 'always');
       try {
         const port = subject.port();
         for (const call of [

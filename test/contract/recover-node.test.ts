@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { recoveryExpectation, type HeadFacts, type NodeCall, type NodeView } from '../../src/core/protocol/types.js';
 import { line, LIMIT_MS } from './plain.js';
-import { IDENTITY, memorySubject, NODE_ID, redisSubject, type Subject } from './subject.js';
+import { IDENTITY, KINDS, NODE_ID, subjectOf, type Subject } from './subject.js';
 
 const TTL = 60_000;
 const GENESIS = genesisHash('c1', '');
@@ -17,7 +17,7 @@ const three = makeBlock({ height: 3, parent: two.hash, timestamp: 3000, data: Bu
 const HEAD: HeadFacts = { head: 2, headEpoch: 1, headHash: two.hash, floor: 0, floorHash: GENESIS };
 const NONE: HeadFacts = { head: 0, headEpoch: 0, headHash: GENESIS, floor: 0, floorHash: GENESIS };
 
-describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
+describe.each(KINDS)('recover_node on %s', (kind) => {
   let subject: Subject;
 
   const ask = async (call: NodeCall, identity = IDENTITY, id = NODE_ID): Promise<string> =>
@@ -40,7 +40,7 @@ describe.each(['memory', 'redis'] as const)('recover_node on %s', (kind) => {
   });
 
   beforeAll(async () => {
-    subject = kind === 'memory' ? memorySubject() : await redisSubject();
+    subject = await subjectOf(kind);
   });
   afterAll(async () => subject?.close());
   beforeEach(async () => {

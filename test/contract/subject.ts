@@ -10,7 +10,7 @@ import { startRedis } from '../support/redis-server.js';
 export const IDENTITY: ClusterIdentity = { cluster: 'c1.1', lane: '' };
 export const NODE_ID = 'r1';
 
-/** What may befall a node between two calls. */
+/** What may happen to a node between two calls. */
 export type Mishap =
   /** The lock's time is up. */
   | 'lock-expires'
@@ -93,7 +93,14 @@ export function memorySubject(mutant: Mutant = {}): Subject {
   };
 }
 
-export async function redisSubject(persist: 'none' | 'always' = 'none'): Promise<Subject> {
+export const KINDS = ['memory', 'redis', 'redis without shortcuts'] as const;
+
+export async function subjectOf(kind: (typeof KINDS)[number], persist: 'none' | 'always' = 'none'): Promise<Subject> {
+  return kind === 'memory' ? memorySubject() : redisSubject(persist, kind === 'redis');
+}
+
+/** Without `shortcuts`, every block goes through its script, and ioredis reads the answers (src/core/shortcuts.ts). */
+export async function redisSubject(persist: 'none' | 'always' = 'none', shortcuts = true): Promise<Subject> {
   const server = await startRedis({ persist });
   const admin = new Redis(server.port, '127.0.0.1');
   admin.on('error', () => undefined);
@@ -102,7 +109,7 @@ export async function redisSubject(persist: 'none' | 'always' = 'none'): Promise
   return {
     kind: 'redis',
     port(id = NODE_ID, identity = IDENTITY) {
-      const node = new RedisNode({ id, url: server.url, identity });
+      const node = new RedisNode({ id, url: server.url, identity, ownResp: shortcuts });
       ports.push(node);
       return node;
     },

@@ -3,7 +3,7 @@
 // (docs/FUEL.md).
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { FuelNode } from '../../src/core/redis/fuel-node.js';
+import { FuelNode } from '../../src/core/redis/fuel/fuel-node.js';
 import { gather } from '../../src/core/dialect-fuel/gather.js';
 import { probeAll } from '../../src/core/dialect-fuel/probe.js';
 import { systemClock } from '../../src/core/nodes/system-clock.js';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { RedisNode } from '../../src/core/redis/node.js';
+import type { RedisNode } from '../../src/core/redis/node.js';
 import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
@@ -13,6 +13,7 @@ import {
   lead,
   LIMIT,
   must,
+  nodeOf,
   openNode,
   picture,
   plainClient,
@@ -82,7 +83,7 @@ describe('identity', () => {
       ['prod.1', 'r1', 'cluster', 'test.1'],
       ['test.1', 'r2', 'node', 'r1'],
     ] as const) {
-      const stranger = new RedisNode({ id, url: server.url, identity: { cluster, lane: '' } });
+      const stranger = nodeOf({ id, url: server.url, identity: { cluster, lane: '' } });
       for (const call of [...NEEDS_ADMISSION, ...IDENTITY_ONLY])
         await refusedUnchanged(stranger, redis, call, 'WRONG_CLUSTER', { why, actual });
       expect((await must(stranger, { script: 'inspect' })).value).toMatchObject({
@@ -97,7 +98,7 @@ describe('identity', () => {
     'an asker that knows neither cluster nor id → not foreign; for everything else it is a stranger ' + 'all the same',
     async () => {
       await lead(node, blocks.slice(0, 2));
-      const asker = new RedisNode({ id: 'n1', url: server.url, identity: { cluster: '', lane: '' }, guessed: true });
+      const asker = nodeOf({ id: 'n1', url: server.url, identity: { cluster: '', lane: '' }, guessed: true });
       expect((await must(asker, { script: 'inspect' })).value).toMatchObject({
         admission: 'admitted',
         cluster: 'test.1',

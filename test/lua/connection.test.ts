@@ -2,12 +2,12 @@
 // and at which step.
 import { createServer, connect, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { connectNode, RedisNode } from '../../src/core/redis/node.js';
+import { connectNode, type RedisNode } from '../../src/core/redis/node.js';
 import { scriptText } from '../../src/core/redis/scripts.js';
 import type { NodeReply, Step } from '../../src/core/protocol/types.js';
 import { freePort } from '../../src/lab/free-port.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { A, chain, IDENTITY, lead, LIMIT, must, openNode, picture, plainClient, write } from './fixture.js';
+import { A, chain, IDENTITY, lead, LIMIT, must, nodeOf, openNode, picture, plainClient, write } from './fixture.js';
 
 const SLACK_MS = 80;
 const closers: (() => Promise<unknown> | void)[] = [];
@@ -21,7 +21,7 @@ async function redisServer(args: string[] = []): Promise<RedisServer> {
   return server;
 }
 function nodeAt(port: number, over: { password?: string; username?: string } = {}): RedisNode {
-  const node = new RedisNode({ id: 'r1', url: `redis://127.0.0.1:${port}`, identity: IDENTITY, ...over });
+  const node = nodeOf({ url: `redis://127.0.0.1:${port}`, ...over });
   closers.push(() => node.close());
   return node;
 }
@@ -106,7 +106,7 @@ test('closed port → unknown at connect at once, and again without a connection
 });
 
 test('a name that does not resolve → unknown at resolve', async () => {
-  const node = new RedisNode({ id: 'r1', url: 'redis://no-such-host.invalid:6390', identity: IDENTITY });
+  const node = nodeOf({ url: 'redis://no-such-host.invalid:6390' });
   closers.push(() => node.close());
   const { reply, ms } = await timed(node.call({ script: 'inspect' }, 3000));
   expectUnknown(reply, 'resolve');
@@ -164,10 +164,7 @@ test('password needed, wrong, right → NOAUTH twice, then accepted; no secret i
     [nodeAt(server.port), 'refused'],
     [nodeAt(server.port, { password: 'wr0ng-pw' }), 'refused'],
     [nodeAt(server.port, { password: 's3cret-pw' }), 'accepted'],
-    [
-      new RedisNode({ id: 'r1', url: `redis://default:s3cret-pw@127.0.0.1:${server.port}/3`, identity: IDENTITY }),
-      'accepted',
-    ],
+    [nodeOf({ url: `redis://default:s3cret-pw@127.0.0.1:${server.port}/3` }), 'accepted'],
   ] as const) {
     closers.push(() => node.close());
     for (let i = 0; i < 2; i += 1) {

@@ -1,4 +1,4 @@
-// The leader's next block without a script (src/core/redis/fast-append.ts): whatever happens to the node between two
+// The leader's next block without a script (src/core/redis/fast-append/): whatever happens to the node between two
 // blocks, the transaction under WATCH must leave the same answer and the same data as write_block would. Every row is
 // run three times: once by a user who may not use transactions, once with what befalls while the node is watched, and
 // once with it in the moment before: after the last block, before WATCH.

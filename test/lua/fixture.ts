@@ -1,9 +1,9 @@
-// What the Lua and connection tests share: one identity, chains of blocks, a node brought to a known state, and a
-// picture of all data.
+// What the Lua and connection tests share: one identity, chains of blocks, a node in a known state, and a picture of
+// all data. `withoutShortcuts` makes all of them go the plain way (plain-way.test.ts).
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import type { Block, NodeCall, NodeReply, ReplyTo } from '../../src/core/protocol/types.js';
-import { RedisNode } from '../../src/core/redis/node.js';
+import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
 import type { RedisServer } from '../support/redis-server.js';
 
 export const IDENTITY = { cluster: 'test.1', lane: '' };
@@ -30,8 +30,23 @@ export function chain(n: number, after?: Block, salt = ''): Block[] {
   return blocks;
 }
 
+let plain = false;
+
+/** From now on, nodes are opened without the fast append and the own RESP reader. Returns how to end that. */
+export function withoutShortcuts(): () => void {
+  plain = true;
+  return () => {
+    plain = false;
+  };
+}
+
+/** A node as `seq` opens it: r1 of the test's identity, unless `options` say otherwise. */
+export function nodeOf(options: Omit<RedisNodeOptions, 'id' | 'identity'> & Partial<RedisNodeOptions>): RedisNode {
+  return new RedisNode({ id: 'r1', identity: IDENTITY, ...(plain ? { ownResp: false } : {}), ...options });
+}
+
 export function openNode(server: RedisServer, id = 'r1', lane = ''): RedisNode {
-  return new RedisNode({ id, url: server.url, identity: { ...IDENTITY, lane } });
+  return nodeOf({ id, url: server.url, identity: { ...IDENTITY, lane } });
 }
 
 export function plainClient(server: RedisServer): Redis {

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterEach, expect, test } from 'vitest';
-import { RedisNode } from '../../src/core/redis/node.js';
+import type { RedisNode } from '../../src/core/redis/node.js';
 import type { Block, NodeCall } from '../../src/core/protocol/types.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import {
@@ -10,10 +10,10 @@ import {
   B,
   chain,
   GENESIS,
-  IDENTITY,
   lead,
   LIMIT,
   must,
+  nodeOf,
   openNode,
   picture,
   plainClient,
@@ -154,7 +154,7 @@ test(
     await lead(node, blocks.slice(0, 2));
     const as = (user: string, ...rules: string[]): Promise<RedisNode> =>
       redis.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all', ...rules).then(() => {
-        const mine = new RedisNode({ id: 'r1', url: server.url, identity: IDENTITY, username: user, password: 'pw' });
+        const mine = nodeOf({ url: server.url, username: user, password: 'pw' });
         closers.push(() => mine.close());
         return mine;
       });

@@ -7,8 +7,8 @@ import { once } from 'node:events';
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ReplyError, ReplyParser } from '../../src/core/redis/reply-parser.js';
-import { Wire } from '../../src/core/redis/wire.js';
+import { ReplyError, ReplyParser } from '../../src/core/redis/own-resp/reply-parser.js';
+import { OwnWire } from '../../src/core/redis/own-resp/own-wire.js';
 
 type Value = Buffer | number | null | { error: string } | Value[];
 const value = fc.letrec<{ any: Value }>((tie) => ({
@@ -200,7 +200,7 @@ describe('fuzz: a connection', () => {
             chunks = answers;
             const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
             await once(socket, 'connect');
-            const wire = new Wire({ stream: socket } as unknown as Redis);
+            const wire = new OwnWire({ stream: socket } as unknown as Redis);
             if (listens)
               wire.onMessage = (channel, message) => expect(typeof channel + typeof message).toBe('stringstring');
             const settled = await Promise.allSettled(Array.from({ length: calls }, () => wire.send('PING', [])));

@@ -1,7 +1,7 @@
 // What a server says, however its bytes are cut: the same replies in the same order; what is not the protocol is
 // never read as a value.
 import { expect, test } from 'vitest';
-import { ReplyError, ReplyParser } from '../../src/core/redis/reply-parser.js';
+import { ReplyError, ReplyParser } from '../../src/core/redis/own-resp/reply-parser.js';
 
 function plain(reply: unknown): unknown {
   if (Buffer.isBuffer(reply)) return reply.toString('latin1');

@@ -5,6 +5,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_TIMING, quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
+import { disabledShortcuts } from '../../core/shortcuts.js';
 import { commonCluster } from '../../core/view/cluster-name.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
@@ -54,6 +55,9 @@ export interface NodeAddress {
   password?: string;
   tls?: { ca?: string; cert?: string; key?: string; serverName?: string; verify?: boolean };
   sentinel?: { name: string; nodes: string[]; username?: string; password?: string };
+  /** false: switched off by SEQ_DISABLE. */
+  ownResp?: boolean;
+  fastAppend?: boolean;
 }
 
 export interface Cluster {
@@ -318,6 +322,9 @@ async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv)
   if (node.username) address.username = node.username;
   const password = await readSecret(node, env, `node ${id}`);
   if (password !== undefined) address.password = password;
+  const disabled = disabledShortcuts(env['SEQ_DISABLE']);
+  if (disabled.has('own-resp')) address.ownResp = false;
+  if (disabled.has('fast-append')) address.fastAppend = false;
   if (node.tls) {
     const pem = async (path: string | undefined) =>
       path === undefined
@@ -534,7 +541,7 @@ export async function openFuelNodes(
   leaseKey: string,
 ): Promise<{ settings: ClusterSettings; nodes: FuelPort[] }> {
   const settings = around.clusterSettings();
-  const { FuelNode } = await import('../../core/redis/fuel-node.js');
+  const { FuelNode } = await import('../../core/redis/fuel/fuel-node.js');
   const addresses = await Promise.all(
     settings.nodes.map((node, at) => addressOf(node, nameNodes(settings.nodes, [])[at] as string, around.sources.env)),
   );

@@ -51,6 +51,8 @@ export interface RunSettings {
   exec: { command: string; args: string[] } | null;
   bootstrap: boolean;
   readmit: boolean;
+  /** false: switched off by SEQ_DISABLE. */
+  warmUp: boolean;
   keepItems: number;
   keepMs: number;
   version: string;
@@ -155,36 +157,46 @@ export async function runSequencer(
       log.line('info', `listening on ${http.url}`, { url: http.url });
     }
     sequencer.start();
-    // A line costs its first writer several times what it costs the next: what is warmed up is written, too, to
-    // nowhere.
-    const mute = await openLog({
-      id: settings.id,
-      level: settings.logLevel,
-      secrets: settings.secrets,
-      destination: { write() {} },
-    });
-    closers.push(
-      () => mute.close({ code: 'STOPPED', reason: '' }),
-      keepRehearsed({
-        nodes: cluster.nodes.length,
-        producer: () => batchProducer({ maxBlockBytes: limits.maxBlockBytes }),
-        clock: systemClock,
-        random: systemRandom,
-        tell: (event) => mute.event(event),
-        real: cluster.nodes,
-        // Not while nobody leads either: a takeover may be a moment away.
-        busy: () => {
-          const { role, leader } = sequencer.status();
-          return leader === null || !['follower', 'leader'].includes(role);
-        },
-      }),
-    );
+    if (settings.warmUp) closers.push(...(await startWarmUp(settings, cluster, sequencer)));
     const failed = await Promise.race([aborted(signal).then(() => null), sequencer.failure, unexpected(closers)]);
     await sequencer.stop(failed?.code ?? stopCode(signal), failed?.message ?? `${stopCode(signal)} received`);
     if (failed) throw failed;
   } finally {
     for (const close of closers.reverse()) await close();
   }
+}
+
+/**
+ * Warms up the code of a takeover. The first line of a log costs several times what the next one costs: the warm-up
+ * writes log lines, too, to nowhere. Returns how to end it.
+ */
+async function startWarmUp(
+  settings: RunSettings,
+  cluster: Cluster,
+  sequencer: Sequencer,
+): Promise<(() => Promise<void> | void)[]> {
+  const mute = await openLog({
+    id: settings.id,
+    level: settings.logLevel,
+    secrets: settings.secrets,
+    destination: { write() {} },
+  });
+  return [
+    () => mute.close({ code: 'STOPPED', reason: '' }),
+    keepRehearsed({
+      nodes: cluster.nodes.length,
+      producer: () => batchProducer({ maxBlockBytes: settings.limits.maxBlockBytes }),
+      clock: systemClock,
+      random: systemRandom,
+      tell: (event) => mute.event(event),
+      real: cluster.nodes,
+      // Not while nobody leads either: a takeover may be a moment away.
+      busy: () => {
+        const { role, leader } = sequencer.status();
+        return leader === null || !['follower', 'leader'].includes(role);
+      },
+    }),
+  ];
 }
 
 /**

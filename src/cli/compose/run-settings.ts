@@ -8,6 +8,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
 import { checkListen, parseListen, readCaFile, readTokenFile } from '../../core/serve/listen.js';
+import { disabledShortcuts } from '../../core/shortcuts.js';
 import type { ClusterSettings } from './open-cluster.js';
 import { usageError } from '../support/failure.js';
 import type { RunSettings } from './run-sequencer.js';
@@ -99,6 +100,7 @@ export async function runSettings(
     priority: get('priority', asCount, 0),
     bootstrap: get('bootstrap', asSwitch, false),
     readmit: !get('no-readmit', asSwitch, false),
+    warmUp: !disabledShortcuts(sources.env['SEQ_DISABLE']).has('warm-up'),
     listen,
     ...(token === undefined ? {} : { token }),
     ...(ca === undefined ? {} : { ca }),

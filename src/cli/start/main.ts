@@ -6,6 +6,7 @@ import { EXIT, type SeqError } from '../../core/errors.js';
 import { askedFormat } from '../command/asked-format.js';
 import { identify, indexed } from './command-index.js';
 import { masked } from '../../core/log/redact.js';
+import { disabledShortcuts } from '../../core/shortcuts.js';
 import { toSeqError, usageError } from '../support/failure.js';
 import { listenForSignals } from '../support/interrupt.js';
 import { flushed, ReaderGone, watchStreams, writeErr, writeOut } from '../support/output.js';
@@ -39,7 +40,9 @@ async function start(argv: string[], root: string): Promise<void> {
   const own = end < 0 ? argv : argv.slice(0, end);
   const asksHelp = own.length === 0 || own[0] === 'help' || own.some((word) => word === '--help' || word === '-h');
   const words = asksHelp ? own.filter((word) => word !== '--help' && word !== '-h' && word !== 'help') : own;
-  const found = asksHelp || words[0] === 'completion' ? null : await indexed(words, root);
+  const byManifest =
+    asksHelp || words[0] === 'completion' || disabledShortcuts(process.env['SEQ_DISABLE']).has('command-index');
+  const found = byManifest ? null : await indexed(words, root);
   const config = found?.config ?? (await Config.load({ root }));
   watchStreams();
   const { id, rest } = found ?? identify(words, config.commandIDs);

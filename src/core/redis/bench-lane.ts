@@ -1,6 +1,6 @@
-// A lane that only measures, on one server: the bare SET that commits are compared with, and the lane's end. Its keys
-// carry a lifetime from the start, so that a measurement that is killed leaves nothing for long; no other lane's keys
-// can be named here.
+// A lane for measurements on one server: the bare SET that commits are compared with, and the removal of the lane. Its
+// keys have a lifetime from the start, so that a killed measurement leaves nothing for long. This file can name no
+// other lane's keys.
 import { InvariantError } from '../errors.js';
 import type { BenchServer } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';
@@ -34,7 +34,7 @@ export class BenchLane implements BenchServer {
     return (
       await this.connection.run(limitMs, async (client) => {
         const lives = await Promise.all(keys.map((key) => send(client, 'pttl', [key])));
-        // What has a lifetime keeps it: a lane that was left behind does not live on because others measure.
+        // Only keys without a lifetime get one: a lane that was left behind must not live longer because others measure.
         await Promise.all(
           keys.filter((_, at) => Number(lives[at]) === -1).map((key) => send(client, 'pexpire', [key, lifeMs])),
         );

@@ -1,11 +1,11 @@
 // What `seq doctor` asks one server: INFO, the settings that matter, its clock, round trips, and every right by ACL
-// DRYRUN (nothing is run). A question that this user may not ask is an answer too.
+// DRYRUN (which runs nothing). A question that the server refuses is a finding too.
 import type { NodeCheckup } from '../ports.js';
 import { isErrorReply, send } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, parseInfo, text } from './replies.js';
 import { aclRule, rightsOf, transactionRights } from './rights.js';
-import type { Wire } from './wire.js';
+import type { Wire } from './wire/wire.js';
 
 const SETTINGS = [
   'appendonly',
@@ -57,7 +57,7 @@ async function settings(client: Wire): Promise<Record<string, string> | null> {
   return found;
 }
 
-/** `name`: whom to ask for; null when even that may not be asked. */
+/** The rights that user `name` does not have; null when the server does not tell. */
 async function denied(
   client: Wire,
   name: string | null,
@@ -71,7 +71,7 @@ async function denied(
       reply = text(await send(client, 'acl', ['DRYRUN', name, ...command.split('|'), ...args]));
     } catch (error) {
       if (!isErrorReply(error)) throw error;
-      // A command that was renamed away is not there; DRYRUN itself may be unknown (before 7.0) or not allowed.
+      // The command was renamed. Otherwise DRYRUN itself is unknown (before Redis 7.0) or not allowed.
       if (/Command '.*' not found/i.test(error.message))
         found.push(`${command}: the server does not know it (rename-command?)`);
       else return null;

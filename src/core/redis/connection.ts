@@ -1,14 +1,16 @@
-// One connection to one server, opened when first needed and never for longer than its caller wants to wait
+// One connection to one server. It opens when it is first needed, and no caller waits longer than its own limit
 // (docs/PROTOCOL.md section 11). A call is sent at most once: nothing is queued while offline, nothing is resent.
-// After a deadline the outcome is unknown; after the second in a row the connection is given up, so that calls do not
-// pile up in the buffers of a silent server and run when it wakes.
+// After a deadline the outcome is unknown. After the second deadline in a row the connection is given up: otherwise
+// calls pile up in the buffers of a silent server, and all run when it wakes.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/types.js';
 import { fairDeadline } from './deadline.js';
 import { parseErrorReply } from './replies.js';
 import { assertMaster, sentinelOptions, type SentinelSettings } from './sentinel.js';
 import type { NodeUrl } from './url.js';
-import { Wire, type Part } from './wire.js';
+import { OwnWire } from './own-resp/own-wire.js';
+import { ClientWire } from './wire/client-wire.js';
+import type { Part, Wire } from './wire/wire.js';
 
 export type { SentinelSettings } from './sentinel.js';
 
@@ -28,6 +30,8 @@ export interface ConnectionSettings {
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
+  /** false: ioredis writes the commands and reads the answers (SEQ_DISABLE=own-resp). */
+  ownResp?: boolean;
 }
 
 export type Answer<T> = { answered: true; value: T } | { answered: false; reply: Refused | Unknown };
@@ -48,7 +52,7 @@ const BACKOFF_MAX_MS = 1000;
 const RESOLVE_ERRORS = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME']);
 
 export function unknown(step: Step, cause: string, limitMs?: number): Unknown {
-  // What is left of a larger limit is a fraction; people read whole milliseconds.
+  // The rest of a larger limit is a fraction; people read whole milliseconds.
   return limitMs === undefined
     ? { outcome: 'unknown', step, cause }
     : { outcome: 'unknown', step, cause, limitMs: Math.round(limitMs) };
@@ -88,9 +92,8 @@ export class Connection {
   }
 
   /**
-   * Runs `work` on a connected client; all of it, connecting included, within limitMs. `work` rejects with the
-   * server's error (mapped)
-   * or the client's (unknown); `at` says what it is waiting for.
+   * Runs `work` on a connected client, all within limitMs, connecting included. When `work` rejects, an error of the
+   * server is mapped to a reply; any other error means unknown. `at` says which step `work` waits for.
    */
   run<T>(limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
     const startedAt = performance.now();
@@ -108,9 +111,9 @@ export class Connection {
     if (this.client !== null) this.drop(this.client);
   }
 
-  /** Gives a connection up. Whatever waits on it is rejected. */
+  /** Gives a connection up. Every call that waits on it is rejected. */
   drop(client: Wire): void {
-    // Many calls may give up the same client; the first one did it all.
+    // Many calls may give up the same client; the first one has done it.
     if (this.client !== client) return;
     this.client = null;
     this.generation += 1;
@@ -129,7 +132,7 @@ export class Connection {
       let settled = false;
       const cancel = fairDeadline(leftMs, () => {
         settled = true;
-        // One late answer is no reason to lose the others that are under way; a second silence is.
+        // One late answer is no reason to lose the other calls that are under way; a second silence in a row is.
         if (++this.silences >= MAX_SILENCES) this.drop(client);
         resolve({ answered: false, reply: unknown(at.step, 'no answer', limitMs) });
       });
@@ -147,7 +150,7 @@ export class Connection {
             resolve({ answered: false, reply: parseErrorReply(error.message) });
             return;
           }
-          // Protocol garbage and lost connections end here: nothing more can be read from this client.
+          // A lost connection, or bytes that are not the protocol: nothing more can be read from this client.
           this.drop(client);
           resolve({ answered: false, reply: unknown(at.step, lossCause(error)) });
         },
@@ -156,8 +159,8 @@ export class Connection {
   }
 
   /**
-   * Behind Sentinel, one that names the wrong server is passed over at once: each is asked first in turn before
-   * anybody waits.
+   * Behind Sentinel, a sentinel that names a wrong server does not cost a wait: every sentinel is asked first once
+   * before the back-off begins.
    */
   private async openThrough(limitMs: number, startedAt: number): Promise<Session> {
     for (;;) {
@@ -189,8 +192,8 @@ export class Connection {
       if (failure !== null && now < failure.retryAt) return { failed: waiting(failure.reply, failure.retryAt - now) };
       this.opening = this.startOpening(Math.max(limitMs, CONNECT_LIMIT_MS));
     } else {
-      // Somebody waits already: what has not come within limitMs of the attempt's start is not waited for again by
-      // every call.
+      // Another call is connecting already. The wait ends limitMs after that attempt began, so that not every call
+      // waits its whole limit again.
       waitMs = this.opening.startedAt + limitMs - now;
       if (waitMs <= 0) {
         return {
@@ -215,7 +218,7 @@ export class Connection {
   private startOpening(connectLimitMs: number): Opening {
     const redis = new Redis(clientOptions(this.settings, connectLimitMs, this.attempts++));
     let lastError: Error | null = null;
-    const client = new Wire(redis);
+    const client = this.settings.ownResp === false ? new ClientWire(redis) : new OwnWire(redis);
     redis.on('error', (error: Error) => {
       lastError = error;
     });
@@ -274,13 +277,15 @@ export class Connection {
   }
 }
 
-/** AUTH, SELECT and a PING that shows that the server really speaks to us, in one round trip. */
+/** AUTH, SELECT, and a PING that proves that the server answers, in one round trip. */
 async function handshake(client: Wire, settings: ConnectionSettings): Promise<void> {
   const username = settings.username ?? settings.address.username;
   const password = settings.password ?? settings.address.password;
   const sent: Promise<unknown>[] = [];
   if (password !== undefined)
-    sent.push(send(client, 'auth', username === undefined ? [password] : [username, password]).catch(needless));
+    sent.push(
+      send(client, 'auth', username === undefined ? [password] : [username, password]).catch(ignoreNeedlessPassword),
+    );
   if (settings.address.db !== 0) sent.push(send(client, 'select', [settings.address.db]));
   if (settings.sentinel !== undefined) sent.push(assertMaster(client));
   sent.push(send(client, 'ping', []));
@@ -291,8 +296,8 @@ async function handshake(client: Wire, settings: ConnectionSettings): Promise<vo
   if (pong.toString() !== 'PONG') throw new Error('PING was answered with something else');
 }
 
-/** A password given to a server that has none is a matter of configuration, not a reason to stay away. */
-function needless(error: unknown): void {
+/** A password for a server that has none is a matter of configuration, not a reason to refuse the server. */
+function ignoreNeedlessPassword(error: unknown): void {
   if (isErrorReply(error) && error.message.includes('without any password configured')) return;
   throw error;
 }
@@ -329,7 +334,7 @@ function clientOptions(settings: ConnectionSettings, connectLimitMs: number, att
 
 function discard(client: Redis): void {
   client.disconnect();
-  // `disconnect` ends politely; a silent peer never answers that.
+  // `disconnect` waits for the peer to close; a silent peer never does.
   (client as unknown as { stream?: { destroy(): void } }).stream?.destroy();
 }
 
@@ -338,7 +343,7 @@ function stepOf(step: Step, error: Error | null): Step {
   return RESOLVE_ERRORS.has(code) ? 'resolve' : step;
 }
 
-/** A sentence without arguments of commands (they may hold secrets). */
+/** The cause in words, without arguments of commands: these may hold secrets. */
 function lossCause(error: unknown): string {
   if (!(error instanceof Error)) return 'the connection was lost';
   const code = (error as NodeJS.ErrnoException).code;

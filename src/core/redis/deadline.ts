@@ -1,15 +1,15 @@
-// A deadline that is fair to the node: an answer that already lies in the socket when the timer fires is still read,
-// and time in which this process itself did not run (a stalled loop, a starved machine) is not held against the
-// server. Bounded: at most twice the limit. Safety never hangs on it (I9); it only keeps "unknown" from being said of
-// nodes that answered.
+// A deadline that is fair to the node. An answer that is already in the socket when the timer fires is still read.
+// Time in which this process did not run (a stalled event loop, a busy machine) does not count against the server.
+// The deadline comes after at most twice the limit. Safety never depends on it (I9); it only avoids that nodes that
+// answered count as unknown.
 
 const STALL_MS = 5;
 
-/** Calls back after `ms`, or later by as much as the loop was stalled (at most `ms` more). Returns cancel. */
+/** Calls `due` after `ms`, and later when the event loop was stalled (at most `ms` later). Returns cancel. */
 export function fairDeadline(ms: number, due: () => void): () => void {
   const at = performance.now() + ms;
   let immediate: NodeJS.Immediate | undefined;
-  // Timers run before sockets are read: one turn later, whatever had arrived has been seen.
+  // Timers run before sockets are read. One turn later, every answer that had arrived is read.
   const last = (): void => {
     immediate = setImmediate(due);
   };

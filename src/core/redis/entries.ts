@@ -1,6 +1,6 @@
-// Raw stream entries → entries and damaged entries (docs/PROTOCOL.md sections 2 and 8). With payloads every hash is
-// recomputed: a node cannot check SHA-256 itself, so this is where a flipped byte or a hand-edited entry is found.
-// Damaged ones are listed, never dropped.
+// Raw stream entries → entries and damaged entries (docs/PROTOCOL.md sections 2 and 8). Every hash is recomputed when
+// the payload is there. A node cannot check SHA-256 itself: a flipped byte or a hand-edited entry is found here.
+// Damaged entries are listed, never dropped.
 import { blockHash } from '../chain/block.js';
 import type { DamagedEntry, EntriesRead, Entry } from '../protocol/types.js';
 import { list, text, UnreadableReply, whole } from './replies.js';
@@ -26,7 +26,7 @@ function hash(fields: Map<string, Buffer>, name: string): string {
   return value;
 }
 
-/** A block whose hash was checked a moment ago; its bytes lie in the answer that it came with. */
+/** A block whose hash was checked recently. Its Buffers belong to the answer that it came with. */
 interface Checked {
   rawHash: Buffer;
   rawParent: Buffer;
@@ -37,9 +37,8 @@ interface Checked {
 }
 
 /**
- * Nodes hold the same blocks: a copy that equals the one of its height byte for byte needs no second SHA-256, and
- * comparing is ten times as fast.
- * Emptied when full, so what it holds is bounded.
+ * Nodes hold the same blocks. A copy that equals a checked block byte for byte needs no second SHA-256, and comparing
+ * is ten times as fast. The cache is emptied when it is full, so that its size is bounded.
  */
 const checked = new Map<number, Checked>();
 let checkedBytes = 0;
@@ -60,7 +59,7 @@ function remember(height: number, one: Checked): void {
   checkedBytes += one.data.length;
 }
 
-/** Where the values stand in the list of an entry's names and values: a stream has one order, as a rule. */
+/** Where each value is in an entry's list of names and values. As a rule, a stream has one order. */
 interface Layout {
   names: Buffer[];
   at: Record<Field, number>;
@@ -76,7 +75,7 @@ function isLaidOut({ names }: Layout, flat: readonly unknown[]): boolean {
   if (flat.length !== 2 * names.length) return false;
   for (let i = 0; i < names.length; i += 1) {
     const name = flat[2 * i];
-    if (name === names[i]) continue; // the parser gives what repeats as one Buffer
+    if (name === names[i]) continue; // own-resp gives a repeated string as the same Buffer
     if (!Buffer.isBuffer(name) || !name.equals(names[i] as Buffer)) return false;
     names[i] = name;
   }
@@ -100,7 +99,7 @@ function layoutOf(flat: readonly unknown[]): Layout | null {
   return Object.values(found).includes(-1) ? null : { names: names as Buffer[], at: found };
 }
 
-/** The number that these digits are, as `whole` reads it; −1 when they are none. */
+/** Digits → number, as `whole` reads them; −1 when they are not a whole number. */
 function digits(raw: Buffer): number {
   const { length } = raw;
   if (length === 0 || length > 16 || (length > 1 && raw[0] === ZERO)) return -1;
@@ -128,10 +127,7 @@ function ownerOf(raw: Buffer): string {
   return ownerText;
 }
 
-/**
- * A sound entry of the usual form, with few strings made of its bytes; null: look closely, and say what is wrong with
- * it.
- */
+/** Reads a sound entry of the usual form, and makes few strings of it. Null: `readEntry` must say what is wrong. */
 function soundEntry(id: unknown, flat: readonly unknown[], withData: boolean): Entry | null {
   if (!isLaidOut(layout, flat)) {
     const found = layoutOf(flat);
@@ -174,7 +170,7 @@ function soundEntry(id: unknown, flat: readonly unknown[], withData: boolean): E
   return { height, hash, parent, timestamp, epoch, owner, size, data };
 }
 
-/** Any entry, or what is wrong with it. */
+/** Reads any entry. Throws UnreadableReply, which says what is wrong with the entry. */
 function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): Entry {
   const height = number(fields, 'height');
   const epoch = number(fields, 'epoch');
@@ -197,7 +193,7 @@ function readEntry(id: string, fields: Map<string, Buffer>, withData: boolean): 
   return { ...entry, data };
 }
 
-/** The answer of XRANGE, XREVRANGE, or of one stream of XREAD. Throws UnreadableReply when it is no such answer. */
+/** Reads the answer of XRANGE, XREVRANGE, or of one stream of XREAD. Throws UnreadableReply for any other answer. */
 export function parseEntries(raw: unknown, options: { data: boolean }): EntriesRead {
   const entries: Entry[] = [];
   const damaged: DamagedEntry[] = [];

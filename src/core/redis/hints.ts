@@ -1,9 +1,9 @@
-// Hints that a lock went or a request came: PUBLISH of our scripts, and keyspace events of the lock (`E`, `x` and
-// `g`: a release is a DEL) where the server has them switched on. Hints only make things earlier (docs/PROTOCOL.md
-// section 7): a lost one costs nothing but time.
+// Hints that a lock went or a request came: messages that our scripts PUBLISH, and keyspace events of the lock (`E`,
+// `x` and `g`: a release is a DEL) where the server sends them. A hint only makes a probe earlier (docs/PROTOCOL.md
+// section 7): a lost hint costs time and nothing else.
 import type { NodeHint } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';
-import type { Wire } from './wire.js';
+import type { Wire } from './wire/wire.js';
 
 export type Hint = NodeHint;
 
@@ -49,7 +49,7 @@ export class Hints {
     if (this.closed || this.listeners.size === 0) return;
     const answer = await this.connection.run(SUBSCRIBE_LIMIT_MS, async (client) => {
       this.listen(client);
-      // One by one: a user without a right to one channel still gets the others.
+      // One command for each channel: a user who may not read one channel still gets the others.
       const results = await Promise.allSettled(this.channels.map((channel) => send(client, 'subscribe', [channel])));
       if (results.every((one) => one.status === 'rejected')) throw (results[0] as PromiseRejectedResult).reason;
     });

@@ -1,4 +1,4 @@
-// The names of everything `seq` keeps on a node (docs/PROTOCOL.md section 2): prefix `seq:`, in lane L `seq:L:`.
+// The names of all keys that `seq` keeps on a node (docs/PROTOCOL.md section 2): prefix `seq:`, in lane L `seq:L:`.
 // A lane is a second, independent chain on the same servers.
 import { EXIT, SeqError } from '../errors.js';
 

@@ -1,10 +1,11 @@
-// One Redis server as a NodePort: every question is answered accepted, refused or unknown, within its limit; nothing
-// throws for what a server does (docs/PROTOCOL.md sections 1, 4, 11). Calls, the leader's blocks, bulk transfers, the
-// tail and hints have a connection each, so that none delays another; each opens when first used.
+// One Redis server as a NodePort. Every call is answered accepted, refused or unknown, within its limit; nothing that
+// a server does makes it throw (docs/PROTOCOL.md sections 1, 4, 11). Calls, the leader's blocks, bulk transfers, the
+// tail and hints have one connection each, so that none delays another. Each connection opens when it is first used.
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
-import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName } from '../protocol/types.js';
-import { FastAppend, type WriteCall } from './fast-append.js';
+import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName, Step } from '../protocol/types.js';
+import { FastAppend } from './fast-append/fast-append.js';
+import type { WriteCall } from './fast-append/watched-state.js';
 import {
   Connection,
   isErrorReply,
@@ -31,25 +32,27 @@ import {
   text,
   UnreadableReply,
 } from './replies.js';
+import { OwnWire } from './own-resp/own-wire.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
-import type { Wire } from './wire.js';
+import type { Wire } from './wire/wire.js';
 
 export interface RedisNodeOptions {
   id: string;
   /** `redis://…`, `rediss://…`, `unix:…` or `host:port` (url.ts). */
   url: string;
   identity: ClusterIdentity;
-  /** Over what the url says. */
+  /** These win over the url. */
   username?: string;
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
-  /**
-   * The id is a guess, made while the node did not answer: `inspect` does not judge it by that. Everything else does,
-   * and refuses.
-   */
+  /** The id is a guess, made while the node did not answer. `inspect` ignores a wrong id; every other script refuses. */
   guessed?: boolean;
+  /** false: ioredis writes the commands and reads the answers, and fastAppend is off (SEQ_DISABLE=own-resp). */
+  ownResp?: boolean;
+  /** false: every block goes through the script write_block (SEQ_DISABLE=fast-append). */
+  fastAppend?: boolean;
 }
 
 /** What kind of server this is, for the checks before it is used at all. */
@@ -86,10 +89,10 @@ export class RedisNode implements NodePort {
   private readonly asking: ScriptContext;
   private lines: Lines;
   private readonly listeners = new Map<(hint: Hint) => void, () => void>();
-  /** Which script a bulk connection has sent last: loaded once for a whole filling. */
+  /** The script that a bulk connection has loaded: one SCRIPT LOAD is enough for a whole backfill. */
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
-  private readonly appends = new WeakMap<Wire, FastAppend>();
-  /** Of connections to addresses that it had before. */
+  private readonly appends = new WeakMap<OwnWire, FastAppend>();
+  /** The generations of connections to former addresses. */
   private formerGenerations = 0;
 
   constructor(private readonly options: RedisNodeOptions) {
@@ -103,7 +106,7 @@ export class RedisNode implements NodePort {
     return this.address.redacted;
   }
 
-  /** Where it is, in parts; without secrets in `redacted`. */
+  /** The address in its parts. Only `redacted` has no secrets. */
   get address(): NodeUrl {
     return this.lines.address;
   }
@@ -132,9 +135,9 @@ export class RedisNode implements NodePort {
   }
 
   /**
-   * An owner that nobody can have is refused before the script looks at anything: afterwards the server has the
-   * script, and the way there and back
-   * has been gone once. A takeover reads what the dead leader left over the bulk connection: it is open by then.
+   * Opens the connections of a takeover, and makes the server load its scripts. Nothing changes on the server: a
+   * script refuses the empty owner before it reads a key. A takeover reads the dead leader's last blocks over the bulk
+   * connection, which is open afterwards.
    */
   async prepare(limitMs: number): Promise<void> {
     const block = { height: 1, hash: '', parent: '', timestamp: 0, data: Buffer.alloc(0) };
@@ -150,11 +153,11 @@ export class RedisNode implements NodePort {
     ]);
   }
 
-  /** What is under way on the old connections ends as unknown. */
+  /** Calls that are under way on the old connections end as unknown. */
   moveTo(url: string): void {
     const former = this.lines;
     this.formerGenerations = this.connectionGeneration + 1;
-    // Who watches a plain server is not asked about it; credentials for sentinels stay, like all others.
+    // Only a `sentinel://` address is asked of sentinels. Their credentials stay, like all others.
     this.lines = this.open(url, parseSentinelUrl(url) === null ? undefined : this.options.sentinel);
     for (const line of [former.calls, former.writes, former.bulk, former.tailing, former.hints]) line.close();
     for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
@@ -164,13 +167,14 @@ export class RedisNode implements NodePort {
     const named = parseSentinelUrl(url);
     const address = named === null ? parseNodeUrl(url) : { ...parseNodeUrl(named.url), redacted: url };
     const sentinel = named === null ? watched : { ...watched, ...named.sentinel };
-    const { username, password, tls, identity } = this.options;
+    const { username, password, tls, identity, ownResp } = this.options;
     const settings: ConnectionSettings = {
       address,
       ...(username === undefined ? {} : { username }),
       ...(password === undefined ? {} : { password }),
       ...(tls === undefined ? {} : { tls }),
       ...(sentinel === undefined ? {} : { sentinel }),
+      ...(ownResp === undefined ? {} : { ownResp }),
     };
     return {
       address,
@@ -187,26 +191,20 @@ export class RedisNode implements NodePort {
   }
 
   private async run<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
-    const { keys, args } = keysAndArguments(call, call.script === 'inspect' ? this.asking : this.context);
-    const answer = await this.calls.run(limitMs, (client, at) => {
-      const sent = evalScript(client, call.script, keys, args);
-      return sent.catch(async (error: unknown) => {
-        if (!isNoScript(error)) throw error;
-        at.step = 'load';
-        await loadScript(client, call.script);
-        at.step = 'call';
-        return evalScript(client, call.script, keys, args);
-      });
-    });
+    const context = call.script === 'inspect' ? this.asking : this.context;
+    const parts = keysAndArguments(call, context);
+    const answer = await this.calls.run(limitMs, (client, at) => runScript(client, at, call.script, parts));
     return this.scriptReply(call.script, answer) as ReplyTo<C>;
   }
 
   private write(call: WriteCall, limitMs: number): Promise<WriteReply> {
     return this.writes
       .run(limitMs, (client, at) => {
-        let line = this.appends.get(client);
-        if (line === undefined) this.appends.set(client, (line = new FastAppend(client, this.context)));
-        return line.write(call, () => {
+        if (this.options.fastAppend === false || !(client instanceof OwnWire))
+          return runScript(client, at, call.script, keysAndArguments(call, this.context));
+        let append = this.appends.get(client);
+        if (append === undefined) this.appends.set(client, (append = new FastAppend(client, this.context)));
+        return append.write(call, () => {
           at.step = 'load';
         });
       })
@@ -251,7 +249,7 @@ export class RedisNode implements NodePort {
     });
     const replies: WriteReply[] = [];
     for (let index = 0; index < calls.length; index += 1) {
-      // A batch cut short by its limit or a lost connection: what was answered before that is known, the next is not.
+      // The limit or a lost connection may cut a batch short: replies that came before that are known, the next is not.
       const answer =
         answers[index] ??
         (whole.answered ? { answered: false as const, reply: unknown('call', 'no answer', limitMs) } : whole);
@@ -283,7 +281,7 @@ export class RedisNode implements NodePort {
   async tail(afterId: string, waitMs: number, limit: number): Promise<NodeReply<EntriesRead>> {
     const { stream } = this.context.keys;
     const after = afterId === '' ? '0-0' : afterId;
-    // BLOCK 0 would wait for ever.
+    // BLOCK 0 waits for ever.
     const blockMs = Math.max(1, Math.floor(waitMs));
     const answer = await this.tailing.run(blockMs + TAIL_SLACK_MS, (client) =>
       this.withRecord(client, () =>
@@ -341,7 +339,7 @@ export class RedisNode implements NodePort {
     };
   }
 
-  /** Reads INFO; for the checks at start (Redis Cluster, eviction policy, version, role). */
+  /** Reads INFO for the checks at start (Redis Cluster, eviction policy, version, role). */
   async probe(limitMs: number): Promise<NodeReply<Probe>> {
     const answer = await this.calls.run(limitMs, (client) => send(client, 'info', []));
     if (!answer.answered) return answer.reply;
@@ -366,7 +364,7 @@ export class RedisNode implements NodePort {
     });
   }
 
-  /** For `seq doctor`: settings, rights and round trips of this server, as this user sees them. */
+  /** For `seq doctor`: settings, rights and round trips of this server, as this user may see them. */
   async checkup(limitMs: number): Promise<NodeReply<NodeCheckup>> {
     const { keys, identity } = this.context;
     const channel = hintChannelOf(identity.lane);
@@ -387,9 +385,7 @@ export class RedisNode implements NodePort {
     return parseReply<unknown>(answer.value, SCRIPTS[script].parse);
   }
 
-  /**
-   * Sends `entries` and, right behind it, what tells whose and which node this is: one round trip, answered in order.
-   */
+  /** Sends `entries` and, right behind it, the questions that tell which node this is: one round trip, in order. */
   private async withRecord(
     client: Wire,
     entries: () => Promise<unknown>,
@@ -408,7 +404,7 @@ export class RedisNode implements NodePort {
     return answer.answered ? this.entriesReply(answer.value.record, [], false) : answer.reply;
   }
 
-  /** The incarnation is '' unless the node is admitted: what it holds may be read, but counts towards nothing. */
+  /** The incarnation is '' unless the node is admitted: its entries may be read, but they count towards no quorum. */
   private entriesReply(record: unknown[], entries: unknown, data: boolean): NodeReply<EntriesRead> {
     return readOrUnknown((): NodeReply<EntriesRead> => {
       const [cluster, incarnation, pending, run, server, replication] = record;
@@ -418,7 +414,7 @@ export class RedisNode implements NodePort {
         return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: named } };
       }
       const info = parseInfo(`${text(server)}\n${text(replication)}`);
-      // What a replica holds is another server's.
+      // The entries of a replica are those of another server.
       const admitted =
         incarnation !== null &&
         pending === null &&
@@ -434,7 +430,7 @@ export class RedisNode implements NodePort {
   }
 }
 
-/** A node that is known to be reachable and usable; SeqError otherwise. For commands that cannot go on without it. */
+/** Opens a node that is reachable and usable; throws a SeqError otherwise. For commands that need this node. */
 export async function connectNode(
   options: RedisNodeOptions,
   limitMs: number,
@@ -472,6 +468,23 @@ export async function connectNode(
   });
 }
 
+async function runScript(
+  client: Wire,
+  at: { step: Step },
+  script: ScriptName,
+  { keys, args }: { keys: string[]; args: Argument[] },
+): Promise<unknown> {
+  try {
+    return await evalScript(client, script, keys, args);
+  } catch (error) {
+    if (!isNoScript(error)) throw error;
+    at.step = 'load';
+    await loadScript(client, script);
+    at.step = 'call';
+    return evalScript(client, script, keys, args);
+  }
+}
+
 function evalScript(client: Wire, script: ScriptName, keys: string[], args: Argument[]): Promise<unknown> {
   return send(client, 'evalsha', [scriptText(script).sha, keys.length, ...keys, ...args]);
 }
@@ -486,7 +499,7 @@ function isNoScript(error: unknown): boolean {
   return isErrorReply(error) && error.message.startsWith('NOSCRIPT');
 }
 
-/** Heights beyond what a double holds exactly read as the ends of the stream. */
+/** Heights that a double cannot hold exactly mean the ends of the stream. */
 function streamBound(height: Height): string {
   if (height <= 0) return '-';
   return height > Number.MAX_SAFE_INTEGER ? '+' : String(height);

@@ -1,19 +1,19 @@
 // What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream
-// that was set aside. Read a few at a time, payloads dropped as soon as their hash was checked: at most 32 MiB lie
-// there, never all of it in memory here.
+// that was set aside. Entries are read a few at a time, and a payload is dropped as soon as its hash is checked: a
+// node keeps up to 32 MiB, and never all of it is in memory here.
 import { blockHash } from '../chain/block.js';
 import type { OrphanEntry, OrphansRead } from '../ports.js';
 import type { Block } from '../protocol/types.js';
 import { send } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, pttl, text, UnreadableReply, whole } from './replies.js';
-import type { Wire } from './wire.js';
+import type { Wire } from './wire/wire.js';
 
 const PIECE = 16;
-/** Time that moving 32 MiB may take beyond the node timeout. */
+/** How long 32 MiB may take beyond the node timeout. */
 export const ORPHAN_MS = 700;
 
-/** Resolves to a reader of the raw answers: what cannot be read is found out by whoever calls it. */
+/** Resolves to a reader of the raw answers. The reader throws when the answers cannot be read. */
 export async function readOrphans(client: Wire, keys: NodeKeys, limit: number): Promise<() => OrphansRead> {
   const [total, aside] = await Promise.all([
     send(client, 'xlen', [keys.orphans]),
@@ -41,7 +41,7 @@ async function asideOf(client: Wire, key: string, nonce: string): Promise<Orphan
     send(client, 'xrevrange', [key, '+', '-', 'COUNT', 1]),
   ]);
   const expiresMs = pttl(left);
-  // Its time was over: only the name is left in the record.
+  // The stream has expired: only its name is left in the record.
   if (expiresMs === -2) return null;
   return {
     nonce,
@@ -59,7 +59,7 @@ function heightOf(answer: unknown): number | null {
   return Number.isSafeInteger(height) ? height : null;
 }
 
-/** The block that an entry was a copy of. Throws when it is gone or damaged. */
+/** The block that an entry holds. Throws when the entry is gone or damaged. */
 export function orphanBlock(raw: unknown): Block {
   const entry = orphanOf(raw);
   const { data } = fieldsOf(raw);
@@ -79,7 +79,7 @@ function fieldsOf(raw: unknown): { id: unknown; fields: Map<string, Buffer>; dat
   return { id, fields, data: fields.get('data') };
 }
 
-/** Never throws for what an entry holds: evidence may be damaged, and is shown as far as it can be read. */
+/** Does not throw for damaged fields: evidence is shown as far as it can be read. */
 function orphanOf(raw: unknown): OrphanEntry {
   const { id, fields, data } = fieldsOf(raw);
   const of = (name: string): string => fields.get(name)?.toString('latin1') ?? '';

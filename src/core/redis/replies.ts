@@ -1,9 +1,9 @@
-// Raw answers of a server → the three values of docs/PROTOCOL.md section 1. Only what proves that nothing was
-// executed is a refusal; everything that cannot be read is unknown, with an alarm, and never "no" or "empty".
+// Raw answers of a server → the three values of docs/PROTOCOL.md section 1. A refusal proves that nothing was
+// executed. An answer that cannot be read is unknown, with an alarm; it never counts as "no" or "empty".
 import { InvariantError } from '../errors.js';
 import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '../protocol/types.js';
 
-/** What our scripts may say. */
+/** The refusals of our scripts. */
 const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([
   'LOCK_HELD',
   'HELD',
@@ -27,7 +27,7 @@ const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([
   'BAD_ARGUMENT',
   'WRONG_TYPE',
 ]);
-/** Redis' own errors that prove that nothing was executed. NOSCRIPT is handled where calls are sent. */
+/** Errors of Redis that prove that nothing was executed. NOSCRIPT is handled where calls are sent. */
 const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
   ['LOADING', 'LOADING'],
   ['BUSY', 'BUSY'],
@@ -40,9 +40,8 @@ const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
   ['WRONGPASS', 'NOAUTH'],
 ]);
 /**
- * Redis 7 says this, without a word of its own, when the user may not run a command inside a script. Our scripts let
- * it out as it is only
- * before their first write; later it is `half done`.
+ * Redis 7 answers so, without an error code of its own, when the user may not run a command inside a script. Our
+ * scripts pass the error on only before their first write; after it they answer `half done`.
  */
 const DENIED_IN_SCRIPT = /^ERR (The user executing the script can't|ACL failure in script)/;
 
@@ -66,7 +65,7 @@ export function whole(raw: unknown): number {
   return value;
 }
 
-/** As PTTL gives it: −1 without an expiry, −2 without a key. */
+/** The answer of PTTL: −1 without an expiry, −2 without a key. */
 export function pttl(raw: unknown): number {
   const digits = text(raw);
   return /^-[12]$/.test(digits) ? Number(digits) : whole(digits);
@@ -128,7 +127,7 @@ function detailOf(raw: unknown[]): RefusalDetail {
   return detail;
 }
 
-/** Runs a reader of raw data; what it cannot read is unknown. */
+/** Runs a reader of raw data. The reply is unknown when the reader throws. */
 export function readOrUnknown<T>(read: () => NodeReply<T>): NodeReply<T> {
   try {
     return read();
@@ -143,7 +142,7 @@ export function readOrUnknown<T>(read: () => NodeReply<T>): NodeReply<T> {
   }
 }
 
-/** A script's answer. `parse` sees what follows the incarnation. */
+/** A script's answer. `parse` gets the values behind the incarnation. */
 export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): NodeReply<T> {
   return readOrUnknown(() => {
     const parts = list(raw);
@@ -156,11 +155,11 @@ export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): No
   });
 }
 
-/** A Redis error reply (the server spoke, so the connection is fine). */
+/** An error reply of Redis. The server has answered: the connection is fine. */
 export function parseErrorReply(message: string): Refused | Unknown {
   const word = DENIED_IN_SCRIPT.test(message) ? 'NOPERM' : (/^[A-Z]+/.exec(message)?.[0] ?? '');
   const reason = SERVER_REASONS.get(word);
-  // The server's sentence may quote arguments after a line break or in full: one line, bounded.
+  // The server's sentence may quote arguments: one line, bounded.
   const sentence = message.split('\n', 1)[0]?.slice(0, 200) ?? '';
   if (reason !== undefined) return { outcome: 'refused', reason, detail: { message: sentence } };
   return { outcome: 'unknown', step: 'reply', cause: sentence === '' ? 'an empty error' : sentence, alarm: true };
@@ -176,7 +175,7 @@ export function parseInfo(raw: string): Record<string, string> {
   return info;
 }
 
-/** Whose memory a server has, as the scripts put it (lua, "common: run id"): from INFO server and INFO replication. */
+/** Whose memory a server has, in the form of the scripts (lua, "common: run id"); from INFO server and replication. */
 export function memoryOf(info: Record<string, string>): string {
   const former = info['master_replid2'] ?? '';
   const run = info['run_id'] ?? '';

@@ -1,9 +1,9 @@
-// What a Redis user needs for seq, exactly (docs/PROTOCOL.md section 8): commands, keys, channels. `seq doctor --acl`
-// prints the rule, and every command is tried with ACL DRYRUN where the server has it. A test holds this list against
-// the scripts.
+// The rights that a Redis user needs for seq (docs/PROTOCOL.md section 8): commands, keys, channels, and nothing more.
+// `seq doctor --acl` prints the rule. Every command is tried with ACL DRYRUN where the server has it. A test compares
+// this list with the scripts.
 import type { NodeKeys } from './keys.js';
 
-/** Command and arguments as seq sends them, by our scripts or directly. */
+/** Commands with arguments as seq sends them, from scripts or directly. */
 export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...args: string[]][] {
   const { lock, epoch, stream, admission, orphans, hold, handover, sequencers, audit } = keys;
   const sequencer = `${keys.sequencer}x`;
@@ -51,14 +51,14 @@ export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...
 }
 
 /**
- * What spares a node the script for each block (append-line.ts): without them everything works, at about twice its
- * processor time.
+ * The rights of the fast append (fast-append/). Without them the leader runs a script for each block: everything
+ * works, at about twice the processor time of the node.
  */
 export function transactionRights({ lock, admission }: NodeKeys): [command: string, ...args: string[]][] {
   return [['watch', lock], ['hvals', admission], ['multi'], ['exec'], ['discard']];
 }
 
-/** One line for `redis-cli`, or for an ACL file without `ACL SETUSER`. The password is the operator's. */
+/** One line for `redis-cli`; without `ACL SETUSER`, for an ACL file. The operator puts the password in. */
 export function aclRule(user: string, keys: NodeKeys, channel: string, db: number): string {
   const prefix = keys.lock.slice(0, -'leader:lock'.length);
   const commands = [

@@ -1,6 +1,6 @@
-// The typed table of lua/: for every script the keys it gets, its arguments by name, and how its answer reads. The
-// header of each Lua file is held against this table by a test. Numbers go out as they are: what is not a whole
-// number below 2^53 the script refuses.
+// The typed table of lua/: for every script its keys, its arguments by name, and the reader of its answer. A test
+// compares the header of each Lua file with this table. Numbers are sent as they are: the script refuses a number that
+// is not whole, or not below 2^53.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -64,7 +64,7 @@ function blockFields(block: Block, entryEpoch: number): Argument[] {
   return [String(block.height), block.hash, block.parent, String(block.timestamp), String(entryEpoch)];
 }
 
-/** The parent of block 1 is of the cluster, not of its generation: a recovered cluster goes on with the same chain. */
+/** The parent of block 1 depends on the cluster, not on its generation: a recovered cluster continues the chain. */
 export function genesisOf(identity: ClusterIdentity): string {
   const dot = identity.cluster.lastIndexOf('.');
   return genesisHash(dot < 0 ? identity.cluster : identity.cluster.slice(0, dot), identity.lane);
@@ -121,7 +121,7 @@ function presencePairs(presence: Omit<Presence, 'pttlMs'>): string[] {
   return pairs;
 }
 
-/** null for a record that nothing can be made of: a stranger's key must not blind `inspect`. */
+/** Null for a record that cannot be read: a key that somebody else wrote must not make `inspect` fail. */
 function parsePresence(raw: unknown): Presence | null {
   const [id, left, rawFields] = list(raw);
   const fields = record(rawFields);
@@ -159,8 +159,8 @@ function parseView(values: unknown[]): NodeView {
   const view = record(values);
   const admitted = record(view.get('record'));
   const of = (name: string): string => (admitted.has(name) ? text(admitted.get(name)) : '');
-  // What stands in the record of a damaged or foreign node may be anything: it is shown where it can be read, and
-  // never trusted.
+  // The record of a damaged or foreign node may hold anything. Its fields are shown where they can be read, and never
+  // trusted.
   const lenient = (digits: string): number =>
     /^\d{1,15}$/.test(digits) ? Number(digits) : digits === '' ? 0 : safe(digits);
   const safe = (digits: string): number =>
@@ -451,7 +451,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
 };
 
 function waitingRequest(pairs: unknown[]): { request?: LeaderRequest } {
-  // A request that cannot be read is no reason to call an accepted write unknown.
+  // An accepted write stays accepted when the request that came with it cannot be read.
   const request = readable(() => parseRequest(record(pairs)));
   return request === null ? {} : { request };
 }
@@ -460,7 +460,7 @@ function waitingRequest(pairs: unknown[]): { request?: LeaderRequest } {
 export function keysAndArguments(call: NodeCall, context: ScriptContext): { keys: string[]; args: Argument[] } {
   const spec = SCRIPTS[call.script] as ScriptSpec<ScriptName>;
   const keys = spec.keys.map((name) => context.keys[name]);
-  // The presence record is one key per sequencer; inspect gets the prefix, for it reads them through the index.
+  // Each sequencer has its own presence key. `inspect` gets the prefix, because it reads the keys through the index.
   if (call.script === 'announce') keys[2] = context.keys.sequencer + call.presence.id;
   return { keys, args: [context.identity.cluster, context.nodeId, ...spec.build(call, context)] };
 }
@@ -470,7 +470,7 @@ export interface ScriptText {
   sha: string;
 }
 
-/** The package's lua/ directory, found from src/ and dist/ alike. */
+/** The package's lua/ directory, found from src/ and from dist/. */
 export function luaDirectory(): string {
   let dir = dirname(fileURLToPath(import.meta.url));
   for (let up = 0; up < 6; up += 1) {
@@ -483,7 +483,7 @@ export function luaDirectory(): string {
 let luaDir: string | undefined;
 const texts = new Map<ScriptName, ScriptText>();
 
-/** Read once per process, when first needed. */
+/** Reads the file once per process, when it is first needed. */
 export function scriptText(name: ScriptName): ScriptText {
   let known = texts.get(name);
   if (known === undefined) {

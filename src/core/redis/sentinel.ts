@@ -1,11 +1,11 @@
-// A node behind Sentinel: who is the master is asked of the sentinels on every connect, one after the other, each
-// within its share of the time, so that a silent one does not hide the others; the next attempt starts with the next
-// one, so that one that is wrong does not either. A promoted replica has a run id of its own: to the scripts it is a
-// node that forgot (docs/PROTOCOL.md section 8).
+// A node behind Sentinel. Every connect asks the sentinels, one after the other, who the master is. Each sentinel has
+// its share of the time, so that a silent one does not hide the others. The next attempt starts with the next
+// sentinel, so that a wrong one does not hide them either. A promoted replica has another run id: to the scripts it
+// is a node that has lost its memory (docs/PROTOCOL.md section 8).
 import type { ConnectionOptions } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
 import { text } from './replies.js';
-import type { Wire } from './wire.js';
+import type { Wire } from './wire/wire.js';
 
 export interface SentinelSettings {
   /** The name of the master the sentinels watch. */
@@ -34,7 +34,7 @@ export function sentinelOptions(
     })),
     connectTimeout: shareMs,
     sentinelCommandTimeout: shareMs,
-    // The client would otherwise speak plainly to both, whatever was asked for.
+    // Without these, the client speaks without TLS to both, whatever the settings say.
     ...(tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
     ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
     ...(sentinel.password === undefined ? {} : { sentinelPassword: sentinel.password }),
@@ -42,8 +42,8 @@ export function sentinelOptions(
 }
 
 /**
- * `sentinel://HOST:PORT,…/MASTER[/DB]`: where to begin, and whom the sentinels are to be asked for; null for any
- * other address.
+ * `sentinel://HOST:PORT,…/MASTER[/DB]` → the address to begin with, the sentinels and the name of the master. Null
+ * for any other address.
  */
 export function parseSentinelUrl(
   url: string,
@@ -55,8 +55,8 @@ export function parseSentinelUrl(
 }
 
 /**
- * A sentinel that was cut off still names the old master, which may be a replica by now: every write would be
- * refused, and reads are late.
+ * A sentinel that was cut off still names the old master, which may be a replica by now. A replica refuses every
+ * write, and its reads are late.
  */
 export async function assertMaster(client: Wire): Promise<void> {
   const info = text(await client.send('info', ['replication']));

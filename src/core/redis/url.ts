@@ -1,5 +1,5 @@
 // Node addresses: `[ID=]redis://[user[:password]@]host[:port][/db]`, `rediss://…`, `unix:/path[?db=n]`, `host:port`.
-// Whatever leaves this file for a log, an error or a table is the redacted form: secrets never do.
+// Logs, errors and tables get the redacted form: no secret leaves this file.
 import { EXIT, SeqError } from '../errors.js';
 
 export interface NodeUrl {
@@ -30,7 +30,7 @@ function badUrl(text: string, why: string): SeqError {
   });
 }
 
-/** Whatever stands between the scheme (or the start) and the last `@` is cut out, however broken the rest is. */
+/** Cuts out everything between the scheme (or the start) and the last `@`, even when the rest is malformed. */
 export function withoutPassword(text: string): string {
   return text
     .replace(/^([^=:/?@]+=)?([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1$2')
@@ -40,7 +40,7 @@ export function withoutPassword(text: string): string {
 
 function dbOf(text: string, digits: string): number {
   if (digits === '') return 0;
-  // not quoted: it may be the rest of a password
+  // The text is not quoted: it may be the rest of a password.
   if (!/^\d{1,5}$/.test(digits)) throw badUrl(text, 'what follows the host is not a database number');
   return Number(digits);
 }
@@ -53,7 +53,7 @@ function decoded(text: string, part: string): string {
   }
 }
 
-/** Throws SeqError (78) that names the part at fault. */
+/** Throws a SeqError (78) that names the wrong part. */
 export function parseNodeUrl(text: string): NodeUrl {
   const named = /^([^=:/?@]+)=(.+)$/s.exec(text);
   const address = named?.[2] ?? text;

@@ -1,6 +1,6 @@
-// A server that holds the keys of the other dialect (docs/FUEL.md), as a port that can only read: every command it
-// may send is in one list. Payloads are hashed where they arrive and dropped. A key of the wrong type is a fact about
-// the node, not a node that did not answer.
+// A server that holds the keys of the fuel dialect (docs/FUEL.md), as a port that can only read: one list has every
+// command that it may send. Payloads are hashed as they arrive and dropped. A key of the wrong type is a finding about
+// the node; the node has answered.
 import { createHash } from 'node:crypto';
 import {
   MOST_HEIGHT,
@@ -11,12 +11,12 @@ import {
   type IndexPiece,
   type UnreadableEntry,
   type WrongKey,
-} from '../dialect-fuel/types.js';
-import type { NodeReply } from '../protocol/types.js';
-import { Connection, isErrorReply, send, type SentinelSettings, type TlsSettings } from './connection.js';
-import { list, parseInfo, readOrUnknown, text, UnreadableReply } from './replies.js';
-import { parseNodeUrl } from './url.js';
-import type { Wire } from './wire.js';
+} from '../../dialect-fuel/types.js';
+import type { NodeReply } from '../../protocol/types.js';
+import { Connection, isErrorReply, send, type SentinelSettings, type TlsSettings } from '../connection.js';
+import { list, parseInfo, readOrUnknown, text, UnreadableReply } from '../replies.js';
+import { parseNodeUrl } from '../url.js';
+import type { Wire } from '../wire/wire.js';
 
 export interface FuelNodeOptions {
   id: string;
@@ -26,6 +26,8 @@ export interface FuelNodeOptions {
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
+  /** false: ioredis writes the commands and reads the answers (SEQ_DISABLE=own-resp). */
+  ownResp?: boolean;
 }
 
 type ReadCommand =
@@ -40,7 +42,7 @@ export class FuelNode implements FuelPort {
 
   constructor(options: FuelNodeOptions) {
     const address = parseNodeUrl(options.url);
-    const { leaseKey: lock, username, password, tls, sentinel } = options;
+    const { leaseKey: lock, username, password, tls, sentinel, ownResp } = options;
     this.id = options.id;
     this.url = address.redacted;
     this.keys = { lock, epoch: `${lock}:epoch:token`, stream: `${lock}:block:stream`, index: `${lock}:heights:index` };
@@ -50,6 +52,7 @@ export class FuelNode implements FuelPort {
       ...(password === undefined ? {} : { password }),
       ...(tls === undefined ? {} : { tls }),
       ...(sentinel === undefined ? {} : { sentinel }),
+      ...(ownResp === undefined ? {} : { ownResp }),
     });
   }
 
@@ -134,7 +137,7 @@ class WrongType {
   constructor(readonly key: string) {}
 }
 
-/** The only way out of here to the server. */
+/** The only function of this file that sends a command. */
 function read(client: Wire, command: ReadCommand, args: (string | number)[]): Promise<unknown> {
   return send(client, command, args);
 }
@@ -146,7 +149,7 @@ function wrongType(key: string): (error: unknown) => WrongType {
   };
 }
 
-/** What helps and is not needed: a server that refuses it (old, restricted, no such key) goes without. */
+/** For answers that help and are not needed: null when the server refuses (old, restricted, no such key). */
 function serverSays(error: unknown): null {
   if (isErrorReply(error)) return null;
   throw error;
@@ -162,8 +165,7 @@ function probeOf(
   const known = (value: unknown): unknown => (value instanceof WrongType ? null : value);
   const owner = known(raw.owner);
   const pttlMs = Number(text(known(raw.pttl) ?? -2));
-  if (owner !== null && pttlMs === -1)
-    wrong.push({ key: keys.lock, why: 'it has no time to live: it never ends by itself' });
+  if (owner !== null && pttlMs === -1) wrong.push({ key: keys.lock, why: 'it has no time to live: it never expires' });
   const token = known(raw.token);
   let epoch: bigint | null = null;
   if (token !== null) {

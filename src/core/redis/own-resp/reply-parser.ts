@@ -1,6 +1,6 @@
 // RESP2 from a socket → replies, in order: bulk and simple strings as Buffers (payloads are binary), integers as
-// numbers, errors as ReplyError. It goes on where a chunk ended: every byte is looked at once, and a payload is
-// copied only where it lies across chunks. What is not the protocol throws; nothing after that can be read
+// numbers, errors as ReplyError. The parser continues where a chunk ended: it reads every byte once, and copies a
+// payload only where the payload spans chunks. Input that is not RESP2 throws, and nothing after it can be read
 // (docs/PROTOCOL.md section 11).
 
 /** An error that the server itself sent. */
@@ -11,35 +11,35 @@ export class ReplyError extends Error {
 const NOTHING = Buffer.alloc(0);
 const [CR, LF] = [13, 10];
 const [SIMPLE, ERROR, INTEGER, BULK, ARRAY] = [43, 45, 58, 36, 42];
-/** Of Redis: proto-max-bulk-len, and more than any answer has. */
+/** The largest string that Redis sends (proto-max-bulk-len), and more items than any answer has. */
 const MOST_BULK = 512 * 1024 * 1024;
 const MOST_ITEMS = 1 << 24;
 const MOST_LINE = 64 * 1024;
 const MOST_DEPTH = 16;
-/** A string up to so long is compared with what the list before had in its place. */
+/** Strings up to this length are compared with the string at the same place of the previous list. */
 const MOST_REPEATED = 48;
-/** Of one reply, however it is nested: far above a whole window of blocks. */
+/** Limits of one reply, nested or not: far above a whole retained range of blocks. */
 const MOST_REPLY = { items: MOST_ITEMS, bytes: 2 ** 30 };
 
 export class ReplyParser {
   private buffer: Buffer = NOTHING;
   private at = 0;
-  /** Where the line that was read last ends, its line break included. */
+  /** Offset behind the last line that was read, its line break included. */
   private lineEnd = 0;
   /**
-   * What was cut off: pieces of one element, how long they are, and how long it has to be before it is looked at
-   * again (0: a line break).
+   * An incomplete element: its pieces so far, their total length, and the length to wait for before the next attempt
+   * (0: wait for a line break).
    */
   private pieces: Buffer[] = [];
   private held = 0;
   private need = 0;
   private readonly open: { items: unknown[]; left: number }[] = [];
   /**
-   * By depth, the list that was complete last: the next one often repeats it (names of fields, an owner), and then it
-   * has the same Buffers.
+   * For each depth, the last complete list. The next list often repeats its strings (names of fields, an owner), and
+   * then gets the same Buffers.
    */
   private readonly former: (unknown[] | undefined)[] = [];
-  /** Of the reply that is being read. */
+  /** Size so far of the reply that is being read. */
   private items = 0;
   private bytes = 0;
 
@@ -48,7 +48,7 @@ export class ReplyParser {
     private readonly most = MOST_REPLY,
   ) {}
 
-  /** Something was begun and is not complete. */
+  /** True in the middle of a reply. */
   get within(): boolean {
     return this.held > 0 || this.open.length > 0;
   }
@@ -84,7 +84,7 @@ export class ReplyParser {
     this.buffer = NOTHING;
   }
 
-  /** Reads one element; false when it is not all there. */
+  /** Reads one element; false when a part of it is missing. */
   private element(): boolean {
     const { buffer, at } = this;
     const type = buffer[at];
@@ -128,7 +128,7 @@ export class ReplyParser {
     );
   }
 
-  /** The number behind the type; null when its line is not all there. */
+  /** The number behind the type byte; null when a part of its line is missing. */
   private number(): number | null {
     const { buffer } = this;
     let at = this.at + 1;

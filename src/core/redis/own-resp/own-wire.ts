@@ -1,44 +1,42 @@
-// What goes over one established connection: commands written at once and at most once, answers matched to them in
-// order (docs/PROTOCOL.md section 11). ioredis resolves, connects, encrypts and authenticates; on what it has opened,
-// its own way from a command to its answer costs more processor time than the server needs for a SET, so that commits
-// take this one. Nothing is queued, nothing is resent.
+// Writes commands to an established connection and matches the answers to them, in order (docs/PROTOCOL.md section
+// 11). ioredis resolves, connects, encrypts and authenticates. After that, its own way from a command to its answer
+// costs more processor time than the server needs for a SET; commits therefore take this way (SEQ_DISABLE=own-resp
+// switches it off). A command is written at once and at most once: nothing is queued, nothing is resent.
 import type { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
+import type { Part, Wire } from '../wire/wire.js';
+import { encoded, type Piece } from './encode.js';
 import { ReplyParser, ReplyError } from './reply-parser.js';
-
-export type Part = string | Buffer | number;
-export type Piece = string | Buffer;
 
 interface Waiting {
   resolve: (reply: unknown) => void;
   reject: (error: Error) => void;
-  /** Of an exchange: what was answered so far, and how many answers it is complete with. */
+  /** Of an exchange: the answers so far, and how many answers complete it. A single command has null. */
   answers: unknown[] | null;
   count: number;
-  /** All its answers, if they come as they were foreseen. */
-  foreseen: Buffer | null;
+  /** The bytes of all answers, where the caller expects exact bytes. */
+  expected: Buffer | null;
 }
 
-/** Above this, bytes are handed to the socket where they lie; below, joining costs less than another piece. */
+/** A payload of this size or more goes to the socket without a copy. Below, a copy costs less than another piece. */
 export const JOIN_BYTES = 16 * 1024;
+/** So many answered entries at the front of the queue are removed at once. */
 const COMPACT_AT = 1024;
 
-export class Wire {
+export class OwnWire implements Wire {
   private socket: Socket | null = null;
   private waiting: Waiting[] = [];
   private first = 0;
   private lost: Error | null = null;
 
-  /** After SUBSCRIBE: what comes without having been asked for. */
   onMessage: ((channel: string, message: string) => void) | null = null;
 
   /**
-   * At the first `send`, `redis` is ready and nothing is under way on it; from then on it only says when the
+   * At the first `send`, `redis` must be ready, with no command under way. From then on `redis` only tells when the
    * connection ends.
    */
   constructor(readonly redis: Redis) {}
 
-  /** Sends one command now; rejects at once when the connection is not there. */
   send(name: string, args: readonly Part[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const socket = this.socket ?? this.takeOver();
@@ -46,31 +44,29 @@ export class Wire {
         reject(this.lost ?? new Error('the connection was lost'));
         return;
       }
-      this.waiting.push({ resolve, reject, answers: null, count: 1, foreseen: null });
+      this.waiting.push({ resolve, reject, answers: null, count: 1, expected: null });
       write(socket, encoded(name, args));
     });
   }
 
   /**
-   * Sends commands that were `encoded`, in one piece; resolves with all their answers, an error that the server sent
-   * being one of them. Where the
-   * bytes of all answers are `foreseen` and come like that, null: reading them one by one would tell nothing new.
+   * Sends encoded commands in one piece. Resolves with all their answers; an error that the server sent is one of
+   * them. Resolves with null when the answers are exactly the `expected` bytes: parsing them would tell nothing new.
    */
   exchange(pieces: readonly Piece[], count: number): Promise<unknown[]>;
-  exchange(pieces: readonly Piece[], count: number, foreseen: Buffer | null): Promise<unknown[] | null>;
-  exchange(pieces: readonly Piece[], count: number, foreseen: Buffer | null = null): Promise<unknown[] | null> {
+  exchange(pieces: readonly Piece[], count: number, expected: Buffer | null): Promise<unknown[] | null>;
+  exchange(pieces: readonly Piece[], count: number, expected: Buffer | null = null): Promise<unknown[] | null> {
     return new Promise((resolve, reject) => {
       const socket = this.socket ?? this.takeOver();
       if (this.lost !== null || !socket.writable) {
         reject(this.lost ?? new Error('the connection was lost'));
         return;
       }
-      this.waiting.push({ resolve: resolve as (reply: unknown) => void, reject, answers: [], count, foreseen });
+      this.waiting.push({ resolve: resolve as (reply: unknown) => void, reject, answers: [], count, expected });
       write(socket, pieces.length === 1 ? pieces : joined(pieces));
     });
   }
 
-  /** What `work` sends goes out together. */
   together<T>(work: () => T): T {
     const socket = this.socket ?? this.takeOver();
     socket.cork();
@@ -88,7 +84,7 @@ export class Wire {
     socket.removeAllListeners('data');
     socket.on('data', (chunk: Buffer) => {
       try {
-        if (!parser.within && this.cameAsForeseen(chunk)) return;
+        if (!parser.within && this.cameAsExpected(chunk)) return;
         parser.write(chunk);
       } catch (error) {
         this.end(error as Error);
@@ -101,11 +97,11 @@ export class Wire {
     return socket;
   }
 
-  private cameAsForeseen(chunk: Buffer): boolean {
+  private cameAsExpected(chunk: Buffer): boolean {
     const waits = this.waiting[this.first];
-    if (waits === undefined || waits.foreseen === null || waits.answers!.length > 0 || !chunk.equals(waits.foreseen))
+    if (waits === undefined || waits.expected === null || waits.answers!.length > 0 || !chunk.equals(waits.expected))
       return false;
-    this.leave();
+    this.removeFirst();
     waits.resolve(null);
     return true;
   }
@@ -119,14 +115,14 @@ export class Wire {
     if (waits === undefined) throw new Error('Protocol error: an answer that nobody asked for');
     const { answers } = waits;
     if (answers !== null && answers.push(reply) < waits.count) return;
-    this.leave();
+    this.removeFirst();
     if (answers !== null) waits.resolve(answers);
     else if (reply instanceof ReplyError) waits.reject(reply);
     else waits.resolve(reply);
   }
 
-  /** The first that waited is answered. */
-  private leave(): void {
+  /** Removes the first entry of the queue: it is answered. */
+  private removeFirst(): void {
     this.first += 1;
     if (this.first === this.waiting.length) {
       this.waiting.length = 0;
@@ -146,30 +142,7 @@ export class Wire {
   }
 }
 
-/** One part of a command, in the form of the protocol. */
-export function bulk(text: string): string {
-  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
-}
-
-/** A command as it goes over the wire; payloads lie where they lay. */
-export function encoded(name: string, args: readonly Part[]): Piece[] {
-  const pieces: Piece[] = [];
-  let text = `*${1 + args.length}\r\n${bulk(name)}`;
-  for (const arg of args) {
-    if (typeof arg === 'string') {
-      text += bulk(arg);
-    } else if (typeof arg === 'number') {
-      text += bulk(String(arg));
-    } else {
-      pieces.push(`${text}$${arg.length}\r\n`, arg);
-      text = '\r\n';
-    }
-  }
-  pieces.push(text);
-  return pieces;
-}
-
-/** Neighbours that are text become one. */
+/** Joins neighbouring texts. */
 function joined(pieces: readonly Piece[]): Piece[] {
   const fewer: Piece[] = [];
   for (const piece of pieces) {
@@ -181,7 +154,7 @@ function joined(pieces: readonly Piece[]): Piece[] {
   return fewer;
 }
 
-/** One buffer for what is small; large payloads go out from where they lie, without a copy. */
+/** Writes small pieces as one buffer, and large payloads without a copy. */
 function write(socket: Socket, pieces: readonly Piece[]): void {
   let bytes = 0;
   let largest = 0;

@@ -1,0 +1,24 @@
+// What goes over one established connection, whoever writes the commands and reads the answers. `own-resp/` does so
+// for commits, in less processor time; `client-wire.ts` is the plain way, through ioredis (SEQ_DISABLE=own-resp).
+// Both send a command at once and at most once: nothing is queued, nothing is resent (docs/PROTOCOL.md section 11).
+import type { Redis } from 'ioredis';
+
+/** One argument of a command. */
+export type Part = string | Buffer | number;
+
+export interface Wire {
+  /** The client that opened the connection. */
+  readonly redis: Redis;
+
+  /** Called for each published message, after SUBSCRIBE. */
+  onMessage: ((channel: string, message: string) => void) | null;
+
+  /**
+   * Sends one command now; rejects at once when the connection is not there. Bulk and simple strings come as Buffers,
+   * integers as numbers. An error that the server sent rejects, with the name `ReplyError`.
+   */
+  send(name: string, args: readonly Part[]): Promise<unknown>;
+
+  /** Sends what `work` sends in as few packets as possible. */
+  together<T>(work: () => T): T;
+}
