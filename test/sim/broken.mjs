@@ -99,8 +99,8 @@ export const broken = [
   {
     name: 'admitted-without-proof',
     file: 'protocol/admission.ts',
-    from: '!proven(state, admission)',
-    to: 'false',
+    from: '!quiet || !alone || !proven(state, admission)',
+    to: '!quiet || !alone',
     args: ['--seed', '5000', '--memory', '--seeds', '12'],
     by: '',
   },

@@ -1,6 +1,7 @@
 // One rule after the other is broken, and the run that its row names must notice; the same plays with every rule kept
 // are clean.
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PLAYS } from './acts.js';
@@ -20,6 +21,14 @@ function simulate(args: string[]): Promise<string> {
 }
 
 describe('simulation', () => {
+  it.each(broken.filter(({ file }) => file !== undefined))(
+    '$name → its source text occurs exactly once',
+    async ({ file, from }) => {
+      const text = await readFile(new URL(`../../src/core/${file}`, import.meta.url), 'utf8');
+      expect(text.split(from!).length - 1).toBe(1);
+    },
+  );
+
   it.each(broken.filter(({ by }) => by !== ''))(
     '$name → found by $by',
     async ({ name, args, by }) => {

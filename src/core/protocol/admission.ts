@@ -7,7 +7,7 @@ import { abreast, gateMissed, newPace, pauseAfter, weightOf, type FillPace } fro
 import { bitsOf } from './quorum.js';
 import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
-import type { Effect, LocalChain, NodeIndex, TermEvent, TermState } from './term-state.js';
+import type { LocalChain, NodeIndex, StepContext, TermEvent, TermState } from './term-state.js';
 import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js';
 
 /** One re-admission under way. */
@@ -68,14 +68,8 @@ export function mayReadmit(state: TermState, admission: AdmissionState): boolean
 }
 
 /** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
-export function beginAdmission(
-  state: TermState,
-  node: NodeIndex,
-  now: number,
-  chain: LocalChain,
-  out: Effect[],
-  view?: NodeView,
-): void {
+export function beginAdmission(context: StepContext, node: NodeIndex, view?: NodeView): void {
+  const { state, now, chain, out } = context;
   const { owner } = state.settings;
   const track = state.nodes[node]!;
   const window = chain.retainedFloor();
@@ -172,22 +166,18 @@ export function replaceable(state: TermState, node: NodeIndex): boolean {
 }
 
 /** Sets a damaged node aside that thinks itself intact, and that bears our lock and epoch. */
-export function setAside(state: TermState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+export function setAside(context: StepContext, node: NodeIndex): void {
+  const { state } = context;
   const track = state.nodes[node]!;
-  setStanding(track, node, 'unclaimed', `damaged: ${track.damage!.why}`, out);
+  setStanding(context, node, 'unclaimed', `damaged: ${track.damage!.why}`);
   track.damage!.counts = false;
   track.fenced = false;
   if (state.inflight) state.inflight.ackedAt[node] = -1;
-  beginAdmission(state, node, now, chain, out);
+  beginAdmission(context, node);
 }
 
-export function onBegun(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<{ head: number }>,
-  now: number,
-  out: Effect[],
-): void {
+export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<{ head: number }>): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted' && track.admission) {
     track.damage = null;
@@ -195,16 +185,17 @@ export function onBegun(
     track.admission.begun = true;
     track.admission.provesFrom = state.nextId;
     track.retryAt = now;
-    return setStanding(track, node, 'unclaimed', `re-admission ${track.admission.nonce} begun`, out);
+    return setStanding(context, node, 'unclaimed', `re-admission ${track.admission.nonce} begun`);
   }
   if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR' && reply.detail.check === 'epoch') {
     track.wantsRenewal = true; // what it remembers of its old life is above this term
   }
-  giveUp(state, node, reply, now, out);
+  giveUp(context, node, reply);
 }
 
 /** Steps 2 and 4, whichever is due. Called when the node has nothing under way. */
-export function continueAdmission(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
+export function continueAdmission(context: StepContext, node: NodeIndex): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   const { admission } = track;
   if (!admission?.begun) return;
@@ -245,19 +236,18 @@ export function continueAdmission(state: TermState, node: NodeIndex, now: number
 }
 
 export function onLearnt(
-  state: TermState,
+  context: StepContext,
   event: Extract<TermEvent, { type: 'backfilled' }>,
   sent: { height: number; startedAt: number },
-  chain: LocalChain,
-  out: Effect[],
 ): void {
+  const { state, chain } = context;
   const track = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
       backOff(state, track, event.now); // resumed from what is known to be there: the same block again is accepted
-      return openGate(state, out);
+      return openGate(context);
     }
-    if (reply.outcome === 'refused') return giveUp(state, event.node, reply, event.now, out);
+    if (reply.outcome === 'refused') return giveUp(context, event.node, reply);
     track.failures = 0;
     if (track.admission) track.admission.head = Math.max(track.admission.head, reply.value.head);
   }
@@ -283,26 +273,21 @@ export function calm(state: Pick<TermState, 'load' | 'committedAt' | 'inflight'>
   return state.load * Math.exp(-quietMs / LOAD_OVER_MS) <= CALM;
 }
 
-export function onAdmitted(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<HeadFacts>,
-  now: number,
-  out: Effect[],
-): void {
+export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
+  const { state } = context;
   const track = state.nodes[node]!;
   if (reply.outcome !== 'accepted') {
     // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a
     // new begin_admission makes a stray copy stale (I11: no earlier admit stays unanswered).
-    giveUp(state, node, reply, now, out);
+    giveUp(context, node, reply);
     return;
   }
   track.admission = null;
   track.unnoted = false; // its new memory began with it
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;
-  setStanding(track, node, 'claimed', '', out);
-  openGate(state, out);
+  setStanding(context, node, 'claimed', '');
+  openGate(context);
 }
 
 /** A reply that shows that this term still leads at `node`, for every admission begun before that call was sent. */
@@ -340,13 +325,15 @@ export function closeGate(state: TermState, now: number, bytes: number): boolean
 }
 
 /** The gate's time is over, and nothing is under way that it would be kept closed for. */
-export function gateIsOver(state: TermState, out: Effect[]): void {
+export function gateIsOver(context: StepContext): void {
+  const { state } = context;
   for (const { admission } of state.nodes) if (admission?.begun) gateMissed(admission.pace);
-  openGate(state, out);
+  openGate(context);
 }
 
 /** Lets the next block come. */
-export function openGate(state: TermState, out: Effect[]): void {
+export function openGate(context: StepContext): void {
+  const { state, out } = context;
   if (state.gateUntil === null) return;
   state.gateUntil = null;
   if (state.phase === 'leading' && !state.stopping)
@@ -357,7 +344,8 @@ function proven(state: TermState, admission: Admission): boolean {
   return bitsOf(admission.proof) >= state.settings.quorum;
 }
 
-function giveUp(state: TermState, node: NodeIndex, reply: NodeReply<unknown>, now: number, out: Effect[]): void {
+function giveUp(context: StepContext, node: NodeIndex, reply: NodeReply<unknown>): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   track.admission = null;
   const why =
@@ -366,7 +354,7 @@ function giveUp(state: TermState, node: NodeIndex, reply: NodeReply<unknown>, no
       : reply.outcome === 'unknown'
         ? `no answer at ${reply.step}: ${reply.cause}`
         : '';
-  setStanding(track, node, 'unclaimed', `re-admission not finished: ${why}`, out);
+  setStanding(context, node, 'unclaimed', `re-admission not finished: ${why}`);
   // Nothing ran there, and whoever keeps the window must know (section 6.6).
   if (reply.outcome === 'refused' && reply.reason === 'OOM')
     out.push({ type: 'alarm', code: 'OOM', node, reason: why });
@@ -374,5 +362,5 @@ function giveUp(state: TermState, node: NodeIndex, reply: NodeReply<unknown>, no
   // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it
   // answers.
   track.retryAt = Math.max(track.retryAt, now + state.settings.regainMs);
-  openGate(state, out);
+  openGate(context);
 }

@@ -3,21 +3,22 @@
 // below it is proven by it (I5).
 import { markDamaged } from './admission.js';
 import { backOff, end, claimedCount, setStanding } from './ending.js';
-import type { Candidate, Effect, LocalChain, TermEvent, TermState } from './term-state.js';
+import type { Candidate, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { Block, EntriesRead, NodeReply } from './types.js';
 
 /**
  * Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every
  * read and tick.
  */
-export function adoptAfterClaims(state: TermState, now: number, chain: LocalChain, out: Effect[]): void {
+export function adoptAfterClaims(context: StepContext): void {
+  const { state, now, chain, out } = context;
   if (claimedCount(state) < state.settings.quorum) {
     const damaged = state.nodes.flatMap((track, node) =>
       track.standing === 'quarantined' && track.damage ? [`node ${node + 1}: ${track.damage.why}`] : [],
     );
     return damaged.length > 0
-      ? end(state, 'DAMAGED_HEADS', `too few of the claimed nodes hold an undamaged head (${damaged.join('; ')})`, out)
-      : end(state, 'CLAIM_LOST', 'too few of the claimed nodes still hold what they showed', out);
+      ? end(context, 'DAMAGED_HEADS', `too few of the claimed nodes hold an undamaged head (${damaged.join('; ')})`)
+      : end(context, 'CLAIM_LOST', 'too few of the claimed nodes still hold what they showed');
   }
   if (state.nodes.some((track) => track.busy?.kind === 'read')) return;
   const local = chain.head();
@@ -32,11 +33,10 @@ export function adoptAfterClaims(state: TermState, now: number, chain: LocalChai
   ) {
     if (best.epoch > chosen.over)
       return end(
-        state,
+        context,
         'CHOICE_OVERTAKEN',
         `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the ` +
           'choice was made, and may be committed',
-        out,
       );
     // Two blocks of one epoch break I2: no rule of the protocol tells which was acknowledged, a person did.
     state.committed = { height: local.height, hash: local.hash };
@@ -50,7 +50,7 @@ export function adoptAfterClaims(state: TermState, now: number, chain: LocalChai
     // Ahead of nodes that lost data is one thing, beside them another: a chain that differs is never written over
     // theirs.
     const mine = chain.hashAt(height) ?? '';
-    if (mine !== best.hash) return end(state, 'CHAIN_MISMATCH', mismatch(height, mine, best.hash), out);
+    if (mine !== best.hash) return end(context, 'CHAIN_MISMATCH', mismatch(height, mine, best.hash));
     out.push({
       type: 'alarm',
       code: 'STORE_AHEAD',
@@ -60,43 +60,40 @@ export function adoptAfterClaims(state: TermState, now: number, chain: LocalChai
         'lost data they had acknowledged; it is proposed again from the store',
     });
     state.committed = { height, hash: mine };
-    return settle(state, local.height, out);
+    return settle(context, local.height);
   }
-  if (height === local.height && best.hash === local.hash) return settle(state, height, out);
+  if (height === local.height && best.hash === local.hash) return settle(context, height);
   if (best.epoch === Infinity) {
     // An empty stream's floor is committed, and its data is on no node: a peer must have it.
     return height === local.height
-      ? end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash), out)
+      ? end(context, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash))
       : end(
-          state,
+          context,
           'BEHIND',
           `the nodes' floor is ${height}, this store ends at ${local.height}: blocks between must come ` +
             'from a peer first',
-          out,
         );
   }
   if (height - local.height > state.settings.maxAdopt) {
     return end(
-      state,
+      context,
       'BEHIND',
       `this store ends at ${local.height}, the nodes' head is ${height}: it must catch up before it can lead`,
-      out,
     );
   }
   const from = Math.min(local.height + 1, height);
   const known = seenBefore(chain, from, height, best.hash);
-  if (known) return takeOver(state, known, local, now, out);
+  if (known) return takeOver(context, known, local);
   if (best.nodes.every((node) => state.nodes[node]!.floor >= from)) {
     return end(
-      state,
+      context,
       'BEHIND',
       `this store ends at ${local.height}, below the window of every node that holds the head (floor ` +
         `${Math.min(...best.nodes.map((node) => state.nodes[node]!.floor))}): it must catch up before it ` +
         'can lead',
-      out,
     );
   }
-  askForCandidate(state, best, from, height, now, out);
+  askForCandidate(context, best, from, height);
 }
 
 function candidatesOf(state: TermState): { height: number; candidates: Candidate[] } {
@@ -118,14 +115,8 @@ function candidatesOf(state: TermState): { height: number; candidates: Candidate
   return { height, candidates: [...byHash.values()].sort((a, b) => b.epoch - a.epoch) };
 }
 
-function askForCandidate(
-  state: TermState,
-  candidate: Candidate,
-  from: number,
-  to: number,
-  now: number,
-  out: Effect[],
-): void {
+function askForCandidate(context: StepContext, candidate: Candidate, from: number, to: number): void {
+  const { state, now, out } = context;
   // The node that failed longest ago first: an unanswered read goes to another holder.
   const node = [...candidate.nodes]
     .filter((n) => state.nodes[n]!.floor < from && now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy)
@@ -136,12 +127,8 @@ function askForCandidate(
   out.push({ type: 'read', node, id: state.nextId++, from, to });
 }
 
-export function onCandidateRead(
-  state: TermState,
-  event: Extract<TermEvent, { type: 'read' }>,
-  chain: LocalChain,
-  out: Effect[],
-): void {
+export function onCandidateRead(context: StepContext, event: Extract<TermEvent, { type: 'read' }>): void {
+  const { state, chain, out } = context;
   const track = state.nodes[event.node]!;
   if (track.busy?.id !== event.id) return;
   track.busy = null;
@@ -158,25 +145,24 @@ export function onCandidateRead(
       : { verdict: 'gone' as const, why: 'it lost its memory since it was claimed' };
   if (read.verdict === 'damaged') {
     out.push({ type: 'alarm', code: 'DAMAGED_ENTRY', node: event.node, height, reason: read.why });
-    setStanding(track, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`, out);
+    setStanding(context, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`);
     markDamaged(state, event.node, track.incarnation, read.why);
     state.adopt = null;
     return;
   }
   if (read.verdict === 'gone') {
     // Wiped, or trimmed or rebased by a later term: what it showed counts no more, and nothing is damaged.
-    setStanding(track, event.node, 'unclaimed', read.why, out);
+    setStanding(context, event.node, 'unclaimed', read.why);
     state.adopt = null;
     return;
   }
   if (read.verdict === 'moved')
     return end(
-      state,
+      context,
       'FENCED',
       `node ${event.node + 1} holds another block at height ${height} than it showed when claimed`,
-      out,
     );
-  takeOver(state, read.blocks, local, event.now, out);
+  takeOver(context, read.blocks, local);
 }
 
 /**
@@ -195,19 +181,14 @@ function seenBefore(chain: LocalChain, from: number, to: number, hash: string): 
 }
 
 /** What is below the candidate is committed (I5); the candidate is proposed again. */
-function takeOver(
-  state: TermState,
-  blocks: Block[],
-  local: { height: number; hash: string },
-  now: number,
-  out: Effect[],
-): void {
+function takeOver(context: StepContext, blocks: Block[], local: { height: number; hash: string }): void {
+  const { state, now, out } = context;
   const below = blocks.slice(0, -1);
   const top = blocks.at(-1)!;
   const { height } = top;
-  if (height === local.height) return end(state, 'CHAIN_MISMATCH', mismatch(height, local.hash, top.hash), out);
+  if (height === local.height) return end(context, 'CHAIN_MISMATCH', mismatch(height, local.hash, top.hash));
   if (blocks[0]!.parent !== local.hash)
-    return end(state, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, blocks[0]!.parent), out);
+    return end(context, 'CHAIN_MISMATCH', mismatch(local.height, local.hash, blocks[0]!.parent));
   if (below.length > 0) out.push({ type: 'adopted', blocks: below });
   const last = below.at(-1) ?? local;
   state.committed = { height: last.height, hash: last.hash };
@@ -246,15 +227,17 @@ function checkRead(
  * Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the term
  * leads.
  */
-function settle(state: TermState, to: number, out: Effect[]): void {
+function settle(context: StepContext, to: number): void {
+  const { state } = context;
   state.phase = 'settling';
   state.settleTo = to;
   state.adopt = null;
-  nextToSettle(state, out);
+  nextToSettle(context);
 }
 
 /** Asks for the next block to re-propose, or starts leading. */
-export function nextToSettle(state: TermState, out: Effect[]): void {
+export function nextToSettle(context: StepContext): void {
+  const { state, out } = context;
   if (state.committed.height < state.settleTo) {
     out.push({ type: 'load', height: state.committed.height + 1 });
     return;

@@ -2,9 +2,10 @@
 // outlive the state).
 import { knowsMore } from './node-addresses.js';
 import type { Refused } from './types.js';
-import type { Effect, NodeIndex, NodeTrack, Standing, TermState } from './term-state.js';
+import type { NodeIndex, NodeTrack, Standing, StepContext, TermState } from './term-state.js';
 
-export function end(state: TermState, code: string, reason: string, out: Effect[]): void {
+export function end(context: StepContext, code: string, reason: string): void {
+  const { state, out } = context;
   if (state.phase === 'ended') return;
   state.phase = 'ended';
   state.ended = { code, reason };
@@ -20,9 +21,10 @@ export function movesOf(state: TermState): { moves?: string } {
  * Somebody has moved a node since this term began, or in a term that it knows nothing of: it counts servers that
  * may not be counted (I13).
  */
-export function endIfMoved(state: TermState, node: NodeIndex, reply: Refused, out: Effect[]): void {
+export function endIfMoved(context: StepContext, node: NodeIndex, reply: Refused): void {
+  const { state } = context;
   if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves))
-    end(state, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`, out);
+    end(context, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`);
 }
 
 /** Nodes that this term holds. */
@@ -33,7 +35,9 @@ export function claimedCount(state: TermState): number {
 }
 
 /** Changes where a node stands and says so once. */
-export function setStanding(track: NodeTrack, node: NodeIndex, standing: Standing, why: string, out: Effect[]): void {
+export function setStanding(context: StepContext, node: NodeIndex, standing: Standing, why: string): void {
+  const { out } = context;
+  const track = context.state.nodes[node]!;
   if (track.standing === standing && track.why === why) return;
   track.standing = standing;
   track.why = why;

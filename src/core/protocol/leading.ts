@@ -19,20 +19,20 @@ import { weightOf } from './fill-pace.js';
 import { takeFacts } from './promotion.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
-import type { Effect, Inflight, LocalChain, NodeIndex, NodeTrack, TermEvent, TermState } from './term-state.js';
+import type { Inflight, LocalChain, NodeIndex, NodeTrack, StepContext, TermEvent, TermState } from './term-state.js';
 import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './types.js';
 
 /** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
-export function propose(state: TermState, block: Block, now: number, chain: LocalChain, out: Effect[]): void {
+export function propose(context: StepContext, block: Block): void {
+  const { state, now, chain } = context;
   if (state.inflight || (state.phase !== 'leading' && state.phase !== 'settling') || state.stopping) return;
   if (block.height !== state.committed.height + 1) return; // void: asked for before something else was committed
   if (block.parent !== state.committed.hash) {
     return end(
-      state,
+      context,
       'BAD_PROPOSAL',
       `block ${block.height} names parent ${block.parent.slice(0, 8)}, the committed head is ` +
         `${state.committed.hash.slice(0, 8)}`,
-      out,
     );
   }
   const settling = state.phase === 'settling';
@@ -49,20 +49,21 @@ export function propose(state: TermState, block: Block, now: number, chain: Loca
  * Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can
  * be regained.
  */
-export function pump(state: TermState, node: NodeIndex, now: number, chain: LocalChain, out: Effect[]): void {
+export function pump(context: StepContext, node: NodeIndex): void {
+  const { state, now, chain } = context;
   if (state.phase !== 'settling' && state.phase !== 'leading') return;
   const track = state.nodes[node]!;
   if (track.busy || (track.standing === 'quarantined' && !track.damage)) return;
   if (now < track.retryAt) return;
   if (track.damage && replaceable(state, node)) {
     // Its lock must be ours when it is set aside; where it may have expired meanwhile it is taken first.
-    return track.standing === 'claimed' ? setAside(state, node, now, chain, out) : probeAgain(state, node, now, out);
+    return track.standing === 'claimed' ? setAside(context, node) : probeAgain(context, node);
   }
   if (track.standing === 'quarantined') return;
   if (track.standing !== 'claimed')
-    return track.admission ? continueAdmission(state, node, now, out) : probeAgain(state, node, now, out);
+    return track.admission ? continueAdmission(context, node) : probeAgain(context, node);
 
-  if (track.unnoted) return claimAgain(state, node, now, out);
+  if (track.unnoted) return claimAgain(context, node);
   const { inflight, committed } = state;
   // What is being settled may have been committed, so that one more height may be pending on a node outside the
   // claimed quorum.
@@ -70,20 +71,20 @@ export function pump(state: TermState, node: NodeIndex, now: number, chain: Loca
   if (track.head > highest) {
     // An entry two above would prove a block that this term's claim did not see (I4, I5).
     return quarantine(
-      state,
+      context,
       node,
       'AHEAD_OF_LEADER',
       `it holds height ${track.head}, this term's claim allows for ${highest} at most`,
-      out,
     );
   }
   const next = nextFor(state, node, chain);
-  if (next <= committed.height) return catchUp(state, node, next, now, chain, out);
-  if (inflight && next === inflight.block.height) return write(state, node, inflight, now, out);
-  if (state.settings.quiet && wantsProof(state, node)) claimAgain(state, node, now, out);
+  if (next <= committed.height) return catchUp(context, node, next);
+  if (inflight && next === inflight.block.height) return write(context, node, inflight);
+  if (state.settings.quiet && wantsProof(state, node)) claimAgain(context, node);
 }
 
-function claimAgain(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
+function claimAgain(context: StepContext, node: NodeIndex): void {
+  const { state, now, out } = context;
   state.nodes[node]!.busy = { id: state.nextId, kind: 'prove', startedAt: now };
   out.push({
     type: 'call',
@@ -98,27 +99,21 @@ function claimAgain(state: TermState, node: NodeIndex, now: number, out: Effect[
  * A term that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews
  * nothing (I8).
  */
-export function onProven(
-  state: TermState,
-  node: NodeIndex,
-  id: number,
-  reply: NodeReply<HeadFacts>,
-  now: number,
-  out: Effect[],
-): void {
+export function onProven(context: StepContext, node: NodeIndex, id: number, reply: NodeReply<HeadFacts>): void {
+  const { state } = context;
   const track = state.nodes[node]!;
-  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-  if (reply.outcome === 'refused') return refused(state, node, reply, track.head, now, out);
-  if (reply.incarnation !== track.incarnation)
-    return lost(state, node, 'it was re-admitted since it was claimed', now, out);
+  if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
+  if (reply.outcome === 'refused') return refused(context, node, reply, track.head);
+  if (reply.incarnation !== track.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
   track.failures = 0;
   proves(state, node, id);
 }
 
 /** Given up for this term or waiting for its turn: looked at now, because an operator asked for it. */
-export function fix(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
+export function fix(context: StepContext, node: NodeIndex): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
-  if (track.standing === 'quarantined') setStanding(track, node, 'unclaimed', 'a repair was asked for', out);
+  if (track.standing === 'quarantined') setStanding(context, node, 'unclaimed', 'a repair was asked for');
   track.failures = 0;
   track.retryAt = Math.min(track.retryAt, now);
 }
@@ -138,7 +133,8 @@ function nextFor(state: TermState, node: NodeIndex, chain: LocalChain): number {
   return track.headHash === claimed ? track.head + 1 : track.head;
 }
 
-function write(state: TermState, node: NodeIndex, inflight: Inflight, now: number, out: Effect[]): void {
+function write(context: StepContext, node: NodeIndex, inflight: Inflight): void {
+  const { state, now, out } = context;
   const { owner, ttlMs } = state.settings;
   const { block, repair, trim } = inflight;
   const track = state.nodes[node]!;
@@ -163,7 +159,8 @@ function write(state: TermState, node: NodeIndex, inflight: Inflight, now: numbe
   });
 }
 
-function catchUp(state: TermState, node: NodeIndex, from: number, now: number, chain: LocalChain, out: Effect[]): void {
+function catchUp(context: StepContext, node: NodeIndex, from: number): void {
+  const { state, now, chain, out } = context;
   const track = state.nodes[node]!;
   const window = chain.retainedFloor();
   if (track.head < window.height && window.height <= state.committed.height) {
@@ -187,11 +184,10 @@ function catchUp(state: TermState, node: NodeIndex, from: number, now: number, c
   }
   if (from <= track.floor) {
     return quarantine(
-      state,
+      context,
       node,
       'FLOOR_MISMATCH',
       `its floor ${track.floor} (${track.floorHash.slice(0, 8)}) is not on this chain`,
-      out,
     );
   }
   track.busy = { id: state.nextId, kind: 'backfill', height: from, startedAt: now };
@@ -206,18 +202,17 @@ function catchUp(state: TermState, node: NodeIndex, from: number, now: number, c
 }
 
 export function onWritten(
-  state: TermState,
+  context: StepContext,
   node: NodeIndex,
   sent: { id: number; height: number; hash: string; startedAt: number },
   reply: NodeReply<{ head: number; request?: LeaderRequest }>,
-  now: number,
-  out: Effect[],
 ): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
-  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-  if (reply.outcome === 'refused') return refused(state, node, reply, sent.height, now, out);
+  if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
+  if (reply.outcome === 'refused') return refused(context, node, reply, sent.height);
   if (reply.incarnation !== track.incarnation) {
-    return lost(state, node, 'it was re-admitted since it was claimed', now, out); // another memory's vote (I11)
+    return lost(context, node, 'it was re-admitted since it was claimed'); // another memory's vote (I11)
   }
   holds(track, sent.height, sent.hash, state.epoch, reply.value.head);
   proves(state, node, sent.id);
@@ -237,9 +232,9 @@ export function onWritten(
   state.inflight = null;
   state.committed = { height: block.height, hash: block.hash };
   out.push({ type: 'committed', block, epoch: state.epoch, startedAt: inflight.startedAt, copies: acks.length });
-  if (state.stopping) return end(state, state.stopping.code, state.stopping.reason, out);
-  if (state.phase === 'settling') nextToSettle(state, out);
-  else if (!renewIfWanted(state, now, out) && !closeGate(state, now, block.data.byteLength))
+  if (state.stopping) return end(context, state.stopping.code, state.stopping.reason);
+  if (state.phase === 'settling') nextToSettle(context);
+  else if (!renewIfWanted(context) && !closeGate(state, now, block.data.byteLength))
     out.push({ type: 'ready', height: block.height + 1, parent: block.hash });
 }
 
@@ -254,7 +249,8 @@ function noteLoad(state: TermState, tookMs: number, now: number): void {
   state.committedAt = now;
 }
 
-export function onBackfilled(state: TermState, event: Extract<TermEvent, { type: 'backfilled' }>, out: Effect[]): void {
+export function onBackfilled(context: StepContext, event: Extract<TermEvent, { type: 'backfilled' }>): void {
+  const { state, out } = context;
   const track = state.nodes[event.node]!;
   if (track.busy?.id !== event.id) return;
   track.busy = null;
@@ -262,10 +258,9 @@ export function onBackfilled(state: TermState, event: Extract<TermEvent, { type:
   for (const [i, reply] of event.replies.entries()) {
     const sent: Header | undefined = event.from[i];
     if (!sent) break;
-    if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-    if (reply.outcome === 'refused') return refused(state, node, reply, sent.height, now, out);
-    if (reply.incarnation !== track.incarnation)
-      return lost(state, node, 'it was re-admitted since it was claimed', now, out);
+    if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
+    if (reply.outcome === 'refused') return refused(context, node, reply, sent.height);
+    if (reply.incarnation !== track.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
     holds(track, sent.height, sent.hash, 0, reply.value.head);
     proves(state, node, event.id);
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
@@ -284,32 +279,28 @@ function holds(track: NodeTrack, height: number, hash: string, epoch: number, he
   track.stampOwnEpoch = false;
 }
 
-export function onRebased(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<HeadFacts>,
-  now: number,
-  out: Effect[],
-): void {
+export function onRebased(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
+  const { state } = context;
   if (reply.outcome === 'accepted') return takeFacts(state, node, reply.value);
-  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-  if (reply.reason === 'NOT_BEHIND') return lost(state, node, 'it moved while it was to be rebased', now, out);
-  refused(state, node, reply, 0, now, out);
+  if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
+  if (reply.reason === 'NOT_BEHIND') return lost(context, node, 'it moved while it was to be rebased');
+  refused(context, node, reply, 0);
 }
 
-function refused(state: TermState, node: NodeIndex, reply: Refused, height: number, now: number, out: Effect[]): void {
+function refused(context: StepContext, node: NodeIndex, reply: Refused, height: number): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   const d = reply.detail;
   switch (reply.reason) {
     case 'FENCING_ERROR':
       track.fenced = true;
-      lost(state, node, refusalText(reply), now, out);
-      endIfFenced(state, refusalText(reply), out);
+      lost(context, node, refusalText(reply));
+      endIfFenced(context, refusalText(reply));
       return;
     case 'HEIGHT_EXISTS':
       // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be
       // a contradiction.
-      if ((d.epoch ?? 0) >= state.epoch) return quarantine(state, node, 'EPOCH_ABOVE_FENCE', refusalText(reply), out);
+      if ((d.epoch ?? 0) >= state.epoch) return quarantine(context, node, 'EPOCH_ABOVE_FENCE', refusalText(reply));
       track.stampOwnEpoch = true;
       track.head = height;
       track.headHash = d.hash ?? '';
@@ -327,28 +318,29 @@ function refused(state: TermState, node: NodeIndex, reply: Refused, height: numb
     case 'CONFLICT':
     case 'TRIMMED':
     case 'BAD_ARGUMENT':
-      return quarantine(state, node, reply.reason, `height ${height}: ${refusalText(reply)}`, out);
+      return quarantine(context, node, reply.reason, `height ${height}: ${refusalText(reply)}`);
     case 'WRONG_CLUSTER':
       // Another server answers there now. Looked at from time to time, never touched: the right one may come back, or
       // an empty one.
       out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
-      return lost(state, node, refusalText(reply), now, out);
+      return lost(context, node, refusalText(reply));
     case 'NODE_MOVED':
-      lost(state, node, refusalText(reply), now, out);
-      return endIfMoved(state, node, reply, out);
+      lost(context, node, refusalText(reply));
+      return endIfMoved(context, node, reply);
     case 'WRONG_TYPE': // somebody meddled with its keys: the next look says whether that is damage, which is mended, or passing
     case 'NOT_ADMITTED':
-      return lost(state, node, refusalText(reply), now, out);
+      return lost(context, node, refusalText(reply));
     default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later
       if (track.failures === 0) out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return backOff(state, track, now);
   }
 }
 
-function endIfFenced(state: TermState, why: string, out: Effect[]): void {
+function endIfFenced(context: StepContext, why: string): void {
+  const { state } = context;
   const fenced = state.nodes.filter((track) => track.fenced).length;
   if (fencedOut(fenced, state.settings.nodes))
-    end(state, 'FENCED', `fenced by more nodes than may be missing: ${why}`, out);
+    end(context, 'FENCED', `fenced by more nodes than may be missing: ${why}`);
 }
 
 /** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
@@ -357,7 +349,8 @@ function repeated(state: TermState, track: NodeTrack, now: number): void {
   else backOff(state, track, now);
 }
 
-function notAnswered(state: TermState, node: NodeIndex, step: string, cause: string, now: number, out: Effect[]): void {
+function notAnswered(context: StepContext, node: NodeIndex, step: string, cause: string): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   backOff(state, track, now);
   const why = `no answer at ${step}: ${cause}`;
@@ -367,19 +360,22 @@ function notAnswered(state: TermState, node: NodeIndex, step: string, cause: str
   }
 }
 
-function lost(state: TermState, node: NodeIndex, why: string, now: number, out: Effect[]): void {
+function lost(context: StepContext, node: NodeIndex, why: string): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
-  setStanding(track, node, 'unclaimed', why, out);
+  setStanding(context, node, 'unclaimed', why);
   track.failures = 0;
   track.retryAt = now; // looked at at once, then every regainMs
 }
 
-function quarantine(state: TermState, node: NodeIndex, code: string, why: string, out: Effect[]): void {
+function quarantine(context: StepContext, node: NodeIndex, code: string, why: string): void {
+  const { out } = context;
   out.push({ type: 'alarm', code, node, reason: why });
-  setStanding(state.nodes[node]!, node, 'quarantined', `${code}: ${why}`, out);
+  setStanding(context, node, 'quarantined', `${code}: ${why}`);
 }
 
-function probeAgain(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
+function probeAgain(context: StepContext, node: NodeIndex): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'inspect', startedAt: now };
   out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'inspect' } });
@@ -389,42 +385,34 @@ function probeAgain(state: TermState, node: NodeIndex, now: number, out: Effect[
  * A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be
  * needed (section 6.7).
  */
-export function onInspected(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<NodeView>,
-  now: number,
-  chain: LocalChain,
-  out: Effect[],
-): void {
+export function onInspected(context: StepContext, node: NodeIndex, reply: NodeReply<NodeView>): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
-  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
-  if (reply.outcome === 'refused') return setStanding(track, node, 'unclaimed', refusalText(reply), out);
+  if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
+  if (reply.outcome === 'refused') return setStanding(context, node, 'unclaimed', refusalText(reply));
   track.failures = 0;
   const view = reply.value;
   const { owner, previousOwner, ttlMs } = state.settings;
   if (view.admission !== 'admitted') {
     setStanding(
-      track,
+      context,
       node,
       'unclaimed',
       `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`,
-      out,
     );
     track.damage = null; // whatever it was, the server itself sees now that its memory does not count
-    if (mayReadmit(state, view.admission)) beginAdmission(state, node, now, chain, out, view);
+    if (mayReadmit(state, view.admission)) beginAdmission(context, node, view);
     return;
   }
   if (track.damage && track.damage.incarnation !== view.incarnation) track.damage = null;
   const holder = view.lock?.owner;
   if (holder !== undefined && holder !== owner) {
     return setStanding(
-      track,
+      context,
       node,
       'unclaimed',
       holder === previousOwner ? 'its lock still bears our last term' : `its lock is held by ${holder}`,
-      out,
     );
   }
   if (view.epoch < state.epoch || (view.epoch === state.epoch && view.claimant === owner)) {
@@ -441,55 +429,49 @@ export function onInspected(
   track.wantsRenewal = true;
   track.fenced = true; // it lets nothing of this epoch in, as surely as if it had refused a write
   setStanding(
-    track,
+    context,
     node,
     'unclaimed',
     `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`,
-    out,
   );
-  if (!renewIfWanted(state, now, out)) endIfFenced(state, track.why, out);
+  if (!renewIfWanted(context)) endIfFenced(context, track.why);
 }
 
-export function onRegained(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<HeadFacts>,
-  now: number,
-  chain: LocalChain,
-  out: Effect[],
-): void {
+export function onRegained(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
   track.retryAt = now + state.settings.regainMs;
-  if (reply.outcome === 'unknown') return notAnswered(state, node, reply.step, reply.cause, now, out);
+  if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.outcome === 'refused') {
-    setStanding(track, node, 'unclaimed', refusalText(reply), out);
-    return endIfMoved(state, node, reply, out);
+    setStanding(context, node, 'unclaimed', refusalText(reply));
+    return endIfMoved(context, node, reply);
   }
   const { damage } = track;
   takeFacts(state, node, reply.value);
   track.incarnation = reply.incarnation;
   if (damage?.incarnation !== reply.incarnation) track.damage = null;
-  if (!track.damage || track.damage.counts) return setStanding(track, node, 'claimed', '', out);
+  if (!track.damage || track.damage.counts) return setStanding(context, node, 'claimed', '');
   // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must
   // not count again.
   track.retryAt = now + state.settings.regainMs;
-  if (replaceable(state, node)) return setAside(state, node, now, chain, out);
-  setStanding(track, node, 'quarantined', `damaged: ${track.damage.why}`, out);
+  if (replaceable(state, node)) return setAside(context, node);
+  setStanding(context, node, 'quarantined', `damaged: ${track.damage.why}`);
   // of no more use to this term than if it had refused: with too many of these the next term gets further
   track.fenced = true;
-  endIfFenced(state, track.why, out);
+  endIfFenced(context, track.why);
 }
 
 /**
  * Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as
  * previousOwner.
  */
-function renewIfWanted(state: TermState, now: number, out: Effect[]): boolean {
+function renewIfWanted(context: StepContext): boolean {
+  const { state, now } = context;
   if (state.phase !== 'leading' || state.inflight || state.stopping) return false;
   const node = state.nodes.findIndex(
     (track, i) => track.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0),
   );
   if (node < 0) return false;
-  end(state, 'RENEW', `node ${node + 1}: ${state.nodes[node]!.why}`, out);
+  end(context, 'RENEW', `node ${node + 1}: ${state.nodes[node]!.why}`);
   return true;
 }

@@ -3,21 +3,17 @@
 // promotion was acknowledged before the first claim is sent, and to no others; a wiped node that "joined late" would
 // otherwise carry a promise that nobody made.
 import { end, endIfMoved, movesOf, claimedCount, setStanding } from './ending.js';
-import type { Effect, NodeIndex, TermState } from './term-state.js';
+import type { NodeIndex, StepContext, TermState } from './term-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './types.js';
 import { refusalText } from './refusals.js';
 
-export function startPromotion(
-  state: TermState,
-  votes: { node: NodeIndex; epoch: Epoch }[],
-  now: number,
-  out: Effect[],
-): void {
+export function startPromotion(context: StepContext, votes: { node: NodeIndex; epoch: Epoch }[]): void {
+  const { state, now, out } = context;
   const { owner, previousOwner, ttlMs, usableLeaseMs, quorum } = state.settings;
   state.startedAt = now;
   state.leaseDeadline = now + usableLeaseMs;
   if (votes.length < quorum)
-    return end(state, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`, out);
+    return end(context, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`);
   for (const vote of votes) {
     const track = state.nodes[vote.node]!;
     track.standing = 'promoting';
@@ -38,30 +34,24 @@ export function startPromotion(
   }
 }
 
-export function onPromoted(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<{ epoch: Epoch }>,
-  now: number,
-  out: Effect[],
-): void {
+export function onPromoted(context: StepContext, node: NodeIndex, reply: NodeReply<{ epoch: Epoch }>): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted') {
     if (state.phase !== 'promoting') {
       // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by
       // regaining.
-      return setStanding(track, node, 'unclaimed', 'its promotion was acknowledged after the first claim', out);
+      return setStanding(context, node, 'unclaimed', 'its promotion was acknowledged after the first claim');
     }
     track.standing = 'promoted';
     track.promotedEpoch = reply.value.epoch;
     track.incarnation = reply.incarnation;
   } else {
     setStanding(
-      track,
+      context,
       node,
       'unclaimed',
       reply.outcome === 'refused' ? refusalText(reply) : `promotion unknown at ${reply.step}: ${reply.cause}`,
-      out,
     );
   }
   if (state.phase !== 'promoting') return;
@@ -69,29 +59,30 @@ export function onPromoted(
   const waiting = count(state, 'promoting');
   if (promoted + waiting < state.settings.quorum) {
     return end(
-      state,
+      context,
       'PROMOTION_LOST',
       `${promoted} of the ${state.settings.quorum} promotions needed: ${reasons(state)}`,
-      out,
     );
   }
   if (promoted >= state.settings.quorum) {
-    if (waiting === 0) return startClaims(state, now, out);
+    if (waiting === 0) return startClaims(context);
     state.graceUntil = Math.min(state.graceUntil, now + state.settings.graceMs);
   }
 }
 
-function startClaims(state: TermState, now: number, out: Effect[]): void {
+function startClaims(context: StepContext): void {
+  const { state } = context;
   state.phase = 'claiming';
   state.graceUntil = Infinity;
   for (const track of state.nodes)
     if (track.standing === 'promoted') state.epoch = Math.max(state.epoch, track.promotedEpoch);
   state.nodes.forEach((track, node) => {
-    if (track.standing === 'promoted') sendClaim(state, node, now, out);
+    if (track.standing === 'promoted') sendClaim(context, node);
   });
 }
 
-function sendClaim(state: TermState, node: NodeIndex, now: number, out: Effect[]): void {
+function sendClaim(context: StepContext, node: NodeIndex): void {
+  const { state, now, out } = context;
   const track = state.nodes[node]!;
   track.busy = { id: state.nextId, kind: 'claim', startedAt: now };
   out.push({
@@ -103,39 +94,33 @@ function sendClaim(state: TermState, node: NodeIndex, now: number, out: Effect[]
   });
 }
 
-export function onClaimed(
-  state: TermState,
-  node: NodeIndex,
-  reply: NodeReply<HeadFacts>,
-  now: number,
-  out: Effect[],
-): void {
+export function onClaimed(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
   if (reply.outcome === 'accepted' && reply.incarnation !== track.incarnation) {
     // Re-admitted between promotion and claim: the promise was another memory's (I11).
-    setStanding(track, node, 'unclaimed', 'it was re-admitted while it was being claimed', out);
+    setStanding(context, node, 'unclaimed', 'it was re-admitted while it was being claimed');
   } else if (reply.outcome === 'accepted') {
     takeFacts(state, node, reply.value);
-    setStanding(track, node, 'claimed', '', out);
+    setStanding(context, node, 'claimed', '');
   } else if (reply.outcome === 'unknown' && track.failures < 2 && state.phase === 'claiming') {
     track.failures++; // a claim may be repeated: the same promise twice is one promise
-    return sendClaim(state, node, now, out);
+    return sendClaim(context, node);
   } else {
     track.fenced = reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR';
     setStanding(
-      track,
+      context,
       node,
       'unclaimed',
       reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`,
-      out,
     );
-    if (reply.outcome === 'refused') endIfMoved(state, node, reply, out);
+    if (reply.outcome === 'refused') endIfMoved(context, node, reply);
   }
   if (state.phase !== 'claiming') return;
   const waiting = count(state, 'promoted');
   const claimed = claimedCount(state);
   if (claimed + waiting < state.settings.quorum) {
-    return end(state, 'CLAIM_LOST', `${claimed} of the ${state.settings.quorum} claims needed: ${reasons(state)}`, out);
+    return end(context, 'CLAIM_LOST', `${claimed} of the ${state.settings.quorum} claims needed: ${reasons(state)}`);
   }
   if (claimed >= state.settings.quorum) {
     if (waiting === 0) return startAdoption(state);
@@ -150,9 +135,10 @@ function startAdoption(state: TermState): void {
 }
 
 /** Goes on with a quorum once the stragglers have had their time. */
-export function stragglersWaitedFor(state: TermState, now: number, out: Effect[]): void {
+export function stragglersWaitedFor(context: StepContext): void {
+  const { state, now } = context;
   if (now < state.graceUntil) return;
-  if (state.phase === 'promoting') startClaims(state, now, out);
+  if (state.phase === 'promoting') startClaims(context);
   else if (state.phase === 'claiming') startAdoption(state);
 }
 

@@ -11,7 +11,6 @@ import type {
   LeaderRequest,
   NodeCall,
   NodeReply,
-  NodeView,
   Owner,
 } from './types.js';
 
@@ -246,7 +245,13 @@ export type Effect =
   | { type: 'alarm'; code: string; reason: string; node?: NodeIndex; height?: Height }
   | { type: 'ended'; end: TermEnd };
 
-export type InspectReply = NodeReply<NodeView>;
+/** One step of a term: the state that its handlers change, the event's time, the local chain, and the effects so far. */
+export interface StepContext {
+  readonly state: TermState;
+  readonly now: number;
+  readonly chain: LocalChain;
+  readonly out: Effect[];
+}
 
 export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
   const head = chain.head();

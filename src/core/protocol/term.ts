@@ -16,52 +16,53 @@ import {
 } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
-import type { Effect, LocalChain, NodeIndex, NodeTrack, TermEvent, TermState } from './term-state.js';
+import type { Effect, LocalChain, NodeIndex, NodeTrack, StepContext, TermEvent, TermState } from './term-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
 
 export function step(state: TermState, event: TermEvent, chain: LocalChain): Effect[] {
   const out: Effect[] = [];
   if (state.phase === 'ended') return out;
+  const context: StepContext = { state, now: event.now, chain, out };
   if (event.type !== 'start' && event.now >= state.leaseDeadline) {
     // A commit whose last reply came too late is still a commit for whoever reads it next; this term may not act on
     // it any more.
-    end(state, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write', out);
+    end(context, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write');
     return out;
   }
   switch (event.type) {
     case 'start':
-      startPromotion(state, event.votes, event.now, out);
+      startPromotion(context, event.votes);
       break;
     case 'reply':
-      onReply(state, event, chain, out);
+      onReply(context, event);
       break;
     case 'backfilled':
-      if (state.nodes[event.node]!.busy?.kind === 'learn') onLearntReply(state, event, chain, out);
-      else onBackfilled(state, event, out);
+      if (state.nodes[event.node]!.busy?.kind === 'learn') onLearntReply(context, event);
+      else onBackfilled(context, event);
       break;
     case 'read':
-      onCandidateRead(state, event, chain, out);
+      onCandidateRead(context, event);
       break;
     case 'proposal':
-      propose(state, event.block, event.now, chain, out);
+      propose(context, event.block);
       break;
     case 'damaged':
       if (state.nodes[event.node]!.incarnation === event.incarnation)
         markDamaged(state, event.node, event.incarnation, event.why);
       break;
     case 'stepdown':
-      stepdown(state, event.code, event.reason, event.now, out);
+      stepdown(context, event.code, event.reason);
       break;
     case 'fix':
-      fix(state, event.node, event.now, out);
+      fix(context, event.node);
       break;
     case 'moved':
-      moveNode(state, event.node, event.moves, event.now, out);
+      moveNode(context, event.node, event.moves);
       break;
     case 'tick':
       break;
   }
-  onTime(state, event.now, chain, out);
+  onTime(context);
   return out;
 }
 
@@ -163,12 +164,8 @@ function cloneAdmission(a: Admission): Admission {
   };
 }
 
-function onReply(
-  state: TermState,
-  event: Extract<TermEvent, { type: 'reply' }>,
-  chain: LocalChain,
-  out: Effect[],
-): void {
+function onReply(context: StepContext, event: Extract<TermEvent, { type: 'reply' }>): void {
+  const { state } = context;
   const track = state.nodes[event.node]!;
   const busy = track.busy;
   if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
@@ -182,30 +179,23 @@ function onReply(
     track.unnoted = false;
   switch (busy.kind) {
     case 'promote':
-      return onPromoted(state, event.node, event.reply as NodeReply<{ epoch: number }>, event.now, out);
+      return onPromoted(context, event.node, event.reply as NodeReply<{ epoch: number }>);
     case 'claim':
-      return onClaimed(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+      return onClaimed(context, event.node, event.reply as NodeReply<HeadFacts>);
     case 'regain':
-      return onRegained(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, chain, out);
+      return onRegained(context, event.node, event.reply as NodeReply<HeadFacts>);
     case 'inspect':
-      return onInspected(state, event.node, event.reply as NodeReply<NodeView>, event.now, chain, out);
+      return onInspected(context, event.node, event.reply as NodeReply<NodeView>);
     case 'prove':
-      return onProven(state, event.node, busy.id, event.reply as NodeReply<HeadFacts>, event.now, out);
+      return onProven(context, event.node, busy.id, event.reply as NodeReply<HeadFacts>);
     case 'begin':
-      return onBegun(state, event.node, event.reply as NodeReply<{ head: number }>, event.now, out);
+      return onBegun(context, event.node, event.reply as NodeReply<{ head: number }>);
     case 'admit':
-      return onAdmitted(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+      return onAdmitted(context, event.node, event.reply as NodeReply<HeadFacts>);
     case 'rebase':
-      return onRebased(state, event.node, event.reply as NodeReply<HeadFacts>, event.now, out);
+      return onRebased(context, event.node, event.reply as NodeReply<HeadFacts>);
     case 'write':
-      return onWritten(
-        state,
-        event.node,
-        busy,
-        event.reply as NodeReply<{ head: number; request?: LeaderRequest }>,
-        event.now,
-        out,
-      );
+      return onWritten(context, event.node, busy, event.reply as NodeReply<{ head: number; request?: LeaderRequest }>);
     case 'backfill':
     case 'learn':
     case 'read':
@@ -213,24 +203,21 @@ function onReply(
   }
 }
 
-function onLearntReply(
-  state: TermState,
-  event: Extract<TermEvent, { type: 'backfilled' }>,
-  chain: LocalChain,
-  out: Effect[],
-): void {
+function onLearntReply(context: StepContext, event: Extract<TermEvent, { type: 'backfilled' }>): void {
+  const { state } = context;
   const track = state.nodes[event.node]!;
   const { busy } = track;
   if (busy?.id !== event.id || busy.kind !== 'learn') return;
   track.busy = null;
-  onLearnt(state, event, busy, chain, out);
+  onLearnt(context, event, busy);
 }
 
 /**
  * As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor
  * is admitted like any empty node.
  */
-function moveNode(state: TermState, node: NodeIndex, moves: string, now: number, out: Effect[]): void {
+function moveNode(context: StepContext, node: NodeIndex, moves: string): void {
+  const { state, now } = context;
   const track = state.nodes[node]!;
   state.moves = moves;
   state.movesFrom = state.nextId;
@@ -243,28 +230,30 @@ function moveNode(state: TermState, node: NodeIndex, moves: string, now: number,
   track.failures = 0;
   track.retryAt = now;
   if (state.inflight) state.inflight.ackedAt[node] = -1;
-  setStanding(track, node, 'unclaimed', 'it is at another address now', out);
-  openGate(state, out);
+  setStanding(context, node, 'unclaimed', 'it is at another address now');
+  openGate(context);
 }
 
-function stepdown(state: TermState, code: string, reason: string, now: number, out: Effect[]): void {
+function stepdown(context: StepContext, code: string, reason: string): void {
+  const { state, now } = context;
   // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead
   // of "unknown".
   const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;
   state.stopping ??= { code, reason, by };
-  if (!state.inflight) end(state, code, reason, out);
+  if (!state.inflight) end(context, code, reason);
 }
 
 /** What the passing of time allows: go on without stragglers, retry, regain, renew, stop. */
-function onTime(state: TermState, now: number, chain: LocalChain, out: Effect[]): void {
+function onTime(context: StepContext): void {
+  const { state, now } = context;
   if (state.phase === 'ended') return;
   if (state.stopping && (!state.inflight || now >= state.stopping.by))
-    return end(state, state.stopping.code, state.stopping.reason, out);
-  if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(state, now, out);
-  if (state.phase === 'adopting') adoptAfterClaims(state, now, chain, out);
+    return end(context, state.stopping.code, state.stopping.reason);
+  if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(context);
+  if (state.phase === 'adopting') adoptAfterClaims(context);
   if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit'))
-    gateIsOver(state, out);
+    gateIsOver(context);
   if (state.phase === 'settling' || state.phase === 'leading') {
-    for (let node = 0; node < state.nodes.length; node++) pump(state, node, now, chain, out);
+    for (let node = 0; node < state.nodes.length; node++) pump(context, node);
   }
 }
