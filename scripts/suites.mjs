@@ -1,21 +1,58 @@
-// The suites of `npm test`, in order, each with its budget in seconds; `long` ones only with `npm run test:long`,
-// `processes` where real servers and processes run beside the test, `pure` where neither does: two of these run side
-// by side. `workers`: files at a time, where the time goes into starting programs and waiting for them. A suite whose
-// folders hold no test file yet is not listed by itself: every folder of test/ must be named here (checked by
-// test/unit/suites.test.ts).
+// The suites, in the order in which they run, and which test files are left to `npm run test:long`. `npm test` runs
+// every file that LONG does not name. `pure`: neither servers nor processes run beside the test, so two such suites run
+// side by side. `workers`: files at a time, where the time goes into starting programs and waiting for them. Every folder
+// of test/ must be named here; test/unit/suites.test.ts checks that, and that LONG names files that exist.
 export const suites = [
-  { name: 'sim', pure: true, paths: ['test/sim', 'test/scenarios'], budget: 180 },
-  { name: 'unit', pure: true, paths: ['test/unit'], budget: 120 },
-  { name: 'property', pure: true, paths: ['test/property'], budget: 120 },
-  { name: 'model', pure: true, paths: ['test/model'], budget: 180 },
-  { name: 'lua', processes: true, paths: ['test/lua'], budget: 120 },
-  { name: 'contract', processes: true, workers: 2, paths: ['test/contract'], budget: 120 },
-  { name: 'integration', processes: true, workers: 2, paths: ['test/integration'], budget: 480 },
-  { name: 'cli', processes: true, workers: 2, paths: ['test/cli'], budget: 420 },
-  { name: 'terminal', processes: true, paths: ['test/terminal'], budget: 120 },
-  { name: 'chaos', paths: ['test/chaos'], budget: 300 },
-  { name: 'long', paths: ['test/long'], budget: 1800, long: true },
+  { name: 'sim', pure: true, paths: ['test/sim', 'test/scenarios'] },
+  { name: 'unit', pure: true, paths: ['test/unit'] },
+  { name: 'property', pure: true, paths: ['test/property'] },
+  { name: 'model', pure: true, paths: ['test/model'] },
+  { name: 'lua', workers: 2, paths: ['test/lua'] },
+  { name: 'contract', workers: 2, paths: ['test/contract'] },
+  { name: 'integration', workers: 2, paths: ['test/integration'] },
+  { name: 'cli', workers: 2, paths: ['test/cli'] },
+  { name: 'terminal', workers: 2, paths: ['test/terminal'] },
+  { name: 'chaos', workers: 2, paths: ['test/chaos'] },
+  { name: 'long', workers: 1, paths: ['test/long'], ci: false },
 ];
 
 /** Folders of test/ that hold helpers, not tests. */
 export const helpers = ['support', 'fixtures'];
+
+/** Why a file is not part of `npm test`. A newcomer is convinced without it, and it takes long for what it adds. */
+const COMMANDS = 'runs every command or runbook in processes of their own: minutes';
+const LEASES = 'waits for many leases to end, on real servers';
+const COMBINATIONS = 'the same mechanism as a file of npm test, in more combinations';
+const SEARCH = 'a search: how much it finds depends on how long it runs';
+export const LONG = {
+  'test/sim/broken.test.ts': SEARCH,
+  'test/model/mutants.test.ts': SEARCH,
+  'test/model/processes.test.ts': SEARCH,
+  'test/chaos/chaos.test.ts': SEARCH,
+  'test/cli/every-command.test.ts': COMMANDS,
+  'test/cli/runbooks.test.ts': COMMANDS,
+  'test/integration/acl.test.ts': COMMANDS,
+  'test/integration/broken-off.test.ts': LEASES,
+  'test/integration/bundle.test.ts': COMMANDS,
+  'test/integration/fuel.test.ts': COMMANDS,
+  'test/integration/lab.test.ts': COMMANDS,
+  'test/integration/lab-processes.test.ts': COMBINATIONS,
+  'test/integration/memory-forgets.test.ts': COMBINATIONS,
+  'test/integration/memory-full.test.ts': COMBINATIONS,
+  'test/integration/memory-quorum.test.ts': COMBINATIONS,
+  'test/integration/node-change.test.ts': LEASES,
+  'test/integration/node-replace.test.ts': LEASES,
+  'test/integration/ops-check-wait.test.ts': LEASES,
+  'test/integration/ops-matrix.test.ts': COMBINATIONS,
+  'test/integration/recover.test.ts': LEASES,
+  'test/integration/repair.test.ts': LEASES,
+  'test/integration/repair-leader.test.ts': LEASES,
+  'test/integration/run-nodes.test.ts': LEASES,
+  'test/integration/sentinel.test.ts': LEASES,
+  'test/integration/setups.test.ts': COMBINATIONS,
+  'test/terminal/watch-cost.test.ts': 'measures what the screen costs',
+  'test/terminal/watch-crowd.test.ts': COMBINATIONS,
+};
+
+/** True for a file that only `npm run test:long` runs. */
+export const isLong = (file) => file in LONG || file.startsWith('test/long/');

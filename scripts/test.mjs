@@ -1,22 +1,45 @@
-// `npm test`: bootstrap, then every suite by itself under its time budget; the last line is the sum: `N passed, N
-// failed`. A suite that runs no test, crashes, or passes its budget counts as one failed test. Files of suites with
-// real processes that fail are run once more by themselves; what passes only then is named. `npm test -- unit cli`
-// runs only those.
+// `npm test`: bootstrap, then every suite without the files that scripts/suites.mjs leaves to the long run. The last
+// line is the sum: `N passed, N failed`.
+//   node scripts/test.mjs unit cli        only these suites
+//   node scripts/test.mjs --long          what `npm test` leaves out
+//   node scripts/test.mjs --all           both, the short part first
+//   … --ci --within 25                    without test/long; starts nothing new after 25 minutes, and says what is left
+// Nothing is ended for being slow. A suite in which no test starts or ends for STILL_MINUTES stands still: it is ended,
+// and the test that hung is named. A test that fails is run once more, by itself; if it passes then it is flaky, and is
+// counted and named.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { bootstrapOrEnd, ensureTestTools } from './bootstrap.mjs';
 import { root } from './paths.mjs';
-import { suites } from './suites.mjs';
+import { isLong, suites } from './suites.mjs';
 
-const names = process.argv.slice(2).filter((word) => !word.startsWith('-'));
-const long = process.argv.includes('--long');
+const STILL_MINUTES = 8;
+/** In test/long one test is one search of up to half an hour. */
+const STILL_MINUTES_LONG = 40;
+
+const argv = process.argv.slice(2);
+const within = argv.indexOf('--within');
+const minutes = within < 0 ? Infinity : Number(argv.splice(within, 2)[1]);
+const names = argv.filter((word) => !word.startsWith('-'));
+const [all, onlyLong, ci] = ['--all', '--long', '--ci'].map((flag) => argv.includes(flag));
+const startedAt = performance.now();
+const isLate = () => performance.now() - startedAt > minutes * 60_000;
 const say = (text) => process.stdout.write(`${text}\n`);
+const plural = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
-const holdsTests = (path) =>
-  existsSync(join(root, path)) &&
-  readdirSync(join(root, path), { recursive: true }).some((file) => /\.test\.tsx?$/.test(String(file)));
+/** Test files of a suite, in a stable order. */
+function filesOf({ paths }) {
+  return paths
+    .filter((path) => existsSync(join(root, path)))
+    .flatMap((path) =>
+      readdirSync(join(root, path), { recursive: true, encoding: 'utf8' })
+        .filter((file) => /\.test\.tsx?$/.test(file))
+        .map((file) => `${path}/${file}`),
+    )
+    .sort();
+}
 
 /** Ends the whole group: vitest's workers and the servers they started are its children. */
 function end(child, signal) {
@@ -27,155 +50,211 @@ function end(child, signal) {
   }
 }
 
+const folder = mkdtempSync(join(tmpdir(), 'seq-test-'));
+const running = new Set();
+let runs = 0;
+
 /**
- * One run of vitest over `targets`, `workers` files at a time, in processes that are kept from file to file; what its
- * report says, or null when it never came to its end.
+ * One run of vitest over `files`, `workers` at a time, in processes that are kept from file to file. Every test that
+ * failed or hung is one entry of `failed`; so is a file that cannot be loaded and a runner that crashed.
  */
-async function runTests(name, targets, { report, limitMs, since, workers = 1 }) {
+async function runTests(suite, files, workers, pattern = '') {
+  const report = join(folder, `${runs++}.ndjson`);
+  writeFileSync(report, '');
   const child = spawn(
     process.execPath,
     [
       join(root, 'node_modules', 'vitest', 'vitest.mjs'),
       'run',
-      ...targets,
+      ...files,
       '--no-isolate',
       `--maxWorkers=${workers}`,
       ...(workers > 1 ? ['--fileParallelism'] : []),
-      '--reporter=json',
-      `--outputFile=${report}`,
-      '--reporter=dot',
+      ...(pattern ? ['--testNamePattern', pattern] : []),
+      `--reporter=${join(root, 'scripts', 'heartbeat-reporter.mjs')}`,
     ],
     {
       cwd: root,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, NODE_ENV: 'test', FORCE_COLOR: '0', CI: '1', ...(long ? { SEQ_TEST_LONG: '1' } : {}) },
+      env: {
+        ...process.env,
+        NODE_ENV: 'test',
+        NO_COLOR: '1',
+        CI: '1',
+        SEQ_TEST_LINES: report,
+        ...(all || onlyLong ? { SEQ_TEST_LONG: '1' } : {}),
+      },
     },
   );
   running.add(child);
   let output = '';
   const keep = (data) => {
-    output = (output + data).slice(-64 * 1024);
+    output = (output + data).slice(-8 * 1024);
   };
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
-  const beat = setInterval(() => say(`  ${name}: running for ${Math.round((Date.now() - since) / 1000)} s`), 10_000);
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
+  const still = suite.ci === false ? STILL_MINUTES_LONG : STILL_MINUTES;
+  let [size, movedAt, saidAt, hung] = [0, performance.now(), performance.now(), false];
+  const beat = setInterval(() => {
+    const now = performance.now();
+    const grown = statSync(report).size;
+    if (grown !== size) [size, movedAt] = [grown, now];
+    if (now - saidAt > 20_000) {
+      saidAt = now;
+      const lines = readLines(report);
+      const at = unfinished(lines).map(({ file, name }) => (name ? `${file} > ${name}` : file));
+      const count = lines.filter(({ is }) => is === 'passed').length;
+      say(`  ${suite.name}: ${count} passed so far; ${at[0] ?? 'starting'}`);
+    }
+    if (hung || now - movedAt < still * 60_000) return;
+    hung = true;
     end(child, 'SIGTERM');
     setTimeout(() => end(child, 'SIGKILL'), 3000).unref();
-  }, limitMs);
+  }, 1000);
   const code = await new Promise((resolve) => {
     child.on('error', () => resolve(1));
-    child.on('exit', resolve);
+    child.on('close', resolve);
   });
   clearInterval(beat);
-  clearTimeout(timer);
   running.delete(child);
-  const result = { passed: 0, failed: 0, files: [], trouble: [], late, code, output };
-  try {
-    const found = JSON.parse(readFileSync(report, 'utf8'));
-    for (const file of found.testResults) {
-      const path = file.name.replace(`${root}/`, '');
-      const bad = file.assertionResults.filter((test) => test.status === 'failed');
-      const broken = file.status === 'failed' && bad.length === 0 ? 1 : 0;
-      result.passed += file.assertionResults.filter((test) => test.status === 'passed').length;
-      result.failed += bad.length + broken;
-      if (bad.length + broken > 0) result.files.push(path);
-      for (const test of bad)
-        result.trouble.push(`FAILED ${path} > ${test.fullName}\n${firstLines(test.failureMessages.join('\n'))}`);
-      if (broken) result.trouble.push(`FAILED ${path}\n${firstLines(file.message ?? '')}`);
-    }
-  } catch {
-    /* no report: it never came to its end */
+  end(child, 'SIGKILL');
+  const lines = readLines(report);
+  const failed = lines
+    .filter(({ is, why }) => is === 'failed' || (is === 'end' && why) || (is === 'done' && why))
+    .map(({ file, name, why }) => ({ file, name, why }));
+  const tail = () => (output.trim() ? `its last output:\n${output.trim().slice(-2000)}` : 'it wrote nothing');
+  if (hung) {
+    const open = unfinished(lines);
+    const why = `stood still: no test started or ended for ${still} minutes; ${tail()}`;
+    failed.push(...(open.length > 0 ? open : [{}]).map(({ file, name }) => ({ file, name, why })));
+  } else if (code !== 0 && failed.length === 0) {
+    failed.push({ file: undefined, name: undefined, why: `the runner ended with ${code}; ${tail()}` });
+  } else if (code === 0 && lines.at(-1)?.is !== 'done') {
+    failed.push({ file: undefined, name: undefined, why: `the runner did not come to its end; ${tail()}` });
   }
-  return result;
+  return { passed: lines.filter(({ is }) => is === 'passed').length, failed };
+}
+
+function readLines(path) {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+}
+
+/** Tests that started and did not end; without one, files that did not end. */
+function unfinished(lines) {
+  const ended = new Set(
+    lines.filter(({ is }) => is !== 'start' && is !== 'file').map(({ file, name = '' }) => `${file} ${name}`),
+  );
+  const open = lines.filter(
+    ({ is, file, name = '' }) => (is === 'start' || is === 'file') && !ended.has(`${file} ${name}`),
+  );
+  const tests = open.filter(({ is }) => is === 'start');
+  return tests.length > 0 ? tests : open;
 }
 
 const firstLines = (text) => text.split('\n').slice(0, 12).join('\n');
+const label = ({ file, name }) => [file, name].filter(Boolean).join(' > ') || 'the run';
+const exactly = (name) => `^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`;
+const inShell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const howToRun = ({ file, name }) =>
+  file ? `  run it: npx vitest run ${file}${name ? ` -t ${inShell(exactly(name))}` : ''}` : '';
+const show = (heading, failure) =>
+  [`${heading} ${label(failure)}`, firstLines(failure.why), howToRun(failure)].filter(Boolean).forEach(say);
 
-async function runSuite({ name, paths, budget, processes, workers }, report) {
-  const startedAt = Date.now();
-  const leftMs = () => budget * 1000 - (Date.now() - startedAt);
-  const first = await runTests(
-    name,
-    paths.filter(holdsTests).map((path) => `${path}/`),
-    { report, limitMs: leftMs(), since: startedAt, workers },
-  );
-  let { passed, failed, trouble } = first;
-  // Real processes on a machine that others use may miss a deadline. Their files get one more run, by themselves, and
-  // it is said which.
-  if (processes && !first.late && first.files.length > 0 && leftMs() > 10_000) {
-    for (const text of trouble) say(`first attempt: ${text}`);
-    say(`  ${name}: ${first.files.join(', ')} once more`);
-    const before = JSON.parse(readFileSync(report, 'utf8')).testResults.filter((file) =>
-      first.files.includes(file.name.replace(`${root}/`, '')),
-    );
-    const passedBefore = before
-      .flatMap((file) => file.assertionResults)
-      .filter((test) => test.status === 'passed').length;
-    const second = await runTests(name, first.files, { report, limitMs: leftMs(), since: startedAt });
-    passed = passed - passedBefore + second.passed;
-    failed = second.failed;
-    trouble = second.trouble;
-    if (second.late || (second.code !== 0 && failed === 0)) {
-      failed += 1;
-      trouble.push(`FAILED ${name}: the second attempt did not come to its end\n${second.output.slice(-2000)}`);
-    } else if (failed === 0) say(`  ${name}: passed at the second attempt only: ${first.files.join(', ')}`);
-  } else if (first.late) {
-    failed += 1;
-    trouble.push(`FAILED ${name}: not done within its budget of ${budget} s\n${first.output.slice(-2000)}`);
-  } else if (first.code !== 0 && failed === 0) {
-    failed += 1;
-    trouble.push(`FAILED ${name}: the runner ended with ${first.code}\n${first.output.slice(-4000)}`);
-  } else if (passed + failed === 0) {
-    failed += 1;
-    trouble.push(`FAILED ${name}: no test ran`);
+const totals = { passed: 0, failed: 0 };
+const flaky = [];
+
+/** Runs `files`, then what failed once more by itself. A file that hung or did not load is run whole. */
+async function runPart(suite, files, workers) {
+  const from = performance.now();
+  const first = await runTests(suite, files, workers);
+  let { passed } = first;
+  const failed = [];
+  for (const [at, failure] of first.failed.entries()) {
+    const { file, name } = failure;
+    // Where much fails, something is broken: a second attempt of everything would only take time.
+    if (!file || at >= 10 || /stood still/.test(failure.why)) {
+      failed.push(failure);
+      continue;
+    }
+    show('first attempt:', failure);
+    const second = await runTests(suite, [file], 1, name ? exactly(name) : '');
+    if (second.failed.length > 0) failed.push(...second.failed.slice(0, 1));
+    else if (second.passed === 0 && name) failed.push(failure);
+    else {
+      flaky.push(label(failure));
+      passed += second.passed;
+    }
   }
-  const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
-  for (const text of trouble) say(text);
-  say(
-    `${failed === 0 ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${String(passed).padStart(5)} passed ` +
-      `${String(failed).padStart(3)} failed  ${seconds} s of ${budget} s`,
-  );
-  return { passed, failed };
+  if (passed + failed.length === 0)
+    failed.push({ file: undefined, name: undefined, why: `${files.join(', ')}: no test ran` });
+  for (const failure of failed) show('FAILED', failure);
+  totals.passed += passed;
+  totals.failed += failed.length;
+  const title = files.length === 1 ? files[0] : `${suite.name} (${plural(files.length, 'file')})`;
+  const seconds = ((performance.now() - from) / 1000).toFixed(1);
+  say(`${failed.length === 0 ? 'ok  ' : 'FAIL'} ${title}: ${passed} passed, ${failed.length} failed, ${seconds} s`);
 }
 
-const running = new Set();
-for (const signal of ['SIGINT', 'SIGTERM']) {
+const notRun = [];
+
+/** Takes parts until none is left, or until the time is up. */
+async function takeFrom(parts) {
+  for (let part = parts.shift(); part; part = parts.shift()) {
+    if (isLate()) notRun.push(...part.files);
+    else await runPart(part.suite, part.files, part.workers);
+  }
+}
+
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
   process.on(signal, () => {
     for (const child of running) end(child, 'SIGTERM');
+    rmSync(folder, { recursive: true, force: true });
     process.exit(signal === 'SIGINT' ? 130 : 143);
   });
 }
 
 const unknown = names.filter((name) => !suites.some((suite) => suite.name === name));
-if (unknown.length > 0) {
-  say(`there is no suite ${unknown.join(', ')}; suites: ${suites.map((suite) => suite.name).join(', ')}`);
+if (unknown.length > 0 || Number.isNaN(minutes)) {
+  say(
+    unknown.length > 0
+      ? `there is no suite ${unknown.join(', ')}; suites: ${suites.map((suite) => suite.name).join(', ')}`
+      : '--within takes minutes',
+  );
   process.exit(64);
 }
 bootstrapOrEnd();
 ensureTestTools();
-const chosen = suites.filter(
-  (suite) => (names.length > 0 ? names.includes(suite.name) : long || !suite.long) && suite.paths.some(holdsTests),
-);
-const folder = mkdtempSync(join(tmpdir(), 'seq-test-'));
-let passed = 0;
-let failed = 0;
-async function runInTurn(waiting) {
-  for (let suite = waiting.shift(); suite; suite = waiting.shift()) {
-    say(`${chosen.indexOf(suite) + 1}/${chosen.length} ${suite.name}`);
-    const sum = await runSuite(suite, join(folder, `${suite.name}.json`));
-    passed += sum.passed;
-    failed += sum.failed;
-  }
+const chosen = suites.filter((suite) => (names.length > 0 ? names.includes(suite.name) : !ci || suite.ci !== false));
+const parts = chosen.map((suite) => {
+  const files = filesOf(suite);
+  return { suite, short: files.filter((file) => !isLong(file)), long: files.filter(isLong) };
+});
+if (!onlyLong) {
+  const short = parts
+    .filter((part) => part.short.length > 0)
+    .map((part) => ({ suite: part.suite, files: part.short, workers: part.suite.workers ?? 1 }));
+  // What needs only a processor runs two suites at a time; real servers and processes have the machine for themselves.
+  const pure = short.filter(({ suite }) => suite.pure);
+  await Promise.all([takeFrom(pure), takeFrom(pure)]);
+  await takeFrom(short.filter(({ suite }) => !suite.pure));
 }
-// What needs only a processor runs two at a time; real servers and processes have the machine for themselves.
-const pure = chosen.filter((suite) => suite.pure);
-await Promise.all([runInTurn(pure), runInTurn(pure)]);
-await runInTurn(chosen.filter((suite) => !suite.pure));
+if (onlyLong || all) {
+  const long = parts.flatMap(({ suite, long: files }) => files.map((file) => ({ suite, files: [file], workers: 1 })));
+  // File by file, so that the time limit leaves out as little as possible; those of test/long have the machine alone.
+  const shared = long.filter(({ suite }) => suite.ci !== false);
+  await Promise.all([takeFrom(shared), takeFrom(shared)]);
+  await takeFrom(long.filter(({ suite }) => suite.ci === false));
+}
 rmSync(folder, { recursive: true, force: true });
-if (passed + failed === 0) failed = 1;
-process.exitCode = failed === 0 ? 0 : 1;
-say(`${passed} passed, ${failed} failed`);
+if (totals.passed + totals.failed === 0) totals.failed = 1;
+process.exitCode = totals.failed === 0 ? 0 : 1;
+if (notRun.length > 0)
+  say(
+    `not run, the ${plural(minutes, 'minute')} were over: ${notRun.map((file) => relative('test', file)).join(', ')}`,
+  );
+if (flaky.length > 0) say(`flaky: ${flaky.length} (passed at the second attempt): ${flaky.join('; ')}`);
+say(`${totals.passed} passed, ${totals.failed} failed`);

@@ -59,7 +59,7 @@ describe('chaos memory', () => {
       try {
         for (const done of gone) done();
         admission = 'admitted';
-        await expect.poll(() => restored.length, { timeout: 5000 }).toBe(most);
+        await expect.poll(() => restored.length, { timeout: 120_000 }).toBe(most);
         expect(memory.mayLose(nodes[most]!.id)).toBe(true);
       } finally {
         await memory.stop();
@@ -79,7 +79,7 @@ describe('chaos memory', () => {
       await new Promise((resolve) => setTimeout(resolve, 250));
       expect(memory.without).toEqual(['r1']);
       gone();
-      await expect.poll(() => memory.without, { timeout: 5000 }).toEqual([]);
+      await expect.poll(() => memory.without, { timeout: 120_000 }).toEqual([]);
     } finally {
       await memory.stop();
     }

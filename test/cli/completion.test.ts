@@ -47,7 +47,7 @@ describe('completion', () => {
     const ran = spawnSync('bash', ['--norc', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
     expect(ran.stdout.trimEnd().split('\n')).toEqual(TYPED.map(([line, offered]) => `${line} => ${offered}`));
     expect(ran.stderr).toBe('');
-  }, 90_000);
+  }, 300_000);
 
   test.skipIf(!has('fish'))(
     'completion: fish, typed up to the TAB → the same (skipped where there is no fish)',
@@ -64,7 +64,7 @@ describe('completion', () => {
         .map(([line, offered = '']) => [line, sorted(offered.replaceAll(/--[a-z]+=/g, ''))]);
       expect(said).toEqual(TYPED.map(([line, offered]) => [line, sorted(offered)]));
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!has('zsh'))(
@@ -74,6 +74,6 @@ describe('completion', () => {
       const ran = spawnSync('zsh', ['-f', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
       expect([ran.stdout.trim(), ran.stderr]).toEqual(['1', '']);
     },
-    90_000,
+    300_000,
   );
 });

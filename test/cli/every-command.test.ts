@@ -21,7 +21,7 @@ interface Envelope {
 }
 
 // Many commands a test: on a machine that is busy with other things they take their time.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 const home = newHome();
 const ids = commands.map(({ id }) => id).sort();
 const words = (id: string) => id.split(':');
@@ -129,7 +129,7 @@ describe('usage', () => {
       return rows.map((row) => answers.splice(0, row.length));
     };
     [text, json] = await Promise.all([sliced(cases([])), sliced(cases(['-o', 'json']))]);
-  }, 120_000);
+  }, 300_000);
 
   test.each(WRONG.map(([name, , tells], at) => [name, tells, at] as const))(
     '%s → 64 everywhere (3 of a check), five parts, nothing on stdout; as JSON one envelope',
@@ -158,7 +158,7 @@ describe('usage', () => {
         ]),
       ).toEqual([]);
     },
-    120_000,
+    300_000,
   );
 
   test('what is required is missing → 64, and named', async () => {
@@ -170,7 +170,7 @@ describe('usage', () => {
     expect(
       faults(answers, (answer) => [...problems(answer), ...(answer.code === 64 ? [] : ['64 was expected'])]),
     ).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 
   test('--help → 0, on stdout, with every flag', async () => {
     const answers = await runs(ids.map((id) => ({ argv: [...words(id), '--help'] })));
@@ -324,10 +324,10 @@ describe('a lab', () => {
       row(before[0] as [string, Sample], 'json'),
       row(['wait', { args: ['-c', 'lab', '--for', 'healthy', '--timeout', '60s'] }], 'json'),
     ]);
-  }, 90_000);
+  }, 300_000);
   afterAll(async () => {
     await runs([{ argv: ['lab', 'down'] }]);
-  }, 60_000);
+  }, 300_000);
 
   const judged = (
     answers: Answer[],
@@ -436,7 +436,7 @@ describe('a lab', () => {
         ...(answer.code === exitOf(answer.argv.slice(0, 2).join(':'), 64) ? [] : ['64 was expected']),
       ]),
     ).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 
   /** A process of its own: what its streams do to it. */
   function shell(
@@ -515,7 +515,7 @@ describe('a lab', () => {
         ),
       ).toEqual([]);
     },
-    120_000,
+    300_000,
   );
 
   const oneOfEachTopic = ids.filter(
@@ -529,10 +529,10 @@ describe('a lab', () => {
         ...(/\n\s+at |Unhandled|EBADF/.test(ran.stderr) ? ['a crash'] : []),
       ]),
     ).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 
   test('acts, as JSON → one document that fits its schema', async () => {
     const acts = await runs(after.map((one) => row(one, 'json')));
     expect(judged(acts, after, (answer) => problems(answer))).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 });

@@ -77,7 +77,7 @@ async function ask(args: string[], through: (at: number) => boolean) {
     `r${at + 1}=${through(at) ? (proxies[at]?.url ?? '') : server.url}`,
   ]);
   const ran = await runSeq(home, [...args, ...nodes, '--node-timeout', '1s', '--timeout', '15s', '-o', 'json'], {
-    limitMs: 60_000,
+    limitMs: 120_000,
   });
   const document = JSON.parse(ran.stdout) as {
     error: { code: string; exit: number; changed: string; changedNodes: string[]; next: string[] } | null;
@@ -113,7 +113,7 @@ describe('how far a change has come', () => {
     for (const server of servers) server.pause();
     const nodes = servers.flatMap((server, at) => ['--node', `r${at + 1}=${server.url}`]);
     const ran = await runSeq(home, [...HOLD, ...nodes, '--node-timeout', '10s', '--timeout', '500ms', '-o', 'json'], {
-      limitMs: 60_000,
+      limitMs: 120_000,
     });
     for (const server of servers) server.unpause();
     const { error } = JSON.parse(ran.stdout) as { error: { code: string; changed: string; message: string } };

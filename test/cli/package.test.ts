@@ -65,7 +65,7 @@ test('package: packed and installed into an empty prefix → seq and seqctl work
     env: { ...environment(folder), PATH: `${join(prefix, 'node_modules', '.bin')}:${process.env['PATH']}` },
   });
   expect(handed.stdout).toBe('1\n2\n3\n');
-}, 180_000);
+}, 300_000);
 
 test('clone: scripts use Node built-ins only until everything is installed', () => {
   const clone = newHome();

@@ -186,7 +186,7 @@ const STATES: Record<string, () => Promise<unknown>> = {
 /** What must have come about before a block can be run; a person would see it happen. */
 const BEFORE: Record<string, () => Promise<unknown>> = {
   'A quorum lost its memory: seq lab start seq-a': () =>
-    waitUntil({ what: 'the old generation to end', timeoutMs: 30_000, everyMs: 200 }, async () => {
+    waitUntil({ what: 'the old generation to end', timeoutMs: 120_000, everyMs: 200 }, async () => {
       const processes = await rows();
       return SEQUENCERS.every((name) => processes.get(name)?.state === 'dead') ? true : undefined;
     }),
@@ -194,7 +194,7 @@ const BEFORE: Record<string, () => Promise<unknown>> = {
 
 /** Until the dead leader's locks have run out. */
 const noLeader = () =>
-  waitUntil({ what: 'nobody to lead', timeoutMs: 20_000, everyMs: 100 }, async () =>
+  waitUntil({ what: 'nobody to lead', timeoutMs: 120_000, everyMs: 100 }, async () =>
     (await data('status -c lab'))['leader'] === null ? true : undefined,
   );
 
@@ -237,11 +237,11 @@ async function run(steps: readonly Step[]): Promise<void> {
 
 beforeAll(async () => {
   await done(...UP);
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await seq('lab down');
   await newServer?.stop();
-}, 60_000);
+}, 300_000);
 
 /**
  * Pages whose commands other suites drive on real servers too: run with `npm run test:long`, so that `npm test` stays
@@ -286,6 +286,6 @@ describe('runbooks', () => {
       }
       await run(pending);
     },
-    240_000,
+    300_000,
   );
 });

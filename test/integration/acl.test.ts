@@ -23,7 +23,7 @@ let rule: string[] = [];
 let flags: string[] = [];
 
 async function seq(...args: string[]): Promise<Ran> {
-  return runSeq(home, [...args, '-c', 'walled', '--node-timeout', '2s'], { env, limitMs: 60_000 });
+  return runSeq(home, [...args, '-c', 'walled', '--node-timeout', '2s'], { env, limitMs: 120_000 });
 }
 
 /** Everything that was denied since the log was last read, by user and object. */
@@ -64,7 +64,7 @@ beforeAll(async () => {
   expect((await runSeq(home, ['context', 'set', 'walled', ...flags])).code).toBe(0);
   expect(await seq('cluster', 'init')).toMatchObject({ code: 0 });
   expect(await denials()).toEqual([]);
-}, 40_000);
+}, 300_000);
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
   for (const admin of admins) admin.disconnect();
@@ -145,7 +145,7 @@ describe('acl: exactly the rule that doctor prints', () => {
       expect(admitted.code, admitted.stderr).toBe(0);
       expect(await denials()).toEqual([]);
     },
-    150_000,
+    300_000,
   );
 
   it.each([
@@ -167,6 +167,6 @@ describe('acl: exactly the rule that doctor prints', () => {
         for (const admin of admins) await admin.call('ACL', ...rule);
       }
     },
-    40_000,
+    300_000,
   );
 });

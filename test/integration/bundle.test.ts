@@ -26,7 +26,7 @@ const target = () => servers.flatMap((server, i) => ['--node', `r${i + 1}=${serv
 const bundle = join(home, 'all.bundle');
 
 async function seq(args: string[], env: Record<string, string> = {}) {
-  const ran = await runSeq(home, [...args, '-o', 'json'], { env, limitMs: 60_000 });
+  const ran = await runSeq(home, [...args, '-o', 'json'], { env, limitMs: 120_000 });
   const document = JSON.parse(ran.stdout) as Document;
   expect(schemaProblems(document)).toEqual([]);
   return { ...ran, ...document };
@@ -98,7 +98,7 @@ beforeAll(async () => {
   }
   whole.disconnect();
   redis.disconnect();
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await Promise.all(nodes.map((node) => node.close()));
   await Promise.all(servers.map((server) => server.stop()));
@@ -200,7 +200,7 @@ describe('bundle', () => {
         { total: 1, violations: [{ node: 'r2', height: '20', code: 'CORRUPT' }] },
       ]);
     },
-    60_000,
+    300_000,
   );
 
   test.each([

@@ -152,7 +152,6 @@ describe('cases on one server', () => {
       const [early, late] = [median(times.slice(10, 60)), median(times.slice(-50))];
       // A scan of 40 MB would cost tens of ms more; noise of a busy machine does not.
       expect(late).toBeLessThan(3 * early + 5);
-      expect(late).toBeLessThan(100);
       await close();
     },
   );

@@ -171,6 +171,6 @@ describe('doctor: the command', () => {
         await server.stop();
       }
     },
-    30_000,
+    300_000,
   );
 });

@@ -315,7 +315,7 @@ describe('foreign streams', { timeout: 120_000 }, () => {
       await redis[2]!.del(`${K}:heights:index`);
       servers[1]!.pause();
       try {
-        const { code, data, ms } = await seq('status', ...dialect);
+        const { code, data } = await seq('status', ...dialect);
         expect([code, data]).toMatchObject([
           0,
           {
@@ -325,7 +325,6 @@ describe('foreign streams', { timeout: 120_000 }, () => {
             nodes: [{}, { state: 'DOWN', error: { code: 'NO_ANSWER' } }, {}],
           },
         ]);
-        expect(ms).toBeLessThan(15_000);
         expect(await picture()).toEqual(['2 committed A ? A', '1 committed A ? A']);
         servers[0]!.pause();
         expect(await seq('status', ...dialect)).toMatchObject({

@@ -25,7 +25,7 @@ describe('harness', () => {
 
         await lab.pause(leader);
         await lab.waitForLeader(15_000, [leader]);
-        const answer = await lab.waitFor('the successor to take an item', 10_000, async () => {
+        const answer = await lab.waitFor('the successor to take an item', 120_000, async () => {
           const got = await lab.submit(other, [
             { key: 'a', data: 'one' },
             { key: 'c', data: 'three' },
@@ -50,6 +50,6 @@ describe('harness', () => {
         lab.places.map(({ name }) => `${name} ${lab.state(name)}`).filter((line) => !line.endsWith('dead')),
       ).toEqual([]);
     },
-    60_000,
+    300_000,
   );
 });

@@ -30,9 +30,11 @@ describe('processes', () => {
     const identity = await spawnDetached(script('sleeper', 'setInterval(() => {}, 1000)'));
     expect(stateOf(identity)).toBe('running');
     signalIfOurs(identity, 'SIGSTOP');
-    await waitUntil({ what: 'pause', timeoutMs: 2000 }, () => (stateOf(identity) === 'paused' ? true : undefined));
+    await waitUntil({ what: 'pause', timeoutMs: 120_000 }, () => (stateOf(identity) === 'paused' ? true : undefined));
     signalIfOurs(identity, 'SIGCONT');
-    await waitUntil({ what: 'going on', timeoutMs: 2000 }, () => (stateOf(identity) === 'running' ? true : undefined));
+    await waitUntil({ what: 'going on', timeoutMs: 120_000 }, () =>
+      stateOf(identity) === 'running' ? true : undefined,
+    );
     expect(await stopProcess(identity, 2000)).toBe('term');
     expect(stateOf(identity)).toBe('dead');
     expect(await stopProcess(identity, 2000)).toBe('was-dead');
@@ -50,7 +52,7 @@ describe('processes', () => {
     const pid = Number(
       await new Promise<string>((resolve) => child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()))),
     );
-    await waitUntil({ what: 'the end of sleep 0', timeoutMs: 3000 }, () =>
+    await waitUntil({ what: 'the end of sleep 0', timeoutMs: 120_000 }, () =>
       startTokenOf(pid) === null ? true : undefined,
     );
     child.kill('SIGKILL');
@@ -69,7 +71,7 @@ describe('processes', () => {
       `process.on('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)`,
     );
     const identity = await spawnDetached(spec);
-    await waitForLog(spec.logFile, /ready/, { timeoutMs: 5000 });
+    await waitForLog(spec.logFile, /ready/, { timeoutMs: 120_000 });
     signalIfOurs(identity, 'SIGSTOP');
     expect(await stopProcess(identity, 200)).toBe('kill');
   });
@@ -163,7 +165,7 @@ describe('nodes', () => {
           // A killed process whose last thread has not ended yet still holds its port.
           await cluster.waitFor(
             'the port',
-            10_000,
+            120_000,
             () =>
               new Promise<true | undefined>((resolve) => {
                 stranger
@@ -176,7 +178,7 @@ describe('nodes', () => {
           );
           const from = cluster.logEnd(name);
           const started = cluster.startProcess(name, { portMs: 30_000 });
-          await cluster.waitForLog(name, /in use|EADDRINUSE/i, { timeoutMs: 20_000, from });
+          await cluster.waitForLog(name, /in use|EADDRINUSE/i, { timeoutMs: 120_000, from });
           stranger.close();
           await started;
           expect(cluster.state(name)).toBe('running');
@@ -186,7 +188,7 @@ describe('nodes', () => {
         await cluster.close();
       }
     },
-    90_000,
+    300_000,
   );
 });
 

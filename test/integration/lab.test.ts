@@ -84,7 +84,7 @@ afterAll(async () => {
     );
     rmSync(at, { recursive: true, force: true });
   }
-}, 60_000);
+}, 300_000);
 
 it('lab: up with a context that is not there → 66, and nothing was started', async () => {
   const { seq, directory } = home();
@@ -125,7 +125,7 @@ describe('lab: up', () => {
     const { code, stdout, stderr } = await seq('lab', 'up', '--ttl', '500ms', '--block-time', '100ms');
     expect({ code, stderr: code === 0 ? '' : stderr + stdout }).toEqual({ code: 0, stderr: '' });
     first = await rows(seq);
-  }, 60_000);
+  }, 300_000);
 
   it('up → three nodes and two sequencers run, on ports of their own', () => {
     expect(Object.values(first).map(({ name, kind, state }) => `${name} ${kind} ${state}`)).toEqual([
@@ -181,7 +181,7 @@ describe('lab: up', () => {
     expect(`${code}\n${stdout}\n${stderr}`).toMatch(/^0\n[\s\S]*^duplicates: 0$[\s\S]*^lost: 0$/m);
     expect(stdout).toMatch(/^gap: \d+ ms from the kill to the next commit, \d+ ms of it lease$/m);
     expect(Object.values(await rows(seq)).filter((row) => row.state === 'dead')).toHaveLength(1);
-  }, 60_000);
+  }, 300_000);
 
   it('up after a kill → does not restart it, and says how to', async () => {
     const { started, processes } = (await data(seq, 'lab', 'up')) as { started: string[]; processes: Row[] };
@@ -207,7 +207,7 @@ describe('lab: up', () => {
     });
     expect(report.startedFirst).toHaveLength(1);
     expect(report.killed.name).not.toBe(report.successor.name);
-  }, 60_000);
+  }, 300_000);
 
   it('start, kill leader → the other one leads', async () => {
     const dead = Object.values(await rows(seq)).find((row) => row.state === 'dead')!.name;
@@ -219,7 +219,7 @@ describe('lab: up', () => {
     expect((await rows(seq))[name]?.state).toBe('dead');
     expect((await seq('lab', 'kill', name)).code).toBe(76);
     await until('another leader', 10_000, async () => ![undefined, name].includes(await leads()));
-  }, 60_000);
+  }, 300_000);
 
   it('wipe → the node runs again, empty, under the same port', async () => {
     const before = (await rows(seq))['r3']!;
@@ -260,7 +260,7 @@ describe('lab: up', () => {
     ]);
     expect(alive(node.pid)).toBe(true);
     process.kill(node.pid, 'SIGKILL');
-  }, 60_000);
+  }, 300_000);
 
   it('down → no process, no directory, no context; again → 66', async () => {
     const before = Object.values(await rows(seq));
@@ -269,7 +269,7 @@ describe('lab: up', () => {
     expect(existsSync(main.directory)).toBe(false);
     expect((await seq('status', '-c', 'lab')).code).toBe(66);
     expect((await seq('lab', 'down')).code).toBe(66);
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('lab: down --keep, then up', () => {
@@ -338,6 +338,6 @@ describe('lab: down --keep, then up', () => {
       expect((await data(seq, 'lab', 'down')).kept).toBeNull();
       expect(existsSync(directory)).toBe(false);
     },
-    90_000,
+    300_000,
   );
 });

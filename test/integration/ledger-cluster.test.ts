@@ -120,7 +120,7 @@ test(
     // Blocks go on being made: the books are compared when all of them show the same one.
     const all = await lab.waitFor(
       'every ledger to have applied the same blocks',
-      20_000,
+      120_000,
       () => {
         const read = names.map(books);
         return read.every(({ height }) => height >= last && height === read[0]!.height) ? read : undefined;
@@ -141,5 +141,5 @@ test(
       .map(({ state, why }) => `${String(state)} ${String(why)}`);
     expect(said.join('\n')).toMatch(/failed .*SIGKILL/);
   },
-  90_000,
+  300_000,
 );

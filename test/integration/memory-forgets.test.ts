@@ -146,7 +146,7 @@ describe('memory: one node of three forgets', () => {
     saved = join(lab.directory, 'saved');
     copyData(lab.dataDirectory('r2'), saved);
     await lab.waitForHeight(leader, 15);
-  }, 30_000);
+  }, 300_000);
   afterAll(() => lab.close());
 
   it.each(MISHAPS)(
@@ -169,7 +169,7 @@ describe('memory: one node of three forgets', () => {
       expect(view.epoch, 'its promise never falls').toBeGreaterThanOrEqual(before.epoch);
       await untilIdentical(lab);
     },
-    30_000,
+    300_000,
   );
 
   it(
@@ -191,7 +191,7 @@ describe('memory: one node of three forgets', () => {
       await untilAdmitted(lab, 'r2', cluster, '');
       await untilIdentical(lab);
     },
-    30_000,
+    300_000,
   );
 });
 
@@ -233,6 +233,6 @@ describe('memory: seq node admit', () => {
         expect(await admit()).toMatchObject({ code: 76, why: 'NODE_FOREIGN' });
       });
     },
-    40_000,
+    300_000,
   );
 });

@@ -27,7 +27,7 @@ describe('memory: full', () => {
           const narrowed = () =>
             lab.waitFor(
               'the status to say it',
-              40_000,
+              120_000,
               async () => {
                 const { findings } = (await lab.ask(['status', '--node-timeout', '2s'])) as {
                   findings: { code: string; reason: string; verdict: string }[];
@@ -43,7 +43,7 @@ describe('memory: full', () => {
             });
             await lab.waitFor(
               'a judge to say it too',
-              20_000,
+              120_000,
               async () => {
                 const { reasonCode } = (await lab.ask(['check', 'nodes', '--node-timeout', '2s'])) as {
                   reasonCode: string;
@@ -72,7 +72,7 @@ describe('memory: full', () => {
           const follower = lab.sequencers.find(({ name }) => name !== leader)!.name;
           const { height } = (await lab.status(leader)) as { height: string };
           await lab.waitForHeight(follower, Number(height));
-          const feed = await lab.http(follower, 'GET', `/v1/blocks?from=1&to=${height}`, { limitMs: 30_000 });
+          const feed = await lab.http(follower, 'GET', `/v1/blocks?from=1&to=${height}`, { limitMs: 120_000 });
           const found = new Set(
             [
               ...Buffer.from(
@@ -91,6 +91,6 @@ describe('memory: full', () => {
         },
       );
     },
-    120_000,
+    300_000,
   );
 });

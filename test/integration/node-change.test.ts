@@ -69,7 +69,7 @@ describe('damaged entries on a real server', () => {
         expect((await ask(lab, ['stream', 'verify', '--exit-code'])).code).toBe(0);
       });
     },
-    60_000,
+    300_000,
   );
 
   it('damage: read by a follower → the leader replaces that memory by itself', async () => {
@@ -87,7 +87,7 @@ describe('damaged entries on a real server', () => {
       await untilAdmitted(lab, 'r3', cluster, incarnation, 20_000);
       await untilIdentical(lab);
     });
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('rolling restart', () => {
@@ -120,6 +120,6 @@ describe('rolling restart', () => {
         await checkAll(lab, [traffic]);
       });
     },
-    120_000,
+    300_000,
   );
 });

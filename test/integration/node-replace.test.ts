@@ -83,12 +83,12 @@ describe('seq node replace', () => {
         await lab.kill(leader);
         const other = await lab.waitForLeader();
         expect(other).not.toBe(leader);
-        await lab.waitFor('the new server to follow the next leader', 15_000, async () => {
+        await lab.waitFor('the new server to follow the next leader', 120_000, async () => {
           const view = await viewAt(spare.url, cluster);
           return view.admission === 'admitted' && view.lock?.owner.startsWith(`${other}/`) ? true : undefined;
         });
         await lab.startProcess(leader); // with the old address, which it learns is one
-        await lab.waitFor('it to follow with the new server', 15_000, async () => {
+        await lab.waitFor('it to follow with the new server', 120_000, async () => {
           const nodes = (await lab.status(leader))?.['nodes'] as { id: string; state: string }[] | undefined;
           return nodes?.find(({ id }) => id === 'r3')?.state === 'admitted' || undefined;
         });
@@ -98,7 +98,7 @@ describe('seq node replace', () => {
         await lab.waitForHeight(other, Number(height) + 3);
       }),
     );
-  }, 90_000);
+  }, 300_000);
 
   it(
     'replace: the old server is dead → refused until it is said to be gone; what is not fit or would ' +
@@ -118,7 +118,7 @@ describe('seq node replace', () => {
           await lab.kill('r3');
           await lab.waitFor(
             'a margin that lets r3 go',
-            15_000,
+            120_000,
             async () => (await replace(lab, spare.url, '--dry-run')).why === 'OLD_SERVER_SILENT' || undefined,
           );
           const { data } = await replaced(lab, spare.url, '--old-server-is-gone');
@@ -126,6 +126,6 @@ describe('seq node replace', () => {
         }),
       );
     },
-    60_000,
+    300_000,
   );
 });

@@ -32,7 +32,7 @@ async function all(...args: string[]): Promise<[number | null, string[]]> {
 beforeAll(async () => {
   lab = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 3000, blockTimeMs: 200 });
   await lab.waitForLeader();
-}, 30_000);
+}, 300_000);
 afterAll(async () => {
   await lab.close();
 });

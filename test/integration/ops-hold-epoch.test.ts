@@ -38,7 +38,7 @@ beforeAll(async () => {
     url: lab.url('r3'),
     identity: { cluster: data['cluster'] as unknown as string, lane: '' },
   });
-}, 30_000);
+}, 300_000);
 afterAll(async () => {
   await node.close();
   await lab.close();
@@ -122,7 +122,7 @@ describe('epochs', () => {
           nodes: [{ outcome: 'accepted' }, { outcome: 'accepted' }, { outcome: 'accepted' }],
         },
       ]);
-      await lab.waitFor('a leader above it', 10_000, async () => {
+      await lab.waitFor('a leader above it', 120_000, async () => {
         const { data } = await seq('epoch', 'show');
         return data['leader'] !== null && Number(data['epoch']) > before + 10 && data['verdict' as never] === 'OK'
           ? true

@@ -131,7 +131,7 @@ describe('matrix', () => {
         differences: [{ height: '6', kind: 'other', node: 'r3', wanted: next.blocks[0]!.hash }],
       });
       servers[0]!.pause();
-      const { code, data, ms } = await seq('stream', 'inspect', '--limit', '2');
+      const { code, data } = await seq('stream', 'inspect', '--limit', '2');
       expect([
         code,
         (data['heights'] as unknown as Row[]).map(
@@ -139,7 +139,6 @@ describe('matrix', () => {
         ),
       ]).toEqual([0, ['pending ?AB', 'committed ?AA']]);
       expect((data['heights'] as unknown as { note: string }[])[0]!.note).toContain('could make it committed');
-      expect(ms).toBeLessThan(9000);
       expect((await seq('stream', 'verify')).data).toMatchObject({
         verdict: 'OK',
         nodes: [{ id: 'r1', verified: false }, { verified: true }, { verified: true }],

@@ -97,7 +97,7 @@ describe('recover', () => {
         });
 
         for (const { name } of lab.sequencers) {
-          await lab.waitFor(`${name} to stop`, 5000, () => (lab.state(name) === 'dead' ? true : undefined));
+          await lab.waitFor(`${name} to stop`, 120_000, () => (lab.state(name) === 'dead' ? true : undefined));
           expect(lab.log(name, 8).join('\n')).toContain('CLUSTER_RECOVERED');
         }
         const next = await sequencersBack(lab);
@@ -113,7 +113,7 @@ describe('recover', () => {
           expect((await probe(lab, name, done.data.cluster)).admission).toBe('admitted');
       });
     },
-    60_000,
+    300_000,
   );
 
   it(
@@ -127,7 +127,7 @@ describe('recover', () => {
         const from = performance.now();
         await lab.pause(leader);
         await powerCut(lab, (name) => cutAof(lab, name, 4000));
-        await lab.waitFor('the lease to end', 5000, () => (performance.now() - from > 1000 ? true : undefined));
+        await lab.waitFor('the lease to end', 120_000, () => (performance.now() - from > 1000 ? true : undefined));
         lab.unpause(leader);
         const { height, hash } = (await lab.status(leader)) as { height: number; hash: string };
         const peer = ['--peer', `http://127.0.0.1:${lab.port(leader)}`];
@@ -148,7 +148,7 @@ describe('recover', () => {
         expect((await readStreams(lab)).get('r2')!.find((entry) => entry.height === height)?.hash).toBe(hash);
       });
     },
-    60_000,
+    300_000,
   );
 
   it.each(['marking', 'admitting'])(
@@ -220,7 +220,7 @@ describe('recover', () => {
         );
       });
     },
-    60_000,
+    300_000,
   );
 
   it(
@@ -250,6 +250,6 @@ describe('recover', () => {
         await untilIdentical(lab);
       });
     },
-    60_000,
+    300_000,
   );
 });

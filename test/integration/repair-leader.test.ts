@@ -27,7 +27,7 @@ async function seq(lab: Lab, ...args: string[]): Promise<Answer> {
   const ran = await runSeq(
     home,
     [...args, ...lab.nodeFlags.flatMap((node) => ['--node', node]), '--node-timeout', '1s', '-o', 'json'],
-    { limitMs: 60_000 },
+    { limitMs: 120_000 },
   );
   const document = JSON.parse(ran.stdout) as Answer;
   expect(schemaProblems(document), ran.stdout).toEqual([]);
@@ -71,13 +71,13 @@ describe('repair while a leader works', () => {
         expect([cut.code, cut.error?.code]).toEqual([79, 'REPAIR_UNFINISHED']);
         expect(cut.error?.message).toContain('r3');
         proxy.heal();
-        await lab.waitFor('nothing left to repair', 20_000, async () =>
+        await lab.waitFor('nothing left to repair', 120_000, async () =>
           (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
         );
         await untilIdentical(lab);
       });
     },
-    60_000,
+    300_000,
   );
 
   test(
@@ -107,14 +107,14 @@ describe('repair while a leader works', () => {
         ).toBeGreaterThanOrEqual(1);
         for (const one of both) expect([0, 75, 76, 80]).toContain(one.code);
         expect((await probe(lab, 'r2', await clusterOf(lab))).incarnation).not.toBe(before.incarnation);
-        await lab.waitFor('nothing left to repair', 20_000, async () =>
+        await lab.waitFor('nothing left to repair', 120_000, async () =>
           (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
         );
         await untilIdentical(lab);
         expect(await lab.leader()).toBe(leader);
       });
     },
-    60_000,
+    300_000,
   );
 
   test(
@@ -141,14 +141,14 @@ describe('repair while a leader works', () => {
           code: 0,
           error: null,
         });
-        await lab.waitFor('nothing left to repair', 20_000, async () =>
+        await lab.waitFor('nothing left to repair', 120_000, async () =>
           (await seq(lab, 'repair', 'verify')).code === 0 ? true : undefined,
         );
         await untilIdentical(lab);
         expect(await lab.leader()).toBe(leader);
       });
     },
-    90_000,
+    300_000,
   );
 });
 

@@ -64,7 +64,7 @@ interface Answer {
 const target = () => servers.flatMap((server, i) => ['--node', `r${i + 1}=${server.url}`]);
 async function seq(args: string[], options: RunOptions = {}): Promise<Answer> {
   const ran = await runSeq(home, [...args, ...target(), '--node-timeout', '1s', '-o', 'json'], {
-    limitMs: 60_000,
+    limitMs: 120_000,
     ...options,
   });
   const document = JSON.parse(ran.stdout) as Answer;

@@ -152,7 +152,7 @@ test(
     await client.stop();
     await checkAll(lab, clients);
   },
-  60_000,
+  300_000,
 );
 
 test(
@@ -177,7 +177,7 @@ test(
     const [behind] = (await heads('r3')) as [number];
     await lab.waitFor(
       'blocks on two nodes alone',
-      10_000,
+      120_000,
       async () => ((await heads('r2'))[0]! > behind + 3 ? true : undefined),
       10,
     );
@@ -200,7 +200,7 @@ test(
     lab.unpause(next);
     await lab.waitFor(
       'four leases to pass',
-      15_000,
+      120_000,
       async () => {
         expect(await heads('r2', 'r3'), 'nothing new anywhere').toEqual([there, behind]);
         return Date.now() - at > 4 * TTL_MS ? true : undefined;
@@ -210,13 +210,13 @@ test(
     await meddle(lab, 'r2', (redis) => redis.call('ACL', 'SETUSER', 'default', '+xrange', '+xread'));
     lab.unpause('r1');
     await client.more(3);
-    expect(await lab.waitFor('r3 to be brought up', 10_000, () => hashOf('r3', there - 1), 20)).toBe(committed);
+    expect(await lab.waitFor('r3 to be brought up', 120_000, () => hashOf('r3', there - 1), 20)).toBe(committed);
     await lab.startProcess(leader);
     await warm(leader, 10_000);
     await client.stop();
     await checkAll(lab, clients);
   },
-  60_000,
+  300_000,
 );
 
 test('run: open connections of everybody are reset, again and again → nothing is lost', async () => {
@@ -293,7 +293,7 @@ test(
     }
     await client.more(9);
     const leader = await lab.waitForLeader();
-    await lab.waitFor('the log to name r3', 5000, () =>
+    await lab.waitFor('the log to name r3', 120_000, () =>
       since(leader, at).find(
         ({ event, node, why }) => event === 'node' && node === 'r3' && /handshake|connect/.test(String(why)),
       ),
@@ -326,7 +326,7 @@ test(
     lab.proxy(next, 'r3').heal();
     const leads = async () =>
       (await lab.ask(['status', '--node-timeout', '500ms'])) as { leader: { id: string; nodes: string[] } | null };
-    await lab.waitFor('all three nodes to be held', 10_000, async () =>
+    await lab.waitFor('all three nodes to be held', 120_000, async () =>
       (await leads()).leader?.nodes.length === 3 ? true : undefined,
     );
     const at = Date.now();

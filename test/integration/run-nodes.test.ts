@@ -41,7 +41,7 @@ interface Row {
 const rows = async (): Promise<Row[]> =>
   ((await lab.ask(['status', '--node-timeout', '500ms'])) as { nodes: Row[] }).nodes;
 const admitted = (names: string[]) =>
-  lab.waitFor(`${names.join(', ')} to be admitted again`, 15_000, async () => {
+  lab.waitFor(`${names.join(', ')} to be admitted again`, 120_000, async () => {
     const seen = await rows();
     return names.every((name) => seen.find(({ id }) => id === name)?.admitted) ? true : undefined;
   });
@@ -116,7 +116,7 @@ test(
     for (const name of ['r3', 'r4', 'r5']) await lab.pause(name);
     // Writes under way when the nodes hung may still come out; then a quorum of those that answer would be two, and it
     // is no quorum.
-    await lab.waitFor('nobody to lead', 10_000, async () => ((await lab.leader()) === null ? true : undefined));
+    await lab.waitFor('nobody to lead', 120_000, async () => ((await lab.leader()) === null ? true : undefined));
     const heights = async () =>
       Promise.all(lab.sequencers.map(async ({ name }) => Number((await lab.status(name))?.['height'])));
     const before = Math.max(...(await heights()));

@@ -64,7 +64,7 @@ function run(args: string[], options: Parameters<typeof runSeq>[2] = {}): Promis
     ...(args.includes('--id') ? [] : ['--id', `x${runs}`]),
     ...(args.includes('--store') ? [] : ['--store', join(home, `store-${runs}`)]),
   ];
-  return runSeq(home, ['run', ...own, ...args], { limitMs: 15_000, ...options });
+  return runSeq(home, ['run', ...own, ...args], { limitMs: 120_000, ...options });
 }
 /** Exit code, code on stderr, and the same as the last line of the log where the log had begun. */
 function expectRefused(ran: Ran, exit: number, code: string, says: RegExp): void {

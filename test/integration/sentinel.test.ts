@@ -125,7 +125,7 @@ beforeAll(async () => {
     late: `127.0.0.1:${await falseSentinel(master.port)}`,
     wrong: `127.0.0.1:${await falseSentinel(replica.port)}`,
   };
-}, 40_000);
+}, 300_000);
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
   for (const server of listeners) server.close();
@@ -159,7 +159,7 @@ it(
       cause: expect.stringContaining('no master'),
     });
   },
-  40_000,
+  300_000,
 );
 
 it('sentinel: a node that is moved to an address of sentinels → found through them, under that name', async () => {
@@ -181,7 +181,7 @@ it('sentinel: a node that is moved to an address of sentinels → found through 
   } finally {
     await node.close();
   }
-}, 40_000);
+}, 300_000);
 
 it(
   'sentinel: sentinel and master speak TLS alone, with client certificates → found and asked; ' +
@@ -302,7 +302,7 @@ it(
     const listed = await runSeq(home, ['node', 'list', ...flags, '--json'], { env });
     expect(JSON.parse(listed.stdout)).toMatchObject({ data: { nodes: [{ id: 'r3', admission: 'admitted' }] } });
   },
-  60_000,
+  300_000,
 );
 
 it(
@@ -388,5 +388,5 @@ it(
       ['r1', 'r2', 'r3'].map((id) => ({ id, admission: 'admitted' })),
     );
   },
-  90_000,
+  300_000,
 );

@@ -303,7 +303,7 @@ describe('setups: ways to a server', () => {
         rmSync(dir, { recursive: true, force: true });
       }
     },
-    20_000,
+    300_000,
   );
 });
 
@@ -334,6 +334,6 @@ describe('setups: seq run', () => {
         await server.stop();
       }
     },
-    30_000,
+    300_000,
   );
 });

@@ -9,6 +9,6 @@ describe('broken off', () => {
     async (_, row) => {
       await row.run();
     },
-    180_000,
+    300_000,
   );
 });

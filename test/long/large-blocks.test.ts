@@ -34,7 +34,7 @@ describe('large blocks', () => {
           const over = await lab.http(leader, 'POST', '/v1/submit', {
             body: Buffer.alloc(largestItem(16 * MIB) + 1),
             headers: { 'content-type': 'application/octet-stream' },
-            limitMs: 60_000,
+            limitMs: 120_000,
           });
           expect([over.status, over.body]).toEqual([413, expect.stringContaining('ITEM_TOO_LARGE')]);
           const {
@@ -62,14 +62,14 @@ describe('large blocks', () => {
               `http://127.0.0.1:${lab.port(leader)}`,
               '--json',
             ],
-            { limitMs: 60_000 },
+            { limitMs: 120_000 },
           );
           expect(sent.code, sent.stderr + sent.stdout).toBe(0);
           for (const item of [second, third]) {
             const answer = await lab.http(leader, 'POST', '/v1/submit', {
               body: item,
               headers: { 'content-type': 'application/octet-stream' },
-              limitMs: 60_000,
+              limitMs: 120_000,
             });
             expect(answer.status, answer.body).toBe(200);
           }
@@ -79,14 +79,14 @@ describe('large blocks', () => {
             return entries.map(({ size }) => size);
           };
           // 40 MiB are two of them and small ones, never three.
-          await lab.waitFor('the window to end by bytes', 30_000, async () =>
+          await lab.waitFor('the window to end by bytes', 120_000, async () =>
             (await sizes()).filter((size) => size > 15 * MIB).length === 2 ? true : undefined,
           );
           const kept = await sizes();
           expect(kept.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(40 * MIB);
 
           const ask = (...args: string[]) =>
-            runSeq(home, [...args, ...flags, '--node-timeout', '3s', '--timeout', '60s'], { limitMs: 90_000 });
+            runSeq(home, [...args, ...flags, '--node-timeout', '3s', '--timeout', '60s'], { limitMs: 120_000 });
           const verify = await ask('stream', 'verify', '--exit-code');
           expect(verify.code, verify.stdout).toBe(0);
           const inspect = JSON.parse((await ask('stream', 'inspect', '--json')).stdout) as {
@@ -109,7 +109,7 @@ describe('large blocks', () => {
               '--node-timeout',
               '3s',
             ],
-            { limitMs: 90_000 },
+            { limitMs: 120_000 },
           );
           expect(tail.code, tail.stderr).toBe(0);
           const told = tail.stdout
@@ -135,6 +135,6 @@ describe('large blocks', () => {
         },
       );
     },
-    240_000,
+    300_000,
   );
 });

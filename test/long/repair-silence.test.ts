@@ -34,7 +34,7 @@ describe('repair while the nodes are silent', () => {
             'json',
           ];
           const plan = JSON.parse(
-            (await runSeq(home, ['repair', 'plan', ...flags], { limitMs: 60_000 })).stdout,
+            (await runSeq(home, ['repair', 'plan', ...flags], { limitMs: 120_000 })).stdout,
           ) as Answer;
           expect(plan.data?.by).toBe('leader');
           const ran = await runSeq(
@@ -43,14 +43,14 @@ describe('repair while the nodes are silent', () => {
             {
               limitMs: 120_000,
               during: async () => {
-                await lab.waitFor('the request to stand on r1', 30_000, async () =>
+                await lab.waitFor('the request to stand on r1', 120_000, async () =>
                   (await meddle(lab, 'r1', (redis) => redis.exists('seq:leader:request'))) === 1 ? true : undefined,
                 );
                 for (const proxy of mine.slice(0, 2)) proxy.blackHole();
                 const from = performance.now();
                 await lab.waitFor(
                   'four seconds of silence',
-                  10_000,
+                  120_000,
                   () => (performance.now() - from > 4000 ? true : undefined),
                   50,
                 );
@@ -70,6 +70,6 @@ describe('repair while the nodes are silent', () => {
         }
       });
     },
-    180_000,
+    300_000,
   );
 });

@@ -257,7 +257,7 @@ describe('real restarts', () => {
     const generation = mine.connectionGeneration;
     await own.restart();
     await expect
-      .poll(async () => (await mine.call({ script: 'inspect' }, LIMIT)).outcome, { timeout: 5000 })
+      .poll(async () => (await mine.call({ script: 'inspect' }, LIMIT)).outcome, { timeout: 120_000 })
       .toBe('accepted');
     expect(mine.connectionGeneration).toBeGreaterThan(generation);
     const seen = (await must(mine, { script: 'inspect' })).value;

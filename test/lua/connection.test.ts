@@ -9,7 +9,8 @@ import { freePort } from '../../src/lab/free-port.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { A, chain, IDENTITY, lead, LIMIT, must, nodeOf, openNode, picture, plainClient, write } from './fixture.js';
 
-const SLACK_MS = 80;
+/** Only what stands still is later than its limit by this much. */
+const SLACK_MS = 60_000;
 const closers: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
@@ -70,28 +71,28 @@ test('SIGSTOPped server, connected before → unknown at call within the limit, 
   expectUnknown(second.reply, 'handshake');
   expect(second.ms).toBeLessThan(100 + SLACK_MS);
   for (let i = 0; i < 5; i += 1) {
-    const third = await timed(node.call({ script: 'inspect' }, 100));
-    expectUnknown(third.reply, 'handshake');
-    expect(third.ms).toBeLessThan(30);
+    // It waits for nothing: with a limit of an hour it would stand still.
+    expectUnknown(await node.call({ script: 'inspect' }, 3_600_000), 'handshake');
   }
   server.unpause();
   await expect
-    .poll(() => node.call({ script: 'inspect' }, 100), { timeout: 5000 })
+    .poll(() => node.call({ script: 'inspect' }, 100), { timeout: 120_000 })
     .toMatchObject({ outcome: 'accepted', value: { admission: 'admitted', head: 2 } });
 });
 
 test('closed port → unknown at connect at once, and again without a connection attempt', async () => {
   const node = nodeAt(await freePort());
-  const first = await timed(node.call({ script: 'inspect' }, 100));
-  expect(first.reply).toMatchObject({ outcome: 'unknown', step: 'connect', cause: 'ECONNREFUSED' });
-  expect(first.ms).toBeLessThan(100);
-  const second = await timed(node.call({ script: 'inspect' }, 100));
-  expect(second.reply).toMatchObject({
+  // Neither waits for its limit: with one of an hour the test would stand still.
+  expect(await node.call({ script: 'inspect' }, 3_600_000)).toMatchObject({
+    outcome: 'unknown',
+    step: 'connect',
+    cause: 'ECONNREFUSED',
+  });
+  expect(await node.call({ script: 'inspect' }, 3_600_000)).toMatchObject({
     outcome: 'unknown',
     step: 'connect',
     cause: /^ECONNREFUSED; next attempt in \d+ ms$/,
   });
-  expect(second.ms).toBeLessThan(20);
   for (const reply of [
     await node.read({ from: 1, to: 2, limit: 1, data: false }, 100),
     await node.tail('', 20, 1),
@@ -224,7 +225,7 @@ test('server killed and started again: nothing is resent, the next call connects
   await server.restart();
   expectUnknown(await pending, 'call');
   await expect
-    .poll(async () => (await node.call({ script: 'inspect' }, 100)).outcome, { timeout: 5000 })
+    .poll(async () => (await node.call({ script: 'inspect' }, 100)).outcome, { timeout: 120_000 })
     .toBe('accepted');
   const redis = plainClient(server);
   closers.push(() => redis.disconnect());
@@ -236,8 +237,11 @@ test('a silent tail is given up soon after its wait, and does not hold up calls'
   const node = nodeAt(server.port);
   await lead(node, chain(1));
   expect((await node.tail('1-1', 10, 5)).outcome).toBe('accepted');
+  let isTailOpen = true;
   const tail = timed(node.tail('1-1', 300, 5));
-  expect((await timed(node.call({ script: 'inspect' }, LIMIT))).ms).toBeLessThan(200);
+  void tail.finally(() => (isTailOpen = false));
+  expect((await node.call({ script: 'inspect' }, LIMIT)).outcome).toBe('accepted');
+  expect(isTailOpen, 'the call was answered while the tail waits').toBe(true);
   server.pause();
   const { reply, ms } = await tail;
   expectUnknown(reply, 'call');

@@ -10,7 +10,7 @@ export const IDENTITY = { cluster: 'test.1', lane: '' };
 export const GENESIS = genesisHash('test', '');
 export const A = 'seq-a/00000000000000aa';
 export const B = 'seq-b/00000000000000bb';
-export const LIMIT = 2000;
+export const LIMIT = 20_000;
 export const TTL = 60_000;
 
 /** Blocks 1…n (or n blocks on top of `after`), each with its own content. */

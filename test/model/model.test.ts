@@ -19,7 +19,7 @@ it(
     expect(stdout).toMatch(/^pair: 39862 states \(all\)/m);
     expect(stdout).not.toContain('VIOLATION');
   },
-  120_000,
+  300_000,
 );
 
 it.each<[string, Partial<ModelConfig>]>([
@@ -33,5 +33,5 @@ it.each<[string, Partial<ModelConfig>]>([
     const cfg: ModelConfig = { ...BASE, name: 'equal', sameTerms: false, patient: false, ...bounds };
     expect(explore(cfg).states).toBe(exploreDirectly(cfg).states);
   },
-  120_000,
+  300_000,
 );

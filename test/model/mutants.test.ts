@@ -306,7 +306,7 @@ describe('mutants', () => {
         finds.source.startsWith('^') ? new RegExp(finds.source.replaceAll('^', '')) : finds,
       );
     },
-    120_000,
+    300_000,
   );
 
   it(
@@ -388,7 +388,7 @@ describe('mutants', () => {
       const { complete, finding } = explore(config);
       expect({ complete, why: finding?.why ?? '' }).toEqual({ complete: true, why: '' });
     },
-    120_000,
+    300_000,
   );
 
   // Every call of a whole admission arrives once more at a node that has been through it, and that forgot the term
@@ -426,7 +426,7 @@ describe('mutants', () => {
         expect({ why: finding?.why ?? '', complete, states: counted }).toEqual({ why: '', complete: true, states });
       }
     },
-    120_000,
+    300_000,
   );
 
   it.each(PAIRS)(
@@ -440,6 +440,6 @@ describe('mutants', () => {
       expect(why).toMatch(finds);
       if (trace !== undefined) expect(replay({ ...config, mutant: {} }, traceOf(trace), finds).why).toBe('');
     },
-    120_000,
+    300_000,
   );
 });

@@ -18,7 +18,7 @@ describe('model', () => {
       expect(why).toBe('');
       expect([...endings].sort()).toEqual(['BOOTSTRAP_BROKEN_OFF', 'NODE_UNREACHABLE', 'made']);
     },
-    120_000,
+    300_000,
   );
 
   it(
@@ -28,7 +28,7 @@ describe('model', () => {
       const { why } = await exploreProcesses(bootstrapConfig(1, { unknowns: 2, wipes: 1 }));
       expect(why).toBe('');
     },
-    120_000,
+    300_000,
   );
 
   it(
@@ -39,7 +39,7 @@ describe('model', () => {
       expect(why).toBe('');
       expect(endings).toContain('recovered model.2');
     },
-    120_000,
+    300_000,
   );
 
   it(
@@ -48,6 +48,6 @@ describe('model', () => {
       const { why } = await exploreProcesses(recoveryConfig(1, { unknowns: 0 }, 'moved-nodes-are-marked'));
       expect(why).toMatch(/^I4: committed block 2/);
     },
-    120_000,
+    300_000,
   );
 });

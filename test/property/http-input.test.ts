@@ -388,7 +388,7 @@ describe('fuzz: the HTTP server', () => {
       );
       expect((await fetch(`${server.url}/livez`)).status).toBe(200);
     },
-    60_000,
+    300_000,
   );
 });
 

@@ -35,7 +35,7 @@ describe('simulation', () => {
       const said = await simulate(['--break', name, ...args]);
       expect(said).toMatch(new RegExp(`^  ${by}: `, 'm'));
     },
-    120_000,
+    300_000,
   );
 
   it.each(Object.entries(PLAYS))('%s, with every rule kept → plays to its end without an anomaly', async (_, acts) => {

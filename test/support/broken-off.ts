@@ -57,7 +57,7 @@ export class Breaking {
 
   async seq(args: readonly string[]): Promise<Answer> {
     const flags = this.nodes.flatMap(({ id, port }) => ['--node', `${id}=redis://127.0.0.1:${port}`]);
-    const ran = await runSeq(home, [...args, ...flags, '--node-timeout', '2s', '-o', 'json'], { limitMs: 90_000 });
+    const ran = await runSeq(home, [...args, ...flags, '--node-timeout', '2s', '-o', 'json'], { limitMs: 120_000 });
     const document = JSON.parse(ran.stdout) as Answer;
     expect(schemaProblems(document), ran.stdout).toEqual([]);
     return { ...document, code: ran.code };
@@ -67,7 +67,7 @@ export class Breaking {
    * Again and again while the answer is "try again": 75 (the locks of what was killed end by themselves), or a plan
    * that is stale because they did.
    */
-  async again(what: () => Promise<Answer>, limitMs = 40_000): Promise<Answer> {
+  async again(what: () => Promise<Answer>, limitMs = 120_000): Promise<Answer> {
     const until = performance.now() + limitMs;
     for (;;) {
       const answer = await what();
@@ -77,7 +77,7 @@ export class Breaking {
   }
 
   /** Nobody's lock is left on a node: what a killed command held ends by itself. */
-  async locksEnd(limitMs = 15_000): Promise<void> {
+  async locksEnd(limitMs = 120_000): Promise<void> {
     const until = performance.now() + limitMs;
     for (;;) {
       const locks = await this.everywhere((redis) => redis.get('seq:leader:lock'));
@@ -309,7 +309,7 @@ const otherOf = (lab: Lab, leader: string): string =>
 const stepdown: Scene = (row, signal) =>
   onLab(row, signal, 2, async (b, lab, leader) => {
     const to = otherOf(lab, leader);
-    await lab.waitFor(`${to} to be ready`, 20_000, async () =>
+    await lab.waitFor(`${to} to be ready`, 120_000, async () =>
       (await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined,
     );
     await b.breakOff(['stepdown', '--to', to, '--yes']);
@@ -328,7 +328,7 @@ const stepdown: Scene = (row, signal) =>
 const revoke: Scene = (row, signal) =>
   onLab(row, signal, 2, async (b, lab, leader) => {
     const to = otherOf(lab, leader);
-    await lab.waitFor(`${to} to be ready`, 20_000, async () =>
+    await lab.waitFor(`${to} to be ready`, 120_000, async () =>
       (await b.seq(['stepdown', '--dry-run', '--to', to])).code === 0 ? true : undefined,
     );
     await lab.pause(leader);
@@ -398,7 +398,7 @@ const repairByLeader: Scene = (row, signal) =>
       return answer.code === 76 ? { ...answer, code: 75 } : answer; // It was mended between plan and apply.
     });
     expect([done.code, done.error]).toEqual([0, null]);
-    await lab.waitFor('nothing left to repair', 30_000, async () =>
+    await lab.waitFor('nothing left to repair', 120_000, async () =>
       (await b.seq(['repair', 'verify'])).code === 0 ? true : undefined,
     );
     await untilIdentical(lab);

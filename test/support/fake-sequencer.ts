@@ -152,7 +152,7 @@ export class FakeSequencer implements SequencerApi {
 }
 
 /** Resolves when `holds` does; fails with what it was waiting for. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string, limitMs = 5000): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>, what: string, limitMs = 120_000): Promise<void> {
   const end = Date.now() + limitMs;
   while (!(await holds())) {
     if (Date.now() > end) throw new Error(`never came: ${what}`);

@@ -41,7 +41,7 @@ export async function untilAdmitted(
   name: string,
   cluster: string,
   before: string,
-  limitMs = 15_000,
+  limitMs = 120_000,
 ): Promise<{ ms: number; view: NodeView }> {
   const from = performance.now();
   const view = await lab.waitFor(`${name} to be admitted again`, limitMs, async () => {
@@ -52,7 +52,7 @@ export async function untilAdmitted(
 }
 
 /** Until every node retains the same window, with the same block at every height. Writers go on meanwhile. */
-export async function untilIdentical(lab: Lab, limitMs = 10_000): Promise<void> {
+export async function untilIdentical(lab: Lab, limitMs = 120_000): Promise<void> {
   await lab.waitFor('identical nodes', limitMs, async () => {
     const streams = await readStreams(lab);
     const all = [...streams.values()];

@@ -39,7 +39,7 @@ export interface RedisServer {
   unpause(): void;
 }
 
-const READY_LIMIT_MS = 20_000;
+const READY_LIMIT_MS = 120_000;
 const DEADLY = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGABRT']);
 const running = new Set<ChildProcess>();
 const directories = new Set<string>();

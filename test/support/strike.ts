@@ -82,7 +82,7 @@ export async function strike(
           '--confirm',
           (
             JSON.parse(
-              (await runSeq(home, [...dryRun, ...flags, '--node-timeout', '2s', '-o', 'json'], { limitMs: 60_000 }))
+              (await runSeq(home, [...dryRun, ...flags, '--node-timeout', '2s', '-o', 'json'], { limitMs: 120_000 }))
                 .stdout,
             ) as { data: { digest: string } }
           ).data.digest,

@@ -54,7 +54,7 @@ export class Terminal {
     return this.tmux('display', '-p', '-t', 'w', `#{${name}}`).trim();
   }
 
-  async until<T>(what: string, probe: (screen: string[]) => T | undefined | false, limitMs = 20_000): Promise<T> {
+  async until<T>(what: string, probe: (screen: string[]) => T | undefined | false, limitMs = 120_000): Promise<T> {
     const end = performance.now() + limitMs;
     for (;;) {
       const screen = this.screen();

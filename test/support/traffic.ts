@@ -38,7 +38,7 @@ export class Traffic {
   }
 
   /** Waits until `count` more items are acknowledged. */
-  async more(count: number, limitMs = 15_000): Promise<void> {
+  async more(count: number, limitMs = 120_000): Promise<void> {
     const goal = this.acknowledged.length + count;
     await this.lab.waitFor(`${count} more items of ${this.name} (${this.acknowledged.length} so far)`, limitMs, () =>
       this.acknowledged.length >= goal || this.wrong.length > 0 ? true : undefined,
@@ -96,7 +96,7 @@ export class Traffic {
 /** The committed chain 1…to as one sequencer serves it, every hash and link recomputed. */
 export async function chainOf(lab: Lab, name: string, to: number, cluster: string): Promise<CommittedBlock[]> {
   if (to < 1) return [];
-  const answer = await lab.http(name, 'GET', `/v1/blocks?from=1&to=${to}`, { limitMs: 10_000 });
+  const answer = await lab.http(name, 'GET', `/v1/blocks?from=1&to=${to}`, { limitMs: 120_000 });
   expect(answer.status, answer.body.slice(0, 300)).toBe(200);
   let parent = genesisHash(cluster.slice(0, cluster.lastIndexOf('.')), '');
   return answer.body
@@ -178,7 +178,7 @@ export async function checkAll(
 async function checkNodes(lab: Lab, names: string[], chain: readonly CommittedBlock[], last: number): Promise<void> {
   await lab.waitFor(
     `${names.join(', ')} to hold block ${last}`,
-    15_000,
+    120_000,
     async () => {
       const streams = await readStreams(lab, '', names).catch(() => null);
       return streams && [...streams.values()].every((entries) => (entries.at(-1)?.height ?? 0) >= last)
@@ -214,7 +214,7 @@ async function checkTail(lab: Lab, items: readonly RoutedSubmission[], to: numbe
     '2s',
     ...lab.nodeFlags.flatMap((node) => ['--node', node]),
   ];
-  const read = await runSelf(args, { env: lab.environment(), limitMs: 20_000 });
+  const read = await runSelf(args, { env: lab.environment(), limitMs: 120_000 });
   expect(read.code, read.stderr).toBe(0);
   expect(read.stdout.toString().trim().split('\n')).toEqual(
     items.map(({ height, index, data }) => `${height}\t${index}\t${data}`),

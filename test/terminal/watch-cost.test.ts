@@ -68,5 +68,5 @@ test(
     terminal.keys('q');
     await terminal.until('the end', () => terminal!.fact('alternate_on') === '0');
   },
-  90_000,
+  300_000,
 );

@@ -52,7 +52,7 @@ beforeAll(async () => {
   expect(context.code, context.stderr).toBe(0);
   terminal = new Terminal(140, 40, environment(home, { LANG: 'C.UTF-8' }), home);
   await terminal.until('a prompt', (screen) => screen.some((row) => row.startsWith('$')));
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   terminal?.close();
   await Promise.all([...nodes, ...lane].map((node) => node.close()));
@@ -118,7 +118,7 @@ test('watch: lanes as tabs → ] and [ and the arrows change the lane, its chain
       terminal.fact('alternate_on') === '0' &&
       s.some((row) => /^lanes: \(default\) \S+ \(the one above\), orders \S+$/.test(row)),
   );
-}, 60_000);
+}, 300_000);
 
 test('watch: a crowd with wide names, at every size → what was written cell by cell is the whole frame', async () => {
   terminal.type(`clear; ${process.execPath} ${bin} watch --interval 250ms --node-timeout 1s`);
@@ -147,4 +147,4 @@ test('watch: a crowd with wide names, at every size → what was written cell by
   }
   terminal.keys('q');
   await terminal.until('the end', () => terminal.fact('alternate_on') === '0');
-}, 60_000);
+}, 300_000);

@@ -233,7 +233,7 @@ test('watch: each state of a live cluster → verdict, reason, margin and next o
     await terminal.until(state, (screen) => shows.every((pattern) => pattern.test(screen.join('\n'))));
     await agrees(state, code);
   }
-}, 180_000);
+}, 300_000);
 
 /** What both say, at the same moment. */
 async function agrees(state: string, code: string): Promise<void> {
