@@ -13,10 +13,7 @@ const NOT_YET = new Set([
   'README.md',
   'CHANGELOG.md',
   'docs/BENCHMARKS.md',
-  'docs/FUEL.md',
   'docs/OPERATING.md',
-  'docs/PERSISTENCE.md',
-  'docs/PROOF.md',
   'docs/RUNBOOKS.md',
   'docs/WATCH.md',
 ]);
