@@ -30,7 +30,9 @@ const environment = {
   // On a busy machine a healthy node must not look silent.
   SEQ_NODE_TIMEOUT: '500ms',
 };
-const socket = `seq-pictures-${process.pid}`;
+// Each terminal is a tmux server of its own: the one before may not have ended yet.
+let terminals = 0;
+const socket = () => `seq-pictures-${process.pid}-${terminals}`;
 const program = join(root, 'bin', 'run.js');
 
 function seq(...args) {
@@ -44,7 +46,7 @@ function seq(...args) {
 }
 
 function tmux(...args) {
-  return execFileSync('tmux', ['-L', socket, '-f', '/dev/null', ...args], {
+  return execFileSync('tmux', ['-L', socket(), '-f', '/dev/null', ...args], {
     encoding: 'utf8',
     env: { ...process.env, TMUX: '', LANG: 'C.UTF-8' },
   });
@@ -52,6 +54,7 @@ function tmux(...args) {
 
 /** A shell in a terminal of this size, in which `seq` is the program. */
 function openTerminal(columns, rows) {
+  terminals += 1;
   const shell = join(home, 'shell.sh');
   writeFileSync(shell, `seq() { "${process.execPath}" "${program}" "$@"; }\nPS1='$ '\n`);
   const variables = Object.entries({ ...environment, ENV: shell, TERM: 'screen-256color' });
@@ -65,7 +68,7 @@ const screen = (...flags) =>
   tmux('capture-pane', '-p', ...flags, '-t', 'w')
     .replace(/\n+$/, '')
     .split('\n');
-const closeTerminal = () => spawnSync('tmux', ['-L', socket, 'kill-server']);
+const closeTerminal = () => spawnSync('tmux', ['-L', socket(), 'kill-server']);
 
 async function until(what, holds) {
   const end = performance.now() + LIMIT_MS;
