@@ -585,7 +585,7 @@ export function sealTerm(m: ModelTerm): void {
     if (admission)
       c.add(nonceCode(admission.nonce))
         .add(admission.begun ? 1 : 0)
-        .add(admission.head);
+        .add(admission.begun ? admission.head : admission.floor);
     for (const other of t.nodes) {
       // what node n has proven, and what the call under way there would prove, for an admission elsewhere
       if (other.admission?.begun)

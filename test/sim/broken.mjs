@@ -60,7 +60,7 @@ export const broken = [
   {
     name: 'never-superseding',
     file: 'protocol/leading.ts',
-    from: "repair || track.head >= block.height ? 'repair' : 'append'",
+    from: "repair || progress.head >= block.height ? 'repair' : 'append'",
     to: "'append'",
     args: ['--play', 'copies', '--seed', '2'],
     by: 'liveness',

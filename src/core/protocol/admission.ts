@@ -2,45 +2,29 @@
 // backfill, prove that this term still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory
 // takes part in nothing) and I11 (quiet admission). The proof is what makes it safe: a leader that has been succeeded
 // would otherwise vouch for a promise that nobody on the node remembers.
-import { backOff, movesOf, setStanding } from './ending.js';
-import { abreast, gateMissed, newPace, pauseAfter, weightOf, type FillPace } from './fill-pace.js';
+import {
+  admissionAccepted,
+  admissionBegun,
+  admissionGivenUp,
+  admissionSent,
+  backOff,
+  callSent,
+  damageFound,
+  filledUpTo,
+  holdsCommitted,
+  markWantsRenewal,
+  provenBy,
+  retryAt,
+  willBeSetAside,
+  type AdmissionBegun,
+  type NodeIndex,
+} from './node-progress.js';
+import { movesOf, setStanding } from './ending.js';
+import { abreast, gateMissed, newPace, pauseAfter, weightOf } from './fill-pace.js';
 import { bitsOf } from './quorum.js';
-import { takeFacts } from './promotion.js';
 import { refusalText } from './refusals.js';
-import type { LocalChain, NodeIndex, StepContext, TermEvent, TermState } from './term-state.js';
+import type { LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js';
-
-/** One re-admission under way. */
-export interface Admission {
-  nonce: string;
-  /** false: begin_admission has not been answered yet. */
-  begun: boolean;
-  /** Calls with this id or a later one were sent after the reply to begin_admission: only they prove anything. */
-  provesFrom: number;
-  /** Bit i: node i accepted such a call. */
-  proof: number;
-  head: number;
-  /** Where it was begun. */
-  floor: number;
-  pace: FillPace;
-}
-
-/**
- * A node that thinks itself intact and is not: what was found under which incarnation, and the proof that q others
- * can do without it.
- */
-export interface Damage {
-  incarnation: string;
-  why: string;
-  /** Calls with this id or a later one were sent after it was found. */
-  provesFrom: number;
-  proof: number;
-  /**
-   * Whether the node still counts when it is taken back: not once it may be set aside by a call that was not
-   * answered.
-   */
-  counts: boolean;
-}
 
 /** Below this share of the time with a block in flight, filling disturbs nobody. */
 const CALM = 0.1;
@@ -58,7 +42,7 @@ const MENDABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', '
  * back by a leader that cannot prove itself (a power cut).
  */
 export function mayReadmit(state: TermState, admission: AdmissionState): boolean {
-  const others = state.nodes.filter((track) => track.standing === 'claimed' && !track.unnoted).length;
+  const others = state.nodes.filter((progress) => progress.standing === 'claimed' && !progress.unnoted).length;
   return (
     others >= state.settings.quorum &&
     state.settings.readmit &&
@@ -71,26 +55,18 @@ export function mayReadmit(state: TermState, admission: AdmissionState): boolean
 export function beginAdmission(context: StepContext, node: NodeIndex, view?: NodeView): void {
   const { state, now, chain, out } = context;
   const { owner } = state.settings;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   const window = chain.retainedFloor();
   // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on
   // the others.
   const short = view !== undefined && view.admission === 'admitting' && shortOfMemory(view);
   const resume = view && !short && resumable(view, window, chain);
-  const replaces = track.damage?.incarnation;
+  const replaces = progress.damage?.incarnation;
   const id = state.nextId++;
   // The token is this term's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  track.admission = {
-    nonce,
-    begun: false,
-    provesFrom: 0,
-    proof: 0,
-    head: window.height,
-    floor: window.height,
-    pace: newPace(now, state.fresh),
-  };
-  track.busy = { id, kind: 'begin', startedAt: now };
+  const admission = { nonce, floor: window.height, pace: newPace(now, state.fresh) };
+  admissionSent(progress, admission, { id, kind: 'begin', startedAt: now });
   out.push({
     type: 'call',
     node,
@@ -140,9 +116,7 @@ function shortOfMemory({ info }: NodeView): boolean {
  * (section 8).
  */
 export function markDamaged(state: TermState, node: NodeIndex, incarnation: string, why: string): void {
-  const track = state.nodes[node]!;
-  if (incarnation === '' || track.damage?.incarnation === incarnation || track.admission) return;
-  track.damage = { incarnation, why, provesFrom: state.nextId, proof: 0, counts: track.standing === 'claimed' };
+  damageFound(state.nodes[node]!, incarnation, why, state.nextId);
 }
 
 /**
@@ -156,11 +130,15 @@ export function replaceable(state: TermState, node: NodeIndex): boolean {
   const { damage } = state.nodes[node]!;
   if (!damage || !readmit || state.phase !== 'leading' || state.stopping) return false;
   let others = 0;
-  state.nodes.forEach((track, i) => {
-    const holds =
-      track.head > state.committed.height ||
-      (track.head === state.committed.height && track.headHash === state.committed.hash);
-    if (i !== node && track.standing === 'claimed' && !track.unnoted && holds && (damage.proof >> i) & 1) others++;
+  state.nodes.forEach((progress, i) => {
+    if (
+      i !== node &&
+      progress.standing === 'claimed' &&
+      !progress.unnoted &&
+      holdsCommitted(progress, state.committed) &&
+      (damage.proof >> i) & 1
+    )
+      others++;
   });
   return others >= quorum;
 }
@@ -168,27 +146,23 @@ export function replaceable(state: TermState, node: NodeIndex): boolean {
 /** Sets a damaged node aside that thinks itself intact, and that bears our lock and epoch. */
 export function setAside(context: StepContext, node: NodeIndex): void {
   const { state } = context;
-  const track = state.nodes[node]!;
-  setStanding(context, node, 'unclaimed', `damaged: ${track.damage!.why}`);
-  track.damage!.counts = false;
-  track.fenced = false;
+  const progress = state.nodes[node]!;
+  setStanding(context, node, 'unclaimed', `damaged: ${progress.damage!.why}`);
+  willBeSetAside(progress);
   if (state.inflight) state.inflight.ackedAt[node] = -1;
   beginAdmission(context, node);
 }
 
 export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<{ head: number }>): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
-  if (reply.outcome === 'accepted' && track.admission) {
-    track.damage = null;
-    track.admission.head = reply.value.head;
-    track.admission.begun = true;
-    track.admission.provesFrom = state.nextId;
-    track.retryAt = now;
-    return setStanding(context, node, 'unclaimed', `re-admission ${track.admission.nonce} begun`);
+  const progress = state.nodes[node]!;
+  if (reply.outcome === 'accepted' && progress.admission) {
+    admissionBegun(progress, reply.value.head, state.nextId);
+    retryAt(progress, now);
+    return setStanding(context, node, 'unclaimed', `re-admission ${progress.admission.nonce} begun`);
   }
   if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR' && reply.detail.check === 'epoch') {
-    track.wantsRenewal = true; // what it remembers of its old life is above this term
+    markWantsRenewal(progress); // what it remembers of its old life is above this term
   }
   giveUp(context, node, reply);
 }
@@ -196,11 +170,11 @@ export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<
 /** Steps 2 and 4, whichever is due. Called when the node has nothing under way. */
 export function continueAdmission(context: StepContext, node: NodeIndex): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
-  const { admission } = track;
+  const progress = state.nodes[node]!;
+  const { admission } = progress;
   if (!admission?.begun) return;
   if (admission.head < state.committed.height) {
-    track.busy = { id: state.nextId, kind: 'learn', height: state.committed.height, startedAt: now };
+    callSent(progress, { id: state.nextId, kind: 'learn', height: state.committed.height, startedAt: now });
     // Committed blocks only: the block in flight would make the node a voter before it is one.
     out.push({
       type: 'backfill',
@@ -217,7 +191,7 @@ export function continueAdmission(context: StepContext, node: NodeIndex): void {
   const quiet = (state.gateUntil !== null || state.settings.quiet === true) && !state.inflight;
   const alone = !state.nodes.some((other) => other.busy?.kind === 'admit');
   if (!quiet || !alone || !proven(state, admission)) return;
-  track.busy = { id: state.nextId, kind: 'admit', startedAt: now };
+  callSent(progress, { id: state.nextId, kind: 'admit', startedAt: now });
   out.push({
     type: 'call',
     node,
@@ -241,19 +215,18 @@ export function onLearnt(
   sent: { height: number; startedAt: number },
 ): void {
   const { state, chain } = context;
-  const track = state.nodes[event.node]!;
+  const progress = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
-      backOff(state, track, event.now); // resumed from what is known to be there: the same block again is accepted
+      backOff(progress, state.settings, event.now); // resumed from what is known to be there: the same block again is accepted
       return openGate(context);
     }
     if (reply.outcome === 'refused') return giveUp(context, event.node, reply);
-    track.failures = 0;
-    if (track.admission) track.admission.head = Math.max(track.admission.head, reply.value.head);
+    filledUpTo(progress, reply.value.head);
   }
-  if (event.replies.length === 0) backOff(state, track, event.now);
-  else if (track.admission) {
-    const { admission } = track;
+  if (event.replies.length === 0) backOff(progress, state.settings, event.now);
+  else if (progress.admission?.begun) {
+    const { admission } = progress;
     const { height: floor } = chain.retainedFloor();
     const slid = (floor - admission.floor) / Math.max(1, state.committed.height - floor);
     const batch = {
@@ -263,7 +236,7 @@ export function onLearnt(
     };
     const pauseMs = pauseAfter(admission.pace, batch, state.fresh, slid, event.now);
     // The last block is not kept waiting: the gate may be closed for it.
-    if (state.committed.height - admission.head > 1 && !calm(state, event.now)) track.retryAt = event.now + pauseMs;
+    if (state.committed.height - admission.head > 1 && !calm(state, event.now)) retryAt(progress, event.now + pauseMs);
   }
 }
 
@@ -275,33 +248,27 @@ export function calm(state: Pick<TermState, 'load' | 'committedAt' | 'inflight'>
 
 export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
   const { state } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   if (reply.outcome !== 'accepted') {
     // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a
     // new begin_admission makes a stray copy stale (I11: no earlier admit stays unanswered).
     giveUp(context, node, reply);
     return;
   }
-  track.admission = null;
-  track.unnoted = false; // its new memory began with it
-  takeFacts(state, node, reply.value);
-  track.incarnation = reply.incarnation;
+  admissionAccepted(progress, reply.value, reply.incarnation);
   setStanding(context, node, 'claimed', '');
   openGate(context);
 }
 
 /** A reply that shows that this term still leads at `node`, for every admission begun before that call was sent. */
 export function proves(state: TermState, node: NodeIndex, id: number): void {
-  for (const track of state.nodes) {
-    if (track.admission?.begun && id >= track.admission.provesFrom) track.admission.proof |= 1 << node;
-    if (track.damage && id >= track.damage.provesFrom) track.damage.proof |= 1 << node;
-  }
+  for (const progress of state.nodes) provenBy(progress, node, id);
 }
 
 /** Whether a call accepted by `node` now would prove something that is still open. */
 export function wantsProof(state: TermState, node: NodeIndex): boolean {
-  return state.nodes.some((track, i) => {
-    const { admission, damage } = track;
+  return state.nodes.some((progress, i) => {
+    const { admission, damage } = progress;
     if (admission) return admission.begun && !proven(state, admission) && ((admission.proof >> node) & 1) === 0;
     return damage !== null && i !== node && ((damage.proof >> node) & 1) === 0;
   });
@@ -340,14 +307,14 @@ export function openGate(context: StepContext): void {
     out.push({ type: 'ready', height: state.committed.height + 1, parent: state.committed.hash });
 }
 
-function proven(state: TermState, admission: Admission): boolean {
+function proven(state: TermState, admission: Pick<AdmissionBegun, 'proof'>): boolean {
   return bitsOf(admission.proof) >= state.settings.quorum;
 }
 
 function giveUp(context: StepContext, node: NodeIndex, reply: NodeReply<unknown>): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
-  track.admission = null;
+  const progress = state.nodes[node]!;
+  admissionGivenUp(progress);
   const why =
     reply.outcome === 'refused'
       ? refusalText(reply)
@@ -358,9 +325,9 @@ function giveUp(context: StepContext, node: NodeIndex, reply: NodeReply<unknown>
   // Nothing ran there, and whoever keeps the window must know (section 6.6).
   if (reply.outcome === 'refused' && reply.reason === 'OOM')
     out.push({ type: 'alarm', code: 'OOM', node, reason: why });
-  backOff(state, track, now);
+  backOff(progress, state.settings, now);
   // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it
   // answers.
-  track.retryAt = Math.max(track.retryAt, now + state.settings.regainMs);
+  retryAt(progress, Math.max(progress.retryAt, now + state.settings.regainMs));
   openGate(context);
 }

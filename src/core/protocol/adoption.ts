@@ -1,8 +1,9 @@
 // What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block
 // with the highest epoch at the greatest claimed head is the only one that can have been committed there; everything
 // below it is proven by it (I5).
+import { backOff, callAnswered, callSent } from './node-progress.js';
 import { markDamaged } from './admission.js';
-import { backOff, end, claimedCount, setStanding } from './ending.js';
+import { end, claimedCount, setStanding } from './ending.js';
 import type { Candidate, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { Block, EntriesRead, NodeReply } from './types.js';
 
@@ -13,14 +14,14 @@ import type { Block, EntriesRead, NodeReply } from './types.js';
 export function adoptAfterClaims(context: StepContext): void {
   const { state, now, chain, out } = context;
   if (claimedCount(state) < state.settings.quorum) {
-    const damaged = state.nodes.flatMap((track, node) =>
-      track.standing === 'quarantined' && track.damage ? [`node ${node + 1}: ${track.damage.why}`] : [],
+    const damaged = state.nodes.flatMap((progress, node) =>
+      progress.standing === 'quarantined' && progress.damage ? [`node ${node + 1}: ${progress.damage.why}`] : [],
     );
     return damaged.length > 0
       ? end(context, 'DAMAGED_HEADS', `too few of the claimed nodes hold an undamaged head (${damaged.join('; ')})`)
       : end(context, 'CLAIM_LOST', 'too few of the claimed nodes still hold what they showed');
   }
-  if (state.nodes.some((track) => track.busy?.kind === 'read')) return;
+  if (state.nodes.some((progress) => progress.busy?.kind === 'read')) return;
   const local = chain.head();
   const { height, candidates } = (state.adopt ??= candidatesOf(state));
   const best = candidates[0]!;
@@ -98,15 +99,15 @@ export function adoptAfterClaims(context: StepContext): void {
 
 function candidatesOf(state: TermState): { height: number; candidates: Candidate[] } {
   const claimed = state.nodes
-    .map((track, node) => ({ track, node }))
-    .filter(({ track }) => track.standing === 'claimed');
-  const height = Math.max(...claimed.map(({ track }) => track.head));
+    .map((progress, node) => ({ progress, node }))
+    .filter(({ progress }) => progress.standing === 'claimed');
+  const height = Math.max(...claimed.map(({ progress }) => progress.head));
   const byHash = new Map<string, Candidate>();
-  for (const { track, node } of claimed) {
-    if (track.head !== height) continue;
-    const epoch = track.head === track.floor ? Infinity : track.headEpoch;
-    const known = byHash.get(track.headHash);
-    if (!known) byHash.set(track.headHash, { hash: track.headHash, epoch, nodes: [node] });
+  for (const { progress, node } of claimed) {
+    if (progress.head !== height) continue;
+    const epoch = progress.head === progress.floor ? Infinity : progress.headEpoch;
+    const known = byHash.get(progress.headHash);
+    if (!known) byHash.set(progress.headHash, { hash: progress.headHash, epoch, nodes: [node] });
     else {
       known.epoch = Math.max(known.epoch, epoch);
       known.nodes.push(node);
@@ -123,30 +124,30 @@ function askForCandidate(context: StepContext, candidate: Candidate, from: numbe
     .sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
   // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
   if (node === undefined) return;
-  state.nodes[node]!.busy = { id: state.nextId, kind: 'read', startedAt: now };
+  callSent(state.nodes[node]!, { id: state.nextId, kind: 'read', startedAt: now });
   out.push({ type: 'read', node, id: state.nextId++, from, to });
 }
 
 export function onCandidateRead(context: StepContext, event: Extract<TermEvent, { type: 'read' }>): void {
   const { state, chain, out } = context;
-  const track = state.nodes[event.node]!;
-  if (track.busy?.id !== event.id) return;
-  track.busy = null;
+  const progress = state.nodes[event.node]!;
+  if (progress.busy?.id !== event.id) return;
+  callAnswered(progress);
   if (state.phase !== 'adopting' || !state.adopt) return;
-  if (event.reply.outcome !== 'accepted') return backOff(state, track, event.now);
+  if (event.reply.outcome !== 'accepted') return backOff(progress, state.settings, event.now);
 
   const { height } = state.adopt;
   const best = state.adopt.candidates[0]!;
   const local = chain.head();
   const first = Math.min(local.height + 1, height);
   const read =
-    event.reply.incarnation === track.incarnation
+    event.reply.incarnation === progress.incarnation
       ? checkRead(event.reply, first, height, best.hash)
       : { verdict: 'gone' as const, why: 'it lost its memory since it was claimed' };
   if (read.verdict === 'damaged') {
     out.push({ type: 'alarm', code: 'DAMAGED_ENTRY', node: event.node, height, reason: read.why });
     setStanding(context, event.node, 'quarantined', `its candidate at height ${height} is damaged: ${read.why}`);
-    markDamaged(state, event.node, track.incarnation, read.why);
+    markDamaged(state, event.node, progress.incarnation, read.why);
     state.adopt = null;
     return;
   }

@@ -1,7 +1,7 @@
 // Tallies, replies and verdicts as sentences, for status, logs and errors: "2 of 3 hold it; r2 did not answer". Never
 // guesses: what did not answer is named, and whether it could change the verdict is said. Pure. docs/PROTOCOL.md
 // section 9.
-import type { Cell, HeightVerdict, LedgerAnomaly } from './ledger.js';
+import type { HeightVerdict, LedgerAnomaly } from './ledger.js';
 import { mayBeCommitted, quorumOf, tally, votesOf, type Votes } from './quorum.js';
 import { refusalText } from './refusals.js';
 import type { Hash, NodeReply, Unknown } from './types.js';
@@ -17,7 +17,7 @@ export function shortHash(hash: Hash): string {
 }
 
 /** `no answer at connect within 100 ms: ECONNREFUSED`. */
-export function describeUnknown(reply: Unknown): string {
+function describeUnknown(reply: Unknown): string {
   return (
     `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ` + `${reply.cause}`
   );
@@ -139,24 +139,6 @@ function besides(v: HeightVerdict): string[] {
     );
   if (v.unknown.length > 0) out.push(`${listed(v.unknown)} did not answer`);
   return out;
-}
-
-/** What one node has at one height, for a table. */
-export function describeCell(cell: Cell): string {
-  switch (cell.is) {
-    case 'copy':
-      return `${shortHash(cell.hash)}@${cell.epoch}`;
-    case 'absent':
-      return 'not there yet';
-    case 'trimmed':
-      return 'trimmed';
-    case 'missing':
-      return 'hole';
-    case 'corrupt':
-      return `damaged: ${cell.why}`;
-    case 'unknown':
-      return 'no answer';
-  }
 }
 
 /** What a follower met on its way. */

@@ -3,6 +3,26 @@
 // another. Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an
 // accepted write renews the lease).
 import {
+  backOff,
+  callAnswered,
+  callSent,
+  clearFailures,
+  countFailure,
+  damageGone,
+  headCorrected,
+  headMoved,
+  holdsBlock,
+  markFenced,
+  markWantsRenewal,
+  regained,
+  retryAt,
+  retryAtOnce,
+  stampOwnEpoch,
+  takeFacts,
+  type NodeIndex,
+  type NodeProgress,
+} from './node-progress.js';
+import {
   beginAdmission,
   closeGate,
   continueAdmission,
@@ -13,13 +33,12 @@ import {
   setAside,
   wantsProof,
 } from './admission.js';
-import { backOff, end, endIfMoved, movesOf, setStanding } from './ending.js';
+import { end, endIfMoved, movesOf, setStanding } from './ending.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { weightOf } from './fill-pace.js';
-import { takeFacts } from './promotion.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
-import type { Inflight, LocalChain, NodeIndex, NodeTrack, StepContext, TermEvent, TermState } from './term-state.js';
+import type { Inflight, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './types.js';
 
 /** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
@@ -52,29 +71,29 @@ export function propose(context: StepContext, block: Block): void {
 export function pump(context: StepContext, node: NodeIndex): void {
   const { state, now, chain } = context;
   if (state.phase !== 'settling' && state.phase !== 'leading') return;
-  const track = state.nodes[node]!;
-  if (track.busy || (track.standing === 'quarantined' && !track.damage)) return;
-  if (now < track.retryAt) return;
-  if (track.damage && replaceable(state, node)) {
+  const progress = state.nodes[node]!;
+  if (progress.busy || (progress.standing === 'quarantined' && !progress.damage)) return;
+  if (now < progress.retryAt) return;
+  if (progress.damage && replaceable(state, node)) {
     // Its lock must be ours when it is set aside; where it may have expired meanwhile it is taken first.
-    return track.standing === 'claimed' ? setAside(context, node) : probeAgain(context, node);
+    return progress.standing === 'claimed' ? setAside(context, node) : probeAgain(context, node);
   }
-  if (track.standing === 'quarantined') return;
-  if (track.standing !== 'claimed')
-    return track.admission ? continueAdmission(context, node) : probeAgain(context, node);
+  if (progress.standing === 'quarantined') return;
+  if (progress.standing !== 'claimed')
+    return progress.admission ? continueAdmission(context, node) : probeAgain(context, node);
 
-  if (track.unnoted) return claimAgain(context, node);
+  if (progress.unnoted) return claimAgain(context, node);
   const { inflight, committed } = state;
   // What is being settled may have been committed, so that one more height may be pending on a node outside the
   // claimed quorum.
   const highest = Math.max(committed.height, state.settleTo) + 1;
-  if (track.head > highest) {
+  if (progress.head > highest) {
     // An entry two above would prove a block that this term's claim did not see (I4, I5).
     return quarantine(
       context,
       node,
       'AHEAD_OF_LEADER',
-      `it holds height ${track.head}, this term's claim allows for ${highest} at most`,
+      `it holds height ${progress.head}, this term's claim allows for ${highest} at most`,
     );
   }
   const next = nextFor(state, node, chain);
@@ -85,7 +104,7 @@ export function pump(context: StepContext, node: NodeIndex): void {
 
 function claimAgain(context: StepContext, node: NodeIndex): void {
   const { state, now, out } = context;
-  state.nodes[node]!.busy = { id: state.nextId, kind: 'prove', startedAt: now };
+  callSent(state.nodes[node]!, { id: state.nextId, kind: 'prove', startedAt: now });
   out.push({
     type: 'call',
     node,
@@ -101,44 +120,44 @@ function claimAgain(context: StepContext, node: NodeIndex): void {
  */
 export function onProven(context: StepContext, node: NodeIndex, id: number, reply: NodeReply<HeadFacts>): void {
   const { state } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
-  if (reply.outcome === 'refused') return refused(context, node, reply, track.head);
-  if (reply.incarnation !== track.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
-  track.failures = 0;
+  if (reply.outcome === 'refused') return refused(context, node, reply, progress.head);
+  if (reply.incarnation !== progress.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
+  clearFailures(progress);
   proves(state, node, id);
 }
 
 /** Given up for this term or waiting for its turn: looked at now, because an operator asked for it. */
 export function fix(context: StepContext, node: NodeIndex): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
-  if (track.standing === 'quarantined') setStanding(context, node, 'unclaimed', 'a repair was asked for');
-  track.failures = 0;
-  track.retryAt = Math.min(track.retryAt, now);
+  const progress = state.nodes[node]!;
+  if (progress.standing === 'quarantined') setStanding(context, node, 'unclaimed', 'a repair was asked for');
+  clearFailures(progress);
+  retryAt(progress, Math.min(progress.retryAt, now));
 }
 
 /** The height to send: the first one at which the node's chain is not known to be ours. */
 function nextFor(state: TermState, node: NodeIndex, chain: LocalChain): number {
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   const { inflight, committed } = state;
   // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted,
   // or the next height's pending block, which proves the block in flight below it (that is accepted there as it is).
-  if (track.head > committed.height)
-    return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : track.head + 1;
-  if (track.head === 0) return 1;
+  if (progress.head > committed.height)
+    return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : progress.head + 1;
+  if (progress.head === 0) return 1;
   // What is there is not known: the next block will tell, or, when there is none to send, the committed head itself.
-  if (track.headHash === '') return track.head < committed.height ? track.head + 1 : track.head;
-  const claimed = track.head === committed.height ? committed.hash : chain.hashAt(track.head);
-  return track.headHash === claimed ? track.head + 1 : track.head;
+  if (progress.headHash === '') return progress.head < committed.height ? progress.head + 1 : progress.head;
+  const claimed = progress.head === committed.height ? committed.hash : chain.hashAt(progress.head);
+  return progress.headHash === claimed ? progress.head + 1 : progress.head;
 }
 
 function write(context: StepContext, node: NodeIndex, inflight: Inflight): void {
   const { state, now, out } = context;
   const { owner, ttlMs } = state.settings;
   const { block, repair, trim } = inflight;
-  const track = state.nodes[node]!;
-  track.busy = { id: state.nextId, kind: 'write', height: block.height, hash: block.hash, startedAt: now };
+  const progress = state.nodes[node]!;
+  callSent(progress, { id: state.nextId, kind: 'write', height: block.height, hash: block.hash, startedAt: now });
   out.push({
     type: 'call',
     node,
@@ -153,7 +172,7 @@ function write(context: StepContext, node: NodeIndex, inflight: Inflight): void 
       entryEpoch: state.epoch,
       // Another block of a lower epoch at this height is provably uncommitted: the claim would have seen it (section
       // 6.3).
-      mode: repair || track.head >= block.height ? 'repair' : 'append',
+      mode: repair || progress.head >= block.height ? 'repair' : 'append',
       ...(trim ? { trim } : {}),
     },
   });
@@ -161,10 +180,10 @@ function write(context: StepContext, node: NodeIndex, inflight: Inflight): void 
 
 function catchUp(context: StepContext, node: NodeIndex, from: number): void {
   const { state, now, chain, out } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   const window = chain.retainedFloor();
-  if (track.head < window.height && window.height <= state.committed.height) {
-    track.busy = { id: state.nextId, kind: 'rebase', height: window.height, startedAt: now };
+  if (progress.head < window.height && window.height <= state.committed.height) {
+    callSent(progress, { id: state.nextId, kind: 'rebase', height: window.height, startedAt: now });
     out.push({
       type: 'call',
       node,
@@ -182,22 +201,22 @@ function catchUp(context: StepContext, node: NodeIndex, from: number): void {
     });
     return;
   }
-  if (from <= track.floor) {
+  if (from <= progress.floor) {
     return quarantine(
       context,
       node,
       'FLOOR_MISMATCH',
-      `its floor ${track.floor} (${track.floorHash.slice(0, 8)}) is not on this chain`,
+      `its floor ${progress.floor} (${progress.floorHash.slice(0, 8)}) is not on this chain`,
     );
   }
-  track.busy = { id: state.nextId, kind: 'backfill', height: from, startedAt: now };
+  callSent(progress, { id: state.nextId, kind: 'backfill', height: from, startedAt: now });
   out.push({
     type: 'backfill',
     node,
     id: state.nextId++,
     from,
     to: state.committed.height,
-    stampOwnEpoch: track.stampOwnEpoch,
+    stampOwnEpoch: progress.stampOwnEpoch,
   });
 }
 
@@ -208,13 +227,13 @@ export function onWritten(
   reply: NodeReply<{ head: number; request?: LeaderRequest }>,
 ): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.outcome === 'refused') return refused(context, node, reply, sent.height);
-  if (reply.incarnation !== track.incarnation) {
+  if (reply.incarnation !== progress.incarnation) {
     return lost(context, node, 'it was re-admitted since it was claimed'); // another memory's vote (I11)
   }
-  holds(track, sent.height, sent.hash, state.epoch, reply.value.head);
+  holdsBlock(progress, { height: sent.height, hash: sent.hash, epoch: state.epoch }, reply.value.head);
   proves(state, node, sent.id);
   if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   const { inflight } = state;
@@ -251,37 +270,28 @@ function noteLoad(state: TermState, tookMs: number, now: number): void {
 
 export function onBackfilled(context: StepContext, event: Extract<TermEvent, { type: 'backfilled' }>): void {
   const { state, out } = context;
-  const track = state.nodes[event.node]!;
-  if (track.busy?.id !== event.id) return;
-  track.busy = null;
+  const progress = state.nodes[event.node]!;
+  if (progress.busy?.id !== event.id) return;
+  callAnswered(progress);
   const { node, now } = event;
   for (const [i, reply] of event.replies.entries()) {
     const sent: Header | undefined = event.from[i];
     if (!sent) break;
     if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
     if (reply.outcome === 'refused') return refused(context, node, reply, sent.height);
-    if (reply.incarnation !== track.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
-    holds(track, sent.height, sent.hash, 0, reply.value.head);
+    if (reply.incarnation !== progress.incarnation)
+      return lost(context, node, 'it was re-admitted since it was claimed');
+    holdsBlock(progress, { height: sent.height, hash: sent.hash, epoch: 0 }, reply.value.head);
     proves(state, node, event.id);
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   }
   // nothing could be sent (block not in the store): never spin
-  if (event.replies.length === 0) backOff(state, track, now);
-}
-
-/** The node is known to hold this block at this height. */
-function holds(track: NodeTrack, height: number, hash: string, epoch: number, head: number): void {
-  track.failures = 0;
-  track.retryAt = 0;
-  track.head = Math.max(height, head);
-  track.headHash = track.head === height ? hash : '';
-  track.headEpoch = epoch;
-  track.stampOwnEpoch = false;
+  if (event.replies.length === 0) backOff(progress, state.settings, now);
 }
 
 export function onRebased(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
   const { state } = context;
-  if (reply.outcome === 'accepted') return takeFacts(state, node, reply.value);
+  if (reply.outcome === 'accepted') return takeFacts(state.nodes[node]!, reply.value);
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.reason === 'NOT_BEHIND') return lost(context, node, 'it moved while it was to be rebased');
   refused(context, node, reply, 0);
@@ -289,11 +299,11 @@ export function onRebased(context: StepContext, node: NodeIndex, reply: NodeRepl
 
 function refused(context: StepContext, node: NodeIndex, reply: Refused, height: number): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   const d = reply.detail;
   switch (reply.reason) {
     case 'FENCING_ERROR':
-      track.fenced = true;
+      markFenced(progress);
       lost(context, node, refusalText(reply));
       endIfFenced(context, refusalText(reply));
       return;
@@ -301,20 +311,15 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
       // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be
       // a contradiction.
       if ((d.epoch ?? 0) >= state.epoch) return quarantine(context, node, 'EPOCH_ABOVE_FENCE', refusalText(reply));
-      track.stampOwnEpoch = true;
-      track.head = height;
-      track.headHash = d.hash ?? '';
-      track.headEpoch = d.epoch ?? 0;
-      return repeated(state, track, now);
+      stampOwnEpoch(progress);
+      headCorrected(progress, height, d);
+      return repeated(state, progress, now);
     case 'GAP':
-      track.head = d.head ?? 0;
-      track.headHash = '';
-      return repeated(state, track, now);
+      headMoved(progress, d.head ?? 0);
+      return repeated(state, progress, now);
     case 'PARENT_MISMATCH':
-      track.head = height - 1;
-      track.headHash = d.hash ?? '';
-      track.headEpoch = d.epoch ?? 0;
-      return repeated(state, track, now);
+      headCorrected(progress, height - 1, d);
+      return repeated(state, progress, now);
     case 'CONFLICT':
     case 'TRIMMED':
     case 'BAD_ARGUMENT':
@@ -331,41 +336,36 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
     case 'NOT_ADMITTED':
       return lost(context, node, refusalText(reply));
     default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later
-      if (track.failures === 0) out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
-      return backOff(state, track, now);
+      if (progress.failures === 0) out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
+      return backOff(progress, state.settings, now);
   }
 }
 
 function endIfFenced(context: StepContext, why: string): void {
   const { state } = context;
-  const fenced = state.nodes.filter((track) => track.fenced).length;
+  const fenced = state.nodes.filter((progress) => progress.fenced).length;
   if (fencedOut(fenced, state.settings.nodes))
     end(context, 'FENCED', `fenced by more nodes than may be missing: ${why}`);
 }
 
 /** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
-function repeated(state: TermState, track: NodeTrack, now: number): void {
-  if (track.failures < 4) track.failures++;
-  else backOff(state, track, now);
+function repeated(state: TermState, progress: NodeProgress, now: number): void {
+  if (progress.failures < 4) countFailure(progress);
+  else backOff(progress, state.settings, now);
 }
 
 function notAnswered(context: StepContext, node: NodeIndex, step: string, cause: string): void {
-  const { state, now, out } = context;
-  const track = state.nodes[node]!;
-  backOff(state, track, now);
-  const why = `no answer at ${step}: ${cause}`;
-  if (track.why !== why) {
-    track.why = why;
-    out.push({ type: 'node', node, standing: track.standing, why });
-  }
+  const { state, now } = context;
+  const progress = state.nodes[node]!;
+  backOff(progress, state.settings, now);
+  setStanding(context, node, progress.standing, `no answer at ${step}: ${cause}`);
 }
 
 function lost(context: StepContext, node: NodeIndex, why: string): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   setStanding(context, node, 'unclaimed', why);
-  track.failures = 0;
-  track.retryAt = now; // looked at at once, then every regainMs
+  retryAtOnce(progress, now); // looked at at once, then every regainMs
 }
 
 function quarantine(context: StepContext, node: NodeIndex, code: string, why: string): void {
@@ -376,8 +376,8 @@ function quarantine(context: StepContext, node: NodeIndex, code: string, why: st
 
 function probeAgain(context: StepContext, node: NodeIndex): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
-  track.busy = { id: state.nextId, kind: 'inspect', startedAt: now };
+  const progress = state.nodes[node]!;
+  callSent(progress, { id: state.nextId, kind: 'inspect', startedAt: now });
   out.push({ type: 'call', node, id: state.nextId++, bytes: 0, call: { script: 'inspect' } });
 }
 
@@ -387,11 +387,11 @@ function probeAgain(context: StepContext, node: NodeIndex): void {
  */
 export function onInspected(context: StepContext, node: NodeIndex, reply: NodeReply<NodeView>): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
-  track.retryAt = now + state.settings.regainMs;
+  const progress = state.nodes[node]!;
+  retryAt(progress, now + state.settings.regainMs);
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.outcome === 'refused') return setStanding(context, node, 'unclaimed', refusalText(reply));
-  track.failures = 0;
+  clearFailures(progress);
   const view = reply.value;
   const { owner, previousOwner, ttlMs } = state.settings;
   if (view.admission !== 'admitted') {
@@ -401,11 +401,11 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
       'unclaimed',
       `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`,
     );
-    track.damage = null; // whatever it was, the server itself sees now that its memory does not count
+    damageGone(progress); // whatever it was, the server itself sees now that its memory does not count
     if (mayReadmit(state, view.admission)) beginAdmission(context, node, view);
     return;
   }
-  if (track.damage && track.damage.incarnation !== view.incarnation) track.damage = null;
+  if (progress.damage && progress.damage.incarnation !== view.incarnation) damageGone(progress);
   const holder = view.lock?.owner;
   if (holder !== undefined && holder !== owner) {
     return setStanding(
@@ -416,7 +416,7 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
     );
   }
   if (view.epoch < state.epoch || (view.epoch === state.epoch && view.claimant === owner)) {
-    track.busy = { id: state.nextId, kind: 'regain', startedAt: now };
+    callSent(progress, { id: state.nextId, kind: 'regain', startedAt: now });
     out.push({
       type: 'call',
       node,
@@ -426,39 +426,36 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
     });
     return;
   }
-  track.wantsRenewal = true;
-  track.fenced = true; // it lets nothing of this epoch in, as surely as if it had refused a write
+  markWantsRenewal(progress);
+  markFenced(progress); // it lets nothing of this epoch in, as surely as if it had refused a write
   setStanding(
     context,
     node,
     'unclaimed',
     `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`,
   );
-  if (!renewIfWanted(context)) endIfFenced(context, track.why);
+  if (!renewIfWanted(context)) endIfFenced(context, progress.why);
 }
 
 export function onRegained(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
-  track.retryAt = now + state.settings.regainMs;
+  const progress = state.nodes[node]!;
+  retryAt(progress, now + state.settings.regainMs);
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.outcome === 'refused') {
     setStanding(context, node, 'unclaimed', refusalText(reply));
     return endIfMoved(context, node, reply);
   }
-  const { damage } = track;
-  takeFacts(state, node, reply.value);
-  track.incarnation = reply.incarnation;
-  if (damage?.incarnation !== reply.incarnation) track.damage = null;
-  if (!track.damage || track.damage.counts) return setStanding(context, node, 'claimed', '');
+  regained(progress, reply.value, reply.incarnation);
+  if (!progress.damage || progress.damage.counts) return setStanding(context, node, 'claimed', '');
   // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must
   // not count again.
-  track.retryAt = now + state.settings.regainMs;
+  retryAt(progress, now + state.settings.regainMs);
   if (replaceable(state, node)) return setAside(context, node);
-  setStanding(context, node, 'quarantined', `damaged: ${track.damage.why}`);
+  setStanding(context, node, 'quarantined', `damaged: ${progress.damage.why}`);
   // of no more use to this term than if it had refused: with too many of these the next term gets further
-  track.fenced = true;
-  endIfFenced(context, track.why);
+  markFenced(progress);
+  endIfFenced(context, progress.why);
 }
 
 /**
@@ -469,7 +466,7 @@ function renewIfWanted(context: StepContext): boolean {
   const { state, now } = context;
   if (state.phase !== 'leading' || state.inflight || state.stopping) return false;
   const node = state.nodes.findIndex(
-    (track, i) => track.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0),
+    (progress, i) => progress.wantsRenewal && now >= (state.settings.renewNotBefore[i] ?? 0),
   );
   if (node < 0) return false;
   end(context, 'RENEW', `node ${node + 1}: ${state.nodes[node]!.why}`);

@@ -2,8 +2,18 @@
 // once per node). The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose
 // promotion was acknowledged before the first claim is sent, and to no others; a wiped node that "joined late" would
 // otherwise carry a promise that nobody made.
+import {
+  callSent,
+  clearFailures,
+  countFailure,
+  markFenced,
+  promotionAccepted,
+  promotionSent,
+  takeFacts,
+  type NodeIndex,
+} from './node-progress.js';
 import { end, endIfMoved, movesOf, claimedCount, setStanding } from './ending.js';
-import type { NodeIndex, StepContext, TermState } from './term-state.js';
+import type { StepContext, TermState } from './term-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './types.js';
 import { refusalText } from './refusals.js';
 
@@ -15,9 +25,8 @@ export function startPromotion(context: StepContext, votes: { node: NodeIndex; e
   if (votes.length < quorum)
     return end(context, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`);
   for (const vote of votes) {
-    const track = state.nodes[vote.node]!;
-    track.standing = 'promoting';
-    track.busy = { id: state.nextId, kind: 'promote', startedAt: now };
+    const progress = state.nodes[vote.node]!;
+    promotionSent(progress, { id: state.nextId, kind: 'promote', startedAt: now });
     out.push({
       type: 'call',
       node: vote.node,
@@ -36,16 +45,14 @@ export function startPromotion(context: StepContext, votes: { node: NodeIndex; e
 
 export function onPromoted(context: StepContext, node: NodeIndex, reply: NodeReply<{ epoch: Epoch }>): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   if (reply.outcome === 'accepted') {
     if (state.phase !== 'promoting') {
       // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by
       // regaining.
       return setStanding(context, node, 'unclaimed', 'its promotion was acknowledged after the first claim');
     }
-    track.standing = 'promoted';
-    track.promotedEpoch = reply.value.epoch;
-    track.incarnation = reply.incarnation;
+    promotionAccepted(progress, reply.value.epoch, reply.incarnation);
   } else {
     setStanding(
       context,
@@ -74,17 +81,17 @@ function startClaims(context: StepContext): void {
   const { state } = context;
   state.phase = 'claiming';
   state.graceUntil = Infinity;
-  for (const track of state.nodes)
-    if (track.standing === 'promoted') state.epoch = Math.max(state.epoch, track.promotedEpoch);
-  state.nodes.forEach((track, node) => {
-    if (track.standing === 'promoted') sendClaim(context, node);
+  for (const progress of state.nodes)
+    if (progress.standing === 'promoted') state.epoch = Math.max(state.epoch, progress.promotedEpoch);
+  state.nodes.forEach((progress, node) => {
+    if (progress.standing === 'promoted') sendClaim(context, node);
   });
 }
 
 function sendClaim(context: StepContext, node: NodeIndex): void {
   const { state, now, out } = context;
-  const track = state.nodes[node]!;
-  track.busy = { id: state.nextId, kind: 'claim', startedAt: now };
+  const progress = state.nodes[node]!;
+  callSent(progress, { id: state.nextId, kind: 'claim', startedAt: now });
   out.push({
     type: 'call',
     node,
@@ -96,18 +103,18 @@ function sendClaim(context: StepContext, node: NodeIndex): void {
 
 export function onClaimed(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
-  if (reply.outcome === 'accepted' && reply.incarnation !== track.incarnation) {
+  const progress = state.nodes[node]!;
+  if (reply.outcome === 'accepted' && reply.incarnation !== progress.incarnation) {
     // Re-admitted between promotion and claim: the promise was another memory's (I11).
     setStanding(context, node, 'unclaimed', 'it was re-admitted while it was being claimed');
   } else if (reply.outcome === 'accepted') {
-    takeFacts(state, node, reply.value);
+    takeFacts(progress, reply.value);
     setStanding(context, node, 'claimed', '');
-  } else if (reply.outcome === 'unknown' && track.failures < 2 && state.phase === 'claiming') {
-    track.failures++; // a claim may be repeated: the same promise twice is one promise
+  } else if (reply.outcome === 'unknown' && progress.failures < 2 && state.phase === 'claiming') {
+    countFailure(progress); // a claim may be repeated: the same promise twice is one promise
     return sendClaim(context, node);
   } else {
-    track.fenced = reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR';
+    if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR') markFenced(progress);
     setStanding(
       context,
       node,
@@ -131,7 +138,7 @@ export function onClaimed(context: StepContext, node: NodeIndex, reply: NodeRepl
 function startAdoption(state: TermState): void {
   state.phase = 'adopting';
   state.graceUntil = Infinity;
-  for (const track of state.nodes) track.failures = 0;
+  for (const progress of state.nodes) clearFailures(progress);
 }
 
 /** Goes on with a quorum once the stragglers have had their time. */
@@ -142,31 +149,18 @@ export function stragglersWaitedFor(context: StepContext): void {
   else if (state.phase === 'claiming') startAdoption(state);
 }
 
-/** Notes what a claimed node holds. */
-export function takeFacts(state: TermState, node: NodeIndex, facts: HeadFacts): void {
-  const track = state.nodes[node]!;
-  track.head = facts.head;
-  track.headEpoch = facts.headEpoch;
-  track.headHash = facts.headHash;
-  track.floor = facts.floor;
-  track.floorHash = facts.floorHash;
-  track.fenced = false;
-  track.stampOwnEpoch = false;
-  track.wantsRenewal = false;
-  track.failures = 0;
-  track.retryAt = 0;
-}
-
 function count(state: TermState, standing: 'promoting' | 'promoted'): number {
   let found = 0;
-  for (const track of state.nodes) if (track.standing === standing) found++;
+  for (const progress of state.nodes) if (progress.standing === standing) found++;
   return found;
 }
 
 function reasons(state: TermState): string {
   return state.nodes
-    .map((track, node) =>
-      track.standing === 'unclaimed' || track.standing === 'quarantined' ? `node ${node + 1}: ${track.why}` : '',
+    .map((progress, node) =>
+      progress.standing === 'unclaimed' || progress.standing === 'quarantined'
+        ? `node ${node + 1}: ${progress.why}`
+        : '',
     )
     .filter(Boolean)
     .join('; ');

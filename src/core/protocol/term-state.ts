@@ -1,6 +1,6 @@
 // What one term knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
 // A term is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
-import type { Admission, Damage } from './admission.js';
+import { newProgress, type NodeIndex, type NodeProgress, type Standing } from './node-progress.js';
 import type {
   Block,
   EntriesRead,
@@ -13,9 +13,6 @@ import type {
   NodeReply,
   Owner,
 } from './types.js';
-
-/** Index of a node in the configured list, 0 … N−1. */
-export type NodeIndex = number;
 
 export interface TermSettings {
   owner: Owner;
@@ -77,58 +74,7 @@ export interface LocalChain {
   seen?(height: Height, hash: Hash): Block | undefined;
 }
 
-export type Phase = 'promoting' | 'claiming' | 'adopting' | 'settling' | 'leading' | 'ended';
-
-/** Where a node stands with this term. */
-export type Standing =
-  /** promote_leader is under way. */
-  | 'promoting'
-  /** Its promotion was acknowledged before the first claim. */
-  | 'promoted'
-  /** Claimed: what it accepts counts. */
-  | 'claimed'
-  /** Not ours for now; looked at again later. */
-  | 'unclaimed'
-  /** Damaged, of another cluster, or in contradiction: never again in this term. */
-  | 'quarantined';
-
-export type Busy =
-  | {
-      id: number;
-      kind: 'promote' | 'claim' | 'regain' | 'inspect' | 'read' | 'begin' | 'admit' | 'prove';
-      startedAt: number;
-    }
-  | { id: number; kind: 'write'; height: Height; hash: Hash; startedAt: number }
-  | { id: number; kind: 'backfill' | 'learn' | 'rebase'; height: Height; startedAt: number };
-
-export interface NodeTrack {
-  standing: Standing;
-  busy: Busy | null;
-  /** Epoch returned by promote_leader. */
-  promotedEpoch: Epoch;
-  incarnation: string;
-  head: Height;
-  headEpoch: Epoch;
-  /** '' = not known. */
-  headHash: Hash;
-  floor: Height;
-  floorHash: Hash;
-  /** Refused by fencing since it was last ours. */
-  fenced: boolean;
-  /** Send committed blocks with our own epoch there: its head bears a higher one than the committed epoch. */
-  stampOwnEpoch: boolean;
-  wantsRenewal: boolean;
-  /** It has not noted yet what this term says of replaced nodes: until q have, no node is begun with (I13). */
-  unnoted: boolean;
-  /** Its re-admission, while one is under way. */
-  admission: Admission | null;
-  /** Known damage that the node itself cannot see. */
-  damage: Damage | null;
-  failures: number;
-  retryAt: number;
-  /** Why it is not ours, for people. */
-  why: string;
-}
+type Phase = 'promoting' | 'claiming' | 'adopting' | 'settling' | 'leading' | 'ended';
 
 export interface Inflight {
   block: Block;
@@ -154,7 +100,7 @@ export interface TermState {
   startedAt: number;
   leaseDeadline: number;
   graceUntil: number;
-  nodes: NodeTrack[];
+  nodes: NodeProgress[];
   /** What the nodes are known to have committed, as far as this term has established it. */
   committed: { height: Height; hash: Hash };
   inflight: Inflight | null;
@@ -262,26 +208,7 @@ export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
     startedAt: 0,
     leaseDeadline: Infinity,
     graceUntil: Infinity,
-    nodes: Array.from({ length: settings.nodes }, () => ({
-      standing: 'unclaimed',
-      busy: null,
-      promotedEpoch: 0,
-      incarnation: '',
-      head: 0,
-      headEpoch: 0,
-      headHash: '',
-      floor: 0,
-      floorHash: '',
-      fenced: false,
-      stampOwnEpoch: false,
-      wantsRenewal: false,
-      unnoted: false,
-      admission: null,
-      damage: null,
-      failures: 0,
-      retryAt: 0,
-      why: 'not asked yet',
-    })),
+    nodes: Array.from({ length: settings.nodes }, newProgress),
     committed: { height: head.height, hash: head.hash },
     inflight: null,
     adopt: null,

@@ -1,7 +1,15 @@
 // One term as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
 // ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits,
 // reads a clock or draws a number. `step` changes the state it is given (the model copies before it steps).
-import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate, type Admission } from './admission.js';
+import {
+  addressesChanged,
+  addressesNoted,
+  callAnswered,
+  cloneProgress,
+  serverReplaced,
+  type NodeIndex,
+} from './node-progress.js';
+import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import {
   fix,
@@ -16,7 +24,7 @@ import {
 } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
-import type { Effect, LocalChain, NodeIndex, NodeTrack, StepContext, TermEvent, TermState } from './term-state.js';
+import type { Effect, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
 
 export function step(state: TermState, event: TermEvent, chain: LocalChain): Effect[] {
@@ -76,10 +84,10 @@ export function nextWake(state: TermState, now: number): number {
   if (state.stopping) at = Math.min(at, state.stopping.by);
   if (state.gateUntil !== null && state.gateUntil > now) at = Math.min(at, state.gateUntil);
   if (state.phase === 'promoting' || state.phase === 'claiming') return at;
-  for (const track of state.nodes) {
+  for (const progress of state.nodes) {
     // What was due by now has been done by the tick that just ran.
-    if (!track.busy && (track.standing !== 'quarantined' || track.damage) && track.retryAt > now)
-      at = Math.min(at, track.retryAt);
+    if (!progress.busy && (progress.standing !== 'quarantined' || progress.damage) && progress.retryAt > now)
+      at = Math.min(at, progress.retryAt);
   }
   return at;
 }
@@ -97,7 +105,7 @@ export function cloneTerm(s: TermState): TermState {
     startedAt: s.startedAt,
     leaseDeadline: s.leaseDeadline,
     graceUntil: s.graceUntil,
-    nodes: s.nodes.map(cloneTrack),
+    nodes: s.nodes.map(cloneProgress),
     committed: { height: s.committed.height, hash: s.committed.hash },
     inflight: inflight && {
       block: inflight.block,
@@ -123,60 +131,19 @@ export function cloneTerm(s: TermState): TermState {
   };
 }
 
-function cloneTrack(t: NodeTrack): NodeTrack {
-  return {
-    standing: t.standing,
-    busy: t.busy, // never changed in place, only replaced
-    promotedEpoch: t.promotedEpoch,
-    incarnation: t.incarnation,
-    head: t.head,
-    headEpoch: t.headEpoch,
-    headHash: t.headHash,
-    floor: t.floor,
-    floorHash: t.floorHash,
-    fenced: t.fenced,
-    stampOwnEpoch: t.stampOwnEpoch,
-    wantsRenewal: t.wantsRenewal,
-    unnoted: t.unnoted,
-    admission: t.admission && cloneAdmission(t.admission),
-    damage: t.damage && {
-      incarnation: t.damage.incarnation,
-      why: t.damage.why,
-      provesFrom: t.damage.provesFrom,
-      proof: t.damage.proof,
-      counts: t.damage.counts,
-    },
-    failures: t.failures,
-    retryAt: t.retryAt,
-    why: t.why,
-  };
-}
-
-function cloneAdmission(a: Admission): Admission {
-  return {
-    nonce: a.nonce,
-    begun: a.begun,
-    provesFrom: a.provesFrom,
-    proof: a.proof,
-    head: a.head,
-    floor: a.floor,
-    pace: { ...a.pace },
-  };
-}
-
 function onReply(context: StepContext, event: Extract<TermEvent, { type: 'reply' }>): void {
   const { state } = context;
-  const track = state.nodes[event.node]!;
-  const busy = track.busy;
+  const progress = state.nodes[event.node]!;
+  const busy = progress.busy;
   if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
-  track.busy = null;
+  callAnswered(progress);
   // A claim that was accepted said where replaced nodes are.
   if (
     event.reply.outcome === 'accepted' &&
     busy.id >= state.movesFrom &&
     (busy.kind === 'claim' || busy.kind === 'regain' || busy.kind === 'prove')
   )
-    track.unnoted = false;
+    addressesNoted(progress);
   switch (busy.kind) {
     case 'promote':
       return onPromoted(context, event.node, event.reply as NodeReply<{ epoch: number }>);
@@ -205,10 +172,10 @@ function onReply(context: StepContext, event: Extract<TermEvent, { type: 'reply'
 
 function onLearntReply(context: StepContext, event: Extract<TermEvent, { type: 'backfilled' }>): void {
   const { state } = context;
-  const track = state.nodes[event.node]!;
-  const { busy } = track;
+  const progress = state.nodes[event.node]!;
+  const { busy } = progress;
   if (busy?.id !== event.id || busy.kind !== 'learn') return;
-  track.busy = null;
+  callAnswered(progress);
   onLearnt(context, event, busy);
 }
 
@@ -218,17 +185,11 @@ function onLearntReply(context: StepContext, event: Extract<TermEvent, { type: '
  */
 function moveNode(context: StepContext, node: NodeIndex, moves: string): void {
   const { state, now } = context;
-  const track = state.nodes[node]!;
+  const progress = state.nodes[node]!;
   state.moves = moves;
   state.movesFrom = state.nextId;
-  for (const other of state.nodes) other.unnoted = true;
-  track.busy = null;
-  track.admission = null;
-  track.damage = null;
-  track.wantsRenewal = false;
-  track.fenced = false;
-  track.failures = 0;
-  track.retryAt = now;
+  for (const other of state.nodes) addressesChanged(other);
+  serverReplaced(progress, now);
   if (state.inflight) state.inflight.ackedAt[node] = -1;
   setStanding(context, node, 'unclaimed', 'it is at another address now');
   openGate(context);
@@ -251,7 +212,11 @@ function onTime(context: StepContext): void {
     return end(context, state.stopping.code, state.stopping.reason);
   if (state.phase === 'promoting' || state.phase === 'claiming') stragglersWaitedFor(context);
   if (state.phase === 'adopting') adoptAfterClaims(context);
-  if (state.gateUntil !== null && now >= state.gateUntil && !state.nodes.some((track) => track.busy?.kind === 'admit'))
+  if (
+    state.gateUntil !== null &&
+    now >= state.gateUntil &&
+    !state.nodes.some((progress) => progress.busy?.kind === 'admit')
+  )
     gateIsOver(context);
   if (state.phase === 'settling' || state.phase === 'leading') {
     for (let node = 0; node < state.nodes.length; node++) pump(context, node);

@@ -6,7 +6,8 @@ import { usableLeaseMs } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { mergeMoves, parseMoves } from '../protocol/node-addresses.js';
-import type { NodeTrack, TermEnd, TermSettings } from '../protocol/term-state.js';
+import type { NodeProgress } from '../protocol/node-progress.js';
+import type { TermEnd, TermSettings } from '../protocol/term-state.js';
 import type { Block, Epoch, NodeView } from '../protocol/types.js';
 import type { RepairEvidence } from './evidence.js';
 import type { RepairPlan } from './plan.js';
@@ -229,7 +230,7 @@ export async function repairByTerm(
     hash: head.hash,
     nodes: plan.steps.map((step) => {
       const index = nodes.findIndex((node) => node.id === step.node);
-      const track = state.nodes[index] as NodeTrack;
+      const track = state.nodes[index] as NodeProgress;
       const done = inOrder(track, head, step.kind === 'replace' ? step.incarnation : '');
       return {
         node: step.node,
@@ -263,7 +264,7 @@ function finished(
 ): boolean {
   return nodes.every((node, index) => {
     const step = work.get(node.id);
-    const track = driver.state.nodes[index] as NodeTrack;
+    const track = driver.state.nodes[index] as NodeProgress;
     if (step === undefined || inOrder(track, driver.state.committed, step.kind === 'replace' ? step.incarnation : ''))
       return true;
     return track.standing === 'quarantined' && !track.damage;

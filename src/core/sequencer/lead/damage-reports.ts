@@ -3,7 +3,7 @@
 // aside and fills it anew once q others can do without it.
 import type { EmitEvent } from '../../events.js';
 import type { Clock, NodePort, Random, SequencerStatus } from '../../ports.js';
-import type { NodeTrack } from '../../protocol/term-state.js';
+import type { NodeProgress } from '../../protocol/node-progress.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 import { reportDamage } from '../../nodes/requests.js';
 
@@ -50,7 +50,7 @@ export class DamageReports {
   }
 
   /** What a term found damaged, or found mended, is known to the next one. */
-  learn(tracks: readonly NodeTrack[]): void {
+  learn(tracks: readonly NodeProgress[]): void {
     this.known = tracks.map(({ damage, incarnation }, i) => {
       if (damage) return { incarnation: damage.incarnation, why: damage.why };
       const known = this.known[i]!;

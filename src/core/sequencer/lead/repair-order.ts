@@ -4,7 +4,7 @@
 // damaged is set aside. It never writes anything that it would not write anyway.
 import type { ChainStore, Clock, NodePort } from '../../ports.js';
 import type { Hash, Height, LeaderRequest } from '../../protocol/types.js';
-import type { NodeTrack } from '../../protocol/term-state.js';
+import type { NodeProgress } from '../../protocol/node-progress.js';
 import type { TermDriver } from './term-driver.js';
 
 export interface RepairOrder {
@@ -43,7 +43,7 @@ export function readOrder(plan: string): RepairOrder | null {
 }
 
 /** Whether this node now holds the chain up to `head`; `replaced`: the incarnation that must be gone, '' for none. */
-export function inOrder(track: NodeTrack, head: { height: number; hash: string }, replaced: string): boolean {
+export function inOrder(track: NodeProgress, head: { height: number; hash: string }, replaced: string): boolean {
   if (track.standing !== 'claimed' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
     return false;
   return (

@@ -1,7 +1,7 @@
 // Renewed terms (docs/PROTOCOL.md section 6.7): which nodes they were for, so that one that never comes back does not
 // cost a renewal again and again, and what has to be lifted before the next one can reach them.
 import type { Clock, NodePort } from '../../ports.js';
-import type { NodeTrack } from '../../protocol/term-state.js';
+import type { NodeProgress } from '../../protocol/node-progress.js';
 import type { Epoch } from '../../protocol/types.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 
@@ -23,7 +23,7 @@ export class Renewals {
   }
 
   /** A term ended to be renewed for the sake of these. */
-  note(tracks: readonly NodeTrack[]): void {
+  note(tracks: readonly NodeProgress[]): void {
     const now = this.options.clock.now();
     tracks.forEach((track, i) => {
       if (!track.wantsRenewal) return;
