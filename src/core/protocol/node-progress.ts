@@ -2,7 +2,7 @@
 // again. The handlers of a term decide what happens; only the functions of this file change a progress, so that the
 // invariants beside the fields hold. To everybody else the fields are read-only. docs/PROTOCOL.md sections 5, 6 and 8.
 import type { FillPace } from './fill-pace.js';
-import type { Epoch, Hash, HeadFacts, Height } from './types.js';
+import type { Epoch, Hash, HeadFacts, Height, Incarnation } from './types.js';
 
 /** Index of a node in the configured list, 0 … N−1. */
 export type NodeIndex = number;
@@ -58,7 +58,7 @@ export interface AdmissionBegun extends Omit<AdmissionAsked, 'begun'> {
 /** Damage that the node itself cannot see: what was found, and the proof that q other nodes can do without the node. */
 export interface Damage {
   /** The memory that is damaged. Under another incarnation the damage is gone. */
-  incarnation: string;
+  incarnation: Incarnation;
   why: string;
   /** Calls with this id or a later one were sent after the damage was found. */
   provesFrom: number;
@@ -79,7 +79,7 @@ interface Progress {
   /** What promote_leader returned. Set before `standing` becomes 'promoted'. */
   promotedEpoch: Epoch;
   /** The memory that made the promise. An answer of another incarnation never counts (I11). */
-  incarnation: string;
+  incarnation: Incarnation;
   /** The node's head, as this term knows it. For a claimed node that is what the claim or a later answer said. */
   head: Height;
   headEpoch: Epoch;
@@ -184,7 +184,7 @@ export function promotionSent(p: Progress, busy: Busy): void {
   p.busy = busy;
 }
 
-export function promotionAccepted(p: Progress, epoch: Epoch, incarnation: string): void {
+export function promotionAccepted(p: Progress, epoch: Epoch, incarnation: Incarnation): void {
   p.standing = 'promoted';
   p.promotedEpoch = epoch;
   p.incarnation = incarnation;
@@ -272,7 +272,7 @@ export function takeFacts(p: Progress, facts: HeadFacts): void {
 }
 
 /** The claim was accepted again, perhaps by another memory: damage of an earlier memory is gone. */
-export function regained(p: Progress, facts: HeadFacts, incarnation: string): void {
+export function regained(p: Progress, facts: HeadFacts, incarnation: Incarnation): void {
   takeFacts(p, facts);
   p.incarnation = incarnation;
   if (p.damage?.incarnation !== incarnation) p.damage = null;
@@ -314,7 +314,7 @@ export function holdsCommitted(p: NodeProgress, committed: { height: Height; has
 // Damage and re-admission
 
 /** `provesFrom`: the id of the next call. The node keeps its part until q others can do without it. */
-export function damageFound(p: Progress, incarnation: string, why: string, provesFrom: number): void {
+export function damageFound(p: Progress, incarnation: Incarnation, why: string, provesFrom: number): void {
   if (incarnation === '' || p.damage?.incarnation === incarnation || p.admission) return;
   p.damage = { incarnation, why, provesFrom, proof: 0, counts: p.standing === 'claimed' };
 }
@@ -363,7 +363,7 @@ export function admissionGivenUp(p: Progress): void {
 }
 
 /** The node counts again. Its new memory was told where replaced nodes are when it began. */
-export function admissionAccepted(p: Progress, facts: HeadFacts, incarnation: string): void {
+export function admissionAccepted(p: Progress, facts: HeadFacts, incarnation: Incarnation): void {
   p.admission = null;
   p.unnoted = false;
   takeFacts(p, facts);

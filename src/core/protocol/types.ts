@@ -2,13 +2,19 @@
 // its answer. Everything that decides anything speaks these types; Redis, the simulator's node and the model's node
 // all produce them.
 
-/** A height or an epoch: a whole number, 0 … 2^53−1. */
-export type Height = number;
-export type Epoch = number;
-/** 64 lower-case hex digits (SHA-256). */
-export type Hash = string;
+// Each of these is a type of its own: a plain number or text is accepted, but the compiler refuses one of them where
+// another one is wanted. The mark exists for the compiler only; no value ever has it.
+
+/** A block's place in the chain: a whole number, 0 … 2^53−1. */
+export type Height = number & { readonly __flavour?: 'height' };
+/** A term's number on the nodes: a whole number, 0 … 2^53−1. */
+export type Epoch = number & { readonly __flavour?: 'epoch' };
+/** A block's hash: 64 lower-case hex digits (SHA-256). */
+export type Hash = string & { readonly __flavour?: 'hash' };
 /** `<sequencerId>/<16 hex>`, new for every term. The part before the last slash names the sequencer. */
-export type Owner = string;
+export type Owner = string & { readonly __flavour?: 'owner' };
+/** A node's memory from one admission to the next. */
+export type Incarnation = string & { readonly __flavour?: 'incarnation' };
 
 /** A block without its payload. `hash` covers height, parent, timestamp and data (chain/block.ts). */
 export interface Header {
@@ -278,7 +284,7 @@ export type Step = 'resolve' | 'connect' | 'handshake' | 'load' | 'call' | 'repl
 
 export interface Accepted<T> {
   outcome: 'accepted';
-  incarnation: string;
+  incarnation: Incarnation;
   value: T;
 }
 export interface Refused {
@@ -321,7 +327,7 @@ export interface NodeView extends HeadFacts {
   cluster: string;
   /** The node id in its record, '' when there is none. */
   node: string;
-  incarnation: string;
+  incarnation: Incarnation;
   /** `bootstrap:<nonce>` of a bootstrap under way, the bare nonce of a re-admission, '' when there is none. */
   pending: string;
   /** Where replaced nodes are, as this node knows it (moves.ts); '' when none ever was. */
