@@ -90,12 +90,12 @@ async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'curre
         for (const block of blocks) append(block, 0);
       },
     };
-    const driver = new TermDriver(
-      lane.nodes,
-      systemClock,
+    const driver = new TermDriver({
+      nodes: lane.nodes,
+      clock: systemClock,
       store,
       chain,
-      {
+      settings: {
         owner: `bench/${systemRandom.hex(8)}`,
         nodes: lane.nodes.length,
         quorum,
@@ -110,7 +110,7 @@ async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'curre
         renewNotBefore: lane.nodes.map(() => 0),
       },
       hooks,
-    );
+    });
     driver
       .run(votes)
       .then(async (end) => {

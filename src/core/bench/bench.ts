@@ -1,6 +1,9 @@
 // Measures an operator's own servers: commits in a lane of its own against bare SETs of the same bytes, in turns, one
 // at a time and no faster than asked. The lane is bootstrapped, led, and deleted whatever happens; its keys have a
 // lifetime, should this process be killed. The cluster's own lanes are not touched; what they notice is the load.
+import { pause } from '../nodes/pause.js';
+import { tellAll } from '../nodes/ask-all.js';
+import { familyOf } from '../generation.js';
 import { EXIT, SeqError } from '../errors.js';
 import { genesisHash, makeBlock } from '../chain/block.js';
 import type { BenchServer, Clock, NodePort, Random } from '../ports.js';
@@ -61,7 +64,7 @@ const WARM_ROUNDS = 2;
 export const LIFE_MS = 3_600_000;
 const CLEAN_LIMIT_MS = 2000;
 
-export function timingOf(values: readonly number[]): Timing {
+function timingOf(values: readonly number[]): Timing {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0;
   return { n: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1) ?? 0 };
@@ -124,7 +127,7 @@ class Measurement {
       head: 0,
       under: Promise.resolve(),
     }));
-    this.hashes = [genesisHash(options.cluster.slice(0, options.cluster.lastIndexOf('.')), options.lane)];
+    this.hashes = [genesisHash(familyOf(options.cluster), options.lane)];
     this.startedAt = options.clock.now();
   }
 
@@ -144,8 +147,8 @@ class Measurement {
     await limitLife();
     this.options.step('taking the lead of the lane');
     const ttlMs = durationMs + 60_000;
-    const promoted = await Promise.all(
-      nodes.map((node) => node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch: 0, ttlMs }, limitMs)),
+    const promoted = await tellAll(nodes, (node) =>
+      node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch: 0, ttlMs }, limitMs),
     );
     this.epoch = Math.max(0, ...promoted.map((reply) => (reply.outcome === 'accepted' ? reply.value.epoch : 0)));
     const claims = await Promise.all(
@@ -223,15 +226,7 @@ class Measurement {
     const { clock, rate, signal } = this.options;
     const waitMs = this.startedAt + (this.done * 1000) / rate - clock.now();
     if (waitMs <= 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = clock.after(waitMs, end);
-      function end(): void {
-        cancel();
-        signal.removeEventListener('abort', end);
-        resolve();
-      }
-      signal.addEventListener('abort', end, { once: true });
-    });
+    await pause(clock, waitMs, signal);
   }
 
   /** ms until q servers confirmed, or null. */

@@ -2,7 +2,7 @@
 // the two leaves one without; the lane is on record before it is made, and the next measurement gives what is left of
 // it a lifetime. Nothing is deleted: it may still be measuring.
 import type { BenchServer, Clock, NodePort } from '../ports.js';
-import { bounded } from '../nodes/ask-all.js';
+import { askAll } from '../nodes/ask-all.js';
 
 const RECORDS = 200;
 const MOST_LANES = 50;
@@ -17,10 +17,10 @@ export interface LeftLanes {
 }
 
 export async function limitLeftLanes({ nodes, servers, lifeMs, limitMs, clock }: LeftLanes): Promise<void> {
-  const reads = await Promise.all(
-    nodes
-      .filter((node) => node.readAudit !== undefined)
-      .map((node) => bounded(node.readAudit!(RECORDS, limitMs), limitMs, clock)),
+  const reads = await askAll(
+    nodes.filter((node) => node.readAudit !== undefined),
+    (node) => node.readAudit!(RECORDS, limitMs),
+    { limitMs, clock },
   );
   const records = reads
     .flatMap((read) => (read.outcome === 'accepted' ? read.value : []))

@@ -3,7 +3,7 @@
 // itself has happened.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
-import { bounded } from './ask-all.js';
+import { askAll } from './ask-all.js';
 
 const RECORDS = 10_000;
 
@@ -37,9 +37,10 @@ export async function recordChange(
   limitMs: number,
 ): Promise<string> {
   const record: Record<string, string> = { at: String(clock.wall()), ...operator, ...change, plan: change.plan ?? '' };
-  const replies = await Promise.all(
-    nodes.map((node) => bounded(node.call({ script: 'audit', record, maxRecords: RECORDS }, limitMs), limitMs, clock)),
-  );
+  const replies = await askAll(nodes, (node) => node.call({ script: 'audit', record, maxRecords: RECORDS }, limitMs), {
+    limitMs,
+    clock,
+  });
   const taken = replies.filter((reply) => reply.outcome === 'accepted').length;
   return taken >= quorumOf(nodes.length)
     ? ''

@@ -4,7 +4,7 @@ import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import type { NodeReply } from '../protocol/types.js';
-import { bounded } from './ask-all.js';
+import { askAll } from './ask-all.js';
 
 export interface NodeChange {
   id: string;
@@ -31,7 +31,8 @@ export async function changeNodes(
   limitMs: number,
   clock: Clock,
 ): Promise<NodeChange[]> {
-  return Promise.all(nodes.map(async (node) => changeOf(node.id, await bounded(call(node), limitMs, clock))));
+  const replies = await askAll(nodes, call, { limitMs, clock });
+  return replies.map((reply, i) => changeOf(nodes[i]!.id, reply));
 }
 
 /** A node that was replaced is named by the address that it had before. */

@@ -31,7 +31,7 @@ export interface PeerRange {
 }
 
 /** Most blocks proven in one go: 32 MiB of hashes. Ask for longer ranges piece by piece where no anchor is known. */
-export const MAX_PROVEN_BLOCKS = 1_048_576;
+const MAX_PROVEN_BLOCKS = 1_048_576;
 const MAX_LINE_BYTES = Math.ceil(MAX_BLOCK_BYTES / 3) * 4 + 1024;
 
 type Failure = 'PEER_UNREACHABLE' | 'PEER_LACKS_BLOCKS' | 'PEER_SPOKE_GARBAGE' | 'CHAIN_MISMATCH';

@@ -1,6 +1,7 @@
 // One look at all nodes by a sequencer: who answers, who is free, what they hold. The pre-vote of docs/PROTOCOL.md
 // section 5: only nodes that
 // *say* that they are admitted and free count; no answer is not "free".
+import { familyOf, generationOf } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
 import { sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
 
@@ -131,17 +132,12 @@ export function leaderOf(
 
 /** The later generation that a quorum shows (`seq cluster recover`), or null: this one goes on. */
 export function recoveredTo(seen: ProbeResult, quorum: number, cluster: string): string | null {
-  const split = (name: string): [family: string, generation: number] => [
-    name.slice(0, name.lastIndexOf('.')),
-    Number(name.slice(name.lastIndexOf('.') + 1)),
-  ];
-  const [family, generation] = split(cluster);
   const later = seen.replies.flatMap((reply) => {
     // What is only marked may still be part of a recovery that was broken off: until it is finished this store can be
     // asked.
     if (reply?.outcome !== 'accepted' || reply.value.pending !== '') return [];
-    const [theirs, at] = split(reply.value.cluster);
-    return theirs === family && at > generation ? [reply.value.cluster] : [];
+    const shown = reply.value.cluster;
+    return familyOf(shown) === familyOf(cluster) && generationOf(shown) > generationOf(cluster) ? [shown] : [];
   });
   return later.length >= quorum ? (later.sort().at(-1) as string) : null;
 }

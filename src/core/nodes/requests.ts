@@ -1,5 +1,6 @@
 // A request to the leader is done once; its outcome goes to the audit stream and the request away, on every node that
 // answers (docs/PROTOCOL.md section 2).
+import { tellAll } from './ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/types.js';
 
@@ -55,12 +56,10 @@ export async function reportDamage(
     reason: why,
     epoch: leader.epoch,
   };
-  await Promise.all(
-    nodes.map((node) =>
-      node.call(
-        { script: 'request_leader', request, ttlMs: REPORT_MS, expect: { leader: leader.id, epoch: leader.epoch } },
-        LIMIT_MS,
-      ),
+  await tellAll(nodes, (node) =>
+    node.call(
+      { script: 'request_leader', request, ttlMs: REPORT_MS, expect: { leader: leader.id, epoch: leader.epoch } },
+      LIMIT_MS,
     ),
   );
 }
@@ -95,10 +94,8 @@ export async function answerRequest(
     leader,
     outcome,
   };
-  await Promise.all(
-    nodes.map(async (node) => {
-      await node.call({ script: 'audit', record, maxRecords: AUDIT_RECORDS }, LIMIT_MS);
-      await node.call({ script: 'clear_request', id: request.id }, LIMIT_MS);
-    }),
-  );
+  await tellAll(nodes, async (node) => {
+    await node.call({ script: 'audit', record, maxRecords: AUDIT_RECORDS }, LIMIT_MS);
+    await node.call({ script: 'clear_request', id: request.id }, LIMIT_MS);
+  });
 }

@@ -9,7 +9,7 @@ import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { margin, quorumOf } from '../protocol/quorum.js';
-import { bounded } from '../nodes/ask-all.js';
+import { askAll, bounded } from '../nodes/ask-all.js';
 
 export interface BootstrapOptions {
   /**
@@ -112,17 +112,13 @@ async function probeAll(options: BootstrapOptions): Promise<Seen[]> {
   return replies.map(({ port, reply }) => ({ port, view: (reply as { value: NodeView }).value }));
 }
 
-function inspectAll({
+async function inspectAll({
   nodes,
   limitMs,
   clock,
 }: BootstrapOptions): Promise<{ port: NodePort; reply: NodeReply<NodeView> }[]> {
-  return Promise.all(
-    nodes.map(async (port) => ({
-      port,
-      reply: await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock),
-    })),
-  );
+  const replies = await askAll(nodes, (port) => port.call({ script: 'inspect' }, limitMs), { limitMs, clock });
+  return replies.map((reply, i) => ({ port: nodes[i]!, reply }));
 }
 
 function notAnswering(silent: { port: NodePort; reply: NodeReply<unknown> }[], options: BootstrapOptions): SeqError {

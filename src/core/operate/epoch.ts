@@ -40,7 +40,7 @@ export interface HealPlan {
 }
 
 /** Pure. `to`: a value asked for; otherwise the leader's epoch, or the highest one where nobody leads. */
-export function planHeal(epochs: EpochView, to: Epoch | undefined): HealPlan {
+function planHeal(epochs: EpochView, to: Epoch | undefined): HealPlan {
   const { leader, reference, rows, view } = epochs;
   if (leader === null && !view.leaderKnown && to === undefined) {
     throw new SeqError({

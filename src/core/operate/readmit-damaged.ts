@@ -1,6 +1,7 @@
 // Asks the leader to set aside the memory of nodes that think themselves intact and are damaged (docs/PROTOCOL.md
 // section 8), one at a time, and waits until each counts under a new incarnation. The leader acts only while q others
 // can do without the node; so is asked only then.
+import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -136,7 +137,7 @@ async function fixed(
   const reply: NodeReply<NodeView> = await bounded(node.call({ script: 'inspect' }, limitMs), limitMs, clock);
   if (reply.outcome === 'accepted' && reply.value.admission === 'admitted' && reply.value.incarnation !== former)
     return true;
-  await new Promise<void>((resolve) => clock.after(EVERY_MS, resolve));
+  await pause(clock, EVERY_MS);
   signal.throwIfAborted();
   return false;
 }

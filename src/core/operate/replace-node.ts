@@ -1,6 +1,7 @@
 // Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader
 // the new address, and wait until the leader has noted the move on a quorum of others (I13: two servers never count
 // as one node), has filled the new server and admitted it. One node at a time, and never below a quorum of others.
+import { pause } from '../nodes/pause.js';
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -307,7 +308,7 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
       );
       asked = clock.now();
     }
-    await new Promise<void>((resolve) => clock.after(EVERY_MS, resolve));
+    await pause(clock, EVERY_MS);
     signal.throwIfAborted();
   }
   throw new SeqError({

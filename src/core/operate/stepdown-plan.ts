@@ -11,7 +11,7 @@ import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js'
  */
 const SILENT_BELOW_MS = 1500;
 
-export interface Candidate {
+interface Candidate {
   id: string;
   role: string;
   ready: boolean;
@@ -187,7 +187,7 @@ function presencesOf(probes: readonly NodeProbe[], id: string) {
 }
 
 /** As the sequencer announces it. */
-export function blockTimeOf(probes: readonly NodeProbe[], id: string): number | null {
+function blockTimeOf(probes: readonly NodeProbe[], id: string): number | null {
   for (const { extra } of presencesOf(probes, id)) {
     const ms = Number(extra['blockTimeMs']);
     if (Number.isSafeInteger(ms) && ms > 0) return ms;

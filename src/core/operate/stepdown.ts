@@ -8,7 +8,7 @@ import { type Epoch, type Height, type NodeReply, sequencerOf } from '../protoco
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import { inspectWithProbes } from '../view/inspect.js';
-import { bounded } from '../nodes/ask-all.js';
+import { askAll } from '../nodes/ask-all.js';
 import { planStepdown, type StepdownPlan, type StepdownWish } from './stepdown-plan.js';
 import { watchChain, type Succession } from './stepdown-watch.js';
 
@@ -137,16 +137,12 @@ async function revokeLock(options: StepdownOptions, plan: StepdownPlan): Promise
   );
 }
 
-function onAll(
+async function onAll(
   options: StepdownOptions,
   call: (node: NodePort) => Promise<NodeReply<unknown>>,
 ): Promise<Sent['replies']> {
-  return Promise.all(
-    options.nodes.map(async (node) => ({
-      node: node.id,
-      reply: await bounded(call(node), options.limitMs, options.clock),
-    })),
-  );
+  const replies = await askAll(options.nodes, call, options);
+  return replies.map((reply, i) => ({ node: options.nodes[i]!.id, reply }));
 }
 
 function counted(replies: Sent['replies']): Sent {
@@ -354,14 +350,10 @@ async function cameBack(
 
 /** Who wrote the entry: its owner, from any node that holds exactly it. */
 async function writerOf(options: StepdownOptions, height: Height, hash: string, epoch: Epoch): Promise<string | null> {
-  const reads = await Promise.all(
-    options.nodes.map((node) =>
-      bounded(
-        node.read({ from: height, to: height, limit: 2, data: false }, options.limitMs),
-        options.limitMs,
-        options.clock,
-      ),
-    ),
+  const reads = await askAll(
+    options.nodes,
+    (node) => node.read({ from: height, to: height, limit: 2, data: false }, options.limitMs),
+    options,
   );
   for (const read of reads) {
     const entry =

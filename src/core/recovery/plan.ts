@@ -2,6 +2,7 @@
 // proves, which node keeps, fills or refills its stream, and what speaks against it. Pure: evidence in, plan out.
 // Invariant: no block that any node or store showed is dropped without being named; without doubts, everything shown
 // explains itself.
+import { familyOf, generationOf } from '../generation.js';
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../protocol/quorum.js';
 import { displaced, mergeMoves } from '../protocol/node-addresses.js';
@@ -429,7 +430,7 @@ function linkAt(chain: Chain, height: Height): Link | undefined {
   return chain.links[height - chain.floor - 1];
 }
 
-export function hashAt(chain: Chain, height: Height): Hash | undefined {
+function hashAt(chain: Chain, height: Height): Hash | undefined {
   return height === chain.floor ? chain.floorHash : linkAt(chain, height)?.hash;
 }
 
@@ -439,14 +440,6 @@ function name(top: { height: Height; hash: Hash }): string {
 
 function blank(): HeadFacts {
   return { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' };
-}
-
-export function familyOf(cluster: string): string {
-  return cluster.slice(0, cluster.lastIndexOf('.'));
-}
-
-function generationOf(cluster: string): number {
-  return Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
 }
 
 function digestOf(plan: Omit<RecoveryPlan, 'digest'>): string {

@@ -64,7 +64,7 @@ export async function carryOut(
   for (const { one, node } of work) {
     if (one.action === 'keep') continue;
     step(`filling ${one.id}`);
-    await fill(one, node, plan, gathered, by, options);
+    await fill({ one, node, by }, { plan, gathered, options });
   }
   step('admitting every node');
   const { height: head, hash: headHash } = plan.top;
@@ -131,12 +131,8 @@ export async function handToLeader(
 }
 
 async function fill(
-  one: NodePlan,
-  node: NodePort,
-  plan: RecoveryPlan,
-  gathered: Gathered,
-  by: { owner: string; epoch: number; nonce: string },
-  options: RecoverOptions,
+  { one, node, by }: { one: NodePlan; node: NodePort; by: { owner: string; epoch: number; nonce: string } },
+  { plan, gathered, options }: { plan: RecoveryPlan; gathered: Gathered; options: RecoverOptions },
 ): Promise<void> {
   for (let from = one.fillFrom; from <= plan.top.height;) {
     const blocks = await blocksFrom(from, plan, gathered, options);

@@ -139,35 +139,42 @@ export async function repairByTerm(
       ...(block === undefined ? {} : { chosen: { block, over } }),
     };
     let failed: (() => void) | null = null;
-    const held: TermDriver = new TermDriver(nodes, clock, store, store.localChain(), settings, {
-      leading: () => undefined,
-      ready: () => undefined,
-      committed: (committed, epoch) => {
-        if (committed.height > store.head().height) void store.append({ ...committed, epoch });
-      },
-      adopted: (blocks) => {
-        for (const one of blocks) void store.append({ ...one, epoch: 0 });
-      },
-      request: () => undefined,
-      node: (id, standing) => {
-        const step = doubtful.get(id);
-        if (standing === 'claimed' && step !== undefined)
-          held.damaged(
-            nodes.findIndex((node) => node.id === id),
-            step.incarnation,
-            step.why,
+    const held: TermDriver = new TermDriver({
+      nodes,
+      clock,
+      store,
+      chain: store.localChain(),
+      settings,
+      hooks: {
+        leading: () => undefined,
+        ready: () => undefined,
+        committed: (committed, epoch) => {
+          if (committed.height > store.head().height) void store.append({ ...committed, epoch });
+        },
+        adopted: (blocks) => {
+          for (const one of blocks) void store.append({ ...one, epoch: 0 });
+        },
+        request: () => undefined,
+        node: (id, standing) => {
+          const step = doubtful.get(id);
+          if (standing === 'claimed' && step !== undefined)
+            held.damaged(
+              nodes.findIndex((node) => node.id === id),
+              step.incarnation,
+              step.why,
+            );
+        },
+        alarm: (code, reason, node) => options.step(`${code}${node === undefined ? '' : ` on ${node}`}: ${reason}`),
+        backfilled: (node, from, head) => {
+          const step = work.get(node);
+          if (step === undefined) return;
+          progress.set(node, Math.max(progress.get(node) ?? 0, head - Math.min(from, step.from) + 1));
+          options.changing('some', [...progress.keys()]);
+          options.progress(
+            [...progress.values()].reduce((sum, of) => sum + of, 0),
+            total,
           );
-      },
-      alarm: (code, reason, node) => options.step(`${code}${node === undefined ? '' : ` on ${node}`}: ${reason}`),
-      backfilled: (node, from, head) => {
-        const step = work.get(node);
-        if (step === undefined) return;
-        progress.set(node, Math.max(progress.get(node) ?? 0, head - Math.min(from, step.from) + 1));
-        options.changing('some', [...progress.keys()]);
-        options.progress(
-          [...progress.values()].reduce((sum, of) => sum + of, 0),
-          total,
-        );
+        },
       },
     });
     driver = held;

@@ -1,6 +1,8 @@
 // Gathers what a repair plan rests on: one look at every node, their streams read in bounded pieces, and a second
 // look. Reads only. Without a leader nothing may move in between. With one, only what is found twice counts: a block
 // on its way is no divergence.
+import { familyOf } from '../generation.js';
+import { pause } from '../nodes/pause.js';
 import { genesisHash } from '../chain/block.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
@@ -23,7 +25,7 @@ export interface EvidenceNode extends Scanned {
   lacks: number;
 }
 
-export interface StoreCopy {
+interface StoreCopy {
   store: string;
   height: Height;
   hash: Hash | null;
@@ -77,9 +79,7 @@ export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEv
       });
     }
     if (first.view.leader === null || !anything(first)) return withStores(first, options);
-    await new Promise<void>((resolve) => {
-      options.clock.after(SECOND_LOOK_MS, resolve);
-    });
+    await pause(options.clock, SECOND_LOOK_MS);
     options.signal?.throwIfAborted();
     const second = await gatherOnce(options);
     if (second !== null && second.view.leader?.owner === first.view.leader.owner)
@@ -97,7 +97,7 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
     probes.flatMap((o): [string, NodeView][] => (o.reply.outcome === 'accepted' ? [[o.id, o.reply.value]] : [])),
   );
   const held = heldRange(probes);
-  const genesis = genesisHash(view.cluster.slice(0, view.cluster.lastIndexOf('.')), options.lane);
+  const genesis = genesisHash(familyOf(view.cluster), options.lane);
   const from = held?.from ?? 1;
   const to = view.leader === null ? (held?.to ?? 0) : Math.min(held?.to ?? 0, view.committed?.height ?? 0);
   const floors = [...views.values()].filter((one) => one.admission === 'admitted').map((one) => one.floor);

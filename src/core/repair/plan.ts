@@ -10,7 +10,7 @@ import type { LeaderRow } from '../view/cluster-view.js';
 import { mark, type EvidenceNode, type RepairEvidence } from './evidence.js';
 import type { Contest, Copy } from './scan.js';
 
-export type StepKind =
+type StepKind =
   /** Committed blocks that it lacks. */
   | 'backfill'
   /** The same, from a new floor: what it holds lies below what is kept. */
@@ -24,7 +24,7 @@ export type StepKind =
   /** It lost its memory: filled anew, admitted. */
   | 'readmit';
 
-export type StepClass = 'under-replicated' | 'pending' | 'orphaned' | 'missing' | 'divergent' | 'forgotten';
+type StepClass = 'under-replicated' | 'pending' | 'orphaned' | 'missing' | 'divergent' | 'forgotten';
 
 export interface RepairStep {
   node: string;

@@ -1,13 +1,14 @@
 // Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). With a live leader its term
 // does the work, asked through `seq:leader:request`; without one a term of this command does; nothing else ever
 // writes. Success means effect: the nodes are read again.
+import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
-import type { LeaderRequest, NodeReply, NodeView } from '../protocol/types.js';
+import type { LeaderRequest, NodeReply } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
-import { bounded } from '../nodes/ask-all.js';
+import { askAll, bounded } from '../nodes/ask-all.js';
 import { displaced } from '../protocol/node-addresses.js';
 import { nodeMoved } from '../nodes/change-all.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './evidence.js';
@@ -285,9 +286,8 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
       },
       limitMs,
     );
-  const replies = await Promise.all(
-    nodes.map(async (node) => ({ node: node.id, reply: await bounded(call(node), limitMs, clock) })),
-  );
+  const answers = await askAll(nodes, call, { limitMs, clock });
+  const replies = answers.map((reply, i) => ({ node: nodes[i]!.id, reply }));
   if (!replies.some(({ reply }) => reply.outcome !== 'refused')) {
     options.unchanged();
     const moved = replies.some(({ reply }) => reply.outcome === 'refused' && reply.reason === 'EXPECTATION');
@@ -307,9 +307,10 @@ async function askLeader(plan: RepairPlan, options: RepairOptions): Promise<Lead
   const askedAt = clock.now();
   const outcome = await answerOf(id, options);
   if (outcome === null) {
-    const withdrawn = await Promise.all(
-      nodes.map((node) => bounded(node.call({ script: 'clear_request', id }, limitMs), limitMs, clock)),
-    );
+    const withdrawn = await askAll(nodes, (node) => node.call({ script: 'clear_request', id }, limitMs), {
+      limitMs,
+      clock,
+    });
     throw new SeqError({
       code: 'REPAIR_UNANSWERED',
       exit: EXIT.outcomeUnknown,
@@ -362,9 +363,7 @@ async function requestsOn({
   limitMs,
   clock,
 }: RepairOptions): Promise<{ requests: LeaderRequest[]; answered: number }> {
-  const replies = await Promise.all(
-    nodes.map((node) => bounded<NodeView>(node.call({ script: 'inspect' }, limitMs), limitMs, clock)),
-  );
+  const replies = await askAll(nodes, (node) => node.call({ script: 'inspect' }, limitMs), { limitMs, clock });
   const views = replies.flatMap((reply) => (reply.outcome === 'accepted' ? [reply.value] : []));
   return { requests: views.flatMap((view) => view.request ?? []), answered: views.length };
 }
@@ -390,9 +389,7 @@ async function answerOf(id: string, options: RepairOptions): Promise<string | nu
     if (requests.some((one) => one.id === id) || answered < quorumOf(nodes.length)) goneAt = null;
     else goneAt ??= clock.now();
     if (clock.now() >= until || (goneAt !== null && clock.now() - goneAt > GONE_MS)) return null;
-    await new Promise<void>((resolve) => {
-      clock.after(POLL_MS, resolve);
-    });
+    await pause(clock, POLL_MS);
     signal?.throwIfAborted();
   }
 }

@@ -26,7 +26,7 @@ export interface Contest {
   copies: Copy[];
 }
 
-export interface Orphan {
+interface Orphan {
   height: Height;
   hash: Hash;
   epoch: Epoch;

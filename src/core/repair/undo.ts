@@ -13,7 +13,7 @@ import { planRepair, type RepairPlan, type RepairStep } from './plan.js';
 import { repairByTerm } from './by-own-term.js';
 import { nobodyMay, plannedRepair, type RepairOptions } from './repair.js';
 
-export interface LastRepair {
+interface LastRepair {
   by: string;
   at: string;
   digest: string;

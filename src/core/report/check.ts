@@ -15,7 +15,7 @@ export interface Seen {
   target: string;
 }
 
-export const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
+const VERDICT_RANK: Record<Verdict, number> = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
 export function judgeCheck(check: CheckName, seen: Seen, limits: Thresholds): CheckAnswer {
   const answer = { leader: leader, quorum, epoch, stream, lag, nodes }[check](seen, limits);

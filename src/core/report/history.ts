@@ -1,10 +1,9 @@
 // Who led when: terms as the retained blocks show them, and the operators' changes as the nodes recorded them
 // (docs/PROTOCOL.md section 2). A block that a later leader had to propose again counts for the term that committed
 // it. What nobody recorded is not guessed.
-import type { Clock } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
 import { inspectWithProbes } from '../view/inspect.js';
-import { bounded } from '../nodes/ask-all.js';
+import { askAll } from '../nodes/ask-all.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/cluster-view.js';
 import { heldRange, readChunks } from '../stream/chunks.js';
@@ -27,7 +26,7 @@ export interface Term {
   ended: string;
 }
 
-export type AuditRecord = Record<string, string>;
+type AuditRecord = Record<string, string>;
 
 export interface History {
   view: ClusterView;
@@ -109,10 +108,10 @@ function whyEnded(term: Term, next: Term | undefined, changes: readonly AuditRec
 /** The records of all nodes, each once, newest first. */
 async function readChanges(options: HistoryOptions, answering: readonly string[]): Promise<AuditRecord[]> {
   const { nodes, limitMs, clock } = options;
-  const reads = await Promise.all(
-    nodes
-      .filter((node) => answering.includes(node.id) && node.readAudit !== undefined)
-      .map((node) => bounded(node.readAudit!(Math.max(200, options.limit), limitMs), limitMs, clock as Clock)),
+  const reads = await askAll(
+    nodes.filter((node) => answering.includes(node.id) && node.readAudit !== undefined),
+    (node) => node.readAudit!(Math.max(200, options.limit), limitMs),
+    { limitMs, clock },
   );
   const byText = new Map<string, AuditRecord>();
   for (const read of reads) {

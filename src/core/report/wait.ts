@@ -1,6 +1,7 @@
 // Waits until something is so: "already true" is success, "not there yet" is waiting, and the deadline is an answer,
 // not an error. Judged by a look at all nodes each time (docs/PROTOCOL.md section 9); what is unknown is not there
 // yet.
+import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Height } from '../protocol/types.js';
@@ -105,7 +106,7 @@ export async function waitFor(options: WaitOptions): Promise<Waited> {
     if (met || waitedMs >= options.timeoutMs) return { met, now, waitedMs, view };
     if (now !== said) options.onChange(now);
     said = now;
-    await pause(options, Math.min(EVERY_MS, options.timeoutMs - waitedMs));
+    await pause(options.clock, Math.min(EVERY_MS, options.timeoutMs - waitedMs), options.signal);
   }
 }
 
@@ -116,16 +117,4 @@ function refuseDenied(view: ClusterView): void {
   } catch (error) {
     if (error instanceof SeqError && error.exit === EXIT.denied) throw error;
   }
-}
-
-function pause({ clock, signal }: WaitOptions, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = clock.after(ms, done);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }

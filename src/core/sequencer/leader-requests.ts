@@ -1,5 +1,6 @@
 // What an operator (or a follower that found damage) asks of the leader (docs/PROTOCOL.md sections 2 and 8): acted on
 // once, when q nodes show it, and answered in the audit trail. Each kind says in a sentence why it is refused.
+import { pause } from '../nodes/pause.js';
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/types.js';
@@ -70,7 +71,7 @@ export class LeaderRequests {
     this.reading = true;
     try {
       for (let attempt = 0; attempt < 4; attempt++) {
-        if (attempt > 0) await new Promise<void>((resolve) => clock.after(timing.nodeTimeoutMs / 4, resolve));
+        if (attempt > 0) await pause(clock, timing.nodeTimeoutMs / 4);
         if (
           standsOn(admittedViews(await probe(nodes, this.options.quorum, timing.nodeTimeoutMs, clock)), request) >=
           this.options.quorum

@@ -1,5 +1,6 @@
 // Presence records: who is there, not who leads (docs/PROTOCOL.md section 2). Also the order in which followers of
 // equal standing try.
+import { tellAll } from '../nodes/ask-all.js';
 import type { Timing } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Height, Presence } from '../protocol/types.js';
@@ -71,8 +72,8 @@ export class Presences {
   private async announce(ttlMs: number): Promise<void> {
     const { nodes, timing } = this.options;
     const presence = this.options.presence();
-    const replies = await Promise.all(
-      nodes.map((node) => node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs)),
+    const replies = await tellAll(nodes, (node) =>
+      node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs),
     );
     this.options.onMemory(
       replies.flatMap((reply, i) => (reply.outcome === 'accepted' ? [{ node: nodes[i]!.id, ...reply.value }] : [])),

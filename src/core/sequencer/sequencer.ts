@@ -5,6 +5,8 @@ import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
 import { quorumOf } from '../config.js';
 import type { SeqError } from '../errors.js';
+import { familyOf } from '../generation.js';
+import { pause } from '../nodes/pause.js';
 import type { CommittedBlock, Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { LedgerAnomaly } from '../protocol/ledger.js';
 import type { Block, Epoch, Height } from '../protocol/types.js';
@@ -34,7 +36,7 @@ import { Retention, type MemoryFact } from './lead/retention.js';
 const STAGGER_MS = 15;
 /** How long a leader that stops looks for its successor, and how often. */
 const SUCCESSOR_LIMIT_MS = 400;
-const SUCCESSOR_LOOK_MS = 5;
+const SUCCESSOR_PROBE_MS = 5;
 /** Until then nobody can have taken over, and asking costs those who do. */
 const SUCCESSOR_FIRST_MS = 8;
 /** What a leader that has stopped still has to tell the nodes waits until its successor has had its turn there. */
@@ -184,7 +186,7 @@ export class Sequencer implements SequencerApi {
       promoting: () => this.setRole('promoting', 'the lease is free'),
       leads: (first) => {
         if (first) this.setRole('leader', 'claimed a quorum');
-        this.clusterState.leader = null; // whoever was seen last leads no more
+        this.clusterState.leadsItself();
         inbox.open();
         this.tellLeadership();
       },
@@ -193,7 +195,7 @@ export class Sequencer implements SequencerApi {
       node: (node, state, why) => this.clusterState.stands(node, state, why),
       over: (reason) => {
         if (!this.stopping) this.setRole('follower', reason);
-        this.eligibility.why = reason;
+        this.eligibility.ended(reason);
       },
     });
     producer.onFailure((why) => {
@@ -231,11 +233,11 @@ export class Sequencer implements SequencerApi {
       const seen = this.seeSuccessor();
       await this.pipeline.drained();
       for (const stop of this.stopHints) stop();
-      if (led) await this.pause(AFTER_RELEASE_MS);
+      if (led) await pause(this.options.clock, AFTER_RELEASE_MS);
       await this.presences.stop();
       if (this.successorWaiters.size > 0) await seen;
       this.awaitingSuccessor = false;
-      this.eligibility.ready = false;
+      this.eligibility.stopped();
       this.tellLeadership();
       this.feed.wake();
       emit({ type: 'stopped', code, reason });
@@ -247,18 +249,14 @@ export class Sequencer implements SequencerApi {
   private async seeSuccessor(): Promise<void> {
     const { nodes, clock, timing, id } = this.options;
     const startedAt = clock.now();
-    await this.pause(SUCCESSOR_FIRST_MS);
+    await pause(clock, SUCCESSOR_FIRST_MS);
     while (this.awaitingSuccessor && clock.now() - startedAt < Math.min(timing.ttlMs, SUCCESSOR_LIMIT_MS)) {
       const probed = await probe(nodes, this.quorum, timing.nodeTimeoutMs, clock);
       if (!this.awaitingSuccessor) return;
       this.learn(probed);
       if (this.clusterState.leader && this.clusterState.leader.id !== id) return;
-      await this.pause(SUCCESSOR_LOOK_MS);
+      await pause(clock, SUCCESSOR_PROBE_MS);
     }
-  }
-
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.options.clock.after(ms, resolve));
   }
 
   // --- what others see
@@ -363,27 +361,15 @@ export class Sequencer implements SequencerApi {
     await this.options.producer.committed(block);
   }
 
+  /** After every probe: learn from it, then see whether this sequencer is to promote, and whether now. */
   private probed(seen: ProbeResult, at: number): void {
-    const { nodes, id, clock, random } = this.options;
+    const { id, nodes } = this.options;
     if (this.role !== 'follower' || this.term || this.stopping) return;
     this.learn(seen);
-    // Found anew it costs a read for each retained block; kept up it costs the new ones only. A leader needs it for
-    // its first block.
-    this.options.store.retainedFloor({
-      blocks: this.options.limits.retainBlocks,
-      bytes: this.options.limits.retainBytes,
-    });
+    this.keepFloorKnown();
     this.damage.repeat(seen);
-    const moved = this.addresses.learn(seen);
-    for (const node of moved)
-      this.options.emit({
-        type: 'node',
-        node,
-        state: 'moved',
-        why: `its server is ${nodes.find((one) => one.id === node)!.url} now`,
-      });
-    // What the old server said counts for nothing: looked at again.
-    if (moved.length > 0) return this.follower.probeAfter(0);
+    // What the old server said counts for nothing: ask again.
+    if (this.followMovedNodes(seen)) return this.follower.probeAfter(0);
     const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
     if (next !== null)
       return this.fail(
@@ -394,20 +380,41 @@ export class Sequencer implements SequencerApi {
     this.eligibility.judge(seen, why);
     if (votes.length < this.quorum) {
       this.freeSince = null;
-      if (this.eligibility.ready) this.eligibility.why = why;
-      return;
+      return this.eligibility.notFree(why);
     }
-    if (!this.eligibility.ready) return;
+    if (this.eligibility.ready) this.promoteInTurn(seen, votes);
+  }
+
+  /**
+   * The first computation of the floor reads a header for each retained block; kept up, it reads the new ones only. A
+   * leader needs the floor for its first block.
+   */
+  private keepFloorKnown(): void {
+    const { store, limits } = this.options;
+    store.retainedFloor({ blocks: limits.retainBlocks, bytes: limits.retainBytes });
+  }
+
+  /** True when a node turned out to be at another address. */
+  private followMovedNodes(seen: ProbeResult): boolean {
+    const { nodes, emit } = this.options;
+    const moved = this.addresses.learn(seen);
+    for (const node of moved) {
+      const { url } = nodes.find((one) => one.id === node)!;
+      emit({ type: 'node', node, state: 'moved', why: `its server is ${url} now` });
+    }
+    return moved.length > 0;
+  }
+
+  /** Followers of equal standing try one after the other, so that they do not split the votes. */
+  private promoteInTurn(seen: ProbeResult, votes: { node: number; epoch: Epoch }[]): void {
+    const { id, clock, random, priority } = this.options;
     const now = clock.now();
     this.freeSince ??= now;
-    const turn = Math.max(
-      this.notBefore,
-      this.freeSince + this.presences.rank(seen, id, this.options.priority) * STAGGER_MS,
-    );
+    const turn = Math.max(this.notBefore, this.freeSince + this.presences.rank(seen, id, priority) * STAGGER_MS);
     if (now < turn) return this.follower.probeAfter(turn - now + random.unit() * 2);
     this.term = this.leadOnce(votes).finally(() => {
       this.term = null;
-      this.leadership.driver = null;
+      this.leadership.forget();
     });
   }
 
@@ -493,7 +500,7 @@ export class Sequencer implements SequencerApi {
 
   private genesis(): string {
     const { cluster, lane } = this.options.identity;
-    return genesisHash(cluster.slice(0, cluster.lastIndexOf('.')), lane);
+    return genesisHash(familyOf(cluster), lane);
   }
 
   private setRole(to: SequencerStatus['role'], reason: string): void {
@@ -503,7 +510,7 @@ export class Sequencer implements SequencerApi {
     if (to === 'leader') {
       this.own.led();
       this.retention.reset();
-      this.eligibility.margin = 'inside';
+      this.eligibility.led();
     }
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
     this.options.emit({ type: 'role', from, to, epoch: this.leadership.driver?.state.epoch ?? 0, reason });

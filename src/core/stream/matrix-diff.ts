@@ -1,6 +1,7 @@
 // Where a node differs from the committed chain, or two nodes from each other (docs/PROTOCOL.md section 9): a diff of
 // two nodes is a diff of (height, hash). Streams move while they are read, so what differs is looked at twice before
 // it is called a difference.
+import { pause } from '../nodes/pause.js';
 import type { Hash, Height } from '../protocol/types.js';
 import { refuseNoAnswer } from '../view/no-answer.js';
 import type { ClusterView } from '../view/cluster-view.js';
@@ -8,7 +9,7 @@ import { inspectWithProbes } from '../view/inspect.js';
 import { heldRange, readChunks } from './chunks.js';
 import { rowsOf, type MatrixCell, type MatrixOptions, type MatrixRow } from './matrix.js';
 
-export interface Difference {
+interface Difference {
   height: Height;
   /**
    * lacks: it is above the node's head. hole: missing in between. other: another block. damaged. unknown: not to be
@@ -47,9 +48,7 @@ export async function diffStreams(options: DiffOptions): Promise<Diff> {
   const first = await diffOnce(options);
   if (first.total === 0 || first.range === null) return first;
   // A block on its way, or a window that moved: what is left after a short wait is real.
-  await new Promise<void>((resolve) => {
-    options.clock.after(SECOND_LOOK_MS, resolve);
-  });
+  await pause(options.clock, SECOND_LOOK_MS);
   options.signal?.throwIfAborted();
   const lowest = Math.min(...first.differences.map((one) => one.height));
   const to =

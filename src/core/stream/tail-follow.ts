@@ -2,6 +2,7 @@
 // nodes show the same (height, epoch, hash), or when an entry stands on top of it (I5). docs/PROTOCOL.md section 7.
 // Node by node the next read waits until the last one was looked at, so a slow reader holds at most one small batch
 // per node.
+import { pause } from '../nodes/pause.js';
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Entry, Hash, Height } from '../protocol/types.js';
@@ -57,7 +58,7 @@ export async function* followHead(
         tail.admitted = probe.outcome === 'accepted' && probe.value.admission === 'admitted';
         if (!tail.admitted) {
           tail.copies.clear();
-          await pause(context, AFTER_FAILURE_MS, halted);
+          if (!halted()) await pause(context.clock, AFTER_FAILURE_MS);
           continue;
         }
       }
@@ -65,7 +66,7 @@ export async function* followHead(
       if (halted()) return;
       if (read.outcome !== 'accepted' || read.incarnation === '') {
         tail.admitted = false;
-        await pause(context, AFTER_FAILURE_MS, halted);
+        if (!halted()) await pause(context.clock, AFTER_FAILURE_MS);
         continue;
       }
       if (incarnation !== '' && read.incarnation !== incarnation) {
@@ -151,11 +152,4 @@ function committedAt(tails: readonly NodeTail[], height: Height, configured: num
   }
   const above = counted.flatMap((t) => t.copies.get(height + 1) ?? [])[0];
   return above === undefined ? null : (here.find((e) => e.hash === above.parent) ?? null);
-}
-
-function pause(context: TailContext, ms: number, halted: () => boolean): Promise<void> {
-  return new Promise((resolve) => {
-    if (halted()) return resolve();
-    context.clock.after(ms, resolve);
-  });
 }

@@ -6,7 +6,7 @@ import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../config.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Entry, Hash, Height, NodeView } from '../protocol/types.js';
-import { bounded } from '../nodes/ask-all.js';
+import { askAll, bounded } from '../nodes/ask-all.js';
 import type { TailContext } from './tail-context.js';
 
 /**
@@ -120,14 +120,10 @@ async function provenCount(
     return last.hash === committed.hash ? batch.length : batch.length - 1;
   const others = nodes.filter((n) => n !== source);
   const limitMs = context.limitMs;
-  const reads = await Promise.all(
-    others.map((n) =>
-      bounded(
-        n.port.read({ from: last.height, to: last.height + 1, limit: 2, data: false }, limitMs),
-        limitMs,
-        context.clock,
-      ),
-    ),
+  const reads = await askAll(
+    others,
+    (n) => n.port.read({ from: last.height, to: last.height + 1, limit: 2, data: false }, limitMs),
+    context,
   );
   let copies = 1;
   let successor = last.height < source.view.head;
@@ -144,7 +140,7 @@ async function provenCount(
   return successor || copies >= quorumOf(context.nodes.length) ? batch.length : batch.length - 1;
 }
 
-export function conflict(height: Height, one: Hash, nodes: string[], other: Hash): SeqError {
+function conflict(height: Height, one: Hash, nodes: string[], other: Hash): SeqError {
   return new SeqError({
     code: 'CONFLICT',
     exit: EXIT.data,

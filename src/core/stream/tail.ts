@@ -1,6 +1,7 @@
 // The committed chain as a stream, in order, once: archives below the floor, then the nodes' window, then the head as
 // it grows. Never an uncommitted block, never a gap: what cannot be proven or had ends the stream with a reason.
 // docs/PROTOCOL.md sections 7 and 9.
+import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
@@ -83,7 +84,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
       fruitless = next === before ? fruitless + 1 : 0;
       if (fruitless > (options.follow ? FRUITLESS_LOOKS : 2)) throw unreadable(next, probe.view, options.target);
       probe = options.follow ? await probePatiently(options) : await probeOrThrow(options);
-      if (next === before) await wait(options, RETRY_MS);
+      if (next === before) await pause(options.clock, RETRY_MS, signal);
     }
   }
 }
@@ -123,7 +124,7 @@ async function probePatiently(options: TailOptions): Promise<ProbeResult> {
       if (!(error instanceof SeqError) || !error.retryable || options.signal?.aborted) throw error;
       if (error.message !== said) options.onWait?.(error.message);
       said = error.message;
-      await wait(options, RETRY_MS);
+      await pause(options.clock, RETRY_MS, options.signal);
     }
   }
 }
@@ -191,19 +192,5 @@ function broken(height: Height): SeqError {
     why: 'what was read from the archive and from the nodes are different chains',
     changed: 'nothing',
     next: ['seq stream verify'],
-  });
-}
-
-function wait(options: TailContext, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = options.clock.after(ms, resolve);
-    options.signal?.addEventListener(
-      'abort',
-      () => {
-        cancel();
-        resolve();
-      },
-      { once: true },
-    );
   });
 }

@@ -3,6 +3,8 @@
 // item before it has its receipt. Once: every item has a key, `<prefix>:<number>`, and everything not known to be
 // committed is sent again with the same key. Bound: no progress for `giveUpMs` ends it, with what is known. Nothing
 // is skipped: the first item that cannot be taken ends the run by its number.
+import { pause } from '../nodes/pause.js';
+import { systemClock } from '../nodes/system-clock.js';
 import { isUtf8 } from 'node:buffer';
 import { createHash, type Hash as Hasher } from 'node:crypto';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
@@ -86,7 +88,7 @@ export interface SubmitOptions {
   timing?: Partial<SubmitTiming>;
 }
 
-export interface SubmitTiming {
+interface SubmitTiming {
   statusMs: number;
   connectMs: number;
   /** One attempt at one batch. */
@@ -344,7 +346,7 @@ class Submission {
     lost: (why: string) => void,
   ): Promise<void> {
     for (let silent = 0; !settled.aborted;) {
-      await sleep(this.#timing.watchMs, settled);
+      await pause(systemClock, this.#timing.watchMs, settled);
       if (settled.aborted) return;
       const answer = await askStatus(url, this.#access(), this.#timing.statusMs, settled);
       if (settled.aborted) return;
@@ -640,7 +642,7 @@ class Submission {
 
   async #pause(ms: number, waiting: string): Promise<void> {
     if (waiting !== '') this.#report(waiting);
-    await sleep(ms, this.options.signal);
+    await pause(systemClock, ms, this.options.signal);
     this.#checkCancelled();
   }
 
@@ -684,17 +686,4 @@ function receiptOf(value: Record<string, unknown> | undefined): Receipt | undefi
   return Number.isSafeInteger(height) && Number.isSafeInteger(index) && Number.isSafeInteger(epoch)
     ? { height: height as number, index: index as number, epoch: epoch as number }
     : undefined;
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }

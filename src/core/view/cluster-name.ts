@@ -1,5 +1,6 @@
 // Whose nodes are these? The name that most answers give; and, where nobody could say beforehand, which answers are
 // another cluster's. Pure.
+import { familyOf, generationOf } from '../generation.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import type { NodeProbe } from './cluster-view.js';
 
@@ -10,12 +11,10 @@ export function commonCluster(replies: NodeReply<Pick<NodeView, 'cluster'>>[]): 
     if (reply.outcome === 'accepted' && reply.value.cluster !== '')
       counts.set(reply.value.cluster, (counts.get(reply.value.cluster) ?? 0) + 1);
   }
-  const generation = (cluster: string): number => Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
-  const family = (cluster: string): string => cluster.slice(0, cluster.lastIndexOf('.'));
-  const [most] = [...counts].sort((a, b) => b[1] - a[1] || generation(b[0]) - generation(a[0]));
+  const [most] = [...counts].sort((a, b) => b[1] - a[1] || generationOf(b[0]) - generationOf(a[0]));
   if (!most) return '';
-  const kin = [...counts.keys()].filter((cluster) => family(cluster) === family(most[0]));
-  return kin.sort((a, b) => generation(b) - generation(a))[0] ?? '';
+  const kin = [...counts.keys()].filter((cluster) => familyOf(cluster) === familyOf(most[0]));
+  return kin.sort((a, b) => generationOf(b) - generationOf(a))[0] ?? '';
 }
 
 /**

@@ -78,7 +78,7 @@ export type NodeState =
   /** Did not answer in time. */
   | 'DOWN';
 
-export interface NodeError {
+interface NodeError {
   /** The step that did not end (unknown) or null (refused). */
   step: Step | null;
   limitMs: number | null;

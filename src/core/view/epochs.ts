@@ -2,7 +2,7 @@
 import { sequencerOf, type Epoch } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeState } from './cluster-view.js';
 
-export interface EpochRow {
+interface EpochRow {
   id: string;
   state: NodeState;
   admitted: boolean;

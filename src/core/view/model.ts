@@ -71,7 +71,7 @@ export function summarize(probes: readonly NodeProbe[], options: SummarizeOption
   };
 }
 
-export function isForeign(view: NodeView, expectedCluster: string | undefined): boolean {
+function isForeign(view: NodeView, expectedCluster: string | undefined): boolean {
   if (view.admission === 'foreign') return true;
   return (
     expectedCluster !== undefined && expectedCluster !== '' && view.cluster !== '' && view.cluster !== expectedCluster

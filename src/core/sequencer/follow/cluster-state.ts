@@ -7,10 +7,9 @@ import { seenHeads } from './follower.js';
 import { leaderOf, type ProbeResult } from '../../nodes/probe.js';
 
 export class ClusterState {
-  leader: SequencerStatus['leader'] = null;
-  nodes: SequencerStatus['nodes'];
-  /** The greatest height that any node showed. */
-  height = 0;
+  private seenLeader: SequencerStatus['leader'] = null;
+  private seenNodes: SequencerStatus['nodes'];
+  private seenHeight: Height = 0;
   private readonly said = new Map<string, string>();
 
   constructor(
@@ -18,16 +17,34 @@ export class ClusterState {
     private readonly quorum: number,
     private readonly emit: EmitEvent,
   ) {
-    this.nodes = ports.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
+    this.seenNodes = ports.map((node) => ({ id: node.id, state: 'unknown', why: 'not asked yet' }));
+  }
+
+  get leader(): SequencerStatus['leader'] {
+    return this.seenLeader;
+  }
+
+  get nodes(): SequencerStatus['nodes'] {
+    return this.seenNodes;
+  }
+
+  /** The greatest height that any node showed. */
+  get height(): Height {
+    return this.seenHeight;
+  }
+
+  /** This sequencer leads: whoever was seen last leads no more. */
+  leadsItself(): void {
+    this.seenLeader = null;
   }
 
   /** True when another leader is seen than before, or none any more. */
   learn(seen: ProbeResult): boolean {
     const known = this.leader;
     const leader = leaderOf(seen, this.quorum);
-    this.leader = leader ? { id: leader.id, epoch: leader.epoch, url: leader.url } : null;
+    this.seenLeader = leader ? { id: leader.id, epoch: leader.epoch, url: leader.url } : null;
     this.reached(seenHeads(seen, 0).head);
-    this.nodes = seen.replies.map((reply, i) => {
+    this.seenNodes = seen.replies.map((reply, i) => {
       const { id } = this.ports[i]!;
       // the look was closed once a quorum had answered: nothing new is known of this one
       if (!reply) return this.nodes[i]!;
@@ -42,12 +59,12 @@ export class ClusterState {
 
   /** Where a node stands with a term of this sequencer. */
   stands(node: string, state: string, why: string): void {
-    this.nodes = this.nodes.map((known) => (known.id === node ? { id: node, state, why } : known));
+    this.seenNodes = this.nodes.map((known) => (known.id === node ? { id: node, state, why } : known));
     this.say(node, state, why);
   }
 
   reached(height: Height): void {
-    this.height = Math.max(this.height, height);
+    this.seenHeight = Math.max(this.height, height);
   }
 
   private say(node: string, state: string, why: string): void {

@@ -25,9 +25,23 @@ export interface EligibilityOptions {
 }
 
 export class Eligibility {
-  ready = false;
-  why = 'has not looked at the nodes yet';
-  margin: RetentionMargin = 'inside';
+  private could = false;
+  private reason = 'it has not asked the nodes yet';
+  private retained: RetentionMargin = 'inside';
+
+  /** It could lead. */
+  get ready(): boolean {
+    return this.could;
+  }
+
+  /** Why it could not lead, or does not; '' while nothing stands in the way. */
+  get why(): string {
+    return this.reason;
+  }
+
+  get margin(): RetentionMargin {
+    return this.retained;
+  }
 
   constructor(private readonly options: EligibilityOptions) {}
 
@@ -38,29 +52,49 @@ export class Eligibility {
     const heads = seenHeads(seen, head);
     this.heedMargin(head, heads);
     const producing = producer.ready();
-    this.ready = false;
+    this.could = false;
     const answering = admittedViews(seen).length;
     if (answering < quorum) {
-      this.why = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
+      this.reason = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
     } else if (heads.floor > head) {
-      this.why = `its store ends at ${head}, below the nodes' window (floor ${heads.floor}): it needs a peer`;
+      this.reason = `its store ends at ${head}, below the nodes' window (floor ${heads.floor}): it needs a peer`;
       this.options.needsPeer(seen);
     } else if (heads.head - head > MAX_ADOPT) {
-      this.why = `its store is ${heads.head - head} blocks behind`;
+      this.reason = `its store is ${heads.head - head} blocks behind`;
       this.options.isBehind();
     } else if (!producing.ready) {
-      this.why = `its producer is not ready: ${producing.why}`;
+      this.reason = `its producer is not ready: ${producing.why}`;
     } else if (backoff.activeAt(clock.now(), stateOf(seen))) {
-      this.why = backoff.why(clock.now());
+      this.reason = backoff.why(clock.now());
     } else {
-      this.ready = true;
-      this.why = '';
+      this.could = true;
+      this.reason = '';
     }
   }
 
+  /** It could lead, and the nodes have no use for it now: somebody leads, or a hold stands. */
+  notFree(why: string): void {
+    if (this.could) this.reason = why;
+  }
+
+  /** It begins to lead: its store is at the head of what the nodes retain. */
+  led(): void {
+    this.retained = 'inside';
+  }
+
+  /** Its leadership is over. */
+  ended(reason: string): void {
+    this.reason = reason;
+  }
+
+  /** It stops, and never leads again. */
+  stopped(): void {
+    this.could = false;
+  }
+
   private heedMargin(mine: Height, heads: { head: Height; floor: Height }): void {
-    const before = this.margin;
-    this.margin = retentionMargin(before, mine, heads);
+    const before = this.retained;
+    this.retained = retentionMargin(before, mine, heads);
     if (before !== 'inside' || this.margin === 'inside') return;
     const reason =
       this.margin === 'outside'

@@ -52,9 +52,19 @@ export interface LeadershipParts {
   over(reason: string): void;
 }
 
+/** What one leadership knows of itself, over all its terms. */
+interface Course {
+  startedAt: number;
+  /** At least one of its terms has led. */
+  led: boolean;
+  /** The term before this one, and why it was renewed. */
+  renewed: { owner: string; epoch: Epoch; reason: string } | null;
+  /** Set as soon as the locks are being released. */
+  released: Promise<void> | undefined;
+}
+
 export class Leadership {
-  /** The term under way, or null. */
-  driver: TermDriver | null = null;
+  private current: TermDriver | null = null;
   private handover: string | undefined;
 
   constructor(
@@ -62,86 +72,121 @@ export class Leadership {
     private readonly parts: LeadershipParts,
   ) {}
 
+  /** The term under way, or null. */
+  get driver(): TermDriver | null {
+    return this.current;
+  }
+
   /** Steps down in favour of one sequencer, or of anybody. */
   handOver(driver: TermDriver, to: string, reason: string): void {
     this.handover = to || undefined;
     driver.stepdown('REQUESTED', reason);
   }
 
+  /** Everything that follows from the last leadership is done: there is no term any more. */
+  forget(): void {
+    this.current = null;
+  }
+
   /** Promotes and leads until the end; resolves when the locks are released. */
   async hold(firstVotes: { node: number; epoch: Epoch }[]): Promise<{ end: TermEnd; everLed: boolean }> {
-    const { id, nodes, clock, random, emit, inbox, producer, timing } = this.options;
-    const { parts } = this;
-    const startedAt = clock.now();
-    let votes = firstVotes;
-    let previousOwner: string | undefined;
-    let end: TermEnd;
-    let everLed = false;
-    let lastEpoch = 0;
-    let renewedFor = '';
-    let released: Promise<void> | undefined;
-    let driver: TermDriver;
+    const course: Course = {
+      startedAt: this.options.clock.now(),
+      led: false,
+      renewed: null,
+      released: undefined,
+    };
     this.handover = undefined;
-    for (;;) {
-      const owner = `${id}/${random.hex(8)}`;
-      const term =
-        (driver =
-        this.driver =
-          new TermDriver(
-            nodes,
-            clock,
-            this.options.store,
-            parts.chain(),
-            this.settings(owner, previousOwner),
-            this.hooks(
-              () => {
-                if (everLed) emit({ type: 'term-renewed', from: lastEpoch, to: term.state.epoch, reason: renewedFor });
-                const first = !everLed;
-                everLed = true;
-                parts.leads(first);
-              },
-              ({ code }) => {
-                if (code !== 'RENEW') released = this.release(term);
-              },
-            ),
-          ));
-      const running = driver.run(votes);
-      // The nodes have the question; what follows is said while they answer.
-      if (!everLed) parts.promoting();
-      if (parts.stopping()) driver.stepdown('STOPPED', 'this sequencer is stopping');
-      end = await running;
-      parts.damage.learn(driver.state.nodes);
+    let votes: typeof firstVotes | null = firstVotes;
+    let driver: TermDriver;
+    let end: TermEnd;
+    do {
+      driver = this.current = this.newTerm(course);
+      end = await this.runTerm(driver, votes, course);
       if (end.code !== 'RENEW') break;
-      parts.blockBuilder.stop();
-      parts.renewals.note(driver.state.nodes);
-      lastEpoch = driver.state.epoch;
-      renewedFor = end.reason;
-      const seen = await probe(nodes, parts.quorum, timing.nodeTimeoutMs, clock);
-      const again = votesOf(seen, nodes, id, owner);
-      if (again.votes.length < parts.quorum) {
-        end = { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` };
-        break;
-      }
-      votes = await parts.renewals.liftEpoch(seen, again.votes, owner);
-      previousOwner = owner;
-    }
+      const renewal = await this.renew(driver, end.reason, course);
+      votes = renewal.votes;
+      end = renewal.end ?? end;
+    } while (votes !== null);
+    await this.conclude(driver, end, course);
+    return { end, everLed: course.led };
+  }
+
+  private newTerm(course: Course): TermDriver {
+    const { id, nodes, clock, store, random, emit } = this.options;
+    const { parts } = this;
+    const owner = `${id}/${random.hex(8)}`;
+    const driver: TermDriver = new TermDriver({
+      nodes,
+      clock,
+      store,
+      chain: parts.chain(),
+      settings: this.settings(owner, course.renewed?.owner),
+      hooks: this.hooks(
+        () => {
+          const { led, renewed } = course;
+          if (led && renewed)
+            emit({ type: 'term-renewed', from: renewed.epoch, to: driver.state.epoch, reason: renewed.reason });
+          course.led = true;
+          parts.leads(!led);
+        },
+        ({ code }) => {
+          if (code !== 'RENEW') course.released = this.release(driver);
+        },
+      ),
+    });
+    return driver;
+  }
+
+  /** One term, from its promotion to its end. */
+  private async runTerm(driver: TermDriver, votes: { node: number; epoch: Epoch }[], course: Course): Promise<TermEnd> {
+    const { parts } = this;
+    const running = driver.run(votes);
+    // The nodes have the question; what follows is said while they answer.
+    if (!course.led) parts.promoting();
+    if (parts.stopping()) driver.stepdown('STOPPED', 'this sequencer is stopping');
+    const end = await running;
+    parts.damage.learn(driver.state.nodes);
+    return end;
+  }
+
+  /** The votes for the next term; null with the end of this leadership when too few nodes give one. */
+  private async renew(
+    driver: TermDriver,
+    reason: string,
+    course: Course,
+  ): Promise<{ votes: { node: number; epoch: Epoch }[] | null; end?: TermEnd }> {
+    const { id, nodes, clock, timing } = this.options;
+    const { parts } = this;
+    const { owner } = driver.state.settings;
     parts.blockBuilder.stop();
-    released ??= this.release(driver);
+    parts.renewals.note(driver.state.nodes);
+    course.renewed = { owner, epoch: driver.state.epoch, reason };
+    const seen = await probe(nodes, parts.quorum, timing.nodeTimeoutMs, clock);
+    const again = votesOf(seen, nodes, id, owner);
+    if (again.votes.length < parts.quorum)
+      return {
+        votes: null,
+        end: { code: 'RENEWAL_FAILED', reason: `the term could not be renewed: ${again.why}` },
+      };
+    return { votes: await parts.renewals.liftEpoch(seen, again.votes, owner) };
+  }
+
+  /** The locks are released first; what has to be said and answered follows while the nodes release them. */
+  private async conclude(driver: TermDriver, end: TermEnd, course: Course): Promise<void> {
+    const { clock, emit, inbox, producer } = this.options;
+    const { parts } = this;
+    parts.blockBuilder.stop();
+    course.released ??= this.release(driver);
     inbox.abandon(`the term ended: ${end.reason}`);
-    if (everLed) producer.revoked(end.reason);
+    if (course.led) producer.revoked(end.reason);
+    const { code, reason } = end;
     const { epoch } = driver.state;
-    if (everLed)
-      emit({
-        type: 'leadership-ended',
-        epoch,
-        code: end.code,
-        reason: end.reason,
-        heldMs: Math.round(clock.now() - startedAt),
-      });
-    else emit({ type: 'promotion-failed', code: end.code, reason: end.reason });
-    parts.over(end.reason);
-    await released;
-    return { end, everLed };
+    if (course.led)
+      emit({ type: 'leadership-ended', epoch, code, reason, heldMs: Math.round(clock.now() - course.startedAt) });
+    else emit({ type: 'promotion-failed', code, reason });
+    parts.over(reason);
+    await course.released;
   }
 
   private release(driver: TermDriver): Promise<void> {
@@ -155,7 +200,7 @@ export class Leadership {
     return {
       leading: onLeading,
       ended: onEnded,
-      ready: (height, parent) => parts.blockBuilder.ready(this.driver!, height, parent),
+      ready: (height, parent) => parts.blockBuilder.ready(this.current!, height, parent),
       committed: (block, epoch, commitMs) => {
         // Already in the store: a block of ours that the nodes had lost, or that another leader committed under us.
         if (block.height > store.head().height) parts.take(block, epoch, commitMs);
@@ -170,7 +215,7 @@ export class Leadership {
         emit({ type: 'alarm', code, reason, ...(node ? { node } : {}), ...(height ? { height } : {}) });
       },
       backfilled: (node, from, to) =>
-        emit({ type: 'backfill', node, from, to, head: this.driver?.state.committed.height ?? 0 }),
+        emit({ type: 'backfill', node, from, to, head: this.current?.state.committed.height ?? 0 }),
     };
   }
 

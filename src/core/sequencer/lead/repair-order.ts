@@ -2,6 +2,7 @@
 // (docs/PROTOCOL.md sections 2 and 6). The leader mends nodes by itself all the time; what a request adds is that it
 // looks at once, also at nodes it had given up for this term, and that a stream which only a reader can know to be
 // damaged is set aside. It never writes anything that it would not write anyway.
+import { pause } from '../../nodes/pause.js';
 import type { ChainStore, Clock, NodePort } from '../../ports.js';
 import type { Hash, Height, LeaderRequest } from '../../protocol/types.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
@@ -88,9 +89,7 @@ export async function carryOutOrder(request: LeaderRequest, { driver, nodes, sto
       if (inOrder(track, state.committed, replace ? incarnation : '')) open.delete(id);
     }
     if (open.size === 0 || state.phase === 'ended' || clock.now() >= until) break;
-    await new Promise<void>((resolve) => {
-      clock.after(CHECK_MS, resolve);
-    });
+    await pause(clock, CHECK_MS);
   }
   const done = order.nodes.filter(({ id }) => !open.has(id)).map(({ id }) => id);
   if (open.size === 0) return `done: ${done.join(', ')} in order`;

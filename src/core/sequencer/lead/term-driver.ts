@@ -1,6 +1,7 @@
 // Runs one term: carries out the effects of the pure reducer (protocol/term.ts) on real nodes and feeds the
 // answers back, one at a time. Decides nothing itself. Releases the locks when the term has ended, unless the term
 // is being renewed (docs/PROTOCOL.md section 6.7).
+import { tellAll } from '../../nodes/ask-all.js';
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js';
 import { calm } from '../../protocol/admission.js';
 import { movesOf } from '../../protocol/ending.js';
@@ -37,6 +38,17 @@ export interface TermHooks {
   ended?(end: TermEnd): void;
 }
 
+export interface TermDriverOptions {
+  nodes: readonly NodePort[];
+  clock: Clock;
+  /** Payloads come from here. */
+  store: ChainStore;
+  /** The same chain as the protocol sees it. */
+  chain: LocalChain;
+  settings: TermSettings;
+  hooks: TermHooks;
+}
+
 export class TermDriver {
   readonly state: TermState;
   private readonly queue: TermEvent[] = [];
@@ -47,14 +59,18 @@ export class TermDriver {
   private settle!: (end: TermEnd) => void;
   private readonly done: Promise<TermEnd>;
 
-  constructor(
-    private readonly nodes: readonly NodePort[],
-    private readonly clock: Clock,
-    private readonly store: ChainStore,
-    private readonly chain: LocalChain,
-    settings: TermSettings,
-    private readonly hooks: TermHooks,
-  ) {
+  private readonly nodes: readonly NodePort[];
+  private readonly clock: Clock;
+  private readonly store: ChainStore;
+  private readonly chain: LocalChain;
+  private readonly hooks: TermHooks;
+
+  constructor({ nodes, clock, store, chain, settings, hooks }: TermDriverOptions) {
+    this.nodes = nodes;
+    this.clock = clock;
+    this.store = store;
+    this.chain = chain;
+    this.hooks = hooks;
     this.state = newTerm(settings, chain);
     this.done = new Promise((resolve) => (this.settle = resolve));
   }
@@ -157,12 +173,9 @@ export class TermDriver {
     const owners = [this.state.settings.owner, this.state.settings.previousOwner].filter(
       (owner) => owner !== undefined,
     );
-    await Promise.all(
-      this.nodes.flatMap((node) =>
-        owners.map((owner) =>
-          node.call({ script: 'release_lock', owner, ...(handover ? { handover } : {}) }, RELEASE_LIMIT_MS),
-        ),
-      ),
+    const locks = this.nodes.flatMap((node) => owners.map((owner) => ({ node, owner })));
+    await tellAll(locks, ({ node, owner }) =>
+      node.call({ script: 'release_lock', owner, ...(handover ? { handover } : {}) }, RELEASE_LIMIT_MS),
     );
   }
 

@@ -2,6 +2,7 @@
 // again, release) played by the very code that a failover runs, on a stage of its own. What has run before is
 // compiled; the first takeover of a process is not its slowest. Nothing of it leaves this process: no node, store,
 // log line or metric knows of it (docs/ARCHITECTURE.md, "A failover").
+import { tellAll } from '../../nodes/ask-all.js';
 import { makeBlock } from '../../chain/block.js';
 import { encodeItems } from '../../chain/items.js';
 import { DEFAULT_LIMITS, type Timing } from '../../config.js';
@@ -149,7 +150,7 @@ export function keepRehearsed(options: WarmUpOptions & { real: readonly NodePort
   };
   const play = async (lives: number): Promise<void> => {
     if (busy()) return later(FIRST_MS, lives);
-    await Promise.all(real.map(async (node) => node.prepare?.(PREPARE_LIMIT_MS)));
+    await tellAll(real, async (node) => node.prepare?.(PREPARE_LIMIT_MS));
     for (let life = 0; life < lives && !stopped && !busy(); life++) if (!(await warmUp(options))) break;
     if (!stopped) later(AGAIN_MS, 1);
   };

@@ -1,0 +1,12 @@
+// A cluster's name is `<clusterId>.<generation>` (docs/PROTOCOL.md section 2): a recovery keeps the id and raises the
+// generation. Every place that takes the name apart does it here.
+
+/** The id that all generations of a cluster share; it names the genesis block. */
+export function familyOf(cluster: string): string {
+  return cluster.slice(0, cluster.lastIndexOf('.'));
+}
+
+/** 0 where the name bears none. */
+export function generationOf(cluster: string): number {
+  return Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
+}
