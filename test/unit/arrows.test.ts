@@ -25,7 +25,7 @@ const ARROWS: Record<string, string> = {
   'core/sequencer/lead': 'core core/chain core/nodes core/protocol',
   'core/sequencer/follow': 'core core/nodes core/protocol core/sequencer/lead',
   'core/sequencer': 'core core/chain core/nodes core/protocol core/sequencer/follow core/sequencer/lead core/stream',
-  'core/sequencer/warmup': 'core core/chain core/protocol core/sequencer core/sequencer/lead',
+  'core/sequencer/warmup': 'core core/chain core/nodes core/protocol core/sequencer core/sequencer/lead',
 
   // What operators do stands above the view and the stream. A repair runs a leader's term; a leader never plans one.
   'core/operate': 'core core/nodes core/protocol core/stream core/view',

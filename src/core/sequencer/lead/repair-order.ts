@@ -1,7 +1,7 @@
 // A repair that the leader carries out: its form in `seq:leader:request`, and the leader's part of it
-// (docs/PROTOCOL.md sections 2 and 6). The leader mends nodes by itself all the time; what a request adds is that it
-// looks at once, also at nodes it had given up for this term, and that a stream which only a reader can know to be
-// damaged is set aside. It never writes anything that it would not write anyway.
+// (docs/PROTOCOL.md sections 2 and 6). A leader repairs nodes by itself all the time. A request adds two things: the
+// leader looks at once, also at nodes that it had given up for this term, and it sets a stream aside that only a
+// reader can know to be damaged. The leader never writes anything that it would not write anyway.
 import { pause } from '../../nodes/pause.js';
 import type { ChainStore, Clock, NodePort } from '../../ports.js';
 import type { Hash, Height, LeaderRequest } from '../../protocol/types.js';
