@@ -43,12 +43,12 @@ const coverage = new Map<string, number>();
 
 async function firstDifference(pair: Pair, acts: readonly Act[]): Promise<Difference | null> {
   const [a, b] = pair.ports;
-  await pair.a.befall('wipe');
-  await pair.b.befall('wipe');
+  await pair.a.interfere('wipe');
+  await pair.b.interfere('wipe');
   for (const [at, act] of acts.entries()) {
     if ('mishap' in act) {
-      await pair.a.befall(act.mishap);
-      await pair.b.befall(act.mishap);
+      await pair.a.interfere(act.mishap);
+      await pair.b.interfere(act.mishap);
     } else {
       const [x, y] = await Promise.all([a.call(act.call, LIMIT_MS), b.call(act.call, LIMIT_MS)]);
       if (line(x) !== line(y)) return { at, what: 'reply', memory: line(x), redis: line(y) };

@@ -130,7 +130,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
   });
   afterAll(async () => subject?.close());
   beforeEach(async () => {
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     port = subject.port();
     await play([
       [{ script: 'bootstrap_prepare', nonce: 'n0' }, 'accepted'],
@@ -154,7 +154,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       [{ script: 'bootstrap_commit', nonce: 'n1' }, 'STALE_NONCE {"actual":""}'],
       [{ script: 'bootstrap_prepare', nonce: 'n1' }, 'NOT_PRISTINE {"why":"admitted"}'],
     ]);
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     expect(await view()).toMatchObject({ admission: 'pristine', headHash: '' });
     await play([
       [{ script: 'bootstrap_commit', nonce: 'n1' }, 'STALE_NONCE {"actual":""}'],
@@ -178,7 +178,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       [promote(A, 0), `LOCK_HELD {"holder":"${A}","pttlMs":"runs"}`],
       [promote(B, 1), `LOCK_HELD {"holder":"${A}","pttlMs":"runs"}`],
     ]);
-    await subject.befall('lock-expires');
+    await subject.interfere('lock-expires');
     await play([
       [promote(A, 0), 'EPOCH_MOVED {"epoch":1}'],
       [promote(B, 1), 'accepted {"epoch":2}'],
@@ -207,7 +207,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
         [write(A, 1, one), wrote(1)],
       ]);
       expect(await view()).toMatchObject({ moves: later, epoch: 1, head: 1 });
-      await subject.befall('restart');
+      await subject.interfere('restart');
       await play([
         [{ ...begin(A, 1, 'm1', 1, one.hash), moves: `${own} ${later}` } as NodeCall, 'accepted {"head":1}'],
         [admit(A, 1, 'm1', 1, one.hash), facts(one, 0, 1, one.hash)],
@@ -243,7 +243,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       [claim(A, 7), facts(null, 0)],
       [claim(A, 6), fencedEpoch(7)],
     ]);
-    await subject.befall('lock-expires');
+    await subject.interfere('lock-expires');
     await play([
       [claim(B, 7, TTL), fencedEpoch(7)],
       [claim(B, 8, TTL), facts(null, 0)],
@@ -371,7 +371,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
 
   test('admission: a wiped node takes part again only through all four steps (I7)', async () => {
     await play(LED);
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     await play([
       [write(A, 1, one), 'NOT_ADMITTED {"why":"wiped"}'],
       [promote(A, 0), 'NOT_ADMITTED {"why":"wiped"}'],
@@ -402,7 +402,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
   });
 
   test('admission: another term takes over an unfinished one with a higher epoch only', async () => {
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     await play([
       [begin(A, 3, 'x1'), 'accepted {"head":0}'],
       [fill(A, 3, 'x1', one), wrote(1)],
@@ -420,7 +420,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
     async () => {
       const resume = (owner: string, epoch: number, nonce: string, head: number, hash: string): NodeCall =>
         ({ ...begin(owner, epoch, nonce), resume: { head, hash } }) as NodeCall;
-      await subject.befall('wipe');
+      await subject.interfere('wipe');
       await play([
         [resume(A, 3, 'x1', 1, one.hash), 'accepted {"head":0}'],
         [fill(A, 3, 'x1', one), wrote(1)],
@@ -435,7 +435,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
         [resume(B, 4, 'x3', 2, two.hash), 'accepted {"head":0}'],
         [fill(B, 4, 'x3', one), wrote(1)],
       ]);
-      await subject.befall('restart');
+      await subject.interfere('restart');
       await play([
         [resume(B, 4, 'x4', 1, one.hash), 'accepted {"head":0}'],
         [fill(B, 4, 'x4', one), wrote(1)],
@@ -457,7 +457,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       [begin(A, 1, 'x1'), 'WRONG_CLUSTER {"why":"cluster","actual":"retired:c1.1"}'],
     ]);
     expect(await view()).toMatchObject({ admission: 'foreign', cluster: 'retired:c1.1', head: 2 });
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     await play([[retire('n0'), 'NOT_ADMITTED {"why":"wiped"}']]);
   });
 
@@ -466,7 +466,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       'keeps its epoch',
     async () => {
       await play([...LED, [begin(B, 9, 'x1'), fencedLock(A)], [begin(A, 0, 'x1'), fencedEpoch(1)]]);
-      await subject.befall('restart');
+      await subject.interfere('restart');
       expect(await view()).toMatchObject({ admission: 'restarted' });
       await play([
         [write(A, 1, three), 'NOT_ADMITTED {"why":"restarted"}'],
@@ -481,13 +481,13 @@ describe.each(KINDS)('contract on %s', (kind) => {
 
   test('damage: a lost epoch, a hole or a cut tail → takes part in nothing', async () => {
     for (const mishap of ['epoch-lost', 'tail-cut', 'hole'] as const) {
-      await subject.befall('wipe');
+      await subject.interfere('wipe');
       await play([
         [{ script: 'bootstrap_prepare', nonce: mishap }, 'accepted'],
         [{ script: 'bootstrap_commit', nonce: mishap }, 'accepted'],
         ...LED,
       ]);
-      await subject.befall(mishap);
+      await subject.interfere(mishap);
       expect((await view()).admission, mishap).toBe('damaged');
       await play([
         [write(A, 1, three), 'NOT_ADMITTED {"why":"damaged"}'],
@@ -525,7 +525,7 @@ describe.each(KINDS)('contract on %s', (kind) => {
       configDigest: 'd',
       extra: { ready: '1' },
     };
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     await play([
       [{ script: 'announce', presence: { ...presence, height: 2 }, ttlMs: TTL }, 'accepted'],
       [{ script: 'announce', presence: { ...presence, id: 'seq-a' }, ttlMs: TTL }, 'accepted'],

@@ -44,7 +44,7 @@ describe.each(KINDS)('recover_node on %s', (kind) => {
   });
   afterAll(async () => subject?.close());
   beforeEach(async () => {
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     const led: NodeCall[] = [
       { script: 'bootstrap_prepare', nonce: 'n0' },
       { script: 'bootstrap_commit', nonce: 'n0' },
@@ -61,7 +61,7 @@ describe.each(KINDS)('recover_node on %s', (kind) => {
       })),
     ];
     for (const call of led) expect(await ask(call)).toMatch(/^accepted/);
-    await subject.befall('restart');
+    await subject.interfere('restart');
   });
 
   test(
@@ -137,7 +137,7 @@ describe.each(KINDS)('recover_node on %s', (kind) => {
   test('recover_node: keep false → the stream is set aside; also on a wiped node', async () => {
     expect(await ask(recover(recoveryExpectation(await view()), { keep: false, facts: NONE }), NEXT)).toBe('accepted');
     expect(await view()).toMatchObject({ admission: 'admitting', length: 0, head: 0 });
-    await subject.befall('wipe');
+    await subject.interfere('wipe');
     expect(
       await ask(recover(recoveryExpectation(await view()), { keep: false, facts: NONE, nonce: 'rec-3' }), NEXT),
     ).toBe('accepted');

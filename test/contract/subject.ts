@@ -30,7 +30,7 @@ export type Mishap =
 export interface Subject {
   readonly kind: 'memory' | 'redis';
   port(id?: string, identity?: ClusterIdentity): NodePort;
-  befall(mishap: Mishap): Promise<void>;
+  interfere(mishap: Mishap): Promise<void>;
   /** The server process really ends and starts again. */
   restartProcess(): Promise<void>;
   close(): Promise<void>;
@@ -81,7 +81,7 @@ export function memorySubject(mutant: Mutant = {}): Subject {
   return {
     kind: 'memory',
     port: (id = NODE_ID, identity = IDENTITY) => new MemoryNode(server, identity, clock, id),
-    async befall(mishap) {
+    async interfere(mishap) {
       afflict(server.state, mishap);
     },
     async restartProcess() {
@@ -113,7 +113,7 @@ export async function redisSubject(persist: 'none' | 'always' = 'none', shortcut
       ports.push(node);
       return node;
     },
-    async befall(mishap) {
+    async interfere(mishap) {
       switch (mishap) {
         case 'lock-expires':
           await admin.del(keys.lock);

@@ -21,7 +21,7 @@ export interface Act {
   restMs?: number;
 }
 
-export interface Stagehands {
+export interface PlayHooks {
   nodes: readonly SimNode[];
   processes: readonly SimProcess[];
   after(ms: number, run: () => void): void;
@@ -32,7 +32,7 @@ export interface Stagehands {
   over(): void;
 }
 
-export class InMemoryCluster {
+export class Play {
   private at = -1;
   private height = 0;
   /** Terms whose act is over. */
@@ -42,7 +42,7 @@ export class InMemoryCluster {
 
   constructor(
     private readonly acts: readonly Act[],
-    private readonly hands: Stagehands,
+    private readonly hands: PlayHooks,
     private readonly longestMs: number,
   ) {}
 

@@ -1,7 +1,7 @@
 // What each fault does, and how it ends: by itself after its time, or when everything is healed, whichever comes first.
 import type { NodeCall } from '../../src/core/protocol/types.js';
 import { emptyNodeState, MemoryServer } from '../support/memory-node.js';
-import { InMemoryCluster } from './acts.js';
+import { Play } from './acts.js';
 import { Operator } from './operator.js';
 import type { SimProcess } from './process.js';
 import type { Prng } from './random.js';
@@ -245,19 +245,19 @@ export function startFault(world: Faulty, fault: Fault): void {
       });
     }
     case 'acts': {
-      if (wire.stage) return;
-      const stage = new InMemoryCluster(
+      if (wire.play) return;
+      const play = new Play(
         fault.acts,
         {
           nodes: world.nodes,
           processes: world.processes,
           note,
           over: () => {
-            wire.stage = null;
+            wire.play = null;
           },
           after: (ms, run) =>
             void clock.after(ms, () => {
-              if (wire.stage === stage) run();
+              if (wire.play === play) run();
             }),
           kill: (who) => {
             who.kill();
@@ -270,8 +270,8 @@ export function startFault(world: Faulty, fault: Fault): void {
         },
         fault.longestMs,
       );
-      wire.stage = stage;
-      stage.begin();
+      wire.play = play;
+      play.begin();
       return;
     }
     case 'wipe':

@@ -17,7 +17,7 @@ export interface ProcessHooks {
   /** Brings blocks that the nodes have trimmed from other processes' stores. */
   catchUp(who: SimProcess, options: CatchUpOptions): Promise<void>;
   /** It cannot go on by itself. */
-  halted(who: SimProcess, why: string): void;
+  fatalError(who: SimProcess, why: string): void;
   died(who: SimProcess): void;
   /** `<id>.<generation>` as the nodes show it to a process that starts. */
   clusterNow(): string;
@@ -175,14 +175,14 @@ export class SimProcess {
       peers: [],
       catchUp: (options) => (life.alive ? this.hooks.catchUp(this, options) : NEVER),
       emit: (event) => {
-        if (life.alive) wire.stage?.told(plan.id, event);
+        if (life.alive) wire.play?.told(plan.id, event);
         if (life.alive && HISTORY_EVENTS.has(event.type))
           wire.history.entries.push({ is: 'event', t: wire.clock.now(), who: plan.id, event });
       },
     });
     this.sequencer = sequencer;
     void sequencer.failure.then((error) => {
-      if (life.alive) this.hooks.halted(this, `${error.code}: ${error.message}`);
+      if (life.alive) this.hooks.fatalError(this, `${error.code}: ${error.message}`);
     });
     sequencer.start();
   }

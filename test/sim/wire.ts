@@ -4,7 +4,7 @@
 import type { BackfillBatch, NodeHint, NodePort } from '../../src/core/ports.js';
 import type { EntriesRead, NodeCall, NodeReply, ReplyTo, Unknown } from '../../src/core/protocol/types.js';
 import { applyRead, entriesAfter, type MemoryIdentity, type MemoryServer } from '../support/memory-node.js';
-import type { InMemoryCluster } from './acts.js';
+import type { Play } from './acts.js';
 import type { History, NodeOp } from './history.js';
 import type { Prng } from './random.js';
 import type { SimClock } from './sim-clock.js';
@@ -111,7 +111,7 @@ export interface Wire {
   history: History;
   identity: MemoryIdentity;
   /** While a play is on: what arrives where. */
-  stage: InMemoryCluster | null;
+  play: Play | null;
   /** Every server there is or was, by its address. */
   servers: Map<string, SimNode>;
 }
@@ -310,11 +310,11 @@ export class SimPort implements NodePort {
       link.pending.add(lose);
       // Asked when it is sent and when it arrives: what was under way when an act ended belongs to that act.
       const { node } = link; // where it goes, wherever the link leads when it arrives
-      const sent = !wire.stage || wire.stage.lets(node.id, script);
+      const sent = !wire.play || wire.play.lets(node.id, script);
       const arrive = (): void => {
         const { starts } = node.server;
         if (!sent) return;
-        if (wire.stage && !wire.stage.lets(node.id, script)) return;
+        if (wire.play && !wire.play.lets(node.id, script)) return;
         node.run(() => run(node, (reply) => this.back(starts, () => finish(reply))));
       };
       if (!prng.chance(noise.drop)) this.there(arrive);
@@ -378,7 +378,7 @@ const NOTED = new Set([
 
 /** Runs one call on a node now, and notes it. */
 export function runOn(
-  wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'stage'>,
+  wire: Pick<Wire, 'clock' | 'history' | 'identity' | 'play'>,
   node: SimNode,
   call: NodeCall,
   stray: boolean,
@@ -425,6 +425,6 @@ export function runOn(
     stray,
   };
   wire.history.entries.push(op);
-  wire.stage?.ran(op);
+  wire.play?.ran(op);
   return reply;
 }

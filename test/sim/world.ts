@@ -79,7 +79,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     noise: QUIET,
     history,
     identity: memoryIdentity(IDENTITY),
-    stage: null,
+    play: null,
     servers: new Map(nodes.map((node) => [node.url, node])),
   };
   let over = false;
@@ -108,7 +108,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
         limits,
         {
           catchUp: (who, options) => catchUp(who, options, processes, wire),
-          halted: (who, why) => {
+          fatalError: (who, why) => {
             trouble(who.id, 'halt', why);
             who.kill();
             startAgain(who, 1000);
@@ -175,7 +175,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
     history.healedAt = clock.now();
     note('everything is healed');
     wire.noise = QUIET;
-    wire.stage = null;
+    wire.play = null;
     for (const end of faulty.ends.splice(0)) end();
     for (const one of processes) {
       one.wake();

@@ -30,7 +30,7 @@ export class FakeSequencer implements SequencerApi {
     hash: this.hash,
     epoch: 7,
   });
-  readonly #heirs = new Set<(status: SequencerStatus) => void>();
+  readonly #successors = new Set<(status: SequencerStatus) => void>();
   #wake = new Set<() => void>();
 
   constructor(readonly id = 'seq-a') {}
@@ -100,18 +100,18 @@ export class FakeSequencer implements SequencerApi {
 
   /** How many wait to hear who leads. */
   get successorWaiters(): number {
-    return this.#heirs.size;
+    return this.#successors.size;
   }
 
   /** From now on it says this of itself, and tells those who wait for it. */
   become(state: Partial<SequencerStatus>): void {
     this.state = state;
-    for (const listener of [...this.#heirs]) listener(this.status());
+    for (const listener of [...this.#successors]) listener(this.status());
   }
 
   onLeadership(listener: (status: SequencerStatus) => void): () => void {
-    this.#heirs.add(listener);
-    return () => void this.#heirs.delete(listener);
+    this.#successors.add(listener);
+    return () => void this.#successors.delete(listener);
   }
 
   confirmHead() {
