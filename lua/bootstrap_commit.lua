@@ -1,12 +1,13 @@
 -- bootstrap_commit: phase 2 of the bootstrap: where the nonce still stands, admit the node at floor 0, epoch 0.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
--- ARGV 1 cluster · 2 node · 3 nonce · 4 genesis
+-- The first configuration of the cluster (config) is noted in the record.
+-- ARGV 1 cluster · 2 node · 3 nonce · 4 genesis · 5 config
 -- accepted: incarnation
 -- refused: STALE_NONCE (actual) · NOT_ADMITTED (why: restarted) · NOT_PRISTINE (why) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Repeated on the node it admitted, while that is at epoch 0, it is accepted again and changes nothing. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
-local cluster, node_id, nonce, genesis = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local cluster, node_id, nonce, genesis, config = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 -- common: numbers
 -- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
@@ -55,6 +56,7 @@ end
 
 if nonce == '' then return bad('nonce') end
 if not is_hash(genesis) then return bad('genesis') end
+if not config or #config > 16384 then return bad('config') end
 
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'pending')
 if record.err then return failed(record, admission_key) end
@@ -79,4 +81,5 @@ if type(first) == 'table' then return first end
 must('SET', epoch_key, '0')
 must('HSET', admission_key, 'incarnation', nonce, 'claimant', '', 'head', '0', 'head_epoch', '0', 'head_hash', genesis,
   'floor', '0', 'floor_hash', genesis)
+if config ~= '' then must('HSET', admission_key, 'config', config) end
 return { 'accepted', nonce }

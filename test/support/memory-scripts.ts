@@ -95,7 +95,7 @@ function run(
     case 'bootstrap_prepare':
       return bootstrapPrepare(s, call.nonce, identity, nodeId);
     case 'bootstrap_commit':
-      return bootstrapCommit(s, call.nonce, identity);
+      return bootstrapCommit(s, call, identity);
     case 'retire_node':
       return retireNode(s, call);
     case 'begin_admission':
@@ -462,7 +462,11 @@ function hasFormerKeys(s: MemoryNodeState): boolean {
   return s.lock !== null || s.epoch !== null || s.entries.length > 0 || s.orphans.length > 0;
 }
 
-function bootstrapCommit(s: MemoryNodeState, nonce: string, identity: MemoryIdentity): Reply<'bootstrap_commit'> {
+function bootstrapCommit(
+  s: MemoryNodeState,
+  { nonce, config = '' }: Call<'bootstrap_commit'>,
+  identity: MemoryIdentity,
+): Reply<'bootstrap_commit'> {
   const record = s.record;
   if (
     record !== null &&
@@ -480,6 +484,7 @@ function bootstrapCommit(s: MemoryNodeState, nonce: string, identity: MemoryIden
   record.incarnation = nonce;
   record.headHash = identity.genesis;
   record.floorHash = identity.genesis;
+  record.config = config;
   s.epoch = 0;
   return accepted(s, {});
 }
@@ -729,6 +734,7 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     incarnation: record?.incarnation ?? '',
     pending: record?.pending ?? '',
     moves: record?.moves ?? '',
+    config: record?.config ?? '',
     admittedRunId: record?.run ?? '',
     runId: s.runId,
     lock: s.lock === null ? null : { owner: s.lock.owner, pttlMs: pttl(s.lock.expiresAtMs, now) },

@@ -41,6 +41,8 @@ export interface MemoryRecord {
   usedNonces: readonly string[];
   /** Where replaced nodes are. */
   moves: string;
+  /** The configuration that it knows; '' none. */
+  config: string;
 }
 
 export interface MemoryNodeState {
@@ -109,6 +111,7 @@ export function freshRecord(cluster: string, node: string, run: string, genesis:
     pendingEpoch: 0,
     usedNonces: [],
     moves: '',
+    config: '',
   };
 }
 
@@ -137,6 +140,7 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
             pendingEpoch: r.pendingEpoch,
             usedNonces: r.usedNonces,
             moves: r.moves,
+            config: r.config,
           },
     entries: s.entries.slice(),
     orphans: s.orphans,

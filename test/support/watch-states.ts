@@ -49,6 +49,7 @@ export function observe(word: string, index: number, name = `r${index + 1}`, seq
     incarnation: 'boot',
     pending: '',
     moves: '',
+    config: '',
     admittedRunId: `run${index}`,
     runId: `run${index}`,
     lock: free || restarted ? null : { owner, pttlMs: 2600 },

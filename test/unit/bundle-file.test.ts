@@ -26,6 +26,7 @@ const view: NodeView = {
   incarnation: 'i',
   pending: '',
   moves: '',
+  config: '',
   admittedRunId: 'x',
   runId: 'x',
   head: 3,

@@ -33,6 +33,7 @@ function node(word: string, index: number): NodeProbe {
     incarnation: 'boot',
     pending: '',
     moves: '',
+    config: '',
     admittedRunId: `run${index}`,
     runId: `run${index}`,
     lock: free ? null : { owner, pttlMs: 1000 },

@@ -31,6 +31,7 @@ function node(word: string, index: number): NodeProbe {
     incarnation: '',
     pending: '',
     moves: '',
+    config: '',
     admittedRunId: '',
     runId: `run${index}`,
     lock: null,

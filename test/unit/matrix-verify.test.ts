@@ -31,6 +31,7 @@ const view = (more: Partial<NodeView> = {}): NodeView => ({
   incarnation: 'i',
   pending: '',
   moves: '',
+  config: '',
   admittedRunId: 'x',
   runId: 'x',
   lock: null,

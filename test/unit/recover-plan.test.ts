@@ -44,6 +44,7 @@ function node(id: string, text: string): NodeEvidence {
     node: state === 'w' ? '' : id,
     incarnation: 'n0',
     moves: '',
+    config: '',
     pending: state === 'm' ? 'rec-1' : state === 'p' ? 'aa-1' : '',
     runId: `run-${id}`,
     epoch: 9,

@@ -408,6 +408,12 @@ async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqL
       limitMs: settings.timing.nodeTimeoutMs,
       clock: systemClock,
       random: systemRandom,
+      settings: {
+        dedupMs: settings.keepMs,
+        dedupItems: settings.keepItems,
+        maxBlockBytes: settings.limits.maxBlockBytes,
+        other: {},
+      },
     });
     log.line('info', `made cluster ${result.cluster} of ${result.nodes.length} empty nodes`, {
       cluster: result.cluster,

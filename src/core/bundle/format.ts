@@ -129,6 +129,7 @@ const view = z.object({
   incarnation: short,
   pending: short,
   moves: text.default(''),
+  config: z.string().max(16_384).default(''),
   admittedRunId: short,
   runId: short,
   head: whole,

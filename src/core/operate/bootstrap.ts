@@ -7,6 +7,13 @@
 // takes the others itself: what it has begun with is not this bootstrap's any more.
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
+import {
+  configurationText,
+  DEFAULT_AGREED,
+  firstConfiguration,
+  parseConfiguration,
+  type AgreedSettings,
+} from '../protocol/configuration.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { margin, quorumOf } from '../protocol/quorum.js';
 import { askAll, bounded } from '../nodes/ask-all.js';
@@ -21,6 +28,8 @@ export interface BootstrapOptions {
   limitMs: number;
   clock: Clock;
   random: Random;
+  /** What every sequencer of the cluster shall do alike; the defaults when it is not given. */
+  settings?: AgreedSettings;
   /** Flags that name this cluster in a command. */
   target?: string;
   /** Everything up to the first write. */
@@ -87,10 +96,32 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
     );
   if (gate) await prepare([gate], found === null ? 'gate' : []);
   await prepare(rest, gate ? [gate.port.id] : []);
-  const marks = await confirm(options, nonce, 'prepared');
-  await phase(options, 2, open, [], (port) => commitOne(options, port, marks.get(port.id)!));
+  const prepared = await confirm(options, nonce, 'prepared');
+  const config = firstOf(prepared, nonce, options);
+  await phase(options, 2, open, [], (port) => commitOne(options, port, markOf(prepared.get(port.id)!), config));
   await confirm(options, nonce, 'admitted');
   return result;
+}
+
+/**
+ * The first configuration, version 0.0: it names every node's mark. What an admitted node shows already is taken as it
+ * is, so that whoever finishes a bootstrap writes the text that it was begun with. A node that a leader has taken
+ * meanwhile bears no mark of this bootstrap: no memory of it is named.
+ */
+function firstOf(prepared: ReadonlyMap<string, NodeView>, nonce: string, options: BootstrapOptions): string {
+  for (const { config } of prepared.values()) {
+    const shown = parseConfiguration(config);
+    if (shown?.version.epoch === 0) return config;
+  }
+  return configurationText(
+    firstConfiguration(
+      options.nodes.map(({ id, url }) => {
+        const mark = markOf(prepared.get(id)!);
+        return { id, memory: nonceOf(mark) === nonce ? mark : '', url };
+      }),
+      options.settings ?? DEFAULT_AGREED,
+    ),
+  );
 }
 
 /** What the number of nodes costs, said before anybody relies on it. */
@@ -346,9 +377,14 @@ async function commitOne(
   { limitMs, clock }: BootstrapOptions,
   port: NodePort,
   nonce: string,
+  config: string,
 ): Promise<NodeReply<unknown>> {
   for (let attempt = 1; ; attempt += 1) {
-    const reply = await bounded<unknown>(port.call({ script: 'bootstrap_commit', nonce }, limitMs), limitMs, clock);
+    const reply = await bounded<unknown>(
+      port.call({ script: 'bootstrap_commit', nonce, config }, limitMs),
+      limitMs,
+      clock,
+    );
     if (reply.outcome === 'refused') {
       const probe = await bounded(port.call({ script: 'inspect' }, limitMs), limitMs, clock);
       if (probe.outcome === 'accepted' && isTaken(probe.value)) return probe;
@@ -398,14 +434,14 @@ async function phase(
 }
 
 /**
- * All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. The mark each
+ * All N must show it: a phase rests on what the nodes say afterwards, not on the replies to the writes. What each
  * node shows.
  */
 async function confirm(
   options: BootstrapOptions,
   nonce: string,
   now: 'prepared' | 'admitted',
-): Promise<Map<string, string>> {
+): Promise<Map<string, NodeView>> {
   const replies = await inspectAll(options);
   const led =
     replies.filter(({ reply }) => reply.outcome === 'accepted' && reply.value.admission === 'admitted').length >=
@@ -420,7 +456,7 @@ async function confirm(
     );
   });
   if (lacking.length === 0)
-    return new Map(replies.map(({ port, reply }) => [port.id, markOf((reply as { value: NodeView }).value)]));
+    return new Map(replies.map(({ port, reply }) => [port.id, (reply as { value: NodeView }).value]));
   throw brokenOff(
     options,
     PHASES[now === 'prepared' ? 1 : 2],

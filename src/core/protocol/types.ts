@@ -126,7 +126,8 @@ export type NodeCall =
   | { script: 'inspect'; brief?: boolean }
   | { script: 'raise_epoch'; value: Epoch; ofOwner?: Owner; highestSeen: Epoch; mayDepose: boolean }
   | { script: 'bootstrap_prepare'; nonce: string }
-  | { script: 'bootstrap_commit'; nonce: string }
+  /** `config`: the first configuration of the cluster (configuration.ts), the same text on every node. */
+  | { script: 'bootstrap_commit'; nonce: string; config?: string }
   | {
       script: 'begin_admission';
       owner: Owner;
@@ -332,6 +333,8 @@ export interface NodeView extends HeadFacts {
   pending: string;
   /** Where replaced nodes are, as this node knows it (moves.ts); '' when none ever was. */
   moves: string;
+  /** The configuration that this node knows, as text (configuration.ts); '' when it knows none. */
+  config: string;
   /** run id noted at admission, and the server's now. */
   admittedRunId: string;
   runId: string;

@@ -181,6 +181,7 @@ function parseView(values: unknown[]): NodeView {
     incarnation: of('incarnation'),
     pending: of('pending'),
     moves: of('moves'),
+    config: of('config'),
     admittedRunId: of('run'),
     runId: text(view.get('run')),
     head: lenient(of('head')),
@@ -303,8 +304,8 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   bootstrap_commit: {
     keys: [...BASE, 'orphans'],
-    args: ['nonce', 'genesis'],
-    build: (call, { identity }) => [call.nonce, genesisOf(identity)],
+    args: ['nonce', 'genesis', 'config'],
+    build: (call, { identity }) => [call.nonce, genesisOf(identity), call.config ?? ''],
     parse: nothing,
   },
   begin_admission: {

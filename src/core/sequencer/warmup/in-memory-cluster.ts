@@ -145,6 +145,7 @@ export class InMemoryNode implements NodePort {
       incarnation: INCARNATION,
       pending: '',
       moves: '',
+      config: '',
       admittedRunId: INCARNATION,
       runId: INCARNATION,
       lock: this.lock === '' ? null : { owner: this.lock, pttlMs: 1000 },

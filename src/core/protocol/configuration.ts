@@ -1,0 +1,223 @@
+// Who the nodes are, as a quorum of them knows it (docs/PROTOCOL.md section 8, I13): the members by id, the memory
+// of each that counts, where each is, and the settings that decide what is a duplicate. One line of text, stored in
+// the record of every node and carried by every claim:
+// `17.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=ab12@redis://10.0.0.1:6379 r3=-@redis://10.0.0.3`
+// Version (epoch and turn of the term that made it), settings, then one member each: `<id>=<memory>@<address>`.
+import { quorumOf } from './quorum.js';
+import type { Epoch } from './types.js';
+
+export interface Version {
+  /** Of the term that made it; 0: a bootstrap. */
+  epoch: Epoch;
+  /** Which of that term's configurations it is. */
+  turn: number;
+}
+
+export interface Member {
+  id: string;
+  /** The incarnation that counts; '': none does yet. */
+  memory: string;
+  /** Without secrets. */
+  url: string;
+}
+
+/** What every sequencer of the cluster must do alike. */
+export interface AgreedSettings {
+  /** How long, and how many keys, are remembered against duplicates. */
+  dedupMs: number;
+  dedupItems: number;
+  maxBlockBytes: number;
+  /** Settings that this version does not know: kept, so that an older version drops none. */
+  other: Readonly<Record<string, string>>;
+}
+
+export interface Configuration {
+  version: Version;
+  settings: AgreedSettings;
+  /** By id, each id once. */
+  members: readonly Member[];
+}
+
+export const DEFAULT_AGREED: AgreedSettings = {
+  dedupMs: 86_400_000,
+  dedupItems: 1_000_000,
+  maxBlockBytes: 1_048_576,
+  other: {},
+};
+/** A proof keeps one bit for each node. */
+export const MAX_MEMBERS = 15;
+export const MAX_CONFIGURATION_BYTES = 16_384;
+export const MAX_TURN = 999_999;
+
+const KNOWN = ['dedup-ms', 'dedup-items', 'max-block'];
+const VERSION = /^(0|[1-9]\d{0,15})\.(0|[1-9]\d{0,5})$/;
+const SETTING = /^([a-z][a-z0-9-]{0,63})=([^\s|]{1,256})$/;
+const MEMBER = /^([^\s=@|]{1,255})=([^\s=@|]{1,512})@([^\s|]{1,512})$/;
+const WHOLE = /^(0|[1-9]\d{0,15})$/;
+
+/** null: the text is empty or cannot be read. The latter on an admitted node is damage. */
+export function parseConfiguration(text: string): Configuration | null {
+  const known = parsed.get(text);
+  if (known !== undefined) return known;
+  const read = text === '' || text.length > MAX_CONFIGURATION_BYTES ? null : readText(text);
+  if (parsed.size >= PARSED_KEPT) parsed.clear();
+  parsed.set(text, read);
+  if (read !== null) texts.set(read, text);
+  return read;
+}
+
+/** The same text is read again and again, by every probe. What is returned is never changed. */
+const parsed = new Map<string, Configuration | null>();
+const PARSED_KEPT = 256;
+const texts = new WeakMap<Configuration, string>();
+
+function readText(text: string): Configuration | null {
+  const words = text.split(' ');
+  const bar = words.indexOf('|');
+  const [, epoch, turn] = VERSION.exec(words[0]!) ?? [];
+  if (epoch === undefined || bar < 1 || !Number.isSafeInteger(Number(epoch))) return null;
+  const settings = readSettings(words.slice(1, bar));
+  const members = words.slice(bar + 1).map((word) => {
+    const [, id, memory, url] = MEMBER.exec(word) ?? [];
+    return id === undefined ? null : { id, memory: memory === '-' ? '' : memory!, url: url! };
+  });
+  if (settings === null || members.length === 0 || members.length > MAX_MEMBERS) return null;
+  const good = members.filter((member) => member !== null);
+  if (good.length < members.length) return null;
+  if (good.some((member, at) => at > 0 && !(good[at - 1]!.id < member.id))) return null;
+  return { version: { epoch: Number(epoch), turn: Number(turn) }, settings, members: good };
+}
+
+function readSettings(words: readonly string[]): AgreedSettings | null {
+  const values = new Map<string, string>();
+  for (const word of words) {
+    const [, name, value] = SETTING.exec(word) ?? [];
+    if (name === undefined || values.has(name)) return null;
+    values.set(name, value!);
+  }
+  const [dedupMs, dedupItems, maxBlockBytes] = KNOWN.map((name) => {
+    const value = values.get(name) ?? '';
+    return WHOLE.test(value) && Number.isSafeInteger(Number(value)) ? Number(value) : null;
+  });
+  if (dedupMs == null || dedupItems == null || maxBlockBytes == null) return null;
+  const other = Object.fromEntries([...values].filter(([name]) => !KNOWN.includes(name)));
+  return { dedupMs, dedupItems, maxBlockBytes, other };
+}
+
+export function configurationText(configuration: Configuration): string {
+  const known = texts.get(configuration);
+  if (known !== undefined) return known;
+  const { version, settings, members } = configuration;
+  const words = [
+    versionText(version),
+    `dedup-ms=${settings.dedupMs}`,
+    `dedup-items=${settings.dedupItems}`,
+    `max-block=${settings.maxBlockBytes}`,
+    ...Object.entries(settings.other).map(([name, value]) => `${name}=${value}`),
+    '|',
+    ...members.map(({ id, memory, url }) => `${id}=${memory === '' ? '-' : memory}@${url}`),
+  ];
+  const text = words.join(' ');
+  texts.set(configuration, text);
+  return text;
+}
+
+export function versionText({ epoch, turn }: Version): string {
+  return `${epoch}.${turn}`;
+}
+
+export function compareVersions(a: Version, b: Version): number {
+  return a.epoch - b.epoch || a.turn - b.turn;
+}
+
+/** The one with the highest version; of equal versions the first. Texts that cannot be read are passed over. */
+export function newest(...among: readonly (string | Configuration | null)[]): Configuration | null {
+  let best: Configuration | null = null;
+  for (const one of among) {
+    const read = typeof one === 'string' ? parseConfiguration(one) : one;
+    if (read !== null && (best === null || compareVersions(read.version, best.version) > 0)) best = read;
+  }
+  return best;
+}
+
+/** Of a new cluster, or of a new generation (`epoch` is then the one that the recovery gives). */
+export function firstConfiguration(
+  members: readonly Member[],
+  settings: AgreedSettings = DEFAULT_AGREED,
+  epoch: Epoch = 0,
+): Configuration {
+  return { version: { epoch, turn: 0 }, settings, members: sorted(members.map(writable)) };
+}
+
+/** A unix socket's path may hold blanks, which separate the members in the text. */
+function writable({ id, memory, url }: Member): Member {
+  return { id, memory, url: url.replace(/[\s|]/g, encodeURIComponent) };
+}
+
+/** Another memory counts for this id from here on, '' for none yet; at another address when `url` is given. */
+export function withMemory(
+  configuration: Configuration,
+  id: string,
+  memory: string,
+  epoch: Epoch,
+  url?: string,
+): Configuration {
+  return {
+    version: nextVersion(configuration.version, epoch),
+    settings: configuration.settings,
+    members: configuration.members.map((member) =>
+      member.id === id ? writable({ id, memory, url: url ?? member.url }) : member,
+    ),
+  };
+}
+
+export function withMember(configuration: Configuration, member: Member, epoch: Epoch): Configuration {
+  return {
+    version: nextVersion(configuration.version, epoch),
+    settings: configuration.settings,
+    members: sorted([...configuration.members.filter(({ id }) => id !== member.id), writable(member)]),
+  };
+}
+
+export function withoutMember(configuration: Configuration, id: string, epoch: Epoch): Configuration {
+  return {
+    version: nextVersion(configuration.version, epoch),
+    settings: configuration.settings,
+    members: configuration.members.filter((member) => member.id !== id),
+  };
+}
+
+function nextVersion(version: Version, epoch: Epoch): Version {
+  return version.epoch >= epoch ? { epoch: version.epoch, turn: version.turn + 1 } : { epoch, turn: 0 };
+}
+
+function sorted(members: readonly Member[]): readonly Member[] {
+  return [...members].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+}
+
+export function quorumFor(configuration: Configuration): number {
+  return quorumOf(configuration.members.length);
+}
+
+/** The memory of this node that counts; '' when none does, or it is no member. */
+export function memoryNamed(configuration: Configuration, id: string): string {
+  return configuration.members.find((member) => member.id === id)?.memory ?? '';
+}
+
+export function memberOf(configuration: Configuration, id: string): Member | undefined {
+  return configuration.members.find((member) => member.id === id);
+}
+
+/**
+ * Whether a leader may go from one to the other: one member more, or one less, or one memory changed. Majorities of
+ * two configurations that differ by more need not meet.
+ */
+export function isNextTo(a: Configuration, b: Configuration): boolean {
+  const lost = a.members.filter(({ id }) => memberOf(b, id) === undefined).length;
+  const won = b.members.filter(({ id }) => memberOf(a, id) === undefined).length;
+  const changed = a.members.filter((member) => {
+    const there = memberOf(b, member.id);
+    return there !== undefined && there.memory !== member.memory;
+  }).length;
+  return lost + won + changed <= 1;
+}
