@@ -1,9 +1,21 @@
 // Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds),
 // oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt. `--check`: builds nothing, fails when the
 // committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is
-// there alone, so that setting up a clone cannot hide that the committed one is stale.
+// there alone, so that setting up a clone cannot hide that the committed one is stale. `--dev`: builds into .dev/, for
+// bin/dev.js, and changes no file that git knows.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,7 +25,10 @@ import { root } from './paths.mjs';
 
 const check = process.argv.includes('--check');
 const bundleOnly = process.argv.includes('--bundle-only');
-const manifestPath = join(root, 'oclif.manifest.json');
+const dev = process.argv.includes('--dev');
+/** The folder of package.json beside which dist/ is built. */
+const home = dev ? join(root, '.dev') : root;
+const manifestPath = join(home, 'oclif.manifest.json');
 
 // Loaded by every command or by every command that asks nodes: bundled. The rest (native, or rarely used) stays a
 // package. Ink and React from packages cost 700 ms of processor time to load, as one chunk 140 ms.
@@ -183,7 +198,7 @@ async function manifest() {
   process.env.NODE_ENV = 'production';
   const { Plugin } = await import('@oclif/core');
   const plugin = new Plugin({
-    root,
+    root: home,
     type: 'core',
     ignoreManifest: true,
     errorOnManifestCreate: true,
@@ -191,7 +206,11 @@ async function manifest() {
   });
   await plugin.load();
   const { version, commands } = plugin.manifest;
-  return `${JSON.stringify({ commands: Object.fromEntries(Object.entries(commands).sort(([a], [b]) => (a < b ? -1 : 1))), version }, null, 2)}\n`;
+  // One command a line: a diff shows which ones changed.
+  const lines = Object.entries(commands)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([id, command]) => `${JSON.stringify(id)}: ${JSON.stringify(command)}`);
+  return `{\n"commands": {\n${lines.join(',\n')}\n},\n"version": ${JSON.stringify(version)}\n}\n`;
 }
 
 /** What src/cli/start/command-index.ts reads in place of the manifest. */
@@ -269,9 +288,18 @@ function swap(from, to) {
   }
 }
 
+/** What the program finds beside its dist/: as in a clone. */
+function prepareDev() {
+  mkdirSync(home, { recursive: true });
+  copyFileSync(join(root, 'package.json'), join(home, 'package.json'));
+  for (const name of ['lua', 'schemas', 'docs', 'node_modules'])
+    if (!existsSync(join(home, name))) symlinkSync(join('..', name), join(home, name));
+}
+
 // Build beside dist and swap, so that a command that runs meanwhile finds either the old files or the new ones.
+if (dev) prepareDev();
 const fresh = mkdtempSync(join(root, '.dist-'));
-const dist = join(root, 'dist');
+const dist = join(home, 'dist');
 try {
   if (!check) {
     await bundle(fresh);
@@ -284,12 +312,9 @@ try {
 const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
 if (text !== '') {
   const [reference, list] = [join(root, 'docs', 'COMMANDS.md'), join(root, 'test', 'cli', 'interface.txt')];
-  const made = [
-    [manifestPath, text],
-    [reference, commandReference(JSON.parse(text), oclif.topics)],
-  ];
+  const made = [[manifestPath, text], ...(dev ? [] : [[reference, commandReference(JSON.parse(text), oclif.topics)]])];
   // The package has no tests.
-  if (existsSync(join(root, 'test')))
+  if (!dev && existsSync(join(root, 'test')))
     made.push([list, interfaceList(JSON.parse(text), existsSync(list) ? readFileSync(list, 'utf8') : '')]);
   for (const [path, content] of made) {
     if (!check) {
@@ -309,5 +334,5 @@ if (text !== '') {
 }
 if (!check) {
   commandIndex();
-  helpPages();
+  if (!dev) helpPages();
 }

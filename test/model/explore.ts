@@ -35,13 +35,13 @@ const hasher = new Hasher();
 const order: number[] = [];
 const columnA: number[] = [];
 const columnB: number[] = [];
-export const print = { a: 0, b: 0 };
+const print = { a: 0, b: 0 };
 
 /**
  * The fingerprint of a state's class under permutations of nodes, into `print`: what concerns one node is one column,
  * columns are sorted.
  */
-export function fingerprint(cfg: ModelConfig, state: State): void {
+function fingerprint(cfg: ModelConfig, state: State): void {
   const { nodes, nets, terms } = state;
   for (let n = 0; n < nodes.length; n++) {
     hasher
@@ -133,7 +133,7 @@ export function exploreDirectly(cfg: ModelConfig, limits: Limits = {}): Explorat
 }
 
 /** A small seeded generator (mulberry32). */
-export function generator(seed: number): () => number {
+function generator(seed: number): () => number {
   let s = seed >>> 0;
   return () => {
     s = (s + 0x6d2b79f5) >>> 0;
@@ -321,7 +321,7 @@ export function minimised(cfg: ModelConfig, finding: Finding): Finding {
 }
 
 /** `I4`, `STALL`, `alarm AHEAD_OF_LEADER`, …: what sort of violation it is. */
-export function kindOf(why: string): string {
+function kindOf(why: string): string {
   return /^(I\d+|STALL)/.exec(why)?.[0] ?? /(raises|ends with) \w+/.exec(why)?.[0] ?? why;
 }
 

@@ -48,12 +48,12 @@ import type { LocalChain, TermSettings, TermState } from '../../src/core/protoco
 import { quorumOf } from '../../src/core/protocol/quorum.js';
 import { Hasher } from './fingerprints.js';
 
-export const CLUSTER = 'model.1';
+const CLUSTER = 'model.1';
 export const GENESIS = 'g';
 export const IDENTITY = { cluster: CLUSTER, genesis: GENESIS };
 
 /** A rule of a term or a reader that is broken on purpose; rules of a node are broken by `mutant`. */
-export type Variation =
+type Variation =
   | ''
   /** The claim only reads: it raises no epoch and asks for no lock. */
   | 'plain-read'

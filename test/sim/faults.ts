@@ -352,7 +352,7 @@ function until(world: Faulty, ms: number, end: () => void): void {
 }
 
 /** One line for people. */
-export function describeFault(fault: Fault): string {
+function describeFault(fault: Fault): string {
   const where = (process: string, node: string): string =>
     `${process === '*' ? 'every sequencer' : process} – ${node === '*' ? 'every node' : node}`;
   switch (fault.kind) {

@@ -44,13 +44,13 @@ export interface NodeOp {
   stray: boolean;
 }
 
-export interface Happening {
+interface Happening {
   is: 'event';
   t: number;
   who: string;
   event: SeqEvent;
 }
-export interface FaultNote {
+interface FaultNote {
   is: 'fault';
   t: number;
   text: string;
@@ -76,7 +76,7 @@ export interface Answered {
   synced: Height;
   why: string;
 }
-export interface ReadBlock {
+interface ReadBlock {
   is: 'read';
   t: number;
   who: string;
@@ -85,7 +85,7 @@ export interface ReadBlock {
   hash: Hash;
 }
 /** What `stream tail` showed from the nodes by quorum; a session follows on without a gap. */
-export interface Tailed {
+interface Tailed {
   is: 'tail';
   t: number;
   session: number;
@@ -93,7 +93,7 @@ export interface Tailed {
   hash: Hash;
 }
 /** What a sequencer's status says of its chain: it may be behind, never ahead. */
-export interface Status {
+interface Status {
   is: 'status';
   t: number;
   who: string;
@@ -110,7 +110,7 @@ export interface Confirmed {
   epoch: Epoch;
 }
 /** A process that could not go on: InvariantError, a rejection that nobody took, or a halt of its own. */
-export interface Trouble {
+interface Trouble {
   is: 'trouble';
   t: number;
   who: string;
@@ -119,7 +119,7 @@ export interface Trouble {
 }
 
 /** One run of an operator's command. `code`: DONE, KILLED, or that of its error. */
-export interface OperatorTask {
+interface OperatorTask {
   is: 'errand';
   t: number;
   who: string;
@@ -141,7 +141,7 @@ export type Entry =
   | Trouble
   | OperatorTask;
 
-export interface FinalNode {
+interface FinalNode {
   id: string;
   admitted: boolean;
   floor: Height;

@@ -14,16 +14,6 @@ import { schemaProblems } from './schemas.js';
 import { newHome, runSeq } from './spawn-seq.js';
 import { strike } from './strike.js';
 
-export interface BrokenOff {
-  verb: string;
-  /** The call that has run on one node when the command is ended, and which one of them (1). */
-  at: ScriptName;
-  nth?: number;
-  /** Part of `npm test`. */
-  short?: boolean;
-  run: (broken: Breaking) => Promise<void>;
-}
-
 interface Answer {
   code: number | null;
   data: Record<string, never>;
@@ -34,7 +24,7 @@ const CLUSTER = 'c0ffee00c0ffee00.1';
 const home = newHome();
 
 /** What a row works with: the nodes, the command that is broken off, and the same commands left alone. */
-export class Breaking {
+class Breaking {
   constructor(
     private readonly row: { at: ScriptName; nth?: number },
     private readonly signal: 'SIGKILL' | 'SIGINT',

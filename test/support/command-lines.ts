@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-export interface ManifestFlag {
+interface ManifestFlag {
   name: string;
   char?: string;
   type: 'boolean' | 'option';
@@ -17,7 +17,7 @@ export interface ManifestFlag {
   hidden?: boolean;
   default?: unknown;
 }
-export interface ManifestArg {
+interface ManifestArg {
   name: string;
   required?: boolean;
   options?: string[];

@@ -56,7 +56,7 @@ export interface Mutant {
 }
 
 const NONE: Mutant = {};
-export const MAX_EPOCH_LEAP = 2 ** 32;
+const MAX_EPOCH_LEAP = 2 ** 32;
 const ORPHANS_KEPT = 100;
 const NONCES_KEPT = 16;
 
@@ -762,7 +762,7 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
   };
 }
 
-export function entryId(entry: { height: Height; epoch: Epoch }): string {
+function entryId(entry: { height: Height; epoch: Epoch }): string {
   return `${entry.height}-${entry.epoch}`;
 }
 

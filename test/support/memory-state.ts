@@ -15,7 +15,7 @@ export interface MemoryEntry {
   readonly damage: string;
 }
 
-export interface MemoryLock {
+interface MemoryLock {
   readonly owner: Owner;
   /** null: it never expires by itself (the exhaustive model frees locks on its own). */
   readonly expiresAtMs: number | null;

@@ -50,7 +50,7 @@ process.on('exit', () => {
 });
 
 /** The server program on PATH. */
-export function redisServerPath(): string {
+function redisServerPath(): string {
   for (const name of ['redis-server', 'valkey-server']) {
     for (const dir of (process.env['PATH'] ?? '').split(delimiter)) {
       const file = join(dir, name);

@@ -31,7 +31,7 @@ export interface VirtualOptions {
 }
 
 /** A port whose sequencer can be cut off from the node: calls go out and are never heard of again. */
-export class SwitchablePort implements NodePort {
+class SwitchablePort implements NodePort {
   cut = false;
   /** How many ms a call takes that carries so many blocks and bytes; nothing takes time without it. */
   takes: ((blocks: number, bytes: number) => number) | null = null;
@@ -106,7 +106,7 @@ export class SwitchablePort implements NodePort {
   }
 }
 
-export function seededRandom(seed: number): Random {
+function seededRandom(seed: number): Random {
   let state = seed >>> 0 || 1;
   const unit = () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;

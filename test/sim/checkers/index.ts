@@ -9,7 +9,7 @@ import { oneBlockPerHeight } from './one-block-per-height.js';
 import { reads } from './reads.js';
 import { truthful } from './truthful.js';
 
-export const CHECKERS: readonly Checker[] = [
+const CHECKERS: readonly Checker[] = [
   oneBlockPerHeight,
   fencing,
   epochs,
