@@ -44,7 +44,7 @@ describe('completion', () => {
     const script =
       `eval "$(seq completion bash)"\nt() { COMP_LINE="$1"; COMP_POINT=\${#1}; _seq_complete; echo "$1 ` +
       `=> \${COMPREPLY[*]}"; }\n${TYPED.map(([line]) => `t '${line}'`).join('\n')}`;
-    const ran = spawnSync('bash', ['--norc', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
+    const ran = spawnSync('bash', ['--norc', '-c', script], { env, encoding: 'utf8', timeout: 120_000 });
     expect(ran.stdout.trimEnd().split('\n')).toEqual(TYPED.map(([line, offered]) => `${line} => ${offered}`));
     expect(ran.stderr).toBe('');
   }, 300_000);
@@ -55,7 +55,7 @@ describe('completion', () => {
       const script =
         'seq completion fish | ' +
         `source\n${TYPED.map(([line]) => `echo '${line} => '(complete -C '${line}' | string replace -r '\\t.*' '' | sort | string join ' ` + `')`).join('\n')}`;
-      const ran = spawnSync('fish', ['--no-config', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
+      const ran = spawnSync('fish', ['--no-config', '-c', script], { env, encoding: 'utf8', timeout: 120_000 });
       const sorted = (words: string): string => words.split(' ').sort().join(' ');
       const said = ran.stdout
         .trimEnd()
@@ -71,7 +71,7 @@ describe('completion', () => {
     'completion: zsh → the script loads without a word (skipped where there is no zsh)',
     () => {
       const script = `eval "$(seq completion zsh)"\nprint -l \${(k)functions} | grep -c '^_seq_complete$'`;
-      const ran = spawnSync('zsh', ['-f', '-c', script], { env, encoding: 'utf8', timeout: 60_000 });
+      const ran = spawnSync('zsh', ['-f', '-c', script], { env, encoding: 'utf8', timeout: 120_000 });
       expect([ran.stdout.trim(), ran.stderr]).toEqual(['1', '']);
     },
     300_000,

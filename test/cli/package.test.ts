@@ -46,7 +46,7 @@ test('package: packed and installed into an empty prefix → seq and seqctl work
       cwd: folder,
       encoding: 'utf8',
       env: environment(folder),
-      timeout: 30_000,
+      timeout: 120_000,
     });
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
   for (const program of ['seq', 'seqctl']) {

@@ -3,7 +3,7 @@
 import type { NodePort } from '../../src/core/ports.js';
 import type { NodeReply } from '../../src/core/protocol/types.js';
 
-export const LIMIT_MS = 5_000;
+export const LIMIT_MS = 60_000;
 
 export function plain(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');

@@ -29,7 +29,7 @@ const memoryNodes = (n: number) =>
       ),
   );
 const run = (nodes: readonly NodePort[], more = {}) =>
-  bootstrap({ nodes, cluster: CLUSTER, limitMs: 200, clock: systemClock, random: systemRandom, ...more });
+  bootstrap({ nodes, cluster: CLUSTER, limitMs: 20_000, clock: systemClock, random: systemRandom, ...more });
 const failure = (nodes: readonly NodePort[], more = {}): Promise<SeqError> =>
   run(nodes, more).then(
     () => {

@@ -38,7 +38,7 @@ function home(): { seq: Seq; directory: string; config: string } {
         execFile(
           process.execPath,
           [PROGRAM, ...args],
-          { env, cwd: at, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 },
+          { env, cwd: at, timeout: 120_000, maxBuffer: 64 * 1024 * 1024 },
           (error, stdout, stderr) => {
             resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr });
           },

@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 /** The answers in the order of the cases; rejects when the process ends before the last one, and says where. */
-export async function runBatch(home: string, cases: readonly Case[], limitMs = 120_000): Promise<Answer[]> {
+export async function runBatch(home: string, cases: readonly Case[], limitMs = 290_000): Promise<Answer[]> {
   const folder = newHome();
   const [casesFile, answersFile] = [join(folder, 'cases.json'), join(folder, 'answers.json')];
   writeFileSync(casesFile, JSON.stringify(cases));

@@ -4,7 +4,7 @@ import type { CommittedBlock, Item, NodePort } from '../../src/core/ports.js';
 import type { ReplyTo, NodeCall } from '../../src/core/protocol/types.js';
 import { ChainMaker } from './blocks.js';
 
-const LIMIT_MS = 5000;
+const LIMIT_MS = 60_000;
 
 export class ChainWriter {
   readonly chain: ChainMaker;

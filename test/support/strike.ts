@@ -7,7 +7,7 @@ import type { ScriptName } from '../../src/core/protocol/types.js';
 import { scriptText } from '../../src/core/redis/scripts.js';
 import { bin, environment, runSeq, type Ran } from './spawn-seq.js';
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000;
 
 export interface Struck extends Ran {
   /** The node that ran it; '' when the command ended before it came so far. */
