@@ -1,107 +1,33 @@
-// How long nobody writes: from the end of a killed leader's lease to its successor's first commit (kill -9), and from the last commit of one
-// leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes, three nodes, two sequencers, four submitters that behave as
-// `seq submit` does, with items waiting all the while.
-// Where the time went is read from the logs: given back, noticed and voted, promoted and claimed, first block.
-// Commits are seen where they happen: a tail on every node; a block counts once two nodes have shown it.
+// How long nobody writes: from the end of a killed leader's lease to its successor's first commit (kill -9), and from
+// the last commit of one leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes: three nodes,
+// two sequencers, four submitters that work as `seq submit` does, so that items wait all the time.
+// The logs say where the time went: lock released, probed and votes counted, promoted and claimed, first block.
 import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { rowOf, quantile, spread } from './harness/statistics.js';
 import { atMost, type Bench, type Measuring } from './harness/words.js';
+import { CommitWatch, leaseEnd } from './support/commit-watch.js';
 import { startSubmitters } from './support/submitters.js';
 
 const BLOCK_MS = 100;
-/** The published estimate: 100 ms until the expiry is noticed, 10 ms to take over. */
+/** The published estimate: 100 ms until a sequencer sees the expiry, 10 ms to take over. */
 const PUBLISHED_MS = 110;
 const LIMIT_MS = 20_000;
 const SUBMITTERS = 4;
-/** Until a sequencer that was started has warmed up. */
+/** A sequencer has warmed up so long after its start. */
 const SETTLE_MS = 700;
-
-interface Commit {
-  height: number;
-  epoch: number;
-  at: number;
-  items: boolean;
-}
-
-/** Watches the streams of all nodes: every block that two nodes have shown under one epoch. */
-class Watch {
-  private readonly commits: Commit[] = [];
-  private readonly seen = new Map<string, number>();
-  private stopped = false;
-  private readonly clients: Redis[];
-
-  constructor(ports: number[]) {
-    this.clients = ports.map((port) => new Redis(port, '127.0.0.1', { protocol: 2 }));
-    for (const client of this.clients) void this.follow(client);
-  }
-
-  /** Highest block of this epoch, or of any. */
-  last(epoch?: number): Commit | undefined {
-    return this.commits
-      .filter((one) => epoch === undefined || one.epoch === epoch)
-      .reduce<Commit | undefined>(
-        (best, one) => (best === undefined || one.height >= best.height ? one : best),
-        undefined,
-      );
-  }
-
-  /** The first block above `height` under a later epoch; with items, if that is asked for. */
-  firstAfter(epoch: number, height: number, items = false): Commit | undefined {
-    return this.commits
-      .filter((one) => one.epoch > epoch && one.height > height && (one.items || !items))
-      .sort((a, b) => a.at - b.at)[0];
-  }
-
-  /** A round looks at its own commits, every other millisecond: with those of a hundred rounds it would be kept busier by that than by what it measures. */
-  forget(): void {
-    this.commits.length = 0;
-    this.seen.clear();
-  }
-
-  private async follow(client: Redis): Promise<void> {
-    let after = '$';
-    while (!this.stopped) {
-      const answer = await client
-        .xread('COUNT', 100, 'BLOCK', 200, 'STREAMS', 'seq:block:stream', after)
-        .catch(() => null);
-      const at = Date.now();
-      for (const [id, fields] of answer?.[0]?.[1] ?? []) {
-        after = id;
-        const count = (this.seen.get(id) ?? 0) + 1;
-        this.seen.set(id, count);
-        if (count !== 2) continue;
-        const [height, epoch] = id.split('-').map(Number);
-        this.commits.push({ height: height!, epoch: epoch!, at, items: fields[fields.indexOf('data') + 1] !== '' });
-      }
-    }
-  }
-
-  stop(): void {
-    this.stopped = true;
-    for (const client of this.clients) client.disconnect();
-  }
-}
-
-/** When q nodes' locks have run out, wall clock ms. */
-async function leaseEnd(clients: Redis[]): Promise<number> {
-  const ends = await Promise.all(
-    clients.map(async (client) => Number(await client.call('PEXPIRETIME', 'seq:leader:lock'))),
-  );
-  return ends.sort((a, b) => a - b)[1]!;
-}
 
 /** `signalled` and `released` of a hand-over only. */
 interface Steps {
   signalled: number[];
   released: number[];
-  noticed: number[];
+  voted: number[];
   promoted: number[];
   wrote: number[];
 }
 
-/** When the log, from this offset on, first has a line with all of this; wall clock ms, NaN when it has not. */
+/** When the log, from this offset on, first has a line with all these parts; wall clock ms, NaN when it has none. */
 function saidAt(logFile: string, from: number, ...parts: string[]): number {
   const line = readFileSync(logFile)
     .subarray(from)
@@ -114,11 +40,11 @@ function saidAt(logFile: string, from: number, ...parts: string[]): number {
 const tookRole = (logFile: string, from: number, role: string): number =>
   saidAt(logFile, from, '"event":"role"', `"to":"${role}"`);
 
-/** One leader after the other is ended; ms per round. */
+/** Ends one leader after the other; ms for each round. */
 async function runs(
   on: Measuring,
   cluster: PrivateCluster,
-  watch: Watch,
+  watch: CommitWatch,
   clients: Redis[],
   signal: 'SIGKILL' | 'SIGTERM',
   count: number,
@@ -126,11 +52,11 @@ async function runs(
   const beyondLease: number[] = [];
   const toItems: number[] = [];
   const gaps: number[] = [];
-  const steps: Steps = { signalled: [], released: [], noticed: [], promoted: [], wrote: [] };
+  const steps: Steps = { signalled: [], released: [], voted: [], promoted: [], wrote: [] };
   const startedAt = performance.now();
   for (let round = 1; round <= count; round += 1) {
     const leader = await cluster.waitForLeader(LIMIT_MS);
-    // A hand-over is to somebody who could take over: the successor is measured, not its start.
+    // A hand-over needs a sequencer that can take over: the successor is measured, not its start.
     await cluster.waitFor('a successor that is ready', LIMIT_MS, async () => {
       const others = await Promise.all(
         cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)),
@@ -166,14 +92,14 @@ async function runs(
       tookRole(cluster.logFile(successor), logged, role),
     ) as [number, number];
     const ended = signal === 'SIGKILL' ? end : saidAt(cluster.logFile(leader), loggedBefore, '"event":"term-ended"');
-    // A first attempt that was lost, or another sequencer, tells nothing of the steps.
+    // The steps are known only where this successor won at its first attempt.
     if (leading >= promoting && !Number.isNaN(ended)) {
       if (signal === 'SIGTERM') {
         steps.signalled.push(Math.max(0, signalAt - last));
         steps.released.push(ended - Math.max(signalAt, last));
       }
       for (const [list, ms] of [
-        [steps.noticed, promoting - ended],
+        [steps.voted, promoting - ended],
         [steps.promoted, leading - promoting],
         [steps.wrote, next.at - leading],
       ] as const)
@@ -187,7 +113,7 @@ async function runs(
   return { gaps, beyondLease, toItems, steps };
 }
 
-/** `seq stepdown`, as an operator gives it; the gap as it reports it, ms. The one that stepped down is the next one's successor. */
+/** `seq stepdown`, as an operator runs it; the gap that it reports, ms. The former leader is the next successor. */
 async function stepdowns(on: Measuring, cluster: PrivateCluster, count: number): Promise<number[]> {
   const gaps: number[] = [];
   for (let round = 1; round <= count; round += 1) {
@@ -214,7 +140,7 @@ export const bench: Bench = {
     const cluster = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs, blockTimeMs: BLOCK_MS, eager: true });
     const ports = cluster.nodes.map((node) => node.port);
     const clients = ports.map((port) => new Redis(port, '127.0.0.1', { protocol: 2 }));
-    const watch = new Watch(ports);
+    const watch = new CommitWatch(ports);
     const stopSubmitters = startSubmitters(SUBMITTERS, () =>
       cluster.sequencers.map(({ name }) => `http://127.0.0.1:${cluster.port(name)}`),
     );
@@ -242,7 +168,7 @@ export const bench: Bench = {
           title: "of which, by the successor's log",
           unit: 'ms',
           rows: [
-            rowOf('end of the lease → noticed, votes counted', tenth(steps.noticed), 0),
+            rowOf('end of the lease → probed, votes counted', tenth(steps.voted), 0),
             rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0),
             rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
           ],
@@ -282,8 +208,8 @@ export const bench: Bench = {
           unit: 'ms',
           rows: [
             rowOf('last commit → the signal comes (0: while a block was under way)', tenth(steps.signalled), 0),
-            rowOf('→ given back', tenth(steps.released), 0),
-            rowOf('→ noticed, votes counted', tenth(steps.noticed), 0),
+            rowOf('→ lock released', tenth(steps.released), 0),
+            rowOf('→ probed, votes counted', tenth(steps.voted), 0),
             rowOf('→ promoted, claimed, settled', tenth(steps.promoted), 0),
             rowOf('→ first block seen on two nodes', tenth(steps.wrote), 0),
           ],

@@ -25,6 +25,7 @@ const ORDER = [
   'repair',
   'startup',
   'lanes',
+  'rent',
 ];
 const CHECK_LIMIT_S = 600;
 const BASELINE = 'bench/baseline.json';

@@ -1,11 +1,11 @@
-// One lane led by this process through the real port, without the engine around it: what a commit costs is a
-// write_block to every node that waits for q of them. Several lanes may share servers: so can be compared, in the
-// same rounds, what differs in length or size alone.
+// One lane that this process leads through the real port, without a sequencer: a commit is a write_block to every node
+// that waits for q of them. Several lanes may share servers: lanes that differ only in length, size or options can be
+// compared in the same rounds.
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
 import { quorumOf } from '../../src/core/config.js';
 import type { Block, NodeCall } from '../../src/core/protocol/types.js';
-import { RedisNode } from '../../src/core/redis/node.js';
+import { RedisNode, type RedisNodeOptions } from '../../src/core/redis/node.js';
 import { startRedis, type RedisServer } from '../../test/support/redis-server.js';
 import { nowAndThen } from '../harness/progress.js';
 
@@ -16,7 +16,7 @@ const TTL_MS = 600_000;
 
 export type Persistence = 'none' | 'everysec' | 'always';
 
-/** Resolves when `needed` of them have; the rest may finish when they like. Rejects when that cannot be any more. */
+/** Resolves when `needed` of them have; the rest may finish later. Rejects when `needed` cannot be reached any more. */
 export function someOf(works: readonly Promise<unknown>[], needed: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let done = 0;
@@ -53,7 +53,7 @@ export class Servers {
     return quorumOf(this.all.length);
   }
 
-  /** The same bytes to the same servers, nothing more. */
+  /** The same bytes to the same servers, and nothing else. */
   async set(key: string, data: Buffer): Promise<void> {
     await someOf(
       this.bare.map((client) => client.set(key, data)),
@@ -70,7 +70,7 @@ export class Servers {
     );
   }
 
-  /** What their processes have used so far, together; asked for alone, it is a small answer. */
+  /** The processor time of all server processes so far. This section of INFO alone is a small answer. */
   async processorSeconds(): Promise<number> {
     const answers = await Promise.all(this.bare.map((client) => client.info('cpu')));
     return answers
@@ -88,7 +88,7 @@ export class Lane {
   readonly nodes: RedisNode[];
   private tip: Block | undefined;
   private readonly hashes: string[];
-  /** What each node was asked last: like a leader, a lane asks a node for the next block when it has answered. */
+  /** The last write to each node. Like a leader, a lane sends a node the next block when the node has answered. */
   private readonly under: Promise<unknown>[] = [];
   private readonly quorum: number;
 
@@ -97,9 +97,11 @@ export class Lane {
     readonly lane: string,
     private readonly retained: number,
     private readonly data: Buffer,
+    options: Pick<RedisNodeOptions, 'fastAppend' | 'ownResp'> = {},
   ) {
+    const identity = { cluster: `${CLUSTER}.1`, lane };
     this.nodes = servers.all.map(
-      (server, at) => new RedisNode({ id: `r${at + 1}`, url: server.url, identity: { cluster: `${CLUSTER}.1`, lane } }),
+      (server, at) => new RedisNode({ id: `r${at + 1}`, url: server.url, identity, ...options }),
     );
     this.hashes = [genesisHash(CLUSTER, lane)];
     this.quorum = servers.quorum;
@@ -109,7 +111,7 @@ export class Lane {
     return this.tip?.height ?? 0;
   }
 
-  /** Admitted, promoted, claimed; then filled up to what it retains. */
+  /** Admits, promotes and claims the nodes, then fills them with as many blocks as the lane retains. */
   async begin(progress: (text: string) => void = () => {}): Promise<this> {
     for (const node of this.nodes) {
       await accepted(node, { script: 'bootstrap_prepare', nonce: 'b' });
@@ -126,7 +128,7 @@ export class Lane {
     return this;
   }
 
-  /** `count` blocks, pipelined to every node. */
+  /** Writes `count` blocks, pipelined, to every node. */
   async fill(count: number): Promise<void> {
     const blocks = Array.from({ length: count }, () => ({ block: this.next(), entryEpoch: 1 }));
     const replies = await Promise.all(
@@ -138,10 +140,7 @@ export class Lane {
     if (bad !== undefined) throw new Error(`filling lane ${this.lane}: ${JSON.stringify(bad)}`);
   }
 
-  /**
-   * The next block on q nodes, trimmed to what is retained. Its content is ready; its hash is part of the work, as
-   * for a leader.
-   */
+  /** Writes the next block to q nodes, and trims. Its content is ready; its hash is part of the work, as for a leader. */
   async commit(): Promise<void> {
     const block = this.next();
     const to = block.height - 1 - this.retained;

@@ -1,4 +1,4 @@
-// Processor time and memory of a process that is not ours to ask: /proc. Linux only; elsewhere 0.
+// Processor time and memory of any process, from /proc. Linux only; 0 elsewhere.
 import { readFileSync } from 'node:fs';
 
 const MB = 1024 * 1024;
@@ -15,7 +15,7 @@ export function usage(pid: number): { cpuMs: number; rssMb: number } {
   }
 }
 
-/** The most it ever had, MB. */
+/** Its peak resident memory, MB. */
 export function peakMb(pid: number): number {
   try {
     return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;

@@ -1,5 +1,4 @@
-// The built program as a person starts it: how long it takes, how much memory it needs at most, whether it said what
-// it should.
+// Runs the built program as a person starts it: how long it takes, its peak memory, and what it said.
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { peakMb } from './process.js';
@@ -16,15 +15,18 @@ export interface Run {
 const NO_HOME = { XDG_CONFIG_HOME: '/nonexistent', XDG_STATE_HOME: '/nonexistent' };
 export const SEQ = resolve('bin/run.js');
 
-/** `node ARGS…`. Memory is looked at every 20 ms while it runs. `keep`: bytes of output to keep. */
+/** `node ARGS…`. Memory is read every 20 ms while it runs. `keep`: bytes of output to keep. */
 export function runNode(
   args: readonly string[],
-  options: { limitMs?: number; keep?: number; watchMemory?: boolean } = {},
+  options: { limitMs?: number; keep?: number; watchMemory?: boolean; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Run> {
-  const { limitMs = 60_000, keep = 4096, watchMemory = false } = options;
+  const { limitMs = 60_000, keep = 4096, watchMemory = false, env = {} } = options;
   return new Promise((done, fail) => {
     const startedAt = performance.now();
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...plain(), ...NO_HOME } });
+    const child = spawn(process.execPath, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...plain(), ...NO_HOME, ...env },
+    });
     let output = '';
     let errors = '';
     let most = 0;
@@ -50,7 +52,7 @@ export function runNode(
   });
 }
 
-/** As runNode, and it must end well. */
+/** As runNode; throws unless the exit code is 0. */
 export async function runSeq(args: readonly string[], options: Parameters<typeof runNode>[1] = {}): Promise<Run> {
   const run = await runNode([SEQ, ...args], options);
   if (run.code !== 0) throw new Error(`seq ${args.join(' ')}: exit ${run.code}: ${run.errors.trim().slice(-300)}`);

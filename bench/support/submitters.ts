@@ -1,6 +1,6 @@
-// Submitters as `seq submit` is one: the same client, one batch under way each, the next line read meanwhile,
-// failures retried under the same keys at whichever sequencer takes it. Each has a line of 200 bytes ready every few
-// milliseconds, so that there is work waiting whoever leads.
+// Submitters that work as `seq submit` does: the same client, one batch under way each, the next line read meanwhile,
+// failures retried with the same keys at any sequencer. Each has a line of 200 bytes every few milliseconds, so that
+// work always waits for the leader.
 import { submitItems } from '../../src/core/submit/submit.js';
 
 const EVERY_MS = 4;
@@ -15,7 +15,7 @@ async function* lines(signal: AbortSignal): AsyncGenerator<Buffer> {
   }
 }
 
-/** Starts them; returns how to stop. A submitter that ends by itself has lost its bearings: that breaks the bench. */
+/** Starts them; returns how to stop. A submitter that ends by itself has failed, and so has the bench. */
 export function startSubmitters(count: number, urls: () => string[]): () => Promise<void> {
   const over = new AbortController();
   const ended = Array.from({ length: count }, (_, at) =>

@@ -42,7 +42,7 @@ const ARROWS: Record<string, string> = {
   'core/log': 'core',
   'core/bundle': 'core core/chain core/log core/nodes core/protocol core/stream core/view',
   // Other data in the same report: it gives the answers of report/check-answer.ts.
-  'core/dialect-fuel': 'core core/nodes core/protocol core/report',
+  'core/dialect-fuel': 'core core/nodes core/protocol core/view',
 
   // The command line. Only compose joins the engine to redis, disk and HTTP; support and config know neither.
   'cli/codes': 'core/protocol',
@@ -61,7 +61,7 @@ const ARROWS: Record<string, string> = {
     'cli/config cli/support core core/dialect-fuel core/nodes core/protocol core/redis core/view',
   'cli/command':
     'cli/compose cli/compose/open-cluster.ts cli/config cli/present cli/stream cli/support core core/dialect-fuel ' +
-    'core/nodes core/repair core/report',
+    'core/nodes core/repair core/report core/view',
   'cli/start':
     'cli/codes cli/command cli/compose/open-cluster.ts cli/config cli/present cli/support core core/log core/protocol',
 

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { nagiosText, prometheusText } from '../../src/cli/present/check.js';
 import { judgeCheck, worstOf } from '../../src/core/report/check.js';
-import { CHECKS, type CheckAnswer, type Thresholds } from '../../src/core/report/check-answer.js';
+import { CHECKS, type CheckAnswer, type Thresholds } from '../../src/core/view/check-answer.js';
 import { summarize } from '../../src/core/view/model.js';
 import type { NodeProbe } from '../../src/core/view/cluster-view.js';
 import { meets, parseCondition } from '../../src/core/report/wait.js';

@@ -3,7 +3,7 @@
 // pager never takes it for an answer.
 import { EXIT, SeqError } from '../../core/errors.js';
 import { runChecks } from '../../core/report/check-read.js';
-import { CHECKS, type CheckName, type Thresholds } from '../../core/report/check-answer.js';
+import { CHECKS, type CheckName, type Thresholds } from '../../core/view/check-answer.js';
 import { SeqCommand } from './base-command.js';
 import { toSeqError, usageError } from '../support/failure.js';
 import { countFlag, FOREIGN_FLAGS, LOOK_FLAGS, outputFlag, positiveFlag } from '../support/flags.js';

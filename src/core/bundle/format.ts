@@ -48,7 +48,7 @@ export interface BundleLine {
   damaged: [node: number, id: string, why: string][];
 }
 
-export interface BundleProbe {
+interface BundleProbe {
   reply: NodeReply<NodeView>;
   rttMs: number | null;
 }

@@ -1,10 +1,10 @@
 // The checks over the nodes of the other dialect: the same questions, answers and numbers as over our own
 // (report/check.ts), judged by its rules (docs/FUEL.md). Pure but for the reading at the top.
-import type { CheckAnswer, CheckName, Metric, Thresholds } from '../report/check-answer.js';
+import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { FuelSummary, openFuelMatrix, type FuelRow } from './matrix.js';
 import { viewFuel, type FuelProbe, type FuelOptions, type FuelView } from './probe.js';
 
-export interface FuelSeen {
+interface FuelSeen {
   view: FuelView;
   probes: readonly FuelProbe[];
   rows: readonly FuelRow[];
@@ -41,7 +41,7 @@ const metric = (name: string, value: number, more: Partial<Metric> = {}): Metric
   ...more,
 });
 
-export function judgeFuel(check: CheckName, seen: FuelSeen, limits: Thresholds): CheckAnswer {
+function judgeFuel(check: CheckName, seen: FuelSeen, limits: Thresholds): CheckAnswer {
   return { check, ...{ leader, quorum, epoch, stream, lag, nodes }[check](seen, limits) };
 }
 

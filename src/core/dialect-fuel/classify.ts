@@ -19,18 +19,6 @@ export type FuelClass =
   | 'trimmed'
   | 'unknown';
 
-export const FOREIGN_CLASSES: readonly FuelClass[] = [
-  'unwinnable-conflict',
-  'unknown',
-  'winnable-conflict',
-  'repairable',
-  'shadowed',
-  'duplicate',
-  'index-mismatch',
-  'trimmed',
-  'committed',
-];
-
 export interface HeightOnNode {
   id: string;
   /** false: nothing is known of it. */

@@ -5,7 +5,7 @@ import { openFuelMatrix, type FuelCell, type FuelRow, type MatrixWish } from './
 import type { FuelProbe, FuelOptions } from './probe.js';
 import type { FuelHeight } from './types.js';
 
-export interface FuelDifference {
+interface FuelDifference {
   height: FuelHeight;
   /**
    * lacks: it has no entry there. other: its bytes differ. duplicate: it has the bytes and others, or twice. unknown:

@@ -53,7 +53,7 @@ export interface ScannedNode {
   head: FuelHeight | null;
 }
 
-export interface PictureCell {
+interface PictureCell {
   node: string;
   answered: boolean;
   entries: FuelEntry[];

@@ -34,7 +34,7 @@ export class HeightList {
 }
 
 /** Where the first number stands that is not below; the length when there is none. */
-export function firstAtLeast(sorted: Uint32Array, height: number): number {
+function firstAtLeast(sorted: Uint32Array, height: number): number {
   let from = 0;
   let to = sorted.length;
   while (from < to) {

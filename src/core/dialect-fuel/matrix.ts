@@ -71,7 +71,7 @@ export async function openFuelMatrix(options: FuelOptions, wish: MatrixWish): Pr
 }
 
 /** Pure. */
-export function rowOf({ verdict, cells }: HeightPicture): FuelRow {
+function rowOf({ verdict, cells }: HeightPicture): FuelRow {
   const letters = new Map(
     verdict.blocks.map((block, at) => [block.digest, String.fromCharCode(65 + Math.min(25, at))]),
   );

@@ -12,7 +12,7 @@ import { gatherNewest, type HeightPicture } from './gather.js';
 import type { FuelHeight, FuelProbeResult, FuelPort } from './types.js';
 
 /** Newest entries of each node that a status reads. */
-export const NEWEST = 64;
+const NEWEST = 64;
 const SECOND_LOOK_MS = 150;
 
 export interface FuelOptions {
@@ -33,7 +33,7 @@ export interface FuelProbe {
   rttMs: number | null;
 }
 
-export type FuelState = 'OK' | 'WARN' | 'EMPTY' | 'REFUSED' | 'DOWN';
+type FuelState = 'OK' | 'WARN' | 'EMPTY' | 'REFUSED' | 'DOWN';
 
 export interface FuelNodeRow {
   id: string;
@@ -58,7 +58,7 @@ export interface FuelNodeRow {
   redisVersion: string;
 }
 
-export interface FuelFinding {
+interface FuelFinding {
   verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
   code: string;
   reason: string;

@@ -7,7 +7,7 @@ import type { FuelHeight } from './types.js';
 
 const MOST_VIOLATIONS = 1000;
 
-export interface FuelViolation {
+interface FuelViolation {
   /** '' when it is between nodes. */
   node: string;
   height: FuelHeight | null;

@@ -8,7 +8,7 @@ import { Collapser } from './collapse.js';
 import { lineOf, type Level, type LogLine } from './lines.js';
 import { redactor } from './redact.js';
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LogOptions {

@@ -11,7 +11,7 @@
 // seq → child   {"type":"revoked","reason":…}   the term is gone: a block under way is void
 import type { CommittedBlock, Item, ProduceRequest } from '../ports.js';
 
-export const CHILD_PROTOCOL = 1;
+const CHILD_PROTOCOL = 1;
 
 export type ChildMessage =
   | { type: 'hello'; height: number }
@@ -101,6 +101,6 @@ function words(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 }
 
-export function excerpt(value: string): string {
+function excerpt(value: string): string {
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }

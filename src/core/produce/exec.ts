@@ -34,7 +34,7 @@ export interface ExecOptions {
   onRestarted?: () => void;
 }
 
-export const MAX_FAILURES = 5;
+const MAX_FAILURES = 5;
 const COOL_DOWN_MS = 30_000;
 const LONGEST_RESTART_MS = 5000;
 /** Blocks and bytes told ahead of their acknowledgements. */

@@ -34,7 +34,7 @@ export class BenchLane implements BenchServer {
     return (
       await this.connection.run(limitMs, async (client) => {
         const lives = await Promise.all(keys.map((key) => send(client, 'pttl', [key])));
-        // Only keys without a lifetime get one: a lane that was left behind must not live longer because others measure.
+        // Only keys without a lifetime get one: a lane that was left behind must not live longer than its own.
         await Promise.all(
           keys.filter((_, at) => Number(lives[at]) === -1).map((key) => send(client, 'pexpire', [key, lifeMs])),
         );

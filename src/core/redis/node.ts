@@ -47,7 +47,7 @@ export interface RedisNodeOptions {
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
-  /** The id is a guess, made while the node did not answer. `inspect` ignores a wrong id; every other script refuses. */
+  /** The id is a guess, made while the node did not answer. `inspect` ignores a wrong id; other scripts refuse. */
   guessed?: boolean;
   /** false: ioredis writes the commands and reads the answers, and fastAppend is off (SEQ_DISABLE=own-resp). */
   ownResp?: boolean;

@@ -65,7 +65,7 @@ function blockFields(block: Block, entryEpoch: number): Argument[] {
 }
 
 /** The parent of block 1 depends on the cluster, not on its generation: a recovered cluster continues the chain. */
-export function genesisOf(identity: ClusterIdentity): string {
+function genesisOf(identity: ClusterIdentity): string {
   const dot = identity.cluster.lastIndexOf('.');
   return genesisHash(dot < 0 ? identity.cluster : identity.cluster.slice(0, dot), identity.lane);
 }

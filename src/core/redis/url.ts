@@ -31,7 +31,7 @@ function badUrl(text: string, why: string): SeqError {
 }
 
 /** Cuts out everything between the scheme (or the start) and the last `@`, even when the rest is malformed. */
-export function withoutPassword(text: string): string {
+function withoutPassword(text: string): string {
   return text
     .replace(/^([^=:/?@]+=)?([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1$2')
     .replace(/([?&](?:password|passwd|auth|token)=)[^&\s]*/gi, '$1')

@@ -1,7 +1,7 @@
 // What the checks look at: every node once (twice where heads are between two writes), and the newest heights where
 // the streams are asked for.
 import { judgeCheck } from './check.js';
-import type { CheckAnswer, CheckName, Thresholds } from './check-answer.js';
+import type { CheckAnswer, CheckName, Thresholds } from '../view/check-answer.js';
 import { inspectWithProbes } from '../view/inspect.js';
 import type { ClusterView } from '../view/cluster-view.js';
 import { heldRange, readChunks } from '../stream/chunks.js';

@@ -3,7 +3,7 @@
 // settle.
 import { restartSafety } from '../view/restart-safety.js';
 import type { ClusterView, Verdict, NodeProbe } from '../view/cluster-view.js';
-import type { CheckAnswer, CheckName, Metric, Thresholds } from './check-answer.js';
+import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { epochsOf } from '../view/epochs.js';
 import { MatrixSummary, type MatrixRow } from '../stream/matrix.js';
 

@@ -1,6 +1,5 @@
-// Reads request bodies within two bounds: one per request, one for all requests together. The second is what keeps a
-// crowd of slow or large callers from filling memory: past it a request is answered 503 at once instead of being
-// read.
+// Reads request bodies within two bounds: one per request, one for all requests together. The second keeps many slow
+// or large callers from filling the memory: beyond it, a request is answered 503 at once, and not read.
 import type { IncomingMessage } from 'node:http';
 import { HttpError, malformed, unavailable } from './envelope.js';
 
@@ -19,7 +18,7 @@ export class BodyReader {
   async hold<T>(request: IncomingMessage, use: (body: Buffer) => Promise<T>): Promise<T> {
     const { maxBodyBytes } = this.limits;
     const length = request.headers['content-length'];
-    // What is no number must not reach the sum of held bytes: NaN would be past no bound ever again.
+    // NaN must not reach the sum of held bytes: no bound would ever apply again.
     if (length !== undefined && !/^\d{1,15}$/.test(length))
       throw malformed('Content-Length is not a number', 'decimal digits are needed');
     const declared = length === undefined ? undefined : Number(length);
@@ -41,7 +40,7 @@ export class BodyReader {
         return await use(exactly(await arrived(request), declared));
       const chunks: Buffer[] = [];
       let size = 0;
-      // Not destroyed when we stop early: the refusal still has to reach the caller over this socket.
+      // The socket stays open after an early stop: the refusal must still reach the caller.
       for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         size += chunk.length;
         if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
@@ -56,8 +55,8 @@ export class BodyReader {
 }
 
 /**
- * Of a length that was declared and is small: nothing of it is refused half-way, and a stream's iterator would cost
- * more than all the rest of it.
+ * A small body with a declared length: it is never refused half-way, and a stream's iterator would cost more than all
+ * the rest.
  */
 function arrived(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {

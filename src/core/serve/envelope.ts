@@ -1,5 +1,5 @@
-// How the HTTP surface says no: one JSON shape and one status per kind of failure. `retryable` is about the same
-// request sent again: true only where the same key makes that safe or nothing was taken in.
+// Errors of the HTTP interface: one JSON shape, and one status for each kind of failure. `retryable` is about sending
+// the same request again: true only when nothing was taken in, or when its key makes that safe.
 import type { SubmitOutcome } from '../ports.js';
 import { EXIT, SeqError } from '../errors.js';
 
@@ -28,7 +28,7 @@ export function envelope(failure: HttpFailure): { error: Record<string, unknown>
   return { error: { code, message, why, next, retryable, ...facts } };
 }
 
-/** Retry-After counts whole seconds; less than one is said as 1. */
+/** Retry-After counts whole seconds, and at least 1. */
 export function retryAfter(failure: HttpFailure): string | undefined {
   if (failure.status !== 503 && failure.retryAfterMs === undefined) return undefined;
   return String(Math.max(1, Math.ceil((failure.retryAfterMs ?? 1000) / 1000)));
@@ -129,7 +129,7 @@ export function failureOf(outcome: Exclude<SubmitOutcome, { outcome: 'committed'
   };
 }
 
-/** Anything a handler may throw. What is not expected is said to be our bug, without its insides. */
+/** Anything that a handler may throw. An unexpected error is reported as a bug, without its details. */
 export function failureFrom(error: unknown): HttpFailure {
   if (error instanceof HttpError) return error.failure;
   if (error instanceof SeqError) {

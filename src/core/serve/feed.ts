@@ -1,6 +1,5 @@
-// Committed blocks as JSON: one at a height, or a live feed of lines. A feed holds at most one encoded block beyond
-// what its socket buffers: the next block is not read until the reader has taken the last one, however far behind it
-// is (I10: only committed blocks).
+// Committed blocks as JSON: one at a height, or a live feed of lines (I10: only committed blocks). A feed holds at most
+// one encoded block beside the buffers of its socket. The next block is read when the reader has taken the last one.
 import type { ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { CommittedBlock, SequencerApi } from '../ports.js';
@@ -9,9 +8,12 @@ import { envelope, failureFrom } from './envelope.js';
 export function blockLine(block: CommittedBlock): string {
   const { data } = block;
   const base64 = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-  // Every field but the payload is digits or hex, and base64 needs no escaping: a plain template is exact and saves a
-  // copy.
-  return `{"height":${block.height},"hash":"${block.hash}","parent":"${block.parent}","timestamp":${block.timestamp},"epoch":${block.epoch},"data":"${base64}"}`;
+  // All fields are digits, hex or base64, which need no escaping: a template is exact, and saves a copy.
+  const { height, hash, parent, timestamp, epoch } = block;
+  return (
+    `{"height":${height},"hash":"${hash}","parent":"${parent}",` +
+    `"timestamp":${timestamp},"epoch":${epoch},"data":"${base64}"}`
+  );
 }
 
 export interface FeedOptions {
@@ -63,7 +65,7 @@ export async function writeFeed(api: SequencerApi, response: ServerResponse, opt
   } finally {
     options.signal.removeEventListener('abort', stop);
     stop();
-    // Never awaited: a source that hangs in its clean-up must not keep the response open.
+    // Not awaited: a source that hangs in its clean-up must not keep the response open.
     void Promise.resolve(blocks.return?.()).catch(() => {});
     if (response.headersSent) response.end();
   }
@@ -74,7 +76,7 @@ async function drained(response: ServerResponse, stallMs: number, signal: AbortS
   try {
     await once(response, 'drain', { signal: limit });
   } catch {
-    // Its buffer will never empty: a clean end could not reach it either.
+    // The reader takes nothing: a clean end would not reach it either.
     if (!signal.aborted) response.destroy();
   }
 }

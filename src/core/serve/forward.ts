@@ -1,10 +1,9 @@
-// A follower hands a submission to the leader, once: the hop header stops two sequencers that each take the other for
-// the leader from passing it on for ever. Each hop has a connection of its own, so that "not sent" is known for sure
-// where it is said.
+// A follower forwards a submission to the leader, once. The hop header ends a loop of two sequencers that each take the
+// other for the leader. Each hop has its own connection, so that "not sent" is always certain.
 import { httpCall, type HttpAnswer } from '../http-call.js';
 
 export const HOP_HEADER = 'seq-hop';
-/** Receipts of a full batch are far smaller; more than this is not an answer of ours. */
+/** Receipts of a full batch are far smaller: a larger answer does not come from a sequencer. */
 const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 
 export interface ForwardRequest {
@@ -16,7 +15,7 @@ export interface ForwardRequest {
   ca?: string | Buffer;
   limitMs: number;
   connectMs: number;
-  /** Aborted (with a sentence) when the caller gives up, or another leader is seen. */
+  /** Aborted (with the reason) when the caller gives up, or when another leader is seen. */
   signal: AbortSignal;
 }
 

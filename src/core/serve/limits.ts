@@ -1,12 +1,12 @@
-// Sizes that the HTTP surface holds its callers to. One place, because `seq submit` must cut its batches to what the
-// server takes, and nothing a caller sends may grow memory without a bound. Published in `/v1/status` as `limits`.
+// The sizes that the HTTP interface accepts, so that no caller can grow the memory without a bound. `/v1/status`
+// publishes them as `limits`, and `seq submit` cuts its batches to them.
 import { MAX_KEY_BYTES } from '../chain/items.js';
 import { MIB } from '../config.js';
 
 export { MAX_KEY_BYTES };
 
 /** Bytes of a block kept free for its framing: version tag, item count, the length prefixes of one item. */
-export const BLOCK_FRAMING_BYTES = 64;
+const BLOCK_FRAMING_BYTES = 64;
 
 export interface HttpLimits {
   maxBlockBytes: number;
@@ -32,7 +32,7 @@ export function httpLimits(maxBlockBytes: number): HttpLimits {
   };
 }
 
-/** The largest item that fits into one block together with a key of that many bytes. */
+/** The largest item that fits into one block with a key of that many bytes. */
 export function maxItemBytes(maxBlockBytes: number, keyBytes: number): number {
   return Math.max(0, maxBlockBytes - BLOCK_FRAMING_BYTES - keyBytes);
 }

@@ -125,7 +125,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
   });
   app.get('/leader', async (_request, reply) => {
     const { role, leaseMs, epoch, id, leader } = api.status();
-    // A leader that has not noticed yet that its lease ran out is none.
+    // A leader whose lease has run out is no leader, even before it knows.
     const leads = role === 'leader' && leaseMs > 0;
     return health(reply, leads, leads ? { leader: true, id, epoch, leaseMs } : { leader: false, id, seen: leader });
   });
@@ -143,7 +143,7 @@ function health(reply: FastifyReply, good: boolean, body: object): FastifyReply 
     .send(body);
 }
 
-/** Height below the store's first block, by bisection: stores are contiguous (I6). */
+/** The height below the store's first block, by bisection: stores are contiguous (I6). */
 function floorOf(api: SequencerApi, head: number): number {
   let low = 0;
   let high = head;

@@ -28,11 +28,11 @@ export interface HttpServerOptions {
   limits?: Partial<HttpLimits>;
 }
 
-export interface Bounds {
+interface Bounds {
   /** A submission that is not settled by then is answered as unknown. */
   submitMs: number;
   connectMs: number;
-  /** How long a submission that nobody takes in is kept for whoever leads next. */
+  /** How long a submission is kept for the next leader when nobody takes it in. */
   holdMs: number;
   headMs: number;
   /** A request (headers and body) that has not arrived whole by then is cut. */
@@ -44,7 +44,7 @@ export interface Bounds {
   closeMs: number;
 }
 
-export const DEFAULT_BOUNDS: Bounds = {
+const DEFAULT_BOUNDS: Bounds = {
   submitMs: 30_000,
   connectMs: 1000,
   holdMs: 4000,
@@ -215,7 +215,7 @@ function authorize(token: string) {
   return async (request: FastifyRequest): Promise<void> => {
     if (request.url === '/livez') return;
     const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
-    // Digests, so that neither content nor length of the token shows in the time this takes.
+    // Digests are compared: the time tells neither the content nor the length of the token.
     if (given !== undefined && timingSafeEqual(digest(given), wanted)) return;
     throw new HttpError({
       status: 401,
@@ -229,8 +229,8 @@ function authorize(token: string) {
 }
 
 /**
- * Without a token, loopback is the only wall, and any web page open on this machine stands inside it. Programs send
- * no Origin; browsers do.
+ * Without a token, loopback is the only protection, and every web page that is open on this machine is behind it.
+ * Programs send no Origin; browsers do.
  */
 async function refuseBrowsers(request: FastifyRequest): Promise<void> {
   if (request.method === 'GET' || request.method === 'HEAD' || request.headers.origin === undefined) return;

@@ -1,7 +1,7 @@
-// Who takes a submission in: this sequencer while it leads, else the leader it sees; while nobody does, whoever leads
-// next, for as long as a lease and a takeover last. What was certainly not taken is offered again, with or without a
-// key. What may have been taken is offered again only when all of it bears keys, which the next leader recognises;
-// when that comes to nothing it is said to be unknown (I10).
+// Routes a submission: to this sequencer while it leads, otherwise to the leader that it sees. While nobody leads, the
+// submission waits for the next leader, as long as a lease and a takeover last. A submission that certainly was not
+// taken in is offered again. One that may have been taken in is offered again only when all its items have keys, which
+// the next leader recognises. Otherwise its outcome is unknown (I10).
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { HttpAnswer } from '../http-call.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
@@ -14,7 +14,7 @@ export interface RoutingOptions {
   /** After this a submission that is not settled is answered as unknown. */
   submitMs: number;
   connectMs: number;
-  /** How long one that nobody takes in is kept for whoever leads next. */
+  /** How long a submission is kept for the next leader when nobody takes it in. */
   holdMs: number;
 }
 
@@ -48,12 +48,12 @@ type Taker = { name: string; leader: { id: string; url: string } | null };
 const NOT_TAKEN = ['NOT_LEADER', 'NO_LEADER', 'STOPPING'];
 /** One that did not take it is asked again, as long as it is seen to lead. */
 const SAME_AGAIN_MS = 500;
-/** A process that stops has this long to see who leads next. */
+/** How long a stopping process waits to see the next leader. */
 const STOPPING_HOLD_MS = 500;
 /** What a leader that was just succeeded has committed it also answers. */
 const LAST_ANSWER_MS = 100;
 
-/** Null while nobody is known who would take it in. */
+/** Null while no leader is known. */
 function takerOf(status: SequencerStatus): Taker | null {
   const { id, role, epoch, leader } = status;
   if (role === 'leader') return { name: `${id}/${epoch}`, leader: null };
@@ -61,7 +61,7 @@ function takerOf(status: SequencerStatus): Taker | null {
   return { name: `${leader.id}/${leader.epoch}`, leader };
 }
 
-/** Somebody leads, or is about to as far as can be told from here. */
+/** True when somebody leads, or is about to lead, as far as this sequencer knows. */
 function worthKeeping(status: SequencerStatus): boolean {
   const { id, role, leader, ready } = status;
   if (leader !== null && leader.id !== id && role === 'follower') return leader.url !== '';
@@ -256,7 +256,7 @@ async function passOn(
   }
 }
 
-/** The leader's own words when it took nothing in. */
+/** The leader's own error when it took nothing in. */
 function notTaken(answer: Extract<HttpAnswer, { outcome: 'answered' }>): HttpError | undefined {
   if (answer.status !== 503 || !(answer.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
   let said: Partial<HttpFailure> | undefined;

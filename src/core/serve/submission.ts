@@ -1,6 +1,6 @@
 // A submission's body → items, or the line that is wrong. Nothing is submitted unless the whole body is well-formed:
-// a half-taken batch would leave its order to guesswork. Strict on purpose: an unknown field (`Key`) or loose base64
-// would change what is sequenced unnoticed.
+// the order of a half-taken batch would be unclear. It is strict on purpose: an unknown field (`Key`) or loose base64
+// would silently change what is sequenced.
 import { isUtf8 } from 'node:buffer';
 import { keyProblem } from '../chain/items.js';
 import type { Item } from '../ports.js';

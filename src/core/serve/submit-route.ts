@@ -3,7 +3,7 @@
 // `{height,index,epoch}` or `{error:{…}}`; status 200 when all were committed, 207 when some were, else that of the
 // first failure. A malformed or over-long line refuses the whole request before anything is taken in. Receipts of
 // items that had been sequenced before are the first ones; `seq-duplicates` counts them. A follower forwards once, or
-// keeps it until somebody leads (place.ts); unknown is answered 504 OUTCOME_UNKNOWN, never as a failure.
+// keeps it until somebody leads (submission-routing.ts); unknown is answered 504 OUTCOME_UNKNOWN, never as a failure.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Item, SubmitOutcome } from '../ports.js';
 import { BodyReader } from './body.js';

@@ -30,13 +30,13 @@ export interface About {
   format: number;
   cluster: string;
   lane: string;
-  /** The newest generation of the cluster that this store was opened for; 0 where nobody said. */
+  /** The newest generation of the cluster that this store was opened for; 0: unknown. */
   generation: number;
 }
 
 export const META = { about: Buffer.from('about'), head: Buffer.from('head'), window: Buffer.from('window') };
 const BINARY = { encoding: 'binary', keyEncoding: 'binary' } as const;
-/** Headers at the top that are checked on opening; a torn tail would show there. */
+/** Headers at the top that are checked on opening: an incomplete last write shows there. */
 const CHECKED_HEADERS = 64;
 
 export function chainPath(dir: string): string {
@@ -69,9 +69,8 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
 }
 
 /**
- * Writes who this store belongs to, once, and the generation whenever it is a newer one: when every node has lost its
- * record, only the stores
- * still tell which generation was the last. Throws STORE_FOREIGN or STORE_UNREADABLE when it says otherwise.
+ * Writes once which cluster this store belongs to, and every newer generation: when all nodes have lost their records,
+ * only the stores know the last generation. Throws STORE_FOREIGN or STORE_UNREADABLE when the store belongs elsewhere.
  */
 export async function claimFor(
   file: ChainFile,
@@ -107,13 +106,13 @@ async function written(dir: string, write: Promise<unknown>): Promise<void> {
   }
 }
 
-/** lmdb tells the reason of a failed commit in a second, rejected promise; left alone it would end the process. */
+/** lmdb gives the reason of a failed commit in a second, rejected promise. Unhandled, it would end the process. */
 export async function commitReason(error: unknown): Promise<unknown> {
   const reason = (error as { commitError?: Promise<never> }).commitError;
   return reason === undefined ? error : reason.catch((cause: unknown) => cause);
 }
 
-/** undefined for a store that was just created. */
+/** undefined for a new store. */
 export function readAbout(file: ChainFile, dir: string): About | undefined {
   const text = file.meta.get(META.about);
   if (text === undefined) {
@@ -134,7 +133,7 @@ export function readAbout(file: ChainFile, dir: string): About | undefined {
   return { generation: 0, ...about } as About;
 }
 
-/** The head, after checking that the chain below it is contiguous and that its top hangs together. */
+/** The head, after a check that the chain below is contiguous and that the top blocks are linked. */
 export function verifiedHead(
   file: ChainFile,
   dir: string,

@@ -1,5 +1,5 @@
-// Reads a store from another process while its sequencer writes. Every call sees the newest synced state; nothing is
-// ever changed but a file's length where its end was left off (meta-pages).
+// Reads a store from another process while its sequencer writes. Every call sees the newest synced state. The reader
+// changes nothing but the file's length, where LMDB left off its end (meta-pages.ts).
 import { existsSync } from 'node:fs';
 import { genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';
@@ -24,7 +24,7 @@ export interface StoreReader {
   /** Highest synced block; height 0 and the genesis hash when empty. */
   head(): { height: Height; hash: Hash };
   get(height: Height): CommittedBlock | undefined;
-  /** Blocks from…to (inclusive; to the head of the moment when left out), in order, read as they are taken. */
+  /** Blocks from…to (inclusive; the default is the present head), in order, read one by one. */
   range(from: Height, to?: Height): IterableIterator<CommittedBlock>;
   close(): Promise<void>;
 }

@@ -34,22 +34,22 @@ import { takeWriterLock } from './writer-lock.js';
 
 export interface StoreOptions {
   dir: string;
-  /** The cluster's id without its generation: a recovered cluster goes on with the same chain. */
+  /** The cluster's id without its generation: a recovered cluster continues the chain. */
   cluster: string;
   lane: string;
-  /** Of the cluster, as far as it is known. */
+  /** The newest known generation of the cluster. */
   generation?: number;
   /** De-duplication window: whichever is reached first. Whole blocks; time is that of the blocks. */
   keepItems?: number;
   keepMs?: number;
 }
 
-export const KEEP_ITEMS = 1_000_000;
-export const KEEP_MS = 24 * 3600 * 1000;
+const KEEP_ITEMS = 1_000_000;
+const KEEP_MS = 24 * 3600 * 1000;
 
-/** One transaction holds no more than this, so that a long backlog never becomes one huge write. */
+/** The most that one transaction holds: a long backlog must not become one huge write. */
 const TRANSACTION_BYTES = 64 * 1024 * 1024;
-/** Keys removed per transaction beside those it adds; what is left over goes with the next one. */
+/** Keys that one transaction removes beside those it adds; the next one removes the rest. */
 const PRUNE_KEYS = 10_000;
 const PRUNE_BLOCKS = 10_000;
 
@@ -79,7 +79,7 @@ interface Pending {
   block: CommittedBlock;
   header: StoredHeader;
   receipts: Map<string, StoredReceipt>;
-  /** Where the de-duplication window stands once this block is the head. */
+  /** The de-duplication window once this block is the head. */
   window: KeyWindow;
   synced: () => void;
   failed: (error: unknown) => void;
@@ -121,7 +121,7 @@ export class LmdbStore implements ChainStore {
     return { height: top.height, hash: top.hash, timestamp: top.timestamp, epoch: top.epoch };
   }
 
-  /** Highest block that is on disk for good. */
+  /** The highest synced block. */
   syncedHeight(): Height {
     for (const height of this.pending.keys()) return height - 1;
     return this.top?.height ?? 0;
@@ -158,7 +158,7 @@ export class LmdbStore implements ChainStore {
     const receipts = new Map<string, StoredReceipt>();
     const keyed = keysOf(block.data);
     for (const { key, digest, index } of keyed) {
-      // The first receipt stands for as long as it is in the window, whatever later blocks carry.
+      // The first receipt is valid as long as it is in the window, even when a later block has the same key.
       if (receipts.has(key) || this.receipt(key) !== undefined) continue;
       receipts.set(key, { height: block.height, index, epoch: block.epoch, digest });
     }
@@ -179,7 +179,7 @@ export class LmdbStore implements ChainStore {
       this.top = header;
       pending.window = this.window = this.slide(header);
       this.unsent.push(pending);
-      // In a microtask: all that is appended in this turn goes into one transaction.
+      // In a microtask: all appends of this turn go into one transaction.
       this.writing ??= Promise.resolve().then(() => this.write());
     });
   }
@@ -204,7 +204,7 @@ export class LmdbStore implements ChainStore {
     this.unlock();
   }
 
-  /** Reading a closed file ends the process inside lmdb. */
+  /** A read of a closed file would end the process inside lmdb. */
   private mustBeOpen(): void {
     if (this.isClosed) throw closed(this.options.dir);
   }
@@ -238,7 +238,7 @@ export class LmdbStore implements ChainStore {
     return { from, keyed, prunedTo: this.window.prunedTo };
   }
 
-  /** Writes what was appended, one transaction after another, until there is nothing left. */
+  /** Writes all appended blocks, one transaction after another. */
   private async write(): Promise<void> {
     while (this.unsent.length > 0) {
       const batch = this.nextBatch();
@@ -246,7 +246,7 @@ export class LmdbStore implements ChainStore {
         if (this.failure !== null) throw this.failure;
         await this.commit(batch);
       } catch (error) {
-        // Nothing after a failed write may be acknowledged: the chain on disk would have a hole.
+        // No block after a failed write may be acknowledged: the chain on disk would have a hole.
         this.failure ??= writeFailed(this.options.dir, error);
         for (const pending of batch) pending.failed(this.failure);
         continue;
@@ -301,7 +301,7 @@ export class LmdbStore implements ChainStore {
     let to = this.prunedTo;
     const furthest = Math.min(windowFrom - 1, to + PRUNE_BLOCKS);
     while (to < furthest && gone.length < limit) {
-      // A block still unsynced has no keys on disk yet; its turn comes with a later transaction.
+      // An unsynced block has no keys on disk yet; a later transaction removes them.
       if (this.pending.has(to + 1)) break;
       to++;
       if (this.storedHeader(to).keyed === 0) continue;

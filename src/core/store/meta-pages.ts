@@ -1,5 +1,5 @@
-// Looks at the first pages of an LMDB file before LMDB does. LMDB trusts them: a file that is no database, or one
-// that was cut short, ends the whole process (segmentation fault, bus error) where an operator needs a sentence.
+// Checks the first pages of an LMDB file before LMDB opens it. LMDB trusts them: a file that is no database, or that
+// was cut short, ends the process (segmentation fault, bus error), where an operator needs an error message.
 import {
   accessSync,
   closeSync,
@@ -16,7 +16,7 @@ import { SeqError } from '../errors.js';
 import { unreadable } from './store-errors.js';
 import { takeWriterLock } from './writer-lock.js';
 
-/** Address space, not disk: large enough that a running reader never has to map again. */
+/** Address space, not disk space: large enough that a running reader never has to map the file again. */
 export const MAP_BYTES = 64 * 1024 ** 3;
 
 // MDB_meta behind a page header of 24 bytes: magic, version, address, map size, two trees of 48 bytes (free pages,
@@ -26,7 +26,7 @@ const AT = { flags: 18, magic: 24, version: 28, pageSize: 48, freeRoot: 88, main
 const IS_META = 0x08;
 const MAGIC = 0xbeefc0de;
 const VERSION = 2;
-/** What LMDB may rightly have left off, of pages that are free. A reader mends no more than that. */
+/** The most that LMDB may leave off at the end, of free pages. A reader repairs no more than that. */
 const FREE_TAIL_BYTES = 1024 * 1024;
 const NO_ROOT = 0xffff_ffff_ffff_ffffn;
 
@@ -64,8 +64,8 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
       }
       needed = Math.max(needed, Number(bytes));
     }
-    // Beyond the end of a mapped file lies a bus error. Zeros there are harmless where the pages are free (LMDB
-    // itself may leave those off) and an error that LMDB reports where they are not.
+    // A read beyond the end of a mapped file is a bus error. Zeros are harmless where the pages are free (LMDB itself
+    // may leave free pages off). Where the pages are in use, LMDB reports an error.
     if (needed > size && !readOnly) ftruncateSync(fd, needed);
     if (needed > size + FREE_TAIL_BYTES && readOnly) throw unreadable(dir, `${path} has ${size} bytes of ${needed}`);
     if (needed > size && readOnly) lengthenForReader(dir, path, needed);
@@ -75,8 +75,8 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
 }
 
 /**
- * As a writer would when it opens the file, in its place: never beside one, whose own growth this could cut off. One
- * that is at work has done it.
+ * Extends the file as a writer does when it opens it. Never beside a running writer, whose own growth this could cut
+ * off: a running writer has already done it.
  */
 function lengthenForReader(dir: string, path: string, needed: number): void {
   let unlock: () => void;

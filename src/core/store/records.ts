@@ -1,9 +1,9 @@
-// How the store's small records lie on disk: header, receipt, window. Fixed widths, big-endian, so that keys sort by
-// height and a record of another length is damage and not a guess. Nothing here reads or writes the disk.
+// The layout of the store's small records on disk: header, receipt, window. Widths are fixed and big-endian: keys sort
+// by height, and a record of another length is damaged. Nothing here reads or writes the disk.
 import type { CommittedBlock, Receipt } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 
-/** Raised when the layout changes in a way that an older version would misread. */
+/** Grows when the layout changes so that an older version would misread it. */
 export const FORMAT_VERSION = 1;
 
 /** A block without its payload, as the store keeps it. */
@@ -18,7 +18,7 @@ export interface StoredReceipt extends Receipt {
   digest: string;
 }
 
-/** Where the de-duplication window stands. */
+/** The range of the de-duplication window. */
 export interface KeyWindow {
   /** Keys of blocks below this height are outside the window, whether or not they are still on disk. */
   from: Height;

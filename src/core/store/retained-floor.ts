@@ -1,7 +1,7 @@
-// How far down the newest blocks reach within a number of blocks and of payload bytes, both exact. Keeps one running
-// window that slides up with the head and either way with the limits, so that asking after every block costs about
-// one header read, also when the limits leave room for the next block and so differ a little each time
-// (docs/PROTOCOL.md section 6, retention).
+// How far down the newest blocks reach within a number of blocks and a number of payload bytes, both exact. It keeps
+// one running range. The range moves up with the head, and both ways with the limits: the question after each block
+// costs about one header read, even when the limits differ a little each time (docs/PROTOCOL.md section 6,
+// retention).
 import type { Height } from '../protocol/types.js';
 
 export class RetainedFloor {
@@ -14,9 +14,9 @@ export class RetainedFloor {
   /** `sizeOf`: payload bytes of the block at a height that exists. */
   constructor(private readonly sizeOf: (height: Height) => number) {}
 
-  /** The lowest floor f so that blocks f+1…head keep within both limits; the head itself when it alone is too large. */
+  /** The lowest floor f for which blocks f+1…head are within both limits; the head when it alone is too large. */
   floor(head: Height, limits: { blocks: number; bytes: number }): Height {
-    // The first answer is measured from the top: a long chain is not walked from its beginning.
+    // The first answer counts from the top: a long chain is not read from its beginning.
     if (!this.started) this.floorHeight = this.head = head;
     this.started = true;
     while (this.head < head) this.bytes += this.sizeOf(++this.head);

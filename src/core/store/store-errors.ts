@@ -1,4 +1,4 @@
-// What can be wrong with a store directory, as errors an operator can act on. Opening never changes a store it refuses.
+// What can be wrong with a store directory, as errors that an operator can act on. A refused store is not changed.
 import { EXIT, SeqError } from '../errors.js';
 
 export function unreadable(dir: string, why: string, cause?: unknown): SeqError {
@@ -16,7 +16,7 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
   });
 }
 
-/** What LMDB throws while reading, in an operator's words; what has words already is passed on. */
+/** An error of LMDB while reading → a SeqError for an operator; a SeqError is passed on. */
 export function readFailed(dir: string, error: unknown): SeqError {
   return error instanceof SeqError
     ? error

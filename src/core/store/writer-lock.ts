@@ -1,6 +1,5 @@
-// One writer per store. A lock file names its process by pid and start time, so that it outlives nobody: after kill
-// -9 or a reboot the next writer sees that its holder is gone and takes over. Two writers would break I5
-// (docs/PROTOCOL.md section 3).
+// One writer per store. The lock file names its process by pid and start time. After kill -9 or a reboot, the next
+// writer sees that the holder is gone, and takes the lock. Two writers would break I5 (docs/PROTOCOL.md section 3).
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -20,13 +19,13 @@ const LOCK_FILE = 'writer.lock';
 /** Each round either takes the lock, finds a living holder, or removes one dead one. */
 const ROUNDS = 8;
 
-/** Takes the lock or throws STORE_LOCKED. Returns how to give it back. */
+/** Takes the lock or throws STORE_LOCKED. Returns how to release it. */
 export function takeWriterLock(dir: string): () => void {
   const path = join(dir, LOCK_FILE);
   const mine = JSON.stringify(self());
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
-    // Written first and then linked: the lock never exists half-written.
+    // The file is written first and linked afterwards: a lock is never incomplete.
     writeFileSync(draft, mine);
   } catch (error) {
     throw unreadable(dir, `a file cannot be written there: ${(error as Error).message}`, error);
@@ -56,7 +55,7 @@ function tryLink(draft: string, path: string): boolean {
   }
 }
 
-/** Removes a dead holder's lock, unless somebody else has taken it in the meantime: theirs is put back. */
+/** Removes a dead holder's lock. A lock that another process has taken meanwhile is put back. */
 function evict(path: string, dead: string): void {
   const aside = `${path}.dead.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -87,7 +86,7 @@ function isAlive(holder: Holder): boolean {
   }
   const state = processState(holder.pid);
   if (state === null) return true;
-  // A killed process stays in the table until its parent has asked for it; it writes nothing any more.
+  // A killed process stays in the process table until its parent reads its exit; it writes nothing any more.
   if (state.dead) return false;
   return holder.started === '' || holder.started === state.started;
 }
@@ -96,7 +95,7 @@ function isAlive(holder: Holder): boolean {
 function processState(pid: number): { started: string; dead: boolean } | null {
   const stat = readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The command in parentheses may hold anything; what follows the last one is fields 3… of proc(5).
+  // The command in parentheses may hold anything. Behind the last parenthesis are the fields 3… of proc(5).
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return { started: fields[19] ?? '', dead: fields[0] === 'Z' || fields[0] === 'X' };
 }

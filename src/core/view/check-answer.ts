@@ -1,6 +1,6 @@
 // The form of a check: its name, its limits and its answer. The checks over this project's nodes (check.ts) and over
 // nodes of the fuel dialect (dialect-fuel/check.ts) give the same answers.
-import type { Verdict } from '../view/cluster-view.js';
+import type { Verdict } from './cluster-view.js';
 
 export type CheckName = 'leader' | 'quorum' | 'epoch' | 'stream' | 'lag' | 'nodes';
 export const CHECKS: readonly CheckName[] = ['leader', 'quorum', 'epoch', 'stream', 'lag', 'nodes'];
