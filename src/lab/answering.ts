@@ -8,7 +8,7 @@ import { lastLines, waitUntil } from './processes.js';
 import { stateOf, type ProcessIdentity } from './process-identity.js';
 import { redisAnswer } from './redis-server.js';
 
-export const START_LIMIT_MS = 15_000;
+export const START_LIMIT_MS = 60_000;
 const ASK_LIMIT_MS = 500;
 
 /** Waits until it answers. Throws SeqError 69: PROCESS_ENDED when it ended instead, WAIT_TIMED_OUT at the limit. */

@@ -556,16 +556,17 @@ describe('reading', () => {
     const api = new FakeSequencer();
     for (let at = 0; at < 40; at += 1) api.push(Buffer.alloc(1 << 20));
     const server = await serve(api, { bounds: { stallMs: 100 }, limits: { maxFeeds: 1 } });
+    const patient = await serve(api, { bounds: { stallMs: 3_600_000 }, limits: { maxFeeds: 1 } });
+    const feeds = async (of = server) => /^seq_feeds (\d+)$/m.exec((await get(of, '/metrics')).text)?.[1];
+    const leaving = new AbortController();
+    await fetch(`${patient.url}/v1/blocks?from=1`, { signal: leaving.signal });
+    expect(await feeds(patient)).toBe('1');
+    expect((await get(patient, '/v1/blocks?from=1')).json().error.code).toBe('TOO_MANY_FEEDS');
+    leaving.abort();
+    await until(async () => (await feeds(patient)) === '0', 'the place to be free again');
     const stalled = await fetch(`${server.url}/v1/blocks?from=1`);
-    const feeds = async () => /^seq_feeds (\d+)$/m.exec((await get(server, '/metrics')).text)?.[1];
-    expect(await feeds()).toBe('1');
-    expect((await get(server, '/v1/blocks?from=1')).json().error.code).toBe('TOO_MANY_FEEDS');
     await until(async () => (await feeds()) === '0', 'the stalled reader to be dropped');
     await expect(stalled.arrayBuffer()).rejects.toThrow();
-    const leaving = new AbortController();
-    await fetch(`${server.url}/v1/blocks?from=41`, { signal: leaving.signal });
-    leaving.abort();
-    await until(async () => (await feeds()) === '0', 'the place to be free again');
   });
 
   test('http: head → confirmed, refused with the reason and the leader, or late', async () => {
