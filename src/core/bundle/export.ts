@@ -1,7 +1,7 @@
-// Reads everything that a look verb reads and hands it over as the lines of a bundle. The cluster goes on meanwhile:
-// the streams are read first, then the nodes are looked at (twice, as every verb does), then what had moved since is
+// Reads all that a reading command reads, and gives it as the lines of a bundle. The cluster works meanwhile:
+// the streams are read first, then the nodes are probed (twice, as every command does), then what had moved since is
 // read again; a later pass stands before an earlier one. So the heads and floors in the bundle are those of its
-// looks, and nothing that was trimmed meanwhile looks like a hole.
+// probes, and nothing that was trimmed meanwhile looks like a hole.
 import { createHash } from 'node:crypto';
 import type { Entry, Height, NodeReply } from '../protocol/types.js';
 import { markForeign } from '../view/cluster-name.js';
@@ -139,7 +139,7 @@ function rangesOf(
   }));
 }
 
-/** What a node wrote, was given or exchanged between the reading and the second look, read again on that node alone. */
+/** Heights that a node wrote or exchanged between the reading and the second probe; read again on that node alone. */
 async function readMoved(
   options: ExportOptions,
   before: readonly NodeProbe[],

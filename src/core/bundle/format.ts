@@ -59,7 +59,7 @@ export interface BundleFacts {
     /** Heights that were read; outside them nothing is known. */
     ranges: { from: Height; to: Height }[];
     nodes: {
-      /** Two looks, one right after the other, as every verb takes them. */
+      /** Two probes, one right after the other, as every command makes them. */
       probes: BundleProbe[];
       audit: NodeReply<Record<string, string>[]> | null;
       orphans: NodeReply<OrphansRead> | null;

@@ -47,7 +47,7 @@ export class BundleNode implements NodePort {
         reason: 'READONLY',
         detail: { message: 'READONLY it is a bundle' },
       });
-    // Verbs look twice in a row where one look does not settle it; later looks find what the second did.
+    // Commands probe twice where one probe does not settle it; later probes find what the second found.
     const { reply, rttMs } = this.own.probes[Math.min(this.probes, 1)] as {
       reply: NodeReply<NodeView>;
       rttMs: number | null;

@@ -1,4 +1,4 @@
-// The checks over the nodes of the other dialect: the same questions, answers and numbers as over our own
+// The checks over the nodes of the fuel dialect: the same questions, answers and numbers as over our own
 // (report/check.ts), judged by its rules (docs/FUEL.md). Pure but for the reading at the top.
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { FuelSummary, openFuelMatrix, type FuelRow } from './matrix.js';
@@ -90,7 +90,7 @@ function quorum({ view }: FuelSeen, limits: Thresholds): Answer {
   };
 }
 
-/** Counters differ between nodes in everyday life; one above the leader's refuses it. */
+/** Counters differ between nodes in normal; one above the leader's refuses it. */
 function epoch({ view }: FuelSeen): Answer {
   const own = view.leader?.epoch ?? null;
   const above =

@@ -1,4 +1,4 @@
-// What one height adds up to over the configured nodes of the other dialect (docs/FUEL.md). Pure. Votes are per
+// What one height adds up to over the configured nodes of the fuel dialect (docs/FUEL.md). Pure. Votes are per
 // node, not per entry; the same bytes are the same block, whatever the epochs; a node that did not answer is neither
 // a copy nor empty.
 import type { FuelHeight } from './types.js';

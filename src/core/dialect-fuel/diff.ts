@@ -1,4 +1,4 @@
-// Where a node of the other dialect differs from what is committed, or two nodes from each other (docs/FUEL.md).
+// Where a node of the fuel dialect differs from what is committed, or two nodes from each other (docs/FUEL.md).
 // Holes are normal there, and still a difference: `lacks` and `other` tell them apart. What one of the two has
 // trimmed is not compared.
 import { openFuelMatrix, type FuelCell, type FuelRow, type MatrixWish } from './matrix.js';

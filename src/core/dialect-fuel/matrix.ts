@@ -1,4 +1,4 @@
-// Height × node for the other dialect, newest first (docs/FUEL.md): the same letter is the same bytes. Only
+// Height × node for the fuel dialect, newest first (docs/FUEL.md): the same letter is the same bytes. Only
 // heights that some node has are rows, since holes are normal.
 import type { FuelClass, FuelVerdict } from './classify.js';
 import { concernsOf, type Concern } from './concern.js';

@@ -1,5 +1,5 @@
-// What the nodes of the other dialect add up to (docs/FUEL.md): who holds the lease, what is committed at the top,
-// what stands in the way of the next block. `summarizeForeign` is pure; a node that did not answer is a row and a
+// What the nodes of the fuel dialect add up to (docs/FUEL.md): who holds the lease, what is committed at the top,
+// what stands in the way of the next block. `summarizeFuel` is pure; a node that did not answer is a row and a
 // loss, never a "no" and never "empty".
 import { bounded } from '../nodes/ask-all.js';
 import { EXIT, SeqError } from '../errors.js';
@@ -105,7 +105,7 @@ export async function probeAll(
   );
 }
 
-/** A first look at all nodes; refuses when nobody answered, or when two of them are one server. */
+/** A first probe of all nodes; refuses when no node answered, or when two of them are one server. */
 export async function firstProbe(options: FuelOptions): Promise<FuelProbe[]> {
   const probes = await probeAll(options);
   refuseOneServer(probes);
@@ -117,7 +117,7 @@ export async function viewFuel(options: FuelOptions): Promise<{ view: FuelView; 
   const heights = await newest(options, first);
   const probes = await probeAll(options, first);
   const view = summarizeFuel(probes, heights, options);
-  // A block on its way is everyday life: what is open is looked at twice.
+  // A block on its way is normal: what is open is looked at twice.
   if (view.open.length === 0 || view.leader === null) return { view, probes };
   await new Promise<void>((resolve) => {
     options.clock.after(SECOND_LOOK_MS, resolve);

@@ -1,4 +1,4 @@
-// What there is to read on a node of the other dialect (docs/FUEL.md): a lock, a fencing counter, a stream with
+// What there is to read on a node of the fuel dialect (docs/FUEL.md): a lock, a fencing counter, a stream with
 // automatic ids, an index of heights. Nothing here can be written: the port has no way to.
 import type { NodeReply } from '../protocol/types.js';
 

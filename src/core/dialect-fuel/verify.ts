@@ -1,4 +1,4 @@
-// Everything in the streams of the other dialect that its own scripts would not leave behind, or that a reader may
+// Everything in the streams of the fuel dialect that its own scripts would not leave behind, or that a reader may
 // stumble over, each with its witness (docs/FUEL.md). What is normal there is counted and not listed. What could
 // not be read is not verified.
 import { FuelSummary, openFuelMatrix, type MatrixWish } from './matrix.js';
