@@ -1,5 +1,6 @@
 // One vocabulary for logs, metrics, the TUI and the simulator's histories. Every state change of a sequencer is one
 // of these.
+import type { SeenNodeState } from './ports.js';
 import type { Epoch, Hash, Height } from './protocol/types.js';
 
 export type SeqEvent =
@@ -20,7 +21,7 @@ export type SeqEvent =
       commitMs: number;
     }
   | { type: 'stored'; height: Height }
-  | { type: 'node'; node: string; state: string; why: string }
+  | { type: 'node'; node: string; state: SeenNodeState | 'moved'; why: string }
   | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }
   | { type: 'alarm'; code: string; reason: string; node?: string; height?: Height }
   /** How many blocks this leader keeps on the nodes, of how many it was told to. */

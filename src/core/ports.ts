@@ -1,6 +1,8 @@
 // What the engine needs from the outside: nodes, clock, randomness, store, producer. Production, simulator and tests
 // each bring their own.
+import type { Standing } from './protocol/node-progress.js';
 import type {
+  AdmissionState,
   Block,
   EntriesRead,
   Epoch,
@@ -194,6 +196,12 @@ export type SubmitOutcome =
     }
   | { outcome: 'unknown'; why: string };
 
+/**
+ * A node as one sequencer sees it. A follower has the node's own word on its admission, or none (`unknown`, `refused`);
+ * a leader has where the node stands with its term.
+ */
+export type SeenNodeState = 'unknown' | 'refused' | AdmissionState | Standing;
+
 /** What one running sequencer says of itself. */
 export interface SequencerStatus {
   id: string;
@@ -217,7 +225,7 @@ export interface SequencerStatus {
   ready: boolean;
   why: string;
   /** Nodes as this process sees them. */
-  nodes: { id: string; state: string; why: string }[];
+  nodes: { id: string; state: SeenNodeState; why: string }[];
   inbox: { items: number; bytes: number; limitBytes: number };
   startedAtMs: number;
   /** Monotonic ms since the main loop last turned (livez). */

@@ -1,7 +1,7 @@
 // What this sequencer has seen of the nodes and of who leads: the last word of each node, said in the log once, and
 // the leader that q locks show.
 import type { EmitEvent } from '../../events.js';
-import type { NodePort, SequencerStatus } from '../../ports.js';
+import type { NodePort, SeenNodeState, SequencerStatus } from '../../ports.js';
 import type { Height } from '../../protocol/types.js';
 import { seenHeads } from './follower.js';
 import { leaderOf, type ProbeResult } from '../../nodes/probe.js';
@@ -58,7 +58,7 @@ export class ClusterState {
   }
 
   /** Where a node stands with a term of this sequencer. */
-  stands(node: string, state: string, why: string): void {
+  stands(node: string, state: SeenNodeState, why: string): void {
     this.seenNodes = this.nodes.map((known) => (known.id === node ? { id: node, state, why } : known));
     this.say(node, state, why);
   }
@@ -67,7 +67,7 @@ export class ClusterState {
     this.seenHeight = Math.max(this.height, height);
   }
 
-  private say(node: string, state: string, why: string): void {
+  private say(node: string, state: SeenNodeState, why: string): void {
     const text = `${state} ${why}`;
     if (this.said.get(node) === text) return;
     this.said.set(node, text);

@@ -4,6 +4,7 @@
 import { usableLeaseMs, type Timing } from '../../config.js';
 import type { EmitEvent } from '../../events.js';
 import type { ChainStore, Clock, NodePort, Producer, Random } from '../../ports.js';
+import type { Standing } from '../../protocol/node-progress.js';
 import type { LocalChain, TermEnd, TermSettings } from '../../protocol/term-state.js';
 import type { Block, Epoch, LeaderRequest } from '../../protocol/types.js';
 import type { DamageReports } from './damage-reports.js';
@@ -47,7 +48,7 @@ export interface LeadershipParts {
   leads(first: boolean): void;
   take(block: Block, epoch: Epoch, commitMs: number): void;
   request(request: LeaderRequest): void;
-  node(id: string, state: string, why: string): void;
+  node(id: string, state: Standing, why: string): void;
   /** It leads no more, and has said so. */
   over(reason: string): void;
 }

@@ -6,6 +6,7 @@ import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js'
 import { calm } from '../../protocol/admission.js';
 import { movesOf } from '../../protocol/ending.js';
 import { batchSize } from '../../protocol/fill-pace.js';
+import type { Standing } from '../../protocol/node-progress.js';
 import { nextWake, step } from '../../protocol/term.js';
 import {
   newTerm,
@@ -31,7 +32,7 @@ export interface TermHooks {
   /** Committed before, learnt from the nodes; must be visible in the store when it returns. */
   adopted(blocks: Block[]): void;
   request(request: LeaderRequest): void;
-  node(id: string, state: string, why: string): void;
+  node(id: string, state: Standing, why: string): void;
   alarm(code: string, reason: string, node?: string, height?: Height): void;
   backfilled(node: string, from: Height, head: Height): void;
   /** It has ended, this very moment: it writes no more. */
