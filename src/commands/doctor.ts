@@ -13,8 +13,8 @@ import { EXIT } from '../core/errors.js';
 
 export default class Doctor extends SeqCommand {
   static override summary =
-    'Examine the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the ' +
-    'command that mends each finding';
+    'Check the servers: persistence, eviction, memory, rights, clocks, latency, settings; with the ' +
+    'command that fixes each finding';
   static override description =
     'Reads only. Rights are tried with ACL DRYRUN (nothing is run). --acl prints the rule that gives ' +
     'a user exactly what seq needs.';
@@ -33,7 +33,7 @@ export default class Doctor extends SeqCommand {
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(Doctor);
     const cluster = await this.cluster();
-    this.step('examining every node');
+    this.step('checking every node');
     // Two questions a node, one after the other: one that hangs must leave time to report the others.
     const limitMs = Math.min(
       Math.max(2000, 10 * cluster.nodeTimeoutMs),
@@ -82,12 +82,12 @@ export default class Doctor extends SeqCommand {
       data,
       facts: [
         ['verdict', verdict],
-        ['examined', `${answered} of ${cluster.asked.length} nodes`],
+        ['checked', `${answered} of ${cluster.asked.length} nodes`],
         ['findings', findings.length],
       ],
       tables: [
         {
-          columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'mend' }],
+          columns: [{ key: 'severity' }, { key: 'check' }, { key: 'node' }, { key: 'what' }, { key: 'fix' }],
           rows: findings.map((one) => ({ ...one, node: one.node === '' ? 'cluster' : one.node })),
         },
         {
@@ -100,7 +100,7 @@ export default class Doctor extends SeqCommand {
             { key: 'up', align: 'right' },
             { key: 'used', align: 'right' },
             { key: 'limit', align: 'right' },
-            { key: 'full', label: 'WINDOW FULL', align: 'right' },
+            { key: 'full', label: 'RETENTION FULL', align: 'right' },
           ],
           rows: nodes.map((one) => ({
             node: one.node,

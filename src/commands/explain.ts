@@ -1,6 +1,7 @@
 import { Args } from '@oclif/core';
 import { EXIT, SeqError } from '../core/errors.js';
-import { SeqCommand, type Result } from '../cli/command/base-command.js';
+import { SeqCommand } from '../cli/command/base-command.js';
+import type { Result } from '../cli/present/result.js';
 import { allCodes, explain } from '../cli/codes/codes.js';
 import { suggest } from '../cli/support/suggest.js';
 

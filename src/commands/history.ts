@@ -1,6 +1,6 @@
 import { SeqCommand } from '../cli/command/base-command.js';
 import { secretsOf } from '../cli/support/operator.js';
-import { LOOK_FLAGS, positiveFlag } from '../cli/support/flags.js';
+import { READ_FLAGS, positiveFlag } from '../cli/support/flags.js';
 import { historyResult } from '../cli/present/history.js';
 import type { Result } from '../cli/present/result.js';
 import { targetFlags } from '../cli/support/target.js';
@@ -16,7 +16,7 @@ export default class HistoryCommand extends SeqCommand {
   static override examples = ['<%= config.bin %> history -c lab', '<%= config.bin %> history --limit 5 -o json'];
   static override deadline = false;
   static override flags = {
-    ...LOOK_FLAGS,
+    ...READ_FLAGS,
     limit: positiveFlag({ default: 20, description: 'terms and changes at most, newest first' }),
   };
   protected readonly kind = 'history';

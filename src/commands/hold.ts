@@ -18,7 +18,7 @@ export default class Hold extends SeqCommand {
     'itself after --for, or with seq resume. Repeated, it starts the time anew.';
   static override examples = [
     '<%= config.bin %> hold --for 10m --reason "moving r2"',
-    '<%= config.bin %> hold --for 1h --reason "flapping, looking into it" --expect-leader seq-a',
+    '<%= config.bin %> hold --for 1h --reason "flapping, under investigation" --expect-leader seq-a',
   ];
   static override flags = {
     'dry-run': ACT_FLAGS['dry-run'],
@@ -29,7 +29,7 @@ export default class Hold extends SeqCommand {
       required: true,
       helpGroup: 'CHANGE',
       helpValue: 'TEXT',
-      description: 'why, for everybody who looks',
+      description: 'why, for everybody who reads the status',
     }),
   };
   protected readonly kind = 'hold';

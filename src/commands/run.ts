@@ -75,7 +75,7 @@ export default class Run extends SeqCommand {
   protected readonly kind = 'run';
   private child: string[] | null = null;
 
-  /** oclif drops the `--` marker: what follows it is the producer's command, whatever it looks like. */
+  /** oclif drops the `--` marker: what follows it is the producer's command, whatever it contains. */
   override async init(): Promise<void> {
     const marker = this.argv.indexOf('--');
     if (marker >= 0) {

@@ -1,6 +1,6 @@
 import { SeqCommand } from '../cli/command/base-command.js';
 import type { FuelCluster } from '../cli/compose/fuel-nodes.js';
-import { FOREIGN_FLAGS, LOOK_FLAGS } from '../cli/support/flags.js';
+import { FUEL_FLAGS, READ_FLAGS } from '../cli/support/flags.js';
 import { statusResult } from '../cli/present/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
 import { startCommands, targetFlags } from '../cli/support/target.js';
@@ -21,7 +21,7 @@ export default class Status extends SeqCommand {
     '<%= config.bin %> status -o json --fields verdict,leader.id',
   ];
   static override readsFuel = true;
-  static override flags = { ...LOOK_FLAGS, ...FOREIGN_FLAGS };
+  static override flags = { ...READ_FLAGS, ...FUEL_FLAGS };
   protected kind = 'status';
 
   protected async perform(): Promise<Result> {

@@ -78,7 +78,7 @@ export default class Submit extends SeqCommand {
     const cluster = flags.http === undefined ? await this.cluster() : undefined;
     if (job.source.path === '' && process.stdin.isTTY)
       this.note('reading items from the terminal, one a line; end with Ctrl-D');
-    this.step('looking for the leader');
+    this.step('searching for the leader');
     let answering = 0;
     const meter = new SubmitMeter({
       terminal: Boolean(process.stderr.isTTY),

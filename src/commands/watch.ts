@@ -36,8 +36,8 @@ export default class Watch extends SeqCommand {
       description: 'lane of the cluster; several become tabs (an empty name is the default lane: --lane ,orders)',
     }),
     once: Flags.boolean({ helpGroup: 'WATCH', description: 'print one frame as text and end' }),
-    interval: durationFlag({ helpGroup: 'WATCH', description: 'pause between two looks (1s; 250ms to 60s)' }),
-    count: positiveFlag({ helpGroup: 'WATCH', description: 'end after N looks' }),
+    interval: durationFlag({ helpGroup: 'WATCH', description: 'pause between two probes (1s; 250ms to 60s)' }),
+    count: positiveFlag({ helpGroup: 'WATCH', description: 'end after N probes' }),
   };
   protected readonly kind = 'status';
 

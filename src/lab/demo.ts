@@ -25,7 +25,7 @@ export interface DemoOptions {
   file: DemoFile;
   nodes: readonly NodePort[];
   nodeTimeoutMs: number;
-  /** One look at all nodes. */
+  /** One probe of all nodes. */
   inspect(): Promise<ClusterView>;
   report: (line: string) => void;
   signal: AbortSignal;

@@ -128,7 +128,7 @@ export class PrivateCluster {
     return lastLines(this.logFile(name), lines);
   }
 
-  /** Offset to pass to `waitForLog` to look only at what comes next. */
+  /** Offset to pass to `waitForLog` to read only what comes next. */
   logEnd(name: string): number {
     return logEnd(this.logFile(name));
   }
@@ -199,7 +199,7 @@ export class PrivateCluster {
         await waitUntilAnswering(this.directory, place, identity);
         return;
       } catch (error) {
-        // Whoever looks for a free port holds each for a moment, and one that was ours for long is not given up for
+        // Another program that tries ports holds each for a moment, and a port that this lab had for long is not given up for
         // that.
         if (!isPortTaken(error) || performance.now() - startedAt > (options.portMs ?? PORT_LIMIT_MS)) throw error;
       }

@@ -144,7 +144,7 @@ function takeLock(directory: string): () => void {
       renameSync(lock, aside);
       if (readOrEmpty(aside) !== held) linkSync(aside, lock);
     } catch {
-      // Somebody else was faster; look again.
+      // Somebody else was faster; read it again.
     }
     rmSync(aside, { force: true });
   }

@@ -6,7 +6,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 export type Direction = 'up' | 'down';
 
 export interface DirectionFault {
-  /** Bytes are held back this long, in order. */
+  /** Bytes are delayed this long, in order. */
   delayMs?: number;
   /** Bytes are read and thrown away: the sender sees an open connection that nobody answers. */
   drop?: boolean;

@@ -94,7 +94,7 @@ async function up(options: UpOptions): Promise<UpResult> {
   }
   let recovered: Recovered | null = null;
   if (state.kept) {
-    // Before the recovery: whoever does not confirm it at once wants to look at what there is.
+    // Before the recovery: an operator who does not confirm it at once wants to see what there is.
     await options.outside.writeContext(nodes, []);
     const stores = state.processes
       .filter((record) => record.kind === 'sequencer')
@@ -140,12 +140,13 @@ function agree(there: LabState | null, wanted: Partial<LabSettings>): LabState {
   const settings = { ...there.settings, sequencers: Math.max(there.settings.sequencers, wanted.sequencers ?? 0) };
   const refused = differing.filter((name) => name !== 'sequencers' || settings.sequencers !== wanted.sequencers);
   if (refused.length > 0) {
+    const differences = refused.map(
+      (name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`,
+    );
     throw new SeqError({
       code: 'LAB_DIFFERS',
       exit: EXIT.precondition,
-      message:
-        `the lab that is ${there.kept ? 'kept' : 'up'} has other settings: ` +
-        `${refused.map((name) => `${name} is ${String(there.settings[name])}, not ${String(wanted[name])}`).join('; ')}`,
+      message: `the lab that is ${there.kept ? 'kept' : 'up'} has other settings: ` + differences.join('; '),
       why: 'a lab keeps its settings until it is taken down; only sequencers can be added',
       changed: 'nothing',
       next: there.kept

@@ -4,7 +4,7 @@ import { watchLoop, type LoopOptions } from './loop.js';
 import { clockOf, clean } from './text.js';
 import type { WatchState } from './model-state.js';
 
-/** Resolves when aborted, or after `count` looks. */
+/** Resolves when aborted, or after `count` probes. */
 export async function watchLines(
   options: LoopOptions & { label?: string; write(text: string): Promise<void> },
 ): Promise<void> {

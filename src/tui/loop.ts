@@ -1,4 +1,4 @@
-// Looks without a screen, one after the other.
+// Probes without a screen, one after the other.
 import type { Clock, NodePort } from '../core/ports.js';
 import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { initialState, reduce } from './model.js';

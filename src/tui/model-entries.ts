@@ -4,7 +4,7 @@
 import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/types.js';
 
 /** Heights kept per node. */
-export const ENTRY_WINDOW = 32;
+export const ENTRY_COUNT = 32;
 
 export interface KnownEntries {
   incarnation: string;
@@ -17,17 +17,17 @@ export interface KnownEntries {
 
 export const NO_ENTRIES: KnownEntries = { incarnation: '', entries: [], damaged: [], from: 1, to: 0 };
 
-/** The heights to read next, or null when all in the window are known. */
+/** The heights to read next, or null when all of the newest ENTRY_COUNT are known. */
 export function wantedEntries(known: KnownEntries, view: NodeView): { from: Height; to: Height } | null {
   if (view.head <= view.floor) return null;
-  const lowest = Math.max(view.floor + 1, view.head - ENTRY_WINDOW + 1);
+  const lowest = Math.max(view.floor + 1, view.head - ENTRY_COUNT + 1);
   const still = checked(known, view);
   const from = still.to >= lowest && still.from <= lowest ? still.to + 1 : lowest;
   return from > view.head ? null : { from, to: view.head };
 }
 
 /**
- * What to read of a node so that a height shown as a detail stays whole after it has left the window; null when it is
+ * What to read of a node so that a height shown as a detail stays whole after it is no longer among them; null when it is
  * known.
  */
 export function wantedPinned(
@@ -70,16 +70,16 @@ export function addEntries(
   const joins = known.incarnation === incarnation && known.to === range.from - 1 && known.to >= known.from;
   const first = read.entries.find((entry) => entry.height === range.from);
   const before = known.entries.find((entry) => entry.height === range.from - 1);
-  // The head that was read before has been replaced meanwhile: read the whole window again.
+  // The head that was read before has been replaced meanwhile: read all of them again.
   if (joins && first !== undefined && before !== undefined && first.parent !== before.hash) return NO_ENTRIES;
   const entries = joins ? [...known.entries, ...read.entries] : read.entries;
   const damaged = joins ? [...known.damaged, ...read.damaged] : read.damaged;
-  const from = Math.max(joins ? known.from : range.from, range.to - ENTRY_WINDOW + 1);
+  const from = Math.max(joins ? known.from : range.from, range.to - ENTRY_COUNT + 1);
   return {
     incarnation,
     from,
     to: range.to,
     entries: entries.filter((entry) => entry.height >= from && entry.height <= range.to),
-    damaged: damaged.filter((bad) => bad.height === null || bad.height >= from).slice(-ENTRY_WINDOW),
+    damaged: damaged.filter((bad) => bad.height === null || bad.height >= from).slice(-ENTRY_COUNT),
   };
 }

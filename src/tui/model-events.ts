@@ -1,4 +1,4 @@
-// What changed between two looks, as sentences an operator would write down: leadership, fencing, admissions, nodes
+// What changed between two probes, as sentences an operator would write down: leadership, fencing, admissions, nodes
 // that went and came back, blocks that broke ranks, holds. Pure. Kept in the model and not on a connection, so that
 // they outlive every reconnect.
 import type { ClusterView, NodeRow } from '../core/view/cluster-view.js';

@@ -11,7 +11,7 @@ export interface NodeTrack {
   id: string;
   url: string;
   probe: NodeProbe | null;
-  /** When the call was sent whose outcome `observation` is. */
+  /** When the call was sent whose outcome `probe` holds. */
   askedAt: number;
   answeredAt: number;
   /** What it said when it last said something. */
@@ -28,7 +28,7 @@ export interface NodeTrack {
 export interface Data {
   at: number;
   wall: number;
-  /** Looks that are complete. */
+  /** Probes that are complete. */
   polls: number;
   nodes: readonly NodeTrack[];
   view: ClusterView | null;
@@ -49,13 +49,13 @@ export interface Data {
   committed: { height: Height; at: number; sinceStart: boolean } | null;
   heights: readonly Sample[];
   /**
-   * One value per look, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit
+   * One value per probe, null where it cannot be said: blocks per second, the greatest lag, the leader's own commit
    * latency (median, ms).
    */
   rates: readonly (number | null)[];
   lags: readonly (number | null)[];
   commits: readonly (number | null)[];
-  /** When each of those looks was. */
+  /** When each of those probes was. */
   probedAt: readonly number[];
 }
 

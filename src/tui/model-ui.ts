@@ -29,7 +29,7 @@ export type Effect =
   | { do: 'quit' }
   | { do: 'interrupt' }
   | { do: 'suspend' }
-  | { do: 'look' }
+  | { do: 'probe' }
   | { do: 'redraw' }
   | { do: 'snapshot' }
   | { do: 'interval'; ms: number }
@@ -113,7 +113,7 @@ export function press(state: WatchState, key: Key): Pressed {
     case '-':
       return rate(state, 1, to);
     case 'r':
-      return to({}, { do: 'look' });
+      return to({}, { do: 'probe' });
     case 'o':
       return to({}, { do: 'snapshot' });
     case 'y': {
@@ -170,7 +170,7 @@ function rate(state: WatchState, by: 1 | -1, to: To): Pressed {
       ? (INTERVALS_MS.findLast((one) => one < intervalMs) ?? intervalMs)
       : (INTERVALS_MS.find((one) => one > intervalMs) ?? intervalMs);
   return to(
-    { intervalMs: ms, told: { text: `a look every ${ms < 1000 ? `${ms} ms` : `${ms / 1000} s`}`, at: state.now } },
+    { intervalMs: ms, told: { text: `a probe every ${ms < 1000 ? `${ms} ms` : `${ms / 1000} s`}`, at: state.now } },
     { do: 'interval', ms },
   );
 }

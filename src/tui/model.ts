@@ -11,9 +11,9 @@ import { panelsAt, type Size } from './size.js';
 import { INITIAL_UI, type Ceased, type Data, type NodeTrack, type WatchState } from './model-state.js';
 
 export type WatchInput =
-  | { type: 'observed'; probe: NodeProbe; askedAt: number; at: number }
+  | { type: 'probed'; probe: NodeProbe; askedAt: number; at: number }
   | { type: 'entries'; id: string; range: { from: Height; to: Height }; read: NodeReply<EntriesRead>; pinned?: boolean }
-  /** A look is complete, or its time is over. */
+  /** A probe is complete, or its time is over. */
   | { type: 'settled'; at: number; wall: number }
   | { type: 'clock'; at: number; wall: number }
   | { type: 'resized'; columns: number; rows: number }
@@ -82,7 +82,7 @@ function freshNodes(nodes: readonly { id: string; url: string }[], at: number): 
 
 export function reduce(state: WatchState, input: WatchInput): WatchState {
   switch (input.type) {
-    case 'observed':
+    case 'probed':
       return { ...state, data: probed(state.data, input) };
     case 'entries':
       return { ...state, data: withEntries(state.data, input) };
@@ -104,7 +104,7 @@ function resized(state: WatchState, size: Size): WatchState {
   return { ...state, size, ui: panelsAt(size).includes(ui.panel) ? ui : { ...ui, panel: 'nodes' } };
 }
 
-function probed(data: Data, { probe, askedAt, at }: Extract<WatchInput, { type: 'observed' }>): Data {
+function probed(data: Data, { probe, askedAt, at }: Extract<WatchInput, { type: 'probed' }>): Data {
   return {
     ...data,
     nodes: data.nodes.map((node) => {
@@ -153,7 +153,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     now.at,
   );
   // Lag and pending are judged against what was proven before the oldest of these answers was asked for, as `seq
-  // status` does with its two looks.
+  // status` does with its two probes.
   const proof = data.proofs.findLast((one) => one.at <= oldest);
   const view = summarize(probes, { ...options, earlier: proof ?? NOTHING_EARLIER });
   const polls = data.polls + 1;
@@ -162,7 +162,7 @@ function settled(data: Data, options: SummarizeOptions, now: { at: number; wall:
     { at: now.at, committed: view.committed, pending: summarizePending(probes, options) },
     8,
   );
-  // One look alone cannot tell haste from trouble: the first verdict is that of the second look.
+  // One probe alone cannot tell a block on its way from trouble: the first verdict is that of the second probe.
   if (polls < 2) return { ...data, ...now, polls, proofs };
 
   const downSince = new Map(
@@ -250,7 +250,7 @@ function fateOf(one: Ceased, view: ClusterView, at: number): 'stepdown' | 'gone'
   return since && (row.role !== 'leader' || view.leader?.id === one.id) ? 'stepdown' : null;
 }
 
-/** Blocks per second; null while the looks are too close together to tell. */
+/** Blocks per second; null while the probes are too close together to tell. */
 function growth(heights: readonly Sample[]): number | null {
   const perSecond = slope(heights, 5000);
   return perSecond === null ? null : Math.max(0, perSecond);
@@ -270,7 +270,7 @@ function leaderOf(term: Data['term']): string | null {
   return term === null ? null : sequencerOf(term.owner);
 }
 
-/** Pending as one look sees it; whether it stands still is then a matter of two. */
+/** Pending as one probe sees it. Whether it stands still, two probes tell. */
 function summarizePending(probes: readonly NodeProbe[], options: SummarizeOptions): ClusterView['pending'] {
   return summarize(probes, { ...options, earlier: undefined }).pending;
 }
@@ -299,8 +299,9 @@ function factsOf(view: ClusterView): string[] {
   const { leader, committed } = view;
   return [
     `verdict ${view.verdict}: ${view.reason}`,
-    'leader ' +
-      `${leader === null ? (view.leaderKnown ? 'nobody' : 'unknown') : `${leader.id}, epoch ${leader.epoch}, on ${leader.nodes.join(', ')}`}`,
+    leader === null
+      ? `leader ${view.leaderKnown ? 'nobody' : 'unknown'}`
+      : `leader ${leader.id}, epoch ${leader.epoch}, on ${leader.nodes.join(', ')}`,
     `committed ${committed === null ? 'unknown' : committed.height}`,
     `nodes ${view.nodes.map((node) => `${node.id} ${node.state}`).join(', ')}`,
     ...view.next.map((command) => `next: ${command}`),

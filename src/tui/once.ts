@@ -1,4 +1,4 @@
-// One frame as text: two looks, as `seq status` takes them, and what they add up to.
+// One frame as text, made of two probes of all nodes, as in `seq status`.
 import type { Clock, NodePort } from '../core/ports.js';
 import type { SummarizeOptions } from '../core/view/cluster-view.js';
 import { frame } from './frame.js';

@@ -1,4 +1,4 @@
-// Looks at every node in its own rhythm: a node that hangs costs its own row its freshness and nobody else anything.
+// Probes every node in its own rhythm: a node that hangs makes its own row old and no other.
 // At most five commands per second and node, whatever the interval, however many lanes and however often a key asks.
 // Read-only.
 import { bounded } from '../core/nodes/ask-all.js';
@@ -24,15 +24,15 @@ export interface PollOptions {
   dispatch(input: WatchInput): void;
   /** Shared by the lanes of one cluster: they are on the same nodes. */
   budget?: Budget;
-  /** False while another lane is on the screen: looks for the verdict alone, and less often. */
+  /** False while another lane is on the screen: probes only for the verdict, and less often. */
   shown?: () => boolean;
-  /** The pause between two looks; as the state says when absent. */
+  /** The pause between two probes; absent: the pause that the state names. */
   everyMs?: () => number;
-  /** A bug on the way of a look; nodes never cause one. */
+  /** A bug while probing; nodes never cause one. */
   onError?: (error: unknown) => void;
 }
 
-/** A look is shown once all answered, or after this; who comes later is shown with the next. */
+/** A probe is shown when all nodes answered, or after this time. A later answer is shown with the next probe. */
 const SETTLE_MS = 150;
 const REDISCOVER_MS = 2000;
 
@@ -67,7 +67,7 @@ export class Poller {
     this.rediscover = options.rediscover;
   }
 
-  /** One look: resolves when every node has answered or had its time, and the state says so. */
+  /** One probe: resolves when every node has answered or its time is over, and the state says so. */
   async poll(): Promise<void> {
     const { clock, dispatch } = this.options;
     await this.findIdentity();
@@ -81,7 +81,7 @@ export class Poller {
     if (!this.stopped) dispatch({ type: 'settled', at: clock.now(), wall: clock.wall() });
   }
 
-  /** Opens the connections, then two looks in a row: the first verdict needs both. */
+  /** Opens the connections, then probes twice: the first verdict needs both. */
   async first(): Promise<void> {
     await this.findIdentity();
     const { nodes } = this;
@@ -94,7 +94,7 @@ export class Poller {
       }),
     );
     await this.poll();
-    // A node that takes longer than a look waits has no outcome yet: without one there is no verdict to give.
+    // A node that takes longer than a probe waits has no outcome yet. Without an outcome there is no verdict.
     const { clock, limitMs, state } = this.options;
     const until = clock.now() + 2 * limitMs + 100;
     while (!this.stopped && clock.now() < until && state().data.nodes.some((node) => node.probe === null)) {
@@ -140,7 +140,7 @@ export class Poller {
       const at = clock.now();
       const rttMs =
         reply.outcome === 'unknown' || this.options.still === true ? null : Math.round((at - askedAt) * 10) / 10;
-      dispatch({ type: 'observed', probe: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
+      dispatch({ type: 'probed', probe: { id: node.id, url: node.url, reply, rttMs }, askedAt, at });
       if (reply.outcome !== 'accepted') return;
       const track = state().data.nodes.find((one) => one.id === node.id);
       await this.readPinned(node, reply.value);
@@ -176,12 +176,12 @@ export class Poller {
     if (!this.stopped) dispatch({ type: 'entries', id: node.id, range, read, pinned: true });
   }
 
-  /** Without it every node of ours would look like another cluster's. */
+  /** Without it every node of this cluster would count as another cluster's. */
   private async findIdentity(): Promise<void> {
     const { clock, dispatch } = this.options;
     if (this.rediscover === undefined || clock.now() - this.triedAt < REDISCOVER_MS) return;
     this.triedAt = clock.now();
-    // What is wrong with the nodes is shown by the looks; here it only means: not yet.
+    // What is wrong with the nodes is shown by the probes; here it only means: not yet.
     const found = await this.rediscover().catch(() => null);
     if (found === null || this.stopped) return;
     this.rediscover = undefined;

@@ -25,7 +25,7 @@ export interface SessionLane {
 export interface SessionOptions {
   /** At least one; the first is shown, the others are tabs. */
   lanes: readonly SessionLane[];
-  /** The nodes are files: one look, and keys. */
+  /** The nodes are files: one probe, and keys. */
   still?: boolean;
   limitMs: number;
   intervalMs: number;
@@ -34,7 +34,7 @@ export interface SessionOptions {
   signal: AbortSignal;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
-  /** End after that many looks. */
+  /** End after that many probes. */
   count?: number;
   /** Writes what is known to a file and says where. */
   snapshot(data: unknown): Promise<string>;
@@ -72,7 +72,7 @@ export async function loadInk() {
   return { render, App };
 }
 
-/** All lanes together look twice a second at a node beside the one that is shown. */
+/** The lanes that are not shown together probe a node twice a second. */
 const BESIDE_MS = 500;
 
 /** The lane on the screen first, the others one after another: five commands a second and node are soon spent. */
@@ -172,7 +172,7 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
         return finish('interrupt');
       case 'suspend':
         return suspend();
-      case 'look':
+      case 'probe':
         return poller().poll();
       case 'redraw':
         return onResize();
@@ -217,9 +217,9 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   const onKey = (key: Key) => {
     const { state, effect } = press(store.state, key);
     store.set({ ...state, now: clock.now(), wall: clock.wall() });
-    // A height that was just opened is read at once; otherwise the next look would.
+    // A height that was just opened is read at once, not only with the next probe.
     if (options.still === true && state.ui.detail?.of === 'height')
-      act({ do: 'look' }).catch((error: unknown) => fail(error));
+      act({ do: 'probe' }).catch((error: unknown) => fail(error));
     if (effect !== null) act(effect).catch((error: unknown) => fail(error));
   };
   const onAbort = () => finish('signal');
@@ -246,12 +246,12 @@ export async function runSession(options: SessionOptions): Promise<SessionEnd> {
   let stopClock = () => undefined as void;
   const beat = () => {
     stopClock = clock.after(1000, beat);
-    // Faster looks carry the clock themselves.
+    // Faster probes move the clock by themselves.
     if (store.state.ui.intervalMs > 1000) store.dispatch({ type: 'clock', at: clock.now(), wall: clock.wall() });
   };
   try {
     beat();
-    // Whatever goes wrong in looking goes wrong here, and the terminal is given back before it is told.
+    // An error of probing ends here. The terminal is given back before the error is shown.
     const probing = watching(
       pollers,
       options.still === true,

@@ -1,5 +1,5 @@
 // The state, outside React: one per lane, of which one is on the screen. Answers of nodes are taken in silently; the
-// screen is told once per look, per key and per resize, and of the other lanes only when a verdict changed, because
+// screen is told once per probe, per key and per resize, and of the other lanes only when a verdict changed, because
 // their tabs show it.
 import { bandText, type Band } from './frame.js';
 import { reduce, type WatchInput } from './model.js';
@@ -7,7 +7,7 @@ import { verdictOf } from './panels/banner.js';
 import type { Theme } from './theme.js';
 import type { Tab, WatchState } from './model-state.js';
 
-const QUIET: ReadonlySet<WatchInput['type']> = new Set(['observed', 'entries']);
+const QUIET: ReadonlySet<WatchInput['type']> = new Set(['probed', 'entries']);
 
 export class WatchStore {
   private readonly listeners = new Set<() => void>();

@@ -1,7 +1,7 @@
 // Whose nodes are these, when the first question brought no answer? Nothing may be called foreign for that; and
 // nothing may be changed.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openCluster, surroundings } from '../../src/cli/compose/open-cluster.js';
+import { openCluster } from '../../src/cli/compose/open-cluster.js';
 import { inspectCluster } from '../../src/core/view/inspect.js';
 import { systemClock } from '../../src/core/nodes/system-clock.js';
 import { RedisNode } from '../../src/core/redis/node.js';
@@ -9,6 +9,7 @@ import { ChainWriter } from '../support/chain-writer.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { surroundings } from '../../src/cli/compose/cluster-settings.js';
 
 const CLUSTER = 'c0ffee00c0ffee00.1';
 let servers: RedisServer[] = [];
@@ -40,7 +41,7 @@ afterAll(async () => {
 async function seen(which: number[], silentAtFirst: number[]): Promise<string> {
   for (const at of silentAtFirst) proxies[at]!.onConnect('refuse');
   const around = await surroundings({ node: which.map((at) => proxies[at]!.url), 'node-timeout': 2000 }, {});
-  const cluster = await openCluster(around, { purpose: 'look' });
+  const cluster = await openCluster(around, { purpose: 'read' });
   for (const at of silentAtFirst) proxies[at]!.onConnect('accept');
   try {
     for (const until = performance.now() + 20_000; ;) {

@@ -176,6 +176,32 @@ describe('lab: up', () => {
     expect((await seq('lab', 'logs', 'r1', '--lines', '1')).stdout).toContain('Ready to accept connections');
   });
 
+  const WITH_ARGUMENTS = [
+    ['lab', 'up'],
+    ['lab', 'status'],
+    ['lab', 'pause', 'r3'],
+    ['lab', 'unpause', 'r3'],
+    ['lab', 'kill', 'r3'],
+    ['lab', 'start', 'r3'],
+    ['lab', 'wipe', 'r3'],
+    ['lab', 'logs', 'r3'],
+    ['lab', 'demo'],
+    ['lab', 'down'],
+  ];
+  it.each(WITH_ARGUMENTS.map((args) => [args.join(' '), args] as const))(
+    '%s, with a context that is not there → 66, as text and as JSON, and nothing was done',
+    async (_, args) => {
+      const text = await seq(...args, '-c', 'nowhere');
+      const json = await seq(...args, '-c', 'nowhere', '--json');
+      expect([text.code, text.stderr]).toEqual([66, expect.stringMatching(/CONTEXT_NOT_FOUND[^]*changed: nothing/)]);
+      expect([json.code, JSON.parse(json.stdout).error]).toEqual([
+        66,
+        expect.objectContaining({ code: 'CONTEXT_NOT_FOUND', changed: 'nothing' }),
+      ]);
+      expect(await rows(seq)).toEqual(first);
+    },
+  );
+
   it('demo → every line once, in order, across kill -9 of the leader', async () => {
     const { code, stdout, stderr } = await seq('lab', 'demo');
     expect(`${code}\n${stdout}\n${stderr}`).toMatch(/^0\n[\s\S]*^duplicates: 0$[\s\S]*^lost: 0$/m);

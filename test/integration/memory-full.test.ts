@@ -32,7 +32,7 @@ describe('memory: full', () => {
                 const { findings } = (await lab.ask(['status', '--node-timeout', '2s'])) as {
                   findings: { code: string; reason: string; verdict: string }[];
                 };
-                return findings.find(({ code }) => code === 'WINDOW_NARROWED');
+                return findings.find(({ code }) => code === 'RETENTION_NARROWED');
               },
               100,
             );
@@ -48,7 +48,7 @@ describe('memory: full', () => {
                 const { reasonCode } = (await lab.ask(['check', 'nodes', '--node-timeout', '2s'])) as {
                   reasonCode: string;
                 };
-                return reasonCode === 'WINDOW_NARROWED' ? true : undefined;
+                return reasonCode === 'RETENTION_NARROWED' ? true : undefined;
               },
               100,
             );

@@ -175,7 +175,7 @@ describe('damaged entry', () => {
       expect(b.events).toContainEqual(
         expect.objectContaining({
           type: 'alarm',
-          code: 'HELD_BACK',
+          code: 'RETRY_BACKOFF',
           reason: expect.stringContaining('DAMAGED_HEADS') as string,
         }),
       );

@@ -96,7 +96,7 @@ export function probe(state: WatchState, words: string, sequencers = 2): WatchSt
   let next = state;
   for (const [i, word] of words.split(' ').entries()) {
     next = reduce(next, {
-      type: 'observed',
+      type: 'probed',
       probe: observe(word, i, state.data.nodes[i]!.id, sequencers),
       askedAt: at - 2,
       at: at - 1,

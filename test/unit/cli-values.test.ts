@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { parseCount, parseDuration, parseSize, formatDuration, formatSize } from '../../src/cli/support/units.js';
 import { checkUrl, parseNodeFlag, withoutSecrets } from '../../src/cli/support/node-url.js';
-import { nameNodes } from '../../src/cli/compose/open-cluster.js';
 import { commonCluster } from '../../src/core/view/cluster-name.js';
 import { pickFields } from '../../src/cli/present/fields.js';
 import { wire } from '../../src/cli/present/envelope.js';
 import { setting, asDuration, type Sources } from '../../src/cli/config/settings.js';
 import { suggest } from '../../src/cli/support/suggest.js';
 import { SeqError } from '../../src/core/errors.js';
+import { nameNodes } from '../../src/cli/compose/cluster-identity.js';
 
 const outcome = <T>(run: () => T): T | string => {
   try {

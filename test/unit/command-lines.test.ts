@@ -26,7 +26,7 @@ function strings(file: string): { text: string; next: boolean; line: number }[] 
     const inside =
       next ||
       ((ts.isPropertyAssignment(node) || ts.isVariableDeclaration(node)) &&
-        /^(next|mend|todo)$/.test(node.name.getText(source)));
+        /^(next|fix|todo)$/.test(node.name.getText(source)));
     const { line } = source.getLineAndCharacterOfPosition(node.getStart(source));
     if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isJsxText(node))
       found.push({ text: node.text, next: inside, line: line + 1 });

@@ -62,7 +62,7 @@ describe('tui: components', () => {
     await until('a frame', () => lastFrame()!.includes('LEASE'));
     const before = frames.length;
     store.dispatch({
-      type: 'observed',
+      type: 'probed',
       probe: observe('?', 2),
       askedAt: store.state.now,
       at: store.state.now + 1,
@@ -150,7 +150,7 @@ describe('tui: lanes', () => {
       for (const id of ['r1', 'r2', 'r3'])
         store.dispatch(
           {
-            type: 'observed',
+            type: 'probed',
             probe: { ...observe('-x9@3', 0, id) },
             askedAt: store.state.now + 1000,
             at: store.state.now + 1001,

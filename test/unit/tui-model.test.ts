@@ -179,7 +179,7 @@ describe('tui: what the looks add up to', () => {
                   },
                 ];
           view.sequencers = [...then, { ...b, role: 'leader', extra: { ...b.extra, seenAtMs: '999900' } }];
-          next = reduce(next, { type: 'observed', probe: seen, askedAt: at - 2, at: at - 1 });
+          next = reduce(next, { type: 'probed', probe: seen, askedAt: at - 2, at: at - 1 });
         }
         return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
       };
@@ -243,7 +243,7 @@ describe('tui: what the looks add up to', () => {
         const seen = observe('x9@3', i);
         const view = (seen.reply as unknown as { value: NodeView }).value;
         view.sequencers = view.sequencers.map((one) => ({ ...one, id: `${one.id}-${'n'.repeat(50)}`, height: 8 }));
-        next = reduce(next, { type: 'observed', probe: seen, askedAt: at - 2, at: at - 1 });
+        next = reduce(next, { type: 'probed', probe: seen, askedAt: at - 2, at: at - 1 });
       }
       return reduce(next, { type: 'settled', at, wall: state.wall + 1000 });
     };

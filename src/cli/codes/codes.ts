@@ -2,7 +2,7 @@
 // the sources.
 import type { Code } from './code.js';
 import { DATA } from './data.js';
-import { FOREIGN, FOREIGN_MESSAGES } from './fuel.js';
+import { FUEL, FUEL_MESSAGES } from './fuel.js';
 import { LAB } from './lab.js';
 import { OPERATOR } from './operator.js';
 import { REFUSALS } from './refusals.js';
@@ -20,7 +20,7 @@ const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['data', DATA],
   ['lab', LAB],
   ['operator', OPERATOR],
-  ['fuel', FOREIGN],
+  ['fuel', FUEL],
 ];
 
 export interface Explained extends Code {
@@ -50,7 +50,7 @@ export function explain(text: string): Explained[] {
       .replace(/[\s-]+/g, '_'),
   );
   if (exact) return [exact];
-  const message = FOREIGN_MESSAGES.find(([says]) => says.test(text));
+  const message = FUEL_MESSAGES.find(([says]) => says.test(text));
   if (message !== undefined) return [all.get(message[1]) as Explained];
   const named = [...new Set(text.match(/[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*/g) ?? [])].flatMap((word) => all.get(word) ?? []);
   if (named.length > 0) return named;

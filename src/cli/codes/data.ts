@@ -4,7 +4,7 @@ import type { Code } from './code.js';
 export const DATA: Record<string, Code> = {
   STORE_UNREADABLE: {
     meaning: 'The store cannot be read.',
-    causes: ['permissions', 'a damaged or foreign file'],
+    causes: ['permissions', 'a damaged file, or a file of another program'],
     todo: ['check the folder of --store', 'start with an empty store: it is filled from nodes and peers'],
   },
   STORE_FOREIGN: {
@@ -25,7 +25,7 @@ export const DATA: Record<string, Code> = {
   STORE_WRITE_FAILED: {
     meaning: 'A committed block could not be written to the store; no receipt was given for it.',
     causes: ['the disk is full or read-only'],
-    todo: ['mend the disk and start the sequencer again'],
+    todo: ['repair the disk and start the sequencer again'],
   },
   STORE_CLOSED: {
     meaning: 'The store was closed while it was needed.',
@@ -39,7 +39,7 @@ export const DATA: Record<string, Code> = {
   },
   BELOW_FLOOR: {
     meaning: 'The nodes no longer keep that height, and nobody else offered it.',
-    causes: ['older than the retained window'],
+    causes: ['older than the retained blocks'],
     todo: ['name a sequencer (--peer URL) or a store (--store DIR) that has it', 'start at the floor in the message'],
   },
   BLOCK_UNREADABLE: {
@@ -250,7 +250,7 @@ export const DATA: Record<string, Code> = {
   },
   NO_PEER: {
     meaning: 'Blocks are needed that the nodes no longer keep, and no peer was named that could give them.',
-    causes: ['a store behind the retained window', 'an empty store beside an older chain'],
+    causes: ['a store whose head is below the retained blocks', 'an empty store beside an older chain'],
     todo: ['run with --peer URL of a sequencer that has them'],
   },
   RECOVERY_BROKEN_OFF: {
@@ -297,6 +297,6 @@ export const DATA: Record<string, Code> = {
   NOT_ADMITTED_YET: {
     meaning: 'The leader has not admitted the node within the limit.',
     causes: ['it runs with --no-readmit', 'it does not reach the node', 'there is much to fill'],
-    todo: ['seq node admit --on ID --timeout 2m', "look at the leader's log"],
+    todo: ['seq node admit --on ID --timeout 2m', "read the leader's log"],
   },
 };

@@ -5,16 +5,16 @@ import type { Code } from './code.js';
 const INSPECT = 'seq stream inspect --dialect fuel --lease-key KEY';
 const STATUS = 'seq status --dialect fuel --lease-key KEY';
 
-export const FOREIGN: Record<string, Code> = {
+export const FUEL: Record<string, Code> = {
   READ_ONLY_DIALECT: {
     meaning:
       "A command that changes something was given --dialect fuel: those keys are another program's and " +
       'are only read. Nothing was sent.',
-    causes: ['--dialect, SEQ_DIALECT or a context made for looking'],
+    causes: ['--dialect, SEQ_DIALECT or a context made for reading'],
     todo: [STATUS, 'leave --dialect out to act on a cluster of seq'],
   },
   DIALECT_NOT_READ: {
-    meaning: 'The command looks at what only this program keeps.',
+    meaning: 'The command reads what only this program keeps.',
     causes: ['--dialect fuel on a command other than status, stream inspect, verify, diff and check'],
     todo: [STATUS],
   },
@@ -40,7 +40,7 @@ export const FOREIGN: Record<string, Code> = {
     causes: ['a repair that used up the last free node', 'two leaders at one height', 'one block signed twice'],
     todo: [
       `${INSPECT} --height HEIGHT`,
-      'decide with the operators of the chain which block stands, and mend it with their tools',
+      'decide with the operators of the chain which block is kept, and repair it with their tools',
     ],
   },
   SHADOWED: {
@@ -51,7 +51,7 @@ export const FOREIGN: Record<string, Code> = {
       'promotions that reached one node only and raised its counter',
       'a leader that wrote there and nowhere else',
     ],
-    todo: [`${INSPECT} --height HEIGHT`, 'keep that node away from a reconciling leader until it is mended'],
+    todo: [`${INSPECT} --height HEIGHT`, 'keep that node away from a reconciling leader until it is repaired'],
   },
   DUPLICATE: {
     meaning: 'One node holds two entries at one height whose bytes differ. It is one node, not two votes.',
@@ -169,7 +169,7 @@ export const FOREIGN: Record<string, Code> = {
 };
 
 /** Messages as they stand in the logs, the more exact ones first. */
-export const FOREIGN_MESSAGES: readonly [RegExp, string][] = [
+export const FUEL_MESSAGES: readonly [RegExp, string][] = [
   [/only \S+ redis nodes responded/i, 'FUEL_NOT_ENOUGH_NODES'],
   [/no entries at next height/i, 'FUEL_NO_ENTRIES_AT_NEXT_HEIGHT'],
   [/repair failed to reach quorum/i, 'FUEL_REPAIR_BELOW_QUORUM'],

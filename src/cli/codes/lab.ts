@@ -51,7 +51,7 @@ export const LAB: Record<string, Code> = {
   STILL_RUNNING: {
     meaning: 'A process is still there after SIGKILL.',
     causes: ['it hangs in the kernel'],
-    todo: ['look at it with ps'],
+    todo: ['see what it is with ps'],
   },
   CANNOT_START: {
     meaning: 'A process could not be started.',
@@ -101,13 +101,13 @@ export const LAB: Record<string, Code> = {
   NO_ANOMALY: {
     meaning: 'Chaos: whatever was broken, nothing was lost, doubled, reordered or told wrongly.',
     causes: ['that is how it should be'],
-    todo: ['seq chaos --duration 10m, for a longer look'],
+    todo: ['seq chaos --duration 10m, for a longer run'],
   },
   ANOMALIES: {
     meaning: 'Chaos: something that somebody was told is not so, or the cluster did not come together again in time.',
     causes: ['a bug', 'a machine much too busy for so short a lease, when only "heals in time" is named'],
     todo: [
-      'look at the witness and the files that were kept',
+      'read the witness and the files that were kept',
       'seq chaos --seed SEED --keep',
       'seq chaos --ttl 2s on a busy machine',
     ],

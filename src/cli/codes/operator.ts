@@ -5,7 +5,7 @@ export const OPERATOR: Record<string, Code> = {
   PLAN_STALE: {
     meaning: 'The digest given is not that of what would be done now: nothing was changed.',
     causes: ['the cluster moved since the plan was shown', 'a mistyped digest'],
-    todo: ['run it with --dry-run and look again'],
+    todo: ['run it with --dry-run and read the plan again'],
   },
   CANDIDATE_NOT_FOUND: {
     meaning: 'No sequencer of that id shows itself, so it cannot be handed over to.',
@@ -178,6 +178,6 @@ export const OPERATOR: Record<string, Code> = {
   MARGIN_LOW: {
     meaning: 'Fewer nodes may still be lost than the check asks for.',
     causes: ['nodes down, not admitted or behind', 'a threshold above what so few nodes can give'],
-    todo: ['seq status', 'mend the nodes that are not in order'],
+    todo: ['seq status', 'repair the nodes that are not in order'],
   },
 };

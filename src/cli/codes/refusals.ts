@@ -60,7 +60,7 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   },
   TRIMMED: {
     meaning: "The height lies at or below the node's floor: it was trimmed away.",
-    causes: ['a block older than the retained window'],
+    causes: ['a block below the retained range'],
     todo: ["read it from a sequencer's feed or store"],
   },
   CONFLICT: {
@@ -69,7 +69,7 @@ export const REFUSALS: Record<RefusalReason, Code> = {
     todo: ['seq stream inspect --height H', 'stop writing (seq hold) and keep the evidence', 'seq repair plan'],
   },
   NOT_BEHIND: {
-    meaning: "The node's stream reaches into the leader's window, so its stream is not set aside.",
+    meaning: "The node's stream reaches into the leader's retained range, so it is not set aside.",
     causes: ['the node caught up in the meantime'],
     todo: ['nothing'],
   },
@@ -156,11 +156,11 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   MISCONF: {
     meaning: 'Redis refuses writes because it cannot save to disk.',
     causes: ['the disk is full', 'the folder cannot be written'],
-    todo: ['mend the disk of that node', 'redis-cli info persistence'],
+    todo: ['repair the disk of that node', 'redis-cli info persistence'],
   },
   OOM: {
     meaning: 'Redis refuses writes: maxmemory is reached.',
-    causes: ['maxmemory below the retained window', 'other data in the same server'],
+    causes: ['maxmemory below the size of the retained blocks', 'other data in the same server'],
     todo: ['raise maxmemory, or lower --retain-bytes'],
   },
   NOPERM: {

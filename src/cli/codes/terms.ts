@@ -31,7 +31,7 @@ export const TERMS: Record<string, Code> = {
   },
   BEHIND: {
     meaning: "The sequencer's store lacks committed blocks, so it must catch up before it may lead.",
-    causes: ['it was away for longer than the retained window'],
+    causes: ['it was away until the blocks it needs were trimmed'],
     todo: ['give it --peer URL of a sequencer that has them'],
   },
   CHOICE_OVERTAKEN: {
@@ -42,7 +42,8 @@ export const TERMS: Record<string, Code> = {
     todo: ['seq repair plan'],
   },
   CHAIN_MISMATCH: {
-    meaning: 'A chain does not link to the blocks known before it. The sequencer halts rather than choose.',
+    meaning:
+      'A chain does not link to the blocks known before it. The sequencer stops with a fatal error and does not choose.',
     causes: ['a store of another life of the cluster', 'changed data'],
     todo: ['seq stream verify', 'keep the store; start with an empty one once the cause is known'],
   },
@@ -79,12 +80,12 @@ export const TERMS: Record<string, Code> = {
       'seq cluster recover --dry-run',
     ],
   },
-  HELD_BACK: {
+  RETRY_BACKOFF: {
     meaning:
       'Three or more attempts to lead in a row ended for the same reason, one that does not heal by ' +
       'itself: the next one waits longer, up to 5 s or two ttl.',
     causes: ['a producer that fails at once', 'damaged heads on too many nodes'],
-    todo: ['seq status -o wide', 'mend the reason named: what changes on the nodes is tried at once'],
+    todo: ['seq status -o wide', 'fix the reason named: after a change on the nodes it tries again at once'],
   },
   DAMAGED_ENTRY: {
     meaning: 'An entry on a node is damaged: it is never adopted, counted or superseded.',
@@ -109,7 +110,7 @@ export const TERMS: Record<string, Code> = {
   PRODUCER_FAILED: {
     meaning: 'The producer ended, fell silent or wrote garbage: the term ends, the chain goes on elsewhere.',
     causes: ['the child process crashed', 'it does not speak the protocol'],
-    todo: ['see its stderr in the log', 'mend it and start the sequencer again'],
+    todo: ['see its stderr in the log', 'fix it and start the sequencer again'],
   },
   NO_SUCCESSOR: {
     meaning: 'No other sequencer could take over.',
@@ -124,7 +125,7 @@ export const TERMS: Record<string, Code> = {
   BLOCK_TOO_LARGE: {
     meaning: 'The producer made a block above --max-block-bytes, so its term ended.',
     causes: ['a producer that ignores the limit'],
-    todo: ['mend the producer', 'raise --max-block-bytes on every sequencer'],
+    todo: ['fix the producer', 'raise --max-block-bytes on every sequencer'],
   },
   RENEWAL_FAILED: {
     meaning: 'The leader could not renew its term under a higher epoch and stepped down.',

@@ -108,23 +108,23 @@ export const VERDICTS: Record<string, Code> = {
     causes: ['a configuration was changed on some of them only'],
     todo: ['seq status -o wide', 'restart the sequencers with the same settings, one after the other'],
   },
-  WINDOW_NARROWED: {
+  RETENTION_NARROWED: {
     meaning:
       'The leader keeps fewer blocks on the nodes than it was told to, because their memory runs ' +
       "short. Nothing is lost: the sequencers' stores have every block.",
-    causes: ['maxmemory below the retained window', 'other data in the same servers'],
+    causes: ['maxmemory below the size of the retained blocks', 'other data in the same servers'],
     todo: ['seq doctor', 'raise maxmemory of every node, or lower --retain-blocks or --retain-bytes'],
   },
-  WINDOW_CLOSING: {
+  RETENTION_CLOSING: {
     meaning: 'A follower is so far behind that the nodes will soon have trimmed the blocks it needs next.',
-    causes: ['its disk or network is too slow for the load', 'it was paused', 'the retained window is small'],
+    causes: ['its disk or network is too slow for the load', 'it was paused', 'few blocks are retained'],
     todo: [
       'seq status -o wide',
-      'look at its disk and its log',
+      'check its disk and its log',
       'raise --retain-blocks and --retain-bytes of every sequencer',
     ],
   },
-  WINDOW_LOST: {
+  RETENTION_LOST: {
     meaning:
       "A follower's store ends below what the nodes retain. It reads the rest from the feed of another " +
       'sequencer, and cannot lead until then.',
@@ -152,7 +152,7 @@ export const VERDICTS: Record<string, Code> = {
   UNDETERMINED: {
     meaning: 'Too few nodes answered to tell.',
     causes: ['silent nodes'],
-    todo: ['reach them and look again'],
+    todo: ['make them reachable and run it again'],
   },
   ORPHAN: {
     meaning: 'An entry where another block is committed. It is superseded and kept as evidence.',

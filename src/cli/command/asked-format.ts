@@ -1,6 +1,6 @@
 // Which machine format was asked for, read from raw arguments: needed when parsing itself failed and the answer must
 // still be one document.
-type MachineFormat = 'json' | 'yaml' | 'ndjson';
+export type MachineFormat = 'json' | 'yaml' | 'ndjson';
 
 export function askedFormat(argv: readonly string[], env: NodeJS.ProcessEnv): MachineFormat | null {
   const end = argv.indexOf('--');

@@ -1,45 +1,43 @@
-// What every command has in common: flags, settings, the cluster, presenting, errors, deadlines, signals, exit codes.
-// A command is: read flags → one use case → return a Result. Everything else happens here, the same way for all.
+// What every command has in common. A command is: read flags → one use case → return a Result. The rest happens
+// here, in the same way for all. Parts: which nodes (command-nodes.ts), when it ends early (deadline.ts), `--watch`
+// (watch-loop.ts), how the answer is shown (rendering.ts).
 //
-// export default class EpochShow extends SeqCommand {
-// static override summary = 'Show the epoch of every node';
-// static override flags = { ...LOOK_FLAGS, all: Flags.boolean({ description: '…' }) };
-// protected readonly kind = 'epoch.show';                          // `kind` of the JSON envelope;
-// schemas/<kind>.json
-// protected async perform(): Promise<Result> {
-// const { flags } = await this.parse(EpochShow);                 // typed; bad flags end as 64
-// const cluster = await this.cluster();                          // opens the nodes; closed for you
-// this.step('reading the epochs');                               // named in errors when a limit or Ctrl-C hits
-// const views = await readEpochs(cluster.nodes, this.signal);    // one use case; this.signal = Ctrl-C or --timeout
-// return { data: {…}, verdict: {…}, facts: […], tables: […], next: […], exit: EXIT.ok };
-// }
-// }
+//   export default class EpochShow extends SeqCommand {
+//     static override summary = 'Show the epoch of every node';
+//     static override flags = { ...READ_FLAGS, all: Flags.boolean({ description: '…' }) };
+//     protected readonly kind = 'epoch.show'; // `kind` of the JSON envelope, and schemas/<kind>.json
+//     protected async perform(): Promise<Result> {
+//       const { flags } = await this.parse(EpochShow); // typed; bad flags end as 64
+//       const cluster = await this.cluster(); // opens the nodes; they are closed for you
+//       this.step('reading the epochs'); // errors name it when a limit or Ctrl-C ends the command
+//       const views = await readEpochs(cluster.nodes, this.signal); // this.signal: Ctrl-C or --timeout
+//       return { data: {…}, verdict: {…}, facts: […], tables: […], next: […], exit: EXIT.ok };
+//     }
+//   }
 //
-// Act verbs call `this.changing()` right before the first write goes out (and `this.changing('some', ids)` once one
-// is known to have landed). Streams (tail, run) call `this.write(text)` as they go and return null; they set `static
-// deadline = false` to have no --timeout. Throw SeqError for what an operator can act on. Never call process.exit,
-// never write to stdout by other means.
+// A command that changes something calls `this.changing()` right before its first write, and `this.changing('some',
+// ids)` when one is known to have landed. A stream (tail, run) calls `this.write(text)` as it goes and returns null; it
+// sets `static deadline = false` to have no --timeout. Throw SeqError for what an operator can act on. Never call
+// process.exit, and write to stdout only through this class.
 import { Command, Config, type Interfaces } from '@oclif/core';
-import { EXIT, SeqError, type ExitCode } from '../../core/errors.js';
-import type { Cluster, Surroundings } from '../compose/open-cluster.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+import type { Surroundings } from '../compose/cluster-settings.js';
 import type { FuelCluster } from '../compose/fuel-nodes.js';
-import { toSeqError, usageError, type Progress } from '../support/failure.js';
-import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
-import { DeadlinePassed, interrupted } from '../support/interrupt.js';
-import { onOutputFailure, ReaderGone, writeErr, writeOut } from '../support/output.js';
-import { envelope } from '../present/envelope.js';
-import { renderError } from '../present/error-text.js';
-import { pickFields } from '../present/fields.js';
+import type { Cluster } from '../compose/open-cluster.js';
+import { asChoice, asDuration, setting, type Setting } from '../config/settings.js';
 import type { Meta, Result } from '../present/result.js';
 import { prose, whole } from '../present/text.js';
 import { StreamProgress } from '../stream/progress.js';
+import { toSeqError, type Progress } from '../support/failure.js';
+import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
+import { ReaderGone, writeErr, writeOut } from '../support/output.js';
+import { mayAsk, mayColour, takesColour } from '../support/terminal.js';
 import { terminalWrap } from '../support/terminal-wrap.js';
-import { askedFormat } from './asked-format.js';
-import { asChoice, asDuration, asList, asSwitch, setting, type Setting } from '../config/settings.js';
-
-/** After a cancel, how long a command may take to end by itself (with what it knows) before it is left behind. */
-const GRACE_MS = 90;
-const DEFAULT_TIMEOUT_MS = 10_000;
+import { askedFormat, type MachineFormat } from './asked-format.js';
+import { CommandNodes, type OpenRequest } from './command-nodes.js';
+import { Deadline, DEFAULT_TIMEOUT_MS, GRACE_MS } from './deadline.js';
+import { failureDocument, showFailure, showResult, type Showing, type Wraps } from './rendering.js';
+import { pause, watchLoop } from './watch-loop.js';
 
 type AnyFlags = Record<string, unknown>;
 export type FlagsOf<T extends typeof Command> = Interfaces.InferredFlags<(typeof SeqCommand)['baseFlags'] & T['flags']>;
@@ -52,7 +50,7 @@ export abstract class SeqCommand extends Command {
   static ownsTimeout = false;
   /** false: a config file that cannot be read does not stop the command (explain, context, config validate). */
   static needsConfig = true;
-  /** true: it can read the streams of the other dialect as well (`await this.foreign()`). */
+  /** true: it can read the streams of the other dialect as well (`await this.fuel()`). */
   static readsFuel = false;
   /** How long the command may go on after the first Ctrl-C. `run` and `lab` raise it to finish what they hold. */
   static graceMs = GRACE_MS;
@@ -73,20 +71,27 @@ export abstract class SeqCommand extends Command {
   protected abstract perform(): Promise<Result | null>;
 
   private readonly startedAt = performance.now();
-  private readonly cancel = new AbortController();
+  private readonly own = this.constructor as typeof SeqCommand;
+  private readonly deadline = new Deadline(() => this.own.graceMs);
   private readonly progress: Progress = { step: '', changed: 'nothing', changedNodes: [], command: '' };
   private readonly closers: (() => Promise<void> | void)[] = [];
   private readonly warnings: string[] = [];
   private given: AnyFlags = {};
-  private opened: Promise<Surroundings> | undefined;
-  private asked: () => Partial<Pick<Meta, 'nodesAsked' | 'nodesAnswered' | 'quorum'>> = () => ({});
-  private contextName: string | null = null;
-  /** What is read on a terminal is broken at words. */
-  private wraps = { stdout: whole, stderr: whole };
+  private wraps: Wraps = { stdout: whole, stderr: whole };
+  private readonly nodes = new CommandNodes({
+    id: this.id ?? '',
+    knownFlags: this.ctor.flags ?? {},
+    needsConfig: this.own.needsConfig,
+    given: () => this.given,
+    signal: this.signal,
+    step: (doing) => this.step(doing),
+    warning: (text) => this.warning(text),
+    onClose: (closer) => this.onClose(closer),
+  });
 
   /** Aborted by Ctrl-C, SIGTERM, --timeout, or a reader that went away. Pass it on. */
   protected get signal(): AbortSignal {
-    return this.cancel.signal;
+    return this.deadline.signal;
   }
 
   /** What is being done now: names node and step. Shown with -v, and in the error when a limit passes. */
@@ -101,7 +106,7 @@ export abstract class SeqCommand extends Command {
     this.progress.changedNodes = nodes;
   }
 
-  /** A change that came to nothing after all (every node refused). */
+  /** The change did not happen after all: every node refused. */
   protected unchanged(): void {
     this.progress.changed = 'nothing';
   }
@@ -117,78 +122,20 @@ export abstract class SeqCommand extends Command {
 
   /** Config file, context, environment and flags together. Opens nothing. `lane`: one of several that were named. */
   protected surroundings(lane?: string): Promise<Surroundings> {
-    if (lane !== undefined)
-      return import('../compose/open-cluster.js').then(({ surroundings }) =>
-        surroundings({ ...this.given, lane }, process.env),
-      );
-    this.opened ??= import('../compose/open-cluster.js').then(async ({ surroundings }) => {
-      const found = await surroundings(this.given, process.env, !(this.constructor as typeof SeqCommand).needsConfig);
-      this.contextName = found.sources.context?.name ?? null;
-      return found;
-    });
-    return this.opened;
+    return this.nodes.surroundings(lane);
   }
 
   /** The cluster's nodes, connected lazily; `cluster.nodes` are all configured ones, `cluster.asked` those of --on. */
-  protected async cluster(options: { identity?: 'discover' | 'as-configured'; lane?: string } = {}): Promise<Cluster> {
-    const bundle = this.given['from-bundle'] as string | undefined;
-    const cluster = bundle === undefined ? await this.liveCluster(options) : await this.bundledCluster(bundle);
-    this.onClose(() => cluster.close());
-    this.asked = () => ({ nodesAsked: cluster.asked.length, nodesAnswered: cluster.answers(), quorum: cluster.quorum });
-    return cluster;
+  protected cluster(request: OpenRequest = {}): Promise<Cluster> {
+    return this.nodes.open(request);
   }
 
-  private async liveCluster({
-    lane,
-    ...options
-  }: {
-    identity?: 'discover' | 'as-configured';
-    lane?: string;
-  }): Promise<Cluster> {
-    const [{ openCluster }, around] = await Promise.all([
-      import('../compose/open-cluster.js'),
-      this.surroundings(lane),
-    ]);
-    // What may change something must know whose nodes these are; what makes a cluster, or makes one anew, finds that
-    // out by itself.
-    const changes = 'dry-run' in (this.ctor.flags ?? {});
-    const purpose = (this.id ?? '').startsWith('cluster')
-      ? {}
-      : { purpose: changes ? ('act' as const) : ('look' as const) };
-    return openCluster(around, { ...options, ...purpose, signal: this.signal });
+  /** The nodes as those of the other dialect, when the settings say so; null: they hold this program's own keys. */
+  protected fuel(): Promise<FuelCluster | null> {
+    return this.nodes.openFuel();
   }
 
-  /** The same nodes as a file remembers them. Nothing is asked over the network. */
-  private async bundledCluster(path: string): Promise<Cluster> {
-    const [{ openBundle }, around] = await Promise.all([import('../compose/bundle.js'), this.surroundings()]);
-    this.step(`reading ${path}`);
-    const { cluster, context, note } = await openBundle(path, {
-      on: setting<string[] | null>(around.sources, 'on', asList, null).value,
-      signal: this.signal,
-    });
-    this.contextName = context;
-    this.warning(note);
-    return cluster;
-  }
-
-  /** The nodes as the other dialect's, when that is what they are said to hold; null: they are our own. */
-  protected async fuel(): Promise<FuelCluster | null> {
-    if (this.given['from-bundle'] !== undefined) {
-      if (this.given['dialect'] === 'fuel')
-        throw usageError('--from-bundle and --dialect fuel do not go together', [
-          'a bundle holds a cluster of seq: leave --dialect out',
-        ]);
-      return null;
-    }
-    const [{ openFuel }, around] = await Promise.all([import('../compose/fuel-nodes.js'), this.surroundings()]);
-    const cluster = await openFuel(around);
-    if (cluster === null) return null;
-    this.onClose(() => cluster.close());
-    this.asked = () => ({ nodesAsked: cluster.nodes.length, quorum: cluster.quorum });
-    return cluster;
-  }
-
-  /** How far a long reading is, on stderr; gone at the end whatever the end is. */
+  /** Shows on stderr how far a long reading is. The line is gone at the end, whatever the end is. */
   protected longReading(what: string): StreamProgress {
     void import('../support/lean-heap.js').then(({ keepHeapLean }) => keepHeapLean());
     const progress = new StreamProgress(what, Boolean(this.given['quiet']), writeErr);
@@ -216,22 +163,11 @@ export abstract class SeqCommand extends Command {
 
   /** True when a question may be asked: a terminal on stdin and stderr, and no --no-input. */
   protected get mayAsk(): boolean {
-    return (
-      Boolean(process.stdin.isTTY && process.stderr.isTTY) &&
-      !this.given['no-input'] &&
-      !truthy(process.env['SEQ_NO_INPUT'])
-    );
+    return !this.given['no-input'] && mayAsk(process.env);
   }
 
   protected get colour(): boolean {
-    const env = process.env;
-    return (
-      Boolean(process.stdout.isTTY) &&
-      !this.given['no-color'] &&
-      !env['NO_COLOR'] &&
-      env['TERM'] !== 'dumb' &&
-      !truthy(env['SEQ_NO_COLOR'])
-    );
+    return !this.given['no-color'] && mayColour(process.env);
   }
 
   /** The format of the answer. Known after parse(). */
@@ -255,160 +191,89 @@ export abstract class SeqCommand extends Command {
 
   override async run(): Promise<void> {
     this.progress.command = (this.id ?? '').replaceAll(':', ' ');
-    const stops = [onOutputFailure((error) => this.cancel.abort(error))];
-    const onSignal = () => this.cancel.abort(interrupted.reason);
-    if (interrupted.aborted) onSignal();
-    interrupted.addEventListener('abort', onSignal, { once: true });
-    stops.push(() => interrupted.removeEventListener('abort', onSignal));
+    this.deadline.listen();
     try {
       this.wraps = { stdout: await terminalWrap(process.stdout), stderr: await terminalWrap(process.stderr) };
       await this.parse();
-      if (this.given['dialect'] === 'fuel' && !(this.constructor as typeof SeqCommand).readsFuel)
+      if (this.given['dialect'] === 'fuel' && !this.own.readsFuel)
         throw (await import('../compose/fuel-nodes.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
+      // A context that does not exist or a setting that cannot be read ends the command before it does anything.
+      await this.surroundings();
+      await this.format();
+      void this.colour;
       const timeoutMs = await this.timeoutMs();
-      if (timeoutMs !== null) {
-        const timer = setTimeout(() => this.cancel.abort(new DeadlinePassed(timeoutMs)), timeoutMs);
-        stops.push(() => clearTimeout(timer));
-      }
+      if (timeoutMs !== null) this.deadline.limit(timeoutMs);
       if (this.watches) await this.watch();
-      else await this.answer(await this.cancellable(this.perform()));
+      else await this.answer(await this.deadline.bound(this.perform()));
     } finally {
-      for (const stop of stops) stop();
+      this.deadline.stop();
       await this.close();
     }
   }
 
   /** Shows a result and sets the exit code. Commands need it only for partial answers before they throw. */
   protected async present(result: Result): Promise<void> {
-    const format = await this.format();
-    const fields = (this.given['fields'] as string[] | undefined) ?? [];
-    const own = result.texts?.[format];
-    if (own !== undefined) {
-      await writeOut(own);
-    } else if (format === 'json' || format === 'yaml' || format === 'ndjson') {
-      await this.presentData(result, format, fields);
-    } else {
-      const { renderText, textFields } = await import('../present/text.js');
-      const unknown = fields.filter((field) => !textFields(result).includes(field));
-      this.refuseFields(unknown, textFields(result));
-      for (const warning of [...this.warnings, ...(result.warnings ?? [])])
-        writeErr(`${this.wraps.stderr('warning: ', warning).join('\n')}\n`);
-      await writeOut(
-        renderText(result, {
-          format: format as 'table' | 'wide' | 'plain' | 'csv',
-          fields,
-          colour: this.colour,
-          quiet: Boolean(this.given['quiet']),
-          width: process.stdout.columns ?? (Number(process.env['COLUMNS']) || 80),
-          wrap: this.wraps.stdout,
-          ...(format === 'table' || format === 'wide'
-            ? { drawTable: (await import('../present/draw-table.js')).drawTable }
-            : {}),
-        }),
-      );
-    }
+    await showResult(result, await this.format(), this.showing(this.colour));
     process.exitCode = result.exit ?? EXIT.ok;
   }
 
   override async catch(thrown: Error & { exitCode?: number }): Promise<void> {
-    if (thrown instanceof ReaderGone || this.cancel.signal.reason instanceof ReaderGone) {
+    if (thrown instanceof ReaderGone || this.deadline.readerGone) {
       process.exitCode = EXIT.ok;
       return;
     }
     const error = toSeqError(thrown, this.progress);
     process.exitCode = error.exit;
-    const format = await this.failureFormat();
-    if (format === null) {
-      const colour =
-        Boolean(process.stderr.isTTY) &&
-        !process.env['NO_COLOR'] &&
-        process.env['TERM'] !== 'dumb' &&
-        !this.argv.includes('--no-color');
-      writeErr(renderError(error, colour, this.wraps.stderr));
-    } else {
-      try {
-        await this.writeEnvelope(this.failureEnvelope(error), this.watches && format === 'json' ? 'ndjson' : format);
-      } catch (failure) {
-        if (!(failure instanceof ReaderGone)) writeErr(renderError(error, false, this.wraps.stderr));
-      }
-    }
+    // The raw arguments, because parsing itself may have failed.
+    const colour = !this.argv.includes('--no-color') && takesColour(process.env, process.stderr);
+    await showFailure(error, await this.failureFormat(), this.showing(colour));
     if (this.argv.includes('--trace'))
       writeErr(`${(error.cause instanceof Error ? error.cause : thrown).stack ?? ''}\n`);
   }
 
   override toErrorJson(thrown: unknown): unknown {
-    return this.failureEnvelope(toSeqError(thrown, this.progress));
+    return failureDocument(toSeqError(thrown, this.progress), this.showing(false));
   }
 
   /** As asked on the command line; else as the settings say, where they can be read. */
-  private async failureFormat(): Promise<'json' | 'yaml' | 'ndjson' | null> {
+  private async failureFormat(): Promise<MachineFormat | null> {
     const asked = askedFormat(this.argv, process.env);
     if (asked || this.given['output']) return asked;
     const format = await this.format().catch(() => null);
     return format === 'json' || format === 'yaml' || format === 'ndjson' ? format : null;
   }
 
-  private failureEnvelope(error: SeqError) {
-    return envelope(this.kind, this.meta(), { error, warnings: this.warnings });
+  private showing(colour: boolean): Showing {
+    return {
+      kind: this.kind,
+      meta: this.meta(),
+      warnings: this.warnings,
+      fields: (this.given['fields'] as string[] | undefined) ?? [],
+      mayChange: 'dry-run' in (this.ctor.flags ?? {}),
+      watched: this.watches,
+      colour,
+      quiet: Boolean(this.given['quiet']),
+      wraps: this.wraps,
+    };
   }
 
   private meta(): Meta {
     return {
-      context: this.contextName,
+      context: this.nodes.contextName,
       at: new Date().toISOString(),
       durationMs: Math.round(performance.now() - this.startedAt),
       nodesAsked: 0,
       nodesAnswered: 0,
       quorum: 0,
-      ...this.asked(),
+      ...this.nodes.counts(),
     };
   }
 
-  private async presentData(result: Result, format: 'json' | 'yaml' | 'ndjson', fields: string[]): Promise<void> {
-    const document = envelope(this.kind, this.meta(), { result, warnings: this.warnings });
-    if (fields.length > 0) {
-      const { data, unknown } = pickFields(document.data, fields);
-      this.refuseFields(
-        unknown,
-        document.data !== null && typeof document.data === 'object' ? Object.keys(document.data) : [],
-      );
-      document.data = data;
-    }
-    if (format === 'ndjson' && result.items) {
-      const { wire } = await import('../present/envelope.js');
-      const kept =
-        fields.length > 0
-          ? result.items.map((item) => pickFields(wire(item), fields).data)
-          : result.items.map((item) => wire(item));
-      await writeOut(kept.map((item) => `${JSON.stringify(item)}\n`).join(''));
-    } else {
-      await this.writeEnvelope(document, this.watches && format === 'json' ? 'ndjson' : format);
-    }
-  }
-
-  private async writeEnvelope(document: unknown, format: 'json' | 'yaml' | 'ndjson'): Promise<void> {
-    if (format === 'yaml') {
-      const { stringify } = await import('../config/yaml.js');
-      await writeOut(`${this.watches ? '---\n' : ''}${stringify(document, { lineWidth: 0 })}`);
-    } else {
-      await writeOut(`${format === 'json' ? JSON.stringify(document, null, 2) : JSON.stringify(document)}\n`);
-    }
-  }
-
-  /** After a change it is too late to refuse: there the unknown field is only warned of. */
-  private refuseFields(unknown: string[], known: string[]): void {
-    if (unknown.length === 0) return;
-    const message = `--fields: there is no field ${unknown.join(', ')}`;
-    if ('dry-run' in (this.ctor.flags ?? {})) writeErr(`warning: ${message}\n`);
-    else throw usageError(message, [`choose from: ${known.join(', ')}`]);
-  }
-
   private async timeoutMs(): Promise<number | null> {
-    const { deadline, ownsTimeout } = this.constructor as typeof SeqCommand;
-    if (ownsTimeout) return null;
+    if (this.own.ownsTimeout) return null;
     const flag = this.given['timeout'] as number | undefined;
     if (flag !== undefined) return flag;
-    if (!deadline || this.watches || this.given['follow']) return null;
+    if (!this.own.deadline || this.watches || this.given['follow']) return null;
     return (await this.setting('timeout', asDuration, DEFAULT_TIMEOUT_MS)).value;
   }
 
@@ -418,60 +283,25 @@ export abstract class SeqCommand extends Command {
     process.exitCode ??= EXIT.ok;
   }
 
-  /** The work, or the reason of the cancel when the work does not end by itself within the grace time. */
-  private async cancellable<T>(work: Promise<T>): Promise<T> {
-    const { signal } = this.cancel;
-    let stop = () => {};
-    const cancelled = new Promise<never>((_, reject) => {
-      const onAbort = () => {
-        const graceMs = (this.constructor as typeof SeqCommand).graceMs;
-        const timer = setTimeout(
-          () => reject(signal.reason as Error),
-          signal.reason instanceof ReaderGone ? Math.min(graceMs, GRACE_MS) : graceMs,
-        );
-        stop = () => clearTimeout(timer);
-      };
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
-    });
-    cancelled.catch(() => undefined);
-    try {
-      return await Promise.race([work, cancelled]);
-    } catch (error) {
-      // A use case that stops because of the signal usually throws an AbortError; the reason behind it is what is
-      // worth saying.
-      if (signal.aborted && !(error instanceof SeqError)) throw signal.reason;
-      throw error;
-    } finally {
-      stop();
-      work.catch(() => undefined);
-    }
-  }
-
-  /** `--watch` of a look verb; `lab up --watch` means the live screen. */
+  /** `--watch` of a verb that only reads; `lab up --watch` means the live screen. */
   private get watches(): boolean {
     return Boolean(this.given['watch']) && 'interval' in (this.ctor.flags ?? {});
   }
 
   private async watch(): Promise<void> {
-    const intervalMs = (await this.setting('interval', asDuration, 1000)).value;
-    const count = (this.given['count'] as number | undefined) ?? Infinity;
     const screen =
       process.stdout.isTTY && ['table', 'wide'].includes(await this.format()) && process.env['TERM'] !== 'dumb';
-    for (let look = 1; look <= count; look += 1) {
-      const probed = await this.cancellable(this.perform()).then(
-        (result) => ({ result }),
-        (error: unknown) => ({ error }),
-      );
-      await this.close();
-      if (screen) await writeOut('\u001b[H\u001b[2J');
-      if ('result' in probed) await this.answer(probed.result);
-      // An outage is what one watches for: it is shown, and the next look may find the end of it.
-      else if (probed.error instanceof SeqError && probed.error.retryable && !this.signal.aborted)
-        await this.catch(probed.error);
-      else throw probed.error;
-      if (look < count) await this.cancellable(pause(intervalMs, this.signal));
-    }
+    await watchLoop<Result | null>({
+      intervalMs: (await this.setting('interval', asDuration, 1000)).value,
+      count: (this.given['count'] as number | undefined) ?? Infinity,
+      signal: this.signal,
+      ask: () => this.deadline.bound(this.perform()),
+      close: () => this.close(),
+      clear: async () => (screen ? writeOut('\u001b[H\u001b[2J') : undefined),
+      show: (result) => this.answer(result),
+      showFailure: (error: SeqError) => this.catch(error),
+      pause: (ms) => this.deadline.bound(pause(ms, this.signal)),
+    });
   }
 
   private async close(): Promise<void> {
@@ -486,27 +316,3 @@ export abstract class SeqCommand extends Command {
     }
   }
 }
-
-function truthy(text: string | undefined): boolean {
-  return text !== undefined && text !== '' && asSwitch(text, 'environment');
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    timer.unref?.();
-    if (signal) {
-      timer.ref?.();
-      signal.addEventListener(
-        'abort',
-        () => {
-          clearTimeout(timer);
-          reject(signal.reason as Error);
-        },
-        { once: true },
-      );
-    }
-  });
-}
-
-export type { ExitCode, Result };

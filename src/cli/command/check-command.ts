@@ -6,14 +6,14 @@ import { runChecks } from '../../core/report/check-read.js';
 import { CHECKS, type CheckName, type Thresholds } from '../../core/view/check-answer.js';
 import { SeqCommand } from './base-command.js';
 import { toSeqError, usageError } from '../support/failure.js';
-import { countFlag, FOREIGN_FLAGS, LOOK_FLAGS, outputFlag, positiveFlag } from '../support/flags.js';
+import { countFlag, FUEL_FLAGS, READ_FLAGS, outputFlag, positiveFlag } from '../support/flags.js';
 import { Interrupted } from '../support/interrupt.js';
 import { writeOut } from '../support/output.js';
 import { checkResult, nagiosFailure } from '../present/check.js';
 import type { Result } from '../present/result.js';
 import { targetFlags } from '../support/target.js';
 
-export const CHECK_FLAGS = { ...LOOK_FLAGS, ...FOREIGN_FLAGS, output: outputFlag(['nagios', 'prometheus']) };
+export const CHECK_FLAGS = { ...READ_FLAGS, ...FUEL_FLAGS, output: outputFlag(['nagios', 'prometheus']) };
 export const MARGIN_FLAGS = {
   'margin-warn': countFlag({ description: 'WARNING when fewer nodes than that may still be lost (1)' }),
   'margin-crit': countFlag({ description: 'CRITICAL when fewer nodes than that may still be lost (0)' }),
@@ -29,7 +29,7 @@ export const NODES_FLAGS = {
   }),
 };
 export const DEPTH_FLAGS = {
-  depth: positiveFlag({ description: 'heights of the streams to look at, from the top (20)' }),
+  depth: positiveFlag({ description: 'heights of the streams to check, from the top (20)' }),
 };
 
 type Given = Partial<

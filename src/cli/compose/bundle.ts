@@ -60,8 +60,9 @@ export async function openBundle(
       },
       context: head.context,
       note:
-        `this is how it was at ${new Date(head.madeAtMs).toISOString()} ` +
-        `(${path})${whole ? '' : `; of the streams it holds heights ${holds}`}${head.payloads ? '' : '; it holds no payloads'}`,
+        `this is how it was at ${new Date(head.madeAtMs).toISOString()} (${path})` +
+        (whole ? '' : `; of the streams it holds heights ${holds}`) +
+        (head.payloads ? '' : '; it holds no payloads'),
     };
   } catch (error) {
     await file.close();

@@ -2,8 +2,9 @@
 // are named by hand, so that nothing of the person's own configuration can reach them.
 import { openStoreReader } from '../../core/store/lmdb-reader.js';
 import type { ChaosOptions } from '../../lab/chaos/run.js';
-import { openCluster, surroundings } from './open-cluster.js';
+import { openCluster } from './open-cluster.js';
 import { plainEnvironment } from './lab.js';
+import { surroundings } from './cluster-settings.js';
 
 export function chaosOutside(): Pick<ChaosOptions, 'openNodes' | 'openStore'> {
   return {

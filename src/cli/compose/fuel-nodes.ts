@@ -4,10 +4,12 @@ import { systemClock } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { FuelOptions } from '../../core/dialect-fuel/probe.js';
 import { fuelQuorumOf } from '../../core/dialect-fuel/types.js';
-import { openFuelNodes, readOnlyDialect, type ClusterSettings, type Surroundings } from './open-cluster.js';
+import { openFuelNodes } from './open-cluster.js';
 import { usageError } from '../support/failure.js';
 import { asCount, asDialect, asText, setting } from '../config/settings.js';
 import { targetFlags } from '../support/target.js';
+import { readOnlyDialect } from './cluster-errors.js';
+import type { ClusterSettings, Surroundings } from './cluster-settings.js';
 
 export interface FuelCluster extends Omit<FuelOptions, 'signal'> {
   settings: ClusterSettings;
@@ -79,7 +81,7 @@ export function refuseDialect(id: string, flags: object): SeqError {
     code: 'DIALECT_NOT_READ',
     exit: EXIT.usage,
     message: `${command} cannot read the streams of another program`,
-    why: 'it looks at what only this program keeps',
+    why: 'it reads what only this program keeps',
     changed: 'nothing',
     next: ['status, stream inspect, stream verify, stream diff and check read them'],
   });

@@ -13,8 +13,9 @@ import { urlOf } from '../../lab/plan.js';
 import { openState, type LabState } from '../../lab/state.js';
 import type { LabOutside, Recovered } from '../../lab/up.js';
 import { configPath, readConfig, updateConfig } from '../config/file.js';
-import { openCluster, openNode, surroundings, type Cluster } from './open-cluster.js';
+import { openCluster, openNode, type Cluster } from './open-cluster.js';
 import { probeForRecovery, recoverAsPlanned, rejoin, type Confirming } from './recovery.js';
+import { surroundings } from './cluster-settings.js';
 
 export const LAB_CONTEXT = 'lab';
 

@@ -3,16 +3,48 @@
 import { readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
-import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, MAX_BLOCK_BYTES, type Timing } from '../../core/config.js';
+import {
+  checkTiming,
+  DEFAULT_LIMITS,
+  DEFAULT_TIMING,
+  MAX_BLOCK_BYTES,
+  type Limits,
+  type Timing,
+} from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
-import { checkListen, parseListen, readCaFile, readTokenFile } from '../../core/serve/listen.js';
+import { checkListen, parseListen, readCaFile, readTokenFile, type Listen } from '../../core/serve/listen.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
-import type { ClusterSettings } from './open-cluster.js';
 import { usageError } from '../support/failure.js';
-import type { RunSettings } from './run-sequencer.js';
 import { asCount, asDuration, asList, asSize, asSwitch, asText, setting, type Sources } from '../config/settings.js';
+import type { ClusterSettings } from './cluster-settings.js';
+
+export interface RunSettings {
+  id: string;
+  storeDir(cluster: string, lane: string): string;
+  timing: Timing;
+  limits: Limits;
+  eager: boolean;
+  priority: number;
+  listen: Listen | null;
+  token?: string;
+  /** What the other sequencers' certificates are signed by. */
+  ca?: string;
+  tls?: { cert: Buffer; key: Buffer };
+  peers: string[];
+  exec: { command: string; args: string[] } | null;
+  bootstrap: boolean;
+  readmit: boolean;
+  /** false: switched off by SEQ_DISABLE. */
+  warmUp: boolean;
+  keepItems: number;
+  keepMs: number;
+  version: string;
+  logLevel: LogLevel;
+  /** Values that no line may show. */
+  secrets: string[];
+}
 
 export const SEQUENCER_LOG_LEVELS = [
   'trace',

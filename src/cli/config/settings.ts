@@ -1,5 +1,5 @@
-// One rule for every setting: flag → SEQ_* → context → config file → default; the origin is kept, so that `config
-// show --origin` can say it.
+// One rule for every setting: flag → SEQ_* → context → config file → default. The origin is kept, so that
+// `config show --origin` can say it.
 import { SeqError } from '../../core/errors.js';
 import type { ConfigFile, ContextEntry } from './config-types.js';
 import { badValue, parseCount, parseDuration, parseSize } from '../support/units.js';

@@ -9,7 +9,7 @@ import { marginText, seconds } from './cluster-view.js';
 import type { Cell, Column, Result } from './result.js';
 
 const DIALECT = 'fuel';
-export const FOREIGN_LEGEND =
+export const FUEL_LEGEND =
   'A B … (the same letter is the same bytes; two letters: two entries)   . not there   - trimmed   ' +
   '* stream and index disagree   ? no answer';
 
@@ -137,13 +137,11 @@ export function fuelRowData(row: FuelRow, now: number): Record<string, unknown> 
   return { ...row, ageMs: row.timestamp === null ? null : Math.max(0, now - row.timestamp) };
 }
 
+/** `now`: ages are counted to it. `ids`: the columns of nodes. */
 export function fuelMatrixResult(
-  matrix: FuelMatrix,
-  rows: readonly FuelRow[],
-  summary: FuelSummary,
-  now: number,
+  { matrix, rows, summary }: { matrix: FuelMatrix; rows: readonly FuelRow[]; summary: FuelSummary },
   options: Pick<FuelOptions, 'leaseKey' | 'quorum' | 'target'>,
-  ids: readonly string[],
+  { now, ids }: { now: number; ids: readonly string[] },
 ): Result {
   const { next, ...verdict } = summary.verdict(options.target);
   const data = rows.map((row) => fuelRowData(row, now));
@@ -188,7 +186,7 @@ export function fuelMatrixResult(
               .filter((row) => row.class !== 'committed' && row.class !== 'trimmed')
               .slice(0, 20)
               .map((row) => row.note),
-            FOREIGN_LEGEND,
+            FUEL_LEGEND,
           ].join('\n'),
         }),
     meta: metaOf(matrix.probes, unread.length, options.quorum),
@@ -226,8 +224,9 @@ export function fuelVerifyResult(
         : {
             verdict: 'OK' as const,
             reason:
-              `nothing found on ${read} of ${nodes.length} ` +
-              `nodes${range === null ? ', which hold no entry' : `, ${heights} heights from ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} could not be read`}`,
+              `nothing found on ${read} of ${nodes.length} nodes` +
+              (range === null ? ', which hold no entry' : `, ${heights} heights from ${range.from} to ${range.to}`) +
+              (unread.length === 0 ? '' : `; ${unread.join(', ')} could not be read`),
             reasonCode: 'OK',
           };
   const next =
@@ -314,8 +313,9 @@ export function fuelDiffResult(
         : {
             verdict: 'WARN' as const,
             reason:
-              `${what} differ at ${total - diff.untold} of ${compared} ` +
-              `heights${differ === undefined ? '' : `, the highest is ${differ.height}: ${differ.node}: ${KIND[differ.kind]}`}${untold === '' ? '' : `; ${untold}`}`,
+              `${what} differ at ${total - diff.untold} of ${compared} heights` +
+              (differ === undefined ? '' : `, the highest is ${differ.height}: ${differ.node}: ${KIND[differ.kind]}`) +
+              (untold === '' ? '' : `; ${untold}`),
             reasonCode: 'DIFFERENT',
           };
   const next = first === undefined ? [] : [`seq stream inspect --height ${first.height}${tail}`];
@@ -360,10 +360,10 @@ function rangeData(range: { from: number; to: number } | null): { heightFrom: nu
   return range === null ? null : { heightFrom: range.from, heightTo: range.to };
 }
 
-function metaOf(looks: readonly FuelProbe[], unread: number, quorum: number) {
+function metaOf(probes: readonly FuelProbe[], unread: number, quorum: number) {
   return {
-    nodesAsked: looks.length,
-    nodesAnswered: Math.min(looks.length - unread, looks.filter((one) => one.reply.outcome === 'accepted').length),
+    nodesAsked: probes.length,
+    nodesAnswered: Math.min(probes.length - unread, probes.filter((one) => one.reply.outcome === 'accepted').length),
     quorum,
   };
 }

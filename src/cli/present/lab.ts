@@ -72,8 +72,9 @@ export function demoText(report: DemoReport, holds: boolean): string {
     `duplicates: ${comparison.duplicates}`,
     `lost: ${comparison.lost}`,
     ...(comparison.foreign > 0 ? [`foreign: ${comparison.foreign}`] : []),
-    'identical: ' +
-      `${comparison.identical ? 'yes, byte for byte' : `no, from line ${(comparison.firstDifference?.at ?? 0) + 1} on`}`,
+    comparison.identical
+      ? 'identical: yes, byte for byte'
+      : `identical: no, from line ${(comparison.firstDifference?.at ?? 0) + 1} on`,
     ...(holds ? [] : ['result: something is off']),
   ].join('\n');
 }

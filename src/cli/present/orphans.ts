@@ -61,8 +61,8 @@ export function orphansResult(nodes: readonly NodeOrphans[], now: number): Resul
           aside:
             setAside === null
               ? ''
-              : `${setAside.entries} entries, ${setAside.heightFrom ?? '?'} to ` +
-                `${setAside.heightTo ?? '?'}${setAside.expiresMs === null ? '' : `, ${seconds(setAside.expiresMs)} left`}`,
+              : `${setAside.entries} entries, ${setAside.heightFrom ?? '?'} to ${setAside.heightTo ?? '?'}` +
+                (setAside.expiresMs === null ? '' : `, ${seconds(setAside.expiresMs)} left`),
         })),
       },
     ],

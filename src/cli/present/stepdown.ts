@@ -55,8 +55,10 @@ export function stepdownResult({ plan, done, warnings }: StepdownDone, command: 
       ['committed', done.height],
       [
         'gap',
-        `${done.gapMs} ` +
-          `ms${done.gapBy === 'timestamps' ? " by the blocks' timestamps" : ''}${plan.blockTimeMs === null ? '' : ` between two blocks (block time ${plan.blockTimeMs} ms)`}${done.gapBlocks === null ? '' : `, ${done.gapBlocks} ${done.gapBlocks === 1 ? 'block' : 'blocks'} missed`}`,
+        `${done.gapMs} ms` +
+          (done.gapBy === 'timestamps' ? " by the blocks' timestamps" : '') +
+          (plan.blockTimeMs === null ? '' : ` between two blocks (block time ${plan.blockTimeMs} ms)`) +
+          (done.gapBlocks === null ? '' : `, ${done.gapBlocks} ${done.gapBlocks === 1 ? 'block' : 'blocks'} missed`),
       ],
     ],
   };

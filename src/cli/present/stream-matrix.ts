@@ -32,12 +32,17 @@ export function rowLine(row: MatrixRow, now: number): string {
   const hash = JSON.stringify(row.hash);
   let cells = '';
   for (const cell of row.cells) {
-    cells += `${cells === '' ? '' : ','}{"node":${JSON.stringify(cell.node)},"mark":"${cell.mark}","hash":${cell.hash === row.hash ? hash : JSON.stringify(cell.hash)},"epoch":${quoted(cell.epoch)}}`;
+    const own = cell.hash === row.hash ? hash : JSON.stringify(cell.hash);
+    cells +=
+      `${cells === '' ? '' : ','}{"node":${JSON.stringify(cell.node)},` +
+      `"mark":"${cell.mark}","hash":${own},"epoch":${quoted(cell.epoch)}}`;
   }
   const { timestamp } = row;
+  const ageMs = timestamp === null ? null : Math.max(0, now - timestamp);
   return (
-    `{"height":"${row.height}","class":"${row.class}","copies":${row.copies},"n":${row.n},"hash":${hash},"epoch":"${row.epoch}","writer":${JSON.stringify(row.writer)},"bytes":${row.bytes},` +
-    `"cells":[${cells}],"note":${JSON.stringify(row.note)},"same":${row.same},"timestamp":${timestamp},"ageMs":${timestamp === null ? null : Math.max(0, now - timestamp)}}`
+    `{"height":"${row.height}","class":"${row.class}","copies":${row.copies},"n":${row.n},"hash":${hash},` +
+    `"epoch":"${row.epoch}","writer":${JSON.stringify(row.writer)},"bytes":${row.bytes},"cells":[${cells}],` +
+    `"note":${JSON.stringify(row.note)},"same":${row.same},"timestamp":${timestamp},"ageMs":${ageMs}}`
   );
 }
 
@@ -168,8 +173,9 @@ export function verifyResult(verified: Verified, target: string): Result {
         : {
             verdict: 'OK' as const,
             reason:
-              `no violation on ${read} of ${nodes.length} ` +
-              `nodes${range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`}${unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`}`,
+              `no violation on ${read} of ${nodes.length} nodes` +
+              (range === null ? ', which hold no block' : `, heights ${range.from} to ${range.to}`) +
+              (unread.length === 0 ? '' : `; ${unread.join(', ')} did not answer`),
             reasonCode: 'OK',
           };
   const next =
@@ -243,8 +249,9 @@ export function diffResult(diff: Diff, on: readonly string[], target: string): R
         : {
             verdict: 'WARN' as const,
             reason:
-              `${what} differ at ${total - diff.untold} of ${compared} ` +
-              `heights${differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`}${untold === '' ? '' : `; ${untold}`}`,
+              `${what} differ at ${total - diff.untold} of ${compared} heights` +
+              (differ === undefined ? '' : `, first at ${differ.height}: ${differ.node} ${sentence(differ.kind)}`) +
+              (untold === '' ? '' : `; ${untold}`),
             reasonCode: 'DIFFERENT',
           };
   const next =
@@ -316,7 +323,7 @@ function itemsText(height: number, data: Uint8Array): string {
   return typeof shown === 'string' ? shown : shown.map((item) => itemText(item.bytes)).join(' | ');
 }
 
-/** A payload that is not of ours is shown as it is: what is looked at may be damaged. */
+/** A payload that this program did not write is shown as it is: it may be damaged. */
 function shownItems(height: number, data: Uint8Array) {
   const content = decodeBlockData(data);
   if (content.format !== 'items' && content.format !== 'exec') return `base64:${Buffer.from(data).toString('base64')}`;

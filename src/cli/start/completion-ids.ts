@@ -1,8 +1,9 @@
 // The ids worth offering while somebody types: contexts and nodes from the configuration, sequencers from what the
 // nodes show, a lab's processes from its record, codes from what `explain` knows.
 import { sequencerOf } from '../../core/protocol/types.js';
-import type { Cluster, Surroundings } from '../compose/open-cluster.js';
+import type { Cluster } from '../compose/open-cluster.js';
 import { labRows } from '../support/target.js';
+import type { Surroundings } from '../compose/cluster-settings.js';
 
 export const ID_KINDS = ['contexts', 'nodes', 'sequencers', 'processes', 'codes'] as const;
 

@@ -141,8 +141,8 @@ function bash(tree: CommandWords[]): string {
   const ids = Object.entries(IDS).map(
     ([name, kind]) =>
       `    ${name === '--context' ? "*' --context'|*' -c'" : `*' ${name}'`}) ` +
-      `${LISTS.includes(name) ? 'if [[ "$cur" == *,* ]]; then lead="$lead${cur%,*},"; cur="${cur##*,}"; fi; ' : ''}_seq_offer ` +
-      `"$(_seq_ids ${kind})"; return ;;`,
+      (LISTS.includes(name) ? 'if [[ "$cur" == *,* ]]; then lead="$lead${cur%,*},"; cur="${cur##*,}"; fi; ' : '') +
+      `_seq_offer "$(_seq_ids ${kind})"; return ;;`,
   );
   return `_seq_ids() { "\${w[0]}" completion ids "$1" "\${given[@]}" -o plain -q 2>/dev/null; }
 _seq_offer() { COMPREPLY=($(compgen -P "$lead" -W "$1" -- "$cur")); }
@@ -279,8 +279,10 @@ function fish(tree: CommandWords[]): string {
               ? ' -r'
               : '';
         lines.push(
-          `complete -c ${program} -n ${quote(`__seq_in ${words}`)} -l ` +
-            `${flag.name.slice(2)}${flag.short ? ` -s ${flag.short.slice(1)}` : ''}${value}${flag.description ? ` -d ${quote(flag.description)}` : ''}`,
+          `complete -c ${program} -n ${quote(`__seq_in ${words}`)} -l ${flag.name.slice(2)}` +
+            (flag.short ? ` -s ${flag.short.slice(1)}` : '') +
+            value +
+            (flag.description ? ` -d ${quote(flag.description)}` : ''),
         );
       }
     }

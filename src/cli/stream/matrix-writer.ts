@@ -43,8 +43,9 @@ export class MatrixWriter<Row> {
     const unknown = fields.filter((field) => !all.includes(field));
     if (unknown.length > 0)
       throw usageError(`--fields: there is no field ${unknown.join(', ')}`, [`choose from: ${all.join(', ')}`]);
-    if (!quiet)
-      this.text = `${this.keys.map((key) => (format === 'csv' ? key : key.toUpperCase())).join(format === 'csv' ? ',' : '\t')}\n`;
+    if (quiet) return;
+    const header = format === 'csv' ? this.keys.join(',') : this.keys.map((key) => key.toUpperCase()).join('\t');
+    this.text = `${header}\n`;
   }
 
   /** A promise when it has to be waited for. */

@@ -39,7 +39,7 @@ export interface SubmitJob {
 /** Room for `:` and the number after the prefix. */
 const MAX_PREFIX_BYTES = 200;
 
-/** Looks at the input before any sequencer is asked: a missing file or a bad prefix costs nobody anything. */
+/** Checks the input before any sequencer is asked: a missing file or a bad prefix then has no effect. */
 export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
   const { keyPrefix } = input;
   const problem =

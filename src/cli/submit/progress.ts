@@ -53,8 +53,9 @@ export class SubmitMeter {
     this.#lastLineAt = now;
     const share = total === null || total === 0 ? '' : ` (${Math.floor((100 * progress.bytes) / total)} %)`;
     this.options.note(
-      `${progress.items} items sequenced${share}, ` +
-        `${rate.toFixed(0)}/s${progress.last ? `, height ${progress.last.height}` : ''}${progress.waiting === '' ? '' : `, waiting: ${progress.waiting}`}`,
+      `${progress.items} items sequenced${share}, ${rate.toFixed(0)}/s` +
+        (progress.last ? `, height ${progress.last.height}` : '') +
+        (progress.waiting === '' ? '' : `, waiting: ${progress.waiting}`),
     );
   }
 

@@ -23,12 +23,12 @@ export async function nodeFreeBytes(url: string, dir: string | undefined): Promi
 
 /** Keeps `facts.storeFreeBytes` fresh; returns how to stop. */
 export async function watchDisk(dir: string, facts: Record<string, string>): Promise<() => void> {
-  const look = async (): Promise<void> => {
+  const measure = async (): Promise<void> => {
     const free = await freeBytes(dir);
     if (free !== null) facts['storeFreeBytes'] = String(free);
   };
-  await look();
-  const timer = setInterval(() => void look(), EVERY_MS);
+  await measure();
+  const timer = setInterval(() => void measure(), EVERY_MS);
   timer.unref();
   return () => clearInterval(timer);
 }

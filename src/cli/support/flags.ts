@@ -1,6 +1,6 @@
-// The flags every command shares, in groups: cluster and output flags on all of them, LOOK on verbs that only read,
-// ACT on verbs that change. None has an oclif default or `env`: flag → SEQ_* → context → config file → default is
-// resolved, with its origin, in settings.ts.
+// The flags that commands share, in groups: cluster and output flags on every command, READ on verbs that only read,
+// ACT on verbs that change something. None has an oclif default or `env`: settings.ts resolves
+// flag → SEQ_* → context → config file → default, and keeps the origin.
 import { Flags } from '@oclif/core';
 import { parseCount, parseDuration, parseSize } from './units.js';
 
@@ -58,22 +58,22 @@ export function outputFlag(extra: readonly OutputFormat[] = []) {
 
 const DIALECT = {
   dialect: {
-    helpGroup: 'FOREIGN STREAMS',
+    helpGroup: 'FUEL DIALECT',
     options: ['seq', 'fuel'],
     description: 'whose keys are read: fuel is read-only (docs/FUEL.md)',
   },
   leaseKey: {
-    helpGroup: 'FOREIGN STREAMS',
+    helpGroup: 'FUEL DIALECT',
     helpValue: 'KEY',
     description: 'with --dialect fuel: the key of its lock, e.g. poa:leader:lock',
   },
   quorumBudget: {
-    helpGroup: 'FOREIGN STREAMS',
+    helpGroup: 'FUEL DIALECT',
     description: 'with --dialect fuel: nodes asked for beyond a majority (0)',
   },
 };
 /** Verbs that can read the streams of the other dialect show these. */
-export const FOREIGN_FLAGS = {
+export const FUEL_FLAGS = {
   dialect: Flags.string(DIALECT.dialect),
   'lease-key': Flags.string(DIALECT.leaseKey),
   'quorum-budget': countFlag(DIALECT.quorumBudget),
@@ -126,13 +126,13 @@ export const BUNDLE_FLAG = {
   }),
 };
 
-/** Verbs that only look: `static override flags = { ...LOOK_FLAGS, … }`. */
+/** Verbs that only read: `static override flags = { ...READ_FLAGS, … }`. */
 export const WATCH_FLAGS = {
-  watch: Flags.boolean({ helpGroup: 'WATCH', description: 'look again and again' }),
-  interval: durationFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'pause between two looks (1s)' }),
-  count: positiveFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'stop after N looks' }),
+  watch: Flags.boolean({ helpGroup: 'WATCH', description: 'repeat until stopped' }),
+  interval: durationFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'pause between two rounds (1s)' }),
+  count: positiveFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'stop after N rounds' }),
 };
-export const LOOK_FLAGS = { ...BUNDLE_FLAG, ...WATCH_FLAGS };
+export const READ_FLAGS = { ...BUNDLE_FLAG, ...WATCH_FLAGS };
 
 /** Verbs that change something: `static override flags = { ...ACT_FLAGS, … }`. */
 export const ACT_FLAGS = {

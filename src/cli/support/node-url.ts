@@ -93,9 +93,8 @@ export function checkUrl(text: string): NodeUrl {
     throw badUrl(shown, `scheme '${scheme}' is not one of redis, rediss, unix, sentinel`);
   const match = /^(\[[0-9A-Fa-f:.%]+\]|[\p{L}\p{N}._-]+)(?::(\d*))?(?:\/([^?#]*))?$/u.exec(where);
   if (!match) throw badUrl(shown, where === '' ? 'there is no host' : 'it is not HOST, HOST:PORT or HOST:PORT/DB');
-  return done(
-    `${scheme}://${(match[1] as string).toLowerCase()}:${port(match[2] ?? '', shown)}${database(match[3] ?? '', shown)}`,
-  );
+  const host = (match[1] as string).toLowerCase();
+  return done(`${scheme}://${host}:${port(match[2] ?? '', shown)}${database(match[3] ?? '', shown)}`);
 }
 
 function missing(shown: string): never {

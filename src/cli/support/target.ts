@@ -4,8 +4,8 @@ import type { SummarizeOptions } from '../../core/view/cluster-view.js';
 import type { NodePort } from '../../core/ports.js';
 import { labDirectory, readState } from '../../lab/state.js';
 import { rowsOf, type ProcessRow } from '../../lab/status.js';
-import type { ClusterSettings } from '../compose/open-cluster.js';
 import { nextForProcesses } from '../present/lab.js';
+import type { ClusterSettings } from '../compose/cluster-settings.js';
 
 export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<NodePort, 'id' | 'url'>[]): string {
   const lane = settings.lane === '' ? [] : [`--lane ${settings.lane}`];

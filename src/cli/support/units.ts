@@ -53,8 +53,8 @@ export function parseSize(text: string, what = 'size'): number {
 }
 
 /**
- * A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused. `or`: words
- * that are taken beside one.
+ * A whole number 0 … 2^53−1, digits only: heights, epochs, counts. `1e3`, `0x10`, `-1`, `+1` are refused.
+ * `or`: words that are accepted instead of a number.
  */
 export function parseCount(text: string, what = 'number', least = 0, or = ''): number {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : NaN;

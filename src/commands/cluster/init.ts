@@ -30,7 +30,7 @@ export default class ClusterInit extends SeqCommand {
     this.onClose(async () => {
       await Promise.all(nodes.map((node) => node.close()));
     });
-    this.step('looking at every node');
+    this.step('probing every node');
     const target = targetFlags(found.settings, nodes);
     const made = await bootstrap({
       nodes,

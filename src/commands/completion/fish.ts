@@ -1,4 +1,5 @@
-import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import type { Result } from '../../cli/present/result.js';
 import { commandTree, completionScript } from '../../cli/start/completion.js';
 
 export default class CompletionFish extends SeqCommand {

@@ -1,5 +1,6 @@
 import { Args } from '@oclif/core';
-import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import type { Result } from '../../cli/present/result.js';
 import { ID_KINDS, idsFor } from '../../cli/start/completion-ids.js';
 
 export default class CompletionIds extends SeqCommand {

@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
-import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import type { Result } from '../../cli/present/result.js';
 import { effectiveSettings } from '../../cli/config/effective-settings.js';
 
 export default class ConfigShow extends SeqCommand {

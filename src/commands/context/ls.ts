@@ -1,5 +1,6 @@
 import { configPath } from '../../cli/config/file.js';
-import { SeqCommand, type Result } from '../../cli/command/base-command.js';
+import { SeqCommand } from '../../cli/command/base-command.js';
+import type { Result } from '../../cli/present/result.js';
 
 export default class ContextLs extends SeqCommand {
   static override summary = 'List the contexts of the config file';

@@ -1,5 +1,5 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { LOOK_FLAGS } from '../../cli/support/flags.js';
+import { READ_FLAGS } from '../../cli/support/flags.js';
 import { epochResult } from '../../cli/present/epoch.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/support/target.js';
@@ -11,7 +11,7 @@ export default class EpochShow extends SeqCommand {
     '<%= config.bin %> epoch show -c lab',
     '<%= config.bin %> epoch show -o json --fields nodes.id,nodes.epoch',
   ];
-  static override flags = { ...LOOK_FLAGS };
+  static override flags = { ...READ_FLAGS };
   protected readonly kind = 'epoch.show';
 
   protected async perform(): Promise<Result> {

@@ -49,6 +49,8 @@ export default class LabDemo extends SeqCommand {
       limitMs: STATUS_LIMIT_MS,
       signal: this.signal,
     };
+    const shownStatus = async (): Promise<string> =>
+      (await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd();
     return {
       data: {
         ...report,
@@ -56,7 +58,7 @@ export default class LabDemo extends SeqCommand {
         holds,
         status: machine ? await askSelf(status, run) : undefined,
       },
-      text: `${demoText(report, holds)}${machine ? '' : `\n\n$ seq status -c ` + `lab\n${(await runSelf([...status, '-o', 'table'], run)).stdout.toString('utf8').trimEnd()}`}`,
+      text: demoText(report, holds) + (machine ? '' : `\n\n$ seq status -c lab\n${await shownStatus()}`),
       next: [
         'seq status -c lab',
         `seq stream tail --items --from ${report.blocks.from} -c lab`,

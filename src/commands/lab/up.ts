@@ -19,7 +19,7 @@ export default class LabUp extends SeqCommand {
     'A lab that was taken down with --keep comes back with its data as after a power cut: its ' +
       'servers are started, what nodes and stores hold is shown, and one confirmed recovery goes on ' +
       'with it. In a script --yes is enough where nothing can be lost; otherwise --confirm and ' +
-      '--accept-possible-loss are needed. Not confirmed, its Redis servers stay up to be looked at.',
+      '--accept-possible-loss are needed. Not confirmed, its Redis servers stay up for inspection.',
   ].join('\n');
   static override examples = [
     '<%= config.bin %> lab up',
@@ -60,8 +60,6 @@ export default class LabUp extends SeqCommand {
 
   protected async perform(): Promise<Result | null> {
     const { flags } = await this.parse(LabUp);
-    // A context or setting that cannot be read is said before anything is started.
-    await this.format();
     const directory = labDirectory();
     this.step('bringing the lab up');
     this.changing('some');

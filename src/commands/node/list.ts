@@ -1,5 +1,5 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { LOOK_FLAGS } from '../../cli/support/flags.js';
+import { READ_FLAGS } from '../../cli/support/flags.js';
 import { nodeListResult } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
 import { inspectCluster } from '../../core/view/inspect.js';
@@ -7,7 +7,7 @@ import { refuseNoAnswer } from '../../core/view/no-answer.js';
 
 export default class NodeList extends SeqCommand {
   static override summary = 'List the nodes: address, state, admission, holder, epoch, floor, head, lag';
-  static override flags = { ...LOOK_FLAGS };
+  static override flags = { ...READ_FLAGS };
   protected readonly kind = 'node.list';
 
   protected async perform(): Promise<Result> {

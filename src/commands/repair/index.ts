@@ -3,7 +3,7 @@ import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
 
 export default class Repair extends RepairCommand {
-  static override summary = 'Find out what the nodes lack or hold wrongly, show the plan, ask, mend it, and prove it';
+  static override summary = 'Find out what the nodes lack or hold wrongly, show the plan, ask, repair it, and prove it';
   static override description = [
     'Walks through all of `repair plan`, `repair apply` and `repair verify`. On a terminal it asks ' +
       "for the first 8 digits of the plan's digest; a script gives them with --confirm.",

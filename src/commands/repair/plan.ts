@@ -1,4 +1,4 @@
-import { LOOK_FLAGS } from '../../cli/support/flags.js';
+import { READ_FLAGS } from '../../cli/support/flags.js';
 import { planResult } from '../../cli/present/repair.js';
 import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
@@ -18,7 +18,7 @@ export default class RepairPlan extends RepairCommand {
     '<%= config.bin %> repair plan --choose-block 9f3c21aa',
     '<%= config.bin %> repair plan -o json',
   ];
-  static override flags = { ...LOOK_FLAGS, ...REPAIR_FLAGS };
+  static override flags = { ...READ_FLAGS, ...REPAIR_FLAGS };
   protected readonly kind = 'repair.plan';
 
   protected async perform(): Promise<Result> {

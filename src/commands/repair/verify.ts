@@ -1,4 +1,4 @@
-import { LOOK_FLAGS } from '../../cli/support/flags.js';
+import { READ_FLAGS } from '../../cli/support/flags.js';
 import { provenResult } from '../../cli/present/repair.js';
 import type { Result } from '../../cli/present/result.js';
 import { REPAIR_FLAGS, RepairCommand } from '../../cli/command/repair-command.js';
@@ -15,7 +15,7 @@ export default class RepairVerify extends RepairCommand {
     '<%= config.bin %> repair verify -q && echo sound',
   ];
   static override flags = {
-    ...LOOK_FLAGS,
+    ...READ_FLAGS,
     peer: REPAIR_FLAGS.peer,
     store: REPAIR_FLAGS.store,
     'http-token-file': REPAIR_FLAGS['http-token-file'],

@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
-import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
+import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import { diffResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
 import { targetFlags } from '../../cli/support/target.js';
@@ -11,7 +11,7 @@ import { EXIT } from '../../core/errors.js';
 export default class StreamDiff extends SeqCommand {
   static override summary = 'Compare one node with the committed chain, or two nodes with each other';
   static override description =
-    '--on names one node or two. What differs is looked at twice, so that a block on its way is no ' +
+    '--on names one node or two. What differs is read twice, so that a block on its way is no ' +
     'difference. What one of them has trimmed is not compared.';
   static override examples = [
     '<%= config.bin %> stream diff --on r2',
@@ -20,8 +20,8 @@ export default class StreamDiff extends SeqCommand {
   static override deadline = false;
   static override readsFuel = true;
   static override flags = {
-    ...LOOK_FLAGS,
-    ...FOREIGN_FLAGS,
+    ...READ_FLAGS,
+    ...FUEL_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     limit: positiveFlag({ default: 1000, description: 'differences listed at most' }),

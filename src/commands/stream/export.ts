@@ -12,7 +12,7 @@ import { BundleWriter } from '../../core/bundle/writer.js';
 
 export default class StreamExport extends SeqCommand {
   static override summary =
-    'Write everything that a look verb reads into one file, to be looked at without the nodes (--from-bundle FILE)';
+    'Write everything that a read verb needs into one file, to be read without the nodes (--from-bundle FILE)';
   static override description = [
     "Facts of every node, its stream, its orphans, the operators' changes, what sequencers say of " +
       'themselves, and what `seq doctor` reads. Passwords are taken out.',
@@ -45,9 +45,8 @@ export default class StreamExport extends SeqCommand {
     const cluster = await this.cluster();
     const { settings, identity, nodes, nodeTimeoutMs, clock } = cluster;
     const madeAtMs = clock.wall();
-    const path =
-      flags.file ??
-      `seq-${identity.cluster === '' ? 'nodes' : identity.cluster}-${new Date(madeAtMs).toISOString().replace(/[:.]/g, '-')}.bundle`;
+    const stamp = new Date(madeAtMs).toISOString().replace(/[:.]/g, '-');
+    const path = flags.file ?? `seq-${identity.cluster === '' ? 'nodes' : identity.cluster}-${stamp}.bundle`;
     const payloads = !flags['no-payloads'];
     const writer = await BundleWriter.create(
       path,

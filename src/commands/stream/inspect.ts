@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { usageError } from '../../cli/support/failure.js';
-import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
+import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import type { FuelRow } from '../../core/dialect-fuel/matrix.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
@@ -26,8 +26,8 @@ export default class StreamInspect extends SeqCommand {
   ];
   static override readsFuel = true;
   static override flags = {
-    ...LOOK_FLAGS,
-    ...FOREIGN_FLAGS,
+    ...READ_FLAGS,
+    ...FUEL_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     height: heightFlag({ exclusive: ['from', 'to'], description: 'this height alone' }),
@@ -145,6 +145,6 @@ export default class StreamInspect extends SeqCommand {
     }
     this.signal.throwIfAborted();
     await writer.flush();
-    return writer.streams ? null : fuelMatrixResult(matrix, rows, summary, now, cluster, ids);
+    return writer.streams ? null : fuelMatrixResult({ matrix, rows, summary }, cluster, { now, ids });
   }
 }

@@ -1,5 +1,5 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { LOOK_FLAGS, positiveFlag } from '../../cli/support/flags.js';
+import { READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import { orphansResult } from '../../cli/present/orphans.js';
 import type { Result } from '../../cli/present/result.js';
 import { readOrphans } from '../../core/stream/orphans.js';
@@ -16,7 +16,7 @@ export default class StreamOrphans extends SeqCommand {
     '<%= config.bin %> stream orphans --on r2 -o json',
   ];
   static override flags = {
-    ...LOOK_FLAGS,
+    ...READ_FLAGS,
     limit: positiveFlag({ default: 100, description: 'entries a node at most, newest first' }),
   };
   protected readonly kind = 'stream.orphans';

@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
-import { FOREIGN_FLAGS, heightFlag, LOOK_FLAGS } from '../../cli/support/flags.js';
+import { FUEL_FLAGS, heightFlag, READ_FLAGS } from '../../cli/support/flags.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { verifyResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
@@ -22,8 +22,8 @@ export default class StreamVerify extends SeqCommand {
   static override deadline = false;
   static override readsFuel = true;
   static override flags = {
-    ...LOOK_FLAGS,
-    ...FOREIGN_FLAGS,
+    ...READ_FLAGS,
+    ...FUEL_FLAGS,
     from: heightFlag({ description: 'the lowest height' }),
     to: heightFlag({ description: 'the highest height' }),
     'exit-code': Flags.boolean({

@@ -181,7 +181,7 @@ function lag(seen: Seen, limits: Thresholds): Answer {
   if (bad !== null) return { ...bad, metrics };
   const worst = lags.reduce<{ id: string; lag: number }>((a, b) => (b.lag > a.lag ? b : a), { id: '', lag: 0 });
   const verdict = worst.lag >= crit ? 'CRIT' : worst.lag >= warn ? 'WARN' : 'OK';
-  const closing = verdict === 'CRIT' ? null : findingOf(view, ['WINDOW_LOST', 'WINDOW_CLOSING']);
+  const closing = verdict === 'CRIT' ? null : findingOf(view, ['RETENTION_LOST', 'RETENTION_CLOSING']);
   if (closing !== null) return { ...closing, metrics };
   if (verdict === 'OK')
     return {
@@ -216,7 +216,7 @@ function nodes(seen: Seen, limits: Thresholds): Answer {
   ];
   const lost = noQuorum(seen);
   if (lost !== null) return { ...lost, metrics };
-  const narrowed = bad.length === 0 ? findingOf(view, ['WINDOW_NARROWED']) : null;
+  const narrowed = bad.length === 0 ? findingOf(view, ['RETENTION_NARROWED']) : null;
   if (narrowed !== null) return { ...narrowed, metrics };
   if (bad.length === 0)
     return {

@@ -463,7 +463,7 @@ export class Sequencer implements SequencerApi {
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
     this.notBefore = clock.now() + pauseMs;
     if (this.backoff.note(end, store.head().height > from, clock.now()))
-      emit({ type: 'alarm', code: 'HELD_BACK', reason: this.backoff.why(clock.now()) });
+      emit({ type: 'alarm', code: 'RETRY_BACKOFF', reason: this.backoff.why(clock.now()) });
     // At the clock's next turn: this promise has settled by then.
     clock.after(0, () => {
       if (this.stopping || this.role !== 'follower') return;

@@ -37,9 +37,9 @@ export type ReasonCode =
   | 'PENDING_BLOCK'
   | 'HELD'
   | 'CONFIG_DRIFT'
-  | 'WINDOW_NARROWED'
-  | 'WINDOW_CLOSING'
-  | 'WINDOW_LOST';
+  | 'RETENTION_NARROWED'
+  | 'RETENTION_CLOSING'
+  | 'RETENTION_LOST';
 
 export interface Finding {
   verdict: Exclude<Verdict, 'OK'>;

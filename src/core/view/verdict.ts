@@ -241,7 +241,7 @@ function softFindings(facts: Facts, target: string): Finding[] {
     if (s.retentionWhy !== '' && s.id === facts.leader?.id)
       found.push({
         verdict: 'WARN',
-        code: 'WINDOW_NARROWED',
+        code: 'RETENTION_NARROWED',
         nodes: [],
         next: [`seq doctor${target}`],
         reason: `${s.id}: ${s.retentionWhy}`,
@@ -249,7 +249,7 @@ function softFindings(facts: Facts, target: string): Finding[] {
     if (s.margin === 'falling') {
       found.push({
         verdict: 'WARN',
-        code: 'WINDOW_CLOSING',
+        code: 'RETENTION_CLOSING',
         nodes: [],
         next: [`seq status --watch${target}`],
         reason: `${s.id} is ${s.lagBlocks ?? '?'} blocks behind and about to fall below what the nodes retain`,
@@ -257,7 +257,7 @@ function softFindings(facts: Facts, target: string): Finding[] {
     } else if (s.margin === 'outside') {
       found.push({
         verdict: 'WARN',
-        code: 'WINDOW_LOST',
+        code: 'RETENTION_LOST',
         nodes: [],
         next: [`seq status --watch${target}`],
         reason:

@@ -176,7 +176,7 @@ export class Client {
     }
   }
 
-  /** 503 and 504 are what an outage looks like; anything else is a fault of the one who answered. */
+  /** 503 and 504 mean an outage; anything else is a fault of the server that answered. */
   private judge(answer: Extract<HttpAnswer, { outcome: 'answered' }>): void {
     if (answer.status === 503 || answer.status === 504) return;
     this.options.record.trouble(

@@ -1,5 +1,5 @@
 // How late this process's own timers are. The proxies live in it: when the machine gives it no time, every link is
-// slow, and what does not happen in time then says nothing about the sequencers. Time in which the pulse was late is
+// slow, and what does not happen in time then says nothing about the sequencers. Time in which the loop was late is
 // not counted against them.
 const BEAT_MS = 20;
 

@@ -134,7 +134,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     closers.push(() => cluster.close());
     const opened = await options.openNodes(cluster.nodeFlags, directory);
     closers.push(() => opened.close());
-    return await new Run(options, cluster, opened.nodes, opened.cluster, record, disk).all();
+    const { nodes, cluster: clusterName } = opened;
+    return await new Run({ options, cluster, nodes, clusterName, record, disk }).all();
   } finally {
     for (const close of closers.reverse()) await close();
   }
@@ -161,6 +162,16 @@ interface Stood {
   healing: Promise<void> | null;
 }
 
+/** What a run works with once it is open. `disk` null: no small disk can be made here. */
+interface Opened {
+  options: ChaosOptions;
+  cluster: PrivateCluster;
+  nodes: readonly NodePort[];
+  clusterName: string;
+  record: Recorder;
+  disk: SmallDisk | null;
+}
+
 class Run {
   private readonly counts = new Map<string, FaultCount>();
   private readonly beginning = new Set<Promise<void>>();
@@ -181,14 +192,18 @@ class Run {
   private roundsDone = 0;
   private readmissions = 0;
 
-  constructor(
-    private readonly options: ChaosOptions,
-    private readonly cluster: PrivateCluster,
-    private readonly nodes: readonly NodePort[],
-    private readonly clusterName: string,
-    private readonly record: Recorder,
-    disk: SmallDisk | null,
-  ) {
+  private readonly options: ChaosOptions;
+  private readonly cluster: PrivateCluster;
+  private readonly nodes: readonly NodePort[];
+  private readonly clusterName: string;
+  private readonly record: Recorder;
+
+  constructor({ options, cluster, nodes, clusterName, record, disk }: Opened) {
+    this.options = options;
+    this.cluster = cluster;
+    this.nodes = nodes;
+    this.clusterName = clusterName;
+    this.record = record;
     const { seed, ttlMs, nodeTimeoutMs } = options;
     this.boundMs = 20_000 + 40 * ttlMs;
     this.loopLag = new LoopLag(nodeTimeoutMs / 4);
@@ -233,7 +248,7 @@ class Run {
     memory.start();
     const readers = this.startReaders();
     const clients = [...this.clients.map((client) => client.keyed()), this.big.big(), this.unkeyed()];
-    const guard = setInterval(() => this.noticeEnded(), 100);
+    const guard = setInterval(() => this.recordEnded(), 100);
     try {
       await cluster.waitForLeader(30_000);
       record.note(
@@ -336,10 +351,9 @@ class Run {
     try {
       const standing = await fault.begin(this.setting, aimed.target, prng);
       count.injected++;
-      this.record.note(
-        `${fault.name}: ` +
-          `${standing.what}${this.record.leader !== null && aimed.target.startsWith(this.record.leader.name) ? ' (leads)' : ''}`,
-      );
+      const { leader } = this.record;
+      const leads = leader !== null && aimed.target.startsWith(leader.name);
+      this.record.note(`${fault.name}: ${standing.what}${leads ? ' (leads)' : ''}`);
       const stood: Stood = { standing, free, healing: null };
       this.standing.add(stood);
       setTimeout(() => void this.heal(stood), standing.holdMs).unref();
@@ -392,7 +406,7 @@ class Run {
     const since = (): number => Math.round(record.now() - healing.t);
     const slowBefore = this.loopLag.slowMs;
     const counted = (): number => since() - Math.min(4 * boundMs, this.loopLag.slowMs - slowBefore);
-    for (let missing = 'nothing was looked at yet'; missing !== ''; await rest(20, this.options.signal)) {
+    for (let missing = 'nothing was checked yet'; missing !== ''; await rest(20, this.options.signal)) {
       if (this.options.signal.aborted) return false;
       const behind = cluster.sequencers
         .filter(({ name }) => (record.reached.get(`feed of ${name}`) ?? 0) < target)
@@ -459,7 +473,7 @@ class Run {
   }
 
   /** A process that ends without having been told to is a finding; it is started again, so that the rest can go on. */
-  private noticeEnded(): void {
+  private recordEnded(): void {
     const { cluster, record, options } = this;
     if (options.signal.aborted) return;
     for (const { name } of cluster.places) {

@@ -37,7 +37,7 @@ export function mountSmallDisk(owner: string, path: string): SmallDisk | { why: 
       if (!open) return;
       open = false;
       process.off('exit', disk.unmount);
-      // Lazily: a store that somebody still looks at must not keep it mounted for ever.
+      // Lazily: a store that is still open somewhere must not keep it mounted for ever.
       run('umount', '-l', path);
     },
   };

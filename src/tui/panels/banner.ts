@@ -3,7 +3,7 @@
 import { age, clean, clockOf, cut, widthOf, wrap } from '../text.js';
 import type { Theme, Tone } from '../theme.js';
 import { ends, line, type Span } from './box.js';
-import { shown, type Data, type WatchState } from '../model-state.js';
+import { shown, type Data, type Tab, type WatchState } from '../model-state.js';
 
 export function badgeTone(verdict: string): Tone {
   return verdict === 'OK'
@@ -165,9 +165,10 @@ export function lastWords(state: WatchState, theme: Theme): string[] {
     `next: ${view?.next[0] ?? 'nothing to do'}`,
     ...(state.tabs.length < 2
       ? []
-      : [
-          'lanes: ' +
-            `${state.tabs.map(({ name, verdict: said }, at) => `${name === '' ? '(default)' : clean(name)} ${said}${at === state.tab ? ' (the one above)' : ''}`).join(', ')}`,
-        ]),
+      : [`lanes: ${state.tabs.map((tab, at) => laneText(tab, at === state.tab)).join(', ')}`]),
   ];
+}
+
+function laneText({ name, verdict }: Tab, shownAbove: boolean): string {
+  return `${name === '' ? '(default)' : clean(name)} ${verdict}${shownAbove ? ' (the one above)' : ''}`;
 }

@@ -167,8 +167,9 @@ function persistenceFacts({ info, timeMs }: NodeView): [string, string][] {
     ],
     [
       'snapshot',
-      'last ' +
-        `${info['rdb_last_bgsave_status'] ?? '?'}${saved > 0 ? `, ${age(timeMs - saved)} ago` : ''}${changes === undefined ? '' : `, ${changes} changes since`}`,
+      `last ${info['rdb_last_bgsave_status'] ?? '?'}` +
+        (saved > 0 ? `, ${age(timeMs - saved)} ago` : '') +
+        (changes === undefined ? '' : `, ${changes} changes since`),
     ],
   ];
 }
@@ -186,7 +187,7 @@ function latency(track: NodeTrack, theme: Theme, width: number): Line[] {
     fact(
       'round trip',
       `p50 ${duration(percentile(rtts, 0.5))}  p99 ${duration(percentile(rtts, 0.99))}  max ` +
-        `${duration(top)}  of ${rtts.length} looks`,
+        `${duration(top)}  of ${rtts.length} probes`,
     ),
     fact('', `${sparkline(theme, rtts, room, top)} max ${duration(top)}`),
     ...BUCKETS.flatMap((upper, at): Line[] =>
@@ -313,9 +314,9 @@ const HELP: [string, string][] = [
   ['h', 'history: commit latency, blocks per second, lag'],
   ['/', 'filter the panel; Enter keeps, Esc drops'],
   ['s', 'sort the panel another way'],
-  ['Space', 'freeze the screen; looking goes on behind it'],
-  ['+ -', 'look more or less often, 250 ms to 60 s'],
-  ['r', 'look now'],
+  ['Space', 'freeze the screen; probing goes on behind it'],
+  ['+ -', 'probe more or less often, 250 ms to 60 s'],
+  ['r', 'probe now'],
   ['y', 'copy the command after next: (OSC 52)'],
   ['o', 'write what is known to a JSON file here'],
   ['Ctrl-L', 'draw the screen anew'],

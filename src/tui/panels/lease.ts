@@ -36,6 +36,7 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
     const ttlMs = leaseTtlMs(data);
     const left = (leader.ttlMs / 1000).toFixed(1);
     const label = `ttl ${left}/${ttlMs === null ? '?' : (ttlMs / 1000).toFixed(1)}s `;
+    const barWidth = Math.max(4, Math.min(30, width - label.length - 2));
     const held = term === null ? '' : `held ${term.sinceStart ? '>' : ''}${age(data.at - term.at)}`;
     rows.push(
       [{ text: 'holder ' }, { text: leader.id, tone: 'bold' }, { text: `   epoch ${leader.epoch}` }],
@@ -49,7 +50,7 @@ export function leaseRows(state: WatchState, theme: Theme, width: number, height
       [
         { text: label },
         {
-          text: `[${bar(theme, ttlMs === null ? 0 : leader.ttlMs / ttlMs, Math.max(4, Math.min(30, width - label.length - 2)))}]`,
+          text: `[${bar(theme, ttlMs === null ? 0 : leader.ttlMs / ttlMs, barWidth)}]`,
           tone: ttlMs !== null && leader.ttlMs < ttlMs / 3 ? 'warn' : 'ok',
         },
       ],

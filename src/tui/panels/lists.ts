@@ -61,8 +61,10 @@ export function sequencerRows(state: WatchState, theme: Theme, width: number, he
       head: 'VERSION',
       width: width - used,
       tone: (one) => (!one.ready || one.configDigest !== usual ? 'warn' : 'dim'),
-      text: (one) =>
-        `${one.configDigest !== usual && one.configDigest !== '' ? 'CONFIG DRIFT ' : ''}${one.ready ? one.version : one.why === '' ? 'not ready' : one.why}`,
+      text: (one) => {
+        const drift = one.configDigest !== usual && one.configDigest !== '' ? 'CONFIG DRIFT ' : '';
+        return drift + (one.ready ? one.version : one.why || 'not ready');
+      },
     });
   }
   const { rows, hidden } = table(theme, list, columns, {

@@ -32,7 +32,8 @@ export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): stri
   if (row.state === 'DOWN')
     return (
       `${row.error?.step ?? 'call'}: ` +
-      `${track.probe?.reply.outcome === 'unknown' ? track.probe.reply.cause : 'no answer'}${track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`}`
+      (track.probe?.reply.outcome === 'unknown' ? track.probe.reply.cause : 'no answer') +
+      (track.good === null ? '' : `, facts ${shortAge(now - track.good.at)} old`)
     );
   if ((row.lag ?? 0) > 0) {
     const speed = slope(track.lags, 6000);
@@ -167,11 +168,10 @@ export function nodeColumns(state: WatchState, width: number, lines: readonly No
         width: 5,
         align: 'right',
         text: (one) =>
-          fact(
-            one,
-            (view) =>
-              `${shortAge(Number(view.info['uptime_in_seconds'] ?? NaN) * 1000).replace('NaNd', '?')}${restarted(view.info['uptime_in_seconds']) ? '*' : ''}`,
-          ),
+          fact(one, ({ info: { uptime_in_seconds: uptime } }) => {
+            const up = shortAge(Number(uptime ?? NaN) * 1000).replace('NaNd', '?');
+            return restarted(uptime) ? `${up}*` : up;
+          }),
         tone: (one) => (restarted(one.row?.info['uptime_in_seconds']) ? 'warn' : dim(one)),
       },
     );

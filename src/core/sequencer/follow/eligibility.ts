@@ -102,6 +102,10 @@ export class Eligibility {
           'bring what is between'
         : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs ` +
           `next ${mine - heads.floor} blocks from now`;
-    this.options.emit({ type: 'alarm', code: this.margin === 'outside' ? 'WINDOW_LOST' : 'WINDOW_CLOSING', reason });
+    this.options.emit({
+      type: 'alarm',
+      code: this.margin === 'outside' ? 'RETENTION_LOST' : 'RETENTION_CLOSING',
+      reason,
+    });
   }
 }

@@ -1,0 +1,70 @@
+// When does a command end before its work is done? On Ctrl-C (SIGTERM, SIGHUP), on --timeout, and when nobody reads
+// its output any more. All three are one AbortSignal. After it the work has a grace time to end by itself.
+import { SeqError } from '../../core/errors.js';
+import { DeadlinePassed, interrupted } from '../support/interrupt.js';
+import { onOutputFailure, ReaderGone } from '../support/output.js';
+
+/** After a cancel, how long a command may take to end by itself (with what it knows) before it is left behind. */
+export const GRACE_MS = 90;
+export const DEFAULT_TIMEOUT_MS = 10_000;
+
+export class Deadline {
+  private readonly cancel = new AbortController();
+  private readonly stops: (() => void)[] = [];
+
+  constructor(private readonly graceMs: () => number) {}
+
+  get signal(): AbortSignal {
+    return this.cancel.signal;
+  }
+
+  /** Nobody is left to answer. */
+  get readerGone(): boolean {
+    return this.signal.reason instanceof ReaderGone;
+  }
+
+  /** From here on signals and a failed output cancel. */
+  listen(): void {
+    this.stops.push(onOutputFailure((error) => this.cancel.abort(error)));
+    const onSignal = () => this.cancel.abort(interrupted.reason);
+    if (interrupted.aborted) onSignal();
+    interrupted.addEventListener('abort', onSignal, { once: true });
+    this.stops.push(() => interrupted.removeEventListener('abort', onSignal));
+  }
+
+  limit(timeoutMs: number): void {
+    const timer = setTimeout(() => this.cancel.abort(new DeadlinePassed(timeoutMs)), timeoutMs);
+    this.stops.push(() => clearTimeout(timer));
+  }
+
+  /** Listens no longer. */
+  stop(): void {
+    for (const stop of this.stops.splice(0)) stop();
+  }
+
+  /** The work, or the reason of the cancel when the work does not end by itself within the grace time. */
+  async bound<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this;
+    let stop = () => {};
+    const cancelled = new Promise<never>((_, reject) => {
+      const onAbort = () => {
+        const graceMs = this.readerGone ? Math.min(this.graceMs(), GRACE_MS) : this.graceMs();
+        const timer = setTimeout(() => reject(signal.reason as Error), graceMs);
+        stop = () => clearTimeout(timer);
+      };
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+    });
+    cancelled.catch(() => undefined);
+    try {
+      return await Promise.race([work, cancelled]);
+    } catch (error) {
+      // A use case that the signal stops usually throws an AbortError. The reason behind it says more.
+      if (signal.aborted && !(error instanceof SeqError)) throw signal.reason;
+      throw error;
+    } finally {
+      stop();
+      work.catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// Whose nodes these are: ids and the cluster's identity that nobody configured are read from the nodes' admission
+// records (docs/PROTOCOL.md section 2).
+import { quorumOf } from '../../core/config.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+import type { NodePort } from '../../core/ports.js';
+import type { NodeReply, NodeView } from '../../core/protocol/types.js';
+import { commonCluster } from '../../core/view/cluster-name.js';
+import { refuseSameServer } from './cluster-errors.js';
+import type { ClusterSettings, NodeSettings } from './cluster-settings.js';
+import type { NodeAddress } from './node-address.js';
+
+/**
+ * Why the cluster is opened. `read`: when too few nodes answer, the identity stays open and later probes decide.
+ * `act`: the identity must be known.
+ */
+export type Purpose = 'read' | 'act';
+
+/** What the nodes say of themselves. Lists are in the order of the configured nodes. */
+export interface FoundIdentity {
+  ids: string[];
+  /** '' when too few nodes answered to say. */
+  cluster: string;
+  /** True where the id is a guess because the node gave no answer. */
+  guessed: boolean[];
+  replies: NodeReply<NodeView>[];
+}
+
+/**
+ * How often silent nodes are asked, while fewer than a quorum have answered. Otherwise one lost answer would turn a
+ * node of this cluster into a stranger.
+ */
+const ROUNDS = { read: 2, act: 3 };
+
+/** Asks every node once; for a purpose, silent nodes again. Throws when two addresses are one server. */
+export async function findIdentity(
+  nodes: readonly NodePort[],
+  addresses: readonly NodeAddress[],
+  settings: ClusterSettings,
+  purpose: Purpose | undefined,
+): Promise<FoundIdentity> {
+  const replies = await askWhose(nodes, settings.nodeTimeoutMs, purpose === undefined ? 1 : ROUNDS[purpose]);
+  refuseSameServer(
+    replies.flatMap((reply, at) =>
+      reply.outcome === 'accepted' ? [{ url: addresses[at]?.url ?? '', runId: reply.value.runId }] : [],
+    ),
+  );
+  if (purpose === 'act') refuseUnnamed(settings, replies, addresses);
+  const ids = nameNodes(settings.nodes, replies);
+  const answered = replies.filter((reply) => reply.outcome === 'accepted').length;
+  const unsettled = purpose === 'read' && answered < quorumOf(nodes.length);
+  return {
+    ids,
+    replies,
+    cluster: settings.cluster || (unsettled ? '' : commonCluster(replies)),
+    guessed: ids.map(
+      (_, at) => purpose === 'read' && settings.nodes[at]?.id === null && replies[at]?.outcome !== 'accepted',
+    ),
+  };
+}
+
+/** Asks each node; asks the silent ones again while fewer than a quorum have answered. */
+async function askWhose(nodes: readonly NodePort[], limitMs: number, rounds: number): Promise<NodeReply<NodeView>[]> {
+  const replies: NodeReply<NodeView>[] = await Promise.all(
+    nodes.map((node) => node.call({ script: 'inspect' }, limitMs)),
+  );
+  for (
+    let round = 1;
+    round < rounds && replies.filter((reply) => reply.outcome !== 'unknown').length < quorumOf(nodes.length);
+    round += 1
+  ) {
+    await Promise.all(
+      nodes.map(async (node, at) => {
+        if (replies[at]?.outcome === 'unknown') replies[at] = await node.call({ script: 'inspect' }, limitMs);
+      }),
+    );
+  }
+  return replies;
+}
+
+/** Refuses to change anything while no node has said which cluster it belongs to. */
+function refuseUnnamed(
+  settings: ClusterSettings,
+  replies: readonly NodeReply<NodeView>[],
+  addresses: readonly NodeAddress[],
+): void {
+  if (settings.cluster !== '' || replies.some((reply) => reply.outcome !== 'unknown')) return;
+  const silent = replies.map((reply, at) => {
+    const name = `${addresses[at]?.id} (${addresses[at]?.url})`;
+    if (reply.outcome !== 'unknown') return `${name}: `;
+    const limit = reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`;
+    return `${name}: no answer at ${reply.step}${limit}: ${reply.cause}`;
+  });
+  throw new SeqError({
+    code: 'NO_ANSWER',
+    exit: EXIT.noQuorum,
+    message: `none of ${replies.length} nodes answered: ${silent.join('; ')}`,
+    why: 'without an answer it is not known which cluster this is',
+    changed: 'nothing',
+    next: ['seq status', 'a longer --node-timeout'],
+    retryable: true,
+  });
+}
+
+/**
+ * The name of each node: the configured id, else the id in its admission record, else the first free name of n1…nN.
+ * No name is given twice.
+ */
+export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<Pick<NodeView, 'node'>>[]): string[] {
+  const names: (string | null)[] = nodes.map(({ id }) => id);
+  const take = (at: number, id: string): void => {
+    if (names[at] === null && id !== '' && !names.includes(id)) names[at] = id;
+  };
+  // The records come first: a silent node must not get the name of a node that answers.
+  replies.forEach((reply, at) => take(at, reply.outcome === 'accepted' ? reply.value.node : ''));
+  nodes.forEach((_, at) => {
+    for (let step = 0; names[at] === null; step += 1)
+      take(at, `n${step < nodes.length ? ((at + step) % nodes.length) + 1 : step + 1}`);
+  });
+  return names as string[];
+}

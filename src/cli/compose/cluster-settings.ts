@@ -1,0 +1,183 @@
+// Which cluster is meant: flags, SEQ_*, context and config file → the settings of one cluster. Opens nothing. Secrets
+// stay references (node-address.ts reads them).
+import { DEFAULT_TIMING } from '../../core/config.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+import { contextNotFound } from '../config/config-errors.js';
+import type { ConfigFile, ContextEntry, SecretRefs, TlsEntry } from '../config/config-types.js';
+import { configPath, readConfig } from '../config/file.js';
+import { asDuration, asLane, asList, setting, type Sources } from '../config/settings.js';
+import { checkUrl, parseNodeFlag } from '../support/node-url.js';
+import { noCluster, refuseDuplicates } from './cluster-errors.js';
+
+/** One node as configured; secrets are still references. */
+export interface NodeSettings extends SecretRefs {
+  /** null: to be discovered. */
+  id: string | null;
+  /** Normalised, without secrets. */
+  url: string;
+  username?: string;
+  tls?: TlsEntry;
+  sentinel?: SecretRefs & { name: string; nodes: string[]; username?: string };
+}
+
+export interface ClusterSettings {
+  context: string | null;
+  nodes: NodeSettings[];
+  nodesFrom: string;
+  on: string[] | null;
+  lane: string;
+  /** '' when it is to be discovered. */
+  cluster: string;
+  nodeTimeoutMs: number;
+  sequencers: string[];
+}
+
+/** Everything around a command before anything is opened. */
+export interface Surroundings {
+  sources: Sources;
+  /** Throws 78 when no cluster is named, and whatever is wrong with how it is. */
+  clusterSettings(): ClusterSettings;
+}
+
+/**
+ * Reads the config file and picks the context. `tolerant`: a broken file counts as none (for commands that repair it).
+ */
+export async function surroundings(
+  flags: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  tolerant = false,
+): Promise<Surroundings> {
+  const path = configPath(env);
+  let config: ConfigFile | null = null;
+  try {
+    config = await readConfig(path, Boolean(env['SEQ_CONFIG']));
+  } catch (error) {
+    if (!tolerant) throw error;
+  }
+  const sources: Sources = {
+    flags,
+    env,
+    config,
+    configPath: path,
+    context: pickContext(flags, env, config, path, tolerant),
+  };
+  return { sources, clusterSettings: () => clusterSettings(sources) };
+}
+
+function pickContext(
+  flags: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  config: ConfigFile | null,
+  path: string,
+  tolerant: boolean,
+): Sources['context'] {
+  const byFlag = flags['context'] as string | undefined;
+  // Nodes named by hand are another cluster than the current context's: its secrets and lane must not leak into them.
+  if (byFlag === undefined && (Array.isArray(flags['node']) || (env['SEQ_NODE'] ?? '') !== '')) return null;
+  const name = byFlag ?? (env['SEQ_CONTEXT'] || config?.current);
+  if (name === undefined) return null;
+  const entry = config?.contexts[name];
+  if (entry) return { name, entry };
+  if (tolerant) return null;
+  throw contextNotFound(name, config, path);
+}
+
+function clusterSettings(sources: Sources): ClusterSettings {
+  const byFlag = sources.flags['node'] as string[] | undefined;
+  const byEnv = (sources.env['SEQ_NODE'] ?? '').split(/[\s,]+(?=[^\s,]*:\/\/|\S+=)|\s+/).filter(Boolean);
+  const entry = sources.context?.entry;
+  const [nodes, nodesFrom] =
+    byFlag && byFlag.length > 0
+      ? [nodesByHand(byFlag, sources), '--node']
+      : sources.flags['context'] === undefined && byEnv.length > 0
+        ? [nodesByHand(byEnv, sources), 'SEQ_NODE']
+        : entry
+          ? [nodesOfContext(entry, sources.env), `context ${sources.context?.name}`]
+          : [[], ''];
+  if (nodes.length === 0) throw noCluster(Object.keys(sources.config?.contexts ?? {}));
+  refuseDuplicates(nodes);
+  return {
+    context: sources.context?.name ?? null,
+    nodes,
+    nodesFrom,
+    on: setting<string[] | null>(sources, 'on', asList, null).value,
+    lane: asLane(setting(sources, 'lane', asLane, entry?.lane ?? '').value, '--lane'),
+    cluster: entry?.cluster ?? '',
+    nodeTimeoutMs: nodeTimeout(sources),
+    sequencers: entry?.sequencers ?? [],
+  };
+}
+
+function nodesByHand(texts: string[], sources: Sources): NodeSettings[] {
+  const entry = sources.context?.entry;
+  const username = sources.env['SEQ_USERNAME'] || entry?.username;
+  const tls = tlsOfEnv(sources.env) ?? entry?.tls;
+  const secret = { ...secretsOf(entry ?? {}), ...secretsOfEnv(sources.env) };
+  return texts.map((text) => {
+    const parsed = parseNodeFlag(text);
+    const node: NodeSettings = { id: parsed.id ?? null, url: parsed.url, ...secretsOf(secret) };
+    const user = parsed.username ?? username;
+    if (user) node.username = user;
+    if (tls) node.tls = tls;
+    return node;
+  });
+}
+
+function nodesOfContext(entry: ContextEntry, env: NodeJS.ProcessEnv): NodeSettings[] {
+  return entry.nodes.map((each) => {
+    const parsed = checkUrl(each.url);
+    const own = secretsOf(each);
+    const fromEnv = secretsOfEnv(env);
+    const node: NodeSettings = {
+      id: each.id ?? null,
+      url: parsed.url,
+      ...(Object.keys(own).length > 0 ? own : Object.keys(fromEnv).length > 0 ? fromEnv : secretsOf(entry)),
+    };
+    const user = each.username ?? parsed.username ?? (env['SEQ_USERNAME'] || entry.username);
+    const tls = each.tls ?? tlsOfEnv(env) ?? entry.tls;
+    if (user) node.username = user;
+    if (tls) node.tls = tls;
+    if (each.sentinel) node.sentinel = each.sentinel;
+    return node;
+  });
+}
+
+function secretsOf(from: SecretRefs): SecretRefs {
+  const { passwordFile, passwordCommand, passwordEnv } = from;
+  return passwordFile !== undefined
+    ? { passwordFile }
+    : passwordCommand !== undefined
+      ? { passwordCommand }
+      : passwordEnv !== undefined
+        ? { passwordEnv }
+        : {};
+}
+
+/** SEQ_PASSWORD_FILE, SEQ_PASSWORD_COMMAND, SEQ_PASSWORD: the password of every node that has none of its own. */
+function secretsOfEnv(env: NodeJS.ProcessEnv): SecretRefs {
+  if (env['SEQ_PASSWORD_FILE']) return { passwordFile: env['SEQ_PASSWORD_FILE'] };
+  if (env['SEQ_PASSWORD_COMMAND']) return { passwordCommand: env['SEQ_PASSWORD_COMMAND'] };
+  return env['SEQ_PASSWORD'] ? { passwordEnv: 'SEQ_PASSWORD' } : {};
+}
+
+function tlsOfEnv(env: NodeJS.ProcessEnv): TlsEntry | undefined {
+  const tls: TlsEntry = {};
+  if (env['SEQ_TLS_CA']) tls.ca = env['SEQ_TLS_CA'];
+  if (env['SEQ_TLS_CERT']) tls.cert = env['SEQ_TLS_CERT'];
+  if (env['SEQ_TLS_KEY']) tls.key = env['SEQ_TLS_KEY'];
+  if (env['SEQ_TLS_SERVER_NAME']) tls.serverName = env['SEQ_TLS_SERVER_NAME'];
+  return Object.keys(tls).length > 0 ? tls : undefined;
+}
+
+function nodeTimeout(sources: Sources): number {
+  const { value, from } = setting(sources, 'node-timeout', asDuration, DEFAULT_TIMING.nodeTimeoutMs);
+  if (value >= 1) return value;
+  throw new SeqError({
+    code: 'BAD_CONFIG',
+    exit: EXIT.config,
+    message: `${from}: a node timeout of 0 leaves no time to answer`,
+    why: 'every call would be unknown',
+    changed: 'nothing',
+    next: ['give it at least 1ms (100ms is the default)'],
+  });
+}

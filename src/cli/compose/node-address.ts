@@ -1,0 +1,108 @@
+// How one node is reached: its settings → an address with the password and the certificates read. Never printed.
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { EXIT, SeqError } from '../../core/errors.js';
+import { disabledShortcuts } from '../../core/shortcuts.js';
+import type { SecretRefs } from '../config/config-types.js';
+import type { NodeSettings } from './cluster-settings.js';
+
+/** What a connection needs; secrets and certificates are read. Never printed. */
+export interface NodeAddress {
+  id: string;
+  url: string;
+  username?: string;
+  password?: string;
+  tls?: { ca?: string; cert?: string; key?: string; serverName?: string; verify?: boolean };
+  sentinel?: { name: string; nodes: string[]; username?: string; password?: string };
+  /** false: switched off by SEQ_DISABLE. */
+  ownResp?: boolean;
+  fastAppend?: boolean;
+}
+
+/** The password a reference stands for. Trailing line end removed. */
+export async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): Promise<string | undefined> {
+  const failed = (how: string, why: string): SeqError =>
+    new SeqError({
+      code: 'SECRET_UNREADABLE',
+      exit: EXIT.config,
+      message: `${what}: the password could not be read ${how}`,
+      why,
+      changed: 'nothing',
+      next: ['check that the file, command or variable gives the password'],
+    });
+  if (refs.passwordFile !== undefined) {
+    const text = await readFile(refs.passwordFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw failed(`from ${refs.passwordFile}`, error.code ?? 'unreadable');
+    });
+    return text.replace(/\r?\n$/, '');
+  }
+  if (refs.passwordCommand !== undefined) {
+    return new Promise((resolve, reject) => {
+      execFile(
+        '/bin/sh',
+        ['-c', refs.passwordCommand as string],
+        { timeout: 5000, maxBuffer: 64 * 1024 },
+        (error, stdout) => {
+          if (error) reject(failed('from its command', `it ended with ${error.code ?? error.signal ?? 'an error'}`));
+          else resolve(stdout.split(/\r?\n/)[0] ?? '');
+        },
+      );
+    });
+  }
+  if (refs.passwordEnv !== undefined) {
+    const value = env[refs.passwordEnv];
+    if (value === undefined || value === '') throw failed(`from ${refs.passwordEnv}`, 'the variable is not set');
+    return value;
+  }
+  return undefined;
+}
+
+export async function addressOf(node: NodeSettings, id: string, env: NodeJS.ProcessEnv): Promise<NodeAddress> {
+  const address: NodeAddress = { id, url: node.url };
+  if (node.username) address.username = node.username;
+  const password = await readSecret(node, env, `node ${id}`);
+  if (password !== undefined) address.password = password;
+  const disabled = disabledShortcuts(env['SEQ_DISABLE']);
+  if (disabled.has('own-resp')) address.ownResp = false;
+  if (disabled.has('fast-append')) address.fastAppend = false;
+  if (node.tls) {
+    const pem = async (path: string | undefined) =>
+      path === undefined
+        ? undefined
+        : readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+            throw new SeqError({
+              code: 'CERTIFICATE_UNREADABLE',
+              exit: EXIT.config,
+              message: `node ${id}: ${path} could not be read`,
+              why: error.code ?? 'unreadable',
+              changed: 'nothing',
+              next: [`check that ${path} exists and may be read`],
+            });
+          });
+    const [ca, cert, key] = await Promise.all([pem(node.tls.ca), pem(node.tls.cert), pem(node.tls.key)]);
+    address.tls = {
+      ...(ca && { ca }),
+      ...(cert && { cert }),
+      ...(key && { key }),
+      ...(node.tls.serverName && { serverName: node.tls.serverName }),
+      ...(node.tls.verify !== undefined && { verify: node.tls.verify }),
+    };
+  }
+  const watched = /^sentinel:\/\/([^/]+)\/([^/]+)(\/\d+)?$/.exec(node.url);
+  if (watched) {
+    const nodes = (watched[1] as string).split(',');
+    address.url = `redis://${nodes[0]}${watched[3] ?? ''}`;
+    address.sentinel = { name: watched[2] as string, nodes };
+  }
+  if (node.sentinel) {
+    const { name, nodes, username } = node.sentinel;
+    const secret = await readSecret(node.sentinel, env, `sentinels of node ${id}`);
+    address.sentinel = {
+      name,
+      nodes,
+      ...(username && { username }),
+      ...(secret !== undefined && { password: secret }),
+    };
+  }
+  return address;
+}

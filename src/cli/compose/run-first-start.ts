@@ -1,0 +1,87 @@
+// The first start of a cluster (`seq run --bootstrap`), docs/PROTOCOL.md section 8: only when everything is new. Empty
+// nodes beside a chain that exists have lost their memory; a new cluster on them would be another chain.
+import { EXIT, SeqError } from '../../core/errors.js';
+import type { SeqLog } from '../../core/log/log.js';
+import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
+import { bootstrap } from '../../core/operate/bootstrap.js';
+import { openNode, type Cluster } from './open-cluster.js';
+import type { RunSettings } from './run-settings.js';
+
+const PEER_LIMIT_MS = 1000;
+/** After these errors the next attempt may find a cluster that another sequencer made. */
+const BOOTSTRAP_AGAIN = ['BOOTSTRAP_BROKEN_OFF', 'ALREADY_INITIALISED', 'WRONG_CLUSTER', 'NODE_UNREACHABLE'];
+
+/** Makes a cluster of empty nodes. Closes `cluster`: it has to be opened again, under the identity it has then. */
+export async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqLog): Promise<void> {
+  const name = cluster.identity.cluster || `${systemRandom.hex(8)}.1`;
+  await cluster.close();
+  await refuseOldChain(settings, name.slice(0, name.lastIndexOf('.')), cluster.identity.lane);
+  const nodes = await Promise.all(
+    cluster.addresses.map((address) => openNode(address, { cluster: name, lane: cluster.identity.lane })),
+  );
+  try {
+    const result = await bootstrap({
+      nodes,
+      cluster: name,
+      limitMs: settings.timing.nodeTimeoutMs,
+      clock: systemClock,
+      random: systemRandom,
+      settings: {
+        dedupMs: settings.keepMs,
+        dedupItems: settings.keepItems,
+        maxBlockBytes: settings.limits.maxBlockBytes,
+        other: {},
+      },
+    });
+    log.line('info', `made cluster ${result.cluster} of ${result.nodes.length} empty nodes`, {
+      cluster: result.cluster,
+    });
+  } catch (error) {
+    // Another sequencer does the same, or a node is not there yet. The next attempt judges what is there then.
+    if (!(error instanceof SeqError && BOOTSTRAP_AGAIN.includes(error.code))) throw error;
+    log.line('warn', `bootstrap: ${error.message}; trying again`, { code: error.code }, error.code);
+  } finally {
+    await Promise.allSettled(nodes.map((node) => node.close()));
+  }
+}
+
+/** Throws when the store or a peer still holds blocks of an older chain. */
+async function refuseOldChain(settings: RunSettings, clusterId: string, lane: string): Promise<void> {
+  const refuse = (where: string) =>
+    new SeqError({
+      code: 'ALREADY_INITIALISED',
+      exit: EXIT.precondition,
+      message: `the nodes are empty, but ${where}`,
+      why:
+        'the nodes of a cluster that has a chain have lost their memory: a new cluster on them would be ' +
+        'another chain',
+      changed: 'nothing',
+      next: [
+        'seq cluster recover --dry-run',
+        'or start with an empty store, without that peer, when the old chain is not wanted any more',
+      ],
+    });
+  const dir = settings.storeDir(clusterId, lane);
+  const [{ openStoreReader }, { askStatus }] = await Promise.all([
+    import('../../core/store/lmdb-reader.js'),
+    import('../../core/nodes/sequencer-client.js'),
+  ]);
+  let reader: ReturnType<typeof openStoreReader> | undefined;
+  try {
+    reader = openStoreReader(dir);
+    const { height } = reader.head();
+    if (height > 0) throw refuse(`the store ${dir} holds ${height} blocks of cluster ${reader.cluster}`);
+  } catch (error) {
+    if (!(error instanceof SeqError && error.code === 'STORE_NOT_FOUND')) throw error;
+  } finally {
+    await reader?.close();
+  }
+  const access = {
+    ...(settings.token === undefined ? {} : { token: settings.token }),
+    ...(settings.ca === undefined ? {} : { ca: settings.ca }),
+  };
+  for (const answer of await Promise.all(settings.peers.map((url) => askStatus(url, access, PEER_LIMIT_MS)))) {
+    if (answer.answered && answer.status.height > 0)
+      throw refuse(`the peer ${answer.url} holds ${answer.status.height} blocks of cluster ${answer.status.cluster}`);
+  }
+}

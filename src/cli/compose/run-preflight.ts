@@ -1,0 +1,283 @@
+// What must hold before a sequencer starts: the nodes are servers that it may use, they are one cluster, a quorum of
+// them answers, and every sequencer counts the same nodes. Waits for what can come; throws for what cannot.
+import { createHash } from 'node:crypto';
+import { quorumOf } from '../../core/config.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+import type { SeqLog } from '../../core/log/log.js';
+import { systemClock } from '../../core/nodes/system-clock.js';
+import { refuseUnfit } from '../../core/operate/bootstrap.js';
+import type { NodePort } from '../../core/ports.js';
+import { refusalText } from '../../core/protocol/refusals.js';
+import type { NodeReply, NodeView } from '../../core/protocol/types.js';
+import type { Surroundings } from './cluster-settings.js';
+import { checkNode, openCluster, type Cluster } from './open-cluster.js';
+import { firstBootstrap } from './run-first-start.js';
+import type { RunSettings } from './run-settings.js';
+
+const RETRY_MS = 1000;
+const RIGHTS_LIMIT_MS = 2000;
+/**
+ * Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in
+ * vain.
+ */
+const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
+
+/** One node and what it said of itself. */
+interface Answer {
+  node: NodePort;
+  reply: NodeReply<NodeView>;
+}
+
+/** A node that answered. */
+interface Seen {
+  port: NodePort;
+  view: NodeView;
+}
+
+/** Opens the nodes; waits while fewer than a quorum answer. Null: told to stop meanwhile. */
+export async function waitForCluster(
+  around: Surroundings,
+  settings: RunSettings,
+  log: SeqLog,
+  signal: AbortSignal,
+): Promise<Cluster | null> {
+  for (;;) {
+    if (signal.aborted) return null;
+    const cluster = await openCluster(around, { signal });
+    const replies = await Promise.all(
+      cluster.nodes.map(async (node) => ({
+        node,
+        reply: await node.call({ script: 'inspect' }, cluster.nodeTimeoutMs),
+      })),
+    );
+    try {
+      if (await usable(cluster, replies, settings, log)) return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+    await cluster.close();
+    await pause(RETRY_MS, signal);
+  }
+}
+
+/** False: not yet; ask again. */
+async function usable(
+  cluster: Cluster,
+  replies: readonly Answer[],
+  settings: RunSettings,
+  log: SeqLog,
+): Promise<boolean> {
+  const seen = replies.flatMap(({ node, reply }): Seen[] =>
+    reply.outcome === 'accepted' ? [{ port: node, view: reply.value }] : [],
+  );
+  await refuseDenied(cluster, replies);
+  refuseRedisCluster(replies);
+  refuseUnfit(seen);
+  // An identity that only few nodes gave is no ground to refuse a node: ask again.
+  if (cluster.identity.cluster === '' && seen.some(({ view }) => view.cluster !== '')) return false;
+  if (!sameCluster(cluster, seen, log)) return false;
+  if (!quorumAnswers(cluster, replies, seen, log)) return false;
+  if (!seen.some(({ view }) => view.cluster !== '' && view.admission !== 'bootstrap')) {
+    if (!settings.bootstrap) throw notInitialised();
+    await firstBootstrap(cluster, settings, log);
+    return false; // opened again, under the identity it now has
+  }
+  await refuseMissingRights(cluster);
+  refuseDrift(cluster, seen, settings.id);
+  return true;
+}
+
+async function refuseDenied(cluster: Cluster, replies: readonly Answer[]): Promise<void> {
+  const denied = replies.find(
+    ({ reply }) => reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM'),
+  );
+  if (denied && denied.reply.outcome === 'refused') {
+    // Inside a script the server does not say which command it was; tried one by one, it does.
+    if (denied.reply.reason === 'NOPERM') await refuseMissingRights(cluster);
+    throw new SeqError({
+      code: 'NODE_DENIED',
+      exit: EXIT.denied,
+      message: `${denied.node.id} (${denied.node.url}) refused: ${refusalText(denied.reply)}`,
+      why: 'the server wants a user, a password or more rights than this one has',
+      changed: 'nothing',
+      next: [
+        'give them by SEQ_USERNAME and SEQ_PASSWORD_FILE, or in the context (passwordFile, ' +
+          'passwordCommand, passwordEnv)',
+        'seq doctor --acl',
+      ],
+    });
+  }
+}
+
+function refuseRedisCluster(replies: readonly Answer[]): void {
+  const clustered = replies.find(
+    ({ reply }) => reply.outcome === 'unknown' && reply.step === 'reply' && CLUSTER_MODE.test(reply.cause),
+  );
+  if (clustered) {
+    throw new SeqError({
+      code: 'REDIS_CLUSTER',
+      exit: EXIT.config,
+      message: `${clustered.node.id} (${clustered.node.url}) is part of a Redis Cluster`,
+      why: 'it spreads keys over servers and fails over on its own; the nodes of seq are plain servers',
+      changed: 'nothing',
+      next: ['name independent redis-server processes, without cluster-enabled'],
+    });
+  }
+}
+
+/** False: a node has a guessed name, and its own record says another one. */
+function sameCluster(cluster: Cluster, seen: readonly Seen[], log: SeqLog): boolean {
+  for (const { port, view } of seen) {
+    if (view.cluster === '') continue;
+    if (family(view.cluster) !== family(cluster.identity.cluster)) {
+      throw notThisNode(
+        `${port.id} (${port.url}) belongs to cluster ${view.cluster}, the others to ${cluster.identity.cluster}`,
+        port.url,
+        'a node of another cluster has promised nothing to this one',
+      );
+    }
+    if (view.node === port.id || view.node === '') continue;
+    if (cluster.settings.nodes[cluster.nodes.indexOf(port)]?.id === null) {
+      // named by a guess while it was silent, unless another shows the same record
+      log.line(
+        'warn',
+        `asking again: ${port.url} is called ${port.id} here, and its record says ${view.node}`,
+        {},
+        port.url,
+      );
+      return false;
+    }
+    throw notThisNode(
+      `${port.url} is called ${port.id} here, but its own record says ${view.node}`,
+      port.url,
+      'an id stands for one memory: under another name its promises would count for another node',
+    );
+  }
+  return true;
+}
+
+function quorumAnswers(cluster: Cluster, replies: readonly Answer[], seen: readonly Seen[], log: SeqLog): boolean {
+  const silent = replies
+    .filter(({ reply }) => reply.outcome !== 'accepted')
+    .map(({ node, reply }) => `${node.id}: ${silenceOf(reply)}`);
+  if (seen.length < quorumOf(cluster.nodes.length)) {
+    log.line(
+      'warn',
+      `waiting for a quorum of nodes: ${silent.join('; ')}`,
+      { answered: seen.length, quorum: cluster.quorum },
+      silent.join(),
+    );
+    return false;
+  }
+  return true;
+}
+
+function silenceOf(reply: NodeReply<NodeView>): string {
+  if (reply.outcome === 'unknown') return `no answer at ${reply.step} (${reply.cause})`;
+  return reply.outcome === 'refused' ? reply.reason : '';
+}
+
+function notInitialised(): SeqError {
+  return new SeqError({
+    code: 'NOT_INITIALISED',
+    exit: EXIT.precondition,
+    message: 'the nodes are empty: no cluster has been made of them yet',
+    why: 'a sequencer never admits nodes by itself: an empty node may be one that lost its memory',
+    changed: 'nothing',
+    next: [
+      'seq cluster init',
+      'or seq run --bootstrap, when all of this is new',
+      "or, when the nodes lost what sequencers' stores still hold: seq cluster recover --store DIR --dry-run",
+    ],
+  });
+}
+
+/** Throws when another sequencer runs with another list of nodes: both could reach a quorum of their own. */
+function refuseDrift(cluster: Cluster, seen: readonly Seen[], ownId: string): void {
+  const digest = nodeListDigest(cluster);
+  for (const { port, view } of seen) {
+    const other = view.sequencers.find(
+      (one) => one.id !== ownId && one.configDigest !== '' && one.configDigest !== digest,
+    );
+    if (other) {
+      throw new SeqError({
+        code: 'CONFIG_DRIFT',
+        exit: EXIT.config,
+        message: `sequencer ${other.id} runs with another list of nodes than this one (seen on ${port.id})`,
+        why: 'two sequencers that count different nodes can both reach a quorum',
+        changed: 'nothing',
+        next: [
+          'give every sequencer the same nodes',
+          'a record of a stopped sequencer is gone after some seconds: try again',
+        ],
+        retryable: true,
+      });
+    }
+  }
+}
+
+function notThisNode(message: string, url: string, why: string): SeqError {
+  return new SeqError({
+    code: 'WRONG_CLUSTER',
+    exit: EXIT.precondition,
+    message,
+    why,
+    changed: 'nothing',
+    next: ['name the right nodes', `seq status --node ${url}`],
+  });
+}
+
+/**
+ * A right that is missing in the middle of a script would leave a node half-changed: every one is tried beforehand,
+ * where the server can tell.
+ */
+async function refuseMissingRights(cluster: Cluster): Promise<void> {
+  const checked = await Promise.all(
+    cluster.nodes.map(async (node) => ({ node, reply: await checkNode(node, RIGHTS_LIMIT_MS) })),
+  );
+  for (const { node, reply } of checked) {
+    if (reply.outcome !== 'accepted' || reply.value.denied === null || reply.value.denied.length === 0) continue;
+    throw new SeqError({
+      code: 'NODE_DENIED',
+      exit: EXIT.denied,
+      message: `${node.id} (${node.url}): user ${reply.value.user} may not run ${reply.value.denied.join('; ')}`,
+      why: 'a script that is denied a command in its middle would leave the node half-changed',
+      changed: 'nothing',
+      next: ['seq doctor --acl'],
+    });
+  }
+}
+
+/**
+ * Two sequencers must count the same nodes: the digest of their ids, whatever order or host names they are given by.
+ */
+export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
+  return createHash('sha256')
+    .update(
+      cluster.nodes
+        .map((node) => node.id)
+        .sort()
+        .join('\n'),
+    )
+    .digest('hex')
+    .slice(0, 12);
+}
+
+function family(cluster: string): string {
+  return cluster.slice(0, cluster.lastIndexOf('.'));
+}
+
+/** Leaves no listener behind: the wait for a quorum may go on for days. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = systemClock.after(ms, done);
+    signal.addEventListener('abort', done, { once: true });
+    if (signal.aborted) done();
+  });
+}
