@@ -65,10 +65,7 @@ export default class Watch extends SeqCommand {
       return null;
     }
     // Before anything is asked: loading keeps this process busy, and a node must not seem slow because of that.
-    const session =
-      lines || flags.once
-        ? null
-        : await import('../tui/session.js').then(async (module) => (await module.loadInk(), module));
+    const runSession = lines || flags.once ? null : await loadSession();
     const { themeOf } = await import('../tui/theme.js');
     const [cluster, ...besides] = await Promise.all(
       (lanes.length === 0 ? [undefined] : lanes).map((lane) => this.cluster({ lane })),
@@ -128,9 +125,9 @@ export default class Watch extends SeqCommand {
       this.signal.throwIfAborted();
       return null;
     }
-    if (session === null) return null;
+    if (runSession === null) return null;
     this.step('showing the screen');
-    const end = await session.runSession({
+    const end = await runSession({
       ...common,
       lanes: views,
       intervalMs: interval.value,
@@ -213,4 +210,11 @@ export default class Watch extends SeqCommand {
 /** `--lane a,b --lane c`, each once; empty: as the settings say. */
 function lanesOf(given: readonly string[] | undefined): string[] {
   return [...new Set((given ?? []).flatMap((text) => text.split(',')).map((text) => asLane(text.trim(), '--lane')))];
+}
+
+/** With what the screen is drawn with, so that a missing part is known before the terminal is taken. */
+async function loadSession() {
+  const { loadInk, runSession } = await import('../tui/session.js');
+  await loadInk();
+  return runSession;
 }

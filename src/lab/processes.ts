@@ -130,7 +130,7 @@ export function lastLines(file: string, count: number): string[] {
  * Text of a log from a byte offset (`from`), or its last bytes (`last`), and the offset to go on from. At most 1 MiB
  * a call.
  */
-export function readLog(file: string, range: { from: number } | { last: number }): { text: string; next: number } {
+function readLog(file: string, range: { from: number } | { last: number }): { text: string; next: number } {
   let handle: number;
   try {
     handle = openSync(file, 'r');

@@ -12,7 +12,7 @@ export interface Ended {
   stderr: string;
 }
 
-export interface RunningSelf {
+interface RunningSelf {
   pid: number;
   /** Writes to its stdin and waits while it is slow; an ended reader is not an error here, `ended` tells. */
   write(bytes: Uint8Array): Promise<void>;
@@ -31,7 +31,7 @@ export interface SelfOptions {
 
 const MOST_OUTPUT = 64 * 1024 * 1024;
 
-export function startSelf(args: readonly string[], options: SelfOptions): RunningSelf {
+function startSelf(args: readonly string[], options: SelfOptions): RunningSelf {
   const child = spawn(process.execPath, [SELF, ...args], {
     env: options.env ?? process.env,
     stdio: [options.input === true ? 'pipe' : 'ignore', 'pipe', 'pipe'],

@@ -3,9 +3,9 @@
 // for open and for new connections.
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-export type Direction = 'up' | 'down';
+type Direction = 'up' | 'down';
 
-export interface DirectionFault {
+interface DirectionFault {
   /** Bytes are delayed this long, in order. */
   delayMs?: number;
   /** Bytes are read and thrown away: the sender sees an open connection that nobody answers. */

@@ -250,7 +250,7 @@ async function commitAbove(head: number, directory: string, state: LabState, sig
 }
 
 /** The height that a sequencer has in its store, null when it does not say. */
-export async function storedHeight(port: number, limitMs = 500): Promise<number | null> {
+async function storedHeight(port: number, limitMs = 500): Promise<number | null> {
   const answer = await httpGet(port, '/v1/status', limitMs);
   if (answer === null || answer.status !== 200) return null;
   try {

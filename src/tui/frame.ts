@@ -13,7 +13,7 @@ import { sizeClass } from './size.js';
 import type { Theme } from './theme.js';
 import type { WatchState } from './model-state.js';
 
-export type BandKind =
+type BandKind =
   | 'tabs'
   | 'banner'
   | 'top'
@@ -88,7 +88,7 @@ export function bands(state: WatchState): Band[] {
   ];
 }
 
-export function bandRows(band: Band, state: WatchState, theme: Theme): string[] {
+function bandRows(band: Band, state: WatchState, theme: Theme): string[] {
   const width = state.size.columns;
   const { height } = band;
   const { panel } = state.ui;

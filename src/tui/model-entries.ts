@@ -4,7 +4,7 @@
 import type { DamagedEntry, EntriesRead, Entry, Height, NodeView } from '../core/protocol/types.js';
 
 /** Heights kept per node. */
-export const ENTRY_COUNT = 32;
+const ENTRY_COUNT = 32;
 
 export interface KnownEntries {
   incarnation: string;

@@ -4,8 +4,8 @@
 import type { ClusterView, NodeRow } from '../core/view/cluster-view.js';
 import { age } from './text.js';
 
-export type EventLevel = 'ok' | 'info' | 'warn' | 'crit';
-export type EventKind = 'verdict' | 'leader' | 'fence' | 'node' | 'admission' | 'chain' | 'sequencer' | 'hold';
+type EventLevel = 'ok' | 'info' | 'warn' | 'crit';
+type EventKind = 'verdict' | 'leader' | 'fence' | 'node' | 'admission' | 'chain' | 'sequencer' | 'hold';
 
 export interface WatchEvent {
   /** Counts from 1; newest highest. */
@@ -24,7 +24,7 @@ export interface WatchEvent {
 }
 
 export type Change = Pick<WatchEvent, 'level' | 'kind' | 'subject' | 'text'>;
-export const EVENT_LIMIT = 1000;
+const EVENT_LIMIT = 1000;
 const MERGE_MS = 60_000;
 
 /** `downSince`: when each node was last seen to answer well, for "back after". */

@@ -1,6 +1,6 @@
 // Bounded histories: a watch that runs for weeks holds what fits on a screen and no more. Pure.
 
-export const SERIES_LENGTH = 240;
+const SERIES_LENGTH = 240;
 
 /** `values` with one more, the oldest dropped beyond the bound. */
 export function push<T>(values: readonly T[], value: T, limit = SERIES_LENGTH): T[] {

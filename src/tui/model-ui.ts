@@ -4,7 +4,7 @@ import { listOf } from './model-lists.js';
 import { PANELS, panelsAt, roomFor, type Panel } from './size.js';
 import type { Detail, UiState, WatchState } from './model-state.js';
 
-export const INTERVALS_MS = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
+const INTERVALS_MS = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
 /** A key as the terminal sent it: one character, or a name. */
 export type Key =

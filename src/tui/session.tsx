@@ -1,6 +1,6 @@
-// One sitting in front of the live screen: terminal, keys, looks and drawing joined; ends when asked to and gives the
-// terminal back. Ink draws into a stream of ours and never into the terminal: what reaches it are the rows that
-// changed (screen.ts).
+// One use of the live screen: terminal, keys, probes and drawing together. Ends when asked to and gives the terminal
+// back. Ink draws into a stream of this program and never into the terminal, which gets only the rows that changed
+// (screen.ts).
 import { EventEmitter } from 'node:events';
 import type { Clock, NodePort } from '../core/ports.js';
 import { InvariantError } from '../core/errors.js';
@@ -14,7 +14,7 @@ import { WatchStore } from './store.js';
 import type { Theme } from './theme.js';
 
 /** One chain to watch: what it is called, its nodes, how its verdict is made. */
-export interface SessionLane {
+interface SessionLane {
   name: string;
   title: string;
   nodes: readonly NodePort[];
@@ -22,7 +22,7 @@ export interface SessionLane {
   summarize: SummarizeOptions;
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   /** At least one; the first is shown, the others are tabs. */
   lanes: readonly SessionLane[];
   /** The nodes are files: one probe, and keys. */
@@ -40,7 +40,7 @@ export interface SessionOptions {
   snapshot(data: unknown): Promise<string>;
 }
 
-export type SessionEnd = 'quit' | 'interrupt' | 'signal';
+type SessionEnd = 'quit' | 'interrupt' | 'signal';
 
 /** Stands between Ink and the terminal: in its debug mode Ink writes every frame whole. */
 class FrameSink extends EventEmitter {

@@ -324,7 +324,7 @@ describe('tui: keys', () => {
       'quit',
       'interrupt',
       'suspend',
-      'look',
+      'probe',
       'snapshot',
     ]);
   });

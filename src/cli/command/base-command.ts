@@ -40,7 +40,6 @@ import { failureDocument, showFailure, showResult, type Showing, type Wraps } fr
 import { pause, watchLoop } from './watch-loop.js';
 
 type AnyFlags = Record<string, unknown>;
-export type FlagsOf<T extends typeof Command> = Interfaces.InferredFlags<(typeof SeqCommand)['baseFlags'] & T['flags']>;
 
 export abstract class SeqCommand extends Command {
   static override baseFlags = GLOBAL_FLAGS;

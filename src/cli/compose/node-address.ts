@@ -20,7 +20,7 @@ export interface NodeAddress {
 }
 
 /** The password a reference stands for. Trailing line end removed. */
-export async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): Promise<string | undefined> {
+async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): Promise<string | undefined> {
   const failed = (how: string, why: string): SeqError =>
     new SeqError({
       code: 'SECRET_UNREADABLE',

@@ -77,10 +77,6 @@ function checkSettings(values: Record<string, unknown> | undefined, where: strin
   }
 }
 
-export function isContextName(name: string): boolean {
-  return NAME.test(name);
-}
-
 /** Aliases that multiply, point nowhere or at themselves, and endless nesting are errors of the file like any other. */
 function readYaml(text: string, path: string): unknown {
   try {

@@ -4,7 +4,7 @@ import { SeqError } from '../../core/errors.js';
 import type { ConfigFile, ContextEntry } from './config-types.js';
 import { badValue, parseCount, parseDuration, parseSize } from '../support/units.js';
 
-export type Origin = 'flag' | 'environment' | 'context' | 'config file' | 'default';
+type Origin = 'flag' | 'environment' | 'context' | 'config file' | 'default';
 
 export interface Setting<T> {
   value: T;
@@ -22,12 +22,12 @@ export interface Sources {
 }
 
 /** `node-timeout` → `SEQ_NODE_TIMEOUT`. */
-export function envName(flag: string): string {
+function envName(flag: string): string {
   return `SEQ_${flag.toUpperCase().replaceAll('-', '_')}`;
 }
 
 /** `node-timeout` → `nodeTimeout`, the spelling in the config file. */
-export function fileName(flag: string): string {
+function fileName(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 

@@ -5,7 +5,7 @@ import type { ClusterView, Verdict } from '../../core/view/cluster-view.js';
 import { EXIT } from '../../core/errors.js';
 import type { Result } from './result.js';
 
-export const CHECK_EXIT = { OK: EXIT.ok, WARN: EXIT.no, CRIT: EXIT.critical, UNKNOWN: EXIT.unknown } as const;
+const CHECK_EXIT = { OK: EXIT.ok, WARN: EXIT.no, CRIT: EXIT.critical, UNKNOWN: EXIT.unknown } as const;
 const NAGIOS: Record<Verdict, string> = { OK: 'OK', WARN: 'WARNING', CRIT: 'CRITICAL', UNKNOWN: 'UNKNOWN' };
 
 export function checkResult(

@@ -38,7 +38,7 @@ function isWide(name: string): boolean {
   return wide;
 }
 
-export function errorBody(error: SeqError): ErrorBody {
+function errorBody(error: SeqError): ErrorBody {
   return {
     code: error.code,
     exit: error.exit,

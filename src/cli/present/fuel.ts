@@ -9,7 +9,7 @@ import { marginText, seconds } from './cluster-view.js';
 import type { Cell, Column, Result } from './result.js';
 
 const DIALECT = 'fuel';
-export const FUEL_LEGEND =
+const FUEL_LEGEND =
   'A B … (the same letter is the same bytes; two letters: two entries)   . not there   - trimmed   ' +
   '* stream and index disagree   ? no answer';
 

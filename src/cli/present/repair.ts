@@ -9,7 +9,7 @@ import type { Result, Verdict } from './result.js';
 
 const SHORT = 8;
 
-export function planVerdict(plan: RepairPlan): { verdict: Verdict; reason: string; reasonCode: string } {
+function planVerdict(plan: RepairPlan): { verdict: Verdict; reason: string; reasonCode: string } {
   const { steps, undecidable, goal } = plan;
   const conflict = undecidable.find((one) => one.class === 'conflict');
   if (conflict !== undefined) return { verdict: 'CRIT', reason: conflict.why, reasonCode: 'CONFLICT' };
@@ -56,7 +56,7 @@ function handText({ hand }: RepairPlan): string {
 }
 
 /** `data` of a plan. */
-export function planData(plan: RepairPlan) {
+function planData(plan: RepairPlan) {
   const { digest, cluster, hand, goal, chosen, steps, undecidable } = plan;
   return {
     digest,

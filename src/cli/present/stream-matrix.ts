@@ -9,7 +9,7 @@ import type { Column, Result } from './result.js';
 import { itemData, itemsOf, itemText } from './tail-lines.js';
 import { seconds } from './cluster-view.js';
 
-export const LEGEND =
+const LEGEND =
   'A B … blocks (the same letter is the same block; lower case: on a node that does not count)   . ' +
   'not there   - trimmed   _ hole   ! damaged   ? no answer';
 

@@ -4,7 +4,7 @@
 import { Flags } from '@oclif/core';
 import { parseCount, parseDuration, parseSize } from './units.js';
 
-export const OUTPUT_FORMATS = ['table', 'wide', 'plain', 'json', 'ndjson', 'yaml', 'csv'] as const;
+const OUTPUT_FORMATS = ['table', 'wide', 'plain', 'json', 'ndjson', 'yaml', 'csv'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number] | 'nagios' | 'prometheus';
 
 /** ms. `label` names the flag in the error. */

@@ -1,7 +1,7 @@
 // "Did you mean": the known words nearest to a mistyped one. Pure.
 
 /** Edits (insert, delete, replace, swap of neighbours) from one word to the other. */
-export function distance(from: string, to: string): number {
+function distance(from: string, to: string): number {
   const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, at) => at)];
   for (let i = 1; i <= from.length; i += 1) {
     const row = [i];

@@ -2,7 +2,7 @@
 // each with a limit. Only for servers of a private lab: it knows no password and no TLS.
 import { connect, type Socket } from 'node:net';
 
-export type RedisValue = string | number | null | RedisValue[];
+type RedisValue = string | number | null | RedisValue[];
 
 export interface Control {
   send(...words: (string | number)[]): Promise<RedisValue>;

@@ -6,7 +6,7 @@ import type { Epoch, Hash, Height } from '../../core/protocol/types.js';
  * Somebody was handed a committed block. A reader asks for one height after the other; a name stands for one such
  * sequence.
  */
-export interface BlockSeen {
+interface BlockSeen {
   is: 'block';
   t: number;
   reader: string;
@@ -41,7 +41,7 @@ export interface ItemFate {
 }
 
 /** `/v1/head`: the committed head, confirmed by a quorum after `from`. */
-export interface HeadRead {
+interface HeadRead {
   is: 'head';
   from: number;
   t: number;
@@ -107,7 +107,7 @@ export interface Trouble {
   text: string;
 }
 
-export interface Note {
+interface Note {
   is: 'note';
   t: number;
   text: string;

@@ -43,7 +43,7 @@ export interface ChaosOptions {
   openStore: OpenStore;
 }
 
-export interface FaultCount {
+interface FaultCount {
   fault: string;
   injected: number;
   skipped: number;
@@ -95,7 +95,7 @@ const HEAD_EVERY_MS = 120;
 /** Codes of alarms that say that the chain itself is broken. */
 const BROKEN = new Set(['CONFLICT', 'CHAIN_MISMATCH', 'BUG', 'STORE_AHEAD']);
 
-export function faultNamed(name: string): Fault {
+function faultNamed(name: string): Fault {
   const fault = FAULTS.find((one) => one.name === name);
   if (fault === undefined) throw new RangeError(`there is no fault ${name}`);
   return fault;
@@ -142,7 +142,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 /** So that two block times and a node timeout fit into the lease. */
-export function blockTimeOf({ ttlMs, nodeTimeoutMs }: Pick<ChaosOptions, 'ttlMs' | 'nodeTimeoutMs'>): number {
+function blockTimeOf({ ttlMs, nodeTimeoutMs }: Pick<ChaosOptions, 'ttlMs' | 'nodeTimeoutMs'>): number {
   return Math.max(1, Math.min(Math.floor(ttlMs / 5), Math.floor((ttlMs - nodeTimeoutMs) / 2)));
 }
 

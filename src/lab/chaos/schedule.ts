@@ -2,7 +2,7 @@
 // healing and a check. Targets are drawn by the step's own generator when it strikes: "the leader" is whoever leads then.
 import { Prng } from './prng.js';
 
-export interface Step {
+interface Step {
   /** ms since the round began. */
   atMs: number;
   fault: string;

@@ -32,7 +32,7 @@ export function App({ store, onKey }: { store: WatchStore; onKey: (key: Key) => 
  * measured, for good,
  * and a screen that says something new each second would grow without end.
  */
-export function Band({ store, band }: { store: WatchStore; band: BandPlace }) {
+function Band({ store, band }: { store: WatchStore; band: BandPlace }) {
   const rows = useSyncExternalStore(store.subscribe, () => store.text(band)).split('\n');
   return (
     <Transform transform={(_line, index) => rows[index] ?? ''}>

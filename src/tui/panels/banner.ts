@@ -16,7 +16,7 @@ export function badgeTone(verdict: string): Tone {
 }
 
 /** How old what is shown is: the age of the newest answer of any node. */
-export function dataAge(state: WatchState, data: Data): number | null {
+function dataAge(state: WatchState, data: Data): number | null {
   const answers = data.nodes.flatMap((node) => (node.probe === null ? [] : [node.answeredAt]));
   return answers.length === 0 ? null : state.now - Math.max(...answers);
 }
@@ -34,7 +34,7 @@ export function verdictOf(data: Data): { verdict: string; reason: string } {
 }
 
 /** `write 3/3 need 2  may lose 1`. */
-export function marginOf(data: Data): { votes: string; margin: string; tone: Tone } {
+function marginOf(data: Data): { votes: string; margin: string; tone: Tone } {
   const { view } = data;
   if (view === null) return { votes: `?/${data.nodes.length}`, margin: 'may lose ?', tone: 'dim' };
   const votes = `${Math.max(0, view.margin + view.quorum)}/${view.configured} need ${view.quorum}`;

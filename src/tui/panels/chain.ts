@@ -6,7 +6,7 @@ import { sparkline, type Theme, type Tone } from '../theme.js';
 import { line, type Span } from './box.js';
 import { shown, type Data, type WatchState } from '../model-state.js';
 
-export interface ChainCounts {
+interface ChainCounts {
   pending: number;
   orphan: number;
   conflict: number;
@@ -14,7 +14,7 @@ export interface ChainCounts {
 }
 
 /** From the verdict and, where entries were read, from the ledger of the newest heights. */
-export function chainCounts(data: Data): ChainCounts {
+function chainCounts(data: Data): ChainCounts {
   const { view } = data;
   const ledger = agreement(data, AGREEMENT_ROWS).map((row) => row.verdict);
   const orphans = new Set([

@@ -59,7 +59,7 @@ export function detailRows(
   return scrolled(lines, state.ui.scroll, theme, width, height);
 }
 
-export function scrolled(
+function scrolled(
   lines: readonly Line[],
   scroll: number,
   theme: Theme,

@@ -6,7 +6,7 @@ import { line, type Span } from './box.js';
 import { shown, type Data, type WatchState } from '../model-state.js';
 
 /** The lease ttl as the leader announces it; null where it does not. */
-export function leaseTtlMs(data: Data): number | null {
+function leaseTtlMs(data: Data): number | null {
   const id = data.view?.leader?.id;
   for (const node of data.nodes) {
     const told = Number(node.good?.view.sequencers.find((one) => one.id === id)?.extra['ttlMs']);

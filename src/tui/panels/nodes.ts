@@ -26,7 +26,7 @@ function fact(lineOf: NodeLine, read: (view: NodeView) => string): string {
 }
 
 /** `uptimeShown`: another column tells of a restart. */
-export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): string {
+function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): string {
   const { row, track } = lineOf;
   if (row === null) return '';
   if (row.state === 'DOWN')
@@ -49,7 +49,7 @@ export function noteOf(lineOf: NodeLine, now: number, uptimeShown = false): stri
 
 const restarted = (uptime: string | undefined): boolean => uptime !== undefined && Number(uptime) < RESTART_RECENT_S;
 
-export function persistence(info: Record<string, string>): string {
+function persistence(info: Record<string, string>): string {
   if (info['loading'] === '1') return 'loading';
   if (info['aof_enabled'] === undefined) return '?';
   const aof = info['aof_enabled'] === '1';
@@ -57,7 +57,7 @@ export function persistence(info: Record<string, string>): string {
   return `${aof ? 'aof' : 'no aof'}${failed ? ' FAIL' : ''}`;
 }
 
-export function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
+function nodeColumns(state: WatchState, width: number, lines: readonly NodeLine[]): Column<NodeLine>[] {
   const data = shown(state);
   const widest = (texts: string[], least: number, most: number) =>
     Math.min(most, Math.max(least, ...texts.map(widthOf)));

@@ -12,7 +12,7 @@ const SEVERITY = ['OK', '?', 'UNKNOWN', 'WARN', 'CRIT'];
 const nameOf = ({ name }: Tab): string => (name === '' ? '(default)' : name);
 const widthOfTab = (tab: Tab): number => 2 + widthOf(nameOf(tab)) + 1 + tab.verdict.length + 2 + 1;
 
-export function worst(tabs: readonly Tab[]): string {
+function worst(tabs: readonly Tab[]): string {
   return tabs.reduce(
     (found, { verdict }) => (SEVERITY.indexOf(verdict) > SEVERITY.indexOf(found) ? verdict : found),
     'OK',

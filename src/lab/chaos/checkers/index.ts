@@ -6,7 +6,7 @@ import { linearizable } from './linearizable.js';
 import { everyKeyedItemAnswered, healsInTime, noTrouble } from './liveness.js';
 import { epochsRise, epochsUnique } from './terms.js';
 
-export const CHECKERS: readonly Checker[] = [
+const CHECKERS: readonly Checker[] = [
   oneBlockPerHeight,
   chainLinks,
   readersInOrder,

@@ -87,6 +87,6 @@ export function clientOrder(history: History): Anomaly[] {
   return anomalies;
 }
 
-export function comparePlaces(a: Place, b: Place): number {
+function comparePlaces(a: Place, b: Place): number {
   return a.height - b.height || a.index - b.index;
 }

@@ -21,7 +21,7 @@ export interface Operation {
   entry: unknown;
 }
 
-export function operationsOf(history: History): Operation[] {
+function operationsOf(history: History): Operation[] {
   const places = placesOf(history);
   const operations: Operation[] = [];
   for (const item of only(history, 'item')) {
