@@ -72,7 +72,7 @@ const WHOLE_BANNER = BANNER.map(([, line]) => line).join('\n');
 const SHELL = [
   'start/command-index',
   'command/base-command',
-  'compose/cluster-settings',
+  'cluster/settings',
   'compose/open-cluster',
   'compose/fuel-nodes',
   'present/text',

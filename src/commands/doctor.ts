@@ -5,7 +5,7 @@ import { checkNode } from '../cli/compose/open-cluster.js';
 import { nodeFreeBytes } from '../cli/support/disk-room.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration, asSize } from '../cli/config/settings.js';
-import { targetFlags } from '../cli/support/target.js';
+import { targetFlags } from '../cli/compose/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
 import { diagnose, factsOf } from '../core/report/doctor.js';
 import { duration, mib } from '../core/report/doctor-memory.js';

@@ -3,7 +3,7 @@ import { secretsOf } from '../cli/support/operator.js';
 import { READ_FLAGS, positiveFlag } from '../cli/support/flags.js';
 import { historyResult } from '../cli/present/history.js';
 import type { Result } from '../cli/present/result.js';
-import { targetFlags } from '../cli/support/target.js';
+import { targetFlags } from '../cli/compose/target.js';
 import { readHistory } from '../core/report/history.js';
 import { cleaner } from '../core/log/redact.js';
 

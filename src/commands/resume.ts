@@ -5,7 +5,7 @@ import { operatorOf } from '../cli/support/operator.js';
 import { expectationOf } from '../cli/support/expectation.js';
 import { resumeResult } from '../cli/present/hold.js';
 import type { Result } from '../cli/present/result.js';
-import { targetFlags } from '../cli/support/target.js';
+import { targetFlags } from '../cli/compose/target.js';
 import { resumePromotion } from '../core/operate/hold.js';
 import { systemClock } from '../core/nodes/system-clock.js';
 

@@ -3,7 +3,7 @@ import type { FuelCluster } from '../cli/compose/fuel-nodes.js';
 import { FUEL_FLAGS, READ_FLAGS } from '../cli/support/flags.js';
 import { statusResult } from '../cli/present/cluster-view.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommands, targetFlags } from '../cli/support/target.js';
+import { startCommands, targetFlags } from '../cli/compose/target.js';
 import { inspectCluster } from '../core/view/inspect.js';
 import { refuseNoAnswer } from '../core/view/no-answer.js';
 

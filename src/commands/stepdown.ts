@@ -6,7 +6,7 @@ import { operatorOf } from '../cli/support/operator.js';
 import { stepdownResult, stepdownEffect } from '../cli/present/stepdown.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
-import { startCommands, targetFlags } from '../cli/support/target.js';
+import { startCommands, targetFlags } from '../cli/compose/target.js';
 import { stepDown } from '../core/operate/stepdown.js';
 import { systemClock, systemRandom } from '../core/nodes/system-clock.js';
 

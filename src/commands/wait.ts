@@ -3,7 +3,7 @@ import { SeqCommand } from '../cli/command/base-command.js';
 import { usageError } from '../cli/support/failure.js';
 import type { Result } from '../cli/present/result.js';
 import { asDuration } from '../cli/config/settings.js';
-import { targetFlags } from '../cli/support/target.js';
+import { targetFlags } from '../cli/compose/target.js';
 import { formatDuration } from '../cli/support/units.js';
 import { systemClock } from '../core/nodes/system-clock.js';
 import { parseCondition, waitFor } from '../core/report/wait.js';

@@ -5,7 +5,7 @@ import { usageError } from '../cli/support/failure.js';
 import { asDuration, asLane } from '../cli/config/settings.js';
 import { Interrupted } from '../cli/support/interrupt.js';
 import type { Result } from '../cli/present/result.js';
-import { startCommands, targetFlags } from '../cli/support/target.js';
+import { startCommands, targetFlags } from '../cli/compose/target.js';
 import { EXIT } from '../core/errors.js';
 import { systemClock } from '../core/nodes/system-clock.js';
 

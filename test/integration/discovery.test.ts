@@ -9,7 +9,7 @@ import { ChainWriter } from '../support/chain-writer.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { newHome, runSeq } from '../support/spawn-seq.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { surroundings } from '../../src/cli/compose/cluster-settings.js';
+import { surroundings } from '../../src/cli/cluster/settings.js';
 
 const CLUSTER = 'c0ffee00c0ffee00.1';
 let servers: RedisServer[] = [];

@@ -8,7 +8,7 @@ import { wire } from '../../src/cli/present/envelope.js';
 import { setting, asDuration, type Sources } from '../../src/cli/config/settings.js';
 import { suggest } from '../../src/cli/support/suggest.js';
 import { SeqError } from '../../src/core/errors.js';
-import { nameNodes } from '../../src/cli/compose/cluster-identity.js';
+import { nameNodes } from '../../src/cli/cluster/identity.js';
 
 const outcome = <T>(run: () => T): T | string => {
   try {

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nextForLab } from '../../src/cli/present/lab.js';
-import { startCommands } from '../../src/cli/support/target.js';
+import { startCommands } from '../../src/cli/compose/target.js';
 import { startTokenOf, stateOf } from '../../src/lab/process-identity.js';
-import type { ClusterSettings } from '../../src/cli/compose/cluster-settings.js';
+import type { ClusterSettings } from '../../src/cli/cluster/settings.js';
 
 const base = mkdtempSync(join(tmpdir(), 'seq-lab-next-'));
 const before = process.env['XDG_STATE_HOME'];

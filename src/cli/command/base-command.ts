@@ -21,7 +21,7 @@
 // process.exit, and write to stdout only through this class.
 import { Command, Config, type Interfaces } from '@oclif/core';
 import { EXIT, SeqError } from '../../core/errors.js';
-import type { Surroundings } from '../compose/cluster-settings.js';
+import type { Surroundings } from '../cluster/settings.js';
 import type { FuelCluster } from '../compose/fuel-nodes.js';
 import type { Cluster } from '../compose/open-cluster.js';
 import { asChoice, asDuration, setting, type Setting } from '../config/settings.js';
@@ -31,7 +31,7 @@ import { StreamProgress } from '../stream/progress.js';
 import { toSeqError, type Progress } from '../support/failure.js';
 import { GLOBAL_FLAGS, type OutputFormat } from '../support/flags.js';
 import { ReaderGone, writeErr, writeOut } from '../support/output.js';
-import { mayAsk, mayColour, takesColour } from '../support/terminal.js';
+import { mayAsk, mayColour, takesColour } from './terminal.js';
 import { terminalWrap } from '../support/terminal-wrap.js';
 import { askedFormat, type MachineFormat } from './asked-format.js';
 import { CommandNodes, type OpenRequest } from './command-nodes.js';

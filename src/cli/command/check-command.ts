@@ -11,7 +11,7 @@ import { Interrupted } from '../support/interrupt.js';
 import { writeOut } from '../support/output.js';
 import { checkResult, nagiosFailure } from '../present/check.js';
 import type { Result } from '../present/result.js';
-import { targetFlags } from '../support/target.js';
+import { targetFlags } from '../compose/target.js';
 
 export const CHECK_FLAGS = { ...READ_FLAGS, ...FUEL_FLAGS, output: outputFlag(['nagios', 'prometheus']) };
 export const MARGIN_FLAGS = {

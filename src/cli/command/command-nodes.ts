@@ -2,7 +2,7 @@
 // dialect. Nothing is loaded or opened before the command asks for it.
 import type { Interfaces } from '@oclif/core';
 import type { FuelCluster } from '../compose/fuel-nodes.js';
-import type { Surroundings } from '../compose/cluster-settings.js';
+import type { Surroundings } from '../cluster/settings.js';
 import type { Cluster } from '../compose/open-cluster.js';
 import { asList, setting } from '../config/settings.js';
 import type { Meta } from '../present/result.js';
@@ -42,10 +42,10 @@ export class CommandNodes {
   async surroundings(lane?: string): Promise<Surroundings> {
     const given = this.command.given();
     if (lane !== undefined) {
-      const { surroundings } = await import('../compose/cluster-settings.js');
+      const { surroundings } = await import('../cluster/settings.js');
       return surroundings({ ...given, lane }, process.env);
     }
-    this.around ??= import('../compose/cluster-settings.js').then(async ({ surroundings }) => {
+    this.around ??= import('../cluster/settings.js').then(async ({ surroundings }) => {
       const found = await surroundings(given, process.env, !this.command.needsConfig);
       this.contextName = found.sources.context?.name ?? null;
       return found;

@@ -15,7 +15,7 @@ import { operatorOf } from '../support/operator.js';
 import { planLines, repairedResult } from '../present/repair.js';
 import type { Result } from '../present/result.js';
 import { asDuration } from '../config/settings.js';
-import { targetFlags } from '../support/target.js';
+import { targetFlags } from '../compose/target.js';
 
 const HASH = /^[0-9a-fA-F]{8,64}$/;
 const hashFlag = Flags.custom<string>({

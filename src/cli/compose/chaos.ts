@@ -4,7 +4,7 @@ import { openStoreReader } from '../../core/store/lmdb-reader.js';
 import type { ChaosOptions } from '../../lab/chaos/run.js';
 import { openCluster } from './open-cluster.js';
 import { plainEnvironment } from './lab.js';
-import { surroundings } from './cluster-settings.js';
+import { surroundings } from '../cluster/settings.js';
 
 export function chaosOutside(): Pick<ChaosOptions, 'openNodes' | 'openStore'> {
   return {

@@ -7,9 +7,9 @@ import { fuelQuorumOf } from '../../core/dialect-fuel/types.js';
 import { openFuelNodes } from './open-cluster.js';
 import { usageError } from '../support/failure.js';
 import { asCount, asDialect, asText, setting } from '../config/settings.js';
-import { targetFlags } from '../support/target.js';
-import { readOnlyDialect } from './cluster-errors.js';
-import type { ClusterSettings, Surroundings } from './cluster-settings.js';
+import { targetFlags } from './target.js';
+import { readOnlyDialect } from '../cluster/errors.js';
+import type { ClusterSettings, Surroundings } from '../cluster/settings.js';
 
 export interface FuelCluster extends Omit<FuelOptions, 'signal'> {
   settings: ClusterSettings;

@@ -15,7 +15,7 @@ import type { LabOutside, Recovered } from '../../lab/up.js';
 import { configPath, readConfig, updateConfig } from '../config/file.js';
 import { openCluster, openNode, type Cluster } from './open-cluster.js';
 import { probeForRecovery, recoverAsPlanned, rejoin, type Confirming } from './recovery.js';
-import { surroundings } from './cluster-settings.js';
+import { surroundings } from '../cluster/settings.js';
 
 export const LAB_CONTEXT = 'lab';
 

@@ -1,15 +1,15 @@
 // Opens the nodes of a cluster. The only place that joins engine and redis. Its parts: which cluster is meant
-// (cluster-settings.ts), how a node is reached (node-address.ts), whose nodes these are (cluster-identity.ts).
+// (cluster/settings.ts), how a node is reached (cluster/address.ts), whose nodes these are (cluster/identity.ts).
 import { quorumOf } from '../../core/config.js';
 import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
 import { asDialect, setting } from '../config/settings.js';
-import { nodeNotFound, readOnlyDialect } from './cluster-errors.js';
-import { findIdentity, nameNodes, type Purpose } from './cluster-identity.js';
-import type { ClusterSettings, Surroundings } from './cluster-settings.js';
-import { addressOf, type NodeAddress } from './node-address.js';
+import { nodeNotFound, readOnlyDialect } from '../cluster/errors.js';
+import { findIdentity, nameNodes, type Purpose } from '../cluster/identity.js';
+import type { ClusterSettings, Surroundings } from '../cluster/settings.js';
+import { addressOf, type NodeAddress } from '../cluster/address.js';
 
 export interface Cluster {
   settings: ClusterSettings;

@@ -9,7 +9,7 @@ import { refuseUnfit } from '../../core/operate/bootstrap.js';
 import type { NodePort } from '../../core/ports.js';
 import { refusalText } from '../../core/protocol/refusals.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
-import type { Surroundings } from './cluster-settings.js';
+import type { Surroundings } from '../cluster/settings.js';
 import { checkNode, openCluster, type Cluster } from './open-cluster.js';
 import { firstBootstrap } from './run-first-start.js';
 import type { RunSettings } from './run-settings.js';

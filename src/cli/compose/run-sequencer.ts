@@ -17,7 +17,7 @@ import { watchDisk } from '../support/disk-room.js';
 import type { Cluster } from './open-cluster.js';
 import { nodeListDigest, waitForCluster } from './run-preflight.js';
 import type { RunSettings } from './run-settings.js';
-import type { Surroundings } from './cluster-settings.js';
+import type { Surroundings } from '../cluster/settings.js';
 
 const MIB = 1024 * 1024;
 /** What nobody takes in is kept for as long as a dead leader's lease and a takeover last. */

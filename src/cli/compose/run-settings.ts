@@ -18,7 +18,7 @@ import { checkListen, parseListen, readCaFile, readTokenFile, type Listen } from
 import { disabledShortcuts } from '../../core/shortcuts.js';
 import { usageError } from '../support/failure.js';
 import { asCount, asDuration, asList, asSize, asSwitch, asText, setting, type Sources } from '../config/settings.js';
-import type { ClusterSettings } from './cluster-settings.js';
+import type { ClusterSettings } from '../cluster/settings.js';
 
 export interface RunSettings {
   id: string;

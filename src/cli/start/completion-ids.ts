@@ -2,8 +2,8 @@
 // nodes show, a lab's processes from its record, codes from what `explain` knows.
 import { sequencerOf } from '../../core/protocol/types.js';
 import type { Cluster } from '../compose/open-cluster.js';
-import { labRows } from '../support/target.js';
-import type { Surroundings } from '../compose/cluster-settings.js';
+import { labRows } from '../compose/target.js';
+import type { Surroundings } from '../cluster/settings.js';
 
 export const ID_KINDS = ['contexts', 'nodes', 'sequencers', 'processes', 'codes'] as const;
 

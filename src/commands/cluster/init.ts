@@ -2,7 +2,7 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { marginText } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { bootstrap } from '../../core/operate/bootstrap.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 

@@ -6,7 +6,7 @@ import { operatorOf } from '../../cli/support/operator.js';
 import { notNeededResult, recoverResult } from '../../cli/present/recover.js';
 import type { Result } from '../../cli/present/result.js';
 import { probeForRecovery, recoverAsPlanned, rejoin } from '../../cli/compose/recovery.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 
 export default class ClusterRecover extends SeqCommand {
   static override summary = 'Give the cluster a new generation when fewer than a quorum of nodes are admitted';

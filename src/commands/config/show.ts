@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import type { Result } from '../../cli/present/result.js';
-import { effectiveSettings } from '../../cli/config/effective-settings.js';
+import { effectiveSettings } from '../../cli/cluster/effective-settings.js';
 
 export default class ConfigShow extends SeqCommand {
   static override summary = 'Show the settings in effect, and with --origin where each comes from';

@@ -1,7 +1,7 @@
 import { SeqCommand } from '../../cli/command/base-command.js';
 import type { Result } from '../../cli/present/result.js';
 import { configPath, readConfig } from '../../cli/config/file.js';
-import { surroundings } from '../../cli/compose/cluster-settings.js';
+import { surroundings } from '../../cli/cluster/settings.js';
 
 export default class ConfigValidate extends SeqCommand {
   static override summary = 'Check the config file and every context in it';

@@ -6,7 +6,7 @@ import { ACT_FLAGS, epochFlag } from '../../cli/support/flags.js';
 import { operatorOf } from '../../cli/support/operator.js';
 import { healEffect, healResult } from '../../cli/present/epoch.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { healEpochs } from '../../core/operate/epoch.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 

@@ -2,7 +2,7 @@ import { SeqCommand } from '../../cli/command/base-command.js';
 import { READ_FLAGS } from '../../cli/support/flags.js';
 import { epochResult } from '../../cli/present/epoch.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { readEpochs } from '../../core/operate/epoch.js';
 
 export default class EpochShow extends SeqCommand {

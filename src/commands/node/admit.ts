@@ -7,7 +7,7 @@ import { usageError } from '../../cli/support/failure.js';
 import { operatorOf } from '../../cli/support/operator.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/config/settings.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { askReplacement } from '../../core/operate/readmit-damaged.js';
 import { awaitAdmission } from '../../core/operate/await-admission.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';

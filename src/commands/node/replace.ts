@@ -10,7 +10,7 @@ import { operatorOf } from '../../cli/support/operator.js';
 import { replaceEffect, replaceResult } from '../../cli/present/replace.js';
 import type { Result } from '../../cli/present/result.js';
 import { asDuration } from '../../cli/config/settings.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { replaceNode } from '../../core/operate/replace-node.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 

@@ -4,7 +4,7 @@ import { usageError } from '../../cli/support/failure.js';
 import { FUEL_FLAGS, heightFlag, READ_FLAGS, positiveFlag } from '../../cli/support/flags.js';
 import { diffResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { diffStreams } from '../../core/stream/matrix-diff.js';
 import { EXIT } from '../../core/errors.js';
 

@@ -5,7 +5,7 @@ import { heightFlag } from '../../cli/support/flags.js';
 import { secretsOf } from '../../cli/support/operator.js';
 import { exportResult } from '../../cli/present/bundle.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { exportBundle } from '../../core/bundle/export.js';
 import { FORMAT, VERSION } from '../../core/bundle/format.js';
 import { BundleWriter } from '../../core/bundle/writer.js';

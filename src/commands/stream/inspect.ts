@@ -7,7 +7,7 @@ import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { MatrixWriter } from '../../cli/stream/matrix-writer.js';
 import { matrixCells, matrixColumns, matrixResult, rowData, rowLine } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { MatrixSummary, openMatrix, type MatrixRow } from '../../core/stream/matrix.js';
 
 export default class StreamInspect extends SeqCommand {

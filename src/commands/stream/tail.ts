@@ -6,7 +6,7 @@ import type { Result } from '../../cli/present/result.js';
 import { parseCount } from '../../cli/support/units.js';
 import { openArchives } from '../../cli/compose/archives.js';
 import { TailWriter } from '../../cli/stream/tail-writer.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { tailBlocks } from '../../core/stream/tail.js';
 
 export default class StreamTail extends SeqCommand {

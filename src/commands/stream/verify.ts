@@ -4,7 +4,7 @@ import { FUEL_FLAGS, heightFlag, READ_FLAGS } from '../../cli/support/flags.js';
 import type { FuelCluster } from '../../cli/compose/fuel-nodes.js';
 import { verifyResult } from '../../cli/present/stream-matrix.js';
 import type { Result } from '../../cli/present/result.js';
-import { targetFlags } from '../../cli/support/target.js';
+import { targetFlags } from '../../cli/compose/target.js';
 import { verifyStreams } from '../../core/stream/verify.js';
 import { EXIT } from '../../core/errors.js';
 

@@ -1,5 +1,5 @@
 // Which cluster is meant: flags, SEQ_*, context and config file → the settings of one cluster. Opens nothing. Secrets
-// stay references (node-address.ts reads them).
+// stay references (address.ts reads them).
 import { DEFAULT_TIMING } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { contextNotFound } from '../config/config-errors.js';
@@ -7,7 +7,7 @@ import type { ConfigFile, ContextEntry, SecretRefs, TlsEntry } from '../config/c
 import { configPath, readConfig } from '../config/file.js';
 import { asDuration, asLane, asList, setting, type Sources } from '../config/settings.js';
 import { checkUrl, parseNodeFlag } from '../support/node-url.js';
-import { noCluster, refuseDuplicates } from './cluster-errors.js';
+import { noCluster, refuseDuplicates } from './errors.js';
 
 /** One node as configured; secrets are still references. */
 export interface NodeSettings extends SecretRefs {

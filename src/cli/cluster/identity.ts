@@ -5,9 +5,9 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import type { NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
 import { commonCluster } from '../../core/view/cluster-name.js';
-import { refuseSameServer } from './cluster-errors.js';
-import type { ClusterSettings, NodeSettings } from './cluster-settings.js';
-import type { NodeAddress } from './node-address.js';
+import { refuseSameServer } from './errors.js';
+import type { ClusterSettings, NodeSettings } from './settings.js';
+import type { NodeAddress } from './address.js';
 
 /**
  * Why the cluster is opened. `read`: when too few nodes answer, the identity stays open and later probes decide.

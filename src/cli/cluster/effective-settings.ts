@@ -2,9 +2,9 @@
 // from, never as themselves.
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../../core/config.js';
 import { SeqError } from '../../core/errors.js';
-import { asCount, asDuration, asLane, asSize, asSwitch, asText, setting } from './settings.js';
+import { asCount, asDuration, asLane, asSize, asSwitch, asText, setting } from '../config/settings.js';
 import { formatDuration, formatSize } from '../support/units.js';
-import type { NodeSettings, Surroundings } from '../compose/cluster-settings.js';
+import type { NodeSettings, Surroundings } from './settings.js';
 
 export interface EffectiveSetting {
   name: string;

@@ -2,7 +2,6 @@
 // keys. Each error ends a command before anything is changed.
 import { EXIT, SeqError } from '../../core/errors.js';
 import { withoutSecrets } from '../support/node-url.js';
-import type { NodeSettings } from './cluster-settings.js';
 
 /** `contexts`: the names that the config file knows. */
 export function noCluster(contexts: string[]): SeqError {
@@ -34,7 +33,7 @@ export function nodeNotFound(unknown: string[], known: string[]): SeqError {
 }
 
 /** Two nodes with one address or one id: 78. */
-export function refuseDuplicates(nodes: NodeSettings[]): void {
+export function refuseDuplicates(nodes: { id: string | null; url: string }[]): void {
   const seen = new Map<string, number>();
   nodes.forEach((node, at) => {
     for (const key of node.id === null ? [node.url] : [node.url, `id ${node.id}`]) {

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
 import type { SecretRefs } from '../config/config-types.js';
-import type { NodeSettings } from './cluster-settings.js';
+import type { NodeSettings } from './settings.js';
 
 /** What a connection needs; secrets and certificates are read. Never printed. */
 export interface NodeAddress {

@@ -5,7 +5,7 @@ import type { NodePort } from '../../core/ports.js';
 import { labDirectory, readState } from '../../lab/state.js';
 import { rowsOf, type ProcessRow } from '../../lab/status.js';
 import { nextForProcesses } from '../present/lab.js';
-import type { ClusterSettings } from '../compose/cluster-settings.js';
+import type { ClusterSettings } from '../cluster/settings.js';
 
 export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<NodePort, 'id' | 'url'>[]): string {
   const lane = settings.lane === '' ? [] : [`--lane ${settings.lane}`];
