@@ -90,7 +90,7 @@ function quorum({ view }: FuelSeen, limits: Thresholds): Answer {
   };
 }
 
-/** Counters differ between nodes in normal; one above the leader's refuses it. */
+/** Counters differ between nodes in normal operation; one above the leader's refuses it. */
 function epoch({ view }: FuelSeen): Answer {
   const own = view.leader?.epoch ?? null;
   const above =

@@ -117,7 +117,7 @@ export async function viewFuel(options: FuelOptions): Promise<{ view: FuelView; 
   const heights = await newest(options, first);
   const probes = await probeAll(options, first);
   const view = summarizeFuel(probes, heights, options);
-  // A block on its way is normal: what is open is looked at twice.
+  // A block on its way is normal: open heights are probed twice.
   if (view.open.length === 0 || view.leader === null) return { view, probes };
   await new Promise<void>((resolve) => {
     options.clock.after(SECOND_LOOK_MS, resolve);
