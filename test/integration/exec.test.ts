@@ -53,7 +53,7 @@ function start(plan: object, options: Partial<ExecOptions> = {}): Producer {
   return producer;
 }
 async function until<T>(what: string, probe: () => T | undefined | false | null): Promise<T> {
-  const end = Date.now() + 10_000;
+  const end = Date.now() + 120_000;
   for (;;) {
     const found = probe();
     if (found) return found;

@@ -26,7 +26,9 @@ beforeAll(async () => {
   lab = await PrivateCluster.start({ nodes: 3, sequencers: 1, ttlMs: 3000, blockTimeMs: 500 });
   empty = await Promise.all([start(), start(), start()]);
   foreign = await start();
-  expect((await runSeq(home, ['cluster', 'init', '--node', `r3=${foreign.url}`])).code).toBe(0);
+  expect((await runSeq(home, ['cluster', 'init', '--node-timeout', '20s', '--node', `r3=${foreign.url}`])).code).toBe(
+    0,
+  );
   busy = createServer();
   await new Promise<void>((resolve) => busy.listen(0, '127.0.0.1', resolve));
   busyPort = (busy.address() as { port: number }).port;
