@@ -49,7 +49,7 @@ describe('log', () => {
       'warn',
       'term of epoch 3 ended after 12 ms: r1, r2 fenced it',
     ],
-    [{ type: 'node', node: 'r1', state: 'down', why: 'refused' }, 'warn', 'node r1 is down: refused'],
+    [{ type: 'node', node: 'r1', state: 'unknown', why: 'no answer' }, 'warn', 'node r1 is unknown: no answer'],
     [{ type: 'producer', state: 'failed', why: 'exit 1' }, 'error', 'producer failed: exit 1'],
     [
       { type: 'fatal-error', code: 'CHAIN_MISMATCH', reason: 'other chain' },
@@ -88,10 +88,10 @@ describe('log', () => {
   test('log: other nodes, states or words are never collapsed into each other; role changes never at all', async () => {
     const { log, lines } = await memoryLog();
     for (const [node, state, why] of [
-      ['r1', 'down', 'x'],
-      ['r2', 'down', 'x'],
-      ['r1', 'up', ''],
-      ['r1', 'down', 'y'],
+      ['r1', 'unknown', 'x'],
+      ['r2', 'unknown', 'x'],
+      ['r1', 'claimed', ''],
+      ['r1', 'unknown', 'y'],
     ] as const)
       log.event({ type: 'node', node, state, why });
     for (let time = 0; time < 3; time += 1)
@@ -160,7 +160,7 @@ describe('log', () => {
       error: { message: 'AUTH ***' },
     });
     const { log, lines } = await memoryLog({ secrets: ['s3cr3t-value'] });
-    log.event({ type: 'node', node: 'r1', state: 'down', why: 'WRONGPASS redis://a:b1c2@h s3cr3t-value' });
+    log.event({ type: 'node', node: 'r1', state: 'refused', why: 'WRONGPASS redis://a:b1c2@h s3cr3t-value' });
     log.line('info', 'token=abcdefgh', { password: 'pw' });
     expect(JSON.stringify(lines)).not.toMatch(/b1c2|s3cr3t|abcdefgh|"pw"/);
   });
