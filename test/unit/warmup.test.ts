@@ -1,7 +1,7 @@
 // Rehearsals: a whole life is played to its end on the stage, and nothing of it is seen outside; they keep out of the
 // way of the real thing.
 import { describe, expect, test } from 'vitest';
-import { keepRehearsed, warmUp } from '../../src/core/sequencer/warmup/warmup.js';
+import { keepWarm, warmUp } from '../../src/core/sequencer/warmup/warmup.js';
 import type { NodePort } from '../../src/core/ports.js';
 import { batchProducer } from '../../src/core/produce/batch.js';
 import { ManualClock } from '../support/manual-clock.js';
@@ -67,7 +67,7 @@ describe('warm-up', () => {
           },
         },
       ] as unknown as NodePort[];
-      const stop = keepRehearsed({ ...options, real, busy: () => busy });
+      const stop = keepWarm({ ...options, real, busy: () => busy });
       await clock.advance(2000);
       expect({ prepared, lives: lives() }).toEqual({ prepared: 0, lives: 0 });
       busy = false;

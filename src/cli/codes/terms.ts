@@ -9,8 +9,8 @@ export const TERMS: Record<string, Code> = {
   },
   MOVED: {
     meaning:
-      'A node told of a replaced node that this sequencer knew at its old address; it looks again, ' +
-      'follows, and goes on.',
+      'A node reports that another node was replaced, and this sequencer still uses the old address. ' +
+      'It reads the addresses again, connects to the new one, and goes on.',
     causes: ['seq node replace, by another leader'],
     todo: ['nothing: give it the new address before its next start'],
   },

@@ -3,7 +3,7 @@
 // (run-preflight.ts). At the end the lock is released first.
 import { hostname } from 'node:os';
 import { Inbox } from '../../core/sequencer/lead/inbox.js';
-import { keepRehearsed } from '../../core/sequencer/warmup/warmup.js';
+import { keepWarm } from '../../core/sequencer/warmup/warmup.js';
 import { Sequencer, type SequencerOptions } from '../../core/sequencer/sequencer.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
@@ -146,7 +146,7 @@ async function startWarmUp(
   });
   return [
     () => mute.close({ code: 'STOPPED', reason: '' }),
-    keepRehearsed({
+    keepWarm({
       nodes: cluster.nodes.length,
       producer: () => batchProducer({ maxBlockBytes: settings.limits.maxBlockBytes }),
       clock: systemClock,

@@ -27,7 +27,7 @@ export interface FuelDiff {
   untold: number;
 }
 
-const SECOND_LOOK_MS = 200;
+const SECOND_PROBE_MS = 200;
 
 export async function diffFuel(
   options: FuelOptions,
@@ -38,7 +38,7 @@ export async function diffFuel(
   const first = await diffOnce(options, on, listed, wish);
   if (first.total === 0) return first;
   await new Promise<void>((resolve) => {
-    options.clock.after(SECOND_LOOK_MS, resolve);
+    options.clock.after(SECOND_PROBE_MS, resolve);
   });
   options.signal?.throwIfAborted();
   // A block on its way, or a stream that was trimmed meanwhile: what is left is real.

@@ -13,7 +13,7 @@ import type { FuelHeight, FuelProbeResult, FuelPort } from './types.js';
 
 /** Newest entries of each node that a status reads. */
 const NEWEST = 64;
-const SECOND_LOOK_MS = 150;
+const SECOND_PROBE_MS = 150;
 
 export interface FuelOptions {
   nodes: readonly FuelPort[];
@@ -120,7 +120,7 @@ export async function viewFuel(options: FuelOptions): Promise<{ view: FuelView; 
   // A block on its way is normal: open heights are probed twice.
   if (view.open.length === 0 || view.leader === null) return { view, probes };
   await new Promise<void>((resolve) => {
-    options.clock.after(SECOND_LOOK_MS, resolve);
+    options.clock.after(SECOND_PROBE_MS, resolve);
   });
   const again = summarizeFuel(probes, await newest(options, probes), options);
   const still = (one: FuelVerdict): boolean =>

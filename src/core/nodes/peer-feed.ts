@@ -1,7 +1,7 @@
-// Committed blocks from another sequencer's feed, for what lies below the nodes' retained window (docs/PROTOCOL.md
-// section 7). A peer is not believed: every block's hash is recomputed and its parent link followed from a block that
-// the caller has (`after`), and where the caller knows what the range must end in (`anchor`, proven by the nodes),
-// nothing is handed out before the chain has been seen to reach it. The epoch is the peer's word: no hash covers it.
+// Reads committed blocks below the nodes' retained range from another sequencer's feed (docs/PROTOCOL.md section 7).
+// The feed is proven, not believed. Every block's hash is recomputed, and its parent link is followed from a block
+// that the caller has (`after`). The caller may know the last block of the range from the nodes (`anchor`). Then no
+// block is handed out before the chain has reached it. No hash covers the epoch: that is only the peer's claim.
 // Memory: 32 bytes a block while proving, and at most `keepBytes` of payload.
 import type { IncomingMessage } from 'node:http';
 import { blockHash } from '../chain/block.js';

@@ -54,7 +54,7 @@ export async function askReplacement(options: AskReplacementOptions): Promise<Re
     throw refusal('NO_LEADER', 'nobody leads, and only a leader sets a node aside', EXIT.precondition, [status]);
   const others = view.nodes.filter((row) => row.admitted && !wanted.includes(row.id)).length;
   const quorum = quorumOf(nodes.length);
-  // One after the other, so the others of each are all but one; those that are mended first count again for the next.
+  // Nodes are filled one after the other. A node that is repaired counts again while the next one is filled.
   const short = view.nodes.filter((row) => row.admitted).length - 1 < quorum;
   if (short)
     throw refusal(

@@ -161,7 +161,7 @@ class ExecProducer implements Producer {
     this.state = { phase: 'closed' };
     this.cancelRestart();
     this.cancelSilence();
-    this.dropProductions('the producer is closed');
+    this.dropBuilds('the producer is closed');
     await this.child?.end();
   }
 
@@ -361,7 +361,7 @@ class ExecProducer implements Producer {
     this.failures++;
     this.state = { phase: 'down', why: `the producer failed: ${why}` };
     this.cancelSilence();
-    this.dropProductions(`the producer failed: ${why}`);
+    this.dropBuilds(`the producer failed: ${why}`);
     void this.child?.end();
     for (const listener of this.listeners) listener(this.state.why);
   }
@@ -381,7 +381,7 @@ class ExecProducer implements Producer {
     });
   }
 
-  private dropProductions(why: string): void {
+  private dropBuilds(why: string): void {
     this.releaseUpTo(Infinity);
     this.voidBuild?.cancelDeadline();
     this.voidBuild = null;

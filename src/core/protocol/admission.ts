@@ -28,18 +28,18 @@ import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js'
 
 /** Below this share of the time with a block in flight, filling disturbs nobody. */
 const CALM = 0.1;
-/** How far back the load looks, ms. */
+/** The load is measured over this time, ms. */
 export const LOAD_OVER_MS = 250;
 
 /**
- * States that a leader may mend by itself; a foreign node never. The mark of a bootstrap, where a leader is, is one
- * that was broken off.
+ * States that a leader may repair by itself. It never touches a node of another cluster. Where a leader exists, a
+ * bootstrap mark comes from a bootstrap that was interrupted.
  */
-const MENDABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
+const REPAIRABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
 
 /**
- * Only while q others still look like ours, and have noted where every node is: what is set aside could not be given
- * back by a leader that cannot prove itself (a power cut).
+ * Only while q other nodes are claimed and have noted where every node is. A leader that cannot prove itself (after a
+ * power cut) could not give back what is set aside.
  */
 export function mayReadmit(state: TermState, admission: AdmissionState): boolean {
   const others = state.nodes.filter((progress) => progress.standing === 'claimed' && !progress.unnoted).length;
@@ -47,7 +47,7 @@ export function mayReadmit(state: TermState, admission: AdmissionState): boolean
     others >= state.settings.quorum &&
     state.settings.readmit &&
     state.phase === 'leading' &&
-    MENDABLE.includes(admission)
+    REPAIRABLE.includes(admission)
   );
 }
 

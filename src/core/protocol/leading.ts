@@ -332,7 +332,7 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
     case 'NODE_MOVED':
       lost(context, node, refusalText(reply));
       return endIfMoved(context, node, reply);
-    case 'WRONG_TYPE': // somebody meddled with its keys: the next look says whether that is damage, which is mended, or passing
+    case 'WRONG_TYPE': // Somebody changed its keys. The next probe says whether that is damage (it is repaired) or passes.
     case 'NOT_ADMITTED':
       return lost(context, node, refusalText(reply));
     default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later

@@ -308,7 +308,7 @@ function chooseChain(
   return { chain, source: { node: below?.id ?? '', store: best.id, storeFrom: floor + 1 } };
 }
 
-/** `below`: what a store shows of the same chain below the nodes' window. */
+/** `below`: what a store shows of the same chain below the nodes' retained range. */
 function judge(
   node: NodeEvidence & { view?: NodeView | null },
   chain: Chain,

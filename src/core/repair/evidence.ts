@@ -60,7 +60,7 @@ export interface EvidenceOptions {
 }
 
 const ATTEMPTS = 3;
-const SECOND_LOOK_MS = 250;
+const SECOND_PROBE_MS = 250;
 const STORE_MS = 2000;
 
 export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEvidence> {
@@ -79,7 +79,7 @@ export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEv
       });
     }
     if (first.view.leader === null || !anything(first)) return withStores(first, options);
-    await pause(options.clock, SECOND_LOOK_MS);
+    await pause(options.clock, SECOND_PROBE_MS);
     options.signal?.throwIfAborted();
     const second = await gatherOnce(options);
     if (second !== null && second.view.leader?.owner === first.view.leader.owner)

@@ -44,7 +44,7 @@ const POLL_MS = 50;
 /** How long a request may have vanished before it is given up: between its record and its removal there is no gap. */
 const GONE_MS = 2000;
 /** Records of the audit that are searched for the leader's answer. */
-const AUDIT_LOOK = 50;
+const AUDIT_READ = 50;
 
 export async function plannedRepair(
   options: EvidenceOptions & RepairWish,
@@ -376,7 +376,7 @@ async function answerOf(id: string, options: RepairOptions): Promise<string | nu
   for (;;) {
     for (const node of nodes) {
       const read =
-        node.readAudit === undefined ? null : await bounded(node.readAudit(AUDIT_LOOK, limitMs), limitMs, clock);
+        node.readAudit === undefined ? null : await bounded(node.readAudit(AUDIT_READ, limitMs), limitMs, clock);
       const record =
         read?.outcome === 'accepted'
           ? read.value.find((one) => one['what'] === 'request' && one['id'] === id)

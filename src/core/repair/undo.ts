@@ -32,8 +32,8 @@ export interface Undone {
   warnings: string[];
 }
 
-const AUDIT_LOOK = 1000;
-const ORPHANS_LOOK = 100;
+const AUDIT_READ = 1000;
+const ORPHANS_READ = 100;
 
 export async function undoRepair(options: RepairOptions): Promise<Undone> {
   const { clock, nodes, limitMs, step } = options;
@@ -118,7 +118,7 @@ export async function undoRepair(options: RepairOptions): Promise<Undone> {
 async function lastRepair({ nodes, limitMs, clock, target }: RepairOptions): Promise<LastRepair> {
   const reads = await Promise.all(
     nodes.map(async (node) =>
-      node.readAudit === undefined ? null : bounded(node.readAudit(AUDIT_LOOK, limitMs), limitMs, clock),
+      node.readAudit === undefined ? null : bounded(node.readAudit(AUDIT_READ, limitMs), limitMs, clock),
     ),
   );
   const records = reads.flatMap((read) =>
@@ -179,7 +179,7 @@ async function supersededBy(
   const silent: string[] = [];
   for (const node of nodes) {
     if (node.readOrphans === undefined || node.readOrphan === undefined) continue;
-    const read = await bounded(node.readOrphans(ORPHANS_LOOK, limitMs), limitMs + 1000, clock);
+    const read = await bounded(node.readOrphans(ORPHANS_READ, limitMs), limitMs + 1000, clock);
     if (read.outcome !== 'accepted') {
       silent.push(node.id);
       continue;

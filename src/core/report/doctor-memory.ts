@@ -1,6 +1,6 @@
-// How much memory each node will need once the retained window is full, and when that will be, from what the leader
-// says of its blocks (docs/PROTOCOL.md sections 6 and 8). A forecast from the newest blocks: no promise, and none
-// where nobody leads. Pure.
+// How much memory will each node need once the retained range is full, and when will it be full? The answer comes from
+// what the leader says about its blocks (docs/PROTOCOL.md sections 6 and 8). It is a forecast from the newest blocks,
+// not a promise. There is no forecast where nobody leads. Pure.
 import type { NodeView } from '../protocol/types.js';
 import type { DoctorFinding, CheckedNode } from './doctor-finding.js';
 

@@ -1,6 +1,6 @@
-// What is wrong, or will be, with the servers of a cluster: each finding with its severity and the command that mends
-// it. Pure: what was read in, findings out (docs/PROTOCOL.md sections 8 and 10, docs/PERSISTENCE.md). What could not
-// be read is said, never taken for good.
+// What is wrong with the servers of a cluster, or will be? Each finding has its severity and the command that repairs
+// it. Pure: readings in, findings out (docs/PROTOCOL.md sections 8 and 10, docs/PERSISTENCE.md). What could not be read
+// is reported. It never counts as healthy.
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
 import { forecastOf, mib, ofForecast } from './doctor-memory.js';

@@ -52,7 +52,7 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
       };
       reply.raw.once('close', gone);
       try {
-        const placed = await routeSubmission(
+        const routed = await routeSubmission(
           {
             items,
             body,
@@ -64,9 +64,9 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
           },
           options,
         );
-        return placed.by === 'self'
-          ? answer(reply, items, placed.outcomes, batch, metrics)
-          : await handBack(reply, placed, api.status().id);
+        return routed.by === 'self'
+          ? answer(reply, items, routed.outcomes, batch, metrics)
+          : await handBack(reply, routed, api.status().id);
       } finally {
         reply.raw.off('close', gone);
       }

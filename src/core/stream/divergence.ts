@@ -1,7 +1,7 @@
-// Where a store and the nodes part: the first height at which they hold different blocks (docs/PROTOCOL.md section 5,
-// CHAIN_MISMATCH). A contradiction is never mended, only told; this is what a person needs to find out which of the
-// two is this cluster's history. Blocks name their parents, so from the first difference on every block differs: a
-// few single reads find it. Reads only, each bounded.
+// At which height do a store and the nodes first hold different blocks (docs/PROTOCOL.md section 5, CHAIN_MISMATCH)?
+// A contradiction is never repaired, only reported. A person needs this height to find out which of the two is this
+// cluster's history. Every block names its parent, so every block after the first difference differs, too. A few single
+// reads find it. It only reads, and each read is bounded.
 import type { ChainStore, Clock, NodePort } from '../ports.js';
 import type { Hash, Height, NodeReply, NodeView } from '../protocol/types.js';
 import { bounded } from '../nodes/ask-all.js';

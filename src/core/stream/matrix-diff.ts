@@ -42,13 +42,13 @@ export interface Diff {
   untold: number;
 }
 
-const SECOND_LOOK_MS = 200;
+const SECOND_PROBE_MS = 200;
 
 export async function diffStreams(options: DiffOptions): Promise<Diff> {
   const first = await diffOnce(options);
   if (first.total === 0 || first.range === null) return first;
   // A block on its way, or a window that moved: what is left after a short wait is real.
-  await pause(options.clock, SECOND_LOOK_MS);
+  await pause(options.clock, SECOND_PROBE_MS);
   options.signal?.throwIfAborted();
   const lowest = Math.min(...first.differences.map((one) => one.height));
   const to =

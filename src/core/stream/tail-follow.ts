@@ -33,7 +33,7 @@ export async function* followHead(
   let { next, parent } = from;
   let stopped = false;
   let wake = (): void => undefined;
-  const halted = (): boolean => stopped || (context.signal?.aborted ?? false);
+  const ended = (): boolean => stopped || (context.signal?.aborted ?? false);
   const tails: NodeTail[] = context.nodes.map((port) => ({
     port,
     copies: new Map(),
@@ -47,7 +47,7 @@ export async function* followHead(
     let afterId = `${next}-0`;
     let incarnation = '';
     let generation = -1;
-    while (!halted()) {
+    while (!ended()) {
       if (!tail.admitted || generation !== tail.port.connectionGeneration) {
         generation = tail.port.connectionGeneration;
         const probe = await bounded(
@@ -58,15 +58,15 @@ export async function* followHead(
         tail.admitted = probe.outcome === 'accepted' && probe.value.admission === 'admitted';
         if (!tail.admitted) {
           tail.copies.clear();
-          if (!halted()) await pause(context.clock, AFTER_FAILURE_MS);
+          if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
           continue;
         }
       }
       const read = await tail.port.tail(afterId, WAIT_MS, BATCH);
-      if (halted()) return;
+      if (ended()) return;
       if (read.outcome !== 'accepted' || read.incarnation === '') {
         tail.admitted = false;
-        if (!halted()) await pause(context.clock, AFTER_FAILURE_MS);
+        if (!ended()) await pause(context.clock, AFTER_FAILURE_MS);
         continue;
       }
       if (incarnation !== '' && read.incarnation !== incarnation) {
@@ -104,7 +104,7 @@ export async function* followHead(
 
   const runs = tails.map((tail) => run(tail).catch(() => undefined));
   try {
-    while (!halted() && next <= from.to) {
+    while (!ended() && next <= from.to) {
       const block = committedAt(tails, next, context.nodes.length);
       if (block !== null && (parent === null || block.parent === parent)) {
         yield {

@@ -1,6 +1,6 @@
-// The committed chain as a stream, in order, once: archives below the floor, then the nodes' window, then the head as
-// it grows. Never an uncommitted block, never a gap: what cannot be proven or had ends the stream with a reason.
-// docs/PROTOCOL.md sections 7 and 9.
+// The committed chain as a stream: every block once, in order. It reads archives below the floor, then the nodes'
+// retained range, then each new head. It never yields an uncommitted block, and never leaves a gap. A block that cannot
+// be proven or read ends the stream with a reason. docs/PROTOCOL.md sections 7 and 9.
 import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { CommittedBlock, NodePort } from '../ports.js';
@@ -31,7 +31,7 @@ const RETRY_MS = 200;
 /**
  * Looks that bring no further block although one is committed, before it is called unreadable: 10 s while following.
  */
-const FRUITLESS_LOOKS = 50;
+const FRUITLESS_PROBES = 50;
 
 export async function* tailBlocks(options: TailOptions): AsyncGenerator<CommittedBlock> {
   const { signal } = options;
@@ -80,9 +80,9 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
       if (next > end || signal?.aborted) return;
       probe = await probePatiently(options);
     } else {
-      // The window moved on under the reader, or nodes went away: look again; if that brings nothing, say so.
+      // The range was trimmed under the reader, or nodes went away. Probe again. Without progress, end with a reason.
       fruitless = next === before ? fruitless + 1 : 0;
-      if (fruitless > (options.follow ? FRUITLESS_LOOKS : 2)) throw unreadable(next, probe.view, options.target);
+      if (fruitless > (options.follow ? FRUITLESS_PROBES : 2)) throw unreadable(next, probe.view, options.target);
       probe = options.follow ? await probePatiently(options) : await probeOrThrow(options);
       if (next === before) await pause(options.clock, RETRY_MS, signal);
     }

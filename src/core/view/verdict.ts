@@ -1,6 +1,6 @@
-// One word, one sentence, one stable code and the next command for the state of a cluster. Pure. CRIT: it is not
-// writing, or an invariant is broken. WARN: it writes, and something needs a hand. UNKNOWN: too few answers to say.
-// Order is the order of the findings: what must be mended first stands first. docs/PROTOCOL.md sections 8 and 9.
+// The state of a cluster in one word, one sentence, one stable code and the next command. Pure. CRIT: it does not
+// write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
+// Findings stand in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
 import type { ClusterView, Finding, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {

@@ -4,7 +4,7 @@
 import { quorumOf } from '../../core/config.js';
 import type { NodePort } from '../../core/ports.js';
 
-const LOOK_MS = 100;
+const PROBE_EVERY_MS = 100;
 
 interface Loss {
   /** The old server has ended: whatever is asked from now on is answered by the new one. */
@@ -64,7 +64,7 @@ export class Memory {
           this.restored(node.id);
         }),
       );
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      await new Promise((resolve) => setTimeout(resolve, PROBE_EVERY_MS));
     }
   }
 }

@@ -1,5 +1,5 @@
-// Brings a follower up whose store ends below the nodes' window: from peers' feeds, one attempt at a time, up to a
-// floor that a node shows (docs/PROTOCOL.md section 7).
+// Fills a follower's store that ends below the nodes' retained range (docs/PROTOCOL.md section 7). The blocks come from
+// peers' feeds, one attempt at a time, up to a floor that a node shows.
 import { SeqError } from '../../errors.js';
 import type { EmitEvent } from '../../events.js';
 import type { ChainStore } from '../../ports.js';

@@ -44,7 +44,7 @@ export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
   throw new SeqError({
     code: 'NO_PEER',
     exit: EXIT.notFound,
-    message: `blocks ${head().height + 1} to ${to.height} are below the nodes' window and no peer could bring them`,
+    message: `blocks ${head().height + 1} to ${to.height} are below the nodes' retained range, and no peer has them`,
     why:
       peers.length === 0 ? 'no peer is known: none was named and no other sequencer shows a url' : failures.join('; '),
     changed: 'nothing',

@@ -1,6 +1,5 @@
-// Whether this follower could lead, by what it has just seen, and why not (docs/PROTOCOL.md section 5): enough nodes
-// that count, a store that is close enough to their heads and not below their window, a producer, and no setback that
-// holds it back.
+// Could this follower lead, by its last probe, and if not, why (docs/PROTOCOL.md section 5)? It needs enough nodes that
+// count, a store near their heads and inside their retained range, a ready producer, and no retry back-off.
 import type { EmitEvent } from '../../events.js';
 import type { Clock, Producer } from '../../ports.js';
 import type { Height } from '../../protocol/types.js';
@@ -57,7 +56,7 @@ export class Eligibility {
     if (answering < quorum) {
       this.reason = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
     } else if (heads.floor > head) {
-      this.reason = `its store ends at ${head}, below the nodes' window (floor ${heads.floor}): it needs a peer`;
+      this.reason = `its store ends at ${head}, below the nodes' retained range (floor ${heads.floor}): it needs a peer`;
       this.options.needsPeer(seen);
     } else if (heads.head - head > MAX_ADOPT) {
       this.reason = `its store is ${heads.head - head} blocks behind`;
@@ -72,12 +71,12 @@ export class Eligibility {
     }
   }
 
-  /** It could lead, and the nodes have no use for it now: somebody leads, or a hold stands. */
+  /** It could lead, but the nodes are not free: somebody leads, or a hold is set. */
   notFree(why: string): void {
     if (this.could) this.reason = why;
   }
 
-  /** It begins to lead: its store is at the head of what the nodes retain. */
+  /** It begins to lead: its store ends at the head of the nodes' retained range. */
   led(): void {
     this.retained = 'inside';
   }
@@ -98,7 +97,7 @@ export class Eligibility {
     if (before !== 'inside' || this.margin === 'inside') return;
     const reason =
       this.margin === 'outside'
-        ? `its store ends at ${mine}, below the nodes' window (floor ${heads.floor}): only a peer can ` +
+        ? `its store ends at ${mine}, below the nodes' retained range (floor ${heads.floor}): only a peer can ` +
           'bring what is between'
         : `its store is ${heads.head - mine} blocks behind, and the nodes will have trimmed what it needs ` +
           `next ${mine - heads.floor} blocks from now`;

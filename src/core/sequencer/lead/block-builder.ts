@@ -1,6 +1,6 @@
-// When a leader asks its producer for a block, and what becomes of the answer (docs/PROTOCOL.md section 6.1 and 6.8):
-// one block each blockTime, empty ones too, because work is the heartbeat (I8); at once when there is work that the
-// producer takes and `eager`. One block is in the making at a time.
+// When does a leader ask its producer for a block, and what happens to the answer (docs/PROTOCOL.md sections 6.1, 6.8)?
+// It builds one block each blockTime, empty ones too, because work is the heartbeat (I8). With `eager` it builds at
+// once when there is work that the producer takes. It builds one block at a time.
 import { makeBlock } from '../../chain/block.js';
 import { SeqError } from '../../errors.js';
 import type { Clock, Producer } from '../../ports.js';
@@ -10,11 +10,11 @@ import type { TermDriver } from './term-driver.js';
 
 const MAX_ITEMS = 16_384;
 /**
- * How long what comes after a sync waits for the others who have just been answered: half of what the last block
- * took, this at least.
+ * After a sync, work waits for other clients who have just been answered, so that one block takes all of it. It waits
+ * half of the time of the last block, and at least this long.
  */
-const COMPANY_MS = 2;
-/** After a wait in vain so many chances more are let pass each time, up to this many. */
+const BATCHING_DELAY_MS = 2;
+/** After a fruitless wait, skip batching opportunities. Their number doubles each time, up to this many. */
 const MOST_PASSED = 64;
 
 export interface BlockBuilderOptions {
@@ -129,7 +129,7 @@ export class BlockBuilder {
     if (this.pass > 0) {
       this.pass--;
     } else if (this.lastTaken > 0) {
-      const forMs = Math.min(Math.max(COMPANY_MS, (clock.now() - this.lastAt) / 2), blockTimeMs / 10);
+      const forMs = Math.min(Math.max(BATCHING_DELAY_MS, (clock.now() - this.lastAt) / 2), blockTimeMs / 10);
       this.batching = { until: clock.now() + forMs, items: inbox.queued + this.lastTaken };
     }
   }

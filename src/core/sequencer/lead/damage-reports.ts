@@ -1,6 +1,6 @@
-// Damage that no server can see in itself (docs/PROTOCOL.md section 8): what this sequencer knows of it, from its own
-// reading and from its terms, and who is told. A follower tells the leader until it is done; a leader sets the node
-// aside and fills it anew once q others can do without it.
+// Damage that no server can see in itself (docs/PROTOCOL.md section 8). What does this sequencer know of it, from its
+// own reading and from its terms, and whom does it tell? A follower tells the leader until the repair is done. A leader
+// sets the node aside and fills it anew once q other nodes can do without it.
 import type { EmitEvent } from '../../events.js';
 import type { Clock, NodePort, Random, SequencerStatus } from '../../ports.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
@@ -30,7 +30,7 @@ export class DamageReports {
     this.reported = options.nodes.map(() => -Infinity);
   }
 
-  /** Said once, and to the leader until it is done. */
+  /** Raises one alarm, and tells the leader until the repair is done. */
   found(node: number, incarnation: string, why: string): void {
     if (this.known[node]?.incarnation === incarnation) return;
     this.known[node] = { incarnation, why };
@@ -39,7 +39,7 @@ export class DamageReports {
     this.report(node);
   }
 
-  /** After each look: a memory that is gone is not damaged any more. */
+  /** After each probe. A new incarnation is a new memory: the old damage is gone with the old one. */
   repeat(seen: ProbeResult): void {
     seen.replies.forEach((reply, i) => {
       const known = this.known[i];
@@ -49,7 +49,7 @@ export class DamageReports {
     });
   }
 
-  /** What a term found damaged, or found mended, is known to the next one. */
+  /** The next term knows which nodes this term found damaged, and which ones it found repaired. */
   learn(tracks: readonly NodeProgress[]): void {
     this.known = tracks.map(({ damage, incarnation }, i) => {
       if (damage) return { incarnation: damage.incarnation, why: damage.why };

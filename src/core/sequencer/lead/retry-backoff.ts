@@ -1,7 +1,7 @@
-// Attempts to lead that fail again and again for the same reason: hold back, say so, and go on trying at a pace that
-// hurts nobody. Every attempt raises epochs and takes locks from those who might do better. What heals by itself (a
-// lost race, a node that is back) is no setback; what needs a hand, or a block of data that is not there, is
-// (docs/PROTOCOL.md section 5).
+// Slows down attempts to lead that fail again and again for the same reason (docs/PROTOCOL.md section 5). Every attempt
+// raises epochs, and takes locks from sequencers that might succeed. So the next attempt waits, and the wait is
+// reported. A cause that passes by itself (a lost race, a node that is back) does not count. A cause that needs an
+// operator, or data that is missing, counts.
 import type { TermEnd } from '../../protocol/term-state.js';
 
 export interface RetryBackoffOptions {
@@ -11,7 +11,7 @@ export interface RetryBackoffOptions {
 
 /** Ends that the next attempt meets again unless something outside changes. */
 const LASTING: ReadonlySet<string> = new Set(['DAMAGED_HEADS', 'PRODUCER_FAILED', 'STORE_HOLE', 'BAD_PROPOSAL']);
-/** So many in a row are a pattern. */
+/** This many equal ends in a row start the back-off. */
 const PATTERN = 3;
 
 export class RetryBackoff {
@@ -23,7 +23,7 @@ export class RetryBackoff {
 
   constructor(private readonly options: RetryBackoffOptions) {}
 
-  /** An attempt, or a term, has ended. True when the next one is held back. */
+  /** An attempt, or a term, has ended. True when the next one has to wait. */
   note(end: TermEnd, progressed: boolean, now: number): boolean {
     const same = !progressed && LASTING.has(end.code) && (end.code === this.code || this.count === 0);
     this.count = same ? this.count + 1 : !progressed && LASTING.has(end.code) ? 1 : 0;
@@ -37,7 +37,7 @@ export class RetryBackoff {
   }
 
   /**
-   * Whether to wait still. `nodes` is what they look like: damage that is no longer the same damage is tried at once.
+   * Whether to wait still. `nodes` is the nodes' state as text. After damage, a change of it ends the wait at once.
    */
   activeAt(now: number, nodes: string): boolean {
     if (now >= this.until) return false;
@@ -50,6 +50,6 @@ export class RetryBackoff {
 
   why(now: number): string {
     const wait = (Math.max(0, this.until - now) / 1000).toFixed(1);
-    return `it holds back for ${wait} s: ${this.count} attempts in a row ended with ${this.code} (${this.reason})`;
+    return `it waits ${wait} s (back-off): ${this.count} attempts in a row ended with ${this.code} (${this.reason})`;
   }
 }

@@ -19,13 +19,13 @@ import type {
   ReplyTo,
 } from '../../protocol/types.js';
 
-export const STAGE: ClusterIdentity = { cluster: 'stage.1', lane: '' };
-export const STAGE_GENESIS: Hash = genesisHash('stage', '');
-const INCARNATION = 'stage';
+export const IN_MEMORY_CLUSTER: ClusterIdentity = { cluster: 'warmup.1', lane: '' };
+export const WARMUP_GENESIS: Hash = genesisHash('warmup', '');
+const INCARNATION = 'warmup';
 const STALE_OWNER = 'before/0000000000000000';
 
 export class InMemoryNode implements NodePort {
-  readonly url = 'stage:';
+  readonly url = 'memory:';
   readonly connectionGeneration = 0;
   private lock = '';
   private epoch = 1;
@@ -132,7 +132,7 @@ export class InMemoryNode implements NodePort {
 
   private facts(): HeadFacts {
     const { height, epoch, hash } = this.entries.at(-1)!;
-    return { head: height, headEpoch: epoch, headHash: hash, floor: 0, floorHash: STAGE_GENESIS };
+    return { head: height, headEpoch: epoch, headHash: hash, floor: 0, floorHash: WARMUP_GENESIS };
   }
 
   private view(): NodeView {
@@ -140,7 +140,7 @@ export class InMemoryNode implements NodePort {
       ...this.facts(),
       admission: 'admitted',
       admissionWhy: '',
-      cluster: STAGE.cluster,
+      cluster: IN_MEMORY_CLUSTER.cluster,
       node: this.id,
       incarnation: INCARNATION,
       pending: '',
@@ -191,7 +191,7 @@ export class InMemoryStore implements ChainStore {
   private readonly receipts = new Map<string, Receipt & { digest: string }>();
 
   head(): ReturnType<ChainStore['head']> {
-    return this.blocks.at(-1) ?? { height: 0, hash: STAGE_GENESIS, timestamp: 0, epoch: 0 };
+    return this.blocks.at(-1) ?? { height: 0, hash: WARMUP_GENESIS, timestamp: 0, epoch: 0 };
   }
 
   get(height: number): CommittedBlock | undefined {

@@ -10,7 +10,7 @@ import type { Clock, NodePort, Producer, Random } from '../../ports.js';
 import type { EmitEvent } from '../../events.js';
 import { Inbox } from '../lead/inbox.js';
 import { Sequencer } from '../sequencer.js';
-import { STAGE, STAGE_GENESIS, InMemoryNode, InMemoryStore } from './in-memory-cluster.js';
+import { IN_MEMORY_CLUSTER, WARMUP_GENESIS, InMemoryNode, InMemoryStore } from './in-memory-cluster.js';
 
 /** A lease that outlasts the play, and a cadence that hurries it. */
 const TIMING: Timing = {
@@ -51,9 +51,9 @@ export async function warmUp(options: WarmUpOptions): Promise<boolean> {
   const { clock, random } = options;
   const left = makeBlock({
     height: 1,
-    parent: STAGE_GENESIS,
+    parent: WARMUP_GENESIS,
     timestamp: clock.wall(),
-    data: encodeItems([{ key: 'stage-0', ...ITEM }]),
+    data: encodeItems([{ key: 'warmup-0', ...ITEM }]),
   });
   const nodes = Array.from({ length: options.nodes }, (_, i) => new InMemoryNode(`s${i + 1}`, clock, left));
   const store = new InMemoryStore();
@@ -74,9 +74,9 @@ export async function warmUp(options: WarmUpOptions): Promise<boolean> {
   });
   const cancel = clock.after(LIFE_LIMIT_MS, () => over(false));
   const sequencer = new Sequencer({
-    id: 'stage',
+    id: 'warmup',
     nodes,
-    identity: STAGE,
+    identity: IN_MEMORY_CLUSTER,
     store,
     inbox,
     producer,
@@ -100,11 +100,11 @@ export async function warmUp(options: WarmUpOptions): Promise<boolean> {
       if (event.type === 'role' && event.to === 'leader') terms++;
       else if (event.type === 'stored' && event.height === 4 && terms === 1) {
         const request = {
-          id: 'stage',
+          id: 'warmup',
           kind: 'stepdown' as const,
-          to: 'stage',
+          to: 'warmup',
           plan: '',
-          by: 'stage',
+          by: 'warmup',
           reason: '',
           epoch: sequencer.status().epoch,
         };
@@ -138,10 +138,10 @@ export async function warmUp(options: WarmUpOptions): Promise<boolean> {
 }
 
 /**
- * Rehearses soon after the start and from time to time; never while `busy` (a real promotion or stop is under way, or
- * may be in a moment). Returns how to stop.
+ * Warms up soon after the start, and again from time to time. It never runs while `busy`: a real promotion or stop is
+ * under way, or may begin in a moment. Returns a function that stops it.
  */
-export function keepRehearsed(options: WarmUpOptions & { real: readonly NodePort[]; busy: () => boolean }): () => void {
+export function keepWarm(options: WarmUpOptions & { real: readonly NodePort[]; busy: () => boolean }): () => void {
   const { clock, real, busy } = options;
   let stopped = false;
   let cancel = (): void => {};
