@@ -8,14 +8,15 @@ local admission_key, audit_key = KEYS[1], KEYS[2]
 local cluster, node_id, max_records = ARGV[1], ARGV[2], ARGV[3]
 
 -- common: numbers
--- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
+-- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
+  if not text or #text > 15 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
-  if value > 9007199254740991 then return nil end
+  if value > 281474976710656 then return nil end
   return value
 end
 -- end common

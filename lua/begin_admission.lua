@@ -18,14 +18,15 @@ local floor_text, new_floor_hash, keep_ms, replaces = ARGV[6], ARGV[7], ARGV[8],
 local resume_head_text, resume_hash, moves = ARGV[10], ARGV[11], ARGV[12]
 
 -- common: numbers
--- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
+-- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
+  if not text or #text > 15 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
-  if value > 9007199254740991 then return nil end
+  if value > 281474976710656 then return nil end
   return value
 end
 -- end common
@@ -134,8 +135,9 @@ if record[1] then
     end
   end
 end
--- What is left of the old life may know a higher epoch than this leader has: it must not fall.
-if epoch and epoch > writer_epoch then
+-- What is left of the old life may know a higher epoch than this leader has: it must not fall. A number that is further above than any
+-- leap (2^32) was written by hand: no term can have been promised it, and it is lost like the rest of this memory.
+if epoch and epoch > writer_epoch and epoch <= writer_epoch + 4294967296 then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
 end
 

@@ -13,14 +13,15 @@ local sequencer_key, orphans_key = KEYS[9], KEYS[10]
 local cluster, node_id, brief = ARGV[1], ARGV[2], ARGV[3]
 
 -- common: numbers
--- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
+-- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
+  if not text or #text > 15 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
-  if value > 9007199254740991 then return nil end
+  if value > 281474976710656 then return nil end
   return value
 end
 -- end common
@@ -105,6 +106,8 @@ elseif record.run ~= run then
   admission, why = 'restarted', 'the server process is not the one that was admitted'
 elseif not token then
   admission, why = 'damaged', 'the epoch key is gone'
+elseif not epoch and string.find(token, '^[1-9]%d+$') then
+  admission, why = 'damaged', string.format('the epoch key holds %s: no term can have reached it', string.sub(token, 1, 40))
 elseif not (epoch and head and head_epoch and floor and record.incarnation and record.claimant and record.head_hash and record.floor_hash) then
   admission, why = 'damaged', 'the admission record or the epoch key is incomplete or not a number'
 elseif length ~= head - floor then

@@ -10,14 +10,15 @@ local cluster, node_id, owner, expected_epoch, ttl_ms = ARGV[1], ARGV[2], ARGV[3
 local previous_owner = ARGV[6]
 
 -- common: numbers
--- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
+-- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
+  if not text or #text > 15 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
-  if value > 9007199254740991 then return nil end
+  if value > 281474976710656 then return nil end
   return value
 end
 -- end common
@@ -44,7 +45,7 @@ local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, 
 
 local expected, ttl = whole(expected_epoch), whole(ttl_ms)
 if not is_owner(owner) then return bad('owner') end
-if not expected or expected > 9007199254740990 then return bad('expected_epoch') end
+if not expected or expected > 281474976710655 then return bad('expected_epoch') end
 if not ttl or ttl == 0 then return bad('ttl_ms') end
 if previous_owner ~= '' and not is_owner(previous_owner) then return bad('previous_owner') end
 

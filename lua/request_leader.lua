@@ -11,14 +11,15 @@ local id, kind, to, plan, by = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local reason, for_epoch, channel = ARGV[11], ARGV[12], ARGV[13]
 
 -- common: numbers
--- Digits only, no leading zero, at most 2^53-1 (what a double holds exactly); nil otherwise.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
+-- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
-  if not text or #text > 16 or not find(text, '^%d+$') then return nil end
+  if not text or #text > 15 or not find(text, '^%d+$') then return nil end
   local first = byte(text)
   if not first or (first == 48 and #text > 1) then return nil end
   local value = tonumber(text)
-  if value > 9007199254740991 then return nil end
+  if value > 281474976710656 then return nil end
   return value
 end
 -- end common

@@ -6,7 +6,11 @@ export function familyOf(cluster: string): string {
   return cluster.slice(0, cluster.lastIndexOf('.'));
 }
 
-/** 0 where the name bears none. */
+/** Each recovery counts one. A larger number was not written by one. */
+const MAX_GENERATION = 2 ** 31;
+
+/** 0 where the name bears none that a recovery can have written. */
 export function generationOf(cluster: string): number {
-  return Number(cluster.slice(cluster.lastIndexOf('.') + 1)) || 0;
+  const generation = Number(cluster.slice(cluster.lastIndexOf('.') + 1));
+  return generation <= MAX_GENERATION ? generation : 0;
 }

@@ -347,10 +347,10 @@ describe.each(KINDS)('contract on %s', (kind) => {
   });
 
   test('raise_epoch: never lowers, deposes only when meant', async () => {
-    const raise = (value: number, ofOwner?: string, mayDepose = false): NodeCall => ({
+    const raise = (value: number, ofOwner?: string, mayDepose = false, highestSeen = 5): NodeCall => ({
       script: 'raise_epoch',
       value,
-      highestSeen: 5,
+      highestSeen,
       mayDepose,
       ...(ofOwner === undefined ? {} : { ofOwner }),
     });
@@ -366,6 +366,9 @@ describe.each(KINDS)('contract on %s', (kind) => {
       [claim(A, 7), fencedEpoch(7)],
       [claim(A, 8), facts(null, 0)],
       [raise(5 + 2 ** 32 + 1, undefined, true), 'BAD_ARGUMENT {"why":"value"}'],
+      [raise(2 ** 48 + 1, undefined, true, 2 ** 48), 'BAD_ARGUMENT {"why":"value"}'],
+      [claim(A, 2 ** 48 + 1), 'BAD_ARGUMENT {"why":"epoch"}'],
+      [promote(A, 2 ** 48), 'BAD_ARGUMENT {"why":"expected_epoch"}'],
     ]);
   });
 

@@ -186,6 +186,8 @@ describe('memory', () => {
     ['record gone', 'wiped', () => redis.del(RECORD)],
     ['epoch key gone', 'damaged', () => redis.del('seq:epoch:token')],
     ['epoch key not a number', 'damaged', () => redis.set('seq:epoch:token', '1e3')],
+    ['epoch key of 2^48 + 1', 'damaged', () => redis.set('seq:epoch:token', '281474976710657')],
+    ['epoch key of 2^53 - 1', 'damaged', () => redis.set('seq:epoch:token', '9007199254740991')],
     ['epoch key above 2^53', 'damaged', () => redis.set('seq:epoch:token', '9007199254740993')],
     ['an entry deleted', 'damaged', () => redis.xdel('seq:block:stream', '2-1')],
     ['the head deleted', 'damaged', () => redis.xdel('seq:block:stream', '4-1')],
@@ -201,6 +203,11 @@ describe('memory', () => {
     ],
     ['stream gone', 'damaged', () => redis.del('seq:block:stream')],
     ['record without a head', 'damaged', () => redis.hdel(RECORD, 'head_hash')],
+    ...['head', 'head_epoch', 'floor'].map((field): [string, string, () => Promise<unknown>] => [
+      `record with a ${field} of 2^48 + 1`,
+      'damaged',
+      () => redis.hset(RECORD, field, '281474976710657'),
+    ]),
     ['record with a head of nonsense', 'damaged', () => redis.hset(RECORD, 'head', '0x4')],
   ];
   test.each(spoil)('%s → NOT_ADMITTED %s', async (_what, why, act) => {

@@ -3,6 +3,8 @@
 // Order of checks is part of the contract: cluster and node, admission, then the script's own, and no write before
 // the last check.
 import {
+  MAX_EPOCH_LEAP,
+  MAX_NUMBER,
   recoveryExpectation,
   sequencerOf,
   type AdmissionState,
@@ -56,7 +58,6 @@ export interface Mutant {
 }
 
 const NONE: Mutant = {};
-const MAX_EPOCH_LEAP = 2 ** 32;
 const ORPHANS_KEPT = 100;
 const NONCES_KEPT = 16;
 
@@ -150,14 +151,17 @@ function refused(reason: RefusalReason, detail: RefusalDetail = {}): Refused {
 const BAD_ENTRY_EPOCH = refused('BAD_ARGUMENT', { why: 'entry_epoch' });
 const BAD_TRIM = refused('BAD_ARGUMENT', { why: 'trim' });
 
-/** Of the argument checks only those that relate two arguments; shapes are checked by the Lua tests. */
+/** Of the argument checks those of sizes, and those that relate two arguments; shapes are checked by the Lua tests. */
 function badArgument(call: NodeCall): Refused | null {
+  if ('epoch' in call && call.epoch > MAX_NUMBER) return refused('BAD_ARGUMENT', { why: 'epoch' });
+  if (call.script === 'promote_leader' && call.expectedEpoch >= MAX_NUMBER)
+    return refused('BAD_ARGUMENT', { why: 'expected_epoch' });
   if (call.script === 'write_block') {
     if (call.entryEpoch > call.epoch) return BAD_ENTRY_EPOCH;
     if (call.trim !== undefined && call.trim.to > call.block.height - 2) return BAD_TRIM;
   } else if (call.script === 'backfill' && call.entryEpoch > call.epoch) {
     return BAD_ENTRY_EPOCH;
-  } else if (call.script === 'raise_epoch' && call.value > call.highestSeen + MAX_EPOCH_LEAP) {
+  } else if (call.script === 'raise_epoch' && call.value > Math.min(MAX_NUMBER, call.highestSeen + MAX_EPOCH_LEAP)) {
     return refused('BAD_ARGUMENT', { why: 'value' });
   }
   return null;
@@ -199,7 +203,7 @@ function memoryOf(s: MemoryNodeState): Exclude<AdmissionState, 'foreign'> {
   if (record === null) return hasFormerKeys(s) ? 'wiped' : 'pristine';
   if (record.pending !== '') return record.pending.startsWith('bootstrap:') ? 'bootstrap' : 'admitting';
   if (record.run !== s.runId) return 'restarted';
-  return s.epoch !== null && streamAgrees(s, record) ? 'admitted' : 'damaged';
+  return s.epoch !== null && s.epoch <= MAX_NUMBER && streamAgrees(s, record) ? 'admitted' : 'damaged';
 }
 
 function streamAgrees(s: MemoryNodeState, record: MemoryRecord): boolean {
@@ -510,7 +514,8 @@ function beginAdmission(
     }
   }
   // What is left of the old life may still know a higher epoch than this leader has: it must not fall (I3).
-  if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  // One that no leap (2^32) can have reached was written by hand: it is lost like the rest of this memory.
+  if (outranks(s, call.epoch)) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   // What an unfinished admission filled in is committed elsewhere: no evidence of anything.
   const keeps =
     record !== null &&
@@ -569,7 +574,7 @@ function recoverNode(
     length: s.entries.length,
   });
   if (actual !== call.expect) return refused('EXPECTATION', { why: 'moved', actual });
-  if ((s.epoch ?? 0) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
+  if (epochOf(s) > call.epoch) return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   if (call.keep) {
     const last = s.entries.at(-1);
     const ends = last === undefined || (last.height === facts.head && last.epoch === facts.headEpoch);
@@ -598,6 +603,15 @@ function retireNode(s: MemoryNodeState, call: Call<'retire_node'>): Reply<'retir
   if (memory !== call.expect) return refused('EXPECTATION', { why: 'incarnation', actual: memory });
   record.cluster = `retired:${record.cluster}`;
   return accepted(s, {});
+}
+
+/** A number that no term can have reached is none. */
+function epochOf(s: MemoryNodeState): Epoch {
+  return s.epoch !== null && s.epoch <= MAX_NUMBER ? s.epoch : 0;
+}
+
+function outranks(s: MemoryNodeState, epoch: Epoch): boolean {
+  return epochOf(s) > epoch && epochOf(s) <= epoch + MAX_EPOCH_LEAP;
 }
 
 function unfinishedMayBeTaken(record: MemoryRecord, call: { owner: Owner; epoch: Epoch }): boolean {
@@ -641,7 +655,7 @@ function admit(s: MemoryNodeState, call: Call<'admit'>, now: number, mutant: Mut
   const stale = admissionUnderWay(s, call);
   if (stale !== null) return stale;
   const record = s.record as MemoryRecord;
-  if ((s.epoch ?? 0) > call.epoch && !mutant.noEpochCheck)
+  if (outranks(s, call.epoch) && !mutant.noEpochCheck)
     return refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
   if (record.head !== call.head || record.headHash !== call.headHash)
     return refused('NOT_READY', { head: record.head, hash: record.headHash });

@@ -142,6 +142,7 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
     ['x9@3 b:x9@3 -x9@3', 'CRIT NO_LEADER leader=- committed=x9 margin=1'],
     ['x9@3 x9@3 -x9@3', 'WARN NODE_UNLEASED leader=seq-a@3/2 committed=x9 margin=1'],
     ['x9@3 x9@3 -x9@3e7', 'WARN NODE_FENCED leader=seq-a@3/2 committed=x9 margin=1'],
+    ['x9@3 x9@3 -x9@3e281474976710656', 'WARN NODE_FENCED leader=seq-a@3/2 committed=x9 margin=1'],
     ['x9@3 -x9@3 ?', 'UNKNOWN LEADER_UNKNOWN leader=- committed=x9 margin=0'],
     ['-x9@3 -x9@3 ?', 'CRIT NO_LEADER leader=- committed=x9 margin=0'],
     // memory

@@ -1,6 +1,7 @@
 // What one look at the nodes lets a follower conclude: who would vote for it, and when the lease is over.
 import { describe, expect, test } from 'vitest';
 import { untilFreeMs, votesOf, type ProbeResult } from '../../src/core/nodes/probe.js';
+import { generationOf } from '../../src/core/generation.js';
 import type { NodePort } from '../../src/core/ports.js';
 import type { NodeView } from '../../src/core/protocol/types.js';
 
@@ -42,6 +43,29 @@ describe('votes', () => {
   ] as const)('look: %s → who would vote', (_name, probe, afterMs, nodes) => {
     expect(votesOf(probe, NODES, 'seq-b', undefined, AT + afterMs).votes.map(({ node }) => node)).toEqual(nodes);
   });
+});
+
+describe('an epoch that was written by hand', () => {
+  const LEAP = 2 ** 32;
+  test.each([
+    ['in step', [4, 4, 4], [0, 1, 2]],
+    ['one a leap ahead', [4, 4, 4 + LEAP], [0, 1, 2]],
+    ['one further ahead than any leap', [4, 4, 5 + LEAP], [0, 1]],
+    ['one at the end of the numbers', [2 ** 48, 4, 4], [1, 2]],
+    ['one just below it', [4, 2 ** 48 - 1, 4], [0, 2]],
+    ['a quorum is never made smaller', [4, 2 ** 47, undefined], [0, 1]],
+    ['most are ahead', [2 ** 47, 4, 2 ** 47], [0, 1, 2]],
+  ] as const)('%s → who would vote', (_name, epochs, nodes) => {
+    const probe = seen(...epochs.map((epoch) => (epoch === undefined ? undefined : null)));
+    probe.replies.forEach((reply, i) => {
+      if (reply?.outcome === 'accepted') reply.value.epoch = epochs[i]!;
+    });
+    expect(votesOf(probe, NODES, 'seq-b').votes.map(({ node }) => node)).toEqual(nodes);
+  });
+});
+
+test('a generation that no recovery can have reached is none', () => {
+  expect(['a.1', 'a.2147483648', 'a.2147483649', 'a.x', 'a'].map(generationOf)).toEqual([1, 2 ** 31, 0, 0, 0]);
 });
 
 describe('the end of the lease', () => {

@@ -3,7 +3,7 @@
 // *say* that they are admitted and free count; no answer is not "free".
 import { familyOf, generationOf } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
-import { sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
+import { MAX_EPOCH_LEAP, sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
 
 export interface ProbeResult {
   at: number;
@@ -74,7 +74,19 @@ export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: strin
       else votes.push({ node, epoch: view.epoch });
     }
   });
-  return { votes, why: reasons.join('; ') };
+  const near = withinReach(votes, Math.floor(nodes.length / 2) + 1);
+  for (const { node, epoch } of votes)
+    if (epoch > near) reasons.push(`${nodes[node]!.id} has an epoch that nobody can have reached, ${epoch}`);
+  return { votes: votes.filter(({ epoch }) => epoch <= near), why: reasons.join('; ') };
+}
+
+/**
+ * The highest epoch that a vote may have. A quorum of votes is never made smaller by it. Every vote raises the new term
+ * above its own epoch, and an epoch that was written by hand must not use up the numbers that are left.
+ */
+function withinReach(votes: Votes['votes'], quorum: number): number {
+  const epochs = votes.map(({ epoch }) => epoch).sort((a, b) => a - b);
+  return (epochs[quorum - 1] ?? Infinity) + MAX_EPOCH_LEAP;
 }
 
 /** The views of admitted nodes. */

@@ -4,7 +4,7 @@
 // `17.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=ab12@redis://10.0.0.1:6379 r3=-@redis://10.0.0.3`
 // Version (epoch and turn of the term that made it), settings, then one member each: `<id>=<memory>@<address>`.
 import { quorumOf } from './quorum.js';
-import type { Epoch } from './types.js';
+import { MAX_NUMBER, type Epoch } from './types.js';
 
 export interface Version {
   /** Of the term that made it; 0: a bootstrap. */
@@ -75,7 +75,7 @@ function readText(text: string): Configuration | null {
   const words = text.split(' ');
   const bar = words.indexOf('|');
   const [, epoch, turn] = VERSION.exec(words[0]!) ?? [];
-  if (epoch === undefined || bar < 1 || !Number.isSafeInteger(Number(epoch))) return null;
+  if (epoch === undefined || bar < 1 || Number(epoch) > MAX_NUMBER) return null;
   const settings = readSettings(words.slice(1, bar));
   const members = words.slice(bar + 1).map((word) => {
     const [, id, memory, url] = MEMBER.exec(word) ?? [];

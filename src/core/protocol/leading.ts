@@ -39,7 +39,16 @@ import { weightOf } from './fill-pace.js';
 import { fencedOut } from './quorum.js';
 import { refusalText } from './refusals.js';
 import type { Inflight, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
-import type { Block, HeadFacts, Header, LeaderRequest, NodeReply, NodeView, Refused } from './types.js';
+import {
+  MAX_EPOCH_LEAP,
+  type Block,
+  type HeadFacts,
+  type Header,
+  type LeaderRequest,
+  type NodeReply,
+  type NodeView,
+  type Refused,
+} from './types.js';
 
 /** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
 export function propose(context: StepContext, block: Block): void {
@@ -426,13 +435,16 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
     });
     return;
   }
-  markWantsRenewal(progress);
+  const stray = view.epoch > state.epoch + MAX_EPOCH_LEAP;
+  if (!stray) markWantsRenewal(progress);
   markFenced(progress); // it lets nothing of this epoch in, as surely as if it had refused a write
   setStanding(
     context,
     node,
     'unclaimed',
-    `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`,
+    stray
+      ? `its epoch ${view.epoch} was not reached by any term (ours is ${state.epoch}): its epoch key must be deleted`
+      : `its epoch is ${view.epoch}, ours is ${state.epoch}: the term must be renewed to take it back`,
   );
   if (!renewIfWanted(context)) endIfFenced(context, progress.why);
 }

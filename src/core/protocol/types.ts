@@ -5,9 +5,17 @@
 // Each of these is a type of its own: a plain number or text is accepted, but the compiler refuses one of them where
 // another one is wanted. The mark exists for the compiler only; no value ever has it.
 
-/** A block's place in the chain: a whole number, 0 … 2^53−1. */
+/**
+ * The end of every number that the protocol counts with. No cluster reaches it: a larger one was written by hand or by
+ * mistake. A node that holds one is damaged, and a script refuses one as an argument (docs/PROTOCOL.md section 4).
+ */
+export const MAX_NUMBER = 2 ** 48;
+/** An epoch that is further than this above all that a quorum has reached is a stray one: nobody leads to it. */
+export const MAX_EPOCH_LEAP = 2 ** 32;
+
+/** A block's place in the chain: a whole number, 0 … 2^48. */
 export type Height = number & { readonly __flavour?: 'height' };
-/** A term's number on the nodes: a whole number, 0 … 2^53−1. */
+/** A term's number on the nodes: a whole number, 0 … 2^48. */
 export type Epoch = number & { readonly __flavour?: 'epoch' };
 /** A block's hash: 64 lower-case hex digits (SHA-256). */
 export type Hash = string & { readonly __flavour?: 'hash' };
@@ -370,6 +378,11 @@ export function sequencerOf(owner: Owner): string {
   return slash < 0 ? owner : owner.slice(0, slash);
 }
 
+/** 0 for a number that no cluster can have reached, as the scripts read it. */
+export function reached(value: number): number {
+  return value <= MAX_NUMBER ? value : 0;
+}
+
 /** Everything of a node that a recovery rests on, in the form that `recover_node` compares. */
 export function recoveryExpectation(
   view: Pick<
@@ -382,9 +395,9 @@ export function recoveryExpectation(
     view.cluster,
     view.incarnation,
     view.pending,
-    view.epoch,
-    view.head,
-    view.headEpoch,
+    reached(view.epoch),
+    reached(view.head),
+    reached(view.headEpoch),
     view.headHash,
     view.length,
   ].join('|');

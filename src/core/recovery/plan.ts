@@ -13,6 +13,7 @@ import {
   type HeadFacts,
   type Height,
   type NodeView,
+  reached,
 } from '../protocol/types.js';
 
 /** A verified block without its payload. */
@@ -249,7 +250,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
     return { id: store.id, url: store.url, finding };
   });
   const epochs = [
-    ...ours.map((node) => node.view.epoch),
+    ...ours.map((node) => reached(node.view.epoch)),
     ...[...ours, ...stores].flatMap((one) => one.chain?.links.map((link) => link.epoch) ?? []),
   ];
   const plan = {

@@ -7,8 +7,8 @@ export type Severity = 'CRIT' | 'WARN' | 'INFO';
 export interface DoctorFinding {
   severity: Severity;
   /**
-   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, reach,
-   * sequencers.
+   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, epoch,
+   * reach, sequencers.
    */
   check: string;
   /** '' when it concerns the cluster. */

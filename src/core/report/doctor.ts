@@ -3,6 +3,8 @@
 // is reported. It never counts as healthy.
 import { describeReply } from '../protocol/describe.js';
 import { quorumOf } from '../protocol/quorum.js';
+import { MAX_EPOCH_LEAP } from '../protocol/types.js';
+import { deleteEpoch } from '../view/epochs.js';
 import { forecastOf, mib, ofForecast } from './doctor-memory.js';
 import { ofSequencers } from './doctor-sequencers.js';
 import type { CheckedNode, DoctorFinding, Severity } from './doctor-finding.js';
@@ -23,6 +25,7 @@ export function diagnose(nodes: readonly CheckedNode[], options: DoctorOptions):
   const noCluster = views.every(({ admission }) => admission === 'pristine');
   const found = [
     ...nodes.flatMap((node) => ofNode(node, options, noCluster)),
+    ...ofEpochs(nodes),
     ...ofClocks(nodes, options),
     ...ofSequencers(nodes),
     ...ofForecast(nodes),
@@ -265,6 +268,24 @@ function ofClocks(nodes: readonly CheckedNode[], { ttlMs }: DoctorOptions): Doct
       node: id,
       what: `its clock is ${Math.round(at - middle)} ms off the others'`,
       fix: 'chronyc tracking (on that host)',
+    }));
+}
+
+/** An epoch that no term has reached was written by hand, and nobody leads to it. */
+function ofEpochs(nodes: readonly CheckedNode[]): DoctorFinding[] {
+  const admitted = nodes.flatMap(({ id, url, view }) =>
+    view.outcome === 'accepted' && view.value.admission === 'admitted' ? [{ id, url, epoch: view.value.epoch }] : [],
+  );
+  const epochs = admitted.map(({ epoch }) => epoch).sort((a, b) => a - b);
+  const reachedByAll = epochs[quorumOf(nodes.length) - 1] ?? Infinity;
+  return admitted
+    .filter(({ epoch }) => epoch > reachedByAll + MAX_EPOCH_LEAP)
+    .map(({ id, url, epoch }) => ({
+      severity: 'WARN',
+      check: 'epoch',
+      node: id,
+      what: `its epoch ${epoch} was reached by no term (the others are at ${reachedByAll}): it takes no block`,
+      fix: deleteEpoch(url),
     }));
 }
 

@@ -1,5 +1,5 @@
 // The epoch of every node against the leader's epoch, or against the highest one where nobody leads. Pure.
-import { sequencerOf, type Epoch } from '../protocol/types.js';
+import { MAX_EPOCH_LEAP, MAX_NUMBER, sequencerOf, type Epoch } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeState } from './cluster-view.js';
 
 interface EpochRow {
@@ -20,8 +20,14 @@ export interface EpochView {
   leader: LeaderRow | null;
   /** The leader's, or the highest on an admitted node. */
   reference: Epoch;
+  /** The highest that a term can have reached; a stray one is left out. */
   highest: Epoch;
   rows: EpochRow[];
+}
+
+/** What to do about an epoch that no term has reached: without the key, the leader re-admits the node. */
+export function deleteEpoch(url: string): string {
+  return `redis-cli -u ${url} del seq:epoch:token`;
 }
 
 export function epochsOf(view: ClusterView, probes: readonly NodeProbe[]): EpochView {
@@ -52,5 +58,6 @@ export function epochsOf(view: ClusterView, probes: readonly NodeProbe[]): Epoch
       note: n.note,
     };
   });
-  return { view, leader: view.leader, reference, highest: Math.max(0, ...known), rows };
+  const reached = known.filter((epoch) => epoch <= Math.min(MAX_NUMBER, reference + MAX_EPOCH_LEAP));
+  return { view, leader: view.leader, reference, highest: Math.max(0, ...reached), rows };
 }

@@ -3,7 +3,14 @@
 // Counts are over the configured nodes; an answer that stayed away is a row and a loss, never a "no" and never
 // "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
-import { sequencerOf, type EntriesRead, type NodeReply, type NodeView, type Owner } from '../protocol/types.js';
+import {
+  MAX_EPOCH_LEAP,
+  sequencerOf,
+  type EntriesRead,
+  type NodeReply,
+  type NodeView,
+  type Owner,
+} from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeRow, SummarizeOptions } from './cluster-view.js';
 import { mergePresence } from './presence.js';
 import { proveCommitted, type Committed, type Conflict, type Pending } from './proof.js';
@@ -222,6 +229,12 @@ function admittedNote(
   disputed: boolean,
   leader: LeaderRow | null,
 ): string {
+  // It is the cause of everything else that can be said of this node.
+  if (leader !== null && view.epoch > leader.epoch + MAX_EPOCH_LEAP)
+    return (
+      `no term has reached its epoch ${view.epoch} (the leader's is ${leader.epoch}): somebody wrote it by hand; ` +
+      'delete its epoch key, and the leader re-admits it'
+    );
   if (lag > 0) return `${lag} ${lag === 1 ? 'block' : 'blocks'} behind the committed head`;
   if (committed?.hash && view.head > view.floor && view.head === committed.height && view.headHash !== committed.hash) {
     // Nobody replaces a block that was made under the same epoch: that would be choosing between two.

@@ -1,6 +1,8 @@
 // The state of a cluster in one word, one sentence, one stable code and the next command. Pure. CRIT: it does not
 // write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
 // Findings stand in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
+import { MAX_EPOCH_LEAP } from '../protocol/types.js';
+import { deleteEpoch } from './epochs.js';
 import type { ClusterView, Finding, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
@@ -198,6 +200,8 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
           n.admission === 'admitting' ? `seq status --watch${target}` : `seq node admit --on ${n.id}${target}`,
         );
       case 'WARN':
+        if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch + MAX_EPOCH_LEAP)
+          return warn('NODE_FENCED', `${n.id}: ${n.note}`, deleteEpoch(n.url));
         if ((n.lag ?? 0) > 0)
           return warn('NODE_LAGGING', `${n.id} is ${n.note}`, `seq stream diff --on ${n.id}${target}`);
         if (facts.leader !== null && n.epoch !== null && n.epoch > facts.leader.epoch)

@@ -1,6 +1,6 @@
 // A block as the second half of a transaction: PEXPIRE XADD HSET EXEC, encoded once for all nodes that get the same
 // block. The encoding is written out by hand, because it is done for every block.
-import type { Block } from '../../protocol/types.js';
+import { MAX_NUMBER, type Block } from '../../protocol/types.js';
 import { HASH } from '../entries.js';
 import type { NodeKeys } from '../keys.js';
 import { asciiBulk, bulk, type Piece } from '../own-resp/encode.js';
@@ -92,5 +92,5 @@ function isReadable({ block, ttlMs, trim }: WriteCall): boolean {
 }
 
 function isWhole(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
+  return Number.isInteger(value) && value >= 0 && value <= MAX_NUMBER;
 }

@@ -2,7 +2,7 @@
 // cost a renewal again and again, and what has to be lifted before the next one can reach them.
 import type { Clock, NodePort } from '../../ports.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
-import type { Epoch } from '../../protocol/types.js';
+import { MAX_EPOCH_LEAP, type Epoch } from '../../protocol/types.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 
 /** A node that was quiet for so long is new again. */
@@ -45,7 +45,8 @@ export class Renewals {
         : [],
     );
     const highestSeen = Math.max(...votes.map((vote) => vote.epoch));
-    const value = Math.max(0, ...forgetful);
+    // An epoch that nobody can have reached is no promise: `begin_admission` ignores it.
+    const value = Math.max(0, ...forgetful.filter((epoch) => epoch <= highestSeen + MAX_EPOCH_LEAP));
     const lifted = votes[0]!;
     if (value <= highestSeen + 1) return votes;
     const reply = await nodes[lifted.node]!.call(
