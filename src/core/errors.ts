@@ -1,5 +1,6 @@
 // Expected failures (SeqError, five parts, one exit code) and bugs (InvariantError). Node outcomes are data, never
 // exceptions (protocol/types.ts).
+import type { ErrorCode } from './error-codes.js';
 import { withoutPasswords } from './url-password.js';
 
 export const EXIT = {
@@ -28,7 +29,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export interface SeqErrorParts {
   /** Stable, SCREAMING_SNAKE; `seq explain CODE` knows it. */
-  code: string;
+  code: ErrorCode;
   exit: ExitCode;
   /** What happened: one sentence, names the node, step and limit. */
   message: string;
@@ -45,7 +46,7 @@ export interface SeqErrorParts {
 
 /** A failure that the operator can act on. Carries everything that the five-part error and the JSON envelope show. */
 export class SeqError extends Error {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly exit: ExitCode;
   readonly why: string;
   readonly changed: 'nothing' | 'some' | 'unknown';

@@ -1,6 +1,7 @@
 // An operator at a shell of their own, with links of their own to every node: runs the shipped verbs (repair, cluster
 // recover, node replace, cluster init) under the same faults as everybody else. A command may be killed at any call,
 // or stopped and go on much later; what has to be finished is run again, by the same words, until it is.
+import type { ErrorCode } from '../../src/core/error-codes.js';
 import { bootstrap } from '../../src/core/operate/bootstrap.js';
 import { commonCluster } from '../../src/core/view/cluster-name.js';
 import { carryOut, handToLeader } from '../../src/core/recovery/recover.js';
@@ -310,6 +311,6 @@ export class Operator {
   }
 }
 
-function refusal(code: string, why: string): SeqError {
+function refusal(code: ErrorCode, why: string): SeqError {
   return new SeqError({ code, exit: EXIT.precondition, message: why, why, changed: 'nothing', next: [] });
 }

@@ -1,5 +1,6 @@
-// The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. A test holds it against
-// the sources.
+// The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. The compiler holds it
+// against the list of error codes (core/error-codes.ts), a test against the other codes in the sources.
+import type { ErrorCode } from '../../core/error-codes.js';
 import type { Code } from './code.js';
 import { DATA } from './data.js';
 import { FUEL, FUEL_MESSAGES } from './fuel.js';
@@ -22,6 +23,12 @@ const GROUPS: [CodeKind, Record<string, Code>][] = [
   ['operator', OPERATOR],
   ['fuel', FUEL],
 ];
+
+/** Does not compile while an error code has no entry. */
+void ({ ...REFUSALS, ...VERDICTS, ...TERMS, ...SHELL, ...DATA, ...LAB, ...OPERATOR, ...FUEL } satisfies Record<
+  ErrorCode,
+  Code
+>);
 
 export interface Explained extends Code {
   code: string;

@@ -1,7 +1,7 @@
 // Errors of stores, streams, submissions, feeds and the HTTP server.
 import type { Code } from './code.js';
 
-export const DATA: Record<string, Code> = {
+export const DATA = {
   STORE_UNREADABLE: {
     meaning: 'The store cannot be read.',
     causes: ['permissions', 'a damaged file, or a file of another program'],
@@ -299,4 +299,9 @@ export const DATA: Record<string, Code> = {
     causes: ['it runs with --no-readmit', 'it does not reach the node', 'there is much to fill'],
     todo: ['seq node admit --on ID --timeout 2m', "read the leader's log"],
   },
-};
+  STORE_FAILED: {
+    meaning: 'The sequencer stopped: its store did not take a committed block. The block is safe on a quorum of nodes.',
+    causes: ['the disk is full, read-only or broken'],
+    todo: ['repair the disk and start the sequencer again', 'keep the store directory'],
+  },
+} satisfies Record<string, Code>;

@@ -5,7 +5,7 @@ import type { Code } from './code.js';
 const INSPECT = 'seq stream inspect --dialect fuel --lease-key KEY';
 const STATUS = 'seq status --dialect fuel --lease-key KEY';
 
-export const FUEL: Record<string, Code> = {
+export const FUEL = {
   READ_ONLY_DIALECT: {
     meaning:
       "A command that changes something was given --dialect fuel: those keys are another program's and " +
@@ -166,7 +166,7 @@ export const FUEL: Record<string, Code> = {
     causes: ['the server hangs or is overloaded', 'a wrong address, TLS on one side only'],
     todo: [STATUS, 'redis-cli -u URL ping'],
   },
-};
+} satisfies Record<string, Code>;
 
 /** Messages as they stand in the logs, the more exact ones first. */
 export const FUEL_MESSAGES: readonly [RegExp, string][] = [

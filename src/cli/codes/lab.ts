@@ -1,7 +1,7 @@
 // Errors of `seq lab`.
 import type { Code } from './code.js';
 
-export const LAB: Record<string, Code> = {
+export const LAB = {
   NO_LAB: {
     meaning: 'There is no lab in this home.',
     causes: ['it was never started', 'another XDG_STATE_HOME'],
@@ -112,4 +112,4 @@ export const LAB: Record<string, Code> = {
       'seq chaos --ttl 2s on a busy machine',
     ],
   },
-};
+} satisfies Record<string, Code>;

@@ -1,7 +1,7 @@
 // Errors of the verbs that change something on purpose: confirmation, hand-over, hold, epochs.
 import type { Code } from './code.js';
 
-export const OPERATOR: Record<string, Code> = {
+export const OPERATOR = {
   PLAN_STALE: {
     meaning: 'The digest given is not that of what would be done now: nothing was changed.',
     causes: ['the cluster moved since the plan was shown', 'a mistyped digest'],
@@ -180,4 +180,24 @@ export const OPERATOR: Record<string, Code> = {
     causes: ['nodes down, not admitted or behind', 'a threshold above what so few nodes can give'],
     todo: ['seq status', 'repair the nodes that are not in order'],
   },
-};
+  BOOTSTRAP_MIXED: {
+    meaning: 'Two bootstraps ran at once, and each marked some nodes. Neither can be finished. No block was written.',
+    causes: ['two operators, or two sequencers with different node lists, at the same time'],
+    todo: ['remove the marks of one bootstrap, as the next: lines say', 'seq cluster init'],
+  },
+  REDIS_TOO_OLD: {
+    meaning: 'A server is older than the oldest Redis whose commands the scripts need.',
+    causes: ['an old package on that host'],
+    todo: ['install a newer redis-server there', 'seq doctor'],
+  },
+  EVICTION: {
+    meaning: 'A server may evict keys when its memory is full. A node that forgets its promises can fork the chain.',
+    causes: ['maxmemory-policy is not noeviction'],
+    todo: ['redis-cli -u URL config set maxmemory-policy noeviction', 'write it into redis.conf, too'],
+  },
+  REPLICA: {
+    meaning: 'A server is a replica: it cannot be written to, and its data is that of its master.',
+    causes: ['the address of a replica in --nodes', 'a server that was demoted by Sentinel'],
+    todo: ['name independent masters as nodes'],
+  },
+} satisfies Record<string, Code>;

@@ -1,7 +1,7 @@
 // Errors of the command line itself: arguments, configuration, output, limits.
 import type { Code } from './code.js';
 
-export const SHELL: Record<string, Code> = {
+export const SHELL = {
   USAGE: {
     meaning: 'The arguments do not fit the command.',
     causes: ['a typo', 'a flag of another command'],
@@ -159,4 +159,30 @@ export const SHELL: Record<string, Code> = {
     causes: ['see the message'],
     todo: ['run that command by itself'],
   },
-};
+  BAD_BLOCK_TIME: {
+    meaning: 'The block time is below 1 ms.',
+    causes: ['--block-time 0'],
+    todo: ['--block-time 1ms or more'],
+  },
+  BAD_BLOCK_SIZE: {
+    meaning: 'The largest block is outside 1 KiB to 16 MiB: a block must fit into one write.',
+    causes: ['a typo in --max-block-bytes', 'a number without its unit'],
+    todo: ['--max-block-bytes between 1KiB and 16MiB'],
+  },
+  BAD_RETENTION: {
+    meaning: 'The nodes must keep at least two blocks: the newest one and the one before it.',
+    causes: ['--retain-blocks below 2'],
+    todo: ['--retain-blocks 2 or more'],
+  },
+  BAD_ID: {
+    meaning:
+      "A sequencer's id is 1 to 64 letters, digits, dots, dashes or underscores, and begins with a letter or digit.",
+    causes: ['another sign in --id', 'a host name with other signs, where no --id is given'],
+    todo: ['--id NAME'],
+  },
+  UNREADABLE_FILE: {
+    meaning: 'A certificate or key file that a flag names cannot be read.',
+    causes: ['a typo', 'permissions'],
+    todo: ['check the path and who may read it'],
+  },
+} satisfies Record<string, Code>;

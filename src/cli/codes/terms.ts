@@ -1,7 +1,7 @@
 // Why a promotion failed, a term ended or a process stopped: the codes in logs, history and status.
 import type { Code } from './code.js';
 
-export const TERMS: Record<string, Code> = {
+export const TERMS = {
   PROMOTION_LOST: {
     meaning: 'Fewer than a quorum of nodes accepted the promotion.',
     causes: ['another sequencer was faster', 'nodes silent'],
@@ -152,4 +152,4 @@ export const TERMS: Record<string, Code> = {
     causes: ['leadership was lost meanwhile'],
     todo: ['nothing'],
   },
-};
+} satisfies Record<string, Code>;

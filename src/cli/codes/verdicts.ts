@@ -2,7 +2,7 @@
 // (docs/PROTOCOL.md section 9).
 import type { Code } from './code.js';
 
-export const VERDICTS: Record<string, Code> = {
+export const VERDICTS = {
   OK: { meaning: 'Somebody leads, blocks are committed, every node agrees.', causes: [], todo: ['nothing'] },
   WARN: {
     meaning: 'It writes, and something needs a hand before the next failure.',
@@ -184,4 +184,4 @@ export const VERDICTS: Record<string, Code> = {
     causes: ['changed by hand', 'evicted keys', 'a partial restore'],
     todo: ['seq node admit --on ID'],
   },
-};
+} satisfies Record<string, Code>;

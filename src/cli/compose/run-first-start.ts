@@ -1,5 +1,6 @@
 // The first start of a cluster (`seq run --bootstrap`), docs/PROTOCOL.md section 8: only when everything is new. Empty
 // nodes beside a chain that exists have lost their memory; a new cluster on them would be another chain.
+import type { ErrorCode } from '../../core/error-codes.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqLog } from '../../core/log/log.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
@@ -9,7 +10,12 @@ import type { RunSettings } from './run-settings.js';
 
 const PEER_LIMIT_MS = 1000;
 /** After these errors the next attempt may find a cluster that another sequencer made. */
-const BOOTSTRAP_AGAIN = ['BOOTSTRAP_BROKEN_OFF', 'ALREADY_INITIALISED', 'WRONG_CLUSTER', 'NODE_UNREACHABLE'];
+const BOOTSTRAP_AGAIN: readonly ErrorCode[] = [
+  'BOOTSTRAP_BROKEN_OFF',
+  'ALREADY_INITIALISED',
+  'WRONG_CLUSTER',
+  'NODE_UNREACHABLE',
+];
 
 /** Makes a cluster of empty nodes. Closes `cluster`: it has to be opened again, under the identity it has then. */
 export async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqLog): Promise<void> {

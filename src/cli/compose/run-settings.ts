@@ -1,5 +1,6 @@
 // Everything `seq run` can be told, checked before anything is opened: flags, SEQ_*, context and config file, in that
 // order.
+import type { ErrorCode } from '../../core/error-codes.js';
 import { readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
@@ -181,6 +182,6 @@ function stateHome(env: NodeJS.ProcessEnv): string {
   return env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
 }
 
-function bad(code: string, message: string, why: string): SeqError {
+function bad(code: ErrorCode, message: string, why: string): SeqError {
   return new SeqError({ code, exit: EXIT.config, message, why, changed: 'nothing', next: ['seq run --help'] });
 }

@@ -1,5 +1,6 @@
 // Whatever was thrown → one SeqError with one exit code. Parse errors are usage (64); what nobody foresaw is a bug
 // (70) and says so.
+import type { ErrorCode } from '../../core/error-codes.js';
 import { EXIT, InvariantError, SeqError } from '../../core/errors.js';
 import { masked } from '../../core/log/redact.js';
 import { DeadlinePassed, Interrupted } from './interrupt.js';
@@ -13,7 +14,7 @@ export interface Progress {
   command: string;
 }
 
-export function usageError(message: string, next: string[], code = 'USAGE'): SeqError {
+export function usageError(message: string, next: string[], code: ErrorCode = 'USAGE'): SeqError {
   return new SeqError({
     code,
     exit: EXIT.usage,

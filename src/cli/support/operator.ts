@@ -2,7 +2,6 @@
 import { hostname, userInfo } from 'node:os';
 import type { Operator } from '../../core/nodes/audit-record.js';
 import { commandLine } from './confirm.js';
-import type { Cluster } from '../compose/open-cluster.js';
 
 export function operatorOf(id: string, argv: readonly string[]): Operator {
   return { by: `${userName()}@${hostname()}`, host: hostname(), command: commandLine(id, argv).slice(0, 500) };
@@ -17,8 +16,13 @@ function userName(): string {
   }
 }
 
+interface WithPassword {
+  password?: string | undefined;
+  sentinel?: { password?: string | undefined } | undefined;
+}
+
 /** The passwords that this command was configured with. */
-export function secretsOf({ addresses }: Cluster): string[] {
+export function secretsOf({ addresses }: { addresses: readonly WithPassword[] }): string[] {
   return addresses.flatMap(({ password, sentinel }) =>
     [password, sentinel?.password].filter((secret) => secret !== undefined),
   );

@@ -1,5 +1,6 @@
 // One change on several nodes: what each of them said, and what that adds up to. Accepted by a quorum is done; what
 // is not known is never "no".
+import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
@@ -79,7 +80,7 @@ export function requireAccepted(changes: readonly NodeChange[], needed: number, 
   const accepted = of('accepted');
   if (accepted.length >= needed) return;
   const unknown = of('unknown').length;
-  const [code, exit, changed]: [string, ExitCode, 'nothing' | 'some' | 'unknown'] =
+  const [code, exit, changed]: [ErrorCode, ExitCode, 'nothing' | 'some' | 'unknown'] =
     accepted.length > 0
       ? ['PARTIAL', EXIT.partial, 'some']
       : unknown > 0

@@ -1,6 +1,7 @@
 // Follows a re-admission to its end (docs/PROTOCOL.md section 8). The leader does it by itself; here is only said
 // when it is done, or why it cannot be: the node is somebody else's, nobody leads, fewer than a quorum are admitted,
 // or the leader has not done it within the limit.
+import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { AdmissionState } from '../protocol/types.js';
@@ -102,7 +103,7 @@ export async function awaitAdmission(
   }
 }
 
-function refusal(code: string, message: string, why: string, next: string[]): SeqError {
+function refusal(code: ErrorCode, message: string, why: string, next: string[]): SeqError {
   return new SeqError({
     code,
     exit: code === 'NO_QUORUM' ? EXIT.noQuorum : EXIT.precondition,

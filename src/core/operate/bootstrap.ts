@@ -5,6 +5,7 @@
 // admits that very mark: a call that arrives after the node was admitted, used and emptied leaves one that no
 // repeated call of phase 2 can turn into admission. From a quorum of admitted nodes on a leader may be there, and
 // takes the others itself: what it has begun with is not this bootstrap's any more.
+import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import {
@@ -238,7 +239,7 @@ export function refuseUnfit(seen: readonly { port: Pick<NodePort, 'id' | 'url'>;
   }
 }
 
-function unfit(code: string, message: string, why: string, next: string): SeqError {
+function unfit(code: ErrorCode, message: string, why: string, next: string): SeqError {
   return new SeqError({ code, exit: EXIT.config, message, why, changed: 'nothing', next: [next] });
 }
 
@@ -250,7 +251,7 @@ function versionOf(view: NodeView): string {
 /** The nonce to go on with, null for a fresh start; or why this set of nodes must not be touched. */
 function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | null {
   const target = options.target ? ` ${options.target}` : '';
-  const refuse = (code: string, message: string, why: string, next: string[]): SeqError =>
+  const refuse = (code: ErrorCode, message: string, why: string, next: string[]): SeqError =>
     new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
   const of = (state: string): Seen[] => seen.filter(({ view }) => view.admission === state);
   const names = (some: readonly Seen[]): string => some.map(({ port }) => port.id).join(', ');

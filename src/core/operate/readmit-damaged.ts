@@ -1,6 +1,7 @@
 // Asks the leader to set aside the memory of nodes that think themselves intact and are damaged (docs/PROTOCOL.md
 // section 8), one at a time, and waits until each counts under a new incarnation. The leader acts only while q others
 // can do without the node; so is asked only then.
+import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -143,7 +144,7 @@ async function fixed(
 }
 
 function refusal(
-  code: string,
+  code: ErrorCode,
   message: string,
   exit: typeof EXIT.safety | typeof EXIT.precondition,
   next: string[],

@@ -1,6 +1,7 @@
 // Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader
 // the new address, and wait until the leader has noted the move on a quorum of others (I13: two servers never count
 // as one node), has filled the new server and admitted it. One node at a time, and never below a quorum of others.
+import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
@@ -325,6 +326,6 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
   });
 }
 
-function refused(code: string, message: string, why: string, exit: SeqError['exit'], next: string[]): SeqError {
+function refused(code: ErrorCode, message: string, why: string, exit: SeqError['exit'], next: string[]): SeqError {
   return new SeqError({ code, exit, message, why, changed: 'nothing', next });
 }

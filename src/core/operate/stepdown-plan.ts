@@ -1,6 +1,7 @@
 // May leadership be moved, from whom, and who could take it: decided before anything is sent (docs/PROTOCOL.md
 // sections 5 and 6). Pure. A target that is unknown or not ready is refused by name: nothing is released before
 // somebody can take over.
+import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Height } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
@@ -52,7 +53,7 @@ export interface StepdownWish {
 
 export function planStepdown(view: ClusterView, probes: readonly NodeProbe[], wish: StepdownWish): StepdownPlan {
   const target = wish.target ? ` ${wish.target}` : '';
-  const refuse = (code: string, message: string, why: string, next: string[]): SeqError =>
+  const refuse = (code: ErrorCode, message: string, why: string, next: string[]): SeqError =>
     new SeqError({ code, exit: EXIT.precondition, message, why, changed: 'nothing', next });
   const { leader } = view;
   if (leader === null) {

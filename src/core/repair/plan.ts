@@ -2,6 +2,7 @@
 // Pure: evidence in, plan out. Proven blocks are never chosen against. Where an invariant is broken nothing is
 // decided but by a person, per block; a node that did not answer is left as it is, and a block goes onto a free node
 // only when it is proven, or the one that the next term must adopt.
+import type { ErrorCode } from '../error-codes.js';
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
@@ -55,7 +56,7 @@ export type Hand =
   | { by: 'leader'; leader: LeaderRow }
   /** A term of this command; `nodes` may be promoted. */
   | { by: 'own-term'; nodes: { id: string; epoch: Epoch }[] }
-  | { by: 'nobody'; code: string; why: string; next: string[]; retryable: boolean };
+  | { by: 'nobody'; code: ErrorCode; why: string; next: string[]; retryable: boolean };
 
 export interface RepairPlan {
   digest: string;

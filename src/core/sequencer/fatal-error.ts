@@ -1,7 +1,8 @@
 // Why a sequencer cannot go on by itself, in the words that its process ends with.
+import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 
-export function fatalError(code: string, detail: string, cause: unknown): SeqError {
+export function fatalError(code: ErrorCode, detail: string, cause: unknown): SeqError {
   if (code === 'CLUSTER_RECOVERED') {
     return new SeqError({
       code,

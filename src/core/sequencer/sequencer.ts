@@ -1,6 +1,7 @@
 // One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the
 // parts; the rules are theirs. Whatever happens to a term, the process is a warm follower again at once, without a
 // restart.
+import type { ErrorCode } from '../error-codes.js';
 import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
 import { quorumOf } from '../config.js';
@@ -547,7 +548,7 @@ export class Sequencer implements SequencerApi {
     if (!this.stopping) this.options.clock.after(500, () => this.turn());
   }
 
-  private fail(code: string, reason: string, cause?: unknown): void {
+  private fail(code: ErrorCode, reason: string, cause?: unknown): void {
     const detail = cause instanceof Error ? `${reason}: ${cause.message}` : reason;
     this.options.emit({ type: 'fatal-error', code, reason: detail });
     this.settleFailure(fatalError(code, detail, cause));

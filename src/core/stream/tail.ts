@@ -100,7 +100,7 @@ async function probeOrThrow(options: TailOptions): Promise<ProbeResult> {
   const { view, probes } = await inspectWithProbes(options);
   const nodes = admittedNodes(probes, view, options.nodes);
   if (nodes.length < view.quorum || view.committed === null) {
-    const code = view.verdict === 'CRIT' ? view.reasonCode : 'NO_QUORUM';
+    const code = view.verdict === 'CRIT' && view.reasonCode !== 'OK' ? view.reasonCode : 'NO_QUORUM';
     throw new SeqError({
       code,
       exit: EXIT.noQuorum,

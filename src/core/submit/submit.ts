@@ -7,6 +7,7 @@ import { pause } from '../nodes/pause.js';
 import { systemClock } from '../nodes/system-clock.js';
 import { isUtf8 } from 'node:buffer';
 import { createHash, type Hash as Hasher } from 'node:crypto';
+import { isErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import { Agents, httpCall, type HttpAnswer } from '../http-call.js';
 import type { Receipt } from '../ports.js';
@@ -466,7 +467,7 @@ class Submission {
       });
     if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
       throw new SeqError({
-        code: code || 'REFUSED',
+        code: isErrorCode(code) ? code : 'REFUSED',
         exit: EXIT.data,
         message: `${this.#target?.url} refused ${what}`,
         why: said,
