@@ -213,7 +213,7 @@ export class Operator {
       plan.nodes.some((node) => node.action === 'left-out') ||
       plan.doubts.some((doubt) => doubt.includes('CONTRADICTS'))
     )
-      throw refusal('DOUBTS', plan.doubts.join('; '));
+      throw refusal('CONFIRMATION_NEEDED', plan.doubts.join('; '));
     await carryOut(plan, evidence, options);
     return (
       `${plan.cluster} from height ${plan.top.height}, epoch ` +
