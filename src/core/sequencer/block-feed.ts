@@ -1,13 +1,13 @@
-// Committed blocks for those who read along: what is synced and told, from any height on, as it comes (I10).
+// Gives readers the committed blocks from any height on, each one as soon as it is synced and reported (I10).
 import { EXIT, SeqError } from '../errors.js';
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Height } from '../protocol/types.js';
 
 export interface BlockFeedOptions {
   store: ChainStore;
-  /** Highest height that may be told. */
+  /** Highest height that readers may see. */
   reached(): Height;
-  /** Nothing more will come. */
+  /** True when no more blocks will come. */
   over(): boolean;
 }
 
@@ -16,7 +16,7 @@ export class BlockFeed {
 
   constructor(private readonly options: BlockFeedOptions) {}
 
-  /** There is more to tell, or there will be nothing more. */
+  /** Call it when there is a new block, or when no more blocks will come. */
   wake(): void {
     for (const wake of this.watchers.splice(0)) wake();
   }

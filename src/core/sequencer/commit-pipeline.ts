@@ -1,6 +1,6 @@
-// What follows a commit (I10): the synced store first, then receipts, subscribers and the producer, strictly in order
-// of height. The next block may be proposed while this one is being synced; how far commits may run ahead is bounded
-// here.
+// What happens after a commit (I10)? The block is synced to the store first. Then receipts, subscribers and the producer
+// get it, strictly in order of height. The next block may be proposed while this one is being synced. This file bounds
+// how far commits may run ahead.
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 
@@ -44,21 +44,21 @@ export class CommitPipeline {
         this.failed = true;
         this.options.onFailure(error);
       });
-    synced.catch(() => {}); // seen above, in order
+    synced.catch(() => {}); // the chain above handles it, in order
   }
 
-  /** Told of by whoever tells others, as soon as it is synced. */
+  /** This height may be reported. `deliver` may call it before its own work is done. */
   reached({ height, hash }: { height: Height; hash: Hash }): void {
     this.height = height;
     this.hash = hash;
   }
 
-  /** Undefined while there is room; else resolves when there is again. */
+  /** Undefined while there is room. Otherwise resolves when there is room again. */
   room(): Promise<void> | undefined {
     return this.behind < MAX_BEHIND ? undefined : new Promise((resolve) => this.waiting.push(resolve));
   }
 
-  /** Undefined when everything taken is synced and delivered; else resolves when what is on its way now has been. */
+  /** Undefined when every block taken is synced and delivered. Otherwise resolves when those under way now are. */
   syncing(): Promise<void> | undefined {
     return this.behind === 0 ? undefined : this.last;
   }

@@ -1,4 +1,4 @@
-// Why a sequencer cannot go on by itself, in the words that its process ends with.
+// Why can a sequencer not go on by itself? Makes the error that its process ends with.
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 

@@ -1,7 +1,7 @@
-// The local store as the protocol sees it (LocalChain), and the retention rule: the nodes keep exactly the newest
-// retainBlocks blocks and retainBytes payload bytes, whichever is less, but always the two newest, and never forget
-// what this disk has not got yet: a leader that died would take the only copy with it (docs/PROTOCOL.md sections 4
-// and 10).
+// The local store as the protocol sees it (LocalChain), and the retention rule (docs/PROTOCOL.md sections 4 and 10).
+// The nodes keep the newest retainBlocks blocks or retainBytes payload bytes, whichever is less. They always keep the
+// two newest blocks. They never trim a block that is not on this disk yet: if the leader died, the only copy would be
+// lost.
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { LocalChain } from '../protocol/term-state.js';

@@ -1,4 +1,4 @@
-// What one sequencer is made of and told (sequencer/sequencer.ts).
+// The parts and settings that one sequencer is made of (sequencer/sequencer.ts).
 import type { Limits, Timing } from '../config.js';
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, ClusterIdentity, NodePort, Producer, Random } from '../ports.js';
@@ -21,7 +21,7 @@ export interface SequencerOptions {
   eager: boolean;
   /** Re-admit nodes that lost their memory, when leading. */
   readmit: boolean;
-  /** 0 promotes first; each step waits one more turn. */
+  /** 0 promotes first. Each higher number waits one turn more. */
   priority: number;
   version: string;
   url: string;
@@ -29,10 +29,10 @@ export interface SequencerOptions {
   configDigest: string;
   extra: Record<string, string>;
   emit: EmitEvent;
-  /** Named peers (--peer); those that show themselves in presence records are asked too. */
+  /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
   peerToken?: string;
   peerCa?: string;
-  /** How blocks that the nodes have trimmed are brought; over HTTP from peers' feeds unless said otherwise. */
+  /** Fetches blocks that the nodes have trimmed. The default reads peers' feeds over HTTP. */
   catchUp?: (options: CatchUpOptions) => Promise<void>;
 }

@@ -1,13 +1,13 @@
-// What this sequencer's presence record says of it (docs/PROTOCOL.md section 2), beside who and where it is: how fast
-// it commits, how large its blocks are, what the nodes keep. For those who only look at the nodes; nobody decides
-// anything by it.
+// What does this sequencer's presence record say (docs/PROTOCOL.md section 2), besides its id and address? How fast it
+// commits, how large its blocks are, and what the nodes retain. It is for people who read the nodes. No decision depends
+// on it.
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { RetentionMargin } from './follow/retention-margin.js';
 
-/** Commits whose latency a leader's record sums up. */
+/** A leader's record summarises the latency of this many commits. */
 const COMMITS_TOLD = 16;
-/** Blocks whose size and pace a leader's record sums up. */
+/** A leader's record summarises the size and pace of this many blocks. */
 const BLOCKS_TOLD = 32;
 
 export class OwnPresence {
@@ -27,10 +27,7 @@ export class OwnPresence {
     this.commits = [...this.commits.slice(1 - COMMITS_TOLD), commitMs];
   }
 
-  /**
-   * What the nodes keep, where that is less than it should be, or soon too little for this store; and a leader's own
-   * figures.
-   */
+  /** What the nodes retain, where that is too little or soon will be for this store. Also a leader's own figures. */
   facts(
     leads: boolean,
     shortage: { blocks: number; why: string } | null,
@@ -42,24 +39,22 @@ export class OwnPresence {
       ...(leads && shortage
         ? {
             retention: String(shortage.blocks),
-            retentionWhy: `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ${shortage.why}`,
+            retentionWhy:
+              `${shortage.blocks} of ${this.limits.retainBlocks} blocks are kept on the nodes: ` + shortage.why,
           }
         : {}),
       ...(!leads && margin !== 'inside' ? { margin } : {}),
     };
   }
 
-  /**
-   * Median and greatest commit latency of the last blocks led, for those who only look at the nodes; '' when there
-   * are none.
-   */
+  /** Median and greatest commit latency of the newest own blocks. '' when there are none. */
   private commitLatency(leads: boolean): Record<string, string> {
     const sorted = leads ? [...this.commits].sort((a, b) => a - b) : [];
     const told = (ms: number | undefined) => (ms === undefined ? '' : ms.toFixed(2));
     return { commitMs: told(sorted[Math.floor((sorted.length - 1) / 2)]), commitMaxMs: told(sorted.at(-1)) };
   }
 
-  /** Size and pace of the newest blocks: what a forecast of memory and disk needs. */
+  /** Size and pace of the newest blocks. Forecasts of memory and disk need them. */
   private newestBlocks(): Record<string, string> {
     const { store } = this;
     const { height } = store.head();

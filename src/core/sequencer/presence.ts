@@ -1,5 +1,5 @@
-// Presence records: who is there, not who leads (docs/PROTOCOL.md section 2). Also the order in which followers of
-// equal standing try.
+// Presence records say which sequencers exist, not which one leads (docs/PROTOCOL.md section 2). They also give the
+// order in which equally eligible followers try to promote.
 import { tellAll } from '../nodes/ask-all.js';
 import type { Timing } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
@@ -7,10 +7,7 @@ import type { Height, Presence } from '../protocol/types.js';
 import type { ProbeResult } from '../nodes/probe.js';
 import type { MemoryFact } from './lead/retention.js';
 
-/**
- * A new role is told this much later: what it is told for, the first block of a term, is not kept waiting by
- * telling it.
- */
+/** A new role is announced this much later, so that the announcement does not delay the first block of a term. */
 const SOON_MS = 30;
 
 export interface PresencesOptions {
@@ -18,7 +15,7 @@ export interface PresencesOptions {
   clock: Clock;
   timing: Timing;
   presence(): Omit<Presence, 'pttlMs'>;
-  /** What the nodes that took a record said of their memory. */
+  /** Gets the memory figures of the nodes that took a record. */
   onMemory(facts: MemoryFact[], askedAt: Height): void;
 }
 
@@ -32,7 +29,7 @@ export class Presences {
     this.announceNow();
   }
 
-  /** Announces at once and then every poll; answers are not waited for (a record is a courtesy, never a condition). */
+  /** Announces at once and then every poll. It does not wait for answers: no rule depends on a presence record. */
   announceNow(): void {
     this.cancel();
     if (this.stopped) return;
@@ -40,13 +37,13 @@ export class Presences {
     this.cancel = this.options.clock.after(this.options.timing.pollMs, () => this.announceNow());
   }
 
-  /** Announces when whatever is under way has had its turn. */
+  /** Announces a moment later, after the work that is under way. */
   announceSoon(): void {
     this.cancel();
     if (!this.stopped) this.cancel = this.options.clock.after(SOON_MS, () => this.announceNow());
   }
 
-  /** A last record that soon goes away. */
+  /** Writes a last record, which expires soon. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.cancel();
@@ -65,7 +62,7 @@ export class Presences {
         if (theirs < priority || (theirs === priority && other.id < id)) ahead.add(other.id);
       }
     }
-    // A priority is a wait even when nobody else is known to be there.
+    // A priority means a wait even when no other sequencer is known.
     return Math.max(ahead.size, priority > 0 ? priority : 0);
   }
 

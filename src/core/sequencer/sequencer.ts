@@ -1,6 +1,6 @@
-// One sequencer: follows, promotes, leads, steps down, follows again (docs/PROTOCOL.md sections 5–7). Joins the
-// parts; the rules are theirs. Whatever happens to a term, the process is a warm follower again at once, without a
-// restart.
+// One sequencer: it follows, promotes, leads, steps down and follows again (docs/PROTOCOL.md sections 5–7). This file
+// joins the parts. The rules are in the parts. When a term ends, for whatever reason, the process is a warm follower
+// again at once, without a restart.
 import type { ErrorCode } from '../error-codes.js';
 import { genesisHash } from '../chain/block.js';
 import { itemCountOf } from '../chain/items.js';
@@ -33,16 +33,16 @@ import { RetryBackoff } from './lead/retry-backoff.js';
 import { ClusterState } from './follow/cluster-state.js';
 import { Retention, type MemoryFact } from './lead/retention.js';
 
-/** Candidates of equal standing try one after the other, this far apart, so that they do not split the votes. */
+/** Equally eligible candidates try one after the other, this far apart, so that they do not split the votes. */
 const STAGGER_MS = 15;
-/** How long a leader that stops looks for its successor, and how often. */
+/** How long a leader that stops waits to see its successor, and how often it probes. */
 const SUCCESSOR_LIMIT_MS = 400;
 const SUCCESSOR_PROBE_MS = 5;
-/** Until then nobody can have taken over, and asking costs those who do. */
+/** Before this time nobody can have taken over, and a probe would delay the successor. */
 const SUCCESSOR_FIRST_MS = 8;
-/** What a leader that has stopped still has to tell the nodes waits until its successor has had its turn there. */
+/** A leader that has stopped writes its last record this much later, so that it does not delay its successor. */
 const AFTER_RELEASE_MS = 30;
-/** Payload that a follower holds of one node at most, when every block is as large as allowed. */
+/** A follower holds at most this much payload of one node, when every block is as large as allowed. */
 const FOLLOW_BYTES = 16 * 1024 * 1024;
 
 export type { SequencerOptions } from './options.js';
@@ -61,7 +61,7 @@ export class Sequencer implements SequencerApi {
   private notBefore = 0;
   private freeSince: number | null = null;
   private anomalies = 0;
-  /** It stops, and looks for its successor. */
+  /** It is stopping and waits to see its successor. */
   private awaitingSuccessor = false;
   private readonly backoff: RetryBackoff;
   private readonly addresses: NodeAddresses;
@@ -222,7 +222,7 @@ export class Sequencer implements SequencerApi {
   async stop(code: string, reason: string): Promise<void> {
     this.stopping ??= (async () => {
       const { inbox, emit } = this.options;
-      // First of all: whoever takes over waits for nothing but the release.
+      // This comes first: the successor waits only for the release.
       this.leadership.driver?.stepdown(code, reason);
       this.setRole('stopping', reason);
       inbox.stop(reason);
@@ -246,7 +246,7 @@ export class Sequencer implements SequencerApi {
     return this.stopping;
   }
 
-  /** What waits here for the next leader goes there as soon as one is seen; nothing else holds up the way out. */
+  /** Probes until it sees the next leader, which gets the submissions that wait here. Only they delay the stop. */
   private async seeSuccessor(): Promise<void> {
     const { nodes, clock, timing, id } = this.options;
     const startedAt = clock.now();
@@ -267,7 +267,7 @@ export class Sequencer implements SequencerApi {
     const { id, identity, store, clock, inbox } = this.options;
     const { height, hash } = this.pipeline;
     const leads = this.role === 'leader' && this.leadership.driver !== null;
-    // Leading and yet not producing is a state of its own, with its reason.
+    // A leader that does not produce is a state of its own, with its reason.
     const stalled = leads ? this.blockBuilder.stalled : '';
     return {
       id,
@@ -369,7 +369,7 @@ export class Sequencer implements SequencerApi {
     this.learn(seen);
     this.keepFloorKnown();
     this.damage.repeat(seen);
-    // What the old server said counts for nothing: ask again.
+    // The old server's answer does not count. Probe again.
     if (this.followMovedNodes(seen)) return this.follower.probeAfter(0);
     const next = recoveredTo(seen, this.quorum, this.options.identity.cluster);
     if (next !== null)
@@ -387,8 +387,8 @@ export class Sequencer implements SequencerApi {
   }
 
   /**
-   * The first computation of the floor reads a header for each retained block; kept up, it reads the new ones only. A
-   * leader needs the floor for its first block.
+   * The first computation of the floor reads a header for each retained block. Later ones read the new headers only. A
+   * leader needs the floor for its first block, so a follower keeps it computed.
    */
   private keepFloorKnown(): void {
     const { store, limits } = this.options;
@@ -406,7 +406,7 @@ export class Sequencer implements SequencerApi {
     return moved.length > 0;
   }
 
-  /** Followers of equal standing try one after the other, so that they do not split the votes. */
+  /** Equally eligible followers try one after the other, so that they do not split the votes. */
   private promoteInTurn(seen: ProbeResult, votes: { node: number; epoch: Epoch }[]): void {
     const { id, clock, random, priority } = this.options;
     const now = clock.now();
@@ -424,8 +424,8 @@ export class Sequencer implements SequencerApi {
   }
 
   /**
-   * What the nodes prove may look wrong for one look, read across a repair; the same thing many looks in a row is
-   * real.
+   * One read may see a repair half done, and so find an anomaly that is none. Many reads in a row with the same result
+   * are real.
    */
   private anomaly(anomaly: LedgerAnomaly): void {
     if (anomaly.kind === 'not-retained') return;
@@ -451,7 +451,7 @@ export class Sequencer implements SequencerApi {
   // --- a term
   // ------------------------------------------------------------------------------------------------------------------
 
-  /** One lead, and what follows it: whatever happened, a warm follower again. */
+  /** One leadership, and what follows it. However it ended, this is a warm follower again. */
   private async leadOnce(votes: { node: number; epoch: Epoch }[]): Promise<void> {
     const { clock, random, emit, timing, store } = this.options;
     this.freeSince = null;
@@ -459,13 +459,12 @@ export class Sequencer implements SequencerApi {
     const { end, everLed } = await this.leadership.hold(votes);
     if (end.code === 'CHAIN_MISMATCH') return this.contradicted(end.reason);
     if (this.stopping) return;
-    // A lost election retries soon; a producer that failed waits one block time, without the lease (never asleep on
-    // it).
+    // A lost election retries soon. A failed producer waits one block time, and it gives the lease back before it waits.
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
     this.notBefore = clock.now() + pauseMs;
     if (this.backoff.note(end, store.head().height > from, clock.now()))
       emit({ type: 'alarm', code: 'RETRY_BACKOFF', reason: this.backoff.why(clock.now()) });
-    // At the clock's next turn: this promise has settled by then.
+    // At the clock's next turn this promise has settled.
     clock.after(0, () => {
       if (this.stopping || this.role !== 'follower') return;
       this.follower.start();
@@ -473,7 +472,7 @@ export class Sequencer implements SequencerApi {
     });
   }
 
-  /** Only what counts for this term: a node that is not ours may be full of what was set aside there. */
+  /** Only claimed nodes count for this term. Another node may be full of data that was set aside there. */
   private heedMemory(facts: MemoryFact[], askedAt: Height): void {
     const { driver } = this.leadership;
     if (this.role !== 'leader' || !driver || driver.state.phase !== 'leading') return;
@@ -516,7 +515,7 @@ export class Sequencer implements SequencerApi {
     if (to === 'promoting' || to === 'stopping') this.follower.stop();
     this.options.emit({ type: 'role', from, to, epoch: this.leadership.driver?.state.epoch ?? 0, reason });
     if (to !== 'stopping') this.presences.announceSoon();
-    // A leader takes items in a moment later, and says so itself.
+    // A leader takes items in a moment later, and then reports it itself.
     if (to !== 'leader') this.tellLeadership();
   }
 

@@ -10,9 +10,9 @@ import { admittedViews, type ProbeResult } from '../../nodes/probe.js';
 export interface BringUpOptions {
   store: ChainStore;
   emit: EmitEvent;
-  /** This sequencer's own address: never asked. */
+  /** This sequencer's own address. It is never asked. */
   url: string;
-  /** Named peers (--peer); those that show themselves in presence records are asked too. */
+  /** Peers named with --peer. Peers from presence records are asked, too. */
   peers: readonly string[];
   peerToken?: string;
   peerCa?: string;
@@ -22,7 +22,7 @@ export interface BringUpOptions {
 export class BringUp {
   private catchingUp = false;
 
-  /** `take`: a block that a peer gave and whose place in the chain was checked; resolves when more may come. */
+  /** `take` gets a block from a peer, checked against the chain. It resolves when more may come. */
   constructor(
     private readonly options: BringUpOptions,
     private readonly signal: AbortSignal,

@@ -1,6 +1,6 @@
-// Blocks that the nodes have trimmed, from the feeds of other sequencers: only up to a hash that the nodes prove,
-// never skipping (docs/PROTOCOL.md section 7). One peer after the other; what one has delivered is kept when it
-// fails.
+// Fetches blocks that the nodes have trimmed from the feeds of other sequencers (docs/PROTOCOL.md section 7). It fetches
+// only up to a hash that the nodes prove, and skips no block. It asks one peer after the other. When a peer fails, the
+// blocks that it has delivered stay.
 import { EXIT, SeqError } from '../../errors.js';
 import type { CommittedBlock } from '../../ports.js';
 import type { Hash, Height } from '../../protocol/types.js';
@@ -18,7 +18,7 @@ export interface CatchUpOptions {
   apply(block: CommittedBlock): Promise<void> | undefined;
 }
 
-/** Resolves when the store has reached `to`; throws SeqError NO_PEER when no peer could bring it there. */
+/** Resolves when the store has reached `to`. Throws SeqError NO_PEER when no peer has the blocks. */
 export async function catchUpFromPeers(options: CatchUpOptions): Promise<void> {
   const { head, to, peers, token, ca, signal, apply } = options;
   const failures: string[] = [];

@@ -1,5 +1,5 @@
-// What this sequencer has seen of the nodes and of who leads: the last word of each node, said in the log once, and
-// the leader that q locks show.
+// What has this sequencer last seen of the nodes, and who leads? Keeps the last answer of each node, logs each change
+// once, and keeps the leader that q locks show.
 import type { EmitEvent } from '../../events.js';
 import type { NodePort, SeenNodeState, SequencerStatus } from '../../ports.js';
 import type { Height } from '../../protocol/types.js';
@@ -33,12 +33,12 @@ export class ClusterState {
     return this.seenHeight;
   }
 
-  /** This sequencer leads: whoever was seen last leads no more. */
+  /** This sequencer leads now, so the leader seen before does not. */
   leadsItself(): void {
     this.seenLeader = null;
   }
 
-  /** True when another leader is seen than before, or none any more. */
+  /** True when the leader changed or is gone. */
   learn(seen: ProbeResult): boolean {
     const known = this.leader;
     const leader = leaderOf(seen, this.quorum);
@@ -46,7 +46,7 @@ export class ClusterState {
     this.reached(seenHeads(seen, 0).head);
     this.seenNodes = seen.replies.map((reply, i) => {
       const { id } = this.ports[i]!;
-      // the look was closed once a quorum had answered: nothing new is known of this one
+      // The probe was closed once a quorum had answered. Nothing new is known of this node.
       if (!reply) return this.nodes[i]!;
       if (reply.outcome === 'unknown')
         return { id, state: 'unknown', why: `no answer at ${reply.step}: ${reply.cause}` };

@@ -1,18 +1,15 @@
-// Following (docs/PROTOCOL.md section 7): tails every node, applies what is proven committed, in order, and says when
-// the lease has ended. Arrivals are the heartbeat; the failure detector only decides who tries when (I9). Never
-// counts a node that has not shown, on the very connection its entries came over, that it is admitted (I7).
+// Following (docs/PROTOCOL.md section 7): tails every node, applies proven committed blocks in order, and reports when
+// the lease has ended. Arriving blocks are the heartbeat. The failure detector only decides who tries when (I9). A node
+// counts only after it has shown that it is admitted, on the same connection as its entries (I7).
 import { usableLeaseMs } from '../../config.js';
 import type { Clock, NodePort, Random } from '../../ports.js';
 import { committedPrefix, type LedgerAnomaly } from '../../protocol/ledger.js';
 import type { Block, Entry, Epoch, Hash, Height } from '../../protocol/types.js';
 import { admittedViews, leaderOf, probe, untilFreeMs, type ProbeResult } from '../../nodes/probe.js';
 
-/** How long the other nodes have to say that the lock went, once one has said so. */
+/** When one node reports that the lock is gone, the other nodes have this long to report it, too. */
 const TOLD_MS = 2;
-/**
- * How long before the end of a lease the nodes are asked once more, at most; never earlier than its holder's own
- * deadline.
- */
+/** The nodes are probed once more at most this long before a lease ends, never before its holder's own deadline. */
 const EVE_MS = 5;
 
 export interface FollowerOptions {
@@ -31,8 +28,8 @@ export interface FollowerOptions {
   /** Takes the next committed block; resolves when more may come (back-pressure). */
   apply(block: Block, epoch: Epoch): Promise<void> | undefined;
   /**
-   * After every look: the orchestrator decides whether to promote. `at`: the look was this long before, and its locks
-   * have run on since.
+   * Called after every probe: the orchestrator decides whether to promote. `at` is the time at which the locks are
+   * judged: they have run on since the probe.
    */
   onProbe(seen: ProbeResult, at: number): void;
   onAnomaly(anomaly: LedgerAnomaly): void;
@@ -104,7 +101,7 @@ export class Follower {
     for (const view of this.views) view.changed();
   }
 
-  /** Inspects all nodes and tells the orchestrator; looks that are asked for meanwhile are one more look. */
+  /** Probes all nodes and tells the orchestrator. All requests during a probe together cause one more probe. */
   async probeNow(): Promise<void> {
     if (this.probing) {
       this.probeAgain = true;
@@ -120,14 +117,14 @@ export class Follower {
     return this.probing;
   }
 
-  /** Looks again after `ms`, unless something else makes it look earlier. */
+  /** Probes again after `ms`, unless something else causes an earlier probe. */
   probeAfter(ms: number): void {
     this.arm(ms, () => void this.probeNow());
   }
 
   /**
-   * A block as a node showed it, its hash checked; kept until the store has what is there, also while somebody else
-   * leads or this sequencer does.
+   * A block as a node showed it, with its hash checked. It is kept until the store has a block of that height, whoever
+   * leads.
    */
   seen(height: Height, hash: Hash): Block | undefined {
     for (const view of this.views) {
@@ -143,8 +140,8 @@ export class Follower {
     if (!this.active) return;
     const { nodes, quorum, nodeTimeoutMs, pollMs, pollJitterMs, clock, random, ttlMs } = this.options;
     this.cancelPoll();
-    // The generation before the question: an answer that came over a newer connection is only believed by the next
-    // look.
+    // The connection generation is read before the probe. An answer over a newer connection counts only at the next
+    // probe.
     const generations = nodes.map((node) => node.connectionGeneration);
     const seen = await probe(nodes, quorum, nodeTimeoutMs, clock);
     if (!this.active) return;
@@ -174,10 +171,10 @@ export class Follower {
     const known = this.views[i]!;
     const admitted = view?.admission === 'admitted' && this.options.nodes[i]!.connectionGeneration === generation;
     if (view && (view.incarnation !== known.incarnation || generation !== known.generation)) {
-      known.entries.clear(); // another memory, or another connection: what was read before proves nothing about it
+      known.entries.clear(); // Another memory or connection: earlier entries prove nothing about it.
       known.lastId = '';
     } else if (view && view.head > Math.max(view.floor, this.options.head().height) && known.lastId !== '') {
-      // A backfilled id may be lower than one that was superseded: a head that should have been read and is not there
+      // A backfilled id may be lower than one that was superseded. So a head that should have been read, and was not,
       // is read again.
       const read = [...known.entries.values()];
       if (
@@ -213,7 +210,7 @@ export class Follower {
       const reply = await node.tail(after || `${this.options.head().height + 1}-0`, Math.min(pollMs, ttlMs), readLimit);
       if (!here()) return;
       if (node.connectionGeneration !== view.generation) {
-        view.admitted = false; // the connection was lost meanwhile: only a new look can say whose memory this is
+        view.admitted = false; // The connection was lost meanwhile. Only a new probe can tell which memory this is.
         void this.probeNow();
         continue;
       }
@@ -229,13 +226,13 @@ export class Follower {
         view.entries.set(`${entry.height}-${entry.epoch}`, entry);
         view.highestEpoch = Math.max(view.highestEpoch, entry.epoch);
       }
-      // only an accepted write renews the lease (I8)
+      // Only an accepted write renews the lease (I8).
       if (reply.value.entries.length > 0) this.armLease(clock.now() + ttlMs + 1);
       this.advance();
     }
   }
 
-  /** Applies everything that is proven; one at a time, so that back-pressure holds. */
+  /** Applies every proven block, one at a time, so that back-pressure holds. */
   private advance(): void {
     if (this.applying) return;
     this.applying = true;
@@ -255,7 +252,7 @@ export class Follower {
       }));
       const { committed, anomalies } = committedPrefix(followed, nodes.length, head());
       for (const next of committed) {
-        // a peer brought it while we waited for room: what is proven is looked up anew
+        // A peer delivered it while this loop waited for room. Compute the proven blocks again.
         if (next.height !== head().height + 1) break;
         const entry = this.entryOf(next.height, next.hash);
         if (!entry?.data) return;
@@ -305,9 +302,8 @@ export class Follower {
   }
 
   /**
-   * Looks just before the lease can end, when its holder has given up by its own clock: what the nodes say then still
-   * holds at the end of it, unless
-   * somebody writes, which is seen here. So the promotion need not wait for one more look.
+   * Probes just before the lease can end, when its holder has given up by its own clock. The answers still hold at the
+   * end of the lease, unless somebody writes, which is seen here. So the promotion need not wait for one more probe.
    */
   private armLease(at: number, eve?: ProbeResult): void {
     const now = this.options.clock.now();
@@ -322,17 +318,16 @@ export class Follower {
   }
 
   /**
-   * A leader that gives its lock back says so on every node. Once all have told it nothing that another look could
-   * show is missing: they are taken at
-   * their word, and the promotion need not wait for one more round trip. What has changed otherwise, `promote_leader`
-   * refuses.
+   * A leader that gives its lock back reports it on every node. Once all nodes have reported it, another probe could
+   * show nothing more. So the promotion does not wait for one more round trip. If something else has changed,
+   * `promote_leader` refuses.
    */
   private lockWent(i: number, released: boolean): void {
     const first = this.gone.size === 0;
     this.gone.add(i);
     if (released) this.released.add(i);
     if (first) this.cancelTold = this.options.clock.after(TOLD_MS, () => this.allTold());
-    // A node says it twice when its events are switched on: the second time comes along with the first.
+    // A node with keyspace events reports it twice. The second report arrives together with the first.
     if (this.views.every((view, at) => !view.admitted || this.gone.has(at)))
       void Promise.resolve().then(() => this.allTold());
   }
@@ -346,8 +341,8 @@ export class Follower {
   }
 
   /**
-   * The last look, with the lock of the term that it showed leading gone where that was told; null when that may
-   * not be all that has changed.
+   * The last probe, without the leader's lock on the nodes that reported its release. Null when something else may have
+   * changed, too.
    */
   private freedProbe(): ProbeResult | null {
     const { lastProbe, released } = this;
@@ -373,7 +368,7 @@ export class Follower {
     this.cancelLease = this.options.clock.after(Math.max(0, ms), run);
   }
 
-  /** Not before, and hardly after. */
+  /** Runs at this time: never earlier, and hardly later. */
   private armAt(at: number, run: () => void): void {
     const { clock } = this.options;
     this.cancelLease();
@@ -386,15 +381,15 @@ export class Follower {
 }
 
 /**
- * The greatest head among admitted nodes that answered, and the lowest floor of those that hold more than `mine` (0
- * when none does).
+ * The greatest head among admitted nodes that answered. Also the lowest floor of those that hold more than `mine`: 0
+ * when no node does.
  */
 export function seenHeads(seen: ProbeResult, mine: Height): { head: Height; floor: Height } {
   let head = 0;
   let floor = Infinity;
   for (const view of admittedViews(seen)) {
     head = Math.max(head, view.head);
-    // A node that lags shows a low floor and nothing that could be fetched from it.
+    // A node that lags shows a low floor, but no block that could be fetched from it.
     if (view.head > mine) floor = Math.min(floor, view.floor);
   }
   return { head, floor: floor === Infinity ? 0 : floor };

@@ -1,16 +1,16 @@
-// Whether a follower keeps within what the nodes retain (docs/PROTOCOL.md section 7): behind their window only a peer
-// can bring it back. Told while there is still time, once an episode, and taken back only with room to spare, so that
-// a follower at the edge does not flicker.
+// Is a follower still inside the range that the nodes retain (docs/PROTOCOL.md section 7)? Below that range only a peer
+// has the blocks that it needs. The warning comes while there is still time, once an episode. It ends only with room to
+// spare, so that a follower at the edge does not warn again and again.
 import type { Height } from '../../protocol/types.js';
 
 export type RetentionMargin = 'inside' | 'falling' | 'outside';
 
-/** So many blocks behind is every follower now and then. */
+/** Every follower is sometimes this many blocks behind. */
 const LEAST_LAG = 10;
 const WARN_SHARE = 1 / 4;
 const CALM_SHARE = 1 / 2;
 
-/** `mine`: the store's head; `floor` and `head`: of the nodes that hold more (both 0 when none does). */
+/** `mine` is the store's head. `floor` and `head` are those of the nodes that hold more, 0 when no node does. */
 export function retentionMargin(
   before: RetentionMargin,
   mine: Height,
@@ -20,7 +20,7 @@ export function retentionMargin(
   if (mine < nodes.floor) return 'outside';
   if (nodes.head - mine < LEAST_LAG) return 'inside';
   const share = (mine - nodes.floor) / (nodes.head - nodes.floor);
-  // At floor 0 nothing was trimmed yet: the window has not begun to move away.
+  // At floor 0 nothing was trimmed yet, so the range has not begun to move away.
   if (nodes.floor === 0) return 'inside';
   return share < WARN_SHARE || (before !== 'inside' && share < CALM_SHARE) ? 'falling' : 'inside';
 }

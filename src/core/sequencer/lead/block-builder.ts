@@ -29,11 +29,11 @@ export interface BlockBuilderOptions {
   maxItemsBytes: number;
   parentTimestamp(): number;
   /**
-   * Resolves when the pipeline behind commits has room (and, for a producer that needs the chain, has told it
-   * everything).
+   * Resolves when the commit pipeline has room. For a producer that needs the chain, it also waits until that producer
+   * has every block.
    */
   caughtUp(): Promise<void> | undefined;
-  /** Undefined when no block is on its way to the disk; else resolves when those that are have been synced and told. */
+  /** Undefined when no block is being synced. Otherwise resolves when those under way are synced and reported. */
   syncing(): Promise<void> | undefined;
   onProposed(block: Block, items: number): void;
 }
@@ -43,13 +43,13 @@ export class BlockBuilder {
   private making = false;
   private gathering = false;
   /**
-   * The producer took none of what it was offered: asking again at once would make empty blocks as fast as nodes and
-   * disk allow.
+   * The producer took none of the items that it was offered. To ask again at once would make empty blocks as fast as
+   * nodes and disk allow.
    */
   private declined = false;
-  /** Items of the last block: so many submitters were answered when it was synced. */
+  /** Items of the last block. This many submitters were answered when it was synced. */
   private lastTaken = 0;
-  /** Until when, and up to how many items, the next block waits for company. */
+  /** The next block waits until this time, or until the queue has this many items. */
   private batching = { until: -Infinity, items: 0 };
   private inVain = 0;
   private pass = 0;
@@ -62,7 +62,7 @@ export class BlockBuilder {
     });
   }
 
-  /** The term is ready for this height; any earlier wish is void. */
+  /** The term is ready for this height. Any earlier call is void. */
   ready(driver: TermDriver, height: Height, parent: Hash): void {
     this.wanted = { driver, height, parent };
     this.schedule();
@@ -79,7 +79,7 @@ export class BlockBuilder {
       : '';
   }
 
-  /** The term is gone: a block in the making is dropped when it comes. */
+  /** The term is gone. A block that is being built is dropped when it arrives. */
   stop(): void {
     this.wanted = null;
     this.declined = false;
@@ -104,8 +104,8 @@ export class BlockBuilder {
   }
 
   /**
-   * Receipts wait for the sync: what would be proposed during it is told no sooner than what is proposed, in one
-   * block with more, right after it.
+   * Receipts wait for the sync. A block proposed during the sync would get its receipts no sooner than a larger block
+   * proposed right after it. So items are gathered until the sync is done.
    */
   private gather(unsynced: Promise<void>): void {
     if (this.gathering) return;
@@ -119,10 +119,9 @@ export class BlockBuilder {
   }
 
   /**
-   * Submitters that send one item after the other fall apart: the first that is back after its answer gets a block of
-   * its own, and the others wait for
-   * that one. Who was just answered is back in a moment: a block that waits for them holds all, and costs as much as
-   * one that holds half.
+   * Many submitters send one item after the other. Without a wait, the first one to come back after its answer gets a
+   * block of its own, and the others wait for that block. All who were just answered come back in a moment. A block
+   * that waits for them holds all their items, and costs as much as a block with half of them.
    */
   private awaitBatch(): void {
     const { inbox, clock, blockTimeMs } = this.options;
@@ -134,7 +133,7 @@ export class BlockBuilder {
     }
   }
 
-  /** They did not come, or not all. */
+  /** The submitters did not come back in time, or only some of them did. */
   private alone(): void {
     this.inVain =
       this.options.inbox.queued < this.batching.items - this.lastTaken / 2

@@ -1,7 +1,6 @@
-// Submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. Decides what a
-// submitter may be told and when: `committed` only for a block that is committed and synced (I10), `refused` only
-// when the item can be in no block, `unknown` otherwise (docs/PROTOCOL.md sections 3 and 6). No waiting is without a
-// bound.
+// Holds submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. It decides what a
+// submitter may be told and when (docs/PROTOCOL.md sections 3 and 6). `committed`: the block is committed and synced
+// (I10). `refused`: the item can be in no block. `unknown`: everything else. Every wait has a bound.
 import { encodedItemSize, itemDigest, keyProblem } from '../../chain/items.js';
 import { invariant } from '../../errors.js';
 import type { ChainStore, Clock, CommittedBlock, Item, SubmitOutcome } from '../../ports.js';
@@ -10,14 +9,14 @@ import type { Hash, Height } from '../../protocol/types.js';
 export interface InboxOptions {
   store: Pick<ChainStore, 'head' | 'header' | 'receipt'>;
   clock: Clock;
-  /** Everything that waits for its fate, proposed items included. */
+  /** Most items that wait for an answer, proposed ones included. */
   maxItems: number;
   maxBytes: number;
   /** Largest item that fits into a block by itself, as encoded (key and lengths included). */
   maxItemBytes: number;
-  /** What a refusal for lack of room suggests. */
+  /** A refusal for lack of room suggests this delay. */
   retryAfterMs: number;
-  /** How long after the end of a term the fate of what it proposed is waited for. */
+  /** After the end of a term, its proposed items wait this long for their outcome. */
   unknownAfterMs: number;
 }
 
@@ -27,7 +26,7 @@ interface Entry {
   /** '' for an item without a key. */
   digest: string;
   answer: (outcome: SubmitOutcome) => void;
-  /** Submissions of the same key and bytes that came while this one waited: they share its fate. */
+  /** Submissions of the same key and bytes that came while this one waited. They get the same answer. */
   joined: ((outcome: SubmitOutcome) => void)[];
 }
 
@@ -44,14 +43,14 @@ export class Inbox {
   private queue: Entry[] = [];
   private proposals: Proposal[] = [];
   private readonly byKey = new Map<string, Entry>();
-  /** Receipts whose block is committed but not synced yet, by its height. */
+  /** Receipts that wait for the sync of a committed block, by its height. */
   private readonly unsynced = new Map<Height, ((outcome: 'synced') => void)[]>();
   private settledHeight: Height;
   private count = 0;
   private bytes = 0;
   private queueBytes = 0;
   private closed: Closed | null = { reason: 'not-leader', why: 'this sequencer has not led yet' };
-  /** How many of the queue's front the block in the making may hold; 0 once the term that asked is gone. */
+  /** How many items at the queue's front the block being built may hold. 0 once the term that asked is gone. */
   private peeked = 0;
   private readonly listeners: (() => void)[] = [];
 
@@ -59,7 +58,7 @@ export class Inbox {
     this.settledHeight = options.store.head().height;
   }
 
-  /** A term has begun to lead: items are taken in from now on. */
+  /** A term has begun to lead. Items are accepted from now on. */
   open(): void {
     this.closed = null;
   }
@@ -84,8 +83,8 @@ export class Inbox {
   }
 
   /**
-   * Resolves when the fate of every item is settled; outcomes in order. Throws RangeError for a key that is none
-   * (keyProblem).
+   * Resolves when the outcome of every item is known; outcomes in order. Throws RangeError for a key that keyProblem
+   * refuses.
    */
   offer(items: readonly Item[]): Promise<SubmitOutcome[]> {
     for (const { key } of items) {
@@ -93,7 +92,7 @@ export class Inbox {
       if (problem !== null) throw new RangeError(problem);
     }
     const before = this.queue.length;
-    // Once one item found no room, none behind it is taken in either: a submitter's order survives its retry.
+    // Once one item found no room, no later item is accepted, so that a submitter's order survives its retry.
     let full = false;
     const outcomes = items.map((item) => {
       if (full) return this.busy();
@@ -116,7 +115,7 @@ export class Inbox {
       const { size } = this.queue[count]!;
       if (bytes + size > maxBytes) {
         if (count > 0) break;
-        // One that fits into no block would hold up all behind it.
+        // An item that fits into no block would block all later ones.
         this.queueBytes -= size;
         this.finish(this.queue.shift()!, {
           outcome: 'refused',
@@ -133,9 +132,8 @@ export class Inbox {
   }
 
   /**
-   * The first `taken` items of the last `peek` are in the block that is about to be written. Returns false, and
-   * nothing is marked,
-   * when the term was abandoned since: that block must not be written.
+   * The first `taken` items of the last `peek` are in the block that is about to be written. When the term was abandoned
+   * since, it marks nothing and returns false: that block must not be written.
    */
   propose(block: { height: Height; hash: Hash }, taken: number): boolean {
     if (this.closed !== null) return false;
@@ -150,7 +148,7 @@ export class Inbox {
     return true;
   }
 
-  /** A block is committed and synced, whoever made it: to be called for every block in order. */
+  /** Call it for every block in order, whoever made it, once the block is committed and synced. */
   settle(block: CommittedBlock): void {
     this.settledHeight = Math.max(this.settledHeight, block.height);
     const decided = this.proposals.filter((proposal) => proposal.height <= block.height);
@@ -175,9 +173,8 @@ export class Inbox {
   }
 
   /**
-   * The term is gone. What no block holds is refused (safe to send again); what a block holds that was proposed
-   * waits until
-   * that height is decided, or is `unknown` when it is not in time.
+   * The term is gone. Items in no block are refused (safe to send again). Items in a proposed block wait until that
+   * height is decided. They are `unknown` when it is not decided in time.
    */
   abandon(why: string): void {
     this.shut({ reason: 'not-leader', why });
@@ -189,7 +186,7 @@ export class Inbox {
   }
 
   private shut(closed: Closed): void {
-    // Stopping is final; a term that ends later does not soften it.
+    // Stopping is final. A term that ends later does not change the reason.
     if (this.closed?.reason !== 'stopping') this.closed = closed;
     this.peeked = 0;
     const queue = this.queue;
@@ -248,8 +245,8 @@ export class Inbox {
   }
 
   /**
-   * A receipt from a block that the store holds but has not synced: told after the sync, or as unknown when that
-   * stays away.
+   * A receipt from a block that the store holds but has not synced. It is given after the sync. Without a sync in time,
+   * the answer is `unknown`.
    */
   private onceSynced(height: Height, outcome: SubmitOutcome): Promise<SubmitOutcome> {
     return new Promise((resolve) => {

@@ -1,16 +1,16 @@
-// How many blocks a leader keeps on the nodes: what it was told to, or fewer while their memory runs short
-// (docs/PROTOCOL.md section 6). All nodes hold the same, so they fill up together; a full one still takes blocks and
-// cannot be filled anew. Narrowed in steps that free a fifth or so, each seen to work before the next; widened only
-// when there is clearly room. What is trimmed stays bounded by localChain.
+// How many blocks does a leader keep on the nodes? As many as configured, or fewer while their memory runs short
+// (docs/PROTOCOL.md section 6). All nodes hold the same blocks, so they fill up together. A full node still takes blocks,
+// but it cannot be filled anew. Each step of narrowing frees about a fifth, and must have worked before the next one.
+// Widening needs clear room. localChain still bounds what is trimmed.
 import type { Limits } from '../../config.js';
 import type { Height } from '../../protocol/types.js';
 
 export interface RetentionOptions {
   limits: Limits;
-  /** Nodes that may be lost: with more of them full than that, the window may shrink to what the protocol needs. */
+  /** Nodes that may be lost. When more nodes are full, the range may shrink to what the protocol needs. */
   spare: number;
   head(): Height;
-  /** Blocks in the window that these limits give now. */
+  /** Blocks in the range that these limits give now. */
   blocksIn(limits: Limits): number;
   changed(change: { from: number; to: number; of: number; why: string }): void;
 }
@@ -27,16 +27,16 @@ const AIM = 0.8;
 const ROOM = 0.7;
 /** Kept for followers while a quorum is not short of memory itself. */
 const KEPT = 16;
-/** Append above a block, and supersede it: what the protocol needs. */
+/** The protocol must append above a block, and supersede it. That needs two. */
 const LEAST = 2;
 /**
- * The first refusal of a node that is being filled may be what was set aside there, which goes when it is begun anew.
+ * The first refusal of a node that is being filled may come from data set aside there. A new start deletes that data.
  */
 const REFUSALS = 2;
 
 export class Retention {
   private narrowed: number | null = null;
-  /** The head when it was narrowed: what that freed shows only after the next blocks. */
+  /** The head when it was narrowed. The freed memory shows only after the next blocks. */
   private narrowedAt = -1;
   private readonly refusals = new Map<string, number>();
   private refusedNow = new Set<string>();

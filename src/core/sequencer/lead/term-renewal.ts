@@ -1,11 +1,11 @@
-// Renewed terms (docs/PROTOCOL.md section 6.7): which nodes they were for, so that one that never comes back does not
-// cost a renewal again and again, and what has to be lifted before the next one can reach them.
+// Renewed terms (docs/PROTOCOL.md section 6.7). For which nodes was a term renewed, so that a node that never comes back
+// does not cost a renewal again and again? Which epoch has to be raised before the next term can reach a node?
 import type { Clock, NodePort } from '../../ports.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
 import { MAX_EPOCH_LEAP, type Epoch } from '../../protocol/types.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 
-/** A node that was quiet for so long is new again. */
+/** After this long without a renewal, a node counts as new again. */
 const FORGOTTEN_MS = 120_000;
 
 export class Renewals {
@@ -22,7 +22,7 @@ export class Renewals {
     return this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000)));
   }
 
-  /** A term ended to be renewed for the sake of these. */
+  /** A term ended so that it can be renewed for these nodes. */
   note(tracks: readonly NodeProgress[]): void {
     const now = this.options.clock.now();
     tracks.forEach((track, i) => {

@@ -1,6 +1,5 @@
-// Nodes and a store of the imagination for warm-ups (warm-up.ts): one sequencer plays on them alone, so that they
-// need not guard anything. They are no model of the scripts (test/support has that one): they answer as nodes do when
-// all goes well, and refuse what is never asked there.
+// In-memory nodes and store for warm-ups (warmup.ts). They have one client only, so nothing is locked. They are no model
+// of the scripts (test/support has that one). They answer as nodes do when nothing fails, and refuse every other call.
 import { genesisHash } from '../../chain/block.js';
 import { keysOf } from '../../chain/items.js';
 import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, NodeHint, NodePort, Receipt } from '../../ports.js';
@@ -35,7 +34,7 @@ export class InMemoryNode implements NodePort {
   private readonly listeners = new Set<(hint: NodeHint) => void>();
   private readonly endings = new Set<() => void>();
 
-  /** `left` is what the term before left as its last block: nobody has heard of its fate. */
+  /** `left` is the last block of the previous term. It may be committed or not, as after a crash. */
   constructor(
     readonly id: string,
     private readonly clock: Clock,
@@ -44,7 +43,7 @@ export class InMemoryNode implements NodePort {
     this.put(left, 1, STALE_OWNER);
   }
 
-  /** Answers at the next turn of the clock: between two steps of a warm-up the real work goes on. */
+  /** Answers at the next turn of the clock, so that real work goes on between two steps of a warm-up. */
   call<C extends NodeCall>(call: C): Promise<ReplyTo<C>> {
     return this.later(() => this.answer(call) as ReplyTo<C>);
   }
@@ -185,7 +184,7 @@ function accepted(entries: Entry[]): NodeReply<EntriesRead> {
   return given({ entries, damaged: [], lastId: last ? `${last.height}-${last.epoch}` : '' });
 }
 
-/** Remembers a few blocks; nothing of it reaches a disk. */
+/** Keeps a few blocks in memory. Nothing reaches a disk. */
 export class InMemoryStore implements ChainStore {
   private readonly blocks: CommittedBlock[] = [];
   private readonly receipts = new Map<string, Receipt & { digest: string }>();

@@ -1,7 +1,7 @@
-// A follower's warm-up: one whole life (look, promotion, claim, adoption, blocks, a stepdown on request, promotion
-// again, release) played by the very code that a failover runs, on a stage of its own. What has run before is
-// compiled; the first takeover of a process is not its slowest. Nothing of it leaves this process: no node, store,
-// log line or metric knows of it (docs/ARCHITECTURE.md, "A failover").
+// Takeover code is warmed up at start (docs/ARCHITECTURE.md, "A failover"), so that the first takeover of a process is
+// not its slowest. A follower runs one whole life on an in-memory cluster: probe, promotion, claim, adoption, blocks, a
+// stepdown on request, promotion again, release. The code is the one that a failover runs, so it is compiled when a
+// real failover comes. Nothing leaves this process: no real node, store, log line or metric sees the warm-up.
 import { tellAll } from '../../nodes/ask-all.js';
 import { makeBlock } from '../../chain/block.js';
 import { encodeItems } from '../../chain/items.js';
@@ -12,7 +12,7 @@ import { Inbox } from '../lead/inbox.js';
 import { Sequencer } from '../sequencer.js';
 import { IN_MEMORY_CLUSTER, WARMUP_GENESIS, InMemoryNode, InMemoryStore } from './in-memory-cluster.js';
 
-/** A lease that outlasts the play, and a cadence that hurries it. */
+/** The lease is longer than a warm-up takes, and the block time is short. */
 const TIMING: Timing = {
   ttlMs: 60_000,
   blockTimeMs: 2,
@@ -24,29 +24,29 @@ const TIMING: Timing = {
 };
 const LIFE_LIMIT_MS = 2000;
 /**
- * After the start, when the process has shown what it is; then often enough that the machine does not throw away what
- * it compiled.
+ * The first warm-up runs soon after the start. Then it runs often enough that the runtime does not throw away the
+ * compiled code.
  */
 const FIRST_MS = 250;
 const FIRST_LIVES = 3;
 const AGAIN_MS = 60_000;
-/** Nobody waits for it; a short limit would take a connection from a node that is merely slow. */
+/** Nobody waits for this call. A short limit would close the connection of a node that is only slow. */
 const PREPARE_LIMIT_MS = 1000;
 const ITEM = { data: new Uint8Array(200) };
-/** As many as wait for a successor when a lease has run out. */
+/** As many submissions as typically wait for a successor when a lease has run out. */
 const WAITING = 64;
 
 export interface WarmUpOptions {
   nodes: number;
-  /** As the real one, and its own: it is closed with the stage. */
+  /** Makes a producer like the real one. It is closed with the in-memory cluster. */
   producer: () => Producer;
   clock: Clock;
   random: Random;
-  /** Is told what happens on the stage as the log is told of the real thing; lets nothing of it out. */
+  /** Gets the events of the warm-up, as the log gets real events. It must not pass them on. */
   tell?: EmitEvent;
 }
 
-/** Plays one life; false when it did not come to its end within the limit, or something in it failed. Never throws. */
+/** Runs one life. False when it failed or did not end within the limit. Never throws. */
 export async function warmUp(options: WarmUpOptions): Promise<boolean> {
   const { clock, random } = options;
   const left = makeBlock({
