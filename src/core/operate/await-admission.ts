@@ -1,6 +1,6 @@
-// Follows a re-admission to its end (docs/PROTOCOL.md section 8). The leader does it by itself; here is only said
-// when it is done, or why it cannot be: the node is somebody else's, nobody leads, fewer than a quorum are admitted,
-// or the leader has not done it within the limit.
+// Waits for the end of a re-admission (docs/PROTOCOL.md section 8). The leader does the work by itself. This file only
+// reports when it is done, or why it cannot be done: the node belongs to another cluster, nobody leads, fewer than a
+// quorum are admitted, or the leader did not finish within the limit.
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';

@@ -1,10 +1,10 @@
-// Makes N empty servers one cluster, in two phases under one nonce (docs/PROTOCOL.md section 8): every node shows the
-// nonce and nothing else, and only then is it turned into admission. So no node is admitted unless all N were empty
-// at once, and nothing is ever overwritten. Broken off anywhere, the next run finds the nonce on the nodes and
-// finishes with it; no other nonce can. Every call of phase 1 leaves a mark of its own, `<nonce>.<call>`, and phase 2
-// admits that very mark: a call that arrives after the node was admitted, used and emptied leaves one that no
-// repeated call of phase 2 can turn into admission. From a quorum of admitted nodes on a leader may be there, and
-// takes the others itself: what it has begun with is not this bootstrap's any more.
+// Initialises N empty servers as one cluster, in two phases under one nonce (docs/PROTOCOL.md section 8). In phase 1
+// every node gets the nonce and nothing else. Only then phase 2 turns it into admission. So no node is admitted unless
+// all N were empty at once, and nothing is ever overwritten. After an interruption the next run finds the nonce on the
+// nodes and finishes with it. No other nonce can. Every call of phase 1 leaves a mark of its own, `<nonce>.<call>`, and
+// phase 2 admits exactly that mark. A late call may arrive after the node was admitted, used and emptied. Its mark is
+// another one, so no repeated call of phase 2 can admit it. Once a quorum is admitted, a leader may exist and fill the
+// other nodes itself. A node that the leader has begun with no longer belongs to this bootstrap.
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -21,7 +21,7 @@ import { askAll, bounded } from '../nodes/ask-all.js';
 
 export interface BootstrapOptions {
   /**
-   * All N configured nodes, opened under the identity the cluster shall have (or has, when a bootstrap is being
+   * All N configured nodes, opened under the identity that the cluster will have (or has, when a bootstrap is being
    * finished).
    */
   nodes: readonly NodePort[];
@@ -33,7 +33,7 @@ export interface BootstrapOptions {
   settings?: AgreedSettings;
   /** Flags that name this cluster in a command. */
   target?: string;
-  /** Everything up to the first write. */
+  /** Do everything up to the first write. */
   dryRun?: boolean;
   /** Called right before the first write goes out. */
   changing?: () => void;
@@ -42,7 +42,7 @@ export interface BootstrapOptions {
 export interface BootstrapResult {
   cluster: string;
   nonce: string;
-  /** new: from empty nodes; finished: one that was broken off; planned: dry run. */
+  /** new: from empty nodes. finished: one that was interrupted. planned: a dry run. */
   how: 'new' | 'finished' | 'planned';
   nodes: { id: string; url: string; before: 'pristine' | 'bootstrap' | 'admitted'; runId: string; version: string }[];
   quorum: number;
@@ -55,7 +55,7 @@ interface Seen {
   view: NodeView;
 }
 
-/** What is asked again when no answer came. */
+/** How often a call is made again when no answer came. */
 const ATTEMPTS = 3;
 const OLDEST = [6, 2] as const;
 const PHASES = { 1: 'phase 1 (the nonce on every node)', 2: 'phase 2 (admission)' };
@@ -85,7 +85,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
 
   options.changing?.();
   const open = seen.filter(({ view }) => view.admission !== 'admitted').map(({ port }) => port);
-  // One node first: of two bootstraps that meet, only the one that gets it goes on, and the other has written nothing.
+  // One node first. When two bootstraps meet, only the one that gets this node goes on. The other has written nothing.
   const [gate, ...rest] = seen.filter(({ view }) => !isPrepared(view)).sort((a, b) => (a.port.id < b.port.id ? -1 : 1));
   const prepare = (some: Seen[], before: readonly string[] | 'gate'): Promise<void> =>
     phase(
@@ -125,7 +125,7 @@ function firstOf(prepared: ReadonlyMap<string, NodeView>, nonce: string, options
   );
 }
 
-/** What the number of nodes costs, said before anybody relies on it. */
+/** Warnings about the number of nodes, before anybody relies on it. */
 export function sizeWarnings(n: number): string[] {
   const q = quorumOf(n);
   if (n === 1) return ['one node: no failure is survived; three survive one'];
@@ -186,7 +186,7 @@ function whyOf(reply: NodeReply<unknown>): string {
   return '';
 }
 
-/** What the servers are, before anything is written to any of them. */
+/** Checks the servers before anything is written to any of them. */
 export function refuseUnfit(seen: readonly { port: Pick<NodePort, 'id' | 'url'>; view: NodeView }[]): void {
   const byRun = new Map<string, (typeof seen)[number]>();
   for (const one of seen) {
@@ -248,7 +248,7 @@ function versionOf(view: NodeView): string {
   return view.info['redis_version'] ?? '';
 }
 
-/** The nonce to go on with, null for a fresh start; or why this set of nodes must not be touched. */
+/** The nonce to go on with, or null for a fresh start. Throws when this set of nodes must not be touched. */
 function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | null {
   const target = options.target ? ` ${options.target}` : '';
   const refuse = (code: ErrorCode, message: string, why: string, next: string[]): SeqError =>
@@ -327,7 +327,7 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
   return [...nonces][0] ?? null;
 }
 
-/** `<nonce>.<call>` as the node shows it: what it waits with, or what it was admitted by. */
+/** `<nonce>.<call>` as the node shows it: the mark that it waits with, or the one that it was admitted by. */
 function markOf({ pending, incarnation }: NodeView): string {
   return pending.replace(/^bootstrap:/, '') || incarnation;
 }
@@ -336,15 +336,14 @@ function nonceOf(mark: string): string {
   return mark.replace(/\..*$/, '');
 }
 
-/** Its mark stands, and the server has not been started again since: phase 1 has nothing left to do there. */
+/** The node has its mark, and its server was not restarted since. Phase 1 has nothing left to do there. */
 function isPrepared(view: NodeView): boolean {
   return view.admission === 'admitted' || (view.admission === 'bootstrap' && view.admittedRunId === view.runId);
 }
 
 /**
- * Each call with a mark of its own; one that finds an earlier call's there has arrived after that, which a look
- * tells. A node that was started
- * again keeps its mark, whose run id is noted anew.
+ * Each call has a mark of its own. A call that finds the mark of an earlier call has arrived after it; a read of the
+ * node shows that. A node that was restarted keeps its mark, and its run id is noted anew.
  */
 async function prepareOne(
   options: BootstrapOptions,
@@ -373,7 +372,7 @@ async function prepareOne(
   }
 }
 
-/** A leader may have been elected by the others already, and have taken the node. */
+/** The other nodes may have elected a leader already, and that leader may have taken this node. */
 async function commitOne(
   { limitMs, clock }: BootstrapOptions,
   port: NodePort,
@@ -398,7 +397,7 @@ function isTaken({ admission }: NodeView): boolean {
   return admission === 'admitting' || admission === 'admitted';
 }
 
-/** One phase on these nodes; `before` has been through it already. */
+/** Runs one phase on these nodes. The nodes in `before` have done it already. */
 async function phase(
   options: BootstrapOptions,
   which: 1 | 2,

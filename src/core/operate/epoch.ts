@@ -1,7 +1,6 @@
-// The fencing epoch of every node against the leader's, and lifting those that lag (docs/PROTOCOL.md sections 2, 3
-// and 4: raise_epoch). An epoch never falls (I3). Raising to the leader's own epoch takes nothing from anybody;
-// raising above it deposes the leader, so it happens only when that is said in so many words, and the node itself
-// checks it (WOULD_DEPOSE).
+// Compares the fencing epoch of every node with the leader's, and raises those that lag (docs/PROTOCOL.md sections 2, 3
+// and 4: raise_epoch). An epoch never falls (I3). To raise it to the leader's own epoch is harmless. To raise it above
+// deposes the leader, so the operator must ask for that explicitly, and the node itself checks it (WOULD_DEPOSE).
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';
@@ -31,7 +30,7 @@ export async function readEpochs(options: EpochProbeOptions): Promise<EpochView>
 export interface HealPlan {
   digest: string;
   value: Epoch;
-  /** The leader that it is raised for, or null. */
+  /** The leader whose epoch it is, or null. */
   leader: LeaderRow | null;
   /** It is above the epoch of a leader in office. */
   deposes: boolean;
@@ -83,7 +82,7 @@ export interface HealDone {
   warnings: string[];
 }
 
-/** One node after the other; stops at nothing, and says of each what became of it. */
+/** Raises one node after the other. A failure does not stop it. The result says what happened on each node. */
 export async function healEpochs(options: HealOptions): Promise<HealDone> {
   options.step('reading the epoch of every node');
   const epochs = await readEpochs(options);
@@ -120,7 +119,7 @@ export async function healEpochs(options: HealOptions): Promise<HealDone> {
   }
   const after = await readEpochs(options);
   for (const change of changes) {
-    // What an answer that stayed away left open, a look may settle: an epoch never falls.
+    // No answer came, so the outcome is open. A read of the node may settle it, because an epoch never falls.
     const now = after.rows.find((row) => row.id === change.id)?.epoch ?? null;
     if (change.outcome === 'unknown' && now !== null)
       Object.assign(

@@ -1,6 +1,6 @@
-// Nobody may promote for a while, and the end of that (docs/PROTOCOL.md section 2: a hold is written to all nodes and
-// holds when on q). A leader in office stays; with a hold on, nobody takes over when it fails. Done means: read back
-// from a quorum.
+// Sets and ends a hold: nobody may promote for a while (docs/PROTOCOL.md section 2). A hold is written to all nodes, and
+// is valid when q nodes have it. A present leader stays. While the hold is set, nobody takes over when the leader fails.
+// Success means that the hold was read back from a quorum.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Expectation } from '../protocol/types.js';
@@ -28,7 +28,7 @@ type Hold = ClusterView['hold'];
 
 export interface HoldDone {
   leader: string | null;
-  /** What stood there before. */
+  /** The hold that was set before. */
   before: Hold;
   /** As read back. */
   after: Hold;

@@ -1,6 +1,6 @@
-// Asks the leader to set aside the memory of nodes that think themselves intact and are damaged (docs/PROTOCOL.md
-// section 8), one at a time, and waits until each counts under a new incarnation. The leader acts only while q others
-// can do without the node; so is asked only then.
+// Asks the leader to set aside the memory of nodes that are damaged and do not know it (docs/PROTOCOL.md section 8). It
+// does so one node at a time, and waits until each counts under a new incarnation. The leader acts only while q other
+// nodes can do without the node, so the request is made only then.
 import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
@@ -38,7 +38,7 @@ export interface ReplacementPlan {
   margin: number;
 }
 
-/** Resolves with what was planned once every node has a new memory; at once when it is a dry run. */
+/** Resolves with the plan once every node has a new memory. A dry run resolves at once. */
 export async function askReplacement(options: AskReplacementOptions): Promise<ReplacementPlan> {
   const { nodes, wanted, limitMs, clock, random, why, by, target, timeoutMs } = options;
   const status = `seq status ${target}`.trim();

@@ -1,6 +1,7 @@
-// Puts another server in a node's place (docs/PROTOCOL.md section 8): check it, retire the old one, tell the leader
-// the new address, and wait until the leader has noted the move on a quorum of others (I13: two servers never count
-// as one node), has filled the new server and admitted it. One node at a time, and never below a quorum of others.
+// Replaces the server of a node by another one (docs/PROTOCOL.md section 8): check the new server, retire the old one,
+// and tell the leader the new address. Then wait until the leader has noted the new address on a quorum of other nodes
+// (I13: two servers never count as one node), has filled the new server and has admitted it. It replaces one node at a
+// time, and never when fewer than a quorum of other nodes count.
 import type { ErrorCode } from '../error-codes.js';
 import { pause } from '../nodes/pause.js';
 import { createHash } from 'node:crypto';
@@ -17,7 +18,7 @@ import { inspectCluster, inspectWithProbes } from '../view/inspect.js';
 import { bounded } from '../nodes/ask-all.js';
 
 const EVERY_MS = 100;
-/** A request that the leader refused (it had not noticed yet that the old server is out) is made again this often. */
+/** The leader may refuse because it does not know yet that the old server is out. Then the request is made again. */
 const ASK_AGAIN_MS = 1500;
 
 export interface ReplaceOptions {
@@ -48,15 +49,15 @@ export interface ReplacePlan {
   id: string;
   from: string;
   to: string;
-  /** retire: it answers and is told to stand down for good. gone: it does not answer. done: it is out already. */
+  /** retire: it answers, and is told to retire for good. gone: it does not answer. done: it is retired already. */
   old: 'retire' | 'gone' | 'done';
   oldMemory: string;
-  /** The successor is empty, or was begun with already. */
+  /** The new server is empty, or its admission has begun already. */
   successor: 'empty' | 'begun';
   version: string;
   leader: string;
   margin: number;
-  /** Until the successor counts. */
+  /** The limit until the new server counts. */
   marginMeanwhile: number;
 }
 
@@ -231,7 +232,7 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
     clock,
   );
   if (reply.outcome === 'accepted') return;
-  // An answer that stayed away: a look tells.
+  // No answer came. A read of the node shows the outcome.
   const now = await bounded(old.call({ script: 'inspect' }, limitMs), limitMs, clock);
   if (now.outcome === 'accepted' && oldState(now) === 'done') return;
   const open = reply.outcome === 'unknown';
@@ -247,10 +248,9 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
 }
 
 /**
- * Asks whoever leads, again when that changes or when it was too early, until the new server counts: it is admitted,
- * and whoever leads *now* writes to
- * it. A sequencer that was started with the old address, and got the lead before anybody told it, would go on without
- * that node for ever.
+ * Asks the leader until the new server counts: it is admitted, and the *present* leader writes to it. It asks again when
+ * the leader changes, or when the request was too early. A sequencer that was started with the old address may become
+ * leader before anybody tells it the new one. Without a request it would go on without that node for ever.
  */
 async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
   const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;
@@ -265,8 +265,8 @@ async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: 
     const admitted = view?.admission === 'admitted';
     const now = view === null ? '' : `${view.pending} ${view.head}`;
     if (now !== seen) [seen, stillSince] = [now, clock.now()];
-    // Not begun, or begun and not going on: whoever began it is gone, and who leads now may never have heard of the
-    // new address.
+    // The admission has not begun, or it has stopped. The leader that began it is gone, and the present leader may not
+    // know the new address.
     const ask =
       view !== null &&
       clock.now() - asked > ASK_AGAIN_MS &&

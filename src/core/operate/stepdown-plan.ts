@@ -1,14 +1,14 @@
-// May leadership be moved, from whom, and who could take it: decided before anything is sent (docs/PROTOCOL.md
-// sections 5 and 6). Pure. A target that is unknown or not ready is refused by name: nothing is released before
-// somebody can take over.
+// May leadership be moved, from whom, and who could take it? This is decided before anything is sent (docs/PROTOCOL.md
+// sections 5 and 6). Pure. A target that is unknown or not ready is refused by name: nothing is released before another
+// sequencer can take over.
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Epoch, Height } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
 
 /**
- * A presence record is renewed every poll (500 ms at most) and lives for 3 s: with less than this left, several
- * renewals stayed away.
+ * A presence record is renewed every poll (500 ms at most) and lives for 3 s. With less than this left, several renewals
+ * are missing.
  */
 const SILENT_BELOW_MS = 1500;
 
@@ -28,15 +28,15 @@ interface Candidate {
 export interface StepdownPlan {
   leader: LeaderRow;
   /**
-   * Who shall take over: as named, else the readiest one. Without a name the old leader would compete for its own
-   * succession.
+   * The sequencer that will take over: the named one, otherwise the best candidate. Without a name the old leader would
+   * compete with its successors.
    */
   to: string;
   named: boolean;
   candidates: Candidate[];
   /** Committed height that the plan was made at. */
   height: Height;
-  /** Of the leader, as it says; null when it does not. */
+  /** Of the leader, from its own record. Null when the record lacks it. */
   blockTimeMs: number | null;
   margin: number;
 }
@@ -47,7 +47,7 @@ export interface StepdownWish {
   expectEpoch?: Epoch;
   /** Flags that name this cluster in a command. */
   target?: string;
-  /** The commands that make sequencers run again, when we know them. */
+  /** The commands that start sequencers again, when they are known. */
   startSequencers?: () => string[];
 }
 

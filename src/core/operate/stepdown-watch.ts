@@ -1,7 +1,7 @@
-// Watches the committed chain while leadership moves: when the last block of the old epoch and the first one of a
-// higher epoch arrived, both proven by a quorum (docs/PROTOCOL.md section 7). The gap is measured on this clock
-// alone, so that no two hosts' clocks matter; only where the old leader committed nothing while it was watched (it
-// hangs), the blocks' own timestamps have to do.
+// Watches the committed chain while leadership moves (docs/PROTOCOL.md section 7). When did the last block of the old
+// epoch arrive, and the first one of a higher epoch, both proven by a quorum? The gap is measured with this clock alone,
+// so that no two hosts' clocks matter. If the old leader committed nothing while it was watched (it hangs), the gap
+// comes from the blocks' own timestamps.
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Hash, Height } from '../protocol/types.js';
 import { tailBlocks } from '../stream/tail.js';
@@ -15,7 +15,7 @@ export interface Succession {
 }
 
 export interface ChainWatch {
-  /** Resolves when a block has been seen to arrive, or following cannot begin: from then on the gap can be measured. */
+  /** Resolves when the first block has arrived, or following cannot begin. Then the gap can be measured. */
   started: Promise<void>;
   /** The first block that is committed above `height` under an epoch above `epochFrom`; null when stopped before. */
   succession: Promise<Succession | null>;
@@ -52,7 +52,7 @@ export function watchChain(
         const now = clock.now();
         newest = Math.max(newest, block.height);
         if (block.height > after.height && block.epoch > after.epochFrom) {
-          // The first one was there before the watch began: when it arrived is not known.
+          // The first block was there before the watch began, so its arrival time is not known.
           const live = seen >= 2;
           const gapMs = live ? Math.round((now - lastAt) * 10) / 10 : Math.max(0, block.timestamp - lastTimestamp);
           return {

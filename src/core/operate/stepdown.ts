@@ -1,6 +1,6 @@
-// Moves leadership on purpose: asks the leader through `seq:leader:request` (or takes the lock of one that does not
-// answer), and succeeds only when a successor has committed the next height under a higher epoch (docs/PROTOCOL.md
-// sections 2, 4 and 6). What could not be established is never called done, and never called "no".
+// Moves leadership on purpose (docs/PROTOCOL.md sections 2, 4 and 6). It asks the leader through `seq:leader:request`,
+// or deletes the lock of a leader that does not answer. It succeeds only when a successor has committed the next height
+// under a higher epoch. An outcome that is not known is reported as unknown, never as done or as refused.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReplies } from '../protocol/describe.js';
@@ -44,7 +44,7 @@ export interface StepdownDone {
  * arrival.
  */
 const WATCH_SLACK_MS = 500;
-/** A judgement that a leader does not write, when older than this, is made again. */
+/** After this long, the check that a leader does not write is made again. */
 const STALE_MS = 1000;
 /**
  * How long the chosen one alone may promote after a revoke; a leader that hands over by itself keeps one ttl for it.
@@ -67,7 +67,7 @@ export async function stepDown(options: StepdownOptions): Promise<StepdownDone> 
   if (options.dryRun) return { plan, done: null, warnings: [] };
   const askedAt = clock.now();
   await options.confirm(plan);
-  // A person took time to answer: the leader may have come back meanwhile.
+  // The operator took time to confirm, and the leader may have come back meanwhile.
   if (options.revoke && clock.now() - askedAt > STALE_MS) await refuseAliveLeader(options, plan);
 
   const watch = watchChain(nodes, limitMs, clock, { height: plan.height, epochFrom: plan.leader.epoch });
@@ -111,7 +111,7 @@ async function sendRequest(options: StepdownOptions, plan: StepdownPlan, id: str
     reason: options.reason,
     epoch: leader.epoch,
   };
-  // What was seen is checked on the node, in the same step that leaves the request (never here, a moment too early).
+  // The node checks the expectation in the same step that stores the request. A check here would be a moment too early.
   return counted(
     await onAll(options, (node) =>
       node.call(
@@ -127,7 +127,7 @@ async function sendRequest(options: StepdownOptions, plan: StepdownPlan, id: str
   );
 }
 
-/** The owner token names one term: the lock of any other one stays. */
+/** The owner token names one term. The lock of any other term stays. */
 async function revokeLock(options: StepdownOptions, plan: StepdownPlan): Promise<Sent> {
   const handover = { to: plan.to, ttlMs: HANDOVER_MS };
   return counted(
@@ -173,8 +173,7 @@ function notTaken(options: StepdownOptions, plan: StepdownPlan, replies: Sent['r
 }
 
 /**
- * Only a leader that does not write may lose its lock: one that commits, or whose lease was renewed, answers to a
- * request.
+ * Only a leader that does not write may lose its lock. A leader that commits, or renews its lease, answers a request.
  */
 async function refuseAliveLeader(options: StepdownOptions, plan: StepdownPlan): Promise<void> {
   const { leader } = plan;
@@ -251,7 +250,7 @@ async function settle(
   return { plan, done: { ...succession, to: successor, gapBlocks }, warnings: warning === '' ? [] : [warning] };
 }
 
-/** Nothing was committed under a higher epoch in time: is it still as it was, or is it not known? */
+/** Nothing was committed under a higher epoch in time. Is everything as before, or is the outcome unknown? */
 async function explainSilence(
   options: StepdownOptions,
   plan: StepdownPlan,
@@ -261,8 +260,8 @@ async function explainSilence(
   const { leader } = plan;
   const withdrawn = options.revoke ? false : await withdraw(options, id);
   const before = height;
-  // A leader that was reading the request at this moment steps down within two node timeouts; one that goes on
-  // committing did not.
+  // A leader that was reading the request at this moment steps down within two node timeouts. If it goes on committing,
+  // it did not read it.
   const { view } = await patientProbe(
     options,
     (seen) => seen.leader?.owner !== leader.owner || (seen.committed?.height ?? 0) > before + 1,
@@ -308,8 +307,8 @@ async function explainSilence(
 }
 
 /**
- * The same sequencer under a higher epoch: it renewed its term before it saw the request, or it stepped down and came
- * back.
+ * The same sequencer leads under a higher epoch. It renewed its term before it saw the request, or it stepped down and
+ * was elected again.
  */
 async function cameBack(
   options: StepdownOptions,
@@ -348,7 +347,7 @@ async function cameBack(
   });
 }
 
-/** Who wrote the entry: its owner, from any node that holds exactly it. */
+/** The owner of the entry, from any node that holds exactly this entry. */
 async function writerOf(options: StepdownOptions, height: Height, hash: string, epoch: Epoch): Promise<string | null> {
   const reads = await askAll(
     options.nodes,
@@ -363,7 +362,7 @@ async function writerOf(options: StepdownOptions, height: Height, hash: string, 
   return null;
 }
 
-/** True when no node holds the request any more, as far as every one of them says. */
+/** Removes the request. True when every node answers that it does not hold it any more. */
 async function withdraw(options: StepdownOptions, id: string): Promise<boolean> {
   const replies = await onAll(options, (node) => node.call({ script: 'clear_request', id }, options.limitMs));
   return replies.every(

@@ -1,6 +1,6 @@
-// Reads ahead while a batch is under way, within a bound, and hands out batches: at once when there is little
-// (somebody types, or a pipe trickles), large ones when there is much. A reading error comes only after everything
-// before it was handed out.
+// Reads ahead while a batch is under way, within a bound, and hands out batches. A slow input (somebody types, or a pipe
+// trickles) gives small batches at once, a fast input large ones. A reading error comes only after every item before it
+// was handed out.
 import type { RawItem } from './item-reader.js';
 
 const LINGER_MS = 5;
@@ -60,7 +60,7 @@ export class ItemQueue {
   async next(maxItems: number, maxBytes: number): Promise<RawItem[]> {
     while (this.#items.length === 0 && !this.#ended && !this.signal.aborted) await this.#change();
     if (this.signal.aborted) return [];
-    // No longer than that in all: a source that never pauses would be waited for until the batch is full.
+    // This bounds the whole wait. Otherwise a source that never pauses would be waited for until the batch is full.
     const until = performance.now() + LINGER_MS;
     for (
       let left = LINGER_MS;

@@ -1,14 +1,14 @@
-// Cuts a byte stream into items: lines (without their newline; a last line without one counts; empty lines are items
-// too) or frames of a 4-byte big-endian length. Never holds more than one item and one chunk: an item over the limit
-// ends the reading by its number before it is read whole, and so does a frame that breaks off. What came before is
-// handed over first.
+// Cuts a byte stream into items: lines, or frames with a 4-byte big-endian length. A line is an item without its
+// newline. A last line without a newline counts, and so does an empty line. It never holds more than one item and one
+// chunk. An item over the limit, or a frame that is cut short, ends the reading with its number, before it is read
+// whole. All earlier items are handed over first.
 import { EXIT, SeqError } from '../errors.js';
 
 export interface RawItem {
   /** From 1: the line or frame number within the whole input. */
   number: number;
   data: Buffer;
-  /** Bytes of the input it took: data plus newline or length. */
+  /** Bytes of the input that it took: data plus newline or length. */
   consumed: number;
 }
 
@@ -54,7 +54,7 @@ export async function* readItems(chunks: AsyncIterable<Buffer>, options: ReadOpt
     const items: RawItem[] = [];
     let problem: SeqError | undefined;
     if (options.binary) {
-      // A frame's size is known from its first 4 bytes: joined once it is there, not at every chunk.
+      // A frame's size is known from its first 4 bytes. So chunks are joined once it is complete, not at every chunk.
       if (restBytes + chunk.length < frameNeed(rest)) {
         rest.push(chunk);
         restBytes += chunk.length;

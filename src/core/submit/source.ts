@@ -1,9 +1,9 @@
-// Which input this is, so that its items' keys are the same when it is submitted again. A regular file is its
-// content: the key prefix is the SHA-256 of the bytes it has when the run begins (what is appended meanwhile is not
-// part of the run). So the same file sent twice is sequenced once, whether or not the first run was interrupted and
-// wherever the copy lies; who wants it twice gives another --key-prefix. A pipe has no identity: its prefix is random
-// for each run. The state file says how far a run got, for --resume: by cluster, lane and path (or key prefix),
-// checked against the bytes themselves, so that a file that has grown since goes on where it was left.
+// Which input is this? Its items must have the same keys when it is submitted again. A regular file is known by its
+// content: the key prefix is the SHA-256 of its bytes when the run begins. Bytes that are appended later are not part of
+// the run. So the same file sent twice is sequenced once, even after an interruption or from another path. To sequence
+// it twice, give another --key-prefix. A pipe has no identity, so its prefix is random for each run. The state file says
+// how far a run got, for --resume. Its name comes from cluster, lane and path (or key prefix), and it is checked against
+// the bytes themselves. So a file that has grown is continued where the earlier run ended.
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, stat } from 'node:fs/promises';
@@ -26,7 +26,7 @@ export interface ResumeState extends Checkpoint {
   path: string;
   keyPrefix: string;
   binary: boolean;
-  /** Bytes that the key prefix was made from: those of the file when the first run began. Older states do not say. */
+  /** The key prefix was made from this many bytes: the file when the first run began. Older state files lack it. */
   size?: number | null;
 }
 
@@ -79,7 +79,7 @@ export async function keyPrefixOf(source: SourceIdentity, signal: AbortSignal): 
   return `f-${hash.digest('hex').slice(0, 40)}`;
 }
 
-/** Where the state of a run lies. `stateHome` is $XDG_STATE_HOME or its default. */
+/** The path of a run's state file. `stateHome` is $XDG_STATE_HOME or its default. */
 export function statePath(
   stateHome: string,
   run: { cluster: string; lane: string; path: string; keyPrefix: string | undefined; binary: boolean },
@@ -92,7 +92,7 @@ export function statePath(
 }
 
 /**
- * Undefined when there is none, or none that can be read: then the keys alone keep items from being sequenced twice.
+ * Undefined when there is none that can be read. Then the keys alone keep items from being sequenced twice.
  */
 export async function readState(path: string): Promise<ResumeState | undefined> {
   try {
@@ -116,8 +116,8 @@ export async function prepareState(path: string): Promise<void> {
 }
 
 /**
- * Whole or not at all. Synchronous, so that what is written is what was acknowledged when the process ends a moment
- * later.
+ * Writes the whole file or nothing. It is synchronous: when the process ends a moment later, the file still has
+ * everything that was acknowledged.
  */
 export function writeState(path: string, state: ResumeState): void {
   const draft = `${path}.${process.pid}.tmp`;

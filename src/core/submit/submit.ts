@@ -1,8 +1,8 @@
-// The client side of `seq submit`: items of a stream into the chain, in the order of the stream, each at most once,
-// across failovers. Order: one batch is in flight at a time; the next is read meanwhile, and goes only when every
-// item before it has its receipt. Once: every item has a key, `<prefix>:<number>`, and everything not known to be
-// committed is sent again with the same key. Bound: no progress for `giveUpMs` ends it, with what is known. Nothing
-// is skipped: the first item that cannot be taken ends the run by its number.
+// The client side of `seq submit`: puts the items of a stream into the chain, in order, each at most once, across
+// failovers. Order: one batch is in flight at a time. The next one is read meanwhile, and is sent only when every
+// earlier item has its receipt. Once: every item has a key, `<prefix>:<number>`. An item that is not known to be
+// committed is sent again with the same key. Bound: after `giveUpMs` without progress the run ends, and reports what is
+// known. Nothing is skipped: the first item that cannot be taken ends the run, and the error has its number.
 import { pause } from '../nodes/pause.js';
 import { systemClock } from '../nodes/system-clock.js';
 import { isUtf8 } from 'node:buffer';
@@ -21,7 +21,7 @@ import {
   type StatusAnswer,
 } from '../nodes/sequencer-client.js';
 
-/** Everything before it has been sequenced. What `--resume` goes on from. */
+/** Everything before this point has been sequenced. `--resume` goes on from here. */
 export interface Checkpoint {
   items: number;
   bytes: number;
@@ -43,13 +43,13 @@ export const NOTHING_DONE: Checkpoint = {
 };
 
 export interface SubmitProgress {
-  /** Done in all, resumed ones included, and in this run. */
+  /** All items done, resumed ones included. `sent` counts those of this run. */
   items: number;
   bytes: number;
   sent: number;
   duplicates: number;
   last: Receipt | null;
-  /** '' when all is well, else what it is waiting for. */
+  /** '' when nothing is wrong. Otherwise what it is waiting for. */
   waiting: string;
 }
 
@@ -58,7 +58,7 @@ export interface SubmitPlan {
   input: AsyncIterable<Buffer>;
   binary: boolean;
   keyPrefix: string;
-  /** Where an earlier run got to; the input is checked against it. */
+  /** The point that an earlier run reached. The input is checked against it. */
   from?: Checkpoint;
 }
 
@@ -66,18 +66,18 @@ export interface SubmitOptions {
   /** Addresses of sequencers; asked again after each failure. */
   urls(): Promise<string[]>;
   /**
-   * Whose sequencers are meant, as far as is known: addresses may be stale, or lead to another lane on the same
-   * nodes.
+   * The cluster and lane that are meant, as far as they are known. Addresses may be stale, or belong to another lane on
+   * the same nodes.
    */
   wanted?: { cluster?: string; lane?: string };
-  /** The addresses were named by hand: no others will come. */
+  /** The addresses were given by hand, so no others will come. */
   onlyThese?: boolean;
   token?: string;
   ca?: string | Buffer;
   giveUpMs: number;
   signal: AbortSignal;
   /**
-   * Called once a sequencer is found, before anything is read or sent: may look for state of an earlier run on this
+   * Called once a sequencer is found, before anything is read or sent. It may read the state of an earlier run on this
    * cluster.
    */
   plan(status: RemoteStatus): Promise<SubmitPlan>;
@@ -94,9 +94,9 @@ interface SubmitTiming {
   connectMs: number;
   /** One attempt at one batch. */
   attemptMs: number;
-  /** How often the target is looked at while a batch is under way. */
+  /** How often the target's status is read while a batch is under way. */
   watchMs: number;
-  /** The first retry comes at once, the next ones further and further apart, up to this. */
+  /** The first retry comes at once. Then the pause doubles, up to this. */
   retryMs: number;
 }
 
@@ -104,9 +104,9 @@ export interface SubmitSummary {
   /** Items of the input that are in the chain, and how many of them an earlier run had put there (not sent again). */
   items: number;
   resumed: number;
-  /** Found there already when this run sent them for the first time. */
+  /** Items that were in the chain already when this run sent them for the first time. */
   duplicates: number;
-  /** Sent again in this run, and recognised: the first sending had arrived after all. */
+  /** Items that were sent again in this run and recognised: the first sending had arrived. */
   resent: number;
   bytes: number;
   first: Receipt | null;
@@ -148,7 +148,7 @@ class Submission {
   #target: { url: string; status: RemoteStatus } | undefined;
   #cluster: { cluster: string; lane: string } | undefined;
   #progressAt = performance.now();
-  /** Part of the batch under way was sent and its fate is not known. */
+  /** Why it is not known what became of a part of the batch under way. '' when all is known. */
   #unknown = '';
   #batch = { ...FIRST_BATCH };
   #sending = false;
@@ -185,7 +185,7 @@ class Submission {
         );
         this.#checkCancelled();
         if (batch.length === 0) break;
-        // Time spent waiting for input is not time without progress.
+        // Time spent on waiting for input does not count as time without progress.
         this.#progressAt += performance.now() - waitingSince;
         await this.#deliver(batch);
       }
@@ -213,7 +213,7 @@ class Submission {
     return limits.maxItemBytes + limits.maxKeyBytes - Buffer.byteLength(this.#key(number));
   }
 
-  /** Passes over what an earlier run has done, if the input still begins with exactly that. */
+  /** Skips the items of an earlier run, if the input still begins with exactly those bytes. */
   async *#skip(input: AsyncIterable<Buffer>, from: Checkpoint): AsyncGenerator<Buffer> {
     let left = from.bytes;
     let checked = false;
@@ -232,7 +232,7 @@ class Submission {
       }
       if (rest.length === 0) continue;
       if (!this.#done.terminated) {
-        // The last line had no newline when it was sequenced. A newline now only ends it; anything else means that it
+        // The last line had no newline when it was sequenced. A newline now only ends it. Any other byte means that it
         // was half a line.
         if (rest[0] !== 0x0a)
           throw changed(
@@ -281,14 +281,14 @@ class Submission {
     }
   }
 
-  /** Jittered, so that many who were refused together do not come back together. */
+  /** Jittered, so that many clients that were refused together do not come back together. */
   #backOff(failures: number): number {
     return failures === 0
       ? 0
       : Math.min(this.#timing.retryMs, FIRST_PAUSE_MS * 2 ** (failures - 1)) * (0.5 + Math.random());
   }
 
-  /** Retries after a "too large" or "busy" send less at once; keeps to one body's limit. */
+  /** The items of the next attempt: at most one request body, and fewer after "too large" or "busy". */
   #cut(items: RawItem[]): RawItem[] {
     let bytes = 0;
     let count = 0;
@@ -314,8 +314,8 @@ class Submission {
   }
 
   /**
-   * One attempt. Given up early when the target stops answering or the lead it had has gone: the keys make sending
-   * again safe.
+   * One attempt. It ends early when the target stops answering or no longer leads. The keys make it safe to send the
+   * items again.
    */
   async #send(target: { url: string; status: RemoteStatus }, items: RawItem[]): Promise<HttpAnswer> {
     if (!this.#sending) this.options.onSending?.();
@@ -340,7 +340,7 @@ class Submission {
     return call;
   }
 
-  /** A follower sends on by itself what a leader did not take; a leader that ceased to be one may keep it for long. */
+  /** A follower forwards items again by itself. A former leader may keep them for long, so its attempt is given up. */
   async #watch(
     { url, status }: { url: string; status: RemoteStatus },
     settled: AbortSignal,
@@ -366,7 +366,7 @@ class Submission {
     };
   }
 
-  /** Reads the answer: how many items from the front are settled now, and why not all ('' when all are). */
+  /** Reads the answer: how many items from the front have their receipt now, and why not all ('' when all have). */
   #take(items: RawItem[], answer: HttpAnswer): { settled: number; problem: string; retryMs: number } {
     if (answer.outcome === 'not-sent') return { settled: 0, problem: answer.why, retryMs: 0 };
     if (answer.outcome === 'unknown') return { settled: 0, problem: (this.#unknown = answer.why), retryMs: 0 };
@@ -525,7 +525,7 @@ class Submission {
     this.#report('');
   }
 
-  /** A sequencer to send to; waits for one within the bound. */
+  /** Finds a sequencer to send to, and waits for one within the bound. */
   async #find(): Promise<{ url: string; status: RemoteStatus }> {
     for (let failures = 1; ; failures += 1) {
       this.#checkCancelled();
@@ -582,7 +582,7 @@ class Submission {
     }
   }
 
-  /** Why nothing may be sent to it, '' for one of ours. */
+  /** Why nothing may be sent to this sequencer. '' for one of the wanted cluster and lane. */
   #stranger({ id, cluster, lane }: RemoteStatus): string {
     const wanted = this.options.wanted ?? {};
     if (wanted.lane !== undefined && lane !== wanted.lane)
@@ -659,7 +659,7 @@ class Submission {
   }
 }
 
-/** What --resume answers when the first `bytes` of the input are others now. */
+/** The error of --resume when the first `bytes` bytes of the input have changed. */
 export function inputChanged(bytes: number, why: string): SeqError {
   return new SeqError({
     code: 'INPUT_CHANGED',

@@ -1,7 +1,7 @@
 // How many blocks does a leader keep on the nodes? As many as configured, or fewer while their memory runs short
-// (docs/PROTOCOL.md section 6). All nodes hold the same blocks, so they fill up together. A full node still takes blocks,
-// but it cannot be filled anew. Each step of narrowing frees about a fifth, and must have worked before the next one.
-// Widening needs clear room. localChain still bounds what is trimmed.
+// (docs/PROTOCOL.md section 6). All nodes hold the same blocks, so they fill up together. A full node still takes
+// blocks, but it cannot be filled anew. Each step of narrowing frees about a fifth, and must have worked before the
+// next one. Widening needs clear room. localChain still bounds what is trimmed.
 import type { Limits } from '../../config.js';
 import type { Height } from '../../protocol/types.js';
 
