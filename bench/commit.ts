@@ -1,11 +1,15 @@
-// Commit latency: a block on q nodes, against bare parallel SETs of the same bytes to the same servers waiting for q. By number of nodes and
-// persistence, by the number of blocks retained, by the size of a block. What differs in length or size shares servers and rounds, as lanes.
+// Commit latency: a block on q nodes, against bare parallel SETs of the same bytes to the same servers waiting for q.
+// By number of nodes and persistence, by the number of blocks retained, by the size of a block. What differs in length
+// or size shares servers and rounds, as lanes.
 import { Lane, Servers, type Persistence } from './support/lane.js';
 import { interleave } from './harness/rounds.js';
 import { atMost, type Bench, type Measuring } from './harness/words.js';
 
 const KB = 1024;
-/** Operations of each side before anything counts: a leader that has run for a minute runs compiled code, and so do the clients beside it. */
+/**
+ * Operations of each side before anything counts: a leader that has run for a minute runs compiled code, and so do the
+ * clients beside it.
+ */
 const WARM = 3000;
 
 async function againstSet(on: Measuring, count: number, persist: Persistence): Promise<void> {

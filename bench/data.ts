@@ -1,5 +1,6 @@
-// Moving many blocks: backfill of a node (script by script, and a whole re-admission), a follower that catches up from nothing, and reading
-// everything (`stream inspect`, `stream verify`); MB of payload per second, the memory it takes, and the same bytes moved bare in the same run.
+// Moving many blocks: backfill of a node (script by script, and a whole re-admission), a follower that catches up from
+// nothing, and reading everything (`stream inspect`, `stream verify`); MB of payload per second, the memory it takes,
+// and the same bytes moved bare in the same run.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { interleave } from './harness/rounds.js';

@@ -1,7 +1,8 @@
-// Many lanes on the same three servers: what does a lane cost when there are a thousand? Lanes are written to in turn, a commit each. Three things
-// are told apart, in the same rounds: as many lanes on servers of their own (the sum of separate ones: the goal), one lane that has everything to
-// itself, and bare SETs by as many connections to as many keys: what a server and a processor make of many things used rarely, whoever they are.
-// One process leads them all, without the engine: what a sequencer process costs is in `startup` (`seq run`, idle), once per lane.
+// Many lanes on the same three servers: what does a lane cost when there are a thousand? Lanes are written to in turn,
+// a commit each. Three things are told apart, in the same rounds: as many lanes on servers of their own (the sum of
+// separate ones: the goal), one lane that has everything to itself, and bare SETs by as many connections to as many
+// keys: what a server and a processor make of many things used rarely, whoever they are. One process leads them all,
+// without the engine: what a sequencer process costs is in `startup` (`seq run`, idle), once per lane.
 import { Connection, send } from '../src/core/redis/connection.js';
 import { parseNodeUrl } from '../src/core/redis/url.js';
 import { nowAndThen } from './harness/progress.js';
@@ -195,7 +196,10 @@ export const bench: Bench = {
   },
 };
 
-/** Rounds of all sides, the order turned each time, so that all of them meet the same machine; the first warms everything up. */
+/**
+ * Rounds of all sides, the order turned each time, so that all of them meet the same machine; the first warms
+ * everything up.
+ */
 async function inTurns(
   sides: readonly Side[],
   rounds: number,

@@ -1,7 +1,8 @@
-// Becoming leader, from "the lock is free" to "may write", on three servers, against redlock's acquire on the same servers: promote, claim (which
-// fences and reads the heads), propose again the block that the last term left. As a follower does it, which has looked when the lease ran out or was
-// given back, and has read that block as it came; the same where its store has the block already, so that nothing is left to settle; and from cold,
-// with a look and a read of its own. All release outside the measured time.
+// Becoming leader, from "the lock is free" to "may write", on three servers, against redlock's acquire on the same
+// servers: promote, claim (which fences and reads the heads), propose again the block that the last term left. As a
+// follower does it, which has looked when the lease ran out or was given back, and has read that block as it came; the
+// same where its store has the block already, so that nothing is left to settle; and from cold, with a look and a read
+// of its own. All release outside the measured time.
 import Redlock from 'redlock';
 import { genesisHash } from '../src/core/chain/block.js';
 import { usableLeaseMs } from '../src/core/config.js';
@@ -50,8 +51,8 @@ function redlockOn(servers: Servers): { lock(resource: string, ttlMs: number): P
 let left: Block | undefined;
 
 /**
- * One term to the right to write; ms. Its store lacks the head, as after a crash: that is settled and adopted. `cold`: it is read, too, and the look
- * counts; `current`: its store has the head.
+ * One term to the right to write; ms. Its store lacks the head, as after a crash: that is settled and adopted. `cold`:
+ * it is read, too, and the look counts; `current`: its store has the head.
  */
 async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'current'): Promise<number> {
   const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: systemClock });

@@ -1,6 +1,6 @@
-// What filling a node anew costs the blocks that are committed meanwhile, and how fast it is: 80 MB retained, one node of three loses its data again
-// and again while one client submits, a block each (eager), on real processes. Rounds with and without take turns; a pair of each is set
-// against one another (docs/PROTOCOL.md section 8).
+// What filling a node anew costs the blocks that are committed meanwhile, and how fast it is: 80 MB retained, one node
+// of three loses its data again and again while one client submits, a block each (eager), on real processes. Rounds
+// with and without take turns; a pair of each is set against one another (docs/PROTOCOL.md section 8).
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { quantile, ratioOfRounds, ratioOfTails, rowOf, spread } from './harness/statistics.js';
@@ -11,7 +11,10 @@ const NODE = 'r3';
 const BLOCKS = 1000;
 const BLOCK_BYTES = 80_000;
 const LIMIT_MS = 60_000;
-/** While a client submits, its own process and the node are asked as often in the rounds between: to look on costs something, too. */
+/**
+ * While a client submits, its own process and the node are asked as often in the rounds between: to look on costs
+ * something, too.
+ */
 const SELDOM_MS = 25;
 const OFTEN_MS = 3;
 
@@ -35,7 +38,8 @@ export const bench: Bench = {
       for (let at = 0; at < BLOCKS; at += 1) await big.send();
       big.close();
       const rate = (ms: number): number => (BLOCKS * BLOCK_BYTES) / 1000 / ms;
-      // With the load of a cluster that makes a block a second: nothing is left aside for others. First, before small blocks are there as well.
+      // With the load of a cluster that makes a block a second: nothing is left aside for others. First, before small
+      // blocks are there as well.
       const idleMs: number[] = [];
       for (let at = 0; at < on.pick(8, 3); at += 1) {
         const killedAt = performance.now();
@@ -133,7 +137,10 @@ async function startEmpty(cluster: PrivateCluster): Promise<void> {
   }
 }
 
-/** Straight from the server, by one small key, until it is told to stop: when its re-admission has begun, and how many ms later it counted. */
+/**
+ * Straight from the server, by one small key, until it is told to stop: when its re-admission has begun, and how many
+ * ms later it counted.
+ */
 function watchFilling(
   port: number,
   everyMs: number,

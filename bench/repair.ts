@@ -1,5 +1,6 @@
-// A node that missed 10,000 blocks of 1 KB, brought up by `seq repair`: by the leader's term while it works, and by a term of the command
-// while nobody leads. Blocks per second, of the command's own account and of the node's head as it grows.
+// A node that missed 10,000 blocks of 1 KB, brought up by `seq repair`: by the leader's term while it works, and by a
+// term of the command while nobody leads. Blocks per second, of the command's own account and of the node's head as it
+// grows.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { atLeast, type Bench, type Measuring } from './harness/words.js';

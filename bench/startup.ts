@@ -1,5 +1,6 @@
-// What starting costs, over bare node: `--version` and `--help`, commands that need no Redis, `status` with three nodes; in turns, new processes.
-// Then what idling costs: processor time and memory of `seq run`, and of the live screen (bench/watch.ts).
+// What starting costs, over bare node: `--version` and `--help`, commands that need no Redis, `status` with three
+// nodes; in turns, new processes. Then what idling costs: processor time and memory of `seq run`, and of the live
+// screen (bench/watch.ts).
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
@@ -63,7 +64,9 @@ async function spent(pids: readonly number[], ms: number): Promise<number[]> {
   return pids.map((pid, n) => ((usage(pid).cpuMs - before[n]!) / (performance.now() - at)) * 100);
 }
 
-/** A process that has just begun compiles and warms up. That is over when a window takes no less than the one before it. */
+/**
+ * A process that has just begun compiles and warms up. That is over when a window takes no less than the one before it.
+ */
 async function settle(pids: readonly number[]): Promise<void> {
   const sum = async (): Promise<number> => (await spent(pids, WINDOW_MS)).reduce((a, b) => a + b, 0);
   const until = performance.now() + LONGEST_SETTLING_MS;

@@ -1,6 +1,7 @@
-// Items per second from submission to acknowledgement (committed on a quorum, and in the leader's store): POST /v1/submit, 200 bytes an item, one
-// a request and in batches; against etcd puts by as many clients, and against Redis Streams XADD + WAIT 1 (one primary, two replicas).
-// Sequencer, servers and the clients share this machine: the figures are of all of it together.
+// Items per second from submission to acknowledgement (committed on a quorum, and in the leader's store): POST
+// /v1/submit, 200 bytes an item, one a request and in batches; against etcd puts by as many clients, and against Redis
+// Streams XADD + WAIT 1 (one primary, two replicas). Sequencer, servers and the clients share this machine: the figures
+// are of all of it together.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { startRedis } from '../test/support/redis-server.js';

@@ -140,7 +140,9 @@ export class Lane {
     if (bad !== undefined) throw new Error(`filling lane ${this.lane}: ${JSON.stringify(bad)}`);
   }
 
-  /** Writes the next block to q nodes, and trims. Its content is ready; its hash is part of the work, as for a leader. */
+  /**
+   * Writes the next block to q nodes, and trims. Its content is ready; its hash is part of the work, as for a leader.
+   */
   async commit(): Promise<void> {
     const block = this.next();
     const to = block.height - 1 - this.retained;

@@ -199,8 +199,8 @@ export class PrivateCluster {
         await waitUntilAnswering(this.directory, place, identity);
         return;
       } catch (error) {
-        // Another program that tries ports holds each for a moment, and a port that this lab had for long is not given up for
-        // that.
+        // Another program that tries ports holds each for a moment, and a port that this lab had for long is not given
+        // up for that.
         if (!isPortTaken(error) || performance.now() - startedAt > (options.portMs ?? PORT_LIMIT_MS)) throw error;
       }
     }

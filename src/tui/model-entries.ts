@@ -27,8 +27,8 @@ export function wantedEntries(known: KnownEntries, view: NodeView): { from: Heig
 }
 
 /**
- * What to read of a node so that a height shown as a detail stays whole after it is no longer among them; null when it is
- * known.
+ * What to read of a node so that a height shown as a detail stays whole after it is no longer among them; null when it
+ * is known.
  */
 export function wantedPinned(
   known: KnownEntries,

@@ -1,6 +1,6 @@
-// Sets and ends a hold: nobody may promote for a while (docs/PROTOCOL.md section 2). A hold is written to all nodes, and
-// is valid when q nodes have it. A present leader stays. While the hold is set, nobody takes over when the leader fails.
-// Success means that the hold was read back from a quorum.
+// Sets and ends a hold: nobody may promote for a while (docs/PROTOCOL.md section 2). A hold is written to all nodes,
+// and is valid when q nodes have it. A present leader stays. While the hold is set, nobody takes over when the leader
+// fails. Success means that the hold was read back from a quorum.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Expectation } from '../protocol/types.js';

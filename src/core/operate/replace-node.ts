@@ -248,9 +248,9 @@ async function retire({ nodes, id, limitMs, clock, step, target }: ReplaceOption
 }
 
 /**
- * Asks the leader until the new server counts: it is admitted, and the *present* leader writes to it. It asks again when
- * the leader changes, or when the request was too early. A sequencer that was started with the old address may become
- * leader before anybody tells it the new one. Without a request it would go on without that node for ever.
+ * Asks the leader until the new server counts: it is admitted, and the *present* leader writes to it. It asks again
+ * when the leader changes, or when the request was too early. A sequencer that was started with the old address may
+ * become leader before anybody tells it the new one. Without a request it would go on without that node for ever.
  */
 async function untilAdmitted(options: ReplaceOptions, plan: ReplacePlan, until: number): Promise<NodeView> {
   const { nodes, id, successor, limitMs, clock, random, signal, target, expectedCluster, operator, reason } = options;

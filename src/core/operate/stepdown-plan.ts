@@ -7,8 +7,8 @@ import type { Epoch, Height } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe } from '../view/cluster-view.js';
 
 /**
- * A presence record is renewed every poll (500 ms at most) and lives for 3 s. With less than this left, several renewals
- * are missing.
+ * A presence record is renewed every poll (500 ms at most) and lives for 3 s. With less than this left, several
+ * renewals are missing.
  */
 const SILENT_BELOW_MS = 1500;
 

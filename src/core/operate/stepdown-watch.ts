@@ -1,7 +1,7 @@
 // Watches the committed chain while leadership moves (docs/PROTOCOL.md section 7). When did the last block of the old
-// epoch arrive, and the first one of a higher epoch, both proven by a quorum? The gap is measured with this clock alone,
-// so that no two hosts' clocks matter. If the old leader committed nothing while it was watched (it hangs), the gap
-// comes from the blocks' own timestamps.
+// epoch arrive, and the first one of a higher epoch, both proven by a quorum? The gap is measured with this clock
+// alone, so that no two hosts' clocks matter. If the old leader committed nothing while it was watched (it hangs), the
+// gap comes from the blocks' own timestamps.
 import type { Clock, NodePort } from '../ports.js';
 import type { Epoch, Hash, Height } from '../protocol/types.js';
 import { tailBlocks } from '../stream/tail.js';

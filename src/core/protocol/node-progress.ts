@@ -17,7 +17,9 @@ export type Standing =
   | 'claimed'
   /** The node does not count for now. It is probed again later. */
   | 'unclaimed'
-  /** The node is damaged, or contradicts this term. It does not count again in this term, unless a repair asks for it. */
+  /**
+   * The node is damaged, or contradicts this term. It does not count again in this term, unless a repair asks for it.
+   */
   | 'quarantined';
 
 /** The one call that is under way at a node. `id` grows with every call of the term. */

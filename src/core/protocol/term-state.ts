@@ -191,7 +191,9 @@ export type Effect =
   | { type: 'alarm'; code: string; reason: string; node?: NodeIndex; height?: Height }
   | { type: 'ended'; end: TermEnd };
 
-/** One step of a term: the state that its handlers change, the event's time, the local chain, and the effects so far. */
+/**
+ * One step of a term: the state that its handlers change, the event's time, the local chain, and the effects so far.
+ */
 export interface StepContext {
   readonly state: TermState;
   readonly now: number;

@@ -1,6 +1,6 @@
-// What every node and every reachable sequencer's store holds, verified block by block, for a recovery
-// (docs/PROTOCOL.md section 8). Reads only. A node that does not answer is evidence of nothing; a stream with a
-// damaged or unlinked entry is used from above it, or not at all.
+// Gathers the evidence for a recovery (docs/PROTOCOL.md section 8): the blocks of every node and of every reachable
+// sequencer's store, verified one by one. It only reads. A node that does not answer proves nothing. A stream with a
+// damaged or unlinked entry is used only above that entry, or not at all.
 import { blockHash } from '../chain/block.js';
 import { httpCall } from '../http-call.js';
 import type { Clock, CommittedBlock, NodePort } from '../ports.js';
@@ -11,19 +11,19 @@ import { fetchFromPeer } from '../nodes/peer-feed.js';
 import { topOf, type Chain, type Evidence, type Link, type NodeEvidence, type StoreEvidence } from './plan.js';
 import { askStatus, parseObject } from '../nodes/sequencer-client.js';
 
-/** Entries of one read: payloads are let go at once, only links are kept. */
+/** Entries of one read. Payloads are dropped at once, and only links are kept. */
 const PAGE = 64;
-/** A page may hold as many of the largest blocks. */
+/** A page may hold this many of the largest blocks. */
 const PAGE_MS = 10_000;
-/** How far below the lowest node's head a store is asked for its blocks. */
+/** A store is asked for blocks down to this far below the lowest node's head. */
 const STORE_DEPTH = 100;
 const HTTP_MS = 2000;
-/** Of a store on disk, so that one that lies far ahead of another still fits into memory. */
+/** Most blocks of a store on disk, so that a store far ahead of another one still fits into memory. */
 const MOST_AT_HAND = 10_000;
 
 export interface GatherOptions {
   nodes: readonly NodePort[];
-  /** The same nodes, read whatever generation they are of. */
+  /** The same nodes, read in whatever generation they are. */
   readers: readonly NodePort[];
   limitMs: number;
   clock: Clock;
@@ -31,9 +31,9 @@ export interface GatherOptions {
   peers: readonly string[];
   token?: string;
   signal: AbortSignal;
-  /** Asks a store otherwise than over HTTP. */
+  /** Asks a store in another way than over HTTP. */
   askStore?: (url: string, lowest: number | null, blocks: Gathered['blocks']) => Promise<StoreEvidence>;
-  /** Stores that lie here on disk; their sequencers need not run. */
+  /** Stores on this machine's disk. Their sequencers need not run. */
   stores?: readonly StoreAtHand[];
 }
 
@@ -84,7 +84,7 @@ async function nodeEvidence(node: NodePort, { limitMs, clock, readers }: GatherO
   return { ...none, view, chain: read, why: '' };
 }
 
-/** The whole stream, hashes recomputed; or why it cannot be used. */
+/** The whole stream with its hashes recomputed, or why it cannot be used. */
 async function readChain(node: NodePort, view: NodeView): Promise<Chain | string> {
   let links: Link[] = [];
   let from = 0;
@@ -94,7 +94,7 @@ async function readChain(node: NodePort, view: NodeView): Promise<Chain | string
     const { entries, damaged } = reply.value;
     for (const entry of entries) {
       const last = links.at(-1);
-      // What lies above a hole or a foreign entry is a chain of its own: the newest is what counts.
+      // The entries above a hole or a foreign entry are a chain of their own. The newest such chain counts.
       if (last !== undefined && (entry.height !== last.height + 1 || entry.parent !== last.hash)) links = [];
       links.push({ height: entry.height, hash: entry.hash, parent: entry.parent, epoch: entry.epoch });
     }
@@ -156,7 +156,7 @@ function headOf(store: StoreAtHand): number {
   try {
     return store.head().height;
   } catch {
-    return 0; // what is wrong with it is said when it is read
+    return 0; // The later read reports what is wrong with it.
   }
 }
 

@@ -1,7 +1,7 @@
-// What a cluster below its quorum goes on with (docs/PROTOCOL.md section 8): the longest chain that any node or store
-// proves, which node keeps, fills or refills its stream, and what speaks against it. Pure: evidence in, plan out.
-// Invariant: no block that any node or store showed is dropped without being named; without doubts, everything shown
-// explains itself.
+// With which chain does a cluster below its quorum go on (docs/PROTOCOL.md section 8)? With the longest chain that any
+// node or store proves. The plan says which node keeps, fills or refills its stream, and lists the doubts. Pure:
+// evidence in, plan out. Invariant: every dropped block that a node or store showed is named. Without doubts, the plan
+// explains everything that was shown.
 import { familyOf, generationOf } from '../generation.js';
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../protocol/quorum.js';
@@ -34,9 +34,9 @@ export interface Chain {
 export interface NodeEvidence {
   id: string;
   url: string;
-  /** null: it did not answer; `why` says at which step. */
+  /** Null when it did not answer. `why` says at which step. */
   view: NodeView | null;
-  /** null: nothing that could be used; `why` says what is wrong with it. */
+  /** Null when it has nothing usable. `why` says what is wrong. */
   chain: Chain | null;
   why: string;
 }
@@ -59,7 +59,7 @@ export interface NodePlan {
   id: string;
   url: string;
   action: 'keep' | 'fill' | 'refill' | 'left-out';
-  /** One sentence: what it holds, and how that stands to the chain. */
+  /** One sentence: its blocks, and how they relate to the chain. */
   finding: string;
   /** What recover_node compares; '' when left out. */
   expect: string;
@@ -78,15 +78,15 @@ export interface RecoveryPlan {
   source: { node: string; store: string; storeFrom: Height };
   nodes: NodePlan[];
   stores: { id: string; url: string; finding: string }[];
-  /** Why this is not simply a restart of everything. Empty: one confirmation is enough. */
+  /** Why this may lose blocks, unlike a restart. Empty: one confirmation is enough. */
   doubts: string[];
-  /** Where replaced nodes are: carried over. */
+  /** The addresses of replaced nodes, which are carried over. */
   moves: string;
   digest: string;
 }
 
 export type RecoveryDecision =
-  /** A quorum is admitted; nodes of an older generation are handed to the leader. */
+  /** A quorum is admitted. The leader fills the nodes of an older generation. */
   | {
       outcome: 'not-needed';
       cluster: string;
@@ -100,10 +100,10 @@ export type RecoveryDecision =
     }
   | { outcome: 'plan'; plan: RecoveryPlan };
 
-/** Marks of recoveries that were broken off. */
+/** Marks of interrupted recoveries. */
 export const RECOVERY_NONCE = 'rec-';
 
-/** `named`: the cluster as nodes or configuration name it; '' when every record is gone (then the stores do). */
+/** `named`: the cluster's name on nodes or in the configuration. '' when every record is gone; then stores name it. */
 export function decideRecovery({ nodes, stores: shown }: Evidence, named: string): RecoveryDecision {
   const cluster = named !== '' ? named : (shown.find((store) => store.chain !== null)?.cluster ?? '');
   const stores = shown.map((store) =>
@@ -203,7 +203,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
       return { ...left, finding: 'belongs to something else' };
     }
     const { action, finding, doubt } = judge(node, chain, below);
-    // A committed block is on q nodes: as long as fewer forgot, one that did not still shows it.
+    // A committed block is on q nodes. While fewer than q nodes lost their memory, another node still shows it.
     const harmless = beingFilled(node.view) && forgetful.length <= n - quorum && !doubt.startsWith('CONTRADICTS');
     if (doubt !== '' && !harmless) doubts.push(`${node.id} ${doubt}`);
     const expect = recoveryExpectation(node.view);
@@ -268,8 +268,8 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
 }
 
 /**
- * Of all that nodes and stores show the highest top; at the same height a store's (committed), else the highest
- * epoch's (as a promotion would).
+ * The chain with the highest top that nodes and stores show. At equal height a store's chain wins (it is committed),
+ * otherwise the highest epoch, as in a promotion.
  */
 function chooseChain(
   nodes: readonly NodeEvidence[],
@@ -279,7 +279,7 @@ function chooseChain(
     ...nodes.flatMap((node) => (node.chain === null ? [] : [{ id: node.id, chain: node.chain, store: false }])),
     ...stores.flatMap((store) => (store.chain === null ? [] : [{ id: store.id, chain: store.chain, store: true }])),
   ];
-  // Of equals the one with the longest window.
+  // Of equal ones, the one with the longest range.
   const best = all.sort((a, b) => {
     const [x, y] = [topOf(a.chain), topOf(b.chain)];
     return (
@@ -293,7 +293,7 @@ function chooseChain(
   if (best === undefined) return null;
   if (!best.store)
     return { chain: best.chain, source: { node: best.id, store: '', storeFrom: Number.MAX_SAFE_INTEGER } };
-  // A store shows only its newest blocks here: what lies below comes from a node whose chain it continues.
+  // A store shows only its newest blocks here. The blocks below come from a node whose chain it continues.
   const { floor, floorHash, links } = best.chain;
   const below = all
     .filter((one) => !one.store && one.chain.floor < floor && hashAt(one.chain, floor) === floorHash)
@@ -350,8 +350,8 @@ function judge(
     parent !== undefined &&
     (hashAt(chain, own.height - 1) ?? hashAt(below, own.height - 1)) === parent
   ) {
-    // Only the head may differ: a pending block that lost against a later term's, or against what the next block
-    // proves.
+    // Only the head may differ: a pending block that lost against the block of a later term, or against the block that
+    // the next one proves.
     const rival = own.height === top.height && own.epoch >= top.epoch;
     return {
       action: 'refill',

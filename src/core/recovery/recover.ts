@@ -1,7 +1,7 @@
-// Carries a recovery out (docs/PROTOCOL.md section 8): mark every node with the next generation, fill what is
-// missing, admit, verify. Marks come first and on every node of the plan: of two recoveries at most one goes on, and
-// from a quorum of marks on no term of the old generation can commit. Broken off anywhere, the next run makes a
-// plan of what it finds and goes on to a generation of its own.
+// Carries a recovery out (docs/PROTOCOL.md section 8): mark every node with the next generation, fill missing blocks,
+// admit, verify. Marks come first, on every node of the plan. So of two recoveries at most one goes on. Once a quorum
+// is marked, no term of the old generation can commit. After an interruption the next run plans from what it finds, and
+// goes on to a generation of its own.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
@@ -13,14 +13,14 @@ import { RECOVERY_NONCE, type NodePlan, type RecoveryDecision, type RecoveryPlan
 const BATCH = 32;
 const BATCH_BYTES = 4 * 1024 * 1024;
 const KEEP_MS = 86_400_000;
-/** The lock of an admission by us: gone by itself when we die before we release it. */
+/** The lock of an admission by this command. It expires if this process dies before it releases the lock. */
 const LOCK_MS = 2000;
 const ATTEMPTS = 3;
 
 export interface RecoverOptions {
   /** Under the new generation, all configured nodes. */
   nodes: readonly NodePort[];
-  /** Whatever generation: payloads are read through these. */
+  /** The same nodes in whatever generation. Payloads are read through them. */
   readers: readonly NodePort[];
   limitMs: number;
   clock: Clock;
@@ -70,7 +70,7 @@ export async function carryOut(
   const { height: head, hash: headHash } = plan.top;
   await everywhere(work, options, 'admitted', async ({ node }): Promise<NodeReply<unknown>> => {
     const reply = await again(node, { script: 'admit', ...by, ttlMs: LOCK_MS, head, headHash }, options);
-    // A lost reply and a second try: whether the first one ran is what the verification looks at.
+    // After a lost reply the call is made again. The verification shows whether the first call ran.
     return reply.outcome === 'refused' && reply.reason === 'STALE_NONCE'
       ? { outcome: 'accepted', incarnation: '', value: {} }
       : reply;
@@ -100,8 +100,8 @@ export async function carryOut(
 }
 
 /**
- * Nodes that a finished recovery left behind: marked for the leader, which fills and admits them like any that lost
- * its memory.
+ * Nodes that a finished recovery left behind are marked for the leader. The leader fills and admits them like any node
+ * that lost its memory.
  */
 export async function handToLeader(
   decision: Extract<RecoveryDecision, { outcome: 'not-needed' }>,

@@ -1,7 +1,7 @@
-// A repair by the command itself, when nobody leads: a real term of the shipped reducer that promotes, claims,
-// settles the head, brings every node of the plan up and releases (docs/PROTOCOL.md sections 5, 6, 8). It proposes no
-// block of its own and writes nothing outside of that term. Broken off anywhere it leaves what any term leaves:
-// whole entries, a lock that ends by itself, nodes that the next run goes on with.
+// A repair by the command itself, when nobody leads (docs/PROTOCOL.md sections 5, 6, 8). It runs a real term of the
+// shipped reducer: promote, claim, settle the head, fill every node of the plan, release. It proposes no block of its
+// own, and writes nothing outside that term. After an interruption the nodes are as after any term: whole entries, a
+// lock that expires, and nodes that the next run can continue with.
 import { usableLeaseMs } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
@@ -27,7 +27,7 @@ export interface RepairTermOptions {
   /** The chosen block, where no node's stream holds it. */
   block?: Block;
   target: string;
-  /** Right before the first write, and with every node known to be changed. */
+  /** Called right before the first write, and for every node that is known to be changed. */
   changing: (state: 'unknown' | 'some', nodes: string[]) => void;
   step: (doing: string) => void;
   progress: (done: number, total: number) => void;
@@ -50,14 +50,14 @@ export interface TermOutcome {
 }
 
 /**
- * A lease that covers the work at a slow pace, so that it need not be renewed; standby sequencers wait no longer than
- * that if this process dies.
+ * The lease covers the work at a slow pace, so that it need not be renewed. If this process dies, standby sequencers
+ * wait for the end of this lease.
  */
 const LEASE_MS = 5000;
 const LONGEST_LEASE_MS = 60_000;
 const SLOW_BLOCKS_PER_MS = 2;
 const SLOW_BYTES_PER_MS = 10_000;
-/** Terms: a node whose epoch turns out to be above the term's is taken back by a new one. */
+/** At most this many terms. A node's epoch may turn out to be above the term's. Then a new term claims that node. */
 const TERMS = 3;
 const CHECK_MS = 5;
 
@@ -90,7 +90,7 @@ export async function repairByTerm(
     sources: sourcesOf(nodes, evidence, doubtful),
   });
   const block = chosen === undefined ? undefined : (options.block ?? (await fetchChosen(chosen, options)));
-  // A paused leader of before may have gone on since the plan was made: what it proposed under a later epoch is not
+  // A paused former leader may have continued since the plan was made. Its proposal under a later epoch is not
   // overwritten.
   const over = Math.max(
     0,
@@ -105,7 +105,7 @@ export async function repairByTerm(
   const progress = new Map<string, number>();
   const total = plan.steps.reduce((sum, step) => sum + step.blocks, 0);
 
-  // A silent node may turn out to be a server that was replaced: it is looked for where it is.
+  // A silent node may be a server that was replaced. The records of other nodes give its new address.
   const moves = mergeMoves(
     ...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.moves)),
   );
@@ -250,7 +250,7 @@ export async function repairByTerm(
   };
 }
 
-/** Healthy nodes first: those that hold the whole window. */
+/** Healthy nodes first: those that hold the whole retained range. */
 function sourcesOf(
   nodes: readonly NodePort[],
   evidence: RepairEvidence,
@@ -263,7 +263,7 @@ function sourcesOf(
     .map((node) => nodes.find((one) => one.id === node.id) as NodePort);
 }
 
-/** Every node of the plan is in order, or can not be brought there by this term. */
+/** True when every node of the plan is in order, or this term cannot repair it. */
 function finished(
   driver: TermDriver,
   nodes: readonly NodePort[],

@@ -1,6 +1,6 @@
-// Gathers what a repair plan rests on: one look at every node, their streams read in bounded pieces, and a second
-// look. Reads only. Without a leader nothing may move in between. With one, only what is found twice counts: a block
-// on its way is no divergence.
+// Gathers the evidence for a repair plan: one probe of every node, their streams read in bounded pieces, and a second
+// probe. It only reads. Without a leader, nothing may change between the probes. With a leader, only what is found
+// twice counts, because a block that is being written is no divergence.
 import { familyOf } from '../generation.js';
 import { pause } from '../nodes/pause.js';
 import { genesisHash } from '../chain/block.js';
@@ -18,7 +18,7 @@ import type { Archive } from '../stream/tail-archive.js';
 export interface EvidenceNode extends Scanned {
   id: string;
   url: string;
-  /** null: it did not answer, or not everything; `why` says at which step. */
+  /** Null when it did not answer everything. `why` says at which step. */
   view: NodeView | null;
   why: string;
   /** Committed blocks above its head. */
@@ -88,7 +88,7 @@ export async function gatherEvidence(options: EvidenceOptions): Promise<RepairEv
   }
 }
 
-/** null: it moved although nobody leads. */
+/** Null when the nodes changed although nobody leads. */
 async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | null> {
   const { nodes, clock, limitMs } = options;
   const { view, probes } = await inspectWithProbes(options);
@@ -143,7 +143,7 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
       seen === null || seen.admission !== 'admitted'
         ? 0
         : Math.max(0, top.height - (scanned.orphan === null ? seen.head : scanned.orphan.height - 1));
-    // An orphan that was replaced while we read is none any more.
+    // An orphan that was replaced during the read is no orphan any more.
     const orphan =
       scanned.orphan !== null &&
       seen !== null &&
@@ -165,7 +165,7 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
   };
 }
 
-/** The window as the nodes in order keep it: the highest floor among those that reach the top. */
+/** The retained range of the nodes in order: the highest floor among those that reach the top. */
 function fillFloor(
   nodes: readonly EvidenceNode[],
   chain: PackedChain,
@@ -191,7 +191,7 @@ function anything(evidence: RepairEvidence): boolean {
   );
 }
 
-/** Both looks, so that what was only on its way is gone. */
+/** Keeps only what both probes found, so that blocks under way do not count. */
 function inBoth(first: RepairEvidence, second: RepairEvidence): RepairEvidence {
   const nodes = second.nodes.map((node): EvidenceNode => {
     const before = first.nodes.find((one) => one.id === node.id) as EvidenceNode;
@@ -201,7 +201,7 @@ function inBoth(first: RepairEvidence, second: RepairEvidence): RepairEvidence {
       damage,
       damaged: damage.length === 0 ? 0 : node.damaged,
       orphan: before.orphan?.hash === node.orphan?.hash ? node.orphan : null,
-      // A leader brings nodes up by itself: behind is who lacks what was committed at the first look.
+      // A leader fills nodes by itself. So a node is behind only if it lacks blocks committed at the first probe.
       lacks: node.view !== null && node.view.head < first.top.height ? node.lacks : 0,
     };
   });
@@ -233,7 +233,7 @@ async function askStore(archive: Archive, height: Height, { signal }: EvidenceOp
   }
 }
 
-/** Everything of a node that a plan rests on while nobody leads. */
+/** Everything about a node that a plan depends on while nobody leads. */
 export function mark(view: NodeView): string {
   return [
     view.admission,

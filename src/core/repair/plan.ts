@@ -1,7 +1,7 @@
-// What a repair would write on which node, who may write it, and what cannot be decided (docs/PROTOCOL.md section 9).
-// Pure: evidence in, plan out. Proven blocks are never chosen against. Where an invariant is broken nothing is
-// decided but by a person, per block; a node that did not answer is left as it is, and a block goes onto a free node
-// only when it is proven, or the one that the next term must adopt.
+// What would a repair write on which node, who may write it, and what cannot be decided (docs/PROTOCOL.md section 9)?
+// Pure: evidence in, plan out. A proven block is never given up. Where an invariant is broken, only a person decides,
+// block by block. A node that did not answer stays as it is. A block is written to a free node only when it is proven,
+// or when the next term must adopt it.
 import type { ErrorCode } from '../error-codes.js';
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../config.js';
@@ -14,13 +14,13 @@ import type { Contest, Copy } from './scan.js';
 type StepKind =
   /** Committed blocks that it lacks. */
   | 'backfill'
-  /** The same, from a new floor: what it holds lies below what is kept. */
+  /** The same, from a new floor: its blocks are below the retained range. */
   | 'rebase'
   /** An uncommitted head gives way; it is kept in the node's orphans. */
   | 'supersede'
   /** A pending head is proposed again under a new epoch. */
   | 'settle'
-  /** Its stream is not to be believed: set aside, filled anew, admitted. */
+  /** Its stream is damaged: set aside, filled anew, admitted. */
   | 'replace'
   /** It lost its memory: filled anew, admitted. */
   | 'readmit';
@@ -34,11 +34,11 @@ export interface RepairStep {
   from: Height;
   to: Height;
   blocks: number;
-  /** What is written, what is taken away and where that is kept, and why. Sentences. */
+  /** Sentences: what is written, what is removed and where it is kept, and why. */
   writes: string;
   removes: string;
   why: string;
-  /** That the step was planned for; another one is not touched. */
+  /** The incarnation that the step was planned for. Another one is not touched. */
   incarnation: string;
 }
 
@@ -62,7 +62,7 @@ export interface RepairPlan {
   digest: string;
   cluster: string;
   hand: Hand;
-  /** The head that every node shall hold. With a leader it moves on. */
+  /** The head that every node will hold. With a leader it moves on. */
   goal: { height: Height; hash: Hash };
   /** Blocks that a person chose, by height. */
   chosen: { height: Height; hash: Hash; holders: string[] }[];
@@ -150,14 +150,14 @@ export function planRepair(evidence: RepairEvidence, wish: RepairWish): RepairPl
     }
   }
   const kept = trusted.length < view.quorum ? steps.filter((step) => step.kind !== 'replace') : steps;
-  // A height that nobody may decide stands above everything else at the head: a term would have to decide it.
+  // An undecidable height at the head comes before everything else, because a term would have to decide it.
   const written = blocked && view.leader === null ? [] : kept;
   const hand = handOf(evidence, trusted, wish);
   const plan = { cluster: view.cluster, hand, goal, chosen, steps: written, undecidable };
   return { digest: digestOf(evidence, plan), ...plan };
 }
 
-/** Of equal copies the highest epoch is what a claimant adopts; with one epoch only, the most copies. */
+/** A claimant adopts the copy of the highest epoch. With one epoch only, the block with most copies counts. */
 function winner(contest: Contest): Copy {
   return [...contest.copies].sort((a, b) => b.epoch - a.epoch || b.nodes.length - a.nodes.length)[0] as Copy;
 }
@@ -344,8 +344,8 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
   const status = [`seq status ${target}`.trim()];
   const admitted = nodes.filter((node) => node.view?.admission === 'admitted').length;
   const { leader } = view;
-  // A repair's term announces itself nowhere and answers no request: it is waited for, or, when it was killed, its
-  // locks are.
+  // A repair's term has no presence record and answers no request. So this repair waits for its end, or, if it was
+  // killed, for the end of its locks.
   if (leader !== null && leader.id.startsWith('repair.') && !view.sequencers.some((one) => one.id === leader.id)) {
     return {
       by: 'nobody',
@@ -381,7 +381,7 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
       next: [`seq resume ${target}`.trim()],
       retryable: false,
     };
-  // A repair that was ended while it promoted: its node would be left out of this one, and the plan unfinished.
+  // A repair was killed while it promoted. Its node would be left out here, and the plan would stay unfinished.
   const rest = trusted.filter((node) => (node.view as NodeView).lock?.owner.startsWith('repair.'));
   if (rest.length > 0) {
     const leftMs = Math.max(...rest.map((node) => (node.view as NodeView).lock?.pttlMs ?? 0));
@@ -417,9 +417,8 @@ function handOf({ view, nodes }: RepairEvidence, trusted: readonly EvidenceNode[
 }
 
 /**
- * With a leader heights move on by themselves: the digest then rests on who leads, on every node's incarnation and on
- * what is wrong with it.
- * Without one it rests on everything that every node shows.
+ * With a leader, heights move on by themselves. Then the digest depends on who leads, on every node's incarnation and
+ * on what is wrong with it. Without a leader it depends on everything that every node shows.
  */
 function digestOf(evidence: RepairEvidence, plan: Omit<RepairPlan, 'digest'>): string {
   const leads = plan.hand.by === 'leader';

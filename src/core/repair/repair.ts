@@ -1,6 +1,6 @@
-// Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). With a live leader its term
-// does the work, asked through `seq:leader:request`; without one a term of this command does; nothing else ever
-// writes. Success means effect: the nodes are read again.
+// Plans a repair, carries it out and proves it (docs/PROTOCOL.md sections 6, 8, 9). When there is a leader, its term
+// does the work, on a request in `seq:leader:request`. Without a leader, a term of this command does it. Nothing else
+// ever writes. Success means that the nodes were read again and are in order.
 import { pause } from '../nodes/pause.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { NodePort, Random } from '../ports.js';
@@ -33,17 +33,17 @@ export interface RepairOptions extends EvidenceOptions, RepairWish {
 
 export interface Repaired {
   plan: RepairPlan;
-  /** null: nothing was to be done, or it was a dry run. */
+  /** Null when there was nothing to do, or in a dry run. */
   done: { by: string; epoch: number; nodes: RepairedNode[]; blocks: number; ms: number } | null;
-  /** What is left, read from the nodes afterwards; null when nothing was done. */
+  /** The work that is left, read from the nodes afterwards. Null when nothing was done. */
   after: RepairPlan | null;
   warnings: string[];
 }
 
 const POLL_MS = 50;
-/** How long a request may have vanished before it is given up: between its record and its removal there is no gap. */
+/** A request that vanished without a record is given up after this long. Its record is written before its removal. */
 const GONE_MS = 2000;
-/** Records of the audit that are searched for the leader's answer. */
+/** This many audit records are searched for the leader's answer. */
 const AUDIT_READ = 50;
 
 export async function plannedRepair(
@@ -74,7 +74,7 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
   if (hand.by === 'nobody') throw nobodyMay(hand);
   const askedAt = clock.now();
   await options.confirm(plan);
-  // A person took time to answer: what was confirmed must still be what would be done.
+  // The operator took time to confirm. The confirmed plan must still be the plan.
   const fresh = clock.now() - askedAt > 1000 ? await reread(plan, options) : { plan, evidence };
   const startedAt = clock.now();
   const result =
@@ -141,7 +141,7 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
   return repaired;
 }
 
-/** Why nobody may write now: what ends by itself is worth another try, the rest is a person's to change. */
+/** Why nobody may write now. Some causes end by themselves, so a retry helps. The others need an operator. */
 export function nobodyMay(hand: Extract<Hand, { by: 'nobody' }>): SeqError {
   return new SeqError({
     code: hand.code,
@@ -207,7 +207,7 @@ function refuseUnexpected({ view }: RepairEvidence, { expect, target }: RepairOp
   });
 }
 
-/** There is nothing to write, because a person has to choose first. */
+/** Nothing can be written yet, because a person has to choose first. */
 function refuseUndecided(plan: RepairPlan, { target }: RepairOptions): void {
   const conflict = plan.undecidable.find((one) => one.class === 'conflict');
   if (conflict === undefined) return;
@@ -357,7 +357,7 @@ function nodesInOrder(outcome: string): string[] {
   return (/^partly: ([^;]*) in order/.exec(outcome)?.[1] ?? '').split(', ');
 }
 
-/** Requests that stand on the nodes now, and how many nodes said so or said that they have none. */
+/** The requests that are on the nodes now, and how many nodes answered. */
 async function requestsOn({
   nodes,
   limitMs,
@@ -368,7 +368,7 @@ async function requestsOn({
   return { requests: views.flatMap((view) => view.request ?? []), answered: views.length };
 }
 
-/** The record that the leader leaves when it is done with the request; null when none came in time. */
+/** The record that the leader writes at the end of the request. Null when none came in time. */
 async function answerOf(id: string, options: RepairOptions): Promise<string | null> {
   const { nodes, limitMs, clock, signal, timeoutMs } = options;
   const until = clock.now() + timeoutMs + 500;
@@ -383,8 +383,8 @@ async function answerOf(id: string, options: RepairOptions): Promise<string | nu
           : undefined;
       if (record !== undefined) return record['outcome'] ?? '';
     }
-    // A request stands until its outcome is recorded. One that is gone without was overwritten by another operator's,
-    // or has expired. Nodes that do not answer say nothing about it.
+    // A request stays until its outcome is recorded. If it is gone without a record, another operator's request
+    // replaced it, or it has expired. A node that does not answer proves nothing.
     const { requests, answered } = await requestsOn(options);
     if (requests.some((one) => one.id === id) || answered < quorumOf(nodes.length)) goneAt = null;
     else goneAt ??= clock.now();

@@ -1,6 +1,6 @@
-// What the streams of all nodes add up to for a repair: the committed chain as hashes, what each node lacks or holds
-// instead, and heights where blocks stand against each other (docs/PROTOCOL.md section 9). Fed with pieces in
-// ascending order; keeps 32 bytes a height. Pure.
+// What do the streams of all nodes show to a repair (docs/PROTOCOL.md section 9)? The committed chain as hashes, what
+// each node lacks or holds instead, and heights with conflicting blocks. Its input is pieces in ascending order. It
+// keeps 32 bytes a height. Pure.
 import { readLedger, type NodeLedger } from '../protocol/ledger.js';
 import { sequencerOf, type Entry, type Epoch, type Hash, type Height, type NodeView } from '../protocol/types.js';
 import type { Chunk } from '../stream/chunks.js';
@@ -18,8 +18,7 @@ export interface Copy {
 export interface Contest {
   height: Height;
   /**
-   * conflict: an invariant is broken, nothing but a person may choose. pending: the next term settles it by its own
-   * rule.
+   * conflict: an invariant is broken, and only a person may choose. pending: the next term settles it by its own rule.
    */
   kind: 'conflict' | 'pending';
   why: string;
@@ -34,10 +33,10 @@ interface Orphan {
 }
 
 export interface Scanned {
-  /** Why this node's stream is not to be believed, lowest height first; at most `DAMAGE_KEPT`. */
+  /** Why this node's stream is damaged, lowest height first; at most `DAMAGE_KEPT`. */
   damage: { height: Height; why: string }[];
   damaged: number;
-  /** Another block at its head, where one is committed. */
+  /** The uncommitted block at its head, where another block is committed. */
   orphan: Orphan | null;
 }
 
@@ -115,7 +114,7 @@ export class RepairScan {
     }
   }
 
-  /** Nodes without a stream of ours are not read at all. */
+  /** Nodes without a stream of this cluster are not read at all. */
   private readable(id: string): boolean {
     const admission = this.views.get(id)?.admission;
     return admission !== undefined && admission !== 'foreign' && admission !== 'pristine';
@@ -135,8 +134,8 @@ export class RepairScan {
   }
 
   /**
-   * What only the record can tell: a head that is not the block the record names, an epoch that the node never
-   * promised.
+   * Damage that only the node's record shows: the head is not the block that the record names, or has an epoch that the
+   * node never promised.
    */
   private checked(ledger: NodeLedger): NodeLedger {
     const view = this.views.get(ledger.id);

@@ -1,6 +1,6 @@
-// The committed chain as a repair's term needs it, without a disk: hashes from the evidence, payloads read from
-// nodes a batch at a time and checked against them. Holds one batch and what the term itself commits; never the
-// window.
+// The committed chain as a repair's term needs it, without a disk. Hashes come from the evidence. Payloads are read
+// from nodes, a batch at a time, and checked against the hashes. It holds one batch and the term's own commits, never
+// the whole retained range.
 import type { ChainStore, Clock, CommittedBlock, NodePort } from '../ports.js';
 import type { LocalChain } from '../protocol/term-state.js';
 import type { Hash, Height } from '../protocol/types.js';
@@ -77,7 +77,7 @@ export class RepairStore implements ChainStore {
     );
   }
 
-  /** As the term sees it: nothing is ever trimmed by a repair. */
+  /** The floor for the term: a repair never trims. */
   localChain(): LocalChain {
     return {
       head: () => this.top,
@@ -88,12 +88,12 @@ export class RepairStore implements ChainStore {
   }
 
   /**
-   * Makes the blocks of the next batch available to `get`, as far as any source gives them. Small batches of large
-   * blocks: as many as fit.
+   * Makes the blocks of the next batch available to `get`, as far as any source has them. A batch has as many blocks as
+   * fit, so batches of large blocks are small.
    */
   async prefetch(from: Height, to: Height): Promise<void> {
     if (this.get(from) !== undefined && this.get(Math.min(to, from + this.room() - 1)) !== undefined) return;
-    // Two nodes may be filled at once, from different heights: what another one is about to send stays for a while.
+    // Two nodes may be filled at once, from different heights. So blocks that the other one needs soon are kept.
     if (this.cached > 8 * BATCH_BYTES) {
       this.cache.clear();
       this.cached = 0;

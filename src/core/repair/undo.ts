@@ -1,7 +1,8 @@
-// Takes back what a repair decided, as far as that can be done (docs/PROTOCOL.md sections 3, 5). Committed blocks
-// that were filled in are never taken from a node again. A head that was settled against another block can give way
-// to it, which the nodes keep in their orphans, only while nothing stands on it: nobody leads, every node answers and
-// ends with one of the two, and no sequencer's store that answers holds it (I4 is set aside by name).
+// Takes back the decision of a repair, as far as possible (docs/PROTOCOL.md sections 3, 5). Committed blocks that were
+// filled in are never removed again. A repair may have settled a head against another block, which the nodes keep in
+// their orphans. That other block can replace the head only while nothing depends on it: nobody leads, every node
+// answers and ends with one of the two blocks, and no sequencer's store that answers holds the head. This sets I4
+// aside, by name.
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import { quorumOf } from '../protocol/quorum.js';
@@ -25,7 +26,7 @@ interface LastRepair {
 
 export interface Undone {
   last: LastRepair;
-  /** null: nothing that this repair did can or need be taken back; `why` says so. */
+  /** Null when nothing of this repair can be taken back, or need be. `why` says so. */
   plan: RepairPlan | null;
   why: string;
   done: { by: string; epoch: number } | null;
@@ -168,8 +169,8 @@ interface Superseded {
 }
 
 /**
- * The block that gave way to the head that the repair left, from any node's orphans; and the nodes that did not show
- * theirs.
+ * The block that gave way to the repair's head, from any node's orphans. Also the nodes that did not show their
+ * orphans.
  */
 async function supersededBy(
   last: LastRepair,
@@ -198,7 +199,7 @@ async function supersededBy(
   return { found, silent };
 }
 
-/** Nodes that end with the other block are those of an undoing that was broken off: it goes on. */
+/** Nodes that end with the other block come from an undo that was interrupted. This run continues it. */
 function refuseBuiltUpon(last: LastRepair, other: Block, evidence: RepairEvidence, { target }: RepairOptions): void {
   const { view, nodes, top } = evidence;
   const { hand } = planRepair({ ...evidence, contests: [] }, { choose: [], target });
@@ -235,8 +236,8 @@ async function refuseInStore(last: LastRepair, evidence: RepairEvidence, options
       }
     } catch (error) {
       if (error instanceof SeqError && error.code === 'UNDO_REFUSED') throw error;
-      // A store that does not have that height, or does not answer, says nothing against it: the flag stands for what
-      // cannot be asked.
+      // A store without that height, or without an answer, is no objection: with the flag, the operator answers for
+      // stores that cannot be asked.
     }
   }
 }

@@ -1,6 +1,6 @@
-// What happens after a commit (I10)? The block is synced to the store first. Then receipts, subscribers and the producer
-// get it, strictly in order of height. The next block may be proposed while this one is being synced. This file bounds
-// how far commits may run ahead.
+// What happens after a commit (I10)? The block is synced to the store first. Then receipts, subscribers and the
+// producer get it, strictly in order of height. The next block may be proposed while this one is being synced. This
+// file bounds how far commits may run ahead.
 import type { ChainStore, CommittedBlock } from '../ports.js';
 import type { Hash, Height } from '../protocol/types.js';
 

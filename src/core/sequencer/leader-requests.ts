@@ -1,6 +1,6 @@
-// Carries out requests to the leader from an operator, or from a follower that found damage (docs/PROTOCOL.md sections 2
-// and 8). A request is carried out once, when q nodes show it. The audit trail gets the outcome. A refusal says why in a
-// sentence.
+// Carries out requests to the leader from an operator, or from a follower that found damage (docs/PROTOCOL.md sections
+// 2 and 8). A request is carried out once, when q nodes show it. The audit trail gets the outcome. A refusal says why
+// in a sentence.
 import { pause } from '../nodes/pause.js';
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';

@@ -1,6 +1,6 @@
 // What does this sequencer's presence record say (docs/PROTOCOL.md section 2), besides its id and address? How fast it
-// commits, how large its blocks are, and what the nodes retain. It is for people who read the nodes. No decision depends
-// on it.
+// commits, how large its blocks are, and what the nodes retain. It is for people who read the nodes. No decision
+// depends on it.
 import type { Limits } from '../config.js';
 import type { ChainStore } from '../ports.js';
 import type { RetentionMargin } from './follow/retention-margin.js';

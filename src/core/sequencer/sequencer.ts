@@ -459,7 +459,8 @@ export class Sequencer implements SequencerApi {
     const { end, everLed } = await this.leadership.hold(votes);
     if (end.code === 'CHAIN_MISMATCH') return this.contradicted(end.reason);
     if (this.stopping) return;
-    // A lost election retries soon. A failed producer waits one block time, and it gives the lease back before it waits.
+    // A lost election retries soon. A failed producer waits one block time, and it gives the lease back before it
+    // waits.
     const pauseMs = everLed ? timing.blockTimeMs : timing.retryMs + random.unit() * timing.retryJitterMs;
     this.notBefore = clock.now() + pauseMs;
     if (this.backoff.note(end, store.head().height > from, clock.now()))

@@ -1,6 +1,6 @@
-// Reads ahead while a batch is under way, within a bound, and hands out batches. A slow input (somebody types, or a pipe
-// trickles) gives small batches at once, a fast input large ones. A reading error comes only after every item before it
-// was handed out.
+// Reads ahead while a batch is under way, within a bound, and hands out batches. A slow input (somebody types, or a
+// pipe trickles) gives small batches at once, a fast input large ones. A reading error comes only after every item
+// before it was handed out.
 import type { RawItem } from './item-reader.js';
 
 const LINGER_MS = 5;

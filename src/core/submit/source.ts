@@ -1,9 +1,9 @@
 // Which input is this? Its items must have the same keys when it is submitted again. A regular file is known by its
-// content: the key prefix is the SHA-256 of its bytes when the run begins. Bytes that are appended later are not part of
-// the run. So the same file sent twice is sequenced once, even after an interruption or from another path. To sequence
-// it twice, give another --key-prefix. A pipe has no identity, so its prefix is random for each run. The state file says
-// how far a run got, for --resume. Its name comes from cluster, lane and path (or key prefix), and it is checked against
-// the bytes themselves. So a file that has grown is continued where the earlier run ended.
+// content: the key prefix is the SHA-256 of its bytes when the run begins. Bytes that are appended later are not part
+// of the run. So the same file sent twice is sequenced once, even after an interruption or from another path. To
+// sequence it twice, give another --key-prefix. A pipe has no identity, so its prefix is random for each run. The state
+// file says how far a run got, for --resume. Its name comes from cluster, lane and path (or key prefix), and it is
+// checked against the bytes themselves. So a file that has grown is continued where the earlier run ended.
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, stat } from 'node:fs/promises';

@@ -1,5 +1,6 @@
 // When which kind of fault strikes: drawn from the seed before anything runs. Rounds of faults, each followed by a
-// healing and a check. Targets are drawn by the step's own generator when it strikes: "the leader" is whoever leads then.
+// healing and a check. Targets are drawn by the step's own generator when it strikes: "the leader" is whoever leads
+// then.
 import { Prng } from './prng.js';
 
 interface Step {

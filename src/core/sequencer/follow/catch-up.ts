@@ -1,6 +1,6 @@
-// Fetches blocks that the nodes have trimmed from the feeds of other sequencers (docs/PROTOCOL.md section 7). It fetches
-// only up to a hash that the nodes prove, and skips no block. It asks one peer after the other. When a peer fails, the
-// blocks that it has delivered stay.
+// Fetches blocks that the nodes have trimmed from the feeds of other sequencers (docs/PROTOCOL.md section 7). It
+// fetches only up to a hash that the nodes prove, and skips no block. It asks one peer after the other. When a peer
+// fails, the blocks that it has delivered stay.
 import { EXIT, SeqError } from '../../errors.js';
 import type { CommittedBlock } from '../../ports.js';
 import type { Hash, Height } from '../../protocol/types.js';

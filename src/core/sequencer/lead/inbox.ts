@@ -1,5 +1,5 @@
-// Holds submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. It decides what a
-// submitter may be told and when (docs/PROTOCOL.md sections 3 and 6). `committed`: the block is committed and synced
+// Holds submitted items on their way into a block: bounded, de-duplicated, each answered exactly once. It decides what
+// a submitter may be told and when (docs/PROTOCOL.md sections 3 and 6). `committed`: the block is committed and synced
 // (I10). `refused`: the item can be in no block. `unknown`: everything else. Every wait has a bound.
 import { encodedItemSize, itemDigest, keyProblem } from '../../chain/items.js';
 import { invariant } from '../../errors.js';
@@ -132,8 +132,8 @@ export class Inbox {
   }
 
   /**
-   * The first `taken` items of the last `peek` are in the block that is about to be written. When the term was abandoned
-   * since, it marks nothing and returns false: that block must not be written.
+   * The first `taken` items of the last `peek` are in the block that is about to be written. When the term was
+   * abandoned since, it marks nothing and returns false: that block must not be written.
    */
   propose(block: { height: Height; hash: Hash }, taken: number): boolean {
     if (this.closed !== null) return false;

@@ -1,6 +1,6 @@
 // Which nodes were replaced by servers at other addresses (`seq node replace`, docs/PROTOCOL.md section 8, I13), as far
-// as one sequencer knows? It learns addresses from the nodes' records, whatever address it was started with. Every claim
-// of its terms carries the addresses that it knows.
+// as one sequencer knows? It learns addresses from the nodes' records, whatever address it was started with. Every
+// claim of its terms carries the addresses that it knows.
 import type { NodePort } from '../../ports.js';
 import { isNewer, movesText, parseMoves, type Move } from '../../protocol/node-addresses.js';
 import type { Epoch } from '../../protocol/types.js';

@@ -1,5 +1,5 @@
-// Renewed terms (docs/PROTOCOL.md section 6.7). For which nodes was a term renewed, so that a node that never comes back
-// does not cost a renewal again and again? Which epoch has to be raised before the next term can reach a node?
+// Renewed terms (docs/PROTOCOL.md section 6.7). For which nodes was a term renewed, so that a node that never comes
+// back does not cost a renewal again and again? Which epoch has to be raised before the next term can reach a node?
 import type { Clock, NodePort } from '../../ports.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
 import { MAX_EPOCH_LEAP, type Epoch } from '../../protocol/types.js';

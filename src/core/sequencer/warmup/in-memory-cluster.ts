@@ -1,5 +1,6 @@
-// In-memory nodes and store for warm-ups (warmup.ts). They have one client only, so nothing is locked. They are no model
-// of the scripts (test/support has that one). They answer as nodes do when nothing fails, and refuse every other call.
+// In-memory nodes and store for warm-ups (warmup.ts). They have one client only, so nothing is locked. They are no
+// model of the scripts (test/support has that one). They answer as nodes do when nothing fails, and refuse every other
+// call.
 import { genesisHash } from '../../chain/block.js';
 import { keysOf } from '../../chain/items.js';
 import type { ChainStore, Clock, ClusterIdentity, CommittedBlock, NodeHint, NodePort, Receipt } from '../../ports.js';
