@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parseReply } from '../../src/core/redis/replies.js';
 import { luaDirectory, SCRIPTS } from '../../src/core/redis/scripts.js';
 
 const dir = luaDirectory();
@@ -46,8 +47,16 @@ describe.each(names)('lua: %s', (name) => {
     const refusals = text.split('\n').find((line) => line.startsWith('-- refused: ')) ?? '';
     for (const [, reason] of text.matchAll(/'refused', '([A-Z_]+)'/g)) {
       if (name === 'inspect') throw new Error('inspect refuses nothing');
-      expect(refusals, reason).toContain(reason as string);
+      expect(refusals, `${reason} is missing in the line '-- refused:' of lua/${name}.lua`).toContain(reason as string);
     }
+  });
+
+  test('every refusal in the code can be read back', () => {
+    for (const [, reason] of text.matchAll(/'refused', '([A-Z_]+)'/g))
+      expect(
+        parseReply(['refused', reason], () => null).outcome,
+        `${reason} is unknown to src/core/redis/replies.ts (SCRIPT_REASONS): callers would take it for no answer`,
+      ).toBe('refused');
   });
 
   test('keys and arguments are bound to names at once, and only there', () => {

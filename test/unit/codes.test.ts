@@ -30,7 +30,7 @@ describe('explain', () => {
         .filter((code) => !known.has(code) && !/^E[A-Z]{3,}$/.test(code))
         .map((code) => `${code} (${file})`),
     );
-    expect([...new Set(missing)]).toEqual([]);
+    expect([...new Set(missing)], 'codes without an entry in src/cli/codes/').toEqual([]);
   });
 
   test('codes: every refusal word and reason code → has an entry', () => {
@@ -42,7 +42,10 @@ describe('explain', () => {
         return [...union.matchAll(/'([A-Z_]+)'/g)].map((match) => match[1] as string);
       });
     expect(words.length).toBeGreaterThan(40);
-    expect(words.filter((word) => !known.has(word))).toEqual([]);
+    expect(
+      words.filter((word) => !known.has(word)),
+      'words without an entry in src/cli/codes/ (a refusal word: refusals.ts)',
+    ).toEqual([]);
   });
 
   test('codes: every entry says what it means and what to do', () => {

@@ -311,7 +311,7 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
   const progress = state.nodes[node]!;
   const d = reply.detail;
   switch (reply.reason) {
-    case 'FENCING_ERROR':
+    case 'FENCING_ERROR': // I3, as the node keeps it: our epoch is too old there, or our lock is gone
       markFenced(progress);
       lost(context, node, refusalText(reply));
       endIfFenced(context, refusalText(reply));

@@ -222,8 +222,8 @@ export interface CallResult {
 }
 
 /**
- * Why a node said no. The first line comes from our scripts, the second from Redis itself: nothing was executed in
- * either case.
+ * Why a node said no. The words up to WRONG_TYPE come from our scripts (`SCRIPT_REASONS` in redis/replies.ts lists them
+ * again), the others from Redis itself. Nothing was executed in either case.
  */
 export type RefusalReason =
   | 'LOCK_HELD'
