@@ -36,7 +36,8 @@ export const REFUSALS: Record<RefusalReason, Code> = {
   },
   FENCING_ERROR: {
     meaning:
-      "The caller no longer leads on this node: another owner holds its lock, or its epoch is above the caller's.",
+      'The caller no longer leads on this node: its lock is free or held by another owner, its epoch is above the ' +
+      "caller's, or another term has claimed that epoch there.",
     causes: [
       'the lease ran out (a pause, a slow network) and somebody else was promoted',
       'the epoch was raised by hand',
