@@ -183,10 +183,17 @@ export const bench: Bench = {
         unit: 'KB',
       });
       on.note(
-        `The goal compares two lanes: one among others on the same three servers, and one that has three servers to itself and is written to as rarely. ${SEPARATE} such lanes, ${SEPARATE * 3} servers, take turns as the others do. What servers do by themselves is measured while nobody asks, and left out.`,
+        `The goal compares two lanes: one among others on the same three servers, and one that has three ` +
+          `servers to itself and is written to as rarely. ${SEPARATE} such lanes, ${SEPARATE * 3} servers, ` +
+          `take turns as the others do. What servers do by themselves is measured while nobody asks, and ` +
+          `left out.`,
       );
       on.note(
-        "Lanes in turn cost more than 1 lane all the time. What one lane touches (its connection, its keys, the end of its stream) stays in the processor's nearest cache from commit to commit. What a hundred lanes touch does not. Ten commits in a row on each lane cost what one lane does. Bare SETs by as many connections show it as well (the figures beside it). Lanes with servers to themselves pay for it too, and on one machine for the change of process.",
+        'Lanes in turn cost more than 1 lane all the time. What one lane touches (its connection, its ' +
+          "keys, the end of its stream) stays in the processor's nearest cache from commit to commit. What " +
+          'a hundred lanes touch does not. Ten commits in a row on each lane cost what one lane does. Bare ' +
+          'SETs by as many connections show it as well (the figures beside it). Lanes with servers to ' +
+          'themselves pay for it too, and on one machine for the change of process.',
       );
     } finally {
       for (const connections of bare) for (const connection of connections) connection.close();

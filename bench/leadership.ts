@@ -169,7 +169,11 @@ export const bench: Bench = {
         goal: atMost(3),
       });
       on.note(
-        'redlock sets one key a node. seq promotes, claims, and proposes the last head again under its own epoch: three round trips. A follower has probed before, and has read the head as it came. Where it knows that the head is committed, there is nothing to propose again: two round trips. From cold, the probe and the reading are measured too: five. Three commits, one after the other and each on a quorum, are the cheapest three rounds that seq has.',
+        'redlock sets one key a node. seq promotes, claims, and proposes the last head again under its ' +
+          'own epoch: three round trips. A follower has probed before, and has read the head as it came. ' +
+          'Where it knows that the head is committed, there is nothing to propose again: two round trips. ' +
+          'From cold, the probe and the reading are measured too: five. Three commits, one after the other ' +
+          'and each on a quorum, are the cheapest three rounds that seq has.',
       );
     } finally {
       await Promise.all([lane.close(), led.close()]);

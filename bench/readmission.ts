@@ -47,7 +47,8 @@ export const bench: Bench = {
         const filled = watchFilling(cluster.port(NODE), OFTEN_MS);
         idleMs.push(await filled.ended);
         filled.stop();
-        const text = `round ${at + 1}: ${Math.round(performance.now() - killedAt)} ms from the kill of its server to the node counting again`;
+        const backMs = Math.round(performance.now() - killedAt);
+        const text = `round ${at + 1}: ${backMs} ms from the kill of its server to the node counting again`;
         on.say(text);
         on.note(text);
       }
@@ -86,7 +87,8 @@ export const bench: Bench = {
         filling.push(await round(() => !over));
         loadedMs.push(await ended);
         on.say(
-          `round ${at + 1}: filled in ${Math.round(loadedMs.at(-1)!)} ms while a client committed ${filling.at(-1)!.length} blocks`,
+          `round ${at + 1}: filled in ${Math.round(loadedMs.at(-1)!)} ms ` +
+            `while a client committed ${filling.at(-1)!.length} blocks`,
         );
         const count = filling.at(-1)!.length;
         well.push(await round((taken) => taken < count));

@@ -15,7 +15,7 @@ const GOAL = atLeast(5000);
 interface Plan {
   data: { digest: string; by: string };
 }
-/** `done` is null when the leader was faster than the command: it mends by itself what it can reach. */
+/** `done` is null when the leader was faster than the command: a leader repairs reachable nodes by itself. */
 interface Applied {
   data: { done: { blocks: number; ms: number } | null };
 }
@@ -73,7 +73,9 @@ export const bench: Bench = {
         await watch;
         if (data.done !== null)
           on.figure({
-            what: `repair by ${by}: blocks per second as the command tells it (${data.done.blocks} in ${data.done.ms} ms)`,
+            what:
+              `repair by ${by}: blocks per second as the command tells it ` +
+              `(${data.done.blocks} in ${data.done.ms} ms)`,
             value: data.done.blocks / (data.done.ms / 1000),
             unit: '1/s',
             goal: GOAL,

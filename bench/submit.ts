@@ -146,7 +146,9 @@ export const bench: Bench = {
     const etcd = program.path === null ? null : await startEtcd(program.path);
     try {
       on.note(
-        'etcd syncs every put, whatever the others do: compare it with persistence always. Its client library runs in the process of the bench, as all clients do. XADD + WAIT and etcd put carry one item each, and wait for that item alone.',
+        'etcd syncs every put, whatever the others do: compare it with persistence always. Its client ' +
+          'library runs in the process of the bench, as all clients do. XADD + WAIT and etcd put carry one ' +
+          'item each, and wait for that item alone.',
       );
       for (const persist of ['none', 'always'] as const)
         await withPersistence(on, persist, persist === 'always' ? etcd : null);

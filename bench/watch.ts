@@ -92,7 +92,8 @@ async function soak(frames: number, ink: boolean): Promise<void> {
   }
   const used = process.cpuUsage(cpu);
   say(
-    `${((used.user + used.system) / 1000 / frames).toFixed(2)} ms of processor time a frame, ${(bytes / frames / 1024).toFixed(2)} KB a frame, ${((performance.now() - startedAt) / 1000).toFixed(0)} s`,
+    `${((used.user + used.system) / 1000 / frames).toFixed(2)} ms of processor time a frame, ` +
+      `${(bytes / frames / 1024).toFixed(2)} KB a frame, ${((performance.now() - startedAt) / 1000).toFixed(0)} s`,
   );
 }
 
@@ -113,7 +114,9 @@ async function live(seconds: number): Promise<void> {
       [140, 40, 5],
     ] as const) {
       const pidFile = join(tmpdir(), `seq-bench-watch-${process.pid}`);
-      const inner = `stty rows ${rows} cols ${columns}; echo $$ > ${pidFile}; exec ${process.execPath} ${resolve('bin/run.js')} watch ${nodes}`;
+      const inner =
+        `stty rows ${rows} cols ${columns}; echo $$ > ${pidFile}; ` +
+        `exec ${process.execPath} ${resolve('bin/run.js')} watch ${nodes}`;
       const startedAt = performance.now();
       const child = spawn('script', ['-qfec', `sh -c '${inner}'`, '/dev/null'], {
         stdio: ['pipe', 'pipe', 'inherit'],
@@ -147,7 +150,8 @@ async function live(seconds: number): Promise<void> {
       rmSync(pidFile, { force: true });
       say(`${columns}x${rows}  load ${loadavg()[0]?.toFixed(1)}`);
       say(
-        `  cpu          asked <= ${cpuLimit} %       measured ${((after.cpuMs - before.cpuMs) / seconds / 10).toFixed(1)} %`,
+        `  cpu          asked <= ${cpuLimit} %       ` +
+          `measured ${((after.cpuMs - before.cpuMs) / seconds / 10).toFixed(1)} %`,
       );
       say(`  to terminal  asked <= 2 KB/s    measured ${sent.toFixed(2)} KB/s (${bytesNow} bytes in all)`);
       say(`  rss          asked <= 150 MB    measured ${after.rssMb.toFixed(0)} MB`);

@@ -186,7 +186,11 @@ if (judgements !== null) {
 }
 if (values['json'])
   process.stdout.write(
-    `${JSON.stringify({ machine, seconds: Math.round(seconds), exit, outcomes, ...(judgements === null ? {} : { judgements }) }, null, 2)}\n`,
+    `${JSON.stringify(
+      { machine, seconds: Math.round(seconds), exit, outcomes, ...(judgements === null ? {} : { judgements }) },
+      null,
+      2,
+    )}\n`,
   );
 if (values['write'] && !interrupted) write();
 process.exitCode = exit;
@@ -199,10 +203,8 @@ function write(): void {
   );
   const at = new Date().toISOString();
   writeFileSync(LATEST, `${JSON.stringify({ machine, outcomes: merged }, null, 1)}\n`);
-  writeFileSync(
-    BASELINE,
-    `${JSON.stringify(renew(baseline, whole, `${machine['processors']}, node ${machine['node']}, redis ${machine['redis']}`, at), null, 2)}\n`,
-  );
+  const measuredOn = `${machine['processors']}, node ${machine['node']}, redis ${machine['redis']}`;
+  writeFileSync(BASELINE, `${JSON.stringify(renew(baseline, whole, measuredOn, at), null, 2)}\n`);
   const page = existsSync(REPORT) ? readFileSync(REPORT, 'utf8') : '';
   const head = page.includes(MARKER) ? page.slice(0, page.indexOf(MARKER)) : `${page.trimEnd()}\n\n`;
   writeFileSync(REPORT, `${head}${MARKER}\n\n${markdownOf(merged, machine)}`);

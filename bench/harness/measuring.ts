@@ -67,9 +67,8 @@ export class Collector implements Measuring {
 
   figure(figure: Parameters<Measuring['figure']>[0]): void {
     this.outcome.figures.push({ goal: null, ...figure });
-    this.say(
-      `→ ${figure.what}: ${digits(figure.value)} ${figure.unit}${figure.goal ? `, goal ${goalText(figure.goal)}` : ''}`,
-    );
+    const goal = figure.goal ? `, goal ${goalText(figure.goal)}` : '';
+    this.say(`→ ${figure.what}: ${digits(figure.value)} ${figure.unit}${goal}`);
     this.keep();
   }
 

@@ -43,7 +43,8 @@ export const TERMS = {
   },
   CHAIN_MISMATCH: {
     meaning:
-      'A chain does not link to the blocks known before it. The sequencer stops with a fatal error and does not choose.',
+      'A chain does not link to the blocks known before it. The sequencer stops with a fatal error ' +
+      'and does not choose.',
     causes: ['a store of another life of the cluster', 'changed data'],
     todo: ['seq stream verify', 'keep the store; start with an empty one once the cause is known'],
   },

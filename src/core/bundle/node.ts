@@ -75,11 +75,8 @@ export class BundleNode implements NodePort {
       return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: view.cluster } };
     const { ranges } = this.file.facts;
     if (!ranges.some(({ from, to }) => from <= range.from && range.to <= to)) {
-      return unknown(
-        'the bundle holds heights ' +
-          `${ranges.map(({ from, to }) => `${from} to ${to === Number.MAX_SAFE_INTEGER ? 'the head' : to}`).join(' and ')}, ` +
-          `not ${range.from} to ${range.to}`,
-      );
+      const held = ranges.map(({ from, to }) => `${from} to ${to === Number.MAX_SAFE_INTEGER ? 'the head' : to}`);
+      return unknown(`the bundle holds heights ${held.join(' and ')}, not ${range.from} to ${range.to}`);
     }
     const found: EntriesRead = { entries: [], damaged: [], lastId: '' };
     // Trimmed since it was read: the node no longer held it when the bundle was finished.

@@ -70,6 +70,13 @@ export async function openFuelMatrix(options: FuelOptions, wish: MatrixWish): Pr
   };
 }
 
+/** One letter for each distinct block that a node holds; `?` without an answer, `-` trimmed, `.` not there. */
+function markOf(cell: HeightPicture['cells'][number], letters: ReadonlyMap<string, string>): string {
+  if (!cell.answered) return '?';
+  if (cell.entries.length > 0) return cell.entries.map((entry) => letters.get(entry.digest)).join('');
+  return cell.trimmed ? '-' : '.';
+}
+
 /** Pure. */
 function rowOf({ verdict, cells }: HeightPicture): FuelRow {
   const letters = new Map(
@@ -93,7 +100,7 @@ function rowOf({ verdict, cells }: HeightPicture): FuelRow {
     cells: cells.map((cell) => ({
       node: cell.node,
       entries: cell.entries.map(({ digest, epoch }) => ({ digest, epoch })),
-      mark: `${!cell.answered ? '?' : cell.entries.length > 0 ? cell.entries.map((entry) => letters.get(entry.digest)).join('') : cell.trimmed ? '-' : '.'}${disagree.has(cell.node) ? '*' : ''}`,
+      mark: markOf(cell, letters) + (disagree.has(cell.node) ? '*' : ''),
     })),
     duplicates: verdict.duplicates,
     index: verdict.index,

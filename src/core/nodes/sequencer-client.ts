@@ -79,11 +79,12 @@ export interface Choice {
   answers: StatusAnswer[];
 }
 
-/** Asks all at once. A leader with lease left is taken the moment it answers (a hung sequencer delays nobody); else, once all have
- * answered or run out of time, one that is about to lead, a follower that sees a leader with an address, or one that
- * could lead: it keeps what
- *  it is given until somebody does.
- *  `refusal` says why a sequencer is none to send to, '' for one that is. */
+/**
+ * Asks all sequencers at once. A leader with lease left is taken the moment it answers, so a hung sequencer delays
+ * nobody. Otherwise it waits until all have answered or run out of time. Then it takes one that is about to lead, a
+ * follower that sees a leader with an address, or one that could lead: that one keeps the items until somebody leads.
+ * `refusal` says why nothing may be sent to a sequencer. '' when it may.
+ */
 export async function chooseSequencer(
   urls: readonly string[],
   access: SequencerAccess,

@@ -181,9 +181,9 @@ function whyOf(reply: NodeReply<unknown>): string {
       `no answer at ${reply.step}${reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`}: ` +
       `${reply.cause}`
     );
-  if (reply.outcome === 'refused')
-    return `${reply.reason}${(reply.detail.message ?? reply.detail.why) ? `: ${reply.detail.message ?? reply.detail.why}` : ''}`;
-  return '';
+  if (reply.outcome === 'accepted') return '';
+  const detail = reply.detail.message ?? reply.detail.why;
+  return detail ? `${reply.reason}: ${detail}` : reply.reason;
 }
 
 /** Checks the servers before anything is written to any of them. */
@@ -288,7 +288,9 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
     throw refuse(
       'NOT_PRISTINE',
       `${names(other)} ${other.length === 1 ? 'is' : 'are'} not empty: ` +
-        `${other.map(({ port, view }) => `${port.id} is ${view.admission}${view.admissionWhy === '' ? '' : ` (${view.admissionWhy})`}`).join('; ')}`,
+        other
+          .map(({ port, view: { admission, admissionWhy: why } }) => `${port.id} is ${admission}${why && ` (${why})`}`)
+          .join('; '),
       'a node that held data may have promised something; only a leader or a recovery may judge that',
       [`seq status${target}`, `seq cluster recover --dry-run${target}`],
     );
@@ -317,7 +319,9 @@ function findNonce(seen: readonly Seen[], options: BootstrapOptions): string | n
     throw refuse(
       'BOOTSTRAP_MIXED',
       'two bootstraps met: ' +
-        `${[...nonces].map((nonce) => `${names(seen.filter(({ view }) => nonceOf(markOf(view)) === nonce))} show ${nonce}`).join('; ')}`,
+        [...nonces]
+          .map((nonce) => `${names(seen.filter(({ view }) => nonceOf(markOf(view)) === nonce))} show ${nonce}`)
+          .join('; '),
       'neither can be finished, and neither has admitted every node',
       begun
         .filter(({ view }) => nonceOf(markOf(view)) !== [...nonces][0])

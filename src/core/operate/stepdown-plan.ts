@@ -113,7 +113,9 @@ export function planStepdown(view: ClusterView, probes: readonly NodeProbe[], wi
         exit: EXIT.notFound,
         message:
           `there is no sequencer ${to}: ` +
-          `${candidates.length === 0 ? 'no other one shows itself' : `${candidates.map((c) => c.id).join(', ')} could be named`}`,
+          (candidates.length === 0
+            ? 'no other one shows itself'
+            : `${candidates.map((c) => c.id).join(', ')} could be named`),
         why: 'no node has a presence record of it',
         changed: 'nothing',
         next: [`seq status${target}`],

@@ -218,7 +218,8 @@ export function onLearnt(
   const progress = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
-      backOff(progress, state.settings, event.now); // resumed from what is known to be there: the same block again is accepted
+      // It resumes from the blocks known to be there. The same block again is accepted.
+      backOff(progress, state.settings, event.now);
       return openGate(context);
     }
     if (reply.outcome === 'refused') return giveUp(context, event.node, reply);

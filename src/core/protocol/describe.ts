@@ -86,10 +86,15 @@ function headline(v: HeightVerdict): string {
   const block = v.hash === null ? '' : shortHash(v.hash);
   switch (v.verdict) {
     case 'committed':
-      return v.holders.length === 0
-        ? `${at}: ${block} is committed, and no node that answered shows it`
-        : `${at}: ${block} is committed, ${v.copies} of ${v.n} hold ` +
-            `it${v.evidence === 'successor' ? ' (the next block proves it)' : v.evidence === 'floor' ? ' (a floor proves it)' : ''}`;
+      if (v.holders.length === 0) return `${at}: ${block} is committed, and no node that answered shows it`;
+      return (
+        `${at}: ${block} is committed, ${v.copies} of ${v.n} hold it` +
+        (v.evidence === 'successor'
+          ? ' (the next block proves it)'
+          : v.evidence === 'floor'
+            ? ' (a floor proves it)'
+            : '')
+      );
     case 'pending':
     case 'undetermined': {
       if (v.hash === null) return `${at}: undetermined, too few nodes answered to tell`;

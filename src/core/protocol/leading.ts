@@ -341,7 +341,8 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
     case 'NODE_MOVED':
       lost(context, node, refusalText(reply));
       return endIfMoved(context, node, reply);
-    case 'WRONG_TYPE': // Somebody changed its keys. The next probe says whether that is damage (it is repaired) or passes.
+    // WRONG_TYPE: somebody changed its keys. The next probe says whether that is damage (it is repaired) or passes.
+    case 'WRONG_TYPE':
     case 'NOT_ADMITTED':
       return lost(context, node, refusalText(reply));
     default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later

@@ -313,7 +313,9 @@ function chooseBlocks(evidence: RepairEvidence, wish: RepairWish): RepairPlan['c
         exit: EXIT.notFound,
         message:
           `--choose-block ${prefix}: ` +
-          `${found.length === 0 ? 'no contested height has a block of that hash' : 'more than one contested block begins with that'}`,
+          (found.length === 0
+            ? 'no contested height has a block of that hash'
+            : 'more than one contested block begins with that'),
         why: 'only a block that stands against another one can be chosen',
         changed: 'nothing',
         next,

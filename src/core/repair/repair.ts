@@ -95,7 +95,10 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
     left.length === 0 && result.nodes.every((node) => node.done)
       ? `repaired by ${by} under epoch ${result.epoch}`
       : 'not finished: ' +
-        `${[...result.nodes.filter((node) => !node.done).map((node) => `${node.node}: ${node.why}`), ...left.map((one) => `${one.node}: ${one.kind} is still needed`)].join('; ')}`;
+        [
+          ...result.nodes.filter((node) => !node.done).map((node) => `${node.node}: ${node.why}`),
+          ...left.map((one) => `${one.node}: ${one.kind} is still needed`),
+        ].join('; ');
   const warning = await recordChange(
     nodes,
     {
@@ -112,8 +115,10 @@ export async function applyRepair(options: RepairOptions): Promise<Repaired> {
         .join('\n')
         .slice(0, 4000),
       after:
-        `height ${result.height} ` +
-        `${result.hash}${plan.chosen.length === 0 ? '' : `; chosen ${plan.chosen.map((one) => `${one.height}:${one.hash}`).join(', ')}`}`,
+        `height ${result.height} ${result.hash}` +
+        (plan.chosen.length === 0
+          ? ''
+          : `; chosen ${plan.chosen.map((one) => `${one.height}:${one.hash}`).join(', ')}`),
     },
     options.operator,
     clock,
@@ -216,7 +221,12 @@ function refuseUndecided(plan: RepairPlan, { target }: RepairOptions): void {
     exit: EXIT.safety,
     message:
       `${conflict.why}: ` +
-      `${conflict.copies.map((copy) => `${copy.hash.slice(0, 16)} of epoch ${copy.epoch} by ${copy.owner || 'nobody known'} on ` + `${copy.nodes.join(', ')}`).join('; ')}`,
+      conflict.copies
+        .map(
+          ({ hash, epoch, owner, nodes }) =>
+            `${hash.slice(0, 16)} of epoch ${epoch} by ${owner || 'nobody known'} on ${nodes.join(', ')}`,
+        )
+        .join('; '),
     why: 'it goes against a safety rule to choose between conflicting blocks: it needs --choose-block',
     changed: 'nothing',
     next: conflict.next.length > 0 ? conflict.next : [`seq repair plan ${target}`.trim()],

@@ -84,7 +84,11 @@ function quorum(seen: Seen, limits: Thresholds): Answer {
   if (bad !== null) return { ...bad, metrics };
   const text =
     `${votersOf(view)} of ${view.configured} nodes can vote, ${view.quorum} are needed: ` +
-    `${view.margin < 0 ? 'some of them are behind' : view.margin === 0 ? 'no node may be lost' : `${view.margin} more may be lost`}`;
+    (view.margin < 0
+      ? 'some of them are behind'
+      : view.margin === 0
+        ? 'no node may be lost'
+        : `${view.margin} more may be lost`);
   const verdict = view.margin < limits.marginCrit ? 'CRIT' : view.margin < limits.marginWarn ? 'WARN' : 'OK';
   return {
     verdict,

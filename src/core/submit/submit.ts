@@ -423,7 +423,8 @@ class Submission {
   ): { problem: string; retryMs: number } {
     const error = (body?.['error'] ?? {}) as Record<string, unknown>;
     const code = typeof error['code'] === 'string' ? error['code'] : '';
-    const said = `${typeof error['message'] === 'string' ? error['message'] : `it answered ${status}`}${typeof error['why'] === 'string' ? ` (${error['why']})` : ''}`;
+    const message = typeof error['message'] === 'string' ? error['message'] : `it answered ${status}`;
+    const said = typeof error['why'] === 'string' ? `${message} (${error['why']})` : message;
     const number = typeof error['line'] === 'number' ? items[error['line'] - 1]?.number : items[0]?.number;
     const what = `${this.#binary ? 'frame' : 'line'} ${number}`;
     const changed = this.#unknown !== '' ? 'unknown' : this.#done.items > this.#resumed ? 'some' : 'nothing';

@@ -56,7 +56,8 @@ export class Eligibility {
     if (answering < quorum) {
       this.reason = `${answering} of the ${quorum} nodes needed answer and are admitted: ${why}`;
     } else if (heads.floor > head) {
-      this.reason = `its store ends at ${head}, below the nodes' retained range (floor ${heads.floor}): it needs a peer`;
+      this.reason =
+        `its store ends at ${head}, below the nodes' retained range (floor ${heads.floor}): ` + 'it needs a peer';
       this.options.needsPeer(seen);
     } else if (heads.head - head > MAX_ADOPT) {
       this.reason = `its store is ${heads.head - head} blocks behind`;

@@ -60,8 +60,8 @@ export interface Duty {
 }
 
 /**
- * Resolves to the outcome for the audit record: `done: …`, `partly: …` or `refused: …`. Never waits longer than the
- * order allows.
+ * Resolves to the outcome for the audit record: `done: …`, `partly: …` or `refused: …`. It never waits longer than
+ * the order allows.
  */
 export async function carryOutOrder(request: LeaderRequest, { driver, nodes, store, clock }: Duty): Promise<string> {
   const order = readOrder(request.plan);
