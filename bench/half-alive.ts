@@ -1,6 +1,7 @@
 // What one half-alive node of three costs a commit: one client's `POST /v1/submit` until it is acknowledged, a block
-// each (eager), on real processes. Ill and well take turns in the same cluster; each ill round is set against the well
-// one before it. Nothing of the node's silence may be waited for while two others answer (docs/PROTOCOL.md section 6).
+// each (eager), on real processes. Rounds with the half-alive node and without it take turns in the same cluster; each
+// ill round is set against the well one before it. Nothing of the node's silence may be waited for while two others
+// answer (docs/PROTOCOL.md section 6).
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { median, rowOf, spread } from './harness/statistics.js';
 import { atMost, type Bench } from './harness/words.js';

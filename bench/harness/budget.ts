@@ -41,7 +41,7 @@ export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): 
   const judged = measured.map((ratio): Judgement => {
     const known = baseline?.ratios[ratio.id];
     const meetsGoal = ratio.goal === null ? null : Number.isFinite(ratio.value) && meets(ratio.value, ratio.goal);
-    // A ratio of nothing is not a good one.
+    // A ratio that is no number is a failure, not a good value.
     if (!Number.isFinite(ratio.value))
       return { id: ratio.id, verdict: 'worse', value: ratio.value, limit: null, meetsGoal };
     if (known === undefined) return { id: ratio.id, verdict: 'new', value: ratio.value, limit: null, meetsGoal };

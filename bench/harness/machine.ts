@@ -1,4 +1,4 @@
-// What the figures were taken on. Versions are asked of the programs themselves.
+// Describes the machine on which the figures were measured. The programs themselves report their versions.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { arch, cpus, release, totalmem } from 'node:os';

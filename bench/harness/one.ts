@@ -29,5 +29,5 @@ try {
   collector.end(error instanceof Error ? error.message : String(error));
   process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
 }
-// What still holds the loop (a client that reconnects, a pool) is of no interest any more.
+// The process ends here, even when something (a client that reconnects, a pool) still keeps the event loop alive.
 process.exit(0);

@@ -1,7 +1,7 @@
-// Who waits for minutes wants to see that it goes on, and not to read about every step.
+// Shows that a long bench still runs, without a line for every step.
 const EVERY_MS = 10_000;
 
-/** Says the newest of what it is told, at most every ten seconds; the first not before ten seconds have passed. */
+/** Prints the newest message, at most every ten seconds. The first one comes after ten seconds. */
 export function nowAndThen(say: (text: string) => void): (text: string) => void {
   let saidAt = performance.now();
   return (text) => {

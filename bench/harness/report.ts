@@ -3,7 +3,7 @@ import { goalText, meets, type Judgement } from './budget.js';
 import type { Machine } from './machine.js';
 import type { Figure, Outcome, Ratio, Row, Table } from './words.js';
 
-/** Three digits that mean something. */
+/** Three significant digits. */
 export function digits(value: number): string {
   if (!Number.isFinite(value)) return '?';
   const size = Math.abs(value);

@@ -16,7 +16,9 @@ const TTL_MS = 600_000;
 
 export type Persistence = 'none' | 'everysec' | 'always';
 
-/** Resolves when `needed` of them have; the rest may finish later. Rejects when `needed` cannot be reached any more. */
+/**
+ * Resolves when `needed` promises have. The rest may finish later. Rejects when `needed` cannot be reached any more.
+ */
 export function someOf(works: readonly Promise<unknown>[], needed: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let done = 0;

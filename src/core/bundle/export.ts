@@ -1,7 +1,7 @@
-// Reads all that a reading command reads, and gives it as the lines of a bundle. The cluster works meanwhile:
-// the streams are read first, then the nodes are probed (twice, as every command does), then what had moved since is
-// read again; a later pass stands before an earlier one. So the heads and floors in the bundle are those of its
-// probes, and nothing that was trimmed meanwhile looks like a hole.
+// Reads everything that a reading command reads, and gives it as the lines of a bundle. The cluster works meanwhile. So
+// the streams are read first, then the nodes are probed (twice, as every command does). Then heights that changed since
+// are read again, and a later pass replaces an earlier one. So heads and floors in the bundle are those of its probes,
+// and blocks that were trimmed meanwhile do not look like a hole.
 import { createHash } from 'node:crypto';
 import type { Entry, Height, NodeReply } from '../protocol/types.js';
 import { markForeign } from '../view/cluster-name.js';

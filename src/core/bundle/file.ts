@@ -1,6 +1,6 @@
-// Opens a bundle: reads it once from end to end, a line at a time, checks every line and the digest, and keeps only
-// where each height stands. Heights are read again from there when they are asked for. Memory: 8 bytes a line, and
-// one piece.
+// Opens a bundle. It reads the file once, a line at a time, checks every line and the digest, and keeps only the file
+// offset of each height. A height that is asked for is read again from its offset. Memory: 8 bytes a line, and one
+// piece.
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { EXIT, SeqError } from '../errors.js';

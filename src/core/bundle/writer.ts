@@ -1,6 +1,6 @@
-// Writes a bundle: beside its place first, there under its name only when it is whole, never over a file that exists,
-// readable by its owner alone. Secrets are taken out here, whatever they were found in: configured passwords by
-// value, those in addresses and sentences by their form.
+// Writes a bundle under a temporary name, and gives it its name only when it is whole. It never replaces an existing
+// file, and only the owner can read it. It removes secrets from every text: configured passwords by value, passwords in
+// addresses and sentences by their form.
 import { createHash } from 'node:crypto';
 import { access, link, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';

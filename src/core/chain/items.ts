@@ -1,7 +1,6 @@
-// What stands inside a block's data: `seq/items/1` (submitted items) and `seq/exec/1` (a child's data behind the keys
-// it took). Decides how items are laid out and read back, so that the de-duplication window can be rebuilt from
-// blocks alone (docs/PROTOCOL.md section 2). Reading never throws: bytes that are not exactly one of the two are
-// `malformed`.
+// The formats of a block's data (docs/PROTOCOL.md section 2): `seq/items/1` (submitted items) and `seq/exec/1` (the
+// keys that a child took, then its data). Items are laid out so that the de-duplication window can be rebuilt from
+// blocks alone. Reading never throws: bytes that are exactly neither format are `malformed`.
 import * as crypto from 'node:crypto';
 import type { Item } from '../ports.js';
 

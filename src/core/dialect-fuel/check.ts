@@ -135,7 +135,7 @@ function stream({ view, rows, target }: FuelSeen): Answer {
   const bad = finding(view, ['NO_QUORUM', 'NO_SUCH_KEYS']);
   if (bad !== null) return { ...bad, metrics };
   const { next, ...told } = summary.verdict(target);
-  // Between two looks the view keeps what stayed; a block on its way is not among it.
+  // The view keeps only what both probes found. A block that is being written is not among it.
   const open = finding(view, ['UNWINNABLE_CONFLICT', 'WINNABLE_CONFLICT', 'REPAIRABLE', 'UNDETERMINED']);
   if (told.verdict === 'WARN' && told.reasonCode === 'REPAIRABLE' && open === null)
     return {

@@ -1,4 +1,4 @@
-// Which verdicts are worth a word and which are normal in the fuel dialect (docs/FUEL.md): holes,
+// Which verdicts are reported, and which are normal in the fuel dialect (docs/FUEL.md)? Holes,
 // disorder, the same bytes twice, heights that older scripts did not index, and minority orphans below the committed
 // head are normal. Pure.
 import type { FuelVerdict } from './classify.js';

@@ -1,7 +1,7 @@
-// Lines that say the same again and again, told once and then counted: a node that is down for an hour must not bury
-// the line that matters. Same = same kind, names and words, whatever the numbers in them. The first is written at
-// once; repeats within the window are counted and written as one summary when the window ends, when the memory bound
-// is reached, or at the end. Nothing is ever left out uncounted.
+// Collapses repeated log lines, so that a node that is down for an hour does not hide the important line. Two lines are
+// the same when kind, names and words are the same; numbers may differ. The first line is written at once. Repeats
+// within a time window are counted. One summary is written when the window ends, when the memory bound is reached, or
+// at the end. Every line that is left out is counted.
 
 export interface Repeats<T> {
   /** The last of the repeated lines. */

@@ -1,6 +1,5 @@
-// Every change that an operator makes leaves a record on every node that answers (docs/PROTOCOL.md section 2,
-// `seq:ops:audit`). A record that fewer than a quorum took is a warning, never a failure of the change: the change
-// itself has happened.
+// Writes a record of every operator's change on every node that answers (docs/PROTOCOL.md section 2, `seq:ops:audit`).
+// When fewer than a quorum take the record, that is a warning, not a failure: the change itself has happened.
 import { quorumOf } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import { askAll } from './ask-all.js';

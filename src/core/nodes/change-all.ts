@@ -1,5 +1,5 @@
-// One change on several nodes: what each of them said, and what that adds up to. Accepted by a quorum is done; what
-// is not known is never "no".
+// Makes one change on several nodes: the answer of each node, and the result of all. The change is done when a quorum
+// accepted it. An unknown outcome is never reported as a refusal.
 import type { ErrorCode } from '../error-codes.js';
 import { EXIT, SeqError, type ExitCode } from '../errors.js';
 import type { Clock, NodePort } from '../ports.js';

@@ -1,7 +1,7 @@
-// The one way to wait for a while. By the clock of the port, so that the simulator decides how long that takes.
+// The one way to wait for a while. It uses the clock of the port, so that the simulator decides how long it takes.
 import type { Clock } from '../ports.js';
 
-/** Resolves after `ms`, or as soon as `signal` is aborted. Never rejects: who waits looks at the signal. */
+/** Resolves after `ms`, or as soon as `signal` is aborted. It never rejects: the caller checks the signal. */
 export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

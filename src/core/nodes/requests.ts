@@ -1,5 +1,5 @@
-// A request to the leader is done once; its outcome goes to the audit stream and the request away, on every node that
-// answers (docs/PROTOCOL.md section 2).
+// Requests to the leader (docs/PROTOCOL.md section 2). A request is carried out once. Then, on every node that answers,
+// its outcome goes to the audit stream and the request is removed.
 import { tellAll } from './ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { LeaderRequest } from '../protocol/types.js';

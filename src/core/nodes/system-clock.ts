@@ -1,4 +1,4 @@
-// The machine's own clock and randomness as the ports want them. Timers do not keep a finished process alive.
+// The machine's own clock and randomness behind the ports. Timers do not keep a finished process alive.
 import { randomBytes } from 'node:crypto';
 import type { Clock, Random } from '../ports.js';
 

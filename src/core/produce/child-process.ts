@@ -1,6 +1,6 @@
-// One life of an exec child as a process: lines out, lines in, its stderr to the log, and an end that always comes:
-// SIGTERM, then SIGKILL. Never a shell. It leads a process group of its own, so that a Ctrl-C meant for `seq` does
-// not end it first; when `seq` itself is killed, its stdin ends. Knows nothing of blocks.
+// One life of an exec child as a process: lines out, lines in, and its stderr to the log. Its end always comes:
+// SIGTERM, then SIGKILL. No shell is used. The child leads a process group of its own, so that a Ctrl-C meant for `seq`
+// does not end it first. When `seq` itself is killed, the child's stdin ends. This file knows nothing of blocks.
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Clock } from '../ports.js';
 import { LineReader } from './lines.js';

@@ -1,7 +1,7 @@
-// The producer that asks a child process for the content of blocks and tells it every committed block, in order,
-// once, so that its state is warm on every sequencer. Decides when the child has failed: it crashed, was silent
-// beyond a deadline, or spoke garbage. That ends the term with the reason and never the chain (docs/PROTOCOL.md
-// section 6); the child is started again with back-off.
+// The producer that asks a child process for the content of blocks (docs/PROTOCOL.md section 6). It also gives the
+// child every committed block, in order, once, so that the child's state is warm on every sequencer. It decides when
+// the child has failed: a crash, no answer by a deadline, or a malformed answer. A failure ends the term with the
+// reason, never the chain. The child is started again with back-off.
 import { decodeBlockData, encodeExec, execOverhead, itemDigest, type TakenItem } from '../chain/items.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, Item, Producer, ProduceRequest } from '../ports.js';
@@ -173,7 +173,7 @@ class ExecProducer implements Producer {
     this.toldBytes = [];
     this.toldAheadBytes = 0;
     this.pipeFull = false;
-    // Of an earlier life nothing is heard any more.
+    // Lines from an earlier child are ignored.
     const ifCurrent = (run: () => void): void => void (this.child === child && run());
     let child: Child;
     try {
@@ -353,10 +353,10 @@ class ExecProducer implements Producer {
     if (this.child !== null && !this.child.send(line)) this.pipeFull = true;
   }
 
-  /** Ends this child. Its successor starts only when it is gone: two would write to one state. */
+  /** Ends this child. The next child starts only when this one is gone, because two would write to one state. */
   private fail(why: string): void {
     if (this.state.phase === 'down' || this.state.phase === 'closed') return;
-    // One that ran well for long and then failed is no row of failures.
+    // A child that ran well for long before it failed starts a new count of failures.
     if (this.options.clock.now() - this.startedAt >= (this.options.coolDownMs ?? COOL_DOWN_MS)) this.failures = 0;
     this.failures++;
     this.state = { phase: 'down', why: `the producer failed: ${why}` };
