@@ -2,10 +2,10 @@
 -- The record is `<sequencer><id>`; the index (id → server ms) forgets ids not seen for 24 h and keeps the newest 64.
 -- KEYS 1 admission · 2 sequencers · 3 sequencer
 -- ARGV 1 cluster · 2 node · 3 ttl_ms · 4 id · 5 …pairs
--- accepted: incarnation · used_memory · maxmemory
+-- accepted: incarnation · used_memory · maxmemory · time_ms
 -- refused: WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Says nothing about leadership; works on a node that is not admitted. The memory of the server is told so that a leader can keep less in
--- time (0 = not limited, or not known). docs/PROTOCOL.md sections 2 and 6.
+-- time (0 = not limited, or not known); its clock, so that a leader's block time follows the nodes' clocks. docs/PROTOCOL.md sections 2 and 6.
 local admission_key, sequencers_key, sequencer_key = KEYS[1], KEYS[2], KEYS[3]
 local cluster, node_id, ttl_ms, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -75,4 +75,4 @@ must('PEXPIRE', sequencer_key, ttl_ms)
 must('ZADD', sequencers_key, string.format('%d', now), id)
 must('ZREMRANGEBYSCORE', sequencers_key, '-inf', string.format('(%d', now - DAY_MS))
 must('ZREMRANGEBYRANK', sequencers_key, 0, -(KEPT + 1))
-return { 'accepted', incarnation, used, string.format('%d', bytes('maxmemory')) }
+return { 'accepted', incarnation, used, string.format('%d', bytes('maxmemory')), string.format('%d', now) }

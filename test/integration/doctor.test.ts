@@ -61,6 +61,8 @@ const config = (more: Record<string, string>): { checkup: Partial<NodeCheckup> }
 });
 const sequencer = (id: string, configDigest: string, ttlMs: string): Presence =>
   ({ id, configDigest, extra: { ttlMs } }) as unknown as Presence;
+const wrongClock = (id: string, clockOffMs: string): Presence =>
+  ({ id, configDigest: '', extra: { clockOffMs } }) as unknown as Presence;
 
 describe('doctor: what was read → findings', () => {
   test.each<[string, Parameters<typeof checked>[1], string[]]>([
@@ -84,6 +86,7 @@ describe('doctor: what was read → findings', () => {
     ['slow now and then', { checkup: { roundTripsMs: [1, 1, 150] } }, ['WARN latency']],
     ['slow', { checkup: { roundTripsMs: [60, 70, 80] } }, ['CRIT latency']],
     ['a clock ahead', { checkup: { clockMs: 900 } }, ['WARN clock']],
+    ["a sequencer's clock, by its own word", { view: { sequencers: [wrongClock('a', '-90000000')] } }, ['WARN clock']],
     ['just started', { info: { uptime_in_seconds: '5' } }, ['INFO uptime']],
     ['not admitted', { view: { admission: 'restarted' } }, ['WARN admission']],
     ["another node's data, which no admission takes over", { view: { admission: 'foreign' } }, ['WARN admission']],

@@ -358,7 +358,7 @@ describe('refusals, splits and clocks', () => {
     async () => {
       const cluster = new VirtualCluster();
       for (const { state } of cluster.servers) {
-        state.lock = { owner: 'seq-a/00000000000000aa', expiresAtMs: 1500 };
+        state.lock = { owner: 'seq-a/00000000000000aa', expiresAtMs: cluster.clock.wall() + 1500 };
         state.epoch = 4;
       }
       const a = watched(cluster, 'seq-a');

@@ -6,7 +6,7 @@ import { Operator } from './operator.js';
 import type { SimProcess } from './process.js';
 import type { Prng } from './random.js';
 import type { Fault } from './scenario.js';
-import type { SimClock } from './sim-clock.js';
+import { WALL_START, type SimClock } from './sim-clock.js';
 import { QUIET, runOn, SimNode, type Link, type Wire } from './wire.js';
 
 export interface Faulty {
@@ -179,7 +179,7 @@ export function startFault(world: Faulty, fault: Fault): void {
       if (!spared(world, node!) || world.operators.some((one) => !one.done)) return;
       const server = new MemoryServer(
         `${node!.id}.${wire.servers.size}`,
-        () => clock.now() + node!.offsetMs,
+        () => WALL_START + clock.now() + node!.offsetMs,
         emptyNodeState(`run-${node!.id}-new${wire.servers.size}`),
       );
       server.starts = node!.server.starts + 1000; // no answer of the one is taken for the other's

@@ -339,7 +339,7 @@ function faultDrawer(
     [2, () => [{ kind: 'stop', process: process(), downMs: prng.int(100, 2 * ttl) }]],
     [2, () => [{ kind: 'disk', process: process(), syncMs: prng.pick([50, 400, 3000]), forMs: span() }]],
     [3, () => [{ kind: 'jump', node: node(), ms: prng.pick([-2 * ttl, -ttl, -100, 100, ttl, 10 * ttl]) }]],
-    [1, () => [{ kind: 'wall', process: process(), ms: prng.pick([-60_000, -1000, 1000, 60_000]) }]],
+    [1, () => [{ kind: 'wall', process: process(), ms: prng.pick([-60_000, -1000, 1000, 90_000_000]) }]],
     [1, () => [{ kind: 'hold', ttlMs: span() + 100, clearMs: span() }]],
     [
       3,

@@ -13,6 +13,12 @@ interface Timer {
 /** So many timers run before the real event loop gets a turn (signals, unhandled rejections). */
 const TURN = 4096;
 
+/**
+ * Of every clock when a run begins, nodes' and wall clocks: so far from 0 that one can be a day behind, and small enough
+ * that fractions of a ms stay exact.
+ */
+export const WALL_START = 100_000_000;
+
 export class SimClock implements Clock {
   private time = 0;
   private made = 0;
@@ -23,14 +29,12 @@ export class SimClock implements Clock {
     throw error;
   };
 
-  constructor(private readonly wallStart = 1_700_000_000_000) {}
-
   now(): number {
     return this.time;
   }
 
   wall(): number {
-    return Math.floor(this.wallStart + this.time);
+    return Math.floor(WALL_START + this.time);
   }
 
   after(ms: number, run: () => void, quiet = false): () => void {

@@ -15,7 +15,7 @@ import { startFault, type Faulty } from './faults.js';
 import type { History } from './history.js';
 import { SimProcess } from './process.js';
 import { Prng } from './random.js';
-import { SimClock } from './sim-clock.js';
+import { SimClock, WALL_START } from './sim-clock.js';
 import type { Scenario } from './scenario.js';
 import { Operator } from './operator.js';
 import { Link, QUIET, runOn, SimNode, type Wire } from './wire.js';
@@ -60,7 +60,7 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   const nodes: SimNode[] = [];
   for (let i = 1; i <= scenario.nodes; i++) {
     const id = `r${i}`;
-    const nowMs = (): number => clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
+    const nowMs = (): number => WALL_START + clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
     nodes.push(
       new SimNode(
         id,

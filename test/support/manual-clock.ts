@@ -1,19 +1,19 @@
 // A clock that moves only when told to: timers run in order of their time, then of their making.
 import type { Clock } from '../../src/core/ports.js';
 
+export const WALL_START = 1_700_000_000_000;
+
 export class ManualClock implements Clock {
   private time = 0;
   private made = 0;
   private timers: { at: number; order: number; run: () => void }[] = [];
-
-  constructor(private readonly wallStart = 1_700_000_000_000) {}
 
   now(): number {
     return this.time;
   }
 
   wall(): number {
-    return Math.floor(this.wallStart + this.time);
+    return Math.floor(WALL_START + this.time);
   }
 
   after(ms: number, run: () => void): () => void {

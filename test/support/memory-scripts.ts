@@ -714,7 +714,7 @@ function announce(s: MemoryNodeState, call: Call<'announce'>, now: number): Repl
   s.sequencers = [...s.sequencers.filter((one) => one.presence.id !== call.presence.id), mine].sort((a, b) =>
     a.presence.id < b.presence.id ? -1 : 1,
   );
-  return accepted(s, { usedMemory: 0, maxMemory: 0 });
+  return accepted(s, { usedMemory: 0, maxMemory: 0, timeMs: Math.floor(now) });
 }
 
 function audit(s: MemoryNodeState, call: Call<'audit'>): Reply<'audit'> {

@@ -4,9 +4,9 @@ import { quorumOf, type Limits, type Timing } from '../../src/core/config.js';
 import type { SeqEvent } from '../../src/core/events.js';
 import { Inbox } from '../../src/core/sequencer/lead/inbox.js';
 import { Sequencer } from '../../src/core/sequencer/sequencer.js';
-import type { NodePort, Producer, Random } from '../../src/core/ports.js';
+import type { Clock, NodePort, Producer, Random } from '../../src/core/ports.js';
 import { batchProducer, largestItem } from '../../src/core/produce/batch.js';
-import { ManualClock } from './manual-clock.js';
+import { ManualClock, WALL_START } from './manual-clock.js';
 import { MemoryNode, MemoryServer, newNodeState } from './memory-node.js';
 import { MemoryStore } from './memory-store.js';
 import { genesisHash } from '../../src/core/chain/block.js';
@@ -129,6 +129,8 @@ export class VirtualCluster {
   readonly sequencers: VirtualSequencer[] = [];
   /** Servers that nodes can be moved to, by address. */
   readonly elsewhere = new Map<string, MemoryServer>();
+  /** How much the clock of each node is ahead of the others, in their order. */
+  readonly nodeAheadMs: number[] = [];
   readonly timing: Timing;
   readonly limits: Limits;
 
@@ -149,7 +151,7 @@ export class VirtualCluster {
       const id = `r${i + 1}`;
       return new MemoryServer(
         id,
-        () => this.clock.now(),
+        () => WALL_START + this.clock.now() + (this.nodeAheadMs[i] ?? 0),
         newNodeState(id, IDENTITY.cluster, genesisHash(CLUSTER, IDENTITY.lane)),
       );
     });
@@ -163,14 +165,20 @@ export class VirtualCluster {
   start(
     id: string,
     store = new MemoryStore({ cluster: CLUSTER, lane: IDENTITY.lane, clock: this.clock }),
-    overrides: Partial<{ eager: boolean; priority: number }> = {},
+    overrides: Partial<{ eager: boolean; priority: number; wallAheadMs: () => number }> = {},
   ): VirtualSequencer {
-    const { clock, timing, limits } = this;
+    const { timing, limits } = this;
+    const { wallAheadMs = () => 0 } = overrides;
+    const clock: Clock = {
+      now: () => this.clock.now(),
+      wall: () => this.clock.wall() + wallAheadMs(),
+      after: (ms, run) => this.clock.after(ms, run),
+    };
     const nodes = this.servers.map(
       (server) =>
-        new SwitchablePort(new MemoryNode(server, IDENTITY, clock), clock, (url) => {
+        new SwitchablePort(new MemoryNode(server, IDENTITY, this.clock), this.clock, (url) => {
           const there = this.elsewhere.get(url);
-          return there && new MemoryNode(there, IDENTITY, clock, server.id);
+          return there && new MemoryNode(there, IDENTITY, this.clock, server.id);
         }),
     );
     const inbox = new Inbox({

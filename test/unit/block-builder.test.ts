@@ -62,7 +62,7 @@ beforeEach(() => {
     eager: true,
     maxBlockBytes: 1000,
     maxItemsBytes: ITEMS_BYTES,
-    parentTimestamp: () => 0,
+    timestamp: () => 0,
     caughtUp: () => undefined,
     syncing: () => (synced === null ? undefined : disk),
     onProposed: (_, items) => {

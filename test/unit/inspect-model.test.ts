@@ -11,7 +11,7 @@ const hash = (letter: string, height: number) => `${letter}${height}`.padEnd(64,
 
 function node(word: string, index: number): NodeProbe {
   const id = `r${index + 1}`;
-  const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1 };
+  const base = { id, url: `redis://127.0.0.1:${7000 + index}`, rttMs: 1, askedAt: 0 };
   if (word === '?') return { ...base, reply: { outcome: 'unknown', step: 'call', cause: 'no reply', limitMs: 100 } };
   if (word === '!')
     return {
@@ -247,6 +247,24 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       expect(summarize(probes).reasonCode).toBe('LEADER_STALLED');
     },
   );
+
+  test.each([
+    ['all agree', [0, 0, 0], {}, []],
+    ['one node is ahead', [0, 25 * 3_600_000, 0], {}, ["r2: the clock of r2 is 25 h ahead of the median of the nodes' clocks"]], // prettier-ignore
+    ['one node is behind', [0, 0, -200_000], {}, ["r3: the clock of r3 is 3 min behind the median of the nodes' clocks"]], // prettier-ignore
+    ['a sequencer says so of itself', [0, 0, 0], { clockOffMs: '-9000' }, [": the clock of sequencer seq-b is 9 s behind the median of the nodes' clocks"]], // prettier-ignore
+  ] as const)('inspect: clocks, %s → CLOCK_OFF by name', (_what, aheadMs, extra, expected) => {
+    const probes = 'x9@3 x9@3 x9@3'.split(' ').map(node);
+    probes.forEach((o, i) => {
+      if (o.reply.outcome !== 'accepted') return;
+      const view = o.reply.value;
+      view.timeMs += aheadMs[i]!;
+      view.sequencers = [{ id: 'seq-b', role: 'follower', height: 9, version: '1', url: '', pid: 7, configDigest: '', pttlMs: 100, extra }]; // prettier-ignore
+    });
+    const { verdict, findings } = summarize(probes);
+    expect(findings.map(({ nodes, reason }) => `${nodes.join()}: ${reason}`)).toEqual(expected);
+    expect(verdict).toBe(expected.length === 0 ? 'OK' : 'WARN');
+  });
 
   test('inspect: a hold on a quorum → said, and named as the cause when nobody leads', () => {
     const probes = '-x9@3 -x9@3 -x9@3'.split(' ').map(node);

@@ -11,7 +11,9 @@ const AT = 1000;
 /** A lock's ms left; null: free; undefined: no answer. */
 function seen(...locks: (number | null | undefined)[]): ProbeResult {
   return {
+    sentAt: AT,
     at: AT,
+    heardAt: locks.map(() => AT),
     replies: locks.map((left) =>
       left === undefined
         ? { outcome: 'unknown', step: 'call', cause: 'no answer' }

@@ -108,6 +108,13 @@ export const VERDICTS = {
     causes: ['a configuration was changed on some of them only'],
     todo: ['seq status -o wide', 'restart the sequencers with the same settings, one after the other'],
   },
+  CLOCK_OFF: {
+    meaning:
+      "A clock is more than 2 s off the median of the nodes' clocks: a node's, or that of a sequencer. Block " +
+      'times follow the median, so nothing is lost and no key is forgotten early.',
+    causes: ['no time synchronisation on that host', 'a clock that was set by hand', 'a paused virtual machine'],
+    todo: ['chronyc tracking (on that host)', 'seq doctor'],
+  },
   RETENTION_NARROWED: {
     meaning:
       'The leader keeps fewer blocks on the nodes than it was told to, because their memory runs ' +

@@ -6,9 +6,12 @@ import type { Clock, NodePort } from '../ports.js';
 import { MAX_EPOCH_LEAP, sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
 
 export interface ProbeResult {
+  sentAt: number;
   at: number;
   /** Per node, in the configured order; null = no answer yet when the look was closed. */
   replies: (NodeReply<NodeView> | null)[];
+  /** When each of them came. */
+  heardAt: (number | null)[];
 }
 
 /**
@@ -23,6 +26,7 @@ export async function probe(
 ): Promise<ProbeResult> {
   const startedAt = clock.now();
   const replies: ProbeResult['replies'] = nodes.map(() => null);
+  const heardAt: ProbeResult['heardAt'] = nodes.map(() => null);
   await new Promise<void>((resolve) => {
     let waiting = nodes.length;
     let answered = 0;
@@ -30,6 +34,7 @@ export async function probe(
     nodes.forEach((node, i) => {
       void node.call({ script: 'inspect', brief: true }, limitMs).then((reply) => {
         replies[i] = reply;
+        heardAt[i] = clock.now();
         if (reply.outcome === 'accepted') answered++;
         if (--waiting === 0) {
           cancel();
@@ -40,7 +45,7 @@ export async function probe(
       });
     });
   });
-  return { at: clock.now(), replies: [...replies] };
+  return { sentAt: startedAt, at: clock.now(), replies: [...replies], heardAt: [...heardAt] };
 }
 
 export interface Votes {

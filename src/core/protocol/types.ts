@@ -217,7 +217,7 @@ export interface CallResult {
   request_leader: Record<string, never>;
   clear_request: Record<string, never>;
   /** Of the server, bytes; maxMemory 0: not limited, or not known. */
-  announce: { usedMemory: number; maxMemory: number };
+  announce: { usedMemory: number; maxMemory: number; timeMs: number };
   audit: Record<string, never>;
 }
 

@@ -441,7 +441,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
     keys: ['admission', 'sequencers', 'sequencer'],
     args: ['ttl_ms', 'id', '…pairs'],
     build: (call) => [String(call.ttlMs), call.presence.id, ...presencePairs(call.presence)],
-    parse: ([used, most]) => ({ usedMemory: whole(used), maxMemory: whole(most) }),
+    parse: ([used, most, time]) => ({ usedMemory: whole(used), maxMemory: whole(most), timeMs: whole(time) }),
   },
   audit: {
     keys: ['admission', 'audit'],

@@ -1,6 +1,7 @@
 // How much memory will each node need once the retained range is full, and when will it be full? The answer comes from
 // what the leader says about its blocks (docs/PROTOCOL.md sections 6 and 8). It is a forecast from the newest blocks,
 // not a promise. There is no forecast where nobody leads. Pure.
+import { duration } from '../duration.js';
 import type { NodeView } from '../protocol/types.js';
 import type { DoctorFinding, CheckedNode } from './doctor-finding.js';
 
@@ -91,15 +92,4 @@ export function ofForecast(nodes: readonly CheckedNode[]): DoctorFinding[] {
 
 export function mib(bytes: number): string {
   return `${(bytes / MIB).toFixed(bytes < 10 * MIB ? 1 : 0)} MiB`;
-}
-
-export function duration(ms: number): string {
-  const s = Math.round(ms / 1000);
-  return s < 120
-    ? `${s} s`
-    : s < 7200
-      ? `${Math.round(s / 60)} min`
-      : s < 172_800
-        ? `${Math.round(s / 3600)} h`
-        : `${Math.round(s / 86_400)} days`;
 }

@@ -2,7 +2,9 @@
 // the room on their disks (docs/PROTOCOL.md sections 2 and 10). Pure; a sequencer that says nothing of a thing is not
 // compared in it.
 import type { Presence } from '../protocol/types.js';
-import { duration, mib } from './doctor-memory.js';
+import { duration } from '../duration.js';
+import { wrongClockText } from '../nodes/node-clocks.js';
+import { mib } from './doctor-memory.js';
 import type { DoctorFinding, CheckedNode, Severity } from './doctor-finding.js';
 
 const AHEAD_MS = 1000;
@@ -76,22 +78,27 @@ export function ofSequencers(nodes: readonly CheckedNode[]): DoctorFinding[] {
       ]),
       'start every sequencer with the same --max-block-bytes, --retain-blocks and --retain-bytes',
     ),
-    ...all.flatMap(({ one, aheadMs }): DoctorFinding[] =>
-      aheadMs > AHEAD_MS && aheadMs < Infinity
-        ? [
-            {
-              severity: 'WARN',
-              check: 'clock',
-              node: '',
-              what:
-                `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's; ` +
-                'its blocks bear its time',
-              fix: 'chronyc tracking (on that host)',
-            },
-          ]
-        : [],
-    ),
+    ...all.flatMap(({ one, aheadMs }) => ofClock(one, aheadMs)),
     ...all.flatMap(({ one }) => ofStore(one, all)),
+  ];
+}
+
+/** By its own word, which is measured; else by when it says that it spoke. */
+function ofClock(one: Presence, aheadMs: number): DoctorFinding[] {
+  const offMs = Number(one.extra['clockOffMs'] ?? NaN);
+  const isAhead = aheadMs > AHEAD_MS && aheadMs < Infinity;
+  if (!Number.isFinite(offMs) && !isAhead) return [];
+  const what = Number.isFinite(offMs)
+    ? wrongClockText(`the clock of sequencer ${one.id}`, offMs)
+    : `the clock of sequencer ${one.id} is ${Math.round(aheadMs)} ms or more ahead of every node's`;
+  return [
+    {
+      severity: 'WARN',
+      check: 'clock',
+      node: '',
+      what: `${what}; its log and its records bear that time, its blocks do not`,
+      fix: 'chronyc tracking (on that host)',
+    },
   ];
 }
 

@@ -5,6 +5,7 @@ import type { Timing } from '../config.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { Height, Presence } from '../protocol/types.js';
 import type { ProbeResult } from '../nodes/probe.js';
+import type { HeardTime } from './lead/chain-time.js';
 import type { MemoryFact } from './lead/retention.js';
 
 /** A new role is announced this much later, so that the announcement does not delay the first block of a term. */
@@ -17,6 +18,8 @@ export interface PresencesOptions {
   presence(): Omit<Presence, 'pttlMs'>;
   /** Gets the memory figures of the nodes that took a record. */
   onMemory(facts: MemoryFact[], askedAt: Height): void;
+  /** What their clocks showed. */
+  onTime(heard: HeardTime[]): void;
 }
 
 export class Presences {
@@ -67,11 +70,17 @@ export class Presences {
   }
 
   private async announce(ttlMs: number): Promise<void> {
-    const { nodes, timing } = this.options;
+    const { nodes, timing, clock } = this.options;
     const presence = this.options.presence();
-    const replies = await tellAll(nodes, (node) =>
-      node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs),
-    );
+    const sentAt = clock.now();
+    const times: HeardTime[] = [];
+    const replies = await tellAll(nodes, async (node) => {
+      const reply = await node.call({ script: 'announce', presence, ttlMs }, timing.nodeTimeoutMs);
+      if (reply.outcome === 'accepted')
+        times.push({ node: node.id, timeMs: reply.value.timeMs, sentAt, heardAt: clock.now() });
+      return reply;
+    });
+    this.options.onTime(times);
     this.options.onMemory(
       replies.flatMap((reply, i) => (reply.outcome === 'accepted' ? [{ node: nodes[i]!.id, ...reply.value }] : [])),
       presence.height,

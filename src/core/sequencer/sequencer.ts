@@ -11,6 +11,8 @@ import { pause } from '../nodes/pause.js';
 import type { CommittedBlock, Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { LedgerAnomaly } from '../protocol/ledger.js';
 import type { Block, Epoch, Height } from '../protocol/types.js';
+import { ClockWatch } from './clock-watch.js';
+import { ChainTime, timesOf, type HeardTime } from './lead/chain-time.js';
 import { BlockFeed } from './block-feed.js';
 import { BringUp } from './follow/bring-up.js';
 import { whereTheyPart } from '../stream/divergence.js';
@@ -56,6 +58,8 @@ export class Sequencer implements SequencerApi {
   private readonly presences: Presences;
   private term: Promise<void> | null = null;
   private readonly clusterState: ClusterState;
+  private readonly chainTime: ChainTime;
+  private readonly clocks: ClockWatch;
   private readonly leadership: Leadership;
   private readonly eligibility: Eligibility;
   private notBefore = 0;
@@ -88,6 +92,8 @@ export class Sequencer implements SequencerApi {
     this.quorum = quorumOf(nodes.length);
     this.turnedAt = clock.now();
     this.startedAtMs = clock.wall();
+    this.chainTime = new ChainTime(this.quorum);
+    this.clocks = new ClockWatch(options.emit);
     this.clusterState = new ClusterState(nodes, this.quorum, options.emit);
     this.addresses = new NodeAddresses(nodes, options.identity.cluster);
     this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
@@ -148,7 +154,7 @@ export class Sequencer implements SequencerApi {
       eager: options.eager,
       maxBlockBytes: limits.maxBlockBytes,
       maxItemsBytes: options.maxItemsBytes,
-      parentTimestamp: () => store.head().timestamp,
+      timestamp: () => this.chainTime.next(store.head().timestamp, clock.now()),
       caughtUp: () => (producer.needsChain ? this.pipeline.drained() : this.pipeline.room()),
       syncing: () => this.pipeline.syncing(),
       onProposed: (block, items) =>
@@ -174,6 +180,7 @@ export class Sequencer implements SequencerApi {
       timing,
       presence: () => this.presence(),
       onMemory: (facts, askedAt) => this.heedMemory(facts, askedAt),
+      onTime: (heard) => this.hear(heard),
     });
     this.leadership = new Leadership(options, {
       quorum: this.quorum,
@@ -186,7 +193,10 @@ export class Sequencer implements SequencerApi {
       stopping: () => this.stopping !== null,
       promoting: () => this.setRole('promoting', 'the lease is free'),
       leads: (first) => {
-        if (first) this.setRole('leader', 'claimed a quorum');
+        if (first) {
+          this.chainTime.began();
+          this.setRole('leader', 'claimed a quorum');
+        }
         this.clusterState.leadsItself();
         inbox.open();
         this.tellLeadership();
@@ -420,7 +430,14 @@ export class Sequencer implements SequencerApi {
   }
 
   private learn(seen: ProbeResult): void {
+    this.hear(timesOf(seen, this.options.nodes));
     if (this.clusterState.learn(seen)) this.tellLeadership();
+  }
+
+  private hear(heard: readonly HeardTime[]): void {
+    const { clock } = this.options;
+    for (const one of heard) this.chainTime.hear(one);
+    if (heard.length > 0) this.clocks.learn(this.chainTime.wrong(clock.wall(), clock.now()));
   }
 
   /**
@@ -538,6 +555,7 @@ export class Sequencer implements SequencerApi {
         priority: String(priority),
         epoch: String(epoch),
         seenAtMs: String(clock.wall()),
+        ...this.clocks.facts(),
         ...this.own.facts(this.role === 'leader', this.retention.shortage, this.eligibility.margin),
       },
     };

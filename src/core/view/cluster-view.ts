@@ -37,6 +37,7 @@ export type ReasonCode =
   | 'PENDING_BLOCK'
   | 'HELD'
   | 'CONFIG_DRIFT'
+  | 'CLOCK_OFF'
   | 'RETENTION_NARROWED'
   | 'RETENTION_CLOSING'
   | 'RETENTION_LOST';
@@ -58,6 +59,8 @@ export interface NodeProbe {
   reply: NodeReply<NodeView>;
   /** How long the answer took; null when there was none. */
   rttMs: number | null;
+  /** When it was asked, on the monotonic clock of who asked; absent where nobody noted it. */
+  askedAt?: number;
   /** The header of its head, read only when heads alone do not settle what is committed. */
   headEntry?: NodeReply<EntriesRead>;
 }

@@ -63,7 +63,7 @@ export async function probeNodes({
           : reply.outcome === 'unknown'
             ? null
             : Math.round((clock.now() - startedAt) * 10) / 10;
-      return { id: node.id, url: node.url, reply, rttMs };
+      return { id: node.id, url: node.url, reply, rttMs, askedAt: startedAt };
     }),
   );
 }

@@ -12,6 +12,7 @@ import {
   type Owner,
 } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeRow, SummarizeOptions } from './cluster-view.js';
+import { offClocks } from './off-clocks.js';
 import { mergePresence } from './presence.js';
 import { proveCommitted, type Committed, type Conflict, type Pending } from './proof.js';
 import { judge } from './verdict.js';
@@ -73,7 +74,17 @@ export function summarize(probes: readonly NodeProbe[], options: SummarizeOption
     ),
   };
   return {
-    ...judge({ ...facts, clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })) }, options),
+    ...judge(
+      {
+        ...facts,
+        clusters: answers.map((a) => ({ id: a.id, cluster: a.view.cluster })),
+        clocks: offClocks(
+          probes.filter((o) => own.some(({ id }) => id === o.id)),
+          quorum,
+        ),
+      },
+      options,
+    ),
     ...facts,
   };
 }

@@ -3,10 +3,13 @@
 // Findings stand in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
 import { MAX_EPOCH_LEAP } from '../protocol/types.js';
 import { deleteEpoch } from './epochs.js';
+import { wrongClockText } from '../nodes/node-clocks.js';
+import type { OffClock } from './off-clocks.js';
 import type { ClusterView, Finding, NodeRow, ReasonCode, SummarizeOptions } from './cluster-view.js';
 
 type Facts = Omit<ClusterView, 'verdict' | 'reason' | 'reasonCode' | 'next' | 'findings'> & {
   clusters: { id: string; cluster: string }[];
+  clocks: readonly OffClock[];
 };
 
 export function judge(
@@ -269,6 +272,15 @@ function softFindings(facts: Facts, target: string): Finding[] {
           'of another sequencer',
       });
     }
+  }
+  for (const { node, sequencer, aheadMs } of facts.clocks) {
+    found.push({
+      verdict: 'WARN',
+      code: 'CLOCK_OFF',
+      nodes: node === undefined ? [] : [node],
+      next: [`seq doctor${target}`],
+      reason: wrongClockText(`the clock of ${node ?? `sequencer ${sequencer}`}`, aheadMs),
+    });
   }
   const digests = new Map<string, string[]>();
   for (const s of facts.sequencers)

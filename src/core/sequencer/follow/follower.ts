@@ -354,7 +354,7 @@ export class Follower {
         ? { ...reply, value: { ...reply.value, lock: null } }
         : reply,
     );
-    return { at: clock.now(), replies };
+    return { ...lastProbe, at: clock.now(), replies };
   }
 
   private forgetTold(): void {

@@ -27,7 +27,8 @@ export interface BlockBuilderOptions {
   maxBlockBytes: number;
   /** Bytes of items that fit into one block. */
   maxItemsBytes: number;
-  parentTimestamp(): number;
+  /** The time that the next block bears, never below its parent's. */
+  timestamp(): number;
   /**
    * Resolves when the commit pipeline has room. For a producer that needs the chain, it also waits until that producer
    * has every block.
@@ -177,7 +178,7 @@ export class BlockBuilder {
   }
 
   private propose({ driver, height, parent }: NonNullable<typeof this.wanted>, data: Uint8Array, taken: number): void {
-    const { clock, inbox, maxBlockBytes } = this.options;
+    const { inbox, maxBlockBytes } = this.options;
     if (data.byteLength > maxBlockBytes) {
       this.wanted = null;
       return driver.stepdown(
@@ -188,7 +189,7 @@ export class BlockBuilder {
     const block = makeBlock({
       height,
       parent,
-      timestamp: Math.max(clock.wall(), this.options.parentTimestamp()),
+      timestamp: this.options.timestamp(),
       data,
     });
     this.wanted = null;

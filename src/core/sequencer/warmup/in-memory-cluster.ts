@@ -90,7 +90,7 @@ export class InMemoryNode implements NodePort {
         return given<NodeView>(this.view());
       case 'announce':
         this.presences.set(call.presence.id, { ...call.presence, pttlMs: call.ttlMs });
-        return given<CallResult['announce']>({ usedMemory: 0, maxMemory: 0 });
+        return given<CallResult['announce']>({ usedMemory: 0, maxMemory: 0, timeMs: this.clock.wall() });
       case 'promote_leader':
         if (this.lock !== '' || this.epoch !== call.expectedEpoch) return REFUSED;
         this.lock = call.owner;
