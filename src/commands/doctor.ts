@@ -8,7 +8,8 @@ import { asDuration, asSize } from '../cli/config/settings.js';
 import { targetFlags } from '../cli/compose/target.js';
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../core/config.js';
 import { diagnose, factsOf } from '../core/report/doctor.js';
-import { duration, mib } from '../core/report/doctor-memory.js';
+import { mib } from '../core/report/doctor-memory.js';
+import { duration } from '../core/duration.js';
 import { EXIT } from '../core/errors.js';
 
 export default class Doctor extends SeqCommand {
