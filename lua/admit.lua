@@ -55,16 +55,22 @@ if not want_head then return bad('head') end
 if not is_hash(want_head_hash) then return bad('head_hash') end
 
 -- common: run id
--- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
--- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
-local function run_id(server, replication)
-  local _, last = string.find(server, 'run_id:', 1, true)
-  local run = last and string.sub(server, last + 1, last + 40) or ''
-  _, last = string.find(replication, 'master_replid2:', 1, true)
-  local former = last and string.sub(replication, last + 1, last + 40) or ''
+-- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
+-- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
+-- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+local function after(text, name)
+  local _, last = string.find(text, name, 1, true)
+  return last and string.sub(text, last + 1, last + 40) or ''
+end
+local function run_id(server, replication, noted)
+  if string.find(replication, 'role:slave', 1, true) then return '' end
+  local run = after(server, 'run_id:')
+  if not noted or string.find(noted, '+', 1, true) then return run .. '+' .. after(replication, 'master_replid:') end
+  local former = after(replication, 'master_replid2:')
   if not string.find(former, '[^0]') then return run end
   return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
+local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission under way
 -- The admission that `nonce` began still stands, is this term's, and the server has not restarted since.
@@ -81,7 +87,9 @@ end
 local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
 if type(replication) == 'table' then return replication end
-if record[3] ~= run_id(server, replication) then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
+local memory = run_id(server, replication, record[3])
+if memory == '' then return REPLICA end
+if record[3] ~= memory then return { 'refused', 'NOT_ADMITTED', 'why', 'restarted' } end
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then return failed(length, stream_key) end
 local head, head_epoch, head_hash = whole(record[7]), whole(record[8]), record[9]

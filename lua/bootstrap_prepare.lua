@@ -26,16 +26,22 @@ local function must(...)
 end
 -- end common
 -- common: run id
--- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
--- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
-local function run_id(server, replication)
-  local _, last = string.find(server, 'run_id:', 1, true)
-  local run = last and string.sub(server, last + 1, last + 40) or ''
-  _, last = string.find(replication, 'master_replid2:', 1, true)
-  local former = last and string.sub(replication, last + 1, last + 40) or ''
+-- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
+-- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
+-- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+local function after(text, name)
+  local _, last = string.find(text, name, 1, true)
+  return last and string.sub(text, last + 1, last + 40) or ''
+end
+local function run_id(server, replication, noted)
+  if string.find(replication, 'role:slave', 1, true) then return '' end
+  local run = after(server, 'run_id:')
+  if not noted or string.find(noted, '+', 1, true) then return run .. '+' .. after(replication, 'master_replid:') end
+  local former = after(replication, 'master_replid2:')
   if not string.find(former, '[^0]') then return run end
   return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
+local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 
 if cluster == '' then return bad('cluster') end
@@ -47,7 +53,8 @@ if record.err then return failed(record, admission_key) end
 local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
 if type(replication) == 'table' then return replication end
-local run = run_id(server, replication)
+local run = run_id(server, replication, record[3])
+if run == '' then return REPLICA end
 local others = redis.call('EXISTS', lock_key, epoch_key, stream_key, orphans_key)
 if redis.call('EXISTS', admission_key) == 1 then
   if not record[1] then return { 'refused', 'NOT_PRISTINE', 'why', 'damaged' } end
@@ -65,5 +72,5 @@ end
 
 local first = redis.pcall('DEL', admission_key)
 if type(first) == 'table' then return first end
-must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'pending', 'bootstrap:' .. nonce)
+must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run_id(server, replication), 'pending', 'bootstrap:' .. nonce)
 return { 'accepted', '' }

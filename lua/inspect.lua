@@ -26,16 +26,22 @@ local function whole(text)
 end
 -- end common
 -- common: run id
--- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
--- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
-local function run_id(server, replication)
-  local _, last = string.find(server, 'run_id:', 1, true)
-  local run = last and string.sub(server, last + 1, last + 40) or ''
-  _, last = string.find(replication, 'master_replid2:', 1, true)
-  local former = last and string.sub(replication, last + 1, last + 40) or ''
+-- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
+-- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
+-- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+local function after(text, name)
+  local _, last = string.find(text, name, 1, true)
+  return last and string.sub(text, last + 1, last + 40) or ''
+end
+local function run_id(server, replication, noted)
+  if string.find(replication, 'role:slave', 1, true) then return '' end
+  local run = after(server, 'run_id:')
+  if not noted or string.find(noted, '+', 1, true) then return run .. '+' .. after(replication, 'master_replid:') end
+  local former = after(replication, 'master_replid2:')
   if not string.find(former, '[^0]') then return run end
   return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
+local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 
 local INFO_FIELDS = {
@@ -72,7 +78,6 @@ local info = {}
 local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
 if type(replication) == 'table' then return replication end
-local run = run_id(server, replication)
 for section, fields in pairs(brief == '1' and {} or INFO_FIELDS) do
   local text = section == 'server' and server or redis.pcall('INFO', section)
   if type(text) == 'table' then return text end
@@ -87,6 +92,7 @@ end
 
 local record = {}
 for i = 1, #pairs_of_record, 2 do record[pairs_of_record[i]] = pairs_of_record[i + 1] end
+local run = run_id(server, replication, record.run)
 local admission, why = 'admitted', ''
 local epoch, head, head_epoch, floor = whole(token), whole(record.head), whole(record.head_epoch), whole(record.floor)
 if mistyped then
@@ -102,8 +108,13 @@ elseif node_id ~= '' and record.node ~= node_id then
 elseif record.pending then
   admission = string.sub(record.pending, 1, 10) == 'bootstrap:' and 'bootstrap' or 'admitting'
   if record.run ~= run then why = 'the server restarted since' end
+elseif run == '' then
+  admission, why = 'restarted', 'it is a replica: what it holds is the memory of another server'
 elseif record.run ~= run then
-  admission, why = 'restarted', 'the server process is not the one that was admitted'
+  admission = 'restarted'
+  why = string.sub(record.run or '', 1, 40) == string.sub(run, 1, 40)
+    and 'the history of its data is not the one that was admitted: it was a replica in between, or a replica was attached to it'
+    or 'the server process is not the one that was admitted'
 elseif not token then
   admission, why = 'damaged', 'the epoch key is gone'
 elseif not epoch and string.find(token, '^[1-9]%d+$') then

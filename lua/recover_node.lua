@@ -50,16 +50,22 @@ local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~
 local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: run id
--- Whose memory this is: the id of the server process, 40 digits after `run_id:` (a plain search costs a third of a pattern). A server that was a
--- replica and was made a master has that other one's memory, though the process is the same: then the former replication id and its end are part of it.
-local function run_id(server, replication)
-  local _, last = string.find(server, 'run_id:', 1, true)
-  local run = last and string.sub(server, last + 1, last + 40) or ''
-  _, last = string.find(replication, 'master_replid2:', 1, true)
-  local former = last and string.sub(replication, last + 1, last + 40) or ''
+-- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
+-- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
+-- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+local function after(text, name)
+  local _, last = string.find(text, name, 1, true)
+  return last and string.sub(text, last + 1, last + 40) or ''
+end
+local function run_id(server, replication, noted)
+  if string.find(replication, 'role:slave', 1, true) then return '' end
+  local run = after(server, 'run_id:')
+  if not noted or string.find(noted, '+', 1, true) then return run .. '+' .. after(replication, 'master_replid:') end
+  local former = after(replication, 'master_replid2:')
   if not string.find(former, '[^0]') then return run end
   return run .. '/' .. former .. ':' .. (string.match(replication, 'second_repl_offset:(%d+)') or '')
 end
+local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 
 local NONCES_KEPT = 16
@@ -103,6 +109,7 @@ local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', '
 if type(server) == 'table' then return server end
 if type(replication) == 'table' then return replication end
 local run = run_id(server, replication)
+if run == '' then return REPLICA end
 local epoch = whole(token) or 0
 
 if record[1] then
@@ -113,7 +120,7 @@ end
 if record[4] == nonce or record[9] == nonce or string.find(' ' .. (record[10] or '') .. ' ', ' ' .. nonce .. ' ', 1, true) then
   return { 'refused', 'STALE_NONCE', 'actual', record[9] or '' }
 end
-local actual = table.concat({ run, record[1] or '', record[4] or '', record[9] or '', string.format('%d', epoch),
+local actual = table.concat({ run_id(server, replication, record[3]), record[1] or '', record[4] or '', record[9] or '', string.format('%d', epoch),
   string.format('%d', whole(record[6]) or 0), string.format('%d', whole(record[7]) or 0), record[8] or '',
   string.format('%d', length) }, '|')
 if actual ~= expect then return { 'refused', 'EXPECTATION', 'why', 'moved', 'actual', actual } end

@@ -1,6 +1,7 @@
 // What changed between two probes, as sentences an operator would write down: leadership, fencing, admissions, nodes
 // that went and came back, blocks that broke ranks, holds. Pure. Kept in the model and not on a connection, so that
 // they outlive every reconnect.
+import { serverOf } from '../core/protocol/types.js';
 import type { ClusterView, NodeRow } from '../core/view/cluster-view.js';
 import { age } from './text.js';
 
@@ -105,7 +106,7 @@ function nodeChanges(old: NodeRow, node: NodeRow, now: number, downSince: number
   }
   if (!answers(old) && answers(node))
     say('ok', 'node', `back${downSince === undefined ? '' : ` after ${age(now - downSince)}`}`);
-  if (old.runId !== '' && node.runId !== '' && old.runId !== node.runId)
+  if (old.runId !== '' && node.runId !== '' && serverOf(old.runId) !== serverOf(node.runId))
     say('warn', 'node', 'is another server process than before (restarted)');
   if (node.admission !== null && old.admission !== null && node.admission !== old.admission) {
     if (node.admitted) say('ok', 'admission', 'admitted');

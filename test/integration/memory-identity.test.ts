@@ -8,7 +8,7 @@ import { afterEach, expect, test } from 'vitest';
 import { freePort } from '../../src/lab/free-port.js';
 import type { NodeView } from '../../src/core/protocol/types.js';
 import { RedisNode } from '../../src/core/redis/node.js';
-import { LIMIT, plainClient } from '../lua/fixture.js';
+import { chain, lead, LIMIT, openNode, plainClient, write } from '../lua/fixture.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { bin, environment, newHome, runSeq } from '../support/spawn-seq.js';
 
@@ -115,6 +115,70 @@ async function view({ url }: { url: string }): Promise<NodeView> {
 async function initialise(nodes: Nodes): Promise<void> {
   const made = await runSeq(newHome(), ['cluster', 'init', ...flagsOf(nodes), '--node-timeout', '2s']);
   if (made.code !== 0) throw new Error(made.stderr);
+}
+
+async function field(of: Redis, name: string): Promise<string> {
+  return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(await of.info('replication'))?.[1] ?? '';
+}
+async function follow(replica: Redis, master: RedisServer): Promise<void> {
+  await replica.replicaof('127.0.0.1', master.port);
+  await until('the link to the master', async () =>
+    (await field(replica, 'master_link_status')) === 'up' ? true : undefined,
+  );
+}
+
+test('case 5: rolled back to an older copy, and the server has forgotten that it was → it never counts again by itself', async () => {
+  const [first, second] = [await redis(['--repl-backlog-ttl', '1']), await redis()];
+  const [one, two] = [client(first), client(second)];
+  const blocks = chain(3);
+  const node = openNode(first);
+  closers.push(() => node.close());
+  await lead(node, blocks.slice(0, 2));
+  await follow(two, first);
+  await two.replicaof('NO', 'ONE');
+  expect(await node.call(write(blocks[2]!), LIMIT)).toMatchObject({ outcome: 'accepted' });
+  await follow(one, second);
+  await one.replicaof('NO', 'ONE');
+  expect(await one.xlen('seq:block:stream'), 'an acknowledged block is forgotten').toBe(2);
+  const shown = async () => (await openView(node)).admission;
+  expect(await shown()).toBe('restarted');
+  await until('the server to forget that it was a replica', async () =>
+    /^0+$/.test(await field(one, 'master_replid2')) ? true : undefined,
+  );
+  expect(await shown(), 'the same memory, some time later').toBe('restarted');
+}, 180_000);
+
+test('case 7: made a replica and a master again between two writes → the writer and a reader say the same of it', async () => {
+  const [first, second] = [await redis(), await redis()];
+  const [one, two] = [client(first), client(second)];
+  const blocks = chain(400);
+  const node = openNode(first);
+  closers.push(() => node.close());
+  await lead(node, blocks.slice(0, 2));
+  await follow(two, first);
+  let written = 2;
+  expect(await node.call(write(blocks[written++]!), LIMIT)).toMatchObject({ outcome: 'accepted' });
+  await until('the replica to have it', async () =>
+    (await two.xlen('seq:block:stream')) === written ? true : undefined,
+  );
+  await two.replicaof('NO', 'ONE');
+  await follow(one, second);
+  await one.replicaof('NO', 'ONE');
+
+  // A leader writes on and on. Within a poll it knows whose memory it writes to.
+  const agreed = await soon(3000, async () => {
+    const reply = await node.call(write(blocks[written]!), LIMIT);
+    if (reply.outcome === 'accepted') written += 1;
+    const counts = (await openView(node)).admission === 'admitted';
+    return counts === (reply.outcome === 'accepted') ? true : undefined;
+  });
+  expect(agreed, 'writes are accepted on a node that is not admitted').toBe(true);
+}, 180_000);
+
+async function openView(node: RedisNode): Promise<NodeView> {
+  const reply = await node.call({ script: 'inspect' }, LIMIT);
+  if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+  return reply.value;
 }
 
 /** A leader in peace, and an epoch that nobody can have reached, written by hand on r3. */

@@ -98,16 +98,21 @@ export async function lead(node: RedisNode, blocks: Block[] = []): Promise<void>
   for (const block of blocks) await must(node, write(block));
 }
 
-/** DUMP of every key, and how long each has left, to tell "nothing was changed" byte by byte. */
+/** DUMP of every key (of a hash its fields), and how long each has left, to tell "nothing was changed" byte by byte. */
 export async function picture(client: Redis): Promise<Record<string, string>> {
   const keys = (await client.keys('*')).sort();
   const result: Record<string, string> = {};
   for (const key of keys) {
-    const dump = await client.dumpBuffer(key);
     const expires = (await client.call('PEXPIRETIME', key)) as number;
-    result[key] = `${dump?.toString('base64') ?? ''} ${expires}`;
+    result[key] = `${await contents(client, key)} ${expires}`;
   }
   return result;
+}
+
+/** The fields of a hash may change places without having been changed. */
+async function contents(client: Redis, key: string): Promise<string> {
+  if ((await client.type(key)) === 'hash') return JSON.stringify(Object.entries(await client.hgetall(key)).sort());
+  return (await client.dumpBuffer(key))?.toString('base64') ?? '';
 }
 
 /** The call is refused with exactly this reason (and at least this detail), twice, and not a byte has changed. */

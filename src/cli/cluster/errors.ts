@@ -1,6 +1,7 @@
 // What is wrong with a cluster as it was named: no nodes, one server twice, a node that is not there, another program's
 // keys. Each error ends a command before anything is changed.
 import { EXIT, SeqError } from '../../core/errors.js';
+import { serverOf } from '../../core/protocol/types.js';
 import { withoutSecrets } from '../support/node-url.js';
 
 /** `contexts`: the names that the config file knows. */
@@ -56,7 +57,8 @@ export function refuseDuplicates(nodes: { id: string | null; url: string }[]): v
 /** Two addresses of one server (same run id) would vote twice: 78. Call it wherever views of all nodes are at hand. */
 export function refuseSameServer(views: Iterable<{ url: string; runId: string }>): void {
   const seen = new Map<string, string>();
-  for (const { url, runId } of views) {
+  for (const { url, runId: memory } of views) {
+    const runId = serverOf(memory);
     if (runId === '') continue;
     const first = seen.get(runId);
     if (first !== undefined) {

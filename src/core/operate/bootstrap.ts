@@ -15,7 +15,7 @@ import {
   parseConfiguration,
   type AgreedSettings,
 } from '../protocol/configuration.js';
-import type { NodeReply, NodeView } from '../protocol/types.js';
+import { serverOf, type NodeReply, type NodeView } from '../protocol/types.js';
 import { margin, quorumOf } from '../protocol/quorum.js';
 import { askAll, bounded } from '../nodes/ask-all.js';
 
@@ -74,7 +74,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapRes
       id: port.id,
       url: port.url,
       before: view.admission as 'pristine' | 'bootstrap' | 'admitted',
-      runId: view.runId,
+      runId: serverOf(view.runId),
       version: versionOf(view),
     })),
     quorum: quorumOf(nodes.length),
@@ -191,7 +191,8 @@ export function refuseUnfit(seen: readonly { port: Pick<NodePort, 'id' | 'url'>;
   const byRun = new Map<string, (typeof seen)[number]>();
   for (const one of seen) {
     const { port, view } = one;
-    const other = view.runId === '' ? undefined : byRun.get(view.runId);
+    const run = serverOf(view.runId);
+    const other = run === '' ? undefined : byRun.get(run);
     if (other !== undefined) {
       throw unfit(
         'SAME_SERVER',
@@ -200,7 +201,7 @@ export function refuseUnfit(seen: readonly { port: Pick<NodePort, 'id' | 'url'>;
         'name every server once',
       );
     }
-    byRun.set(view.runId, one);
+    byRun.set(run, one);
     const version = versionOf(view);
     const [major = 0, minor = 0] = version.split('.').map(Number);
     if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))) {

@@ -10,7 +10,7 @@ import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
 import { displaced } from '../protocol/node-addresses.js';
 import { quorumOf } from '../protocol/quorum.js';
-import type { NodeReply, NodeView } from '../protocol/types.js';
+import { serverOf, type NodeReply, type NodeView } from '../protocol/types.js';
 import { refuseUnfit } from './bootstrap.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { changeNodes, nodeMoved, requireExpected } from '../nodes/change-all.js';
@@ -164,7 +164,8 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
       : [],
   );
   const was = probes.find((one) => one.id === id)!.reply;
-  if (was.outcome === 'accepted' && was.value.runId === reply.value.runId)
+  const server = serverOf(reply.value.runId);
+  if (server !== '' && was.outcome === 'accepted' && serverOf(was.value.runId) === server)
     throw refused(
       'SAME_SERVER',
       `${successor.url} and ${old.url} are the same server`,

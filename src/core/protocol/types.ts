@@ -378,6 +378,11 @@ export function sequencerOf(owner: Owner): string {
   return slash < 0 ? owner : owner.slice(0, slash);
 }
 
+/** The server process (its run id) in the name of a memory, as `runId` of a view has it. */
+export function serverOf(memory: string): string {
+  return memory.split(/[+/]/, 1)[0]!;
+}
+
 /** 0 for a number that no cluster can have reached, as the scripts read it. */
 export function reached(value: number): number {
   return value <= MAX_NUMBER ? value : 0;

@@ -3,7 +3,17 @@
 // tail and hints have one connection each, so that none delays another. Each connection opens when it is first used.
 import { EXIT, SeqError } from '../errors.js';
 import type { BackfillBatch, ClusterIdentity, NodeCheckup, NodePort, OrphansRead } from '../ports.js';
-import type { Block, EntriesRead, Height, NodeCall, NodeReply, ReplyTo, ScriptName, Step } from '../protocol/types.js';
+import type {
+  Block,
+  EntriesRead,
+  Height,
+  NodeCall,
+  NodeReply,
+  NodeView,
+  ReplyTo,
+  ScriptName,
+  Step,
+} from '../protocol/types.js';
 import { FastAppend } from './fast-append/fast-append.js';
 import type { WriteCall } from './fast-append/watched-state.js';
 import {
@@ -36,6 +46,7 @@ import { OwnWire } from './own-resp/own-wire.js';
 import { keysAndArguments, SCRIPTS, scriptText, type Argument, type ScriptContext } from './scripts.js';
 import { parseNodeUrl, type NodeUrl } from './url.js';
 import type { Wire } from './wire/wire.js';
+import { readMemory, UNHURRIED_MS, Witness } from './witness.js';
 
 export interface RedisNodeOptions {
   id: string;
@@ -76,6 +87,7 @@ interface Lines {
   bulk: Connection;
   tailing: Connection;
   hints: Hints;
+  witness: Witness;
 }
 
 type WriteReply = ReplyTo<WriteCall>;
@@ -92,6 +104,7 @@ export class RedisNode implements NodePort {
   /** The script that a bulk connection has loaded: one SCRIPT LOAD is enough for a whole backfill. */
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
   private readonly appends = new WeakMap<OwnWire, FastAppend>();
+  private inspections = 0;
   /** The generations of connections to former addresses. */
   private formerGenerations = 0;
 
@@ -176,9 +189,11 @@ export class RedisNode implements NodePort {
       ...(sentinel === undefined ? {} : { sentinel }),
       ...(ownResp === undefined ? {} : { ownResp }),
     };
+    const calls = new Connection(settings);
     return {
       address,
-      calls: new Connection(settings),
+      calls,
+      witness: new Witness(calls, this.context.keys),
       writes: new Connection(settings),
       bulk: new Connection(settings),
       tailing: new Connection(settings),
@@ -186,8 +201,31 @@ export class RedisNode implements NodePort {
     };
   }
 
-  call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
+  /** A node that says it was restarted, and was not (witness.ts), is asked once more: a refusal changes nothing. */
+  async call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
+    const startedAt = performance.now();
+    const reply = await this.once(call, limitMs);
+    const { witness } = this.lines;
+    if (!saysRestarted(reply)) {
+      this.keepWatching(call, reply);
+      return reply;
+    }
+    const leftMs = (): number => Math.max(0, limitMs - (performance.now() - startedAt));
+    return (await witness.vouches(leftMs())) ? this.once(call, leftMs()) : reply;
+  }
+
+  private once<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
     return (call.script === 'write_block' ? this.write(call, limitMs) : this.run(call, limitMs)) as Promise<ReplyTo<C>>;
+  }
+
+  private keepWatching(call: NodeCall, reply: NodeReply<unknown>): void {
+    if (reply.outcome !== 'accepted') return;
+    const { witness } = this.lines;
+    if (call.script === 'claim' || call.script === 'admit') witness.changed();
+    if (call.script !== 'inspect') return;
+    // A command asks once, and has no use for a witness.
+    const { admission, epoch, incarnation } = reply.value as NodeView;
+    if (admission === 'admitted' && this.inspections++ > 0) witness.admitted(epoch, incarnation);
   }
 
   private async run<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
@@ -198,17 +236,27 @@ export class RedisNode implements NodePort {
   }
 
   private write(call: WriteCall, limitMs: number): Promise<WriteReply> {
+    let append: FastAppend | undefined;
     return this.writes
       .run(limitMs, (client, at) => {
         if (this.options.fastAppend === false || !(client instanceof OwnWire))
           return runScript(client, at, call.script, keysAndArguments(call, this.context));
-        let append = this.appends.get(client);
+        append = this.appends.get(client);
         if (append === undefined) this.appends.set(client, (append = new FastAppend(client, this.context)));
         return append.write(call, () => {
           at.step = 'load';
         });
       })
-      .then((answer) => this.scriptReply('write_block', answer) as WriteReply);
+      .then((answer) => {
+        if (append?.asksAgain() === true) void this.askMemory(append);
+        return this.scriptReply('write_block', answer) as WriteReply;
+      });
+  }
+
+  /** Inside its transaction a writer cannot ask whose memory the server has: another connection does. */
+  private async askMemory(append: FastAppend): Promise<void> {
+    const answer = await this.calls.run(UNHURRIED_MS, readMemory);
+    if (answer.answered) append.shown(answer.value);
   }
 
   async backfill(batch: BackfillBatch, limitMs: number): Promise<WriteReply[]> {
@@ -414,13 +462,8 @@ export class RedisNode implements NodePort {
         return { outcome: 'refused', reason: 'WRONG_CLUSTER', detail: { why: 'cluster', actual: named } };
       }
       const info = parseInfo(`${text(server)}\n${text(replication)}`);
-      // The entries of a replica are those of another server.
       const admitted =
-        incarnation !== null &&
-        pending === null &&
-        run !== null &&
-        text(run) === memoryOf(info) &&
-        info['role'] === 'master';
+        incarnation !== null && pending === null && run !== null && text(run) === memoryOf(info, text(run));
       return {
         outcome: 'accepted',
         incarnation: admitted ? text(incarnation) : '',
@@ -466,6 +509,11 @@ export async function connectNode(
     ],
     retryable: !denied,
   });
+}
+
+function saysRestarted(reply: NodeReply<unknown>): boolean {
+  if (reply.outcome === 'refused') return reply.reason === 'NOT_ADMITTED' && reply.detail.why === 'restarted';
+  return reply.outcome === 'accepted' && (reply.value as Partial<NodeView> | null)?.admission === 'restarted';
 }
 
 async function runScript(

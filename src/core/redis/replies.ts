@@ -175,9 +175,14 @@ export function parseInfo(raw: string): Record<string, string> {
   return info;
 }
 
-/** Whose memory a server has, in the form of the scripts (lua, "common: run id"); from INFO server and replication. */
-export function memoryOf(info: Record<string, string>): string {
-  const former = info['master_replid2'] ?? '';
+/**
+ * Whose memory a server has, as the scripts say it (lua, "common: run id"); from INFO server and replication. '' for a
+ * replica. `noted`: what a record names; one of version 0.1.0 has another form.
+ */
+export function memoryOf(info: Record<string, string>, noted = '+'): string {
+  if (info['role'] === 'slave') return '';
   const run = info['run_id'] ?? '';
+  if (noted.includes('+')) return `${run}+${info['master_replid'] ?? ''}`;
+  const former = info['master_replid2'] ?? '';
   return /[^0]/.test(former) ? `${run}/${former}:${/^\d+/.exec(info['second_repl_offset'] ?? '')?.[0] ?? ''}` : run;
 }

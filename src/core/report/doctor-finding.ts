@@ -7,7 +7,7 @@ export type Severity = 'CRIT' | 'WARN' | 'INFO';
 export interface DoctorFinding {
   severity: Severity;
   /**
-   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, epoch,
+   * version, eviction, memory, persistence, fsync, disk, notify, clock, rights, latency, uptime, admission, epoch, replica,
    * reach, sequencers.
    */
   check: string;

@@ -76,6 +76,15 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
   if (info['cluster_enabled'] === '1')
     add('CRIT', 'version', 'runs in cluster mode: keys of one chain would be spread', 'name plain servers');
   if (info['role'] === 'slave') add('CRIT', 'version', 'is a replica: it cannot be written to', 'name its master');
+  const replicas = Number(info['connected_slaves'] ?? 0);
+  if (info['role'] !== 'slave' && replicas > 0)
+    add(
+      'INFO',
+      'replica',
+      `${replicas} ${replicas === 1 ? 'replica is' : 'replicas are'} attached: none of them is a copy that counts; to ` +
+        'attach the first or to take away the last while no sequencer runs makes this node restarted',
+      'attach and detach replicas while a sequencer runs',
+    );
   if ((info['maxmemory_policy'] ?? 'noeviction') !== 'noeviction')
     add(
       'CRIT',
@@ -143,12 +152,12 @@ function ofNode(node: CheckedNode, options: DoctorOptions, noCluster: boolean): 
       `${info['aof_delayed_fsync']} writes waited for an fsync since it started: its disk is slower than the load`,
       'a faster disk, or appendfsync everysec',
     );
-  const replicas = Number(config?.['min-replicas-to-write'] ?? 0);
-  if (replicas > 0)
+  const wanted = Number(config?.['min-replicas-to-write'] ?? 0);
+  if (wanted > 0)
     add(
       'WARN',
       'persistence',
-      `min-replicas-to-write ${replicas}: it refuses every write while fewer replicas are connected`,
+      `min-replicas-to-write ${wanted}: it refuses every write while fewer replicas are connected`,
       set('min-replicas-to-write', '0'),
     );
   // A rewrite or a snapshot writes the whole of it beside what is there.

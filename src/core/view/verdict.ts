@@ -1,7 +1,7 @@
 // The state of a cluster in one word, one sentence, one stable code and the next command. Pure. CRIT: it does not
 // write, or an invariant is broken. WARN: it writes, but it needs an operator. UNKNOWN: too few nodes answered.
 // Findings stand in the order in which they must be repaired. docs/PROTOCOL.md sections 8 and 9.
-import { MAX_EPOCH_LEAP } from '../protocol/types.js';
+import { MAX_EPOCH_LEAP, serverOf } from '../protocol/types.js';
 import { deleteEpoch } from './epochs.js';
 import { wrongClockText } from '../nodes/node-clocks.js';
 import type { OffClock } from './off-clocks.js';
@@ -301,7 +301,10 @@ function softFindings(facts: Facts, target: string): Finding[] {
 
 function sameServer(nodes: readonly NodeRow[]): string[][] {
   const byRun = new Map<string, string[]>();
-  for (const n of nodes) if (n.runId !== '') byRun.set(n.runId, [...(byRun.get(n.runId) ?? []), n.id]);
+  for (const n of nodes) {
+    const run = serverOf(n.runId);
+    if (run !== '') byRun.set(run, [...(byRun.get(run) ?? []), n.id]);
+  }
   return [...byRun.values()].filter((ids) => ids.length > 1);
 }
 

@@ -30,6 +30,7 @@ import {
  */
 const [TRANSACTION, EXEC] = [4, 3];
 const WATCHING = 6;
+const ASK_AGAIN_MS = 400;
 const ASK_SERVER = [...encoded('info', ['server']), ...encoded('info', ['replication'])];
 
 export class FastAppend {
@@ -40,10 +41,12 @@ export class FastAppend {
   /** This server or user has no transactions: scripts only. */
   private scriptsOnly = false;
   /**
-   * The memory at the other end; '' until it is known. It is asked once: a server with another memory comes with
-   * another connection, or has changed every watched key.
+   * The memory at the other end; '' until it is known. A server with another memory comes with another connection, or
+   * has changed every watched key; a writer that says "admitted" must say it of the same memory as `inspect`, all the
+   * same. So it is asked again from time to time, on another connection.
    */
   private runId = '';
+  private askedAt = performance.now();
   /** Counts exchanges. What was read before the last EXEC or DISCARD is no longer watched. */
   private sent = 0;
   private readonly transactions: TransactionEncoder;
@@ -96,6 +99,19 @@ export class FastAppend {
     if (!(first instanceof ReplyError && first.message.startsWith('NOSCRIPT'))) return answered(first);
     loading();
     return answered(await this.script(call, scriptText('write_block').lua));
+  }
+
+  /** True at most once in 400 ms, as often as a follower polls: the caller asks whose memory the server has. */
+  asksAgain(): boolean {
+    const now = performance.now();
+    if (this.runId === '' || now - this.askedAt < ASK_AGAIN_MS) return false;
+    this.askedAt = now;
+    return true;
+  }
+
+  /** Another memory than the known one: the next block goes through the script, which says whether it counts. */
+  shown(memory: string): void {
+    if (memory !== this.runId) this.runId = '';
   }
 
   private async script(call: WriteCall, load?: string): Promise<unknown> {
