@@ -26,7 +26,7 @@ export default class Run extends SeqCommand {
     ttl: durationFlag({ description: 'lease (3s)' }),
     'block-time': durationFlag({ description: 'a block at least this often (1s)' }),
     eager: Flags.boolean({ description: 'make a block at once when there is work' }),
-    'max-block-bytes': sizeFlag({ description: 'largest payload of a block (1MiB; at most 16MiB)' }),
+    'max-block-bytes': sizeFlag({ description: "largest payload of a block (the cluster's; at most 16MiB)" }),
     'retain-blocks': positiveFlag({ description: 'blocks kept on the nodes (1000)' }),
     'retain-bytes': sizeFlag({ description: 'payload bytes kept on the nodes (256MiB)' }),
     http: Flags.string({
@@ -62,8 +62,8 @@ export default class Run extends SeqCommand {
     'no-readmit': Flags.boolean({
       description: 'when leading, leave out nodes that lost their memory instead of re-admitting them',
     }),
-    'dedup-items': positiveFlag({ description: 'keys remembered at most (1000000)' }),
-    'dedup-window': durationFlag({ description: 'how long a key is remembered (24h)' }),
+    'dedup-items': positiveFlag({ description: "keys remembered at most (the cluster's)" }),
+    'dedup-window': durationFlag({ description: "how long a key is remembered (the cluster's)" }),
     'log-level': Flags.string({
       options: [...SEQUENCER_LOG_LEVELS],
       description: 'trace, debug, info, warn, error, fatal or silent (info)',

@@ -389,7 +389,7 @@ export class PrivateCluster {
       }
     }
     if (this.options.bootstrap === false) return;
-    await this.ask(['cluster', 'init', '--node-timeout', '2s']);
+    await this.ask(['cluster', 'init', '--node-timeout', '2s', ...agreedArgs(this.options.runArgs ?? [])]);
     await this.startAll(this.sequencers);
   }
 
@@ -437,4 +437,12 @@ export class PrivateCluster {
     if (identity === undefined) throw new Error(`${name} was never started`);
     return identity;
   }
+}
+
+/** Those arguments of `seq run` that the cluster decides when it is made. */
+function agreedArgs(runArgs: readonly string[]): string[] {
+  return ['--max-block-bytes', '--dedup-window', '--dedup-items'].flatMap((flag) => {
+    const at = runArgs.indexOf(flag);
+    return at < 0 ? [] : runArgs.slice(at, at + 2);
+  });
 }

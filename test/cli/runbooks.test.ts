@@ -135,6 +135,31 @@ for at, entry in ipairs(entries) do
   redis.call('XADD', KEYS[1], entry[1], unpack(fields))
 end`;
 
+/**
+ * What a sequencer says whose clock is 25 h behind; right again without `clockOffMs`. No clock of this machine is set.
+ */
+async function clockOf(extra: Record<string, string>, ttlMs: number): Promise<void> {
+  const { nodes, close } = await portsOf();
+  try {
+    const presence = {
+      id: 'seq-c',
+      role: 'follower',
+      height: 1,
+      version: '1',
+      url: '',
+      pid: 1,
+      configDigest: '',
+      extra,
+    };
+    for (const node of nodes) {
+      const reply = await node.call({ script: 'announce', presence: presence as never, ttlMs }, 3000);
+      if (reply.outcome !== 'accepted') throw new Error(JSON.stringify(reply));
+    }
+  } finally {
+    await close();
+  }
+}
+
 /** From a healthy lab into the state that the page is about. */
 const STATES: Record<string, () => Promise<unknown>> = {
   'No leader': () => done(...SEQUENCERS.map((name) => `lab kill ${name}`)).then(() => noLeader()),
@@ -174,6 +199,7 @@ const STATES: Record<string, () => Promise<unknown>> = {
   'A rolling restart of Redis': () => Promise.resolve(),
   'A node was wiped, or restored from an old dump': () => done('lab wipe r3'),
   'A node is out of memory': () => onNode('r3', (redis) => redis.config('SET', 'maxmemory', '1mb')),
+  'A clock was wrong': () => clockOf({ clockOffMs: '-90000000' }, 120_000),
   // The last page: what starts the lab's sequencers knows the old address.
   'Moving a node': async () => {
     newServer = await startRedis();
@@ -185,6 +211,7 @@ const STATES: Record<string, () => Promise<unknown>> = {
 
 /** What must have come about before a block can be run; a person would see it happen. */
 const BEFORE: Record<string, () => Promise<unknown>> = {
+  'A clock was wrong: seq wait --for healthy --timeout 1m': () => clockOf({}, 1000),
   'A quorum lost its memory: seq lab start seq-a': () =>
     waitUntil({ what: 'the old generation to end', timeoutMs: 120_000, everyMs: 200 }, async () => {
       const processes = await rows();

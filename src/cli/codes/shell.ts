@@ -38,6 +38,13 @@ export const SHELL = {
     causes: ['a wrong path'],
     todo: ['unset SEQ_CONFIG', 'seq context set NAME --node URL creates it'],
   },
+  SETTINGS_DIFFER: {
+    meaning:
+      'seq run was given a de-duplication window, a number of remembered keys or a largest block that is not ' +
+      "the cluster's. The cluster decides these when it is made, so that every sequencer judges an item alike.",
+    causes: ['a flag, SEQ_* variable or context from another cluster', 'a flag that was meant for cluster init'],
+    todo: ["leave the setting out: a sequencer takes the cluster's", 'seq config show --origin'],
+  },
   CONFIG_LOCKED: {
     meaning: 'Another seq is changing the config file.',
     causes: ['two commands at once'],

@@ -5,6 +5,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqLog } from '../../core/log/log.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
 import { bootstrap } from '../../core/operate/bootstrap.js';
+import { firstSettings } from './agreed-settings.js';
 import { openNode, type Cluster } from './open-cluster.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -32,12 +33,7 @@ export async function firstBootstrap(cluster: Cluster, settings: RunSettings, lo
       limitMs: settings.timing.nodeTimeoutMs,
       clock: systemClock,
       random: systemRandom,
-      settings: {
-        dedupMs: settings.keepMs,
-        dedupItems: settings.keepItems,
-        maxBlockBytes: settings.limits.maxBlockBytes,
-        other: {},
-      },
+      settings: firstSettings(settings.agreed),
     });
     log.line('info', `made cluster ${result.cluster} of ${result.nodes.length} empty nodes`, {
       cluster: result.cluster,

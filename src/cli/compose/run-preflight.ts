@@ -7,9 +7,11 @@ import type { SeqLog } from '../../core/log/log.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { refuseUnfit } from '../../core/operate/bootstrap.js';
 import type { NodePort } from '../../core/ports.js';
+import type { AgreedSettings } from '../../core/protocol/configuration.js';
 import { refusalText } from '../../core/protocol/refusals.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
 import type { Surroundings } from '../cluster/settings.js';
+import { agreedBy, firstSettings } from './agreed-settings.js';
 import { checkNode, openCluster, type Cluster } from './open-cluster.js';
 import { firstBootstrap } from './run-first-start.js';
 import type { RunSettings } from './run-settings.js';
@@ -34,13 +36,16 @@ interface Seen {
   view: NodeView;
 }
 
-/** Opens the nodes; waits while fewer than a quorum answer. Null: told to stop meanwhile. */
+/**
+ * Opens the nodes; waits while fewer than a quorum answer. Comes with the settings that its configuration says. Null:
+ * told to stop meanwhile.
+ */
 export async function waitForCluster(
   around: Surroundings,
   settings: RunSettings,
   log: SeqLog,
   signal: AbortSignal,
-): Promise<Cluster | null> {
+): Promise<{ cluster: Cluster; agreed: AgreedSettings } | null> {
   for (;;) {
     if (signal.aborted) return null;
     const cluster = await openCluster(around, { signal });
@@ -51,7 +56,10 @@ export async function waitForCluster(
       })),
     );
     try {
-      if (await usable(cluster, replies, settings, log)) return cluster;
+      if (await usable(cluster, replies, settings, log)) {
+        const views = replies.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : []));
+        return { cluster, agreed: agreedBy(settings.agreed, views) ?? firstSettings(settings.agreed) };
+      }
     } catch (error) {
       await cluster.close();
       throw error;

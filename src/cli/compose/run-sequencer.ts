@@ -30,14 +30,16 @@ const HOLD_LIMIT_MS = 10_000;
  */
 export async function runSequencer(
   around: Surroundings,
-  settings: RunSettings,
+  given: RunSettings,
   log: SeqLog,
   signal: AbortSignal,
 ): Promise<void> {
   const closers: (() => Promise<void> | void)[] = [];
   try {
-    const cluster = await waitForCluster(around, settings, log, signal);
-    if (!cluster) return;
+    const found = await waitForCluster(around, given, log, signal);
+    if (!found) return;
+    const { cluster, agreed } = found;
+    const settings = { ...given, limits: { ...given.limits, maxBlockBytes: agreed.maxBlockBytes } };
     closers.push(() => cluster.close());
     const { cluster: name, lane } = cluster.identity;
     const clusterId = name.slice(0, name.lastIndexOf('.'));
@@ -48,8 +50,8 @@ export async function runSequencer(
       cluster: clusterId,
       lane,
       generation,
-      keepItems: settings.keepItems,
-      keepMs: settings.keepMs,
+      keepItems: agreed.dedupItems,
+      keepMs: agreed.dedupMs,
     });
     closers.push(() => store.close());
     const producer = await makeProducer(settings, store, log);

@@ -4,19 +4,13 @@ import type { ErrorCode } from '../../core/error-codes.js';
 import { readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
-import {
-  checkTiming,
-  DEFAULT_LIMITS,
-  DEFAULT_TIMING,
-  MAX_BLOCK_BYTES,
-  type Limits,
-  type Timing,
-} from '../../core/config.js';
+import { checkTiming, DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { targetOf } from '../../core/http-call.js';
 import type { LogLevel } from '../../core/log/log.js';
 import { checkListen, parseListen, readCaFile, readTokenFile, type Listen } from '../../core/serve/listen.js';
 import { disabledShortcuts } from '../../core/shortcuts.js';
+import { agreedGiven, type AgreedGiven } from './agreed-settings.js';
 import { usageError } from '../support/failure.js';
 import { asCount, asDuration, asList, asSize, asSwitch, asText, setting, type Sources } from '../config/settings.js';
 import type { ClusterSettings } from '../cluster/settings.js';
@@ -39,8 +33,8 @@ export interface RunSettings {
   readmit: boolean;
   /** false: switched off by SEQ_DISABLE. */
   warmUp: boolean;
-  keepItems: number;
-  keepMs: number;
+  /** What the cluster decides once it has been made. */
+  agreed: AgreedGiven;
   version: string;
   logLevel: LogLevel;
   /** Values that no line may show. */
@@ -88,17 +82,12 @@ export async function runSettings(
       'work is the heartbeat of the lease: blocks without a pause would be all the nodes do',
     );
   checkTiming(timing);
+  const agreed = agreedGiven((flag, parse, fallback) => setting(sources, flag, parse, fallback));
   const limits = {
-    maxBlockBytes: get('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes),
+    maxBlockBytes: agreed.maxBlockBytes.value,
     retainBlocks: get('retain-blocks', asCount, DEFAULT_LIMITS.retainBlocks),
     retainBytes: get('retain-bytes', asSize, DEFAULT_LIMITS.retainBytes),
   };
-  if (limits.maxBlockBytes < 1024 || limits.maxBlockBytes > MAX_BLOCK_BYTES)
-    throw bad(
-      'BAD_BLOCK_SIZE',
-      `--max-block-bytes is ${limits.maxBlockBytes}; it must be between 1KiB and 16MiB`,
-      'a block has to fit into one write within the node timeout',
-    );
   if (limits.retainBlocks < 2)
     throw bad(
       'BAD_RETENTION',
@@ -140,8 +129,7 @@ export async function runSettings(
     ...(certificate === ''
       ? {}
       : { tls: { cert: pem(certificate, '--http-cert'), key: pem(get('http-key', asText, ''), '--http-key') } }),
-    keepItems: get('dedup-items', asCount, 1_000_000),
-    keepMs: get('dedup-window', asDuration, 24 * 3600 * 1000),
+    agreed,
     storeDir: (clusterId, lane) =>
       store !== ''
         ? store

@@ -2,6 +2,9 @@ import { Flags } from '@oclif/core';
 import { SeqCommand } from '../../cli/command/base-command.js';
 import { marginText } from '../../cli/present/cluster-view.js';
 import type { Result } from '../../cli/present/result.js';
+import { agreedGiven, firstSettings } from '../../cli/compose/agreed-settings.js';
+import { setting } from '../../cli/config/settings.js';
+import { durationFlag, positiveFlag, sizeFlag } from '../../cli/support/flags.js';
 import { targetFlags } from '../../cli/compose/target.js';
 import { bootstrap } from '../../core/operate/bootstrap.js';
 import { systemClock, systemRandom } from '../../core/nodes/system-clock.js';
@@ -11,6 +14,8 @@ export default class ClusterInit extends SeqCommand {
   static override description = [
     'Every node must answer and be empty (no key of ours in this lane), or nothing is done. Two ' +
       'phases under one nonce; broken off, the same command finishes it.',
+    "The de-duplication window and the largest block are the cluster's from then on: every sequencer takes them, and " +
+      'one that is told others is refused.',
     'It asks nothing: on empty nodes there is nothing to lose, and on any other it refuses.',
   ].join('\n');
   static override examples = [
@@ -19,11 +24,16 @@ export default class ClusterInit extends SeqCommand {
   ];
   static override flags = {
     'dry-run': Flags.boolean({ char: 'n', helpGroup: 'CHANGE', description: 'check everything, write nothing' }),
+    'dedup-window': durationFlag({ description: 'how long a key is remembered (24h)' }),
+    'dedup-items': positiveFlag({ description: 'keys remembered at most (1000000)' }),
+    'max-block-bytes': sizeFlag({ description: 'largest payload of a block (1MiB; at most 16MiB)' }),
   };
   protected readonly kind = 'cluster.init';
 
   protected async perform(): Promise<Result> {
     const { flags } = await this.parse(ClusterInit);
+    const around = await this.surroundings();
+    const agreed = agreedGiven((flag, parse, fallback) => setting(around.sources, flag, parse, fallback));
     const found = await this.cluster();
     const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
     const nodes = await found.reopen(cluster);
@@ -40,6 +50,7 @@ export default class ClusterInit extends SeqCommand {
       random: systemRandom,
       target,
       dryRun: flags['dry-run'],
+      settings: firstSettings(agreed),
       changing: () => {
         this.changing();
         this.step('writing to every node');

@@ -1,0 +1,70 @@
+// The settings that decide what a block means: the de-duplication window, how many keys it holds, and the largest block.
+// The cluster's configuration says them, so that every sequencer does alike (docs/PROTOCOL.md section 10). Two sequencers
+// with windows of their own would sequence an item twice after a hand-over.
+import { DEFAULT_LIMITS, MAX_BLOCK_BYTES } from '../../core/config.js';
+import { EXIT, SeqError } from '../../core/errors.js';
+import { DEFAULT_AGREED, newest, type AgreedSettings } from '../../core/protocol/configuration.js';
+import type { NodeView } from '../../core/protocol/types.js';
+import { asCount, asDuration, asSize, type Setting } from '../config/settings.js';
+import { formatDuration, formatSize } from '../support/units.js';
+
+export interface AgreedGiven {
+  keepMs: Setting<number>;
+  keepItems: Setting<number>;
+  maxBlockBytes: Setting<number>;
+}
+
+type Get = <T>(flag: string, parse: (text: string, what: string) => T, fallback: T) => Setting<T>;
+
+export function agreedGiven(get: Get): AgreedGiven {
+  const given = {
+    keepMs: get('dedup-window', asDuration, DEFAULT_AGREED.dedupMs),
+    keepItems: get('dedup-items', asCount, DEFAULT_AGREED.dedupItems),
+    maxBlockBytes: get('max-block-bytes', asSize, DEFAULT_LIMITS.maxBlockBytes),
+  };
+  const { value } = given.maxBlockBytes;
+  if (value < 1024 || value > MAX_BLOCK_BYTES)
+    throw new SeqError({
+      code: 'BAD_BLOCK_SIZE',
+      exit: EXIT.config,
+      message: `--max-block-bytes is ${value}; it must be between 1KiB and 16MiB`,
+      why: 'a block has to fit into one write within the node timeout',
+      changed: 'nothing',
+      next: ['seq run --help'],
+    });
+  return given;
+}
+
+/** What a new cluster begins with. */
+export function firstSettings({ keepMs, keepItems, maxBlockBytes }: AgreedGiven): AgreedSettings {
+  return { dedupMs: keepMs.value, dedupItems: keepItems.value, maxBlockBytes: maxBlockBytes.value, other: {} };
+}
+
+/**
+ * The cluster's settings; null when no node knows a configuration. Throws SETTINGS_DIFFER when one that was given here
+ * is another.
+ */
+export function agreedBy(given: AgreedGiven, views: readonly NodeView[]): AgreedSettings | null {
+  const agreed = newest(...views.map(({ config }) => config))?.settings ?? null;
+  if (agreed === null) return null;
+  const differing = [
+    differs('de-duplication window', given.keepMs, agreed.dedupMs, formatDuration),
+    differs('number of remembered keys', given.keepItems, agreed.dedupItems, String),
+    differs('largest block', given.maxBlockBytes, agreed.maxBlockBytes, formatSize),
+  ].filter((text) => text !== '');
+  if (differing.length > 0)
+    throw new SeqError({
+      code: 'SETTINGS_DIFFER',
+      exit: EXIT.config,
+      message: differing.join('; '),
+      why: 'the cluster decided this when it was made; sequencers that differ in it would judge one item in two ways',
+      changed: 'nothing',
+      next: ["leave the setting out: a sequencer takes the cluster's", 'seq config show --origin'],
+    });
+  return agreed;
+}
+
+function differs(what: string, given: Setting<number>, agreed: number, text: (value: number) => string): string {
+  if (given.origin === 'default' || given.value === agreed) return '';
+  return `the ${what} is ${text(agreed)} in this cluster, and ${text(given.value)} by ${given.from}`;
+}
