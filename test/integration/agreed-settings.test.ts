@@ -100,7 +100,7 @@ test('two sequencers, and a window of another length → refused by name', async
   expect(flag.code, flag.stderr).toBe(78);
   expect(flag.stderr).toMatch(/SETTINGS_DIFFER/);
   expect(flag.stderr.replace(/\s+/g, ' ')).toContain(
-    'the de-duplication window is 24h in this cluster, and 1s by --dedup-window',
+    'the de-duplication window is 1d in this cluster, and 1s by --dedup-window',
   );
   expect(variable.code, variable.stderr).toBe(78);
   expect(variable.stderr.replace(/\s+/g, ' ')).toContain('and 1MiB by SEQ_MAX_BLOCK_BYTES');
