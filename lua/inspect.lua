@@ -1,11 +1,11 @@
--- inspect: read everything small that this node knows, in one shot; writes nothing, refuses nothing.
+-- inspect: read everything small that this node knows, in one step. It writes nothing and refuses nothing.
 -- The value is a flat list of names and values. A key of another type reads as absent and makes the node `damaged`.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 hold · 6 handover · 7 request · 8 sequencers · 9 sequencer · 10 orphans
 -- ARGV 1 cluster · 2 node · 3 brief
 -- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · info
 -- refused: nothing of its own
--- Asked without a cluster or without a node id (the asker does not know them yet), it is not judged foreign by what was left out.
--- `brief` = 1 leaves `info` empty: four sections of INFO cost more than all the rest, and a look before a promotion has no use for them.
+-- A caller that does not know the cluster or the node id yet leaves it out. Then the node is not called foreign for it.
+-- `brief` = 1 leaves `info` empty. Four sections of INFO cost more than all the rest, and a probe before a promotion does not need them.
 -- No payload is read; presence records come through their index. docs/PROTOCOL.md sections 4, 8, 9.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hold_key, handover_key, request_key, sequencers_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -55,7 +55,7 @@ local INFO_FIELDS = {
 
 local mistyped = nil
 local denied = nil
-local function look(key, command, ...)
+local function ask(key, command, ...)
   local reply = redis.pcall(command, key, ...)
   if type(reply) == 'table' and reply.err then
     if string.find(reply.err, 'WRONGTYPE', 1, true) then mistyped = mistyped or key else denied = denied or reply end
@@ -64,14 +64,14 @@ local function look(key, command, ...)
   return reply
 end
 
-local pairs_of_record = look(admission_key, 'HGETALL') or {}
-local lock = look(lock_key, 'GET')
-local token = look(epoch_key, 'GET')
-local length = look(stream_key, 'XLEN') or 0
-local hold = look(hold_key, 'HGETALL') or {}
-local handover = look(handover_key, 'GET')
-local request = look(request_key, 'HGETALL') or {}
-local ids = look(sequencers_key, 'ZRANGE', 0, -1) or {}
+local pairs_of_record = ask(admission_key, 'HGETALL') or {}
+local lock = ask(lock_key, 'GET')
+local token = ask(epoch_key, 'GET')
+local length = ask(stream_key, 'XLEN') or 0
+local hold = ask(hold_key, 'HGETALL') or {}
+local handover = ask(handover_key, 'GET')
+local request = ask(request_key, 'HGETALL') or {}
+local ids = ask(sequencers_key, 'ZRANGE', 0, -1) or {}
 if denied then return denied end
 
 local info = {}

@@ -1,4 +1,4 @@
--- promote_leader: take the free lock, once, against the epoch the caller saw; or renew a term of its own (previous_owner).
+-- promote_leader: take the free lock once, if the epoch is the one that the caller saw. Or renew the caller's own term (previous_owner).
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 hold · 6 handover
 -- ARGV 1 cluster · 2 node · 3 owner · 4 expected_epoch · 5 ttl_ms · 6 previous_owner
 -- accepted: incarnation · epoch

@@ -1,4 +1,4 @@
--- raise_epoch: lift a node's epoch to a value, so that unequal nodes agree again; never lowers.
+-- raise_epoch: raise a node's epoch to a value, so that unequal nodes agree again. It never lowers an epoch.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
 -- ARGV 1 cluster · 2 node · 3 value_text · 4 of_owner · 5 highest_seen_text · 6 may_depose
 -- accepted: incarnation · epoch (at least the value)
@@ -44,7 +44,7 @@ local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, 
 
 local value, highest_seen = whole(value_text), whole(highest_seen_text)
 if not highest_seen then return bad('highest_seen') end
--- A leap of more than 2^32 would use up the numbers that an exact double has left.
+-- A leap of more than 2^32 would use up the numbers that are left below 2^48.
 if not value or value > highest_seen + 4294967296 then return bad('value') end
 if of_owner ~= '' and not is_owner(of_owner) then return bad('of_owner') end
 if may_depose ~= '0' and may_depose ~= '1' then return bad('may_depose') end

@@ -1,5 +1,6 @@
--- rebase: start an admitted node's stream anew at a committed height above its head: it lies below the leader's window.
--- The old stream goes to `<orphans>:<nonce>` for keep_ms; the one set aside before it goes (record field aside). Epoch and admission stay.
+-- rebase: start an admitted node's stream anew at a committed height above its head. The node's head is below the leader's retained range.
+-- The old stream is kept for keep_ms under `<orphans>:<nonce>`. The one that was set aside before is deleted (record field aside).
+-- Epoch and admission stay.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 floor_text · 6 new_floor_hash · 7 nonce · 8 keep_ms
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
