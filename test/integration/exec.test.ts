@@ -231,13 +231,14 @@ describe('exec: failures end the term with a reason; the child is started again'
   });
 
   test('exec: five failures in a row → stays down for the cool-down, then one more try', async () => {
-    const producer = start({ mode: 'exit at start' }, { coolDownMs: 400 });
+    // A child that lives for the cool-down has not failed in a row: on a busy machine a start alone takes a second.
+    const producer = start({ mode: 'exit at start' }, { coolDownMs: 4000 });
     await until('five', () => failures.length === 5);
     await until(
       'cooling',
       () =>
         !producer.ready().ready &&
-        /5 times in a row; started again after 400 ms/.test((producer.ready() as { why: string }).why),
+        /5 times in a row; started again after 4000 ms/.test((producer.ready() as { why: string }).why),
     );
     const at = Date.now();
     await until('sixth', () => failures.length === 6);

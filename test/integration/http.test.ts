@@ -633,7 +633,7 @@ describe('reading', () => {
       'seq_stepdowns_total{code="FENCED"} 1',
       'seq_elections_total{result="won"} 1',
       'seq_alarms_total{code="CONFLICT"} 1',
-      'seq_node_state{node="r1",state="up"} 1',
+      'seq_node_state{node="r1",state="admitted"} 1',
       'seq_submissions_total{outcome="committed"} 1',
       'seq_committed_height 1',
     ])
