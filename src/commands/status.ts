@@ -31,7 +31,7 @@ export default class Status extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: cluster.nodes,
+      nodes: [...cluster.nodes, ...cluster.strangers.map(({ port }) => port)],
       limitMs: cluster.nodeTimeoutMs,
       clock: cluster.clock,
       known: cluster.views,
@@ -40,7 +40,8 @@ export default class Status extends SeqCommand {
       target: targetFlags(cluster.settings, cluster.nodes),
       ...startCommands(cluster.settings),
     });
-    const result = statusResult(view, new Set(cluster.asked.map((node) => node.id)));
+    const shown = cluster.settings.on === null ? undefined : new Set(cluster.settings.on);
+    const result = statusResult(view, shown);
     // Nobody answered: the rows still say why, but there is nothing to report.
     if (view.answered === 0) await this.presentRows(result).then(() => refuseNoAnswer(view));
     return result;

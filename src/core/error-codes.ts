@@ -103,6 +103,7 @@ export const ERROR_CODES = [
   'NOT_FOUND',
   'NOT_INITIALISED',
   'NOT_LEADER',
+  'NOT_MEMBER',
   'NOT_PRISTINE',
   'NO_ANSWER',
   'NO_BLOCK',

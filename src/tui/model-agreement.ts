@@ -35,7 +35,8 @@ function newest(data: Data, count: number): AgreementRow[] {
 
 export function agreementOf(data: Data, range: { from: Height; to: Height }): AgreementRow[] {
   const ledgers = data.nodes.map((node) => ledgerOf(node, data, range));
-  return readLedger(ledgers, data.nodes.length, range).map((verdict) => ({
+  const configured = Math.max(data.nodes.length, data.view?.configured ?? 0);
+  return readLedger(ledgers, configured, range).map((verdict) => ({
     verdict,
     marks: data.nodes.map((node) => mark(node, verdict)),
     timestamp: timestampAt(data, verdict),

@@ -15,7 +15,7 @@ export interface Listed<T> {
 /** Heights in the agreement matrix. */
 export const AGREEMENT_ROWS = 24;
 
-const STATE_ORDER = { FOREIGN: 0, DOWN: 1, REFUSED: 2, EMPTY: 3, OUT: 4, WARN: 5, OK: 6 } as const;
+const STATE_ORDER = { FOREIGN: 0, STRANGER: 1, DOWN: 2, REFUSED: 3, EMPTY: 4, OUT: 5, WARN: 6, OK: 7 } as const;
 export const NODE_SORTS = ['as configured', 'worst first', 'lag', 'rtt'] as const;
 export const SEQUENCER_SORTS = ['id', 'role', 'lag'] as const;
 export const EVENT_SORTS = ['newest first', 'oldest first'] as const;

@@ -100,14 +100,22 @@ describe('run: refused, and why', () => {
     );
   });
 
-  test(
-    'run: case 24: another list of nodes than the sequencer that runs → 78, and it goes on ' + 'undisturbed',
-    async () => {
-      const [r1, r2] = lab.nodeFlags as [string, string];
-      expectRefused(await run(nodes(r1, r2)), 78, 'CONFIG_DRIFT', /seq-a runs with another list of nodes/);
-      expect((await lab.status('seq-a'))?.['role']).toBe('leader');
-    },
-  );
+  test('run: case 24: a node in the list that the cluster does not have → 78, and who leads goes on undisturbed', async () => {
+    const [r1, r2] = lab.nodeFlags as [string, string];
+    const stranger = `r4=${empty[0]!.url}`;
+    const says = new RegExp(`r4 \\(${empty[0]!.url}\\) is no member of cluster .*its nodes are r1, r2, r3`, 's');
+    expectRefused(await run(nodes(r1, r2, stranger)), 78, 'NOT_MEMBER', says);
+    expectRefused(await run(nodes(r1, ...lab.nodeFlags.slice(1), stranger)), 78, 'NOT_MEMBER', says);
+    expect((await lab.status('seq-a'))?.['role']).toBe('leader');
+  });
+
+  test('run: one node of three in the list → it takes part in the cluster of three', async () => {
+    const ran = await run([...nodes(lab.nodeFlags[2]!), '--log-level', 'debug'], {
+      during: (child) => until(child, /"event":"stored"/, 'SIGTERM'),
+    });
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toMatch(/"quorum":2.*not listed, and a member of the cluster: r1 \(.*\), r2 \(/);
+  });
 
   test('run: nodes not initialised → 76; a password needed → 77; a Redis Cluster → 78', async () => {
     const [locked, clustered] = await Promise.all([

@@ -59,7 +59,8 @@ const ARROWS: Record<string, string> = {
     'cli/cluster cli/compose/open-cluster.ts cli/config cli/present cli/support core core/bundle core/chain core/dialect-fuel core/log core/nodes ' +
     'core/operate core/produce core/protocol core/recovery core/sequencer core/sequencer/lead core/sequencer/warmup ' +
     'core/serve core/store core/stream core/view lab',
-  'cli/compose/open-cluster.ts': 'cli/cluster cli/config core core/dialect-fuel core/nodes core/protocol core/redis',
+  'cli/compose/open-cluster.ts':
+    'cli/cluster cli/config core core/dialect-fuel core/nodes core/protocol core/redis core/view',
   'cli/command':
     'cli/cluster cli/compose cli/compose/open-cluster.ts cli/config cli/present cli/stream cli/support core ' +
     'core/dialect-fuel core/nodes core/repair core/report core/view',

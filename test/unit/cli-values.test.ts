@@ -159,6 +159,30 @@ describe('discovery', () => {
     ).toEqual(expected),
   );
 
+  const at = (ids: string[]) => ids.map((id) => ({ id, url: `redis://${id}:6379` }));
+  const c1 = (id: string) => seen(id, 'c.1');
+  test.each([
+    [
+      'a silent one at its address',
+      ['r1', 'r2', 'r3'],
+      ['h', 'h', 'r2'],
+      [c1('r1'), c1('r3'), silent],
+      ['r1', 'r3', 'r2'],
+    ],
+    ['the only one left', ['r1', 'r2', 'r3'], ['h', 'h', 'h'], [c1('r1'), silent, c1('r3')], ['r1', 'r2', 'r3']],
+    ['two are left: a guess', ['r1', 'r2', 'r3', 'r4', 'r5'], ['h', 'h'], [c1('r1'), silent], ['r1', 'n2']],
+    ['too few answered', ['r1', 'r2'], ['h', 'h', 'h'], [c1('r1'), silent, silent], ['r1', 'n2', 'n3']],
+    ['the one left has another record', ['r1', 'r2'], ['h', 'h'], [c1('r1'), seen('r1', 'd.1')], ['r1', 'n2']],
+  ])('ids, members are known: %s', (_, members, hosts, replies, expected) =>
+    expect(
+      nameNodes(
+        hosts.map((host) => ({ id: null, url: `redis://${host}:6379` })),
+        replies,
+        at(members),
+      ),
+    ).toEqual(expected),
+  );
+
   test.each([
     [['a.1', 'a.1', 'b.1'], 'a.1'],
     [['a.1', 'a.2', 'a.2'], 'a.2'],

@@ -4,6 +4,7 @@
 // foreign, `e7` node epoch 7.
 import { describe, expect, test } from 'vitest';
 import { summarize } from '../../src/core/view/model.js';
+import { configurationText, firstConfiguration } from '../../src/core/protocol/configuration.js';
 import type { NodeProbe } from '../../src/core/view/cluster-view.js';
 import type { Entry, NodeView } from '../../src/core/protocol/types.js';
 
@@ -91,6 +92,18 @@ function node(word: string, index: number): NodeProbe {
       value: { entries: head > 0 ? [entry] : [], damaged: [], lastId: '' },
     },
   };
+}
+
+/** The configuration of a cluster of these nodes, known by every node that was admitted to it, or by one of them. */
+function knows(words: string, members: string, by?: string): NodeProbe[] {
+  const list = members.split(' ').map((id, at) => ({ id, memory: 'boot', url: `redis://127.0.0.1:${7000 + at}` }));
+  const config = configurationText(firstConfiguration(list));
+  return words.split(' ').map((word, at) => {
+    const probe = node(word, at);
+    const view = probe.reply.outcome === 'accepted' ? probe.reply.value : null;
+    if (view?.cluster === 'c.1' && (by === undefined || by === probe.id)) view.config = config;
+    return probe;
+  });
 }
 
 const show = (words: string, options = {}) => {
@@ -272,5 +285,74 @@ describe('inspect: one look at the nodes → verdict, code, leader, committed, m
       if (o.reply.outcome === 'accepted') o.reply.value.hold = { by: 'ann', reason: 'upgrade', pttlMs: 5000 };
     const view = summarize(probes);
     expect([view.reasonCode, view.next[0]]).toEqual(['NO_LEADER', 'seq resume']);
+  });
+});
+
+describe('inspect: the nodes know who the members are → the list decides nothing', () => {
+  const shown = (probes: NodeProbe[], expectedCluster = '') => {
+    const view = summarize(probes, { expectedCluster });
+    const committed =
+      view.committed === null ? 'none' : `${view.committed.hash?.slice(0, 1) ?? '?'}${view.committed.height}`;
+    return (
+      `${view.verdict} ${view.reasonCode} ${view.answered}/${view.configured} quorum=${view.quorum} ` +
+      `margin=${view.margin} leader=${view.leader?.id ?? '-'} committed=${committed} ` +
+      view.nodes.map((row) => `${row.id}:${row.state}`).join(' ')
+    );
+  };
+  test.each([
+    // one of three is named: its head is no committed block, the one below it is
+    ['x9@3', 'r1 r2 r3', 'CRIT NO_QUORUM 1/3 quorum=2 margin=-1 leader=- committed=x8 r1:OK r2:DOWN r3:DOWN'],
+    // two of five, which would be a quorum of a list of two
+    [
+      'x9@3 x9@3',
+      'r1 r2 r3 r4 r5',
+      'CRIT NO_QUORUM 2/5 quorum=3 margin=-1 leader=- committed=x8 r1:OK r2:OK r3:DOWN r4:DOWN r5:DOWN',
+    ],
+    ['x9@3 x9@3', 'r1 r2 r3', 'WARN NODE_DOWN 2/3 quorum=2 margin=0 leader=seq-a committed=x9 r1:OK r2:OK r3:DOWN'],
+    ['x9@3 x9@3 x9@3', 'r1 r2 r3', 'OK OK 3/3 quorum=2 margin=1 leader=seq-a committed=x9 r1:OK r2:OK r3:OK'],
+    // five in the list, three in the cluster: the two that are empty, or agree on another block, count for nothing
+    [
+      'x9@3 x9@3 x9@3 . .',
+      'r1 r2 r3',
+      'WARN NOT_MEMBER 3/3 quorum=2 margin=1 leader=seq-a committed=x9 r1:OK r2:OK r3:OK r4:STRANGER r5:STRANGER',
+    ],
+    [
+      '? ? y9@4 y9@4 y9@4',
+      'r1 r2 r3',
+      'CRIT NO_QUORUM 1/3 quorum=2 margin=-1 leader=- committed=x8 r1:DOWN r2:DOWN r3:OK r4:STRANGER r5:STRANGER',
+    ],
+    [
+      'x9@3 x9@3 ? ?',
+      'r1 r2 r3',
+      'WARN NODE_DOWN 2/3 quorum=2 margin=0 leader=seq-a committed=x9 r1:OK r2:OK r3:DOWN r4:STRANGER',
+    ],
+    // too few answers to call the silent ones strangers: whose nodes these are is open
+    ['? ? x9@3', 'r3', 'CRIT NO_QUORUM 1/3 quorum=2 margin=-1 leader=- committed=x8 r1:DOWN r2:DOWN r3:OK'],
+    // another cluster's node among ours is foreign, as ever
+    [
+      'x9@3 x9@3 x9@3f',
+      'r1 r2 r3',
+      'WARN NODE_FOREIGN 3/3 quorum=2 margin=0 leader=seq-a committed=x9 r1:OK r2:OK r3:FOREIGN',
+    ],
+  ])('inspect: %s, a cluster of %s → %s', (words, members, expected) =>
+    expect(shown(knows(words, members))).toBe(expected),
+  );
+
+  test('inspect: one node knows it, the others do not yet → it counts', () =>
+    expect(shown(knows('x9@3 x9@3', 'r1 r2 r3 r4 r5', 'r2'))).toMatch(/^CRIT NO_QUORUM 2\/5 quorum=3/));
+
+  test('inspect: of two configurations the later one counts', () => {
+    const probes = knows('x9@3 x9@3 x9@3', 'r1 r2');
+    const later = firstConfiguration(
+      ['r1', 'r2', 'r3'].map((id) => ({ id, memory: 'boot', url: 'redis://h' })),
+      undefined,
+      3,
+    );
+    if (probes[2]?.reply.outcome === 'accepted') probes[2].reply.value.config = configurationText(later);
+    expect(shown(probes)).toMatch(/^OK OK 3\/3 quorum=2/);
+  });
+
+  test('inspect: nodes of two clusters in equal number → neither one is taken for the whole', () => {
+    expect(shown(knows('x9@3 x9@3f', 'r1'))).toMatch(/^CRIT CLUSTER_MIXED 2\/2 quorum=2/);
   });
 });

@@ -56,9 +56,13 @@ test.each<[string, Entry[], object]>([
       ['r"2', odd],
     ]),
   };
-  const rows = rowsOf(chunk, nodes);
+  const rows = rowsOf(chunk, nodes, nodes.length);
   expect(rows).toHaveLength(5);
-  for (const row of [...rows, ...rows.map((one) => narrowed(one, new Set(['r1']))), ...rowsOf(chunk, nodes, true)]) {
+  for (const row of [
+    ...rows,
+    ...rows.map((one) => narrowed(one, new Set(['r1']))),
+    ...rowsOf(chunk, nodes, nodes.length, true),
+  ]) {
     expect(rowLine(row, 2000)).toBe(JSON.stringify(wire(rowData(row, 2000))));
   }
 });

@@ -4,7 +4,8 @@ import { quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
-import { commonCluster } from '../../core/view/cluster-name.js';
+import { clusterOf, configurationAmong, newestOf, type Answer } from '../../core/view/membership.js';
+import type { Configuration, Member } from '../../core/protocol/configuration.js';
 import { refuseSameServer } from './errors.js';
 import type { ClusterSettings, NodeSettings } from './settings.js';
 import type { NodeAddress } from './address.js';
@@ -23,6 +24,8 @@ export interface FoundIdentity {
   /** True where the id is a guess because the node gave no answer. */
   guessed: boolean[];
   replies: NodeReply<NodeView>[];
+  /** Who the members are, as the nodes that answered know it; null when none knows, or too few answered. */
+  configuration: Configuration | null;
 }
 
 /**
@@ -34,24 +37,30 @@ const ROUNDS = { read: 2, act: 3 };
 /** Asks every node once; for a purpose, silent nodes again. Throws when two addresses are one server. */
 export async function findIdentity(
   nodes: readonly NodePort[],
-  addresses: readonly NodeAddress[],
+  listed: readonly { address: NodeAddress }[],
   settings: ClusterSettings,
   purpose: Purpose | undefined,
 ): Promise<FoundIdentity> {
   const replies = await askWhose(nodes, settings.nodeTimeoutMs, purpose === undefined ? 1 : ROUNDS[purpose]);
   refuseSameServer(
     replies.flatMap((reply, at) =>
-      reply.outcome === 'accepted' ? [{ url: addresses[at]?.url ?? '', runId: reply.value.runId }] : [],
+      reply.outcome === 'accepted' ? [{ url: listed[at]?.address.url ?? '', runId: reply.value.runId }] : [],
     ),
   );
-  if (purpose === 'act') refuseUnnamed(settings, replies, addresses);
-  const ids = nameNodes(settings.nodes, replies);
+  if (purpose === 'act') refuseUnnamed(settings, replies, listed);
+  const first = nameNodes(settings.nodes, replies);
+  const told = (ids: readonly string[]): Answer[] => replies.map((reply, at) => ({ id: ids[at] as string, reply }));
+  // A member at the address of a listed node gives it its name. Then it is seen whether the list fits.
+  const known = newestOf(told(first), settings.cluster);
+  const ids = known === null ? first : nameNodes(settings.nodes, replies, known.members);
+  const configuration = configurationAmong(told(ids), settings.cluster);
   const answered = replies.filter((reply) => reply.outcome === 'accepted').length;
-  const unsettled = purpose === 'read' && answered < quorumOf(nodes.length);
+  const unsettled = purpose === 'read' && answered < quorumOf(nodes.length) && configuration === null;
   return {
     ids,
     replies,
-    cluster: settings.cluster || (unsettled ? '' : commonCluster(replies)),
+    configuration,
+    cluster: settings.cluster || (unsettled ? '' : clusterOf(told(ids))),
     guessed: ids.map(
       (_, at) => purpose === 'read' && settings.nodes[at]?.id === null && replies[at]?.outcome !== 'accepted',
     ),
@@ -81,11 +90,11 @@ async function askWhose(nodes: readonly NodePort[], limitMs: number, rounds: num
 function refuseUnnamed(
   settings: ClusterSettings,
   replies: readonly NodeReply<NodeView>[],
-  addresses: readonly NodeAddress[],
+  listed: readonly { address: NodeAddress }[],
 ): void {
   if (settings.cluster !== '' || replies.some((reply) => reply.outcome !== 'unknown')) return;
   const silent = replies.map((reply, at) => {
-    const name = `${addresses[at]?.id} (${addresses[at]?.url})`;
+    const name = `${listed[at]?.address.id} (${listed[at]?.address.url})`;
     if (reply.outcome !== 'unknown') return `${name}: `;
     const limit = reply.limitMs === undefined ? '' : ` within ${reply.limitMs} ms`;
     return `${name}: no answer at ${reply.step}${limit}: ${reply.cause}`;
@@ -102,16 +111,29 @@ function refuseUnnamed(
 }
 
 /**
- * The name of each node: the configured id, else the id in its admission record, else the first free name of n1…nN.
- * No name is given twice.
+ * The name of each node: the configured id, else the id in its admission record, else that of the member at its
+ * address, else the only member that is left, else the first free name of n1…nN. No name is given twice.
  */
-export function nameNodes(nodes: Pick<NodeSettings, 'id'>[], replies: NodeReply<Pick<NodeView, 'node'>>[]): string[] {
+export function nameNodes(
+  nodes: (Pick<NodeSettings, 'id'> & { url?: string })[],
+  replies: NodeReply<Pick<NodeView, 'node'>>[],
+  members: readonly Pick<Member, 'id' | 'url'>[] = [],
+): string[] {
   const names: (string | null)[] = nodes.map(({ id }) => id);
   const take = (at: number, id: string): void => {
     if (names[at] === null && id !== '' && !names.includes(id)) names[at] = id;
   };
   // The records come first: a silent node must not get the name of a node that answers.
   replies.forEach((reply, at) => take(at, reply.outcome === 'accepted' ? reply.value.node : ''));
+  nodes.forEach(({ url }, at) => take(at, members.find((member) => member.url === url)?.id ?? ''));
+  const unnamed = names.flatMap((name, at) => (name === null ? [at] : []));
+  const free = members.filter(({ id }) => !names.includes(id));
+  const [only] = unnamed;
+  const reply = only === undefined ? undefined : replies[only];
+  const blank = reply?.outcome !== 'accepted' || reply.value.node === '';
+  const heard = replies.filter(({ outcome }) => outcome === 'accepted').length;
+  if (only !== undefined && unnamed.length === 1 && free.length === 1 && blank && heard >= quorumOf(nodes.length))
+    take(only, free[0]!.id);
   nodes.forEach((_, at) => {
     for (let step = 0; names[at] === null; step += 1)
       take(at, `n${step < nodes.length ? ((at + step) % nodes.length) + 1 : step + 1}`);

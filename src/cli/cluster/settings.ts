@@ -23,6 +23,8 @@ export interface NodeSettings extends SecretRefs {
 export interface ClusterSettings {
   context: string | null;
   nodes: NodeSettings[];
+  /** What members of the cluster that are not listed are reached with: user, password and TLS of no node in particular. */
+  unlisted: Omit<NodeSettings, 'id' | 'url'>;
   nodesFrom: string;
   on: string[] | null;
   lane: string;
@@ -99,6 +101,7 @@ function clusterSettings(sources: Sources): ClusterSettings {
   return {
     context: sources.context?.name ?? null,
     nodes,
+    unlisted: unlistedOf(nodes, entry !== undefined && nodesFrom.startsWith('context') ? entry : undefined, sources),
     nodesFrom,
     on: setting<string[] | null>(sources, 'on', asList, null).value,
     lane: asLane(setting(sources, 'lane', asLane, entry?.lane ?? '').value, '--lane'),
@@ -109,37 +112,56 @@ function clusterSettings(sources: Sources): ClusterSettings {
 }
 
 function nodesByHand(texts: string[], sources: Sources): NodeSettings[] {
-  const entry = sources.context?.entry;
-  const username = sources.env['SEQ_USERNAME'] || entry?.username;
-  const tls = tlsOfEnv(sources.env) ?? entry?.tls;
-  const secret = { ...secretsOf(entry ?? {}), ...secretsOfEnv(sources.env) };
+  const common = credentialsByHand(sources);
   return texts.map((text) => {
-    const parsed = parseNodeFlag(text);
-    const node: NodeSettings = { id: parsed.id ?? null, url: parsed.url, ...secretsOf(secret) };
-    const user = parsed.username ?? username;
-    if (user) node.username = user;
-    if (tls) node.tls = tls;
-    return node;
+    const { id, url, username } = parseNodeFlag(text);
+    return { id: id ?? null, url, ...common, ...(username ? { username } : {}) };
   });
+}
+
+function credentialsByHand({ env, context }: Sources): ClusterSettings['unlisted'] {
+  const entry = context?.entry;
+  const username = env['SEQ_USERNAME'] || entry?.username;
+  const tls = tlsOfEnv(env) ?? entry?.tls;
+  return {
+    ...secretsOf({ ...secretsOf(entry ?? {}), ...secretsOfEnv(env) }),
+    ...(username ? { username } : {}),
+    ...(tls ? { tls } : {}),
+  };
+}
+
+/** As a listed node that gives nothing of its own. The user of all listed nodes is taken, too. */
+function unlistedOf(
+  listed: readonly NodeSettings[],
+  entry: ContextEntry | undefined,
+  sources: Sources,
+): ClusterSettings['unlisted'] {
+  const common = entry === undefined ? credentialsByHand(sources) : credentialsOf(entry, {}, sources.env);
+  const [first, ...others] = listed.map(({ username }) => username);
+  return first !== undefined && others.every((one) => one === first) ? { ...common, username: first } : common;
 }
 
 function nodesOfContext(entry: ContextEntry, env: NodeJS.ProcessEnv): NodeSettings[] {
   return entry.nodes.map((each) => {
-    const parsed = checkUrl(each.url);
-    const own = secretsOf(each);
-    const fromEnv = secretsOfEnv(env);
-    const node: NodeSettings = {
-      id: each.id ?? null,
-      url: parsed.url,
-      ...(Object.keys(own).length > 0 ? own : Object.keys(fromEnv).length > 0 ? fromEnv : secretsOf(entry)),
-    };
-    const user = each.username ?? parsed.username ?? (env['SEQ_USERNAME'] || entry.username);
-    const tls = each.tls ?? tlsOfEnv(env) ?? entry.tls;
-    if (user) node.username = user;
-    if (tls) node.tls = tls;
+    const { url, username } = checkUrl(each.url);
+    const user = each.username ?? username;
+    const own = { ...each, ...(user === undefined ? {} : { username: user }) };
+    const node: NodeSettings = { id: each.id ?? null, url, ...credentialsOf(entry, own, env) };
     if (each.sentinel) node.sentinel = each.sentinel;
     return node;
   });
+}
+
+/** Those of the node itself come first, then the environment's, then those of the whole context. */
+function credentialsOf(
+  entry: ContextEntry,
+  own: SecretRefs & Pick<NodeSettings, 'username' | 'tls'>,
+  env: NodeJS.ProcessEnv,
+): ClusterSettings['unlisted'] {
+  const secrets = [secretsOf(own), secretsOfEnv(env), secretsOf(entry)].find((refs) => Object.keys(refs).length > 0);
+  const username = own.username ?? (env['SEQ_USERNAME'] || entry.username);
+  const tls = own.tls ?? tlsOfEnv(env) ?? entry.tls;
+  return { ...secrets, ...(username ? { username } : {}), ...(tls ? { tls } : {}) };
 }
 
 function secretsOf(from: SecretRefs): SecretRefs {

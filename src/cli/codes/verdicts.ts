@@ -78,6 +78,16 @@ export const VERDICTS = {
         'holds; the leader then admits it',
     ],
   },
+  NOT_MEMBER: {
+    meaning:
+      'A node was named that the cluster does not have. Who the members are, and how many a quorum is, the nodes ' +
+      'themselves know; no list of addresses changes it.',
+    causes: [
+      'a list of nodes of another cluster, or from before it was made',
+      'a server that was meant to be added: a list alone adds none',
+    ],
+    todo: ['seq status shows the members', 'leave the node out of --node, SEQ_NODE or the context'],
+  },
   NODE_LAGGING: {
     meaning: "A node's head is behind the committed height.",
     causes: ['it was away and is being filled up', 'it is slow'],

@@ -124,7 +124,7 @@ export abstract class SeqCommand extends Command {
     return this.nodes.surroundings(lane);
   }
 
-  /** The cluster's nodes, connected lazily; `cluster.nodes` are all configured ones, `cluster.asked` those of --on. */
+  /** The cluster's nodes, connected lazily; `cluster.nodes` are all members, `cluster.asked` those of --on. */
   protected cluster(request: OpenRequest = {}): Promise<Cluster> {
     return this.nodes.open(request);
   }

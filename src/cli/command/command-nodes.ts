@@ -10,6 +10,7 @@ import { usageError } from '../support/failure.js';
 
 export interface OpenRequest {
   identity?: 'discover' | 'as-configured';
+  members?: 'of-the-cluster' | 'as-listed';
   lane?: string;
 }
 

@@ -32,6 +32,7 @@ export async function openBundle(
     const settings = {
       context: head.context,
       nodes: head.nodes.map(({ id, url }) => ({ id, url })),
+      unlisted: {},
       nodesFrom: head.nodesFrom,
       on: options.on,
       lane: asLane(head.lane, path),
@@ -47,7 +48,10 @@ export async function openBundle(
       cluster: {
         settings,
         identity: { cluster: head.cluster, lane: head.lane },
+        configuration: null,
         nodes,
+        listed: settings.nodes,
+        strangers: [],
         asked,
         quorum: quorumOf(nodes.length),
         nodeTimeoutMs: READ_LIMIT_MS,

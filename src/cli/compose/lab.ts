@@ -31,10 +31,10 @@ export function labOutside(directory: string, confirming: LabConfirming): LabOut
       recoverLab(directory, nodes, stores, { ...confirming, signal }),
     bootstrap: async (nodes, signal) => {
       const node = nodes.map(({ id, url }) => `${id}=${url}`);
-      const found = await openCluster(
-        await surroundings({ node }, plainEnvironment(directory)),
-        signal === undefined ? {} : { signal },
-      );
+      const found = await openCluster(await surroundings({ node }, plainEnvironment(directory)), {
+        members: 'as-listed',
+        ...(signal === undefined ? {} : { signal }),
+      });
       const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
       const opened = await Promise.all(
         found.addresses.map((address) => openNode(address, { ...found.identity, cluster })),

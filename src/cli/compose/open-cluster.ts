@@ -5,24 +5,32 @@ import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
 import type { BenchServer, Clock, ClusterIdentity, NodeCheckup, NodePort } from '../../core/ports.js';
 import type { NodeReply, NodeView } from '../../core/protocol/types.js';
+import { newest, type Configuration } from '../../core/protocol/configuration.js';
+import { clusterOf, configurationAmong } from '../../core/view/membership.js';
 import { asDialect, setting } from '../config/settings.js';
 import { nodeNotFound, readOnlyDialect } from '../cluster/errors.js';
 import { findIdentity, nameNodes, type Purpose } from '../cluster/identity.js';
-import type { ClusterSettings, Surroundings } from '../cluster/settings.js';
+import type { ClusterSettings, NodeSettings, Surroundings } from '../cluster/settings.js';
 import { addressOf, type NodeAddress } from '../cluster/address.js';
 
 export interface Cluster {
   settings: ClusterSettings;
   identity: ClusterIdentity;
-  /** Every configured node, in order. Counts are over these. */
+  /** Who the nodes are, as they know it; null when none of them knows. */
+  configuration: Configuration | null;
+  /** Every member of the configuration; without one, every listed node, in order. Counts are over these. */
   nodes: NodePort[];
+  /** How each of them was listed; null where it was not. */
+  listed: (Pick<NodeSettings, 'id' | 'url'> | null)[];
+  /** Listed nodes that are no members: shown, never counted. */
+  strangers: { port: NodePort; listed: Pick<NodeSettings, 'id' | 'url'> }[];
   /** Those of --on, else all. */
   asked: NodePort[];
   /** How many of those have given any answer so far. */
   answers(): number;
   quorum: number;
   nodeTimeoutMs: number;
-  /** What discovery saw, by node id; empty when nothing had to be discovered. */
+  /** What discovery saw, by node id; empty when nothing was asked. */
   views: Map<string, NodeReply<NodeView>>;
   /** How to reach each node, secrets included: for opening more connections. */
   addresses: NodeAddress[];
@@ -33,77 +41,191 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-/** Opens one node; connects lazily. */
+/**
+ * Opens one node; connects lazily. One behind Sentinel bears its `sentinel://` address, which is what the
+ * configuration of the cluster has to name.
+ */
 export async function openNode(address: NodeAddress, identity: ClusterIdentity, guessed = false): Promise<NodePort> {
   const { RedisNode } = await import('../../core/redis/node.js');
-  return new RedisNode({ ...address, identity, guessed });
+  const { url, sentinel } = address;
+  const db = /^redis:\/\/[^/]+(\/\d+)?$/.exec(url)?.[1] ?? '';
+  const known =
+    sentinel === undefined || !url.startsWith('redis:')
+      ? url
+      : `sentinel://${sentinel.nodes.join(',')}/${sentinel.name}${db}`;
+  return new RedisNode({ ...address, url: known, identity, guessed });
 }
 
 export interface OpenOptions {
   identity?: 'discover' | 'as-configured';
+  /** `as-listed`: for making a cluster of exactly these nodes. */
+  members?: 'of-the-cluster' | 'as-listed';
   signal?: AbortSignal;
   /** Absent (a sequencer, the lab): one round of questions, and whatever it finds. */
   purpose?: Purpose;
 }
 
+/** One node as it is opened. */
+interface Entry {
+  address: NodeAddress;
+  /** As it was listed; null: the configuration of the cluster says where it is. */
+  listed: NodeSettings | null;
+  /** Its name is a guess. */
+  guessed: boolean;
+}
+
+/** Who the members are can be learned step by step: whoever is found may know a later configuration. */
+const MEMBER_ROUNDS = 3;
+
+/** The connections of one cluster while it is found out who its nodes are. */
+class Opening {
+  readonly views = new Map<string, NodeReply<NodeView>>();
+  readonly heard = new Set<NodeAddress>();
+  private readonly ports = new Map<NodeAddress, NodePort>();
+
+  constructor(
+    readonly settings: ClusterSettings,
+    public identity: ClusterIdentity,
+  ) {}
+
+  /** Under the present identity; connections that were open are closed. */
+  async open(entries: readonly Entry[]): Promise<void> {
+    for (const entry of entries) {
+      const former = this.ports.get(entry.address);
+      this.ports.set(entry.address, await this.openAs(entry, this.identity));
+      await former?.close().catch(() => undefined);
+    }
+  }
+
+  async openAs({ address, guessed }: Entry, identity: ClusterIdentity): Promise<NodePort> {
+    return noteAnswers(await openNode(address, identity, guessed), () => this.heard.add(address));
+  }
+
+  port({ address }: Entry): NodePort {
+    return this.ports.get(address) as NodePort;
+  }
+
+  close(): Promise<void> {
+    return closeAll([...this.ports.values()]);
+  }
+
+  /** Who they are, and who the members are. Null: nobody knows. */
+  async identify(listed: readonly Entry[], purpose: Purpose | undefined): Promise<Configuration | null> {
+    const { settings } = this;
+    const ports = listed.map((entry) => this.port(entry));
+    const found = await findIdentity(ports, listed, settings, purpose);
+    listed.forEach((entry, at) => {
+      entry.address.id = found.ids[at] as string;
+      entry.guessed = found.guessed[at] as boolean;
+      this.views.set(entry.address.id, found.replies[at] as NodeReply<NodeView>);
+    });
+    if (settings.cluster === '' || settings.nodes.some((node) => node.id === null)) {
+      this.identity = { cluster: found.cluster, lane: settings.lane };
+      await this.open(listed);
+    }
+    return found.configuration;
+  }
+
+  /** Opens every member that is not listed. What these say may name others again. */
+  async complete(
+    listed: readonly Entry[],
+    first: Configuration,
+    env: NodeJS.ProcessEnv,
+  ): Promise<{ configuration: Configuration; members: Entry[]; strangers: Entry[] }> {
+    const { settings, views } = this;
+    const entries = [...listed];
+    let configuration = first;
+    for (let round = 0; ; round += 1) {
+      const missing = configuration.members.filter(({ id }) => !entries.some(({ address }) => address.id === id));
+      if (missing.length === 0) break;
+      const added = await Promise.all(
+        missing.map(async ({ id, url }): Promise<Entry> => {
+          const address = await addressOf({ id, url, ...settings.unlisted }, id, env);
+          return { address, listed: null, guessed: false };
+        }),
+      );
+      await this.open(added);
+      entries.push(...added);
+      if (round === MEMBER_ROUNDS) break;
+      const ask = async (entry: Entry): Promise<void> => {
+        const reply = await this.port(entry).call({ script: 'inspect' }, settings.nodeTimeoutMs);
+        views.set(entry.address.id, reply);
+      };
+      await Promise.all(added.map(ask));
+      configuration = newest(configuration, configurationAmong(this.answers(), settings.cluster)) ?? configuration;
+    }
+    const cluster = clusterOf(this.answers(), settings.cluster);
+    if (cluster !== this.identity.cluster) {
+      // Who was listed is of an older generation than the nodes that it names.
+      this.identity = { cluster, lane: settings.lane };
+      await this.open(entries);
+    }
+    const { members } = configuration;
+    const isMember = ({ address }: Entry): boolean => members.some(({ id }) => id === address.id);
+    const found = entries.filter(isMember);
+    const whole = found.every((entry) => entry.listed !== null);
+    return {
+      configuration,
+      // A list that is whole keeps its order.
+      members: whole ? found : members.map(({ id }) => found.find(({ address }) => address.id === id) as Entry),
+      strangers: entries.filter((entry) => !isMember(entry) && entry.listed !== null),
+    };
+  }
+
+  private answers(): { id: string; reply: NodeReply<NodeView> }[] {
+    return [...this.views].map(([id, reply]) => ({ id, reply }));
+  }
+}
+
 /**
- * Opens every configured node. Asks the nodes for their ids and the cluster's identity unless all of it is configured.
- * `identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find.
+ * Opens the nodes of the cluster. Those that are listed are asked who they are and who the members are; members that
+ * are not listed are opened at the address that the configuration names. Where no node knows a configuration, the
+ * list is the cluster. `identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find.
  */
 export async function openCluster(around: Surroundings, options: OpenOptions = {}): Promise<Cluster> {
   if (setting(around.sources, 'dialect', asDialect, 'seq').value !== 'seq') throw readOnlyDialect('this command');
   const settings = around.clusterSettings();
   const { env } = around.sources;
-  const addresses = await Promise.all(settings.nodes.map((node, at) => addressOf(node, node.id ?? `n${at + 1}`, env)));
-  const complete = settings.cluster !== '' && settings.nodes.every((node) => node.id !== null);
-  let identity: ClusterIdentity = { cluster: settings.cluster, lane: settings.lane };
-  const heard = new Set<number>();
-  const open = (as: ClusterIdentity, guessed: readonly boolean[] = []) =>
-    Promise.all(
-      addresses.map(async (address, at) => noteAnswers(await openNode(address, as, guessed[at]), () => heard.add(at))),
-    );
-  let nodes = await open(
-    identity,
-    settings.nodes.map((node) => node.id === null && options.identity !== 'as-configured'),
+  const asks = options.identity !== 'as-configured';
+  const opening = new Opening(settings, { cluster: settings.cluster, lane: settings.lane });
+  const listed = await Promise.all(
+    settings.nodes.map(async (node, at): Promise<Entry> => {
+      const address = await addressOf(node, node.id ?? `n${at + 1}`, env);
+      return { address, listed: node, guessed: node.id === null && asks };
+    }),
   );
-  const views = new Map<string, NodeReply<NodeView>>();
-  if (!complete && options.identity !== 'as-configured') {
-    try {
-      const found = await findIdentity(nodes, addresses, settings, options.purpose);
-      identity = { cluster: found.cluster, lane: settings.lane };
-      await closeAll(nodes);
-      addresses.forEach((address, at) => {
-        address.id = found.ids[at] as string;
-      });
-      nodes = await open(identity, found.guessed);
-      found.ids.forEach((id, at) => views.set(id, found.replies[at] as NodeReply<NodeView>));
-    } catch (error) {
-      await closeAll(nodes);
-      throw error;
-    }
-  }
-  let asked: NodePort[];
   try {
-    asked = chosen(nodes, settings.on);
+    await opening.open(listed);
+    const known = asks ? await opening.identify(listed, options.purpose) : null;
+    const { configuration, members, strangers } =
+      known === null || options.members === 'as-listed'
+        ? { configuration: null, members: listed, strangers: [] }
+        : await opening.complete(listed, known, env);
+    const nodes = members.map((entry) => opening.port(entry));
+    const asked = chosen(nodes, settings.on);
+    const { identity, views, heard } = opening;
+    return {
+      settings,
+      identity,
+      configuration,
+      nodes,
+      listed: members.map((entry) => entry.listed),
+      strangers: strangers.map((entry) => ({ port: opening.port(entry), listed: entry.listed as NodeSettings })),
+      asked,
+      answers: () => members.filter((entry) => heard.has(entry.address) && asked.includes(opening.port(entry))).length,
+      quorum: quorumOf(nodes.length),
+      nodeTimeoutMs: settings.nodeTimeoutMs,
+      views,
+      addresses: members.map(({ address }) => address),
+      clock: systemClock,
+      reopen: (cluster) =>
+        Promise.all(members.map((entry) => opening.openAs({ ...entry, guessed: false }, { ...identity, cluster }))),
+      close: () => opening.close(),
+    };
   } catch (error) {
-    await closeAll(nodes);
+    await opening.close();
     throw error;
   }
-  const answers = (): number => nodes.filter((node, at) => heard.has(at) && asked.includes(node)).length;
-  return {
-    settings,
-    identity,
-    nodes,
-    asked,
-    answers,
-    quorum: quorumOf(nodes.length),
-    nodeTimeoutMs: settings.nodeTimeoutMs,
-    views,
-    addresses,
-    clock: systemClock,
-    reopen: (cluster) => open({ ...identity, cluster }),
-    close: () => closeAll(nodes),
-  };
 }
 
 /** Calls back whenever the node answered, also with a refusal. So `meta.nodesAnswered` is counted, never assumed. */

@@ -1,7 +1,7 @@
-// What must hold before a sequencer starts: the nodes are servers that it may use, they are one cluster, a quorum of
-// them answers, and every sequencer counts the same nodes. Waits for what can come; throws for what cannot.
+// What must hold before a sequencer starts: the nodes are servers that it may use, they are one cluster, and a quorum
+// of its members answers. How many members there are the nodes say, not the list. Waits for what can come; throws for
+// what cannot.
 import { createHash } from 'node:crypto';
-import { quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqLog } from '../../core/log/log.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
@@ -79,6 +79,7 @@ async function usable(
   const seen = replies.flatMap(({ node, reply }): Seen[] =>
     reply.outcome === 'accepted' ? [{ port: node, view: reply.value }] : [],
   );
+  refuseStrangers(cluster, log);
   await refuseDenied(cluster, replies);
   refuseRedisCluster(replies);
   refuseUnfit(seen);
@@ -94,6 +95,35 @@ async function usable(
   await refuseMissingRights(cluster);
   refuseDrift(cluster, seen, settings.id);
   return true;
+}
+
+/** Throws when the list names a node that the cluster does not have: its vote would make a quorum out of a minority. */
+function refuseStrangers(cluster: Cluster, log: SeqLog): void {
+  const { configuration } = cluster;
+  if (configuration === null) return;
+  const members = configuration.members.map(({ id }) => id).join(', ');
+  const named = cluster.strangers.filter(
+    ({ port, listed }) => listed.id !== null || cluster.views.get(port.id)?.outcome === 'accepted',
+  );
+  if (named.length > 0) {
+    const ids = named.map(({ port }) => `${port.id} (${port.url})`);
+    throw new SeqError({
+      code: 'NOT_MEMBER',
+      exit: EXIT.config,
+      message: `${ids.join(', ')} ${named.length === 1 ? 'is no member' : 'are no members'} of cluster ${cluster.identity.cluster}`,
+      why: `its nodes are ${members}: who counts is agreed by them, and a list of addresses changes nothing of it`,
+      changed: 'nothing',
+      next: [`name ${members} only, or some of them: the others are found`, 'seq status'],
+    });
+  }
+  // Without an answer and without an id nobody can say what it is. All members are known without it.
+  for (const { port } of cluster.strangers)
+    log.line('warn', `${port.url} does not answer, and no member has that address: it is left out`, {}, port.url);
+  const found = cluster.nodes.filter((_, at) => cluster.listed[at] === null);
+  if (found.length > 0) {
+    const list = found.map(({ id, url }) => `${id} (${url})`).join(', ');
+    log.line('info', `not listed, and a member of the cluster: ${list}`, { quorum: cluster.quorum }, list);
+  }
 }
 
 async function refuseDenied(cluster: Cluster, replies: readonly Answer[]): Promise<void> {
@@ -146,7 +176,7 @@ function sameCluster(cluster: Cluster, seen: readonly Seen[], log: SeqLog): bool
       );
     }
     if (view.node === port.id || view.node === '') continue;
-    if (cluster.settings.nodes[cluster.nodes.indexOf(port)]?.id === null) {
+    if (cluster.listed[cluster.nodes.indexOf(port)]?.id === null) {
       // named by a guess while it was silent, unless another shows the same record
       log.line(
         'warn',
@@ -169,7 +199,7 @@ function quorumAnswers(cluster: Cluster, replies: readonly Answer[], seen: reado
   const silent = replies
     .filter(({ reply }) => reply.outcome !== 'accepted')
     .map(({ node, reply }) => `${node.id}: ${silenceOf(reply)}`);
-  if (seen.length < quorumOf(cluster.nodes.length)) {
+  if (seen.length < cluster.quorum) {
     log.line(
       'warn',
       `waiting for a quorum of nodes: ${silent.join('; ')}`,

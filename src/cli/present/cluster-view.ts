@@ -106,7 +106,7 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
     { key: 'headHash', label: 'HEAD HASH', wide: true },
     { key: 'note', wide: true },
   ];
-  const answered = (n: NodeRow) => n.state !== 'DOWN' && n.state !== 'REFUSED';
+  const answered = (n: NodeRow) => n.admission !== null;
   return {
     columns,
     rows: nodes.map((n) => ({

@@ -34,7 +34,7 @@ export default class ClusterInit extends SeqCommand {
     const { flags } = await this.parse(ClusterInit);
     const around = await this.surroundings();
     const agreed = agreedGiven((flag, parse, fallback) => setting(around.sources, flag, parse, fallback));
-    const found = await this.cluster();
+    const found = await this.cluster({ members: 'as-listed' });
     const cluster = found.identity.cluster || `${systemRandom.hex(8)}.1`;
     const nodes = await found.reopen(cluster);
     this.onClose(async () => {

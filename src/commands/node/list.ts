@@ -15,7 +15,7 @@ export default class NodeList extends SeqCommand {
     const cluster = await this.cluster();
     this.step('asking every node');
     const view = await inspectCluster({
-      nodes: cluster.nodes,
+      nodes: [...cluster.nodes, ...cluster.strangers.map(({ port }) => port)],
       limitMs: cluster.nodeTimeoutMs,
       clock: cluster.clock,
       known: cluster.views,
@@ -23,6 +23,6 @@ export default class NodeList extends SeqCommand {
       expectedCluster: cluster.settings.cluster,
     });
     refuseNoAnswer(view);
-    return nodeListResult(view, new Set(cluster.asked.map((node) => node.id)));
+    return nodeListResult(view, new Set(cluster.settings.on ?? view.nodes.map(({ id }) => id)));
   }
 }

@@ -105,7 +105,7 @@ async function gatherOnce(options: EvidenceOptions): Promise<RepairEvidence | nu
   chain.set(0, genesis);
   for (const one of views.values())
     if (one.admission === 'admitted' && one.floorHash !== '') chain.set(one.floor, one.floorHash);
-  const scan = new RepairScan(views, nodes.length, chain);
+  const scan = new RepairScan(views, view.configured, chain);
   if (held !== null && from <= to) {
     for await (const chunk of readChunks({ ...options, probes, from, to, newestFirst: false })) {
       scan.take(chunk);

@@ -21,7 +21,7 @@ export async function runChecks(options: CheckOptions): Promise<{ view: ClusterV
   if (options.checks.includes('stream') && held !== null) {
     const from = Math.max(held.from, held.to - options.depth + 1);
     for await (const chunk of readChunks({ ...options, probes, from, to: held.to, newestFirst: false }))
-      rows.push(...rowsOf(chunk, options.nodes));
+      rows.push(...rowsOf(chunk, options.nodes, view.configured));
     options.signal?.throwIfAborted();
   }
   const seen = { view, probes, rows, target: options.target };

@@ -50,7 +50,7 @@ export async function readHistory(options: HistoryOptions): Promise<History> {
   const terms: Term[] = [];
   if (range !== null) {
     for await (const chunk of readChunks({ ...options, probes, ...range, newestFirst: false })) {
-      for (const row of rowsOf(chunk, options.nodes)) addBlock(terms, row);
+      for (const row of rowsOf(chunk, options.nodes, view.configured)) addBlock(terms, row);
       options.progress(chunk.to - range.from + 1, range.to - range.from + 1);
     }
     options.signal?.throwIfAborted();

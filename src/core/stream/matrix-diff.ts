@@ -77,7 +77,7 @@ async function diffOnce(options: DiffOptions): Promise<Diff> {
   let untold = 0;
   let compared = 0;
   for await (const chunk of readChunks({ ...options, probes, from, to, newestFirst: false })) {
-    for (const row of rowsOf(chunk, nodes)) {
+    for (const row of rowsOf(chunk, nodes, view.configured)) {
       compared += 1;
       const found =
         on.length === 1

@@ -74,18 +74,17 @@ export async function openMatrix(options: MatrixOptions, wish: MatrixRange): Pro
   const to = held === null ? 0 : Math.min(wish.to ?? held.to, held.to);
   const from = held === null ? 1 : Math.max(wish.from ?? 1, held.from, to - wish.limit + 1);
   const range = held === null || from > to ? null : { from, to };
-  return { view, probes, range, pieces: matrixPieces(options, probes, range, wish.keepData) };
+  return { view, probes, range, pieces: matrixPieces(options, { view, probes, range }, wish.keepData) };
 }
 
 async function* matrixPieces(
   options: MatrixOptions,
-  probes: readonly NodeProbe[],
-  range: { from: Height; to: Height } | null,
+  { view, probes, range }: Omit<Matrix, 'pieces'>,
   keepData: boolean,
 ): AsyncGenerator<MatrixRow[]> {
   if (range === null) return;
   for await (const chunk of readChunks({ ...options, probes, ...range, newestFirst: true, keepData })) {
-    const rows = rowsOf(chunk, options.nodes, keepData).reverse();
+    const rows = rowsOf(chunk, options.nodes, view.configured, keepData).reverse();
     yield options.only === undefined ? rows : rows.map((row) => narrowed(row, options.only as ReadonlySet<string>));
   }
 }
@@ -102,11 +101,16 @@ export function narrowed(row: MatrixRow, only: ReadonlySet<string>): MatrixRow {
   };
 }
 
-/** Rows of one piece, ascending. Pure. */
-export function rowsOf(chunk: Chunk, nodes: readonly { id: string }[], keepData = false): MatrixRow[] {
+/** Rows of one piece, ascending. `configured`: how many nodes the cluster has. Pure. */
+export function rowsOf(
+  chunk: Chunk,
+  nodes: readonly { id: string }[],
+  configured: number,
+  keepData = false,
+): MatrixRow[] {
   const at = new Map<string, EntryAt>();
   for (const [id, entries] of chunk.entries) at.set(id, byHeight(entries));
-  return readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to }).map((verdict) =>
+  return readLedger(chunk.ledgers, configured, { from: chunk.from, to: chunk.to }).map((verdict) =>
     rowOf(verdict, nodes, at, keepData),
   );
 }

@@ -3,6 +3,8 @@ import type { Clock, NodePort } from '../ports.js';
 
 export interface TailContext {
   nodes: readonly NodePort[];
+  /** How many nodes the cluster has, whether or not all of them are among `nodes`: a quorum is one of these. */
+  configured: number;
   /** nodeTimeout, per call; payloads get an allowance on top. */
   limitMs: number;
   clock: Clock;

@@ -105,7 +105,7 @@ export async function* followHead(
   const runs = tails.map((tail) => run(tail).catch(() => undefined));
   try {
     while (!ended() && next <= from.to) {
-      const block = committedAt(tails, next, context.nodes.length);
+      const block = committedAt(tails, next, context.configured);
       if (block !== null && (parent === null || block.parent === parent)) {
         yield {
           height: block.height,

@@ -137,7 +137,7 @@ async function provenCount(
     if (above !== undefined) successor = true;
     if (here?.hash === last.hash) copies += 1;
   });
-  return successor || copies >= quorumOf(context.nodes.length) ? batch.length : batch.length - 1;
+  return successor || copies >= quorumOf(context.configured) ? batch.length : batch.length - 1;
 }
 
 function conflict(height: Height, one: Hash, nodes: string[], other: Hash): SeqError {

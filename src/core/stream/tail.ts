@@ -12,7 +12,7 @@ import { readArchives, type Archive } from './tail-archive.js';
 import { followHead } from './tail-follow.js';
 import { readRetained, type RetainedNode } from './tail-retained.js';
 
-export interface TailOptions extends TailContext {
+export interface TailOptions extends Omit<TailContext, 'configured'> {
   /** A height, the lowest that the nodes retain, or the newest committed one. */
   from: Height | 'floor' | 'head';
   /** Ends after this height. */
@@ -43,6 +43,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
 
   while (next <= end && !signal?.aborted) {
     const { nodes, committed } = probe;
+    const context = { ...options, configured: probe.view.configured };
     const to = Math.min(end, committed.height);
     // Nodes that hold the next block come first, the ones furthest ahead before the others.
     const holders = nodes
@@ -66,7 +67,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     }
     const before = next;
     if (holders.length > 0 && next <= to) {
-      for await (const block of readRetained(options, holders, { from: next, to, parent, committed })) {
+      for await (const block of readRetained(context, holders, { from: next, to, parent, committed })) {
         yield block;
         parent = block.hash;
         next = block.height + 1;
@@ -75,7 +76,7 @@ export async function* tailBlocks(options: TailOptions): AsyncGenerator<Committe
     if (next > end || signal?.aborted) return;
     if (next > committed.height || next > to) {
       if (!options.follow) return;
-      const reached: { next: Height; parent: Hash | null } = yield* followHead(options, { next, parent, to: end });
+      const reached: { next: Height; parent: Hash | null } = yield* followHead(context, { next, parent, to: end });
       ({ next, parent } = reached);
       if (next > end || signal?.aborted) return;
       probe = await probePatiently(options);

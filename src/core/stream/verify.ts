@@ -53,7 +53,7 @@ export async function verifyStreams(options: VerifyOptions): Promise<Verified> {
         if (!ledger.answered) unread.add(ledger.id);
         else proof?.take(chunk.entries.get(ledger.id) ?? [], ledger.damaged, chunk);
       }
-      for (const verdict of readLedger(chunk.ledgers, nodes.length, { from: chunk.from, to: chunk.to })) {
+      for (const verdict of readLedger(chunk.ledgers, view.configured, { from: chunk.from, to: chunk.to })) {
         if (verdict.verdict !== 'conflict') continue;
         const witness = verdict.candidates
           .map((one) => `${one.hash.slice(0, 16)} at epoch ${one.epoch} on ${one.nodes.join(', ')}`)

@@ -30,6 +30,7 @@ export type ReasonCode =
   | 'NODE_REFUSED'
   | 'NODE_NOT_ADMITTED'
   | 'NODE_FOREIGN'
+  | 'NOT_MEMBER'
   | 'NODE_LAGGING'
   | 'NODE_FENCED'
   | 'NODE_UNLEASED'
@@ -76,6 +77,8 @@ export type NodeState =
   | 'EMPTY'
   /** Belongs to another cluster, generation or node id. */
   | 'FOREIGN'
+  /** Was named, and the configuration of the cluster does not have it: it counts for nothing. */
+  | 'STRANGER'
   /** Answered with a refusal of Redis itself (password, rights, loading). */
   | 'REFUSED'
   /** Did not answer in time. */
@@ -139,6 +142,7 @@ export interface ClusterView {
   findings: Finding[];
   /** `<id>.<generation>` that most answers name, '' when none does. */
   cluster: string;
+  /** How many nodes the cluster has: its configuration's, or those that were named when there is none. */
   configured: number;
   answered: number;
   quorum: number;

@@ -5,6 +5,7 @@ import { bounded } from '../nodes/ask-all.js';
 import type { Clock, NodePort } from '../ports.js';
 import type { NodeReply, NodeView } from '../protocol/types.js';
 import { markForeign } from './cluster-name.js';
+import { membershipOf } from './membership.js';
 import { summarize } from './model.js';
 import type { ClusterView, NodeProbe, SummarizeOptions } from './cluster-view.js';
 import { proveCommitted } from './proof.js';
@@ -69,11 +70,15 @@ export async function probeNodes({
 }
 
 /** Reads the head's header where no quorum shares a head: its parent names the committed block. */
-async function addHeadEntries(probes: NodeProbe[], { nodes, limitMs, clock }: InspectOptions): Promise<NodeProbe[]> {
-  const views = probes.flatMap((o) => (o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value }] : []));
+async function addHeadEntries(
+  probes: NodeProbe[],
+  { nodes, limitMs, clock, expectedCluster }: InspectOptions,
+): Promise<NodeProbe[]> {
+  const { members } = membershipOf(probes, expectedCluster);
+  const views = members.flatMap((o) => (o.reply.outcome === 'accepted' ? [{ id: o.id, view: o.reply.value }] : []));
   const proof = proveCommitted(
     views.map(({ id, view }) => ({ id, admitted: view.admission === 'admitted', facts: view, headEntry: null })),
-    { configured: probes.length, silent: 0 },
+    { configured: members.length, silent: 0 },
   );
   if (!proof.wantsHeadEntries) return probes;
   return Promise.all(

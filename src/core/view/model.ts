@@ -1,7 +1,7 @@
 // What the answers of all nodes add up to: who leads, what is committed, how many nodes may still be lost, and what
 // to do next. Pure: the same observations give the same view, for `seq status`, `watch`, `check` and `wait` alike.
-// Counts are over the configured nodes; an answer that stayed away is a row and a loss, never a "no" and never
-// "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
+// Counts are over the members of the cluster's configuration (membership.ts); an answer that stayed away is a row and a
+// loss, never a "no" and never "empty". docs/PROTOCOL.md sections 1, 7, 8 and 9.
 import { quorumOf } from '../config.js';
 import {
   MAX_EPOCH_LEAP,
@@ -12,12 +12,14 @@ import {
   type Owner,
 } from '../protocol/types.js';
 import type { ClusterView, LeaderRow, NodeProbe, NodeRow, SummarizeOptions } from './cluster-view.js';
+import { membershipOf } from './membership.js';
 import { offClocks } from './off-clocks.js';
 import { mergePresence } from './presence.js';
 import { proveCommitted, type Committed, type Conflict, type Pending } from './proof.js';
 import { judge } from './verdict.js';
 
-export function summarize(probes: readonly NodeProbe[], options: SummarizeOptions = {}): ClusterView {
+export function summarize(probed: readonly NodeProbe[], options: SummarizeOptions = {}): ClusterView {
+  const { configuration, members: probes, strangers } = membershipOf(probed, options.expectedCluster);
   const configured = probes.length;
   const quorum = quorumOf(configured);
   const answers = probes.flatMap((o) =>
@@ -67,7 +69,12 @@ export function summarize(probes: readonly NodeProbe[], options: SummarizeOption
       quorum,
       (h) => h.to,
     ),
-    nodes: rows,
+    nodes: [
+      ...rows,
+      ...strangers.map((o) =>
+        strangerRow(o, options.expectedCluster, configuration?.members.map(({ id }) => id) ?? []),
+      ),
+    ],
     sequencers: mergePresence(
       own.map((a) => a.view),
       proof.committed?.height ?? null,
@@ -132,6 +139,19 @@ function findLeader(
   const most = Math.max(0, ...[...byOwner.values()].map((held) => held.length));
   const couldBe = most + unanswered >= quorum && unanswered > 0 && configured > 0;
   return { leader: null, known: !couldBe };
+}
+
+/** Shown, so that nobody takes its silence or its data for the cluster's. It counts for nothing. */
+function strangerRow(o: NodeProbe, expectedCluster: string | undefined, members: readonly string[]): NodeRow {
+  const row = nodeRow(o, expectedCluster, { lagAgainst: null, committed: null, conflicts: [], leader: null });
+  const note = `it is no member of the cluster, whose nodes are ${members.join(', ')}`;
+  return {
+    ...row,
+    state: 'STRANGER',
+    admitted: false,
+    lag: null,
+    note: row.note === '' ? note : `${note}; ${row.note}`,
+  };
 }
 
 function nodeRow(

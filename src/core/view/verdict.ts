@@ -45,12 +45,13 @@ export function judge(
 }
 
 function clusterFindings(facts: Facts, target: string, options: SummarizeOptions): Finding[] {
-  const { nodes, quorum, configured, answered } = facts;
+  const { quorum, configured, answered } = facts;
+  const nodes = facts.nodes.filter((n) => n.state !== 'STRANGER');
   const found: Finding[] = [];
   const crit = (code: ReasonCode, reason: string, ids: string[], next: string[]) =>
     found.push({ verdict: 'CRIT', code, reason, nodes: ids, next });
 
-  for (const ids of sameServer(nodes)) {
+  for (const ids of sameServer(facts.nodes)) {
     crit('SAME_SERVER', `${list(ids)} are one server (the same run id): its vote would count twice`, ids, [
       'give every --node a server of its own',
     ]);
@@ -194,6 +195,8 @@ function nodeFindings(facts: Facts, target: string, options: SummarizeOptions): 
         return warn('NODE_REFUSED', `${n.id} refuses: ${n.note}`, reach(n, options));
       case 'FOREIGN':
         return warn('NODE_FOREIGN', `${n.id}: ${n.note}`, `seq config show${target}`);
+      case 'STRANGER':
+        return warn('NOT_MEMBER', `${n.id}: ${n.note}`, `seq config show${target}`);
       case 'EMPTY':
         return warn('NODE_NOT_ADMITTED', `${n.id} is not admitted: ${n.note}`, `seq node admit --on ${n.id}${target}`);
       case 'OUT':

@@ -1,0 +1,93 @@
+// Which nodes count? Those of the newest configuration that the nodes of this cluster know (docs/PROTOCOL.md section
+// 8, I13), whoever was named by hand. A node that was named and is no member is a stranger: it is shown and never
+// counted. A member that nobody named counts as a node without an answer. Pure.
+import { familyOf, generationOf } from '../generation.js';
+import { memberOf, newest, type Configuration, type Member } from '../protocol/configuration.js';
+import type { NodeReply, NodeView } from '../protocol/types.js';
+import { commonCluster } from './cluster-name.js';
+import type { NodeProbe } from './cluster-view.js';
+
+/** The part of an answer that says who the nodes are. */
+type Told = Pick<NodeView, 'cluster' | 'config' | 'admission' | 'node'>;
+
+export interface Answer {
+  id: string;
+  reply: NodeReply<Told>;
+}
+
+/**
+ * The newest configuration that the nodes of this cluster know. Null: none knows one (a cluster of version 0.1.0, or
+ * none was made yet), or the answers do not settle whose nodes these are. Then the nodes that were named count.
+ */
+export function configurationAmong(answers: readonly Answer[], expectedCluster = ''): Configuration | null {
+  const found = newestOf(answers, expectedCluster);
+  if (found === null || expectedCluster !== '') return found;
+  // A few answers must not make strangers of nodes that are silent: those that answered may be another cluster's.
+  const answered = answers.filter(({ reply }) => reply.outcome === 'accepted').length;
+  const unknown = answers.filter(({ id, reply }) => reply.outcome !== 'accepted' && memberOf(found, id) === undefined);
+  return unknown.length < answered ? found : null;
+}
+
+/** The same, whether or not the answers settle it. */
+export function newestOf(answers: readonly Answer[], expectedCluster: string): Configuration | null {
+  const told = answers.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : []));
+  const family = expectedCluster === '' ? clearFamily(told) : familyOf(expectedCluster);
+  if (family === '') return null;
+  return newest(...told.filter(({ cluster }) => familyOf(cluster) === family).map(({ config }) => config));
+}
+
+/** The cluster that more nodes name than any other one; '' when there is none. */
+function clearFamily(told: readonly Pick<NodeView, 'cluster'>[]): string {
+  const counts = new Map<string, number>();
+  for (const { cluster } of told)
+    if (cluster !== '') counts.set(familyOf(cluster), (counts.get(familyOf(cluster)) ?? 0) + 1);
+  const [first, second] = [...counts].sort((a, b) => b[1] - a[1]);
+  return first === undefined || first[1] === second?.[1] ? '' : first[0];
+}
+
+/** The cluster whose configuration `configurationAmong` gave: the newest generation of it. */
+export function clusterOf(answers: readonly Answer[], expectedCluster = ''): string {
+  if (expectedCluster !== '') return expectedCluster;
+  const family = clearFamily(answers.flatMap(({ reply }) => (reply.outcome === 'accepted' ? [reply.value] : [])));
+  if (family === '') return commonCluster(answers.map(({ reply }) => reply));
+  const shown = answers.flatMap(({ reply }) =>
+    reply.outcome === 'accepted' && familyOf(reply.value.cluster) === family ? [reply.value.cluster] : [],
+  );
+  return shown.sort((a, b) => generationOf(b) - generationOf(a))[0] ?? '';
+}
+
+export interface Membership {
+  /** Null: what was named is all that is known. */
+  configuration: Configuration | null;
+  /** One for each node that counts. */
+  members: readonly NodeProbe[];
+  strangers: readonly NodeProbe[];
+}
+
+/** What was probed, as the configuration divides it. */
+export function membershipOf(probes: readonly NodeProbe[], expectedCluster?: string): Membership {
+  const configuration = configurationAmong(probes, expectedCluster);
+  if (configuration === null) return { configuration, members: probes, strangers: [] };
+  const members: NodeProbe[] = [];
+  const strangers: NodeProbe[] = [];
+  const seen = new Set<string>();
+  for (const probe of probes) {
+    const id = namedBy(probe);
+    const counts = memberOf(configuration, id) !== undefined && !seen.has(id);
+    if (counts) seen.add(id);
+    (counts ? members : strangers).push(probe);
+  }
+  const missing = configuration.members.filter(({ id }) => !seen.has(id)).map(notAsked);
+  return { configuration, members: [...members, ...missing], strangers };
+}
+
+/** A node that was silent when it was opened has a name that was guessed. Its own record says the right one. */
+function namedBy({ id, reply }: NodeProbe): string {
+  if (reply.outcome !== 'accepted' || reply.value.admission === 'foreign') return id;
+  return reply.value.node || id;
+}
+
+function notAsked({ id, url }: Member): NodeProbe {
+  const reply = { outcome: 'unknown', step: 'connect', cause: 'nobody asked it' } as const;
+  return { id, url, reply, rttMs: null };
+}
