@@ -181,6 +181,28 @@ async function openView(node: RedisNode): Promise<NodeView> {
   return reply.value;
 }
 
+test('all three nodes are given their first replica at once → the leader goes on, and no node is re-admitted', async () => {
+  const servers = [await redis(), await redis(), await redis()];
+  const [r1, r2, r3] = servers as [RedisServer, RedisServer, RedisServer];
+  await initialise({ r1, r2, r3 });
+  const a = await start('a', { r1, r2, r3 });
+  await until('a to lead', a.leads);
+  await until('a key to be sequenced', () => a.submit('first'));
+  const before = await Promise.all(servers.map(view));
+  const replicas = [await redis(), await redis(), await redis()];
+  await Promise.all(replicas.map((replica, i) => follow(client(replica), servers[i]!)));
+  for (const key of ['second', 'third']) await until(`${key} to be sequenced`, () => a.submit(key));
+  // A reader that has just come cannot prove it; the leader notes the new name within a poll.
+  const after = await until('each new name to be noted', async () => {
+    const views = await Promise.all(servers.map(view));
+    return views.every(({ admission }) => admission === 'admitted') ? views : undefined;
+  });
+  for (const [i, one] of after.entries()) {
+    expect(one.incarnation, 'the same memory').toBe(before[i]!.incarnation);
+    expect(one.runId, 'under another name').not.toBe(before[i]!.runId);
+  }
+}, 180_000);
+
 /** A leader in peace, and an epoch that nobody can have reached, written by hand on r3. */
 async function strayEpoch(epoch: string): Promise<{ a: Sequencer; servers: RedisServer[] }> {
   const [r1, r2, r3] = [await redis(), await redis(), await redis()];
