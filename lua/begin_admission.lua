@@ -1,21 +1,21 @@
 -- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
--- An intact node is taken only under its own owner and epoch, and only when its incarnation is the one to be replaced: a copy that was
--- delayed would otherwise set aside what the same term has admitted since. Another's unfinished admission only with a higher epoch.
+-- An intact node is taken only under its own epoch, without a configuration only under its own lock, and only when its incarnation is the one to be
+-- replaced: a copy that was delayed would otherwise set aside what the same term has admitted since. Another's unfinished admission only with a higher epoch.
 -- A node with the mark of a bootstrap is taken like an empty one: no late phase 2 finds its mark there afterwards.
 -- Keeps the last 16 nonces (record field used). What an unfinished admission filled in (every block of it is committed) is kept and gone on
 -- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped (with keep_ms 1: what was set aside before
 -- as well); the reply says where filling goes on.
--- Where replaced nodes are (moves) is carried over to the new memory.
+-- The configuration that names the new memory (config) is noted with it; one that is earlier than what this node knows is refused.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash · 12 moves
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash · 12 config
 -- accepted: incarnation · head
--- refused: STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- refused: CONFIG_STALE (actual: the configuration it knows) · STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I7, I11, I13: the epoch key stays as it is. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local floor_text, new_floor_hash, keep_ms, replaces = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local resume_head_text, resume_hash, moves = ARGV[10], ARGV[11], ARGV[12]
+local resume_head_text, resume_hash, config = ARGV[10], ARGV[11], ARGV[12]
 
 -- common: numbers
 -- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
@@ -72,6 +72,17 @@ local function run_id(server, replication, noted)
 end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
+-- common: configuration
+-- Who the nodes are (`<epoch>.<turn> <settings> | r1=<memory>@<address> …`). Whether one is an earlier version than another; '' is the earliest.
+local function earlier(one, other)
+  local epoch, turn = string.match(one, '^(%d+)%.(%d+) ')
+  local its_epoch, its_turn = string.match(other, '^(%d+)%.(%d+) ')
+  if not its_epoch then return false end
+  if not epoch then return true end
+  epoch, its_epoch = tonumber(epoch), tonumber(its_epoch)
+  return epoch < its_epoch or (epoch == its_epoch and tonumber(turn) < tonumber(its_turn))
+end
+-- end common
 
 local NONCES_KEPT = 16
 
@@ -86,10 +97,10 @@ if not is_hash(new_floor_hash) then return bad('floor_hash') end
 if not keep or keep == 0 then return bad('keep_ms') end
 if not replaces then return bad('replaces') end
 if resume_head_text ~= '' and (not whole(resume_head_text) or not is_hash(resume_hash or '')) then return bad('resume') end
-if not moves or #moves > 65536 then return bad('moves') end
+if not config or #config > 16384 or (config ~= '' and not string.find(config, '^%d+%.%d+ ')) then return bad('config') end
 
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
-  'head_hash', 'floor', 'floor_hash', 'pending', 'pending_owner', 'pending_epoch', 'used', 'aside')
+  'head_hash', 'floor', 'floor_hash', 'pending', 'pending_owner', 'pending_epoch', 'used', 'aside', 'config')
 if record.err then return failed(record, admission_key) end
 local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
@@ -114,6 +125,7 @@ local claimant, pending = record[5], record[11]
 if record[1] then
   if record[1] ~= cluster then return { 'refused', 'WRONG_CLUSTER', 'why', 'cluster', 'actual', record[1] } end
   if record[2] ~= node_id then return { 'refused', 'WRONG_CLUSTER', 'why', 'node', 'actual', record[2] or '' } end
+  if earlier(config, record[16] or '') then return { 'refused', 'CONFIG_STALE', 'actual', record[16] } end
   if record[4] == nonce or string.find(' ' .. (record[14] or '') .. ' ', ' ' .. nonce .. ' ', 1, true) then
     return { 'refused', 'STALE_NONCE', 'actual', pending or '' }
   end
@@ -128,6 +140,7 @@ if record[1] then
       and record[10] and length == head - floor
       and (length == 0 or #redis.call('XREVRANGE', stream_key, '+', string.format('(%d-%d', head, head_epoch), 'COUNT', 1) == 0)
     if intact then
+      if config ~= '' then lock = owner end
       -- common: fencing
       -- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
       if lock ~= owner then
@@ -181,5 +194,5 @@ must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'cl
   'head', keeps and record[6] or floor_text, 'head_epoch', head_epoch_text, 'head_hash', keeps and record[8] or new_floor_hash, 'floor', floor_text, 'floor_hash', new_floor_hash,
   'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
 if aside then must('HSET', admission_key, 'aside', aside) end
-if moves ~= '' then must('HSET', admission_key, 'moves', moves) end
+if config ~= '' then must('HSET', admission_key, 'config', config) end
 return { 'accepted', '', keeps and record[6] or floor_text }

@@ -1,13 +1,13 @@
--- claim: raise this node to the term's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock. What the term knows of
--- replaced nodes (moves: `r3@<epoch>.<turn>=<url> …`) is noted here; who knows less than this node does, or takes it for another server, is refused.
+-- claim: raise this node to the term's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock. The configuration that the
+-- term counts by (config) is noted here. A term with an earlier one than this node knows is refused, and one that does not count this node's memory.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 moves
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 config
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
--- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · NODE_MOVED (actual: the moves it knows) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
+-- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · CONFIG_STALE (actual: the configuration it knows) · NOT_MEMBER (actual: its incarnation) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I1, I3, I13: after it nothing older can change the head that is returned. May be repeated. docs/PROTOCOL.md sections 4, 5.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local cluster, node_id, owner, writer_epoch_text, acquire_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local moves = ARGV[6]
+local config = ARGV[6]
 
 -- common: numbers
 -- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
@@ -47,7 +47,7 @@ local writer_epoch, acquire_ttl = whole(writer_epoch_text), whole(acquire_ttl_ms
 if not is_owner(owner) then return bad('owner') end
 if not writer_epoch then return bad('epoch') end
 if acquire_ttl_ms ~= '' and (not acquire_ttl or acquire_ttl == 0) then return bad('acquire_ttl_ms') end
-if not moves or #moves > 65536 then return bad('moves') end
+if not config or #config > 16384 or (config ~= '' and not string.find(config, '^%d+%.%d+ ')) then return bad('config') end
 
 -- common: run id
 -- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
@@ -119,35 +119,38 @@ if writer_epoch < epoch or (writer_epoch == epoch and claimant ~= owner) then
 end
 -- end common
 
-local known = redis.pcall('HGET', admission_key, 'moves')
-if type(known) == 'table' then return known end
-known = known or ''
-if known ~= moves then
-  local function lines(text)
-    local found = {}
-    for node, at, turn in string.gmatch(text, '([^@%s]+)@(%d+)%.(%d+)=%S+') do found[node] = { tonumber(at), tonumber(turn) } end
-    return found
+-- common: configuration
+-- Who the nodes are (`<epoch>.<turn> <settings> | r1=<memory>@<address> …`). Whether one is an earlier version than another; '' is the earliest.
+local function earlier(one, other)
+  local epoch, turn = string.match(one, '^(%d+)%.(%d+) ')
+  local its_epoch, its_turn = string.match(other, '^(%d+)%.(%d+) ')
+  if not its_epoch then return false end
+  if not epoch then return true end
+  epoch, its_epoch = tonumber(epoch), tonumber(its_epoch)
+  return epoch < its_epoch or (epoch == its_epoch and tonumber(turn) < tonumber(its_turn))
+end
+-- end common
+
+local here = redis.pcall('HGET', admission_key, 'config')
+if type(here) == 'table' then return here end
+here = here or ''
+if earlier(config, here) then return { 'refused', 'CONFIG_STALE', 'actual', here } end
+if config ~= '' then
+  local _, last = find(config, ' ' .. node_id .. '=', find(config, '|', 1, true) or #config, true)
+  if not last or string.match(config, '^[^@ ]+', last + 1) ~= incarnation then
+    return { 'refused', 'NOT_MEMBER', 'actual', incarnation }
   end
-  local theirs, mine = lines(moves), lines(known)
-  local here, there = mine[node_id] or { -1, 0 }, theirs[node_id] or { -1, 0 }
-  -- The server that a node was moved to has that line from its admission, and no other server has it.
-  local stale = here[1] ~= there[1] or here[2] ~= there[2]
-  for node, line in pairs(mine) do
-    local other = theirs[node]
-    stale = stale or not other or other[1] < line[1] or (other[1] == line[1] and other[2] < line[2])
-  end
-  if stale then return { 'refused', 'NODE_MOVED', 'actual', known } end
 end
 
 -- A record of version 0.1.0 names the memory in another way. From here on a sequencer of that version takes the node for restarted.
 local renamed = not string.find(record[3], '+', 1, true) and run_id(server, replication)
-if acquiring or writer_epoch > epoch or known ~= moves or renamed then
+if acquiring or writer_epoch > epoch or here ~= config or renamed then
   local first = redis.pcall('HDEL', admission_key, 'claimant')
   if type(first) == 'table' then return first end
   if acquiring then must('SET', lock_key, owner, 'PX', acquire_ttl_ms) end
   must('SET', epoch_key, string.format('%d', writer_epoch))
   must('HSET', admission_key, 'claimant', owner)
-  if known ~= moves then must('HSET', admission_key, 'moves', moves) end
+  if here ~= config then must('HSET', admission_key, 'config', config) end
   if renamed then must('HSET', admission_key, 'run', renamed) end
 end
 return { 'accepted', incarnation, record[6], record[7], head_hash, record[9], floor_hash }

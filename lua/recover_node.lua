@@ -2,7 +2,7 @@
 -- (keep 1) or set aside (keep 0). Only while everything is as the plan saw it (expect: run|cluster|incarnation|pending|epoch|head|
 -- head_epoch|head_hash|length), so that of two recoveries at most one has a quorum of marks. From here on no term of the old life acts.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
--- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 expect · 7 keep · 8 head_text · 9 head_epoch_text · 10 head_hash · 11 floor_text · 12 floor_hash · 13 keep_ms · 14 moves
+-- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 expect · 7 keep · 8 head_text · 9 head_epoch_text · 10 head_hash · 11 floor_text · 12 floor_hash · 13 keep_ms · 14 config
 -- accepted: incarnation
 -- refused: EXPECTATION (why: moved; actual) · NOT_READY (head: what the stream ends in) · STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
 -- Keeps I3, I6, I7: the epoch key stays as it is until `admit`. docs/PROTOCOL.md section 8.
@@ -10,7 +10,7 @@ local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local expect, keep, head_text, head_epoch_text, head_hash = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local floor_text, floor_hash, keep_ms, moves = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+local floor_text, floor_hash, keep_ms, config = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 
 -- common: numbers
 -- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
@@ -84,7 +84,7 @@ if not new_floor or new_floor > new_head or (keep == '0' and new_floor < new_hea
 if not is_hash(head_hash) then return bad('head_hash') end
 if not is_hash(floor_hash) then return bad('floor_hash') end
 if not keep_time or keep_time == 0 then return bad('keep_ms') end
-if not moves or #moves > 65536 then return bad('moves') end
+if not config or #config > 16384 then return bad('config') end
 
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant', 'head', 'head_epoch',
   'head_hash', 'pending', 'used', 'aside')
@@ -151,5 +151,5 @@ must('HSET', admission_key, 'cluster', cluster, 'node', node_id, 'run', run, 'cl
   'head', head_text, 'head_epoch', head_epoch_text, 'head_hash', head_hash, 'floor', floor_text, 'floor_hash', floor_hash,
   'pending', nonce, 'pending_owner', owner, 'pending_epoch', writer_epoch_text, 'used', kept)
 if aside then must('HSET', admission_key, 'aside', aside) end
-if moves ~= '' then must('HSET', admission_key, 'moves', moves) end
+if config ~= '' then must('HSET', admission_key, 'config', config) end
 return { 'accepted', '' }

@@ -187,32 +187,47 @@ describe.each(KINDS)('contract on %s', (kind) => {
   });
 
   test(
-    'moves: noted by claims and carried over by an admission; who knows less, or another server in ' +
-      "this node's place, is refused (I13)",
+    'configuration: noted by claims and with an admission; an earlier one is refused, and one that names another ' +
+      'memory of this node (I13)',
     async () => {
-      const knowing = (moves: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), moves }) as NodeCall;
-      const [first, later] = ['r9@1.0=redis://x:1', 'r8@2.0=redis://y:1 r9@1.1=redis://x:2'];
-      const own = `${NODE_ID}@3.0=redis://z:1`;
-      const moved = (actual: string): string => `NODE_MOVED ${JSON.stringify({ actual })}`;
+      const config = (version: string, memory: string): string =>
+        `${version} dedup-ms=1 dedup-items=1 max-block=1 | ${NODE_ID}=${memory}@redis://x:1 r9=z@redis://y:1`;
+      const counting = (text: string, epoch = 1): NodeCall => ({ ...claim(A, epoch), config: text }) as NodeCall;
+      const renewed = (text: string, by: NodeCall): NodeCall => ({ ...by, config: text }) as NodeCall;
+      const [first, later] = [config('1.0', 'n0'), config('1.10', 'n0')];
+      const stale = (actual: string): string => `CONFIG_STALE ${JSON.stringify({ actual })}`;
+      const other = (actual: string): string => `NOT_MEMBER ${JSON.stringify({ actual })}`;
       await play([
         [promote(A, 0), 'accepted {"epoch":1}'],
-        [knowing(first), facts(null, 0)],
-        [claim(A, 1), moved(first)],
-        [knowing('r9@0.7=redis://x:0', 2), moved(first)],
-        [knowing(later), facts(null, 0)],
-        [knowing(first), moved(later)],
-        [knowing('r9@1.1=redis://x:2'), moved(later)],
-        [claim(B, 1), fencedLock(A)],
-        [knowing(`${own} ${later}`), moved(later)],
+        [counting(first), facts(null, 0)],
+        [claim(A, 1), stale(first)],
+        [counting(config('0.7', 'n0'), 2), stale(first)],
+        [counting(later), facts(null, 0)],
+        [counting(first), stale(later)],
+        [counting(config('1.9', 'n0')), stale(later)],
+        [counting(config('2.0', 'm1')), other('n0')],
+        [counting('2.0 dedup-ms=1 dedup-items=1 max-block=1 | r9=n0@redis://y:1'), other('n0')],
+        [{ ...claim(B, 1), config: later } as NodeCall, fencedLock(A)],
         [write(A, 1, one), wrote(1)],
       ]);
-      expect(await view()).toMatchObject({ moves: later, epoch: 1, head: 1 });
+      expect(await view()).toMatchObject({ config: later, epoch: 1, head: 1 });
       await subject.interfere('restart');
+      const named = config('1.11', 'm1');
       await play([
-        [{ ...begin(A, 1, 'm1', 1, one.hash), moves: `${own} ${later}` } as NodeCall, 'accepted {"head":1}'],
+        [renewed(first, begin(A, 1, 'm1', 1, one.hash)), stale(later)],
+        [begin(A, 1, 'm1', 1, one.hash), stale(later)],
+        [renewed(named, begin(A, 1, 'm1', 1, one.hash)), 'accepted {"head":1}'],
         [admit(A, 1, 'm1', 1, one.hash), facts(one, 0, 1, one.hash)],
-        [knowing(later), moved(`${own} ${later}`)],
-        [knowing(`${own} ${later}`), facts(one, 0, 1, one.hash)],
+        [counting(later), stale(named)],
+        [counting(named), facts(one, 0, 1, one.hash)],
+        [counting(config('1.12', 'n0')), other('m1')],
+      ]);
+      // An intact memory that counts no more: set aside by whoever knows better, whatever lock it bears.
+      const again = config('2.0', 'm2');
+      await play([
+        [renewed(again, begin(B, 1, 'm2', 1, one.hash)), 'FENCING_ERROR {"check":"epoch","epoch":1}'],
+        [renewed(again, begin(B, 2, 'm2', 1, one.hash)), 'STALE_NONCE {"actual":"m1"}'],
+        [renewed(again, { ...begin(B, 2, 'm2', 1, one.hash), replaces: 'm1' } as NodeCall), 'accepted {"head":1}'],
       ]);
     },
   );

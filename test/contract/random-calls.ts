@@ -28,16 +28,11 @@ const TREE: Block[][] = (() => {
   return tree;
 })();
 
-const MOVES = [
-  '',
-  'r9@1.0=a:1',
-  'r9@1.1=a:2',
-  'r9@2.0=a:1',
-  'r8@3.0=b:1 r9@1.0=a:1',
-  'r8@3.0=b:1',
-  `${NODE_ID}@1.0=c:1`,
-  `r9@1.0=a:1 ${NODE_ID}@1.2=c:1`,
-];
+/** Of this node and others, some of them of the node's own memory. */
+const configs = (memory: string): string[] =>
+  ['0.0', '1.0', '1.2', '1.10', '3.0'].map(
+    (version) => `${version} dedup-ms=1 dedup-items=1 max-block=1 | ${NODE_ID}=${memory}@redis://x:1 r9=z@redis://y:1`,
+  );
 
 export function mulberry32(seed: number): () => number {
   let a = seed >>> 0;
@@ -74,7 +69,8 @@ export function randomActs(seed: number, length: number): Act[] {
   const blockAt = (h: number): Block =>
     (TREE[Math.min(HEIGHTS, Math.max(1, h)) - 1] as Block[])[chance(0.65) ? 0 : below(3)] as Block;
   const nearBlock = (): Block => blockAt(height + pick([1, 1, 1, 1, 0, 0, -1, 2, below(HEIGHTS)]));
-  const someMoves = (): string => (chance(0.8) ? (shadow.record?.moves ?? '') : pick(MOVES));
+  const someConfig = (named = shadow.record?.incarnation ?? ''): string =>
+    chance(0.7) ? (shadow.record?.config ?? '') : pick(configs(chance(0.8) && named !== '' ? named : 'other'));
   const expect = (): { leader?: string; epoch?: number } | undefined =>
     chance(0.6)
       ? undefined
@@ -102,8 +98,8 @@ export function randomActs(seed: number, length: number): Act[] {
       () => {
         const call: NodeCall = { script: 'claim', owner: someOwner(), epoch: nearEpoch() };
         if (chance(0.4)) call.acquireTtlMs = TTL;
-        const moves = someMoves();
-        if (moves !== '') call.moves = moves;
+        const config = someConfig();
+        if (config !== '') call.config = config;
         return { call };
       },
     ],
@@ -188,7 +184,7 @@ export function randomActs(seed: number, length: number): Act[] {
           ...(chance(0.5) && shadow.record !== null && shadow.record.headHash !== ''
             ? { resume: { head: shadow.record.head, hash: chance(0.9) ? shadow.record.headHash : GENESIS } }
             : {}),
-          ...(chance(0.3) ? { moves: someMoves() } : {}),
+          ...(chance(0.8) ? { config: someConfig(fresh) } : {}),
         };
         return { call };
       },
@@ -300,7 +296,13 @@ export function randomActs(seed: number, length: number): Act[] {
         },
       };
     if (record.pending.startsWith('bootstrap:'))
-      return { call: { script: 'bootstrap_commit', nonce: record.pending.slice('bootstrap:'.length) } };
+      return {
+        call: {
+          script: 'bootstrap_commit',
+          nonce: record.pending.slice('bootstrap:'.length),
+          ...(chance(0.3) ? { config: pick(configs(record.pending.slice('bootstrap:'.length))) } : {}),
+        },
+      };
     if (record.pending !== '') {
       const admits = chance(0.4);
       const block = blockAt(height + 1);

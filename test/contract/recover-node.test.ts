@@ -69,11 +69,13 @@ describe.each(KINDS)('recover_node on %s', (kind) => {
       'by the same nonce; the old life is shut out',
     async () => {
       const seen = recoveryExpectation(await view());
-      expect(await ask(recover(seen, { moves: 'r9@1.0=redis://x:1' }), NEXT)).toBe('accepted');
+      expect(
+        await ask(recover(seen, { config: '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=rec-1@redis://x:1' }), NEXT),
+      ).toBe('accepted');
       expect(await view()).toMatchObject({
         admission: 'admitting',
         cluster: 'c1.2',
-        moves: 'r9@1.0=redis://x:1',
+        config: '1.0 dedup-ms=1 dedup-items=1 max-block=1 | r1=rec-1@redis://x:1',
         pending: 'rec-1',
         incarnation: '',
         ...HEAD,

@@ -4,8 +4,8 @@ export const broken = [
   {
     name: 'term-below-quorum',
     file: 'sequencer/lead/leadership.ts',
-    from: '\n      quorum,\n      ttlMs',
-    to: '\n      quorum: quorum - 1,\n      ttlMs',
+    from: 'quorumFor(configuration),\n      ttlMs',
+    to: 'quorumFor(configuration) - 1,\n      ttlMs',
     args: ['--seed', '3'],
     by: 'one-block-per-height',
   },
@@ -44,7 +44,7 @@ export const broken = [
   {
     name: 'read-without-claim',
     file: 'protocol/promotion.ts',
-    from: "call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) }",
+    from: "call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...configurationOf(state) }",
     to: "call: { script: 'inspect' }",
     args: ['--play', 'uneven'],
     by: 'truthful',
@@ -77,13 +77,13 @@ export const broken = [
     name: 'node-votes-without-memory',
     mutant: 'noAdmissionCheck',
     args: ['--seed', '5000', '--memory', '--seeds', '60'],
-    by: 'one-block-per-height',
+    by: 'liveness', // what it accepts counts for nobody: the configuration names another memory
   },
   {
-    name: 'moves-not-noted',
-    file: 'protocol/ending.ts',
-    from: "return state.moves === '' ? {} : { moves: state.moves }",
-    to: 'return {}',
+    name: 'configuration-not-noted',
+    file: 'protocol/members.ts',
+    from: 'state.configuration === null ? {} : { config: configurationText(state.configuration) }',
+    to: 'state.configuration === null ? {} : { config: configurationText(state.settings.configuration!) }',
     args: ['--seed', '77000251', '--memory'],
     by: 'liveness',
   },

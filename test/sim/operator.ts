@@ -57,7 +57,7 @@ export class Operator {
     const { operatorTask, world } = this;
     if (operatorTask.verb === 'repair') return false;
     if (operatorTask.verb !== 'replace') return true;
-    if (world.nodes.some(({ server }) => server.state.record?.moves.includes(`=${operatorTask.successor.url}`)))
+    if (world.nodes.some(({ server }) => server.state.record?.config.includes(`@${operatorTask.successor.url}#`)))
       return true;
     return (
       operatorTask.gone ||

@@ -8,7 +8,7 @@ import { invariant } from '../../src/core/errors.js';
 import { commonCluster } from '../../src/core/view/cluster-name.js';
 import type { CatchUpOptions } from '../../src/core/sequencer/follow/catch-up.js';
 import type { NodeCall } from '../../src/core/protocol/types.js';
-import { emptyNodeState, memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
+import { emptyNodeState, firstConfig, memoryIdentity, MemoryServer, newNodeState } from '../support/memory-node.js';
 import { CLUSTER, IDENTITY } from '../support/virtual-cluster.js';
 import { Client, Reader, Tail } from './clients.js';
 import { startFault, type Faulty } from './faults.js';
@@ -58,6 +58,8 @@ export async function run(scenario: Scenario): Promise<RunResult> {
   };
   const limits: Limits = { maxBlockBytes: 64 * 1024, retainBlocks: scenario.retainBlocks, retainBytes: 1024 * 1024 };
   const nodes: SimNode[] = [];
+  const ids = Array.from({ length: scenario.nodes }, (_, i) => `r${i + 1}`);
+  const config = firstConfig(ids.map((id) => ({ id, url: `sim://${id}` })));
   for (let i = 1; i <= scenario.nodes; i++) {
     const id = `r${i}`;
     const nowMs = (): number => WALL_START + clock.now() + (nodes[i - 1]?.offsetMs ?? 0);
@@ -67,7 +69,9 @@ export async function run(scenario: Scenario): Promise<RunResult> {
         new MemoryServer(
           id,
           nowMs,
-          scenario.bootstrap ? emptyNodeState(`run-${id}`) : newNodeState(id, IDENTITY.cluster, GENESIS),
+          scenario.bootstrap
+            ? emptyNodeState(`run-${id}`)
+            : newNodeState(id, IDENTITY.cluster, GENESIS, `run-${id}`, 'boot', config),
           scenario.mutant,
         ),
       ),

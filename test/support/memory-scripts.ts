@@ -25,7 +25,7 @@ import {
   type Refused,
   type ReplyTo,
 } from '../../src/core/protocol/types.js';
-import { knowsMore, parseMoves, type Move } from '../../src/core/protocol/node-addresses.js';
+import { compareVersions, memoryNamed, parseConfiguration } from '../../src/core/protocol/configuration.js';
 import { freshRecord, type MemoryEntry, type MemoryNodeState, type MemoryRecord } from './memory-state.js';
 
 export interface MemoryIdentity {
@@ -51,8 +51,8 @@ export interface Mutant {
   noSupersede?: boolean;
   /** promote_leader does not compare the epoch it was aimed at. */
   repeatPromotionAtAnyEpoch?: boolean;
-  /** claim lets in who has not heard of a move. */
-  noMoves?: boolean;
+  /** claim and begin_admission take an earlier configuration than the node knows, and any memory. */
+  noConfigCheck?: boolean;
   /** begin_admission takes nonces that were used. */
   reuseNonces?: boolean;
 }
@@ -336,17 +336,23 @@ function claim(
 ): Reply<'claim'> {
   const fenced = fencing(s, record, call.owner, call.epoch, mutant, call.acquireTtlMs !== undefined);
   if (fenced !== null) return fenced;
-  const moves = call.moves ?? '';
-  if (record.moves !== moves) {
-    const stamp = ({ epoch, turn }: Partial<Move> = {}): string => `${epoch}.${turn}`;
-    const elsewhere = stamp(parseMoves(record.moves).get(record.node)) !== stamp(parseMoves(moves).get(record.node));
-    if (!mutant.noMoves && (elsewhere || knowsMore(record.moves, moves)))
-      return refused('NODE_MOVED', { actual: record.moves });
-    record.moves = moves;
+  const config = call.config ?? '';
+  if (!mutant.noConfigCheck) {
+    if (isEarlier(config, record.config)) return refused('CONFIG_STALE', { actual: record.config });
+    const named = parseConfiguration(config);
+    if (named !== null && memoryNamed(named, record.node) !== record.incarnation)
+      return refused('NOT_MEMBER', { actual: record.incarnation });
   }
+  record.config = config;
   if (s.lock === null && call.acquireTtlMs !== undefined) lockUntil(s, call.owner, call.acquireTtlMs, now);
   promise(s, record, call.owner, call.epoch);
   return accepted(s, headFacts(record));
+}
+
+/** By version; '' is the earliest. */
+function isEarlier(one: string, other: string): boolean {
+  const [mine, theirs] = [parseConfiguration(one), parseConfiguration(other)];
+  return theirs !== null && (mine === null || compareVersions(mine.version, theirs.version) < 0);
 }
 
 function releaseLock(s: MemoryNodeState, call: Call<'release_lock'>, now: number): Reply<'release_lock'> {
@@ -501,12 +507,21 @@ function beginAdmission(
   mutant: Mutant,
 ): Reply<'begin_admission'> {
   const record = s.record;
+  const config = call.config ?? '';
   if (record !== null) {
+    if (!mutant.noConfigCheck && isEarlier(config, record.config))
+      return refused('CONFIG_STALE', { actual: record.config });
     const used = record.incarnation === call.nonce || record.usedNonces.includes(call.nonce);
     if (used && !mutant.reuseNonces) return refused('STALE_NONCE', { actual: record.pending });
     const memory = memoryOf(s);
     if (memory === 'admitted') {
-      const fenced = fencing(s, record, call.owner, call.epoch, mutant);
+      // What counts in its place is known to q others before it counts: whoever holds the lock here does not matter.
+      const fenced =
+        config === ''
+          ? fencing(s, record, call.owner, call.epoch, mutant)
+          : mayAct(s, record, call.owner, call.epoch, mutant)
+            ? null
+            : refused('FENCING_ERROR', { check: 'epoch', epoch: s.epoch as Epoch });
       if (fenced !== null) return fenced;
       if (call.replaces !== record.incarnation) return refused('STALE_NONCE', { actual: record.incarnation });
     } else if (memory === 'admitting' && !unfinishedMayBeTaken(record, call)) {
@@ -541,7 +556,7 @@ function beginAdmission(
     pendingOwner: call.owner,
     pendingEpoch: call.epoch,
     usedNonces: [...used, call.nonce].slice(-NONCES_KEPT),
-    moves: call.moves ?? '',
+    config,
   };
   return accepted(s, { head: facts.head });
 }
@@ -591,7 +606,7 @@ function recoverNode(
     pendingOwner: call.owner,
     pendingEpoch: call.epoch,
     usedNonces: [...(record?.usedNonces ?? []), nonce].slice(-NONCES_KEPT),
-    moves: call.moves ?? '',
+    config: call.config ?? '',
   };
   return accepted(s, {});
 }
@@ -747,7 +762,6 @@ function viewOf(s: MemoryNodeState, identity: MemoryIdentity, nodeId: string, no
     node: record?.node ?? '',
     incarnation: record?.incarnation ?? '',
     pending: record?.pending ?? '',
-    moves: record?.moves ?? '',
     config: record?.config ?? '',
     admittedRunId: record?.run ?? '',
     runId: s.runId,

@@ -1,6 +1,7 @@
 // One node's data as a plain value: what the keys of docs/PROTOCOL.md section 2 hold, in a form that can be cloned
 // and compared. Entries, locks and every other nested object except `record` are never changed in place, only
 // replaced, so that a clone may share them.
+import { configurationText, firstConfiguration } from '../../src/core/protocol/configuration.js';
 import type { Epoch, Hash, Height, LeaderRequest, Owner, Presence } from '../../src/core/protocol/types.js';
 
 export interface MemoryEntry {
@@ -39,8 +40,6 @@ export interface MemoryRecord {
   pendingEpoch: Epoch;
   /** Nonces of admissions begun here. */
   usedNonces: readonly string[];
-  /** Where replaced nodes are. */
-  moves: string;
   /** The configuration that it knows; '' none. */
   config: string;
 }
@@ -80,6 +79,11 @@ export function emptyNodeState(runId: string): MemoryNodeState {
   };
 }
 
+/** The first configuration of these nodes, each under the memory that a bootstrap gave it. */
+export function firstConfig(nodes: readonly { id: string; url: string }[], memory = 'boot'): string {
+  return configurationText(firstConfiguration(nodes.map(({ id, url }) => ({ id, memory, url }))));
+}
+
 /** A node right after bootstrap: admitted, floor 0, epoch 0. */
 export function newNodeState(
   id: string,
@@ -87,10 +91,11 @@ export function newNodeState(
   genesis: Hash,
   runId = `run-${id}`,
   nonce = 'boot',
+  config = '',
 ): MemoryNodeState {
   const state = emptyNodeState(runId);
   state.epoch = 0;
-  state.record = { ...freshRecord(cluster, id, runId, genesis), incarnation: nonce };
+  state.record = { ...freshRecord(cluster, id, runId, genesis), incarnation: nonce, config };
   return state;
 }
 
@@ -110,7 +115,6 @@ export function freshRecord(cluster: string, node: string, run: string, genesis:
     pendingOwner: '',
     pendingEpoch: 0,
     usedNonces: [],
-    moves: '',
     config: '',
   };
 }
@@ -139,7 +143,6 @@ export function cloneNodeState(s: MemoryNodeState): MemoryNodeState {
             pendingOwner: r.pendingOwner,
             pendingEpoch: r.pendingEpoch,
             usedNonces: r.usedNonces,
-            moves: r.moves,
             config: r.config,
           },
     entries: s.entries.slice(),

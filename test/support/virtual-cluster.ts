@@ -7,7 +7,7 @@ import { Sequencer } from '../../src/core/sequencer/sequencer.js';
 import type { Clock, NodePort, Producer, Random } from '../../src/core/ports.js';
 import { batchProducer, largestItem } from '../../src/core/produce/batch.js';
 import { ManualClock, WALL_START } from './manual-clock.js';
-import { MemoryNode, MemoryServer, newNodeState } from './memory-node.js';
+import { MemoryNode, MemoryServer, firstConfig, newNodeState } from './memory-node.js';
 import { MemoryStore } from './memory-store.js';
 import { genesisHash } from '../../src/core/chain/block.js';
 
@@ -147,12 +147,14 @@ export class VirtualCluster {
       ...options.timing,
     };
     this.limits = { maxBlockBytes: 64 * 1024, retainBlocks: 20, retainBytes: 1024 * 1024, ...options.limits };
+    const ids = Array.from({ length: n }, (_, i) => `r${i + 1}`);
+    const config = firstConfig(ids.map((id) => ({ id, url: `memory://${id}` })));
     this.servers = Array.from({ length: n }, (_, i) => {
       const id = `r${i + 1}`;
       return new MemoryServer(
         id,
         () => WALL_START + this.clock.now() + (this.nodeAheadMs[i] ?? 0),
-        newNodeState(id, IDENTITY.cluster, genesisHash(CLUSTER, IDENTITY.lane)),
+        newNodeState(id, IDENTITY.cluster, genesisHash(CLUSTER, IDENTITY.lane), `run-${id}`, 'boot', config),
       );
     });
   }

@@ -48,7 +48,6 @@ export function observe(word: string, index: number, name = `r${index + 1}`, seq
     node: name,
     incarnation: 'boot',
     pending: '',
-    moves: '',
     config: '',
     admittedRunId: `run${index}`,
     runId: `run${index}`,

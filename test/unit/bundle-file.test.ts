@@ -25,7 +25,6 @@ const view: NodeView = {
   node: 'r1',
   incarnation: 'i',
   pending: '',
-  moves: '',
   config: '',
   admittedRunId: 'x',
   runId: 'x',

@@ -32,7 +32,6 @@ function node(word: string, index: number): NodeProbe {
     node: id,
     incarnation: 'boot',
     pending: '',
-    moves: '',
     config: '',
     admittedRunId: `run${index}`,
     runId: `run${index}`,

@@ -110,7 +110,9 @@ describe('configuration: changes', () => {
       '7.0',
     ]);
     expect(memoryNamed(later, 'r3')).toBe('n2');
-    expect(later.members[2]!.url).toBe('redis://y:9');
+    expect(later.members[2]).toEqual({ id: 'r3', memory: 'n2', url: 'redis://y:9', since: '4.1' });
+    expect(configurationText(later)).toContain('r3=n2@redis://y:9#4.1');
+    expect(parseConfiguration(configurationText(later))!.members).toEqual(later.members);
     expect(memoryNamed(later, 'r9')).toBe('');
     expect(compareVersions(second.version, later.version)).toBeLessThan(0);
     expect(newest(first, configurationText(later), 'nonsense', second)).toEqual(later);

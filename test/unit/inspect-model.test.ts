@@ -31,7 +31,6 @@ function node(word: string, index: number): NodeProbe {
     node: '',
     incarnation: '',
     pending: '',
-    moves: '',
     config: '',
     admittedRunId: '',
     runId: `run${index}`,

@@ -30,7 +30,6 @@ const view = (more: Partial<NodeView> = {}): NodeView => ({
   node: 'r1',
   incarnation: 'i',
   pending: '',
-  moves: '',
   config: '',
   admittedRunId: 'x',
   runId: 'x',

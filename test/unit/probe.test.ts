@@ -43,7 +43,7 @@ describe('votes', () => {
     ['a lock that does not run out', seen(-1, -1, null), 5, [2]],
     ['silent is not free', seen(undefined, 2, 2), 5, [1, 2]],
   ] as const)('look: %s → who would vote', (_name, probe, afterMs, nodes) => {
-    expect(votesOf(probe, NODES, 'seq-b', undefined, AT + afterMs).votes.map(({ node }) => node)).toEqual(nodes);
+    expect(votesOf(probe, NODES, 'seq-b', { at: AT + afterMs }).votes.map(({ node }) => node)).toEqual(nodes);
   });
 });
 

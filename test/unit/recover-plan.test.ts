@@ -43,7 +43,6 @@ function node(id: string, text: string): NodeEvidence {
     cluster,
     node: state === 'w' ? '' : id,
     incarnation: 'n0',
-    moves: '',
     config: '',
     pending: state === 'm' ? 'rec-1' : state === 'p' ? 'aa-1' : '',
     runId: `run-${id}`,

@@ -27,6 +27,12 @@ export const OPERATOR = {
     causes: ['too few admitted nodes', 'nodes loading or read-only'],
     todo: ['seq status', 'try again'],
   },
+  NODE_MOVED: {
+    meaning:
+      'The command names a node by an address that the node was moved away from: what is there is not that node.',
+    causes: ['an address from before a seq node replace'],
+    todo: ['name it by its new address: in the context, or --node ID=URL', 'seq history'],
+  },
   ONE_AT_A_TIME: {
     meaning: 'Another node is being changed at this moment; nodes are changed one after the other.',
     causes: ['a re-admission or replacement is under way'],

@@ -18,16 +18,22 @@ export const REFUSALS: Record<RefusalReason, Code> = {
     causes: ['seq stepdown --to ID'],
     todo: ['nothing: it ends by itself after one ttl'],
   },
-  NODE_MOVED: {
+  CONFIG_STALE: {
     meaning:
-      'A node was replaced by a server at another address, and whoever asked uses the old one: a node ' +
-      'must never be two servers.',
-    causes: ['an address from before a seq node replace', 'a server that is not the one that the node was moved to'],
-    todo: [
-      'running sequencers: nothing, they follow',
-      'give the new address: in the context, or --node ID=URL',
-      'seq history',
+      'The node knows a later configuration of the cluster than the term that asked: which memories count has ' +
+      'changed since that term began.',
+    causes: ['another leader re-admitted or replaced a node', 'a call that arrived late'],
+    todo: ['nothing: the sequencer takes the later configuration up and tries again', 'seq history'],
+  },
+  NOT_MEMBER: {
+    meaning:
+      "The node's memory is not the one that counts for its id: another memory was admitted in its place. " +
+      'Two servers must never count as one node.',
+    causes: [
+      'two servers answer for one node id: an old address, a Sentinel that failed over, an edited context',
+      'a node that was re-admitted elsewhere meanwhile',
     ],
+    todo: ['seq status shows which server counts', 'stop the other server, or correct its address: --node ID=URL'],
   },
   EPOCH_MOVED: {
     meaning: "The node's epoch is not the one the promotion was aimed at, so the promotion does not count there.",

@@ -7,12 +7,12 @@ export const TERMS = {
     causes: ['another sequencer was faster', 'nodes silent'],
     todo: ['nothing: it tries again'],
   },
-  MOVED: {
+  RECONFIGURED: {
     meaning:
-      'A node reports that another node was replaced, and this sequencer still uses the old address. ' +
-      'It reads the addresses again, connects to the new one, and goes on.',
-    causes: ['seq node replace, by another leader'],
-    todo: ['nothing: give it the new address before its next start'],
+      'A node knows a later configuration of the cluster than this term counted by. The sequencer takes it up and ' +
+      'tries again.',
+    causes: ['another leader re-admitted or replaced a node meanwhile', 'seq node replace, by another leader'],
+    todo: ['nothing: a replaced node is given its new address before the next start'],
   },
   CLAIM_LOST: {
     meaning: 'Promoted, but fewer than a quorum accepted the claim of the new epoch.',

@@ -151,10 +151,12 @@ class Measurement {
       node.call({ script: 'promote_leader', owner: this.owner, expectedEpoch: 0, ttlMs }, limitMs),
     );
     this.epoch = Math.max(0, ...promoted.map((reply) => (reply.outcome === 'accepted' ? reply.value.epoch : 0)));
+    const views = await Promise.all(nodes.map((node) => node.call({ script: 'inspect', brief: true }, limitMs)));
+    const configs = views.map((reply) => (reply.outcome === 'accepted' ? reply.value.config : ''));
     const claims = await Promise.all(
       nodes.map(async (node, at): Promise<ReplyTo<NodeCall>> =>
         promoted[at]!.outcome === 'accepted'
-          ? node.call({ script: 'claim', owner: this.owner, epoch: this.epoch }, limitMs)
+          ? node.call({ script: 'claim', owner: this.owner, epoch: this.epoch, config: configs[at]! }, limitMs)
           : promoted[at]!,
       ),
     );

@@ -128,7 +128,6 @@ const view = z.object({
   node: short,
   incarnation: short,
   pending: short,
-  moves: text.default(''),
   config: z.string().max(16_384).default(''),
   admittedRunId: short,
   runId: short,

@@ -3,6 +3,7 @@
 // *say* that they are admitted and free count; no answer is not "free".
 import { familyOf, generationOf } from '../generation.js';
 import type { Clock, NodePort } from '../ports.js';
+import { memberOf, type Configuration } from '../protocol/configuration.js';
 import { MAX_EPOCH_LEAP, sequencerOf, type NodeReply, type NodeView } from '../protocol/types.js';
 
 export interface ProbeResult {
@@ -54,12 +55,26 @@ export interface Votes {
   why: string;
 }
 
-/**
- * The nodes that would let `id` promote at `at` (same clock as the look's): a lock that has run out since then is
- * free. `own` is the token of a term
- * being renewed: its lock counts as free, hold and handover do not stop it.
- */
-export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: string, own?: string, at = seen.at): Votes {
+export interface VoteRules {
+  /** The token of a term that is being renewed: its lock counts as free, and neither hold nor handover stops it. */
+  own?: string;
+  /** When the promotion would begin, by the probe's clock: a lock that has run out since the probe is free. */
+  at?: number;
+  /**
+   * Whose memories count (I13). null: no node has shown a configuration, so that nobody knows whose vote counts.
+   * Absent: memories are not compared.
+   */
+  configuration?: Configuration | null;
+}
+
+/** The nodes that would let `id` promote. */
+export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: string, rules: VoteRules = {}): Votes {
+  const { own, at = seen.at, configuration } = rules;
+  if (configuration === null)
+    return {
+      votes: [],
+      why: 'NOT_CONFIGURED: no node knows the members of the cluster, and not all of them answer as admitted nodes',
+    };
   const votes: Votes['votes'] = [];
   const reasons: string[] = [];
   seen.replies.forEach((reply, node) => {
@@ -70,7 +85,13 @@ export function votesOf(seen: ProbeResult, nodes: readonly NodePort[], id: strin
     else {
       const view = reply.value;
       const mine = own !== undefined && view.lock?.owner === own;
-      if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
+      const member = configuration && memberOf(configuration, name);
+      if (configuration && !member) reasons.push(`${name} is no member of the cluster`);
+      else if (view.admission !== 'admitted') reasons.push(`${name} is not admitted (${view.admission})`);
+      else if (member && member.memory !== view.incarnation)
+        reasons.push(
+          `${name} has another memory (${view.incarnation}) than the one that counts (${member.memory || 'none'})`,
+        );
       else if (view.lock && !mine && !(view.lock.pttlMs >= 0 && at - seen.at > view.lock.pttlMs))
         reasons.push(`${name} is held by ${view.lock.owner}`);
       else if (!mine && view.hold) reasons.push(`${name} is on hold by ${view.hold.by}: ${view.hold.reason}`);

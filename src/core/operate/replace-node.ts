@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
 import { describeReply } from '../protocol/describe.js';
-import { displaced } from '../protocol/node-addresses.js';
+import { displaced } from '../protocol/configuration.js';
 import { quorumOf } from '../protocol/quorum.js';
 import { serverOf, type NodeReply, type NodeView } from '../protocol/types.js';
 import { refuseUnfit } from './bootstrap.js';
@@ -120,7 +120,8 @@ async function planReplace(options: ReplaceOptions): Promise<ReplacePlan> {
     probes.map(({ id: node, url, reply: seen }) => ({
       id: node,
       url,
-      view: seen.outcome === 'accepted' ? { moves: seen.value.admission === 'foreign' ? '' : seen.value.moves } : null,
+      view:
+        seen.outcome === 'accepted' ? { config: seen.value.admission === 'foreign' ? '' : seen.value.config } : null,
     })),
   ).find((one) => one.id !== id || one.to !== successor.url);
   if (elsewhere) throw nodeMoved(elsewhere, target);

@@ -9,6 +9,7 @@ import {
   admissionSent,
   backOff,
   callSent,
+  counts,
   damageFound,
   filledUpTo,
   holdsCommitted,
@@ -19,7 +20,9 @@ import {
   type AdmissionBegun,
   type NodeIndex,
 } from './node-progress.js';
-import { movesOf, setStanding } from './ending.js';
+import { configurationText } from './configuration.js';
+import { setStanding } from './ending.js';
+import { adoptConfiguration, isChanging, isMember, nextConfiguration } from './members.js';
 import { abreast, gateMissed, newPace, pauseAfter, weightOf } from './fill-pace.js';
 import { bitsOf } from './quorum.js';
 import { refusalText } from './refusals.js';
@@ -38,34 +41,44 @@ export const LOAD_OVER_MS = 250;
 const REPAIRABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
 
 /**
- * Only while q other nodes are claimed and have noted where every node is. A leader that cannot prove itself (after a
- * power cut) could not give back what is set aside.
+ * Only while q other nodes count and have noted the configuration as it is. A leader that cannot prove itself (after a
+ * power cut) could not give back what is set aside. And configurations are changed one after another.
  */
 export function mayReadmit(state: TermState, admission: AdmissionState): boolean {
-  const others = state.nodes.filter((progress) => progress.standing === 'claimed' && !progress.unnoted).length;
+  const others = state.nodes.filter((progress) => counts(progress) && !progress.unnoted).length;
   return (
     others >= state.settings.quorum &&
+    !isChanging(state) &&
     state.settings.readmit &&
     state.phase === 'leading' &&
     REPAIRABLE.includes(admission)
   );
 }
 
-/** Step 1: the stream is set aside, run id and a nonce never used before are noted. */
-export function beginAdmission(context: StepContext, node: NodeIndex, view?: NodeView): void {
+/**
+ * Step 1: the stream is set aside, run id and a nonce never used before are noted. `replaces`: the memory of a node
+ * that thinks itself intact.
+ */
+export function beginAdmission(context: StepContext, node: NodeIndex, view?: NodeView, replaces?: string): void {
   const { state, now, chain, out } = context;
   const { owner } = state.settings;
+  if (!isMember(state, node)) return;
   const progress = state.nodes[node]!;
   const window = chain.retainedFloor();
   // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on
   // the others.
   const short = view !== undefined && view.admission === 'admitting' && shortOfMemory(view);
   const resume = view && !short && resumable(view, window, chain);
-  const replaces = progress.damage?.incarnation;
   const id = state.nextId++;
   // The token is this term's alone and the id grows with every call: no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
-  const admission = { nonce, floor: window.height, pace: newPace(now, state.fresh) };
+  const configuration = state.configuration === null ? null : nextConfiguration(state, node, nonce);
+  if (state.configuration !== null && configuration === null) {
+    // A term of a higher epoch made what this one counts by: only a later one may change it.
+    markWantsRenewal(progress);
+    return;
+  }
+  const admission = { nonce, configuration, floor: window.height, pace: newPace(now, state.fresh) };
   admissionSent(progress, admission, { id, kind: 'begin', startedAt: now });
   out.push({
     type: 'call',
@@ -82,7 +95,7 @@ export function beginAdmission(context: StepContext, node: NodeIndex, view?: Nod
       keepMs: short ? 1 : 86_400_000,
       ...(replaces === undefined ? {} : { replaces }),
       ...(resume ? { resume } : {}),
-      ...movesOf(state),
+      ...(configuration === null ? {} : { config: configurationText(configuration) }),
     },
   });
 }
@@ -128,12 +141,12 @@ export function markDamaged(state: TermState, node: NodeIndex, incarnation: stri
 export function replaceable(state: TermState, node: NodeIndex): boolean {
   const { quorum, readmit } = state.settings;
   const { damage } = state.nodes[node]!;
-  if (!damage || !readmit || state.phase !== 'leading' || state.stopping) return false;
+  if (!damage || !readmit || state.phase !== 'leading' || state.stopping || isChanging(state)) return false;
   let others = 0;
   state.nodes.forEach((progress, i) => {
     if (
       i !== node &&
-      progress.standing === 'claimed' &&
+      counts(progress) &&
       !progress.unnoted &&
       holdsCommitted(progress, state.committed) &&
       (damage.proof >> i) & 1
@@ -150,14 +163,20 @@ export function setAside(context: StepContext, node: NodeIndex): void {
   setStanding(context, node, 'unclaimed', `damaged: ${progress.damage!.why}`);
   willBeSetAside(progress);
   if (state.inflight) state.inflight.ackedAt[node] = -1;
-  beginAdmission(context, node);
+  beginAdmission(context, node, undefined, progress.damage!.incarnation);
 }
 
 export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<{ head: number }>): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
   if (reply.outcome === 'accepted' && progress.admission) {
+    const { configuration } = progress.admission;
     admissionBegun(progress, reply.value.head, state.nextId);
+    if (configuration !== null) {
+      // What counted here before counts no more, neither for the block in flight.
+      if (state.inflight) state.inflight.ackedAt[node] = -1;
+      adoptConfiguration(state, configuration, node);
+    }
     retryAt(progress, now);
     return setStanding(context, node, 'unclaimed', `re-admission ${progress.admission.nonce} begun`);
   }
@@ -261,9 +280,12 @@ export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeRep
   openGate(context);
 }
 
-/** A reply that shows that this term still leads at `node`, for every admission begun before that call was sent. */
-export function proves(state: TermState, node: NodeIndex, id: number): void {
-  for (const progress of state.nodes) provenBy(progress, node, id);
+/**
+ * An accepted call shows that this term still leads at `node`, for all that was begun or found before that call was
+ * sent. A claim also shows that the node has noted the configuration.
+ */
+export function proves(state: TermState, node: NodeIndex, id: number, call: 'claim' | 'write'): void {
+  for (const progress of state.nodes) provenBy(progress, node, id, call);
 }
 
 /** Whether a call accepted by `node` now would prove something that is still open. */

@@ -1,9 +1,10 @@
 // What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block
 // with the highest epoch at the greatest claimed head is the only one that can have been committed there; everything
 // below it is proven by it (I5).
-import { backOff, callAnswered, callSent } from './node-progress.js';
+import { backOff, callAnswered, callSent, counts } from './node-progress.js';
 import { markDamaged } from './admission.js';
-import { end, claimedCount, setStanding } from './ending.js';
+import { end, setStanding } from './ending.js';
+import { countingNodes } from './members.js';
 import type { Candidate, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { Block, EntriesRead, NodeReply } from './types.js';
 
@@ -13,7 +14,7 @@ import type { Block, EntriesRead, NodeReply } from './types.js';
  */
 export function adoptAfterClaims(context: StepContext): void {
   const { state, now, chain, out } = context;
-  if (claimedCount(state) < state.settings.quorum) {
+  if (countingNodes(state) < state.settings.quorum) {
     const damaged = state.nodes.flatMap((progress, node) =>
       progress.standing === 'quarantined' && progress.damage ? [`node ${node + 1}: ${progress.damage.why}`] : [],
     );
@@ -98,9 +99,7 @@ export function adoptAfterClaims(context: StepContext): void {
 }
 
 function candidatesOf(state: TermState): { height: number; candidates: Candidate[] } {
-  const claimed = state.nodes
-    .map((progress, node) => ({ progress, node }))
-    .filter(({ progress }) => progress.standing === 'claimed');
+  const claimed = state.nodes.map((progress, node) => ({ progress, node })).filter(({ progress }) => counts(progress));
   const height = Math.max(...claimed.map(({ progress }) => progress.head));
   const byHash = new Map<string, Candidate>();
   for (const { progress, node } of claimed) {

@@ -2,7 +2,8 @@
 // of each that counts, where each is, and the settings that decide what is a duplicate. One line of text, stored in
 // the record of every node and carried by every claim:
 // `17.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=ab12@redis://10.0.0.1:6379 r3=-@redis://10.0.0.3`
-// Version (epoch and turn of the term that made it), settings, then one member each: `<id>=<memory>@<address>`.
+// Version (epoch and turn of the term that made it), settings, then one member each: `<id>=<memory>@<address>`, with
+// `#<version>` behind the address of a node that was replaced.
 import { quorumOf } from './quorum.js';
 import { MAX_NUMBER, type Epoch } from './types.js';
 
@@ -17,8 +18,10 @@ export interface Member {
   id: string;
   /** The incarnation that counts; '': none does yet. */
   memory: string;
-  /** Without secrets. */
+  /** Without secrets. A hint, unless the node was replaced. */
   url: string;
+  /** The version by which the node was moved to this address; absent: never. */
+  since?: string;
 }
 
 /** What every sequencer of the cluster must do alike. */
@@ -52,7 +55,7 @@ export const MAX_TURN = 999_999;
 const KNOWN = ['dedup-ms', 'dedup-items', 'max-block'];
 const VERSION = /^(0|[1-9]\d{0,15})\.(0|[1-9]\d{0,5})$/;
 const SETTING = /^([a-z][a-z0-9-]{0,63})=([^\s|]{1,256})$/;
-const MEMBER = /^([^\s=@|]{1,255})=([^\s=@|]{1,512})@([^\s|]{1,512})$/;
+const MEMBER = /^([^\s=@|]{1,255})=([^\s=@|]{1,512})@([^\s|#]{1,512})(?:#(\d{1,16}\.\d{1,6}))?$/;
 const WHOLE = /^(0|[1-9]\d{0,15})$/;
 
 /** null: the text is empty or cannot be read. The latter on an admitted node is damage. */
@@ -78,8 +81,10 @@ function readText(text: string): Configuration | null {
   if (epoch === undefined || bar < 1 || Number(epoch) > MAX_NUMBER) return null;
   const settings = readSettings(words.slice(1, bar));
   const members = words.slice(bar + 1).map((word) => {
-    const [, id, memory, url] = MEMBER.exec(word) ?? [];
-    return id === undefined ? null : { id, memory: memory === '-' ? '' : memory!, url: url! };
+    const [, id, memory, url, since] = MEMBER.exec(word) ?? [];
+    if (id === undefined) return null;
+    const member: Member = { id, memory: memory === '-' ? '' : memory!, url: url! };
+    return since === undefined ? member : { ...member, since };
   });
   if (settings === null || members.length === 0 || members.length > MAX_MEMBERS) return null;
   const good = members.filter((member) => member !== null);
@@ -115,7 +120,10 @@ export function configurationText(configuration: Configuration): string {
     `max-block=${settings.maxBlockBytes}`,
     ...Object.entries(settings.other).map(([name, value]) => `${name}=${value}`),
     '|',
-    ...members.map(({ id, memory, url }) => `${id}=${memory === '' ? '-' : memory}@${url}`),
+    ...members.map(
+      ({ id, memory, url, since }) =>
+        `${id}=${memory === '' ? '-' : memory}@${url}${since === undefined ? '' : `#${since}`}`,
+    ),
   ];
   const text = words.join(' ');
   texts.set(configuration, text);
@@ -124,6 +132,12 @@ export function configurationText(configuration: Configuration): string {
 
 export function versionText({ epoch, turn }: Version): string {
   return `${epoch}.${turn}`;
+}
+
+/** null: not a version. */
+export function parseVersion(text: string): Version | null {
+  const [, epoch, turn] = VERSION.exec(text) ?? [];
+  return epoch === undefined ? null : { epoch: Number(epoch), turn: Number(turn) };
 }
 
 export function compareVersions(a: Version, b: Version): number {
@@ -150,8 +164,8 @@ export function firstConfiguration(
 }
 
 /** A unix socket's path may hold blanks, which separate the members in the text. */
-function writable({ id, memory, url }: Member): Member {
-  return { id, memory, url: url.replace(/[\s|]/g, encodeURIComponent) };
+function writable(member: Member): Member {
+  return { ...member, url: member.url.replace(/[\s|#]/g, encodeURIComponent) };
 }
 
 /** Another memory counts for this id from here on, '' for none yet; at another address when `url` is given. */
@@ -159,14 +173,16 @@ export function withMemory(
   configuration: Configuration,
   id: string,
   memory: string,
-  epoch: Epoch,
+  by: Epoch | Version,
   url?: string,
 ): Configuration {
+  const version = typeof by === 'number' ? nextVersion(configuration.version, by) : by;
+  const moved = url === undefined ? {} : { url, since: versionText(version) };
   return {
-    version: nextVersion(configuration.version, epoch),
+    version,
     settings: configuration.settings,
     members: configuration.members.map((member) =>
-      member.id === id ? writable({ id, memory, url: url ?? member.url }) : member,
+      member.id === id ? writable({ ...member, memory, ...moved }) : member,
     ),
   };
 }
@@ -206,6 +222,21 @@ export function memoryNamed(configuration: Configuration, id: string): string {
 
 export function memberOf(configuration: Configuration, id: string): Member | undefined {
   return configuration.members.find((member) => member.id === id);
+}
+
+/** Nodes that a person names at an address that they were moved away from, by what the records of all of them say. */
+export function displaced(
+  nodes: readonly { id: string; url: string; view: { config: string } | null }[],
+): { id: string; url: string; to: string }[] {
+  const configuration = newest(...nodes.map(({ view }) => view?.config ?? ''));
+  return nodes.flatMap(({ id, url, view }) => {
+    const member = configuration === null ? undefined : memberOf(configuration, id);
+    if (member?.since === undefined || view === null || url === member.url) return [];
+    // Under another name of the same server it has noted the move itself.
+    const own = parseConfiguration(view.config);
+    const known = own === null ? undefined : memberOf(own, id)?.since;
+    return known === member.since ? [] : [{ id, url, to: member.url }];
+  });
 }
 
 /**

@@ -1,9 +1,9 @@
 // How a term ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to
 // outlive the state).
 import { changeStanding, type NodeIndex, type Standing } from './node-progress.js';
-import { knowsMore } from './node-addresses.js';
+import { compareVersions, parseConfiguration, versionText } from './configuration.js';
 import type { Refused } from './types.js';
-import type { StepContext, TermState } from './term-state.js';
+import type { StepContext } from './term-state.js';
 
 export function end(context: StepContext, code: string, reason: string): void {
   const { state, out } = context;
@@ -13,26 +13,22 @@ export function end(context: StepContext, code: string, reason: string): void {
   out.push({ type: 'ended', end: state.ended });
 }
 
-/** What a claim says of replaced nodes. */
-export function movesOf(state: TermState): { moves?: string } {
-  return state.moves === '' ? {} : { moves: state.moves };
-}
-
 /**
- * Somebody has moved a node since this term began, or in a term that it knows nothing of: it counts servers that
- * may not be counted (I13).
+ * Another term changed which memories count: this one may count some that count no more (I13). A refusal that names no
+ * later configuration answers a call that was late.
  */
-export function endIfMoved(context: StepContext, node: NodeIndex, reply: Refused): void {
-  const { state } = context;
-  if (reply.reason === 'NODE_MOVED' && knowsMore(reply.detail.actual ?? '', state.moves))
-    end(context, 'MOVED', `node ${node + 1} knows of a replaced node at another address: ${reply.detail.actual}`);
-}
-
-/** Nodes that this term holds. */
-export function claimedCount(state: TermState): number {
-  let count = 0;
-  for (const progress of state.nodes) if (progress.standing === 'claimed') count++;
-  return count;
+export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused): void {
+  const { configuration } = context.state;
+  if (reply.reason !== 'CONFIG_STALE') return;
+  const theirs = parseConfiguration(reply.detail.actual ?? '');
+  if (theirs === null || (configuration !== null && compareVersions(theirs.version, configuration.version) <= 0))
+    return;
+  end(
+    context,
+    'RECONFIGURED',
+    `node ${node + 1} knows configuration ${versionText(theirs.version)}, this term counts by ` +
+      `${configuration === null ? 'none' : versionText(configuration.version)}`,
+  );
 }
 
 /** Changes where a node stands and says so once. */

@@ -12,6 +12,7 @@ import {
   headCorrected,
   headMoved,
   holdsBlock,
+  isNamed,
   markFenced,
   markWantsRenewal,
   regained,
@@ -33,7 +34,8 @@ import {
   setAside,
   wantsProof,
 } from './admission.js';
-import { end, endIfMoved, movesOf, setStanding } from './ending.js';
+import { end, endIfStale, setStanding } from './ending.js';
+import { anotherMemory, configurationOf, isMember, membersOf } from './members.js';
 import { nextToSettle, startBlock } from './adoption.js';
 import { weightOf } from './fill-pace.js';
 import { fencedOut } from './quorum.js';
@@ -119,7 +121,7 @@ function claimAgain(context: StepContext, node: NodeIndex): void {
     node,
     id: state.nextId++,
     bytes: 0,
-    call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) },
+    call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...configurationOf(state) },
   });
 }
 
@@ -134,13 +136,14 @@ export function onProven(context: StepContext, node: NodeIndex, id: number, repl
   if (reply.outcome === 'refused') return refused(context, node, reply, progress.head);
   if (reply.incarnation !== progress.incarnation) return lost(context, node, 'it was re-admitted since it was claimed');
   clearFailures(progress);
-  proves(state, node, id);
+  proves(state, node, id, 'claim');
 }
 
 /** Given up for this term or waiting for its turn: looked at now, because an operator asked for it. */
 export function fix(context: StepContext, node: NodeIndex): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
+  if (!isMember(state, node)) return;
   if (progress.standing === 'quarantined') setStanding(context, node, 'unclaimed', 'a repair was asked for');
   clearFailures(progress);
   retryAt(progress, Math.min(progress.retryAt, now));
@@ -243,7 +246,7 @@ export function onWritten(
     return lost(context, node, 'it was re-admitted since it was claimed'); // another memory's vote (I11)
   }
   holdsBlock(progress, { height: sent.height, hash: sent.hash, epoch: state.epoch }, reply.value.head);
-  proves(state, node, sent.id);
+  proves(state, node, sent.id, 'write');
   if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   const { inflight } = state;
   if (!inflight || inflight.block.hash !== sent.hash) return;
@@ -291,7 +294,7 @@ export function onBackfilled(context: StepContext, event: Extract<TermEvent, { t
     if (reply.incarnation !== progress.incarnation)
       return lost(context, node, 'it was re-admitted since it was claimed');
     holdsBlock(progress, { height: sent.height, hash: sent.hash, epoch: 0 }, reply.value.head);
-    proves(state, node, event.id);
+    proves(state, node, event.id, 'write');
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   }
   // nothing could be sent (block not in the store): never spin
@@ -338,12 +341,13 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
       // an empty one.
       out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return lost(context, node, refusalText(reply));
-    case 'NODE_MOVED':
+    case 'CONFIG_STALE':
       lost(context, node, refusalText(reply));
-      return endIfMoved(context, node, reply);
+      return endIfStale(context, node, reply);
     // WRONG_TYPE: somebody changed its keys. The next probe says whether that is damage (it is repaired) or passes.
     case 'WRONG_TYPE':
     case 'NOT_ADMITTED':
+    case 'NOT_MEMBER':
       return lost(context, node, refusalText(reply));
     default: // LOADING, BUSY, OOM, MISCONF, …: nothing ran; ask again later
       if (progress.failures === 0) out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
@@ -354,8 +358,7 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
 function endIfFenced(context: StepContext, why: string): void {
   const { state } = context;
   const fenced = state.nodes.filter((progress) => progress.fenced).length;
-  if (fencedOut(fenced, state.settings.nodes))
-    end(context, 'FENCED', `fenced by more nodes than may be missing: ${why}`);
+  if (fencedOut(fenced, membersOf(state))) end(context, 'FENCED', `fenced by more nodes than may be missing: ${why}`);
 }
 
 /** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
@@ -416,6 +419,12 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
     return;
   }
   if (progress.damage && progress.damage.incarnation !== view.incarnation) damageGone(progress);
+  if (!isNamed(progress, view.incarnation)) {
+    // Intact, but another memory counts in its place: it is filled and admitted as if it had none.
+    anotherMemory(context, node);
+    if (mayReadmit(state, 'damaged')) beginAdmission(context, node, view, view.incarnation);
+    return;
+  }
   const holder = view.lock?.owner;
   if (holder !== undefined && holder !== owner) {
     return setStanding(
@@ -432,7 +441,7 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
       node,
       id: state.nextId++,
       bytes: 0,
-      call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs, ...movesOf(state) },
+      call: { script: 'claim', owner, epoch: state.epoch, acquireTtlMs: ttlMs, ...configurationOf(state) },
     });
     return;
   }
@@ -450,16 +459,18 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
   if (!renewIfWanted(context)) endIfFenced(context, progress.why);
 }
 
-export function onRegained(context: StepContext, node: NodeIndex, reply: NodeReply<HeadFacts>): void {
+export function onRegained(context: StepContext, node: NodeIndex, id: number, reply: NodeReply<HeadFacts>): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
   retryAt(progress, now + state.settings.regainMs);
   if (reply.outcome === 'unknown') return notAnswered(context, node, reply.step, reply.cause);
   if (reply.outcome === 'refused') {
     setStanding(context, node, 'unclaimed', refusalText(reply));
-    return endIfMoved(context, node, reply);
+    return endIfStale(context, node, reply);
   }
+  if (!isNamed(progress, reply.incarnation)) return anotherMemory(context, node);
   regained(progress, reply.value, reply.incarnation);
+  proves(state, node, id, 'claim');
   if (!progress.damage || progress.damage.counts) return setStanding(context, node, 'claimed', '');
   // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must
   // not count again.

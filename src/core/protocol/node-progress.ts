@@ -1,6 +1,7 @@
 // What one term knows of one node: what the node has promised, what it holds, what it was asked, and when it is asked
 // again. The handlers of a term decide what happens; only the functions of this file change a progress, so that the
 // invariants beside the fields hold. To everybody else the fields are read-only. docs/PROTOCOL.md sections 5, 6 and 8.
+import type { Configuration } from './configuration.js';
 import type { FillPace } from './fill-pace.js';
 import type { Epoch, Hash, HeadFacts, Height, Incarnation } from './types.js';
 
@@ -39,6 +40,8 @@ export type Admission = AdmissionAsked | AdmissionBegun;
 interface AdmissionAsked {
   begun: false;
   nonce: string;
+  /** That names this nonce; null: the term has none. */
+  configuration: Configuration | null;
   /** The height at which filling begins. */
   floor: Height;
   pace: FillPace;
@@ -53,7 +56,7 @@ export interface AdmissionBegun extends Omit<AdmissionAsked, 'begun'> {
    * this term still leads: a successor that claimed earlier would have fenced it.
    */
   provesFrom: number;
-  /** Bit i: node i accepted such a call. A bit is never cleared. */
+  /** Bit i: node i accepted such a claim, and so has noted the configuration. A bit is never cleared. */
   proof: number;
 }
 
@@ -82,6 +85,11 @@ interface Progress {
   promotedEpoch: Epoch;
   /** The memory that made the promise. An answer of another incarnation never counts (I11). */
   incarnation: Incarnation;
+  /**
+   * The memory of this node that the configuration names (I13). '': none counts. null: the term has no configuration,
+   * and any memory counts.
+   */
+  named: Incarnation | null;
   /** The node's head, as this term knows it. For a claimed node that is what the claim or a later answer said. */
   head: Height;
   headEpoch: Epoch;
@@ -95,7 +103,7 @@ interface Progress {
   stampOwnEpoch: boolean;
   /** Only a term of a higher epoch can claim this node: the leader renews its term between two blocks. */
   wantsRenewal: boolean;
-  /** The node has not yet noted where replaced nodes are. Until q nodes have, no re-admission begins (I13). */
+  /** The node has not yet noted what this term changed in the configuration. Until q have, nothing else changes (I13). */
   unnoted: boolean;
   /** Excludes `damage` once it is begun: the damaged memory has been set aside. */
   admission: Admission | null;
@@ -110,12 +118,14 @@ interface Progress {
 
 export type NodeProgress = Readonly<Progress>;
 
-export function newProgress(): NodeProgress {
+/** A stranger is no member of the cluster: it is never asked for anything. */
+export function newProgress(named: Incarnation | null = null, stranger = false): NodeProgress {
   return {
-    standing: 'unclaimed',
+    standing: stranger ? 'quarantined' : 'unclaimed',
     busy: null,
     promotedEpoch: 0,
     incarnation: '',
+    named,
     head: 0,
     headEpoch: 0,
     headHash: '',
@@ -129,7 +139,7 @@ export function newProgress(): NodeProgress {
     damage: null,
     failures: 0,
     retryAt: 0,
-    why: 'not asked yet',
+    why: stranger ? 'it is no member of the cluster' : 'not asked yet',
   };
 }
 
@@ -140,6 +150,7 @@ export function cloneProgress(p: NodeProgress): NodeProgress {
     busy: p.busy, // never changed in place, only replaced
     promotedEpoch: p.promotedEpoch,
     incarnation: p.incarnation,
+    named: p.named,
     head: p.head,
     headEpoch: p.headEpoch,
     headHash: p.headHash,
@@ -164,11 +175,11 @@ export function cloneProgress(p: NodeProgress): NodeProgress {
 }
 
 function cloneAdmission(a: Admission): Admission {
-  const { nonce, floor } = a;
+  const { nonce, configuration, floor } = a; // a configuration is never changed in place
   const pace = { ...a.pace };
   return a.begun
-    ? { begun: true, nonce, floor, pace, head: a.head, provesFrom: a.provesFrom, proof: a.proof }
-    : { begun: false, nonce, floor, pace };
+    ? { begun: true, nonce, configuration, floor, pace, head: a.head, provesFrom: a.provesFrom, proof: a.proof }
+    : { begun: false, nonce, configuration, floor, pace };
 }
 
 // Standing
@@ -201,13 +212,28 @@ export function markWantsRenewal(p: Progress): void {
   p.wantsRenewal = true;
 }
 
-/** The node noted where replaced nodes are, as this term knows it. */
-export function addressesNoted(p: Progress): void {
+/** Whether this memory of the node is the one that counts. */
+export function isNamed({ named }: NodeProgress, incarnation: Incarnation): boolean {
+  return named === null || (named !== '' && named === incarnation);
+}
+
+/** Whether what this node accepts is a vote. */
+export function counts(p: NodeProgress): boolean {
+  return p.standing === 'claimed' && isNamed(p, p.incarnation);
+}
+
+/** The node accepted a claim with the configuration as this term has changed it. */
+export function configurationNoted(p: Progress): void {
   p.unnoted = false;
 }
 
-/** A node was replaced: every node has to note that. */
-export function addressesChanged(p: Progress): void {
+/** Another memory of this node counts from here on. */
+export function memoryNamed(p: Progress, named: Incarnation): void {
+  p.named = named;
+}
+
+/** This term changed the configuration: the node has to note that. */
+export function configurationChanged(p: Progress): void {
   p.unnoted = true;
 }
 
@@ -331,11 +357,7 @@ export function willBeSetAside(p: Progress): void {
   p.fenced = false;
 }
 
-export function admissionSent(
-  p: Progress,
-  admission: { nonce: string; floor: Height; pace: FillPace },
-  busy: Busy,
-): void {
+export function admissionSent(p: Progress, admission: Omit<AdmissionAsked, 'begun'>, busy: Busy): void {
   p.admission = { begun: false, ...admission };
   p.busy = busy;
 }
@@ -343,8 +365,8 @@ export function admissionSent(
 /** `provesFrom`: the id of the next call. */
 export function admissionBegun(p: Progress, head: Height, provesFrom: number): void {
   if (!p.admission) return;
-  const { nonce, floor, pace } = p.admission;
-  p.admission = { begun: true, nonce, floor, pace, head, provesFrom, proof: 0 };
+  const { nonce, configuration, floor, pace } = p.admission;
+  p.admission = { begun: true, nonce, configuration, floor, pace, head, provesFrom, proof: 0 };
   p.damage = null;
 }
 
@@ -353,18 +375,22 @@ export function filledUpTo(p: Progress, head: Height): void {
   if (p.admission?.begun) p.admission.head = Math.max(p.admission.head, head);
 }
 
-/** Node `by` accepted call `id`: what was begun or found before that call was sent is proven by one node more. */
-export function provenBy(p: Progress, by: NodeIndex, id: number): void {
+/**
+ * Node `by` accepted call `id`: what was begun or found before that call was sent is proven by one node more. A write
+ * carries no configuration: it proves that a damaged memory can be spared, and admits no new one.
+ */
+export function provenBy(p: Progress, by: NodeIndex, id: number, call: 'claim' | 'write'): void {
   const { admission, damage } = p;
-  if (admission?.begun && id >= admission.provesFrom) admission.proof |= 1 << by;
   if (damage && id >= damage.provesFrom) damage.proof |= 1 << by;
+  if (!admission?.begun || id < admission.provesFrom) return;
+  if (call === 'claim' || admission.configuration === null) admission.proof |= 1 << by;
 }
 
 export function admissionGivenUp(p: Progress): void {
   p.admission = null;
 }
 
-/** The node counts again. Its new memory was told where replaced nodes are when it began. */
+/** The node counts again. Its new memory was told the configuration when it began. */
 export function admissionAccepted(p: Progress, facts: HeadFacts, incarnation: Incarnation): void {
   p.admission = null;
   p.unnoted = false;

@@ -6,13 +6,15 @@ import {
   callSent,
   clearFailures,
   countFailure,
+  isNamed,
   markFenced,
   promotionAccepted,
   promotionSent,
   takeFacts,
   type NodeIndex,
 } from './node-progress.js';
-import { end, endIfMoved, movesOf, claimedCount, setStanding } from './ending.js';
+import { end, endIfStale, setStanding } from './ending.js';
+import { anotherMemory, configurationOf, countingNodes, isMember } from './members.js';
 import type { StepContext, TermState } from './term-state.js';
 import type { Epoch, HeadFacts, NodeReply } from './types.js';
 import { refusalText } from './refusals.js';
@@ -22,9 +24,10 @@ export function startPromotion(context: StepContext, votes: { node: NodeIndex; e
   const { owner, previousOwner, ttlMs, usableLeaseMs, quorum } = state.settings;
   state.startedAt = now;
   state.leaseDeadline = now + usableLeaseMs;
-  if (votes.length < quorum)
-    return end(context, 'PROMOTION_LOST', `only ${votes.length} nodes are free, ${quorum} are needed`);
-  for (const vote of votes) {
+  const free = votes.filter(({ node }) => isMember(state, node));
+  if (free.length < quorum)
+    return end(context, 'PROMOTION_LOST', `only ${free.length} nodes are free, ${quorum} are needed`);
+  for (const vote of free) {
     const progress = state.nodes[vote.node]!;
     promotionSent(progress, { id: state.nextId, kind: 'promote', startedAt: now });
     out.push({
@@ -46,7 +49,9 @@ export function startPromotion(context: StepContext, votes: { node: NodeIndex; e
 export function onPromoted(context: StepContext, node: NodeIndex, reply: NodeReply<{ epoch: Epoch }>): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
-  if (reply.outcome === 'accepted') {
+  if (reply.outcome === 'accepted' && !isNamed(progress, reply.incarnation)) {
+    anotherMemory(context, node);
+  } else if (reply.outcome === 'accepted') {
     if (state.phase !== 'promoting') {
       // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by
       // regaining.
@@ -97,7 +102,7 @@ function sendClaim(context: StepContext, node: NodeIndex): void {
     node,
     id: state.nextId++,
     bytes: 0,
-    call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...movesOf(state) },
+    call: { script: 'claim', owner: state.settings.owner, epoch: state.epoch, ...configurationOf(state) },
   });
 }
 
@@ -121,11 +126,11 @@ export function onClaimed(context: StepContext, node: NodeIndex, reply: NodeRepl
       'unclaimed',
       reply.outcome === 'refused' ? refusalText(reply) : `claim unknown at ${reply.step}: ${reply.cause}`,
     );
-    if (reply.outcome === 'refused') endIfMoved(context, node, reply);
+    if (reply.outcome === 'refused') endIfStale(context, node, reply);
   }
   if (state.phase !== 'claiming') return;
   const waiting = count(state, 'promoted');
-  const claimed = claimedCount(state);
+  const claimed = countingNodes(state);
   if (claimed + waiting < state.settings.quorum) {
     return end(context, 'CLAIM_LOST', `${claimed} of the ${state.settings.quorum} claims needed: ${reasons(state)}`);
   }

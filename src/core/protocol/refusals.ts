@@ -28,8 +28,10 @@ export function refusalText(reply: Refused): string {
       return `NOT_ADMITTED: ${d.why ?? '?'}`;
     case 'WRONG_CLUSTER':
       return `WRONG_CLUSTER: it is ${d.actual ?? '?'}`;
-    case 'NODE_MOVED':
-      return `NODE_MOVED: replaced nodes, as it knows them: ${d.actual || 'none'}`;
+    case 'CONFIG_STALE':
+      return `CONFIG_STALE: it knows a later configuration: ${d.actual || 'none'}`;
+    case 'NOT_MEMBER':
+      return `NOT_MEMBER: its memory ${d.actual || '?'} is not the one that counts`;
     default:
       return d.message ? `${reply.reason}: ${d.message}` : reply.reason;
   }

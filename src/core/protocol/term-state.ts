@@ -1,5 +1,6 @@
 // What one term knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
 // A term is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
+import { memberOf, type Configuration } from './configuration.js';
 import { newProgress, type NodeIndex, type NodeProgress, type Standing } from './node-progress.js';
 import type {
   Block,
@@ -38,8 +39,13 @@ export interface TermSettings {
   readmit: boolean;
   /** Per node, what an earlier term or somebody else found damaged there, under which incarnation. */
   damaged?: ({ incarnation: string; why: string } | null)[];
-  /** Where replaced nodes are, as this sequencer knows it (moves.ts). */
-  moves?: string;
+  /**
+   * Whom this term counts: the newest configuration that its sequencer knew when it began. Without one any memory
+   * counts.
+   */
+  configuration?: Configuration;
+  /** Per index, the node's id in the configuration. Needed with one. */
+  ids?: readonly string[];
   /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
   maxAdopt: number;
   /**
@@ -121,19 +127,19 @@ export interface TermState {
   /** The next block waits for an admission until then; null = nothing waits. */
   gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
-  /**
-   * Where replaced nodes are; told to a node with every claim, those with this id or a later one say it as it is now.
-   */
-  moves: string;
-  movesFrom: number;
+  /** Whom this term counts. Every claim carries it; claims with this id or a later one carry it as it is now. */
+  configuration: Configuration | null;
+  configurationFrom: number;
+  /** Of the next configuration that this term makes. */
+  nextTurn: number;
   nextId: number;
   ended: TermEnd | null;
 }
 
 export interface TermEnd {
   /**
-   * Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW, or
-   * the stepdown's own code.
+   * Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW,
+   * RECONFIGURED, or the stepdown's own code.
    */
   code: string;
   reason: string;
@@ -164,10 +170,10 @@ export type TermEvent =
   /** An operator asked for it: look at this node at once, also when it was given up for this term. */
   | { type: 'fix'; now: number; node: NodeIndex }
   /**
-   * An operator put another server in the node's place: it is out, and stays out until q others have noted where it
-   * is now.
+   * An operator put another server in the node's place, at this address: the node is out, and stays out until q others
+   * have noted a configuration that names a memory of the new server.
    */
-  | { type: 'moved'; now: number; node: NodeIndex; moves: string }
+  | { type: 'replaced'; now: number; node: NodeIndex; url: string }
   | { type: 'tick'; now: number };
 
 export type Effect =
@@ -210,7 +216,7 @@ export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
     startedAt: 0,
     leaseDeadline: Infinity,
     graceUntil: Infinity,
-    nodes: Array.from({ length: settings.nodes }, newProgress),
+    nodes: Array.from({ length: settings.nodes }, (_, node) => progressOf(settings, node)),
     committed: { height: head.height, hash: head.hash },
     inflight: null,
     adopt: null,
@@ -220,9 +226,16 @@ export function newTerm(settings: TermSettings, chain: LocalChain): TermState {
     fresh: 0,
     gateUntil: null,
     stopping: null,
-    moves: settings.moves ?? '',
-    movesFrom: 0,
+    configuration: settings.configuration ?? null,
+    configurationFrom: 0,
+    nextTurn: 0,
     nextId: 1,
     ended: null,
   };
+}
+
+function progressOf({ configuration, ids }: TermSettings, node: NodeIndex): NodeProgress {
+  if (configuration === undefined) return newProgress();
+  const member = memberOf(configuration, ids![node]!);
+  return newProgress(member?.memory ?? '', member === undefined);
 }

@@ -1,14 +1,7 @@
 // One term as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
 // ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits,
 // reads a clock or draws a number. `step` changes the state it is given (the model copies before it steps).
-import {
-  addressesChanged,
-  addressesNoted,
-  callAnswered,
-  cloneProgress,
-  serverReplaced,
-  type NodeIndex,
-} from './node-progress.js';
+import { callAnswered, cloneProgress, configurationNoted, serverReplaced, type NodeIndex } from './node-progress.js';
 import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
 import {
@@ -24,6 +17,7 @@ import {
 } from './leading.js';
 import { onClaimed, onPromoted, startPromotion, stragglersWaitedFor } from './promotion.js';
 import { end, setStanding } from './ending.js';
+import { adoptConfiguration, nextConfiguration } from './members.js';
 import type { Effect, LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { NodeReply, NodeView, HeadFacts, LeaderRequest } from './types.js';
 
@@ -64,8 +58,8 @@ export function step(state: TermState, event: TermEvent, chain: LocalChain): Eff
     case 'fix':
       fix(context, event.node);
       break;
-    case 'moved':
-      moveNode(context, event.node, event.moves);
+    case 'replaced':
+      replaceNode(context, event.node, event.url);
       break;
     case 'tick':
       break;
@@ -124,8 +118,9 @@ export function cloneTerm(s: TermState): TermState {
     fresh: s.fresh,
     gateUntil: s.gateUntil,
     stopping: stopping && { code: stopping.code, reason: stopping.reason, by: stopping.by },
-    moves: s.moves,
-    movesFrom: s.movesFrom,
+    configuration: s.configuration, // never changed in place, only replaced
+    configurationFrom: s.configurationFrom,
+    nextTurn: s.nextTurn,
     nextId: s.nextId,
     ended: ended && { code: ended.code, reason: ended.reason },
   };
@@ -137,20 +132,20 @@ function onReply(context: StepContext, event: Extract<TermEvent, { type: 'reply'
   const busy = progress.busy;
   if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
   callAnswered(progress);
-  // A claim that was accepted said where replaced nodes are.
+  // A claim that was accepted has carried the configuration.
   if (
     event.reply.outcome === 'accepted' &&
-    busy.id >= state.movesFrom &&
+    busy.id >= state.configurationFrom &&
     (busy.kind === 'claim' || busy.kind === 'regain' || busy.kind === 'prove')
   )
-    addressesNoted(progress);
+    configurationNoted(progress);
   switch (busy.kind) {
     case 'promote':
       return onPromoted(context, event.node, event.reply as NodeReply<{ epoch: number }>);
     case 'claim':
       return onClaimed(context, event.node, event.reply as NodeReply<HeadFacts>);
     case 'regain':
-      return onRegained(context, event.node, event.reply as NodeReply<HeadFacts>);
+      return onRegained(context, event.node, busy.id, event.reply as NodeReply<HeadFacts>);
     case 'inspect':
       return onInspected(context, event.node, event.reply as NodeReply<NodeView>);
     case 'prove':
@@ -183,12 +178,13 @@ function onLearntReply(context: StepContext, event: Extract<TermEvent, { type: '
  * As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor
  * is admitted like any empty node.
  */
-function moveNode(context: StepContext, node: NodeIndex, moves: string): void {
+function replaceNode(context: StepContext, node: NodeIndex, url: string): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
-  state.moves = moves;
-  state.movesFrom = state.nextId;
-  for (const other of state.nodes) addressesChanged(other);
+  const other = state.nodes.some(({ admission }, at) => at !== node && admission?.begun === false);
+  const configuration = other ? null : state.configuration && nextConfiguration(state, node, '', url);
+  if (configuration === null) return; // whoever asked asks again
+  adoptConfiguration(state, configuration, node);
   serverReplaced(progress, now);
   if (state.inflight) state.inflight.ackedAt[node] = -1;
   setStanding(context, node, 'unclaimed', 'it is at another address now');

@@ -108,10 +108,10 @@ export type NodeCall =
       epoch: Epoch;
       acquireTtlMs?: number;
       /**
-       * Where replaced nodes are, as this term knows it (moves.ts): noted on the node, which refuses who knows less
-       * than it does (I13).
+       * The configuration that this term counts by (configuration.ts): noted on the node, which refuses one that is
+       * earlier than it knows, and one that does not name its memory (I13).
        */
-      moves?: string;
+      config?: string;
     }
   | {
       script: 'write_block';
@@ -155,7 +155,7 @@ export type NodeCall =
        */
       resume?: { head: Height; hash: Hash };
       /** Where replaced nodes are: carried over to the new memory. */
-      moves?: string;
+      config?: string;
     }
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
@@ -176,7 +176,7 @@ export type NodeCall =
       keep: boolean;
       facts: HeadFacts;
       keepMs: number;
-      moves?: string;
+      config?: string;
     }
   /** Never again this node: a successor takes its place. `expect` is its incarnation, or the nonce that is pending. */
   | { script: 'retire_node'; expect: string; movedTo: string }
@@ -244,7 +244,8 @@ export type RefusalReason =
   | 'STALE_NONCE'
   | 'EXPECTATION'
   | 'NOT_PRISTINE'
-  | 'NODE_MOVED'
+  | 'CONFIG_STALE'
+  | 'NOT_MEMBER'
   | 'BAD_ARGUMENT'
   | 'WRONG_TYPE'
   | 'LOADING'
@@ -282,7 +283,8 @@ export interface RefusalDetail {
    */
   why?: string;
   /**
-   * What is there instead (EXPECTATION, WRONG_CLUSTER); where replaced nodes are, as the node knows it (NODE_MOVED).
+   * What is there instead (EXPECTATION, WRONG_CLUSTER); the configuration that the node knows (CONFIG_STALE); its
+   * incarnation (NOT_MEMBER).
    */
   actual?: string;
   message?: string;
@@ -339,8 +341,6 @@ export interface NodeView extends HeadFacts {
   incarnation: Incarnation;
   /** `bootstrap:<nonce>` of a bootstrap under way, the bare nonce of a re-admission, '' when there is none. */
   pending: string;
-  /** Where replaced nodes are, as this node knows it (moves.ts); '' when none ever was. */
-  moves: string;
   /** The configuration that this node knows, as text (configuration.ts); '' when it knows none. */
   config: string;
   /** run id noted at admission, and the server's now. */

@@ -5,7 +5,14 @@
 import { familyOf, generationOf } from '../generation.js';
 import { createHash } from 'node:crypto';
 import { quorumOf } from '../protocol/quorum.js';
-import { displaced, mergeMoves } from '../protocol/node-addresses.js';
+import {
+  DEFAULT_AGREED,
+  displaced,
+  firstConfiguration,
+  newest as newestOf,
+  type Configuration,
+  type Member,
+} from '../protocol/configuration.js';
 import {
   recoveryExpectation,
   type Epoch,
@@ -80,8 +87,8 @@ export interface RecoveryPlan {
   stores: { id: string; url: string; finding: string }[];
   /** Why this may lose blocks, unlike a restart. Empty: one confirmation is enough. */
   doubts: string[];
-  /** The addresses of replaced nodes, which are carried over. */
-  moves: string;
+  /** The first configuration of the new generation, in which no memory is named yet. */
+  configuration: Configuration;
   digest: string;
 }
 
@@ -126,7 +133,7 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
   const [elsewhere] = displaced(
     nodes.map((node) => ({
       ...node,
-      view: node.view && { moves: ours.some(({ id }) => id === node.id) ? node.view.moves : '' },
+      view: node.view && { config: ours.some(({ id }) => id === node.id) ? node.view.config : '' },
     })),
   );
   if (elsewhere)
@@ -253,16 +260,22 @@ export function decideRecovery({ nodes, stores: shown }: Evidence, named: string
     ...ours.map((node) => reached(node.view.epoch)),
     ...[...ours, ...stores].flatMap((one) => one.chain?.links.map((link) => link.epoch) ?? []),
   ];
+  const last = newestOf(...ours.map((node) => node.view.config));
+  const epoch = epochs.reduce((a, b) => Math.max(a, b), last?.version.epoch ?? 0) + 1;
   const plan = {
     cluster: `${familyOf(cluster)}.${Math.max(newest, ...kin.map(generationOf)) + 1}`,
-    epoch: epochs.reduce((a, b) => Math.max(a, b), 0) + 1,
+    epoch,
     top: { height: top.height, hash: top.hash },
     chain,
     source,
     nodes: planned,
     stores: foundStores,
     doubts,
-    moves: mergeMoves(...ours.map((node) => node.view.moves)),
+    configuration: firstConfiguration(
+      membersOf(last?.members ?? nodes.map(({ id, url }) => ({ id, memory: '', url })), nodes),
+      last?.settings ?? DEFAULT_AGREED,
+      epoch,
+    ),
   };
   return { outcome: 'plan', plan: { ...plan, digest: digestOf(plan) } };
 }
@@ -441,6 +454,14 @@ function name(top: { height: Height; hash: Hash }): string {
 
 function blank(): HeadFacts {
   return { head: 0, headEpoch: 0, headHash: '', floor: 0, floorHash: '' };
+}
+
+/** No memory is named yet. A node that is named at another address than before is there now. */
+function membersOf(members: readonly Member[], nodes: readonly { id: string; url: string }[]): Member[] {
+  return members.map((member) => {
+    const url = nodes.find(({ id }) => id === member.id)?.url ?? member.url;
+    return url === member.url ? { ...member, memory: '' } : { id: member.id, memory: '', url };
+  });
 }
 
 function digestOf(plan: Omit<RecoveryPlan, 'digest'>): string {

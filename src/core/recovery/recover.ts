@@ -4,6 +4,7 @@
 // goes on to a generation of its own.
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, CommittedBlock, NodePort, Random } from '../ports.js';
+import { configurationText } from '../protocol/configuration.js';
 import { describeReply } from '../protocol/describe.js';
 import type { Block, NodeCall, NodeReply, NodeView, ReplyTo } from '../protocol/types.js';
 import { bounded } from '../nodes/ask-all.js';
@@ -44,6 +45,12 @@ export async function carryOut(
     .map((one) => ({ one, node: nodes.find((node) => node.id === one.id) as NodePort }));
   const by = { owner, epoch: plan.epoch, nonce };
 
+  const named = new Set(work.map(({ one }) => one.id));
+  const config = configurationText({
+    ...plan.configuration,
+    members: plan.configuration.members.map((member) => ({ ...member, memory: named.has(member.id) ? nonce : '' })),
+  });
+
   step('marking every node with the new generation');
   await everywhere(work, options, 'marked', ({ one, node }) =>
     once(
@@ -55,7 +62,7 @@ export async function carryOut(
         keep: one.action !== 'refill',
         facts: one.facts,
         keepMs: KEEP_MS,
-        ...(plan.moves === '' ? {} : { moves: plan.moves }),
+        config,
       },
       options,
     ),

@@ -23,7 +23,8 @@ const SCRIPT_REASONS: ReadonlySet<string> = new Set<RefusalReason>([
   'STALE_NONCE',
   'EXPECTATION',
   'NOT_PRISTINE',
-  'NODE_MOVED',
+  'CONFIG_STALE',
+  'NOT_MEMBER',
   'BAD_ARGUMENT',
   'WRONG_TYPE',
 ]);

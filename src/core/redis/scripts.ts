@@ -180,7 +180,6 @@ function parseView(values: unknown[]): NodeView {
     node: of('node'),
     incarnation: of('incarnation'),
     pending: of('pending'),
-    moves: of('moves'),
     config: of('config'),
     admittedRunId: of('run'),
     runId: text(view.get('run')),
@@ -228,8 +227,8 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
   },
   claim: {
     keys: BASE,
-    args: [...OWNED, 'acquire_ttl_ms', 'moves'],
-    build: (call) => [call.owner, String(call.epoch), optional(call.acquireTtlMs), call.moves ?? ''],
+    args: [...OWNED, 'acquire_ttl_ms', 'config'],
+    build: (call) => [call.owner, String(call.epoch), optional(call.acquireTtlMs), call.config ?? ''],
     parse: parseHead,
   },
   write_block: {
@@ -319,7 +318,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
       'replaces',
       'resume_head_text',
       'resume_hash',
-      'moves',
+      'config',
     ],
     build: (call) => [
       call.owner,
@@ -331,7 +330,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
       call.replaces ?? '',
       optional(call.resume?.head),
       call.resume?.hash ?? '',
-      call.moves ?? '',
+      call.config ?? '',
     ],
     parse: ([head]) => ({ head: whole(head) }),
   },
@@ -366,9 +365,9 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
       'floor_text',
       'floor_hash',
       'keep_ms',
-      'moves',
+      'config',
     ],
-    build: ({ owner, epoch, nonce, expect, keep, facts, keepMs, moves }) => [
+    build: ({ owner, epoch, nonce, expect, keep, facts, keepMs, config }) => [
       owner,
       String(epoch),
       nonce,
@@ -380,7 +379,7 @@ export const SCRIPTS: { readonly [S in ScriptName]: ScriptSpec<S> } = {
       String(facts.floor),
       facts.floorHash,
       String(keepMs),
-      moves ?? '',
+      config ?? '',
     ],
     parse: nothing,
   },

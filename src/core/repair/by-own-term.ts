@@ -5,7 +5,7 @@
 import { usableLeaseMs } from '../config.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock, NodePort, Random } from '../ports.js';
-import { mergeMoves, parseMoves } from '../protocol/node-addresses.js';
+import { newest, quorumFor } from '../protocol/configuration.js';
 import type { NodeProgress } from '../protocol/node-progress.js';
 import type { TermEnd, TermSettings } from '../protocol/term-state.js';
 import type { Block, Epoch, NodeView } from '../protocol/types.js';
@@ -106,12 +106,14 @@ export async function repairByTerm(
   const total = plan.steps.reduce((sum, step) => sum + step.blocks, 0);
 
   // A silent node may be a server that was replaced. The records of other nodes give its new address.
-  const moves = mergeMoves(
-    ...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.moves)),
+  let configuration = newest(
+    ...evidence.nodes.map(({ view }) => (view === null || view.admission === 'foreign' ? '' : view.config)),
   );
-  for (const [id, { url }] of parseMoves(moves)) {
+  const quorum = configuration === null ? evidence.view.quorum : quorumFor(configuration);
+  for (const { id, url, since } of configuration?.members ?? []) {
     const node = nodes.find((one) => one.id === id);
-    if (node && node.url !== url && evidence.nodes.find((one) => one.id === id)?.view === null) node.moveTo?.(url);
+    if (since !== undefined && node && node.url !== url && evidence.nodes.find((one) => one.id === id)?.view === null)
+      node.moveTo?.(url);
   }
   let owner = `repair.${options.host}/${random.hex(8)}`;
   let previousOwner: string | undefined;
@@ -124,7 +126,7 @@ export async function repairByTerm(
       owner,
       ...(previousOwner === undefined ? {} : { previousOwner }),
       nodes: nodes.length,
-      quorum: evidence.view.quorum,
+      quorum,
       ttlMs,
       usableLeaseMs: usableLeaseMs(ttlMs),
       nodeTimeoutMs: options.limitMs,
@@ -135,7 +137,8 @@ export async function repairByTerm(
       readmit: true,
       maxAdopt: 8,
       quiet: true,
-      moves,
+      ...(configuration === null ? {} : { configuration }),
+      ids: nodes.map((node) => node.id),
       ...(block === undefined ? {} : { chosen: { block, over } }),
     };
     let failed: (() => void) | null = null;
@@ -194,9 +197,13 @@ export async function repairByTerm(
     (failed as (() => void) | null)?.();
     options.signal?.removeEventListener('abort', onAbort);
     if (end.code !== 'RENEW' || term === TERMS) break;
-    const seen = await probe(nodes, evidence.view.quorum, options.limitMs, clock);
-    const again = votesOf(seen, nodes, '', owner);
-    if (again.votes.length < evidence.view.quorum) break;
+    const seen = await probe(nodes, quorum, options.limitMs, clock);
+    const texts = seen.replies.map((reply) =>
+      reply?.outcome === 'accepted' && reply.value.admission !== 'foreign' ? reply.value.config : '',
+    );
+    configuration = newest(configuration, ...texts);
+    const again = votesOf(seen, nodes, '', { own: owner, ...(configuration === null ? {} : { configuration }) });
+    if (again.votes.length < quorum) break;
     votes = again.votes;
     previousOwner = owner;
     owner = `repair.${options.host}/${random.hex(8)}`;

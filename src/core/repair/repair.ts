@@ -9,7 +9,7 @@ import { quorumOf } from '../protocol/quorum.js';
 import type { LeaderRequest, NodeReply } from '../protocol/types.js';
 import { recordChange, type Operator } from '../nodes/audit-record.js';
 import { askAll, bounded } from '../nodes/ask-all.js';
-import { displaced } from '../protocol/node-addresses.js';
+import { displaced } from '../protocol/configuration.js';
 import { nodeMoved } from '../nodes/change-all.js';
 import { gatherEvidence, type EvidenceOptions, type RepairEvidence } from './evidence.js';
 import { planRepair, type Hand, type RepairPlan, type RepairWish } from './plan.js';
@@ -53,7 +53,7 @@ export async function plannedRepair(
   const [elsewhere] = displaced(
     evidence.nodes.map(({ id, view }) => ({
       id,
-      view: view && { moves: view.admission === 'foreign' ? '' : view.moves },
+      view: view && { config: view.admission === 'foreign' ? '' : view.config },
       url: options.nodes.find((node) => node.id === id)!.url,
     })),
   );

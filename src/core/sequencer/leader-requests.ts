@@ -4,9 +4,11 @@
 import { pause } from '../nodes/pause.js';
 import type { EmitEvent } from '../events.js';
 import type { ChainStore, Clock, NodePort } from '../ports.js';
+import { memberOf } from '../protocol/configuration.js';
+import { counts } from '../protocol/node-progress.js';
 import type { LeaderRequest } from '../protocol/types.js';
 import { admittedViews, probe } from '../nodes/probe.js';
-import type { NodeAddresses } from './lead/node-addresses.js';
+import type { Membership } from './lead/membership.js';
 import { carryOutOrder } from './lead/repair-order.js';
 import { admitPlan, answerRequest, standsOn, urlOfPlan } from '../nodes/requests.js';
 import type { TermDriver } from './lead/term-driver.js';
@@ -20,7 +22,7 @@ export interface LeaderRequestsOptions {
   timing: { nodeTimeoutMs: number };
   readmit: boolean;
   emit: EmitEvent;
-  addresses: NodeAddresses;
+  membership: Membership;
   /** The term that leads, or is about to; null: none. */
   driver(): TermDriver | null;
   stepdown(driver: TermDriver, request: LeaderRequest): void;
@@ -117,26 +119,27 @@ export class LeaderRequests {
    * The server that the node was must be out of it before another one is it: what still counts here was not retired.
    */
   private replaceNode(request: LeaderRequest, driver: TermDriver): string {
-    const { nodes, readmit, emit, addresses, quorum } = this.options;
+    const { nodes, readmit, emit, membership, quorum } = this.options;
     const node = nodes.findIndex((one) => one.id === request.to);
     const url = urlOfPlan(request.plan);
     if (node < 0 || url === null)
       return `refused: ${node < 0 ? `there is no node ${request.to}` : 'the request names no address'}`;
     if (!readmit) return 'refused: this leader was started with --no-readmit';
     const { state } = driver;
-    const { standing, failures } = state.nodes[node]!;
-    const counts = standing === 'claimed' && failures === 0;
-    if (addresses.urlOf(request.to) === url || (counts && nodes[node]!.url === url)) return 'taken';
-    if (counts) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
+    const member = state.configuration && memberOf(state.configuration, request.to);
+    if (!member) return `refused: ${request.to} is no member of the cluster`;
+    const answers = counts(state.nodes[node]!) && state.nodes[node]!.failures === 0;
+    if ((member.since !== undefined && member.url === url) || (answers && nodes[node]!.url === url)) return 'taken';
+    if (answers) return `refused: ${request.to} at ${nodes[node]!.url} counts still`;
     const busy = nodes.find((_, i) => i !== node && state.nodes[i]!.admission !== null);
     if (busy) return `refused: ${busy.id} is being admitted, and nodes are changed one at a time`;
-    const others = state.nodes.filter(
-      (track, i) => i !== node && track.standing === 'claimed' && !track.unnoted,
-    ).length;
+    const others = state.nodes.filter((other, i) => i !== node && counts(other) && !other.unnoted).length;
     if (others < quorum) return `refused: ${others} of the ${quorum} other nodes needed count`;
-    addresses.move(request.to, url, request.epoch);
+    if (state.phase !== 'leading') return 'refused: this leader has not committed in its own term yet';
+    nodes[node]!.moveTo?.(url);
     emit({ type: 'node', node: request.to, state: 'moved', why: `its server is ${url} now` });
-    driver.moved(node, addresses.text);
+    driver.replaced(node, url);
+    membership.take(driver.state.configuration);
     return 'taken';
   }
 }

@@ -23,7 +23,7 @@ import { fatalError } from './fatal-error.js';
 import { LeaderRequests } from './leader-requests.js';
 import { localChain } from './local-chain.js';
 import { probe, recoveredTo, votesOf, type ProbeResult } from '../nodes/probe.js';
-import { NodeAddresses } from './lead/node-addresses.js';
+import { Membership } from './lead/membership.js';
 import { OwnPresence } from './own-presence.js';
 import { Presences } from './presence.js';
 import { BlockBuilder } from './lead/block-builder.js';
@@ -68,7 +68,7 @@ export class Sequencer implements SequencerApi {
   /** It is stopping and waits to see its successor. */
   private awaitingSuccessor = false;
   private readonly backoff: RetryBackoff;
-  private readonly addresses: NodeAddresses;
+  private readonly membership: Membership;
   private readonly retention: Retention;
   private readonly damage: DamageReports;
   private readonly renewals: Renewals;
@@ -95,7 +95,7 @@ export class Sequencer implements SequencerApi {
     this.chainTime = new ChainTime(this.quorum);
     this.clocks = new ClockWatch(options.emit);
     this.clusterState = new ClusterState(nodes, this.quorum, options.emit);
-    this.addresses = new NodeAddresses(nodes, options.identity.cluster);
+    this.membership = new Membership(nodes, options.identity.cluster);
     this.backoff = new RetryBackoff({ firstMs: timing.retryMs, mostMs: Math.max(5000, 2 * timing.ttlMs) });
     this.damage = new DamageReports({ ...options, leader: () => this.clusterState.leader });
     this.eligibility = new Eligibility({
@@ -112,7 +112,7 @@ export class Sequencer implements SequencerApi {
     this.requests = new LeaderRequests({
       ...options,
       quorum: this.quorum,
-      addresses: this.addresses,
+      membership: this.membership,
       driver: () => this.leadership.driver,
       stepdown: (driver, { to, by, reason }) => this.leadership.handOver(driver, to, `${by} asked for it: ${reason}`),
     });
@@ -187,7 +187,7 @@ export class Sequencer implements SequencerApi {
       blockBuilder: this.blockBuilder,
       damage: this.damage,
       renewals: this.renewals,
-      addresses: this.addresses,
+      membership: this.membership,
       retention: this.retention,
       chain: () => this.chain(),
       stopping: () => this.stopping !== null,
@@ -387,7 +387,8 @@ export class Sequencer implements SequencerApi {
         'CLUSTER_RECOVERED',
         `this cluster was recovered: it is ${next} now, this sequencer was started in ${this.options.identity.cluster}`,
       );
-    const { votes, why } = votesOf(seen, nodes, id, undefined, at);
+    const { configuration } = this.membership;
+    const { votes, why } = votesOf(seen, nodes, id, { at, configuration });
     this.eligibility.judge(seen, why);
     if (votes.length < this.quorum) {
       this.freeSince = null;
@@ -408,7 +409,7 @@ export class Sequencer implements SequencerApi {
   /** True when a node turned out to be at another address. */
   private followMovedNodes(seen: ProbeResult): boolean {
     const { nodes, emit } = this.options;
-    const moved = this.addresses.learn(seen);
+    const moved = this.membership.learn(seen);
     for (const node of moved) {
       const { url } = nodes.find((one) => one.id === node)!;
       emit({ type: 'node', node, state: 'moved', why: `its server is ${url} now` });

@@ -4,12 +4,13 @@
 import { usableLeaseMs, type Timing } from '../../config.js';
 import type { EmitEvent } from '../../events.js';
 import type { ChainStore, Clock, NodePort, Producer, Random } from '../../ports.js';
+import { quorumFor } from '../../protocol/configuration.js';
 import type { Standing } from '../../protocol/node-progress.js';
 import type { LocalChain, TermEnd, TermSettings } from '../../protocol/term-state.js';
 import type { Block, Epoch, LeaderRequest } from '../../protocol/types.js';
 import type { DamageReports } from './damage-reports.js';
 import { probe, votesOf } from '../../nodes/probe.js';
-import type { NodeAddresses } from './node-addresses.js';
+import type { Membership } from './membership.js';
 import type { BlockBuilder } from './block-builder.js';
 import type { Renewals } from './term-renewal.js';
 import type { Inbox } from './inbox.js';
@@ -39,7 +40,7 @@ export interface LeadershipParts {
   blockBuilder: BlockBuilder;
   damage: DamageReports;
   renewals: Renewals;
-  addresses: NodeAddresses;
+  membership: Membership;
   retention: Retention;
   chain(): LocalChain;
   stopping(): boolean;
@@ -164,7 +165,8 @@ export class Leadership {
     parts.renewals.note(driver.state.nodes);
     course.renewed = { owner, epoch: driver.state.epoch, reason };
     const seen = await probe(nodes, parts.quorum, timing.nodeTimeoutMs, clock);
-    const again = votesOf(seen, nodes, id, owner);
+    parts.membership.learn(seen);
+    const again = votesOf(seen, nodes, id, { own: owner, configuration: parts.membership.configuration });
     if (again.votes.length < parts.quorum)
       return {
         votes: null,
@@ -222,12 +224,13 @@ export class Leadership {
 
   private settings(owner: string, previousOwner: string | undefined): TermSettings {
     const { nodes, timing } = this.options;
-    const { quorum, addresses, damage, renewals } = this.parts;
+    const { membership, damage, renewals } = this.parts;
+    const { configuration } = membership;
     return {
       owner,
       ...(previousOwner === undefined ? {} : { previousOwner }),
       nodes: nodes.length,
-      quorum,
+      quorum: configuration === null ? this.parts.quorum : quorumFor(configuration),
       ttlMs: timing.ttlMs,
       usableLeaseMs: usableLeaseMs(timing.ttlMs),
       nodeTimeoutMs: timing.nodeTimeoutMs,
@@ -236,7 +239,8 @@ export class Leadership {
       regainMs: Math.min(timing.pollMs, timing.ttlMs / 3),
       maxAdopt: MAX_ADOPT,
       readmit: this.options.readmit,
-      moves: addresses.text,
+      ...(configuration === null ? {} : { configuration }),
+      ids: nodes.map((node) => node.id),
       damaged: damage.known,
       renewNotBefore: renewals.notBefore(),
     };

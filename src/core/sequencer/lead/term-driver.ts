@@ -4,7 +4,8 @@
 import { tellAll } from '../../nodes/ask-all.js';
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js';
 import { calm } from '../../protocol/admission.js';
-import { movesOf } from '../../protocol/ending.js';
+import { configurationOf } from '../../protocol/members.js';
+import { counts } from '../../protocol/node-progress.js';
 import { batchSize } from '../../protocol/fill-pace.js';
 import type { Standing } from '../../protocol/node-progress.js';
 import { nextWake, step } from '../../protocol/term.js';
@@ -118,9 +119,9 @@ export class TermDriver {
     this.feed({ type: 'fix', now: this.clock.now(), node });
   }
 
-  /** An operator put another server in this node's place; `moves` says where every replaced node is. */
-  moved(node: number, addresses: string): void {
-    this.feed({ type: 'moved', now: this.clock.now(), node, moves: addresses });
+  /** An operator put another server, at this address, in the node's place. */
+  replaced(node: number, url: string): void {
+    this.feed({ type: 'replaced', now: this.clock.now(), node, url });
   }
 
   /** ms of the lease left that may be relied on; 0 when it has ended or leads not. */
@@ -152,10 +153,10 @@ export class TermDriver {
         if (accepted >= quorum || --waiting === 0) resolve();
       };
       this.nodes.forEach((node, i) => {
-        if (this.state.nodes[i]!.standing !== 'claimed') return settled(null);
+        if (!counts(this.state.nodes[i]!)) return settled(null);
         const { incarnation } = this.state.nodes[i]!;
         void node
-          .call({ script: 'claim', owner, epoch, ...movesOf(this.state) }, nodeTimeoutMs)
+          .call({ script: 'claim', owner, epoch, ...configurationOf(this.state) }, nodeTimeoutMs)
           .then((reply) =>
             settled(reply.outcome === 'accepted' && reply.incarnation === incarnation ? reply.value.head : null),
           );

@@ -144,7 +144,6 @@ export class InMemoryNode implements NodePort {
       node: this.id,
       incarnation: INCARNATION,
       pending: '',
-      moves: '',
       config: '',
       admittedRunId: INCARNATION,
       runId: INCARNATION,

@@ -1,0 +1,66 @@
+// Who counts for a term (docs/PROTOCOL.md section 8, I13): a claimed node, under the memory that the configuration
+// names. Only a term that leads changes the configuration, one node at a time. A memory that it names anew counts only
+// after q other nodes have noted the change.
+import { compareVersions, configurationText, memberOf, withMemory, type Configuration } from './configuration.js';
+import { setStanding } from './ending.js';
+import { configurationChanged, counts, memoryNamed, type NodeIndex } from './node-progress.js';
+import type { StepContext, TermState } from './term-state.js';
+
+/** What a claim says of who the nodes are. */
+export function configurationOf(state: TermState): { config?: string } {
+  return state.configuration === null ? {} : { config: configurationText(state.configuration) };
+}
+
+/** Nodes that count for this term. */
+export function countingNodes(state: TermState): number {
+  let count = 0;
+  for (const progress of state.nodes) if (counts(progress)) count++;
+  return count;
+}
+
+/** How many nodes there are: those of the configuration, whatever list this process was given. */
+export function membersOf({ configuration, settings }: TermState): number {
+  return configuration?.members.length ?? settings.nodes;
+}
+
+export function isMember({ configuration, settings }: TermState, node: NodeIndex): boolean {
+  return configuration === null || memberOf(configuration, settings.ids![node]!) !== undefined;
+}
+
+/** The node is intact, and does not count all the same. */
+export function anotherMemory(context: StepContext, node: NodeIndex): void {
+  const { named } = context.state.nodes[node]!;
+  const which = named === '' ? 'none does yet' : String(named);
+  setStanding(context, node, 'unclaimed', `its memory is not the one that counts (${which})`);
+}
+
+/**
+ * The configuration in which another memory of this node counts, '' for none yet. It is not in force before it is
+ * adopted. null: this term's epoch is not above that of the one it would follow.
+ */
+export function nextConfiguration(
+  state: TermState,
+  node: NodeIndex,
+  memory: string,
+  url?: string,
+): Configuration | null {
+  const { configuration, settings, epoch } = state;
+  const version = { epoch, turn: state.nextTurn++ };
+  if (compareVersions(version, configuration!.version) <= 0) return null;
+  return withMemory(configuration!, settings.ids![node]!, memory, version, url);
+}
+
+/** A begin_admission is on its way: what it names is not in force yet, and nothing else is changed before it is. */
+export function isChanging({ configuration, nodes }: TermState): boolean {
+  return configuration !== null && nodes.some((progress) => progress.admission?.begun === false);
+}
+
+/** From here on the term counts by this configuration. The other nodes have to note it. */
+export function adoptConfiguration(state: TermState, configuration: Configuration, changed: NodeIndex): void {
+  state.configuration = configuration;
+  state.configurationFrom = state.nextId;
+  state.nodes.forEach((progress, node) => {
+    memoryNamed(progress, memberOf(configuration, state.settings.ids![node]!)?.memory ?? '');
+    if (node !== changed) configurationChanged(progress);
+  });
+}
