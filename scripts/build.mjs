@@ -207,6 +207,10 @@ async function manifest() {
   });
   await plugin.load();
   const { version, commands } = plugin.manifest;
+  // Flags that many commands share name others that they exclude; a usage line shows those that the command has.
+  for (const { flags } of Object.values(commands))
+    for (const flag of Object.values(flags))
+      if (flag.exclusive) flag.exclusive = flag.exclusive.filter((name) => Object.hasOwn(flags, name));
   // One command a line: a diff shows which ones changed.
   const lines = Object.entries(commands)
     .sort(([a], [b]) => (a < b ? -1 : 1))

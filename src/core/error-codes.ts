@@ -1,6 +1,6 @@
 // The codes that an error of seq may have: one list. `SeqError` takes no other code, and the catalogue of `seq explain`
 // (src/cli/codes) must have an entry for each one, or neither compiles. A new error begins with a line here.
-export const ERROR_CODES = [
+const ERROR_CODES = [
   'ALREADY_INITIALISED',
   'ARCHIVE_CHANGED',
   'BAD_BLOCK_SIZE',

@@ -28,6 +28,8 @@ export function contextNotFound(name: string, config: ConfigFile | null, path: s
     changed: 'nothing',
     next: [
       ...suggest(name, known).map((near) => `did you mean ${near}?`),
+      // The context of a lab is made by the lab itself.
+      ...(name === 'lab' ? ['seq lab up'] : []),
       'seq context ls',
       `seq context set ${name} --node URL --node URL --node URL`,
     ],

@@ -156,9 +156,15 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
     ]);
   }
   // Loaded before the lock is taken: on a busy machine loading takes longer than everything under the lock.
-  const schema = await import('./schema.js');
+  const { formatConfig, parseConfig } = await import('./schema.js');
+  /** A text that can be read again. */
+  const format = (config: ConfigFile): string => {
+    const text = formatConfig(config);
+    parseConfig(text, path);
+    return text;
+  };
   for (;;) {
-    const after = await withLock(path, (lock) => writeChanged(path, change, schema, lock));
+    const after = await withLock(path, (lock) => writeChanged(path, change, format, lock));
     if (after !== null) return after;
   }
 }
@@ -167,12 +173,11 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
 async function writeChanged(
   path: string,
   change: (config: ConfigFile) => ConfigFile,
-  { formatConfig, parseConfig }: typeof import('./schema.js'),
+  format: (config: ConfigFile) => string,
   lock: Lock,
 ): Promise<ConfigFile | null> {
   const after = change(structuredClone((await readConfig(path, false)) ?? { contexts: {} }));
-  const text = formatConfig(after);
-  parseConfig(text, path);
+  const text = format(after);
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
   try {
     const handle = await open(temporary, 'wx', 0o600);

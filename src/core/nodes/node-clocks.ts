@@ -10,7 +10,7 @@ export interface ClockReading {
 }
 
 /** A clock that is further off than this is named. */
-export const CLOCK_OFF_MS = 2000;
+const CLOCK_OFF_MS = 2000;
 
 /** The node's TIME came in the answer to a question of `sentAt`, heard at `heardAt`. */
 export function readingOf(timeMs: number, sentAt: number, heardAt: number): ClockReading {

@@ -48,8 +48,9 @@ export const DEFAULT_AGREED: AgreedSettings = {
   other: {},
 };
 /** A proof keeps one bit for each node. */
-export const MAX_MEMBERS = 15;
-export const MAX_CONFIGURATION_BYTES = 16_384;
+const MAX_MEMBERS = 15;
+const MAX_CONFIGURATION_BYTES = 16_384;
+/** A term that has made this many is renewed before it makes another (VERSION has six digits for them). */
 export const MAX_TURN = 999_999;
 
 const KNOWN = ['dedup-ms', 'dedup-items', 'max-block'];

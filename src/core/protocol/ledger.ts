@@ -38,7 +38,7 @@ export type NodeLedger =
     };
 
 /** What one node has at one height. Only admitted nodes' cells count. */
-export type Cell =
+type Cell =
   | { is: 'copy'; hash: Hash; epoch: Epoch }
   /** Above its head. */
   | { is: 'absent' }

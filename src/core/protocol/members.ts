@@ -1,7 +1,14 @@
 // Who counts for a term (docs/PROTOCOL.md section 8, I13): a claimed node, under the memory that the configuration
 // names. Only a term that leads changes the configuration, one node at a time. A memory that it names anew counts only
 // after q other nodes have noted the change.
-import { compareVersions, configurationText, memberOf, withMemory, type Configuration } from './configuration.js';
+import {
+  compareVersions,
+  configurationText,
+  MAX_TURN,
+  memberOf,
+  withMemory,
+  type Configuration,
+} from './configuration.js';
 import { setStanding } from './ending.js';
 import { configurationChanged, counts, memoryNamed, type NodeIndex } from './node-progress.js';
 import type { StepContext, TermState } from './term-state.js';
@@ -36,7 +43,8 @@ export function anotherMemory(context: StepContext, node: NodeIndex): void {
 
 /**
  * The configuration in which another memory of this node counts, '' for none yet. It is not in force before it is
- * adopted. null: this term's epoch is not above that of the one it would follow.
+ * adopted. null: this term's epoch is not above that of the one it would follow, or it has made as many as an epoch
+ * may. Only a renewed term can change anything then.
  */
 export function nextConfiguration(
   state: TermState,
@@ -45,6 +53,7 @@ export function nextConfiguration(
   url?: string,
 ): Configuration | null {
   const { configuration, settings, epoch } = state;
+  if (state.nextTurn > MAX_TURN) return null;
   const version = { epoch, turn: state.nextTurn++ };
   if (compareVersions(version, configuration!.version) <= 0) return null;
   return withMemory(configuration!, settings.ids![node]!, memory, version, url);

@@ -34,7 +34,7 @@ type Busy =
   | { id: number; kind: 'backfill' | 'learn' | 'rebase'; height: Height; startedAt: number };
 
 /** One re-admission. Only one that the node has begun can be filled and can collect a proof. */
-export type Admission = AdmissionAsked | AdmissionBegun;
+type Admission = AdmissionAsked | AdmissionBegun;
 
 /** begin_admission was sent, and its answer has not come yet. */
 interface AdmissionAsked {
@@ -61,7 +61,7 @@ export interface AdmissionBegun extends Omit<AdmissionAsked, 'begun'> {
 }
 
 /** Damage that the node itself cannot see: what was found, and the proof that q other nodes can do without the node. */
-export interface Damage {
+interface Damage {
   /** The memory that is damaged. Under another incarnation the damage is gone. */
   incarnation: Incarnation;
   why: string;
