@@ -1,7 +1,7 @@
-// Re-admission of a node that may have forgotten something, by the leader (docs/PROTOCOL.md section 8): begin,
-// backfill, prove that this term still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory
-// takes part in nothing) and I11 (quiet admission). The proof is what makes it safe: a leader that has been succeeded
-// would otherwise vouch for a promise that nobody on the node remembers.
+// The leader re-admits a node that may have forgotten something (docs/PROTOCOL.md section 8). The steps are: begin,
+// backfill, prove that this term still leads on q *other* nodes, admit between blocks. Keeps I7 (an empty memory takes
+// part in nothing) and I11 (quiet admission). The proof makes this safe. Without it, a leader that already has a
+// successor could vouch for a promise that the node no longer remembers.
 import {
   admissionAccepted,
   admissionBegun,
@@ -29,7 +29,7 @@ import { refusalText } from './refusals.js';
 import type { LocalChain, StepContext, TermEvent, TermState } from './term-state.js';
 import type { AdmissionState, HeadFacts, NodeReply, NodeView } from './types.js';
 
-/** Below this share of the time with a block in flight, filling disturbs nobody. */
+/** If a block is in flight for less than this share of the time, filling disturbs nobody. */
 const CALM = 0.1;
 /** The load is measured over this time, ms. */
 export const LOAD_OVER_MS = 250;
@@ -41,8 +41,9 @@ export const LOAD_OVER_MS = 250;
 const REPAIRABLE: readonly AdmissionState[] = ['pristine', 'bootstrap', 'wiped', 'restarted', 'damaged', 'admitting'];
 
 /**
- * Only while q other nodes count and have noted the configuration as it is. A leader that cannot prove itself (after a
- * power cut) could not give back what is set aside. And configurations are changed one after another.
+ * Whether a node may be re-admitted now. q other nodes must count and must have noted the present configuration. A
+ * leader that cannot prove itself (after a power cut) could not give back what is set aside. And configurations change
+ * one after another.
  */
 export function mayReadmit(state: TermState, admission: AdmissionState): boolean {
   const others = state.nodes.filter((progress) => counts(progress) && !progress.unnoted).length;
@@ -56,8 +57,8 @@ export function mayReadmit(state: TermState, admission: AdmissionState): boolean
 }
 
 /**
- * Step 1: the stream is set aside, run id and a nonce never used before are noted. `replaces`: the memory of a node
- * that thinks itself intact.
+ * Step 1: the node sets its stream aside, and notes its run id and a nonce that was never used before. `replaces`: the
+ * memory of a node that considers itself intact.
  */
 export function beginAdmission(context: StepContext, node: NodeIndex, view?: NodeView, replaces?: string): void {
   const { state, now, chain, out } = context;
@@ -65,16 +66,17 @@ export function beginAdmission(context: StepContext, node: NodeIndex, view?: Nod
   if (!isMember(state, node)) return;
   const progress = state.nodes[node]!;
   const window = chain.retainedFloor();
-  // A node without memory to spare starts over, without what was set aside there before: the committed blocks are on
-  // the others.
+  // A node that is short of memory starts over. What it set aside earlier is dropped: the other nodes have the
+  // committed blocks.
   const short = view !== undefined && view.admission === 'admitting' && shortOfMemory(view);
   const resume = view && !short && resumable(view, window, chain);
   const id = state.nextId++;
-  // The token is this term's alone and the id grows with every call: no nonce is ever used twice.
+  // The token belongs to this term only, and the id grows with every call. So no nonce is ever used twice.
   const nonce = `${owner.slice(owner.lastIndexOf('/') + 1)}-${id}`;
   const configuration = state.configuration === null ? null : nextConfiguration(state, node, nonce);
   if (state.configuration !== null && configuration === null) {
-    // A term of a higher epoch made what this one counts by: only a later one may change it.
+    // A term of a higher epoch made the present configuration, or this term has used up its turns. Only a term with a
+    // higher epoch may change the configuration.
     markWantsRenewal(progress);
     return;
   }
@@ -101,8 +103,8 @@ export function beginAdmission(context: StepContext, node: NodeIndex, view?: Nod
 }
 
 /**
- * What an earlier term filled in is committed: it is gone on from, if it ends on our chain and still reaches into
- * the window.
+ * An earlier term filled in committed blocks only. Resume that backfill if its head is on our chain and inside the
+ * retained range.
  */
 function resumable(
   view: NodeView,
@@ -125,7 +127,7 @@ function shortOfMemory({ info }: NodeView): boolean {
 }
 
 /**
- * A node is reported as damaged, or was found to be. It keeps its part until q others are known to do without it
+ * A node is reported as damaged, or was found to be. It keeps its role until q other nodes are known to do without it
  * (section 8).
  */
 export function markDamaged(state: TermState, node: NodeIndex, incarnation: string, why: string): void {
@@ -133,10 +135,9 @@ export function markDamaged(state: TermState, node: NodeIndex, incarnation: stri
 }
 
 /**
- * Whether a damaged node may be set aside now: everything committed is on q other nodes of ours, and they have
- * accepted something of this
- * term that was sent since the damage was found. What it has accepted of the block in flight counts no more from
- * here on.
+ * Whether a damaged node may be set aside now. q other nodes of ours must hold everything committed. Each of them must
+ * have accepted a call of this term that was sent after the damage was found. Once the node is set aside, its vote for
+ * the block in flight no longer counts.
  */
 export function replaceable(state: TermState, node: NodeIndex): boolean {
   const { quorum, readmit } = state.settings;
@@ -156,7 +157,7 @@ export function replaceable(state: TermState, node: NodeIndex): boolean {
   return others >= quorum;
 }
 
-/** Sets a damaged node aside that thinks itself intact, and that bears our lock and epoch. */
+/** Sets a damaged node aside. The node considers itself intact, and bears our lock and epoch. */
 export function setAside(context: StepContext, node: NodeIndex): void {
   const { state } = context;
   const progress = state.nodes[node]!;
@@ -173,7 +174,7 @@ export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<
     const { configuration } = progress.admission;
     admissionBegun(progress, reply.value.head, state.nextId);
     if (configuration !== null) {
-      // What counted here before counts no more, neither for the block in flight.
+      // The node's earlier votes no longer count, including its vote for the block in flight.
       if (state.inflight) state.inflight.ackedAt[node] = -1;
       adoptConfiguration(state, configuration, node);
     }
@@ -181,12 +182,12 @@ export function onBegun(context: StepContext, node: NodeIndex, reply: NodeReply<
     return setStanding(context, node, 'unclaimed', `re-admission ${progress.admission.nonce} begun`);
   }
   if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR' && reply.detail.check === 'epoch') {
-    markWantsRenewal(progress); // what it remembers of its old life is above this term
+    markWantsRenewal(progress); // the node remembers an epoch above this term's
   }
   giveUp(context, node, reply);
 }
 
-/** Steps 2 and 4, whichever is due. Called when the node has nothing under way. */
+/** Does step 2 or step 4, whichever is due. Called when the node has no call under way. */
 export function continueAdmission(context: StepContext, node: NodeIndex): void {
   const { state, now, out } = context;
   const progress = state.nodes[node]!;
@@ -194,7 +195,7 @@ export function continueAdmission(context: StepContext, node: NodeIndex): void {
   if (!admission?.begun) return;
   if (admission.head < state.committed.height) {
     callSent(progress, { id: state.nextId, kind: 'learn', height: state.committed.height, startedAt: now });
-    // Committed blocks only: the block in flight would make the node a voter before it is one.
+    // Only committed blocks are sent: with the block in flight the node would vote before it is a voter.
     out.push({
       type: 'backfill',
       node,
@@ -206,7 +207,7 @@ export function continueAdmission(context: StepContext, node: NodeIndex): void {
     });
     return;
   }
-  // Between blocks, and the next one waits for us (I11); a repair's term has none.
+  // Admit only between blocks, while the next block waits for the admission (I11). A repair's term has no next block.
   const quiet = (state.gateUntil !== null || state.settings.quiet === true) && !state.inflight;
   const alone = !state.nodes.some((other) => other.busy?.kind === 'admit');
   if (!quiet || !alone || !proven(state, admission)) return;
@@ -237,7 +238,7 @@ export function onLearnt(
   const progress = state.nodes[event.node]!;
   for (const reply of event.replies) {
     if (reply.outcome === 'unknown') {
-      // It resumes from the blocks known to be there. The same block again is accepted.
+      // Filling resumes after the blocks that are known to be on the node. The node accepts the same block again.
       backOff(progress, state.settings, event.now);
       return openGate(context);
     }
@@ -255,12 +256,12 @@ export function onLearnt(
       all: admission.head >= sent.height,
     };
     const pauseMs = pauseAfter(admission.pace, batch, state.fresh, slid, event.now);
-    // The last block is not kept waiting: the gate may be closed for it.
+    // No pause before the last block: the gate may be closed for it.
     if (state.committed.height - admission.head > 1 && !calm(state, event.now)) retryAt(progress, event.now + pauseMs);
   }
 }
 
-/** Whether filling may take all it can get, in batches as large as it likes. */
+/** Whether filling may go at full speed, with the largest batches. */
 export function calm(state: Pick<TermState, 'load' | 'committedAt' | 'inflight'>, now: number): boolean {
   const quietMs = state.inflight === null ? Math.max(0, now - state.committedAt) : 0;
   return state.load * Math.exp(-quietMs / LOAD_OVER_MS) <= CALM;
@@ -270,8 +271,8 @@ export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeRep
   const { state } = context;
   const progress = state.nodes[node]!;
   if (reply.outcome !== 'accepted') {
-    // Unknown: it may have run. The nonce is given up; the next look shows whether the node is admitted by it, and a
-    // new begin_admission makes a stray copy stale (I11: no earlier admit stays unanswered).
+    // Unknown: the admit may have run, so the nonce is given up. The next probe shows whether the node was admitted by
+    // it. A new begin_admission makes a late copy of this admit stale (I11: no earlier admit stays unanswered).
     giveUp(context, node, reply);
     return;
   }
@@ -281,14 +282,14 @@ export function onAdmitted(context: StepContext, node: NodeIndex, reply: NodeRep
 }
 
 /**
- * An accepted call shows that this term still leads at `node`, for all that was begun or found before that call was
- * sent. A claim also shows that the node has noted the configuration.
+ * An accepted call shows that this term still leads at `node`. That proves every admission and damage that was recorded
+ * before the call was sent. A claim also shows that the node has noted the configuration.
  */
 export function proves(state: TermState, node: NodeIndex, id: number, call: 'claim' | 'write'): void {
   for (const progress of state.nodes) provenBy(progress, node, id, call);
 }
 
-/** Whether a call accepted by `node` now would prove something that is still open. */
+/** Whether a call that `node` accepts now would prove something that is not proven yet. */
 export function wantsProof(state: TermState, node: NodeIndex): boolean {
   return state.nodes.some((progress, i) => {
     const { admission, damage } = progress;
@@ -298,9 +299,9 @@ export function wantsProof(state: TermState, node: NodeIndex): boolean {
 }
 
 /**
- * After a commit: holds the next block back for a moment when a node needs no more than the newest block and the
- * admission itself, or what was
- * committed while its last batch was under way, and would never need less.
+ * After a commit: delays the next block for a moment if that lets a node be admitted. One case is a node that needs
+ * only the newest block and the admission. The other is a node that will never be nearer, and needs only what was
+ * committed during its last batch.
  */
 export function closeGate(state: TermState, now: number, bytes: number): boolean {
   let most = 0;
@@ -314,14 +315,14 @@ export function closeGate(state: TermState, now: number, bytes: number): boolean
   return true;
 }
 
-/** The gate's time is over, and nothing is under way that it would be kept closed for. */
+/** The gate's time is over, and no admit is under way that would keep it closed. */
 export function gateIsOver(context: StepContext): void {
   const { state } = context;
   for (const { admission } of state.nodes) if (admission?.begun) gateMissed(admission.pace);
   openGate(context);
 }
 
-/** Lets the next block come. */
+/** Opens the gate: the next block may come. */
 export function openGate(context: StepContext): void {
   const { state, out } = context;
   if (state.gateUntil === null) return;
@@ -345,12 +346,11 @@ function giveUp(context: StepContext, node: NodeIndex, reply: NodeReply<unknown>
         ? `no answer at ${reply.step}: ${reply.cause}`
         : '';
   setStanding(context, node, 'unclaimed', `re-admission not finished: ${why}`);
-  // Nothing ran there, and whoever keeps the window must know (section 6.6).
+  // Nothing ran on the node. The alarm tells the part that computes the retained range (section 6.6).
   if (reply.outcome === 'refused' && reply.reason === 'OOM')
     out.push({ type: 'alarm', code: 'OOM', node, reason: why });
   backOff(progress, state.settings, now);
-  // A node that answers but will not be admitted is asked at the pace of any node that is not ours, not as fast as it
-  // answers.
+  // A node that answers but refuses admission is asked at the pace of any unclaimed node, not as fast as it answers.
   retryAt(progress, Math.max(progress.retryAt, now + state.settings.regainMs));
   openGate(context);
 }

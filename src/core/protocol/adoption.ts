@@ -1,6 +1,6 @@
-// What a claimed quorum holds, and what to make of it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: the block
-// with the highest epoch at the greatest claimed head is the only one that can have been committed there; everything
-// below it is proven by it (I5).
+// What a claimed quorum holds, and what the term adopts from it (docs/PROTOCOL.md section 5, steps 4–6). Keeps I4: only
+// the block with the highest epoch at the greatest claimed head can have been committed there. That block proves
+// everything below it (I5).
 import { backOff, callAnswered, callSent, counts } from './node-progress.js';
 import { markDamaged } from './admission.js';
 import { end, setStanding } from './ending.js';
@@ -9,8 +9,8 @@ import type { Candidate, LocalChain, StepContext, TermEvent, TermState } from '.
 import type { Block, EntriesRead, NodeReply } from './types.js';
 
 /**
- * Decides as soon as the facts allow it; otherwise asks one node for the candidate's blocks. Called again after every
- * read and tick.
+ * Decides as soon as the facts allow it. Until then it asks one node for the candidate's blocks. It is called again
+ * after every read and tick.
  */
 export function adoptAfterClaims(context: StepContext): void {
   const { state, now, chain, out } = context;
@@ -40,7 +40,7 @@ export function adoptAfterClaims(context: StepContext): void {
         `at height ${height} ${best.hash.slice(0, 8)} was proposed under epoch ${best.epoch} since the ` +
           'choice was made, and may be committed',
       );
-    // Two blocks of one epoch break I2: no rule of the protocol tells which was acknowledged, a person did.
+    // Two blocks of one epoch break I2. No rule of the protocol says which one was acknowledged, so a person decided.
     state.committed = { height: local.height, hash: local.hash };
     state.phase = 'settling';
     state.settleTo = height;
@@ -49,8 +49,8 @@ export function adoptAfterClaims(context: StepContext): void {
   }
 
   if (height < local.height) {
-    // Ahead of nodes that lost data is one thing, beside them another: a chain that differs is never written over
-    // theirs.
+    // This store is ahead of the nodes. If they only lost data, the store's blocks are proposed again. If their chain
+    // differs, this term never writes over it.
     const mine = chain.hashAt(height) ?? '';
     if (mine !== best.hash) return end(context, 'CHAIN_MISMATCH', mismatch(height, mine, best.hash));
     out.push({
@@ -66,7 +66,7 @@ export function adoptAfterClaims(context: StepContext): void {
   }
   if (height === local.height && best.hash === local.hash) return settle(context, height);
   if (best.epoch === Infinity) {
-    // An empty stream's floor is committed, and its data is on no node: a peer must have it.
+    // An empty stream's floor is committed, and no node has its data: a peer must have it.
     return height === local.height
       ? end(context, 'CHAIN_MISMATCH', mismatch(height, local.hash, best.hash))
       : end(
@@ -117,11 +117,11 @@ function candidatesOf(state: TermState): { height: number; candidates: Candidate
 
 function askForCandidate(context: StepContext, candidate: Candidate, from: number, to: number): void {
   const { state, now, out } = context;
-  // The node that failed longest ago first: an unanswered read goes to another holder.
+  // Nodes with fewer failures come first, so that an unanswered read goes to another holder.
   const node = [...candidate.nodes]
     .filter((n) => state.nodes[n]!.floor < from && now >= state.nodes[n]!.retryAt && !state.nodes[n]!.busy)
     .sort((a, b) => state.nodes[a]!.failures - state.nodes[b]!.failures)[0];
-  // all holders are backing off: nextWake brings us here again, the lease deadline bounds it
+  // all holders are in a pause: nextWake brings us here again, and the lease deadline bounds the wait
   if (node === undefined) return;
   callSent(state.nodes[node]!, { id: state.nextId, kind: 'read', startedAt: now });
   out.push({ type: 'read', node, id: state.nextId++, from, to });
@@ -151,7 +151,8 @@ export function onCandidateRead(context: StepContext, event: Extract<TermEvent, 
     return;
   }
   if (read.verdict === 'gone') {
-    // Wiped, or trimmed or rebased by a later term: what it showed counts no more, and nothing is damaged.
+    // The node was wiped, or a later term trimmed or rebased it. What it showed no longer counts, and nothing is
+    // damaged.
     setStanding(context, event.node, 'unclaimed', read.why);
     state.adopt = null;
     return;
@@ -166,8 +167,8 @@ export function onCandidateRead(context: StepContext, event: Extract<TermEvent, 
 }
 
 /**
- * The candidate and what the store lacks below it, when all of it came here before: the hash that the claim returned
- * names nothing else.
+ * The candidate and the blocks that the store lacks below it, if this process has read them all before. The hash that
+ * the claim returned identifies them.
  */
 function seenBefore(chain: LocalChain, from: number, to: number, hash: string): Block[] | undefined {
   const blocks: Block[] = [];
@@ -180,7 +181,7 @@ function seenBefore(chain: LocalChain, from: number, to: number, hash: string): 
   return blocks;
 }
 
-/** What is below the candidate is committed (I5); the candidate is proposed again. */
+/** Everything below the candidate is committed (I5). The candidate itself is proposed again. */
 function takeOver(context: StepContext, blocks: Block[], local: { height: number; hash: string }): void {
   const { state, now, out } = context;
   const below = blocks.slice(0, -1);
@@ -224,8 +225,7 @@ function checkRead(
 }
 
 /**
- * Everything up to `to` is committed in the store; what of it the nodes lack is proposed again, then the term
- * leads.
+ * Everything up to `to` is committed in the store. The term proposes again what the nodes lack of it, then it leads.
  */
 function settle(context: StepContext, to: number): void {
   const { state } = context;

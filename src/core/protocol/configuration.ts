@@ -1,14 +1,14 @@
-// Who the nodes are, as a quorum of them knows it (docs/PROTOCOL.md section 8, I13): the members by id, the memory
-// of each that counts, where each is, and the settings that decide what is a duplicate. One line of text, stored in
-// the record of every node and carried by every claim:
+// Who the nodes are, as a quorum of them knows it (docs/PROTOCOL.md section 8, I13). A configuration names the members
+// by id, the memory of each that counts, and the address of each. It also has the settings that decide what is a
+// duplicate. It is one line of text, which every node stores in its record and every claim carries:
 // `17.0 dedup-ms=86400000 dedup-items=1000000 max-block=1048576 | r1=ab12@redis://10.0.0.1:6379 r3=-@redis://10.0.0.3`
-// Version (epoch and turn of the term that made it), settings, then one member each: `<id>=<memory>@<address>`, with
-// `#<version>` behind the address of a node that was replaced.
+// The version (epoch and turn of the term that made it) comes first, then the settings, then the members. A member is
+// `<id>=<memory>@<address>`. A node that was replaced has `#<version>` behind its address.
 import { quorumOf } from './quorum.js';
 import { MAX_NUMBER, type Epoch } from './types.js';
 
 export interface Version {
-  /** Of the term that made it; 0: a bootstrap. */
+  /** The epoch of the term that made it; 0: a bootstrap made it. */
   epoch: Epoch;
   /** Which of that term's configurations it is. */
   turn: number;
@@ -18,26 +18,26 @@ export interface Member {
   id: string;
   /** The incarnation that counts; '': none does yet. */
   memory: string;
-  /** Without secrets. A hint, unless the node was replaced. */
+  /** The address, without secrets. It is only a hint, unless the node was replaced. */
   url: string;
-  /** The version by which the node was moved to this address; absent: never. */
+  /** The version that moved the node to this address; absent: it was never moved. */
   since?: string;
 }
 
-/** What every sequencer of the cluster must do alike. */
+/** Settings that must be the same on every sequencer of the cluster. */
 export interface AgreedSettings {
-  /** How long, and how many keys, are remembered against duplicates. */
+  /** How long, and how many, keys are remembered to find duplicates. */
   dedupMs: number;
   dedupItems: number;
   maxBlockBytes: number;
-  /** Settings that this version does not know: kept, so that an older version drops none. */
+  /** Settings that this version does not know. They are kept, so that an older version of the program drops none. */
   other: Readonly<Record<string, string>>;
 }
 
 export interface Configuration {
   version: Version;
   settings: AgreedSettings;
-  /** By id, each id once. */
+  /** Sorted by id; each id occurs once. */
   members: readonly Member[];
 }
 
@@ -59,7 +59,7 @@ const SETTING = /^([a-z][a-z0-9-]{0,63})=([^\s|]{1,256})$/;
 const MEMBER = /^([^\s=@|]{1,255})=([^\s=@|]{1,512})@([^\s|#]{1,512})(?:#(\d{1,16}\.\d{1,6}))?$/;
 const WHOLE = /^(0|[1-9]\d{0,15})$/;
 
-/** null: the text is empty or cannot be read. The latter on an admitted node is damage. */
+/** null: the text is empty or unreadable. An unreadable text on an admitted node is damage. */
 export function parseConfiguration(text: string): Configuration | null {
   const known = parsed.get(text);
   if (known !== undefined) return known;
@@ -70,7 +70,7 @@ export function parseConfiguration(text: string): Configuration | null {
   return read;
 }
 
-/** The same text is read again and again, by every probe. What is returned is never changed. */
+/** A cache: every probe parses the same text again. Nobody changes a configuration that is returned. */
 const parsed = new Map<string, Configuration | null>();
 const PARSED_KEPT = 256;
 const texts = new WeakMap<Configuration, string>();
@@ -135,7 +135,7 @@ export function versionText({ epoch, turn }: Version): string {
   return `${epoch}.${turn}`;
 }
 
-/** null: not a version. */
+/** null: the text is not a version. */
 export function parseVersion(text: string): Version | null {
   const [, epoch, turn] = VERSION.exec(text) ?? [];
   return epoch === undefined ? null : { epoch: Number(epoch), turn: Number(turn) };
@@ -145,7 +145,7 @@ export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.turn - b.turn;
 }
 
-/** The one with the highest version; of equal versions the first. Texts that cannot be read are passed over. */
+/** The configuration with the highest version; of equal versions, the first one. Unreadable texts are skipped. */
 export function newest(...among: readonly (string | Configuration | null)[]): Configuration | null {
   let best: Configuration | null = null;
   for (const one of among) {
@@ -155,7 +155,7 @@ export function newest(...among: readonly (string | Configuration | null)[]): Co
   return best;
 }
 
-/** Of a new cluster, or of a new generation (`epoch` is then the one that the recovery gives). */
+/** The first configuration of a new cluster or of a new generation. A recovery passes its own `epoch`. */
 export function firstConfiguration(
   members: readonly Member[],
   settings: AgreedSettings = DEFAULT_AGREED,
@@ -164,12 +164,15 @@ export function firstConfiguration(
   return { version: { epoch, turn: 0 }, settings, members: sorted(members.map(writable)) };
 }
 
-/** A unix socket's path may hold blanks, which separate the members in the text. */
+/** Blanks separate the members in the text, and the path of a unix socket may contain blanks. They are encoded. */
 function writable(member: Member): Member {
   return { ...member, url: member.url.replace(/[\s|#]/g, encodeURIComponent) };
 }
 
-/** Another memory counts for this id from here on, '' for none yet; at another address when `url` is given. */
+/**
+ * The configuration in which another memory counts for this id; '' means none yet. `url` gives the node another
+ * address.
+ */
 export function withMemory(
   configuration: Configuration,
   id: string,
@@ -225,7 +228,7 @@ export function memberOf(configuration: Configuration, id: string): Member | und
   return configuration.members.find((member) => member.id === id);
 }
 
-/** Nodes that a person names at an address that they were moved away from, by what the records of all of them say. */
+/** Nodes that a person lists at an old address, although the records of the nodes say that they were moved. */
 export function displaced(
   nodes: readonly { id: string; url: string; view: { config: string } | null }[],
 ): { id: string; url: string; to: string }[] {
@@ -233,7 +236,7 @@ export function displaced(
   return nodes.flatMap(({ id, url, view }) => {
     const member = configuration === null ? undefined : memberOf(configuration, id);
     if (member?.since === undefined || view === null || url === member.url) return [];
-    // Under another name of the same server it has noted the move itself.
+    // The URL may be another name of the same server. Then that server has noted the move itself.
     const own = parseConfiguration(view.config);
     const known = own === null ? undefined : memberOf(own, id)?.since;
     return known === member.since ? [] : [{ id, url, to: member.url }];
@@ -241,8 +244,9 @@ export function displaced(
 }
 
 /**
- * Whether a leader may go from one to the other: one member more, or one less, or one memory changed. Majorities of
- * two configurations that differ by more need not meet.
+ * Whether a leader may change from one configuration to the other. Only one change is allowed: one member more, one
+ * member less, or one memory changed. With more changes, a majority of one and a majority of the other need not share a
+ * node.
  */
 export function isNextTo(a: Configuration, b: Configuration): boolean {
   const lost = a.members.filter(({ id }) => memberOf(b, id) === undefined).length;

@@ -1,6 +1,6 @@
-// Tallies, replies and verdicts as sentences, for status, logs and errors: "2 of 3 hold it; r2 did not answer". Never
-// guesses: what did not answer is named, and whether it could change the verdict is said. Pure. docs/PROTOCOL.md
-// section 9.
+// Tallies, replies and verdicts as sentences, for status, logs and errors: "2 of 3 hold it; r2 did not answer". It
+// never guesses: it names the nodes that did not answer, and says whether they could change the verdict. Pure
+// functions. docs/PROTOCOL.md section 9.
 import type { HeightVerdict, LedgerAnomaly } from './ledger.js';
 import { mayBeCommitted, quorumOf, tally, votesOf, type Votes } from './quorum.js';
 import { refusalText } from './refusals.js';
@@ -11,7 +11,7 @@ export function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words[words.length - 1]}`;
 }
 
-/** The first 8 digits: enough to tell two blocks of one height apart for a person; never for a machine. */
+/** The first 8 digits. A person can tell two blocks of one height apart by them; a program must never rely on them. */
 export function shortHash(hash: Hash): string {
   return hash.slice(0, 8);
 }
@@ -36,7 +36,7 @@ export function describeReply(reply: NodeReply<unknown>): string {
 }
 
 /**
- * `2 of 3 accepted, 2 are needed`, with what is still open: `1 of 3 accepted, 2 are needed; 1 refused, 1 did not
+ * `2 of 3 accepted, 2 are needed`, and what is still open: `1 of 3 accepted, 2 are needed; 1 refused, 1 did not
  * answer`.
  */
 export function describeVotes(votes: Votes, accepted = 'accepted'): string {
@@ -52,8 +52,8 @@ function ofQuorum(yes: number, n: number, accepted: string): string {
 }
 
 /**
- * The tally and, for every node that did not accept, its own words: `1 of 3 accepted, 2 are needed; r2: LOCK_HELD by
- * …; r3: no answer …`.
+ * The tally, and the reply of every node that did not accept: `1 of 3 accepted, 2 are needed; r2: LOCK_HELD by …; r3:
+ * no answer …`.
  */
 export function describeReplies(
   replies: readonly { node: string; reply: NodeReply<unknown> | undefined }[],
@@ -76,7 +76,7 @@ export function describeReplies(
   return [ofQuorum(votes.yes, n, accepted), ...others].join('; ');
 }
 
-/** One height in one sentence; names the nodes that make it so. */
+/** One height in one sentence. It names the nodes behind the verdict. */
 export function describeVerdict(v: HeightVerdict): string {
   return [headline(v), ...besides(v)].join('; ');
 }
@@ -146,7 +146,7 @@ function besides(v: HeightVerdict): string[] {
   return out;
 }
 
-/** What a follower met on its way. */
+/** An anomaly that a follower found in the nodes' streams. */
 export function describeAnomaly(anomaly: LedgerAnomaly): string {
   const where = anomaly.nodes.length === 0 ? '' : ` (${listed(anomaly.nodes)})`;
   switch (anomaly.kind) {
@@ -160,8 +160,7 @@ export function describeAnomaly(anomaly: LedgerAnomaly): string {
 }
 
 /**
- * Of `copies` known ones and `unknown` nodes that did not answer: `1 of 3 hold it; 1 did not answer and could make it
- * committed`.
+ * The known copies and the nodes that did not answer: `1 of 3 hold it; 1 did not answer and could make it committed`.
  */
 export function describeCopies(copies: number, unknown: readonly string[], n: number): string {
   const could = mayBeCommitted(copies, unknown.length, n) && copies < quorumOf(n) ? ' and could make it committed' : '';

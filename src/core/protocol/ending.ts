@@ -1,5 +1,5 @@
-// How a term ends: once, with a stable code and a sentence. Releasing the locks is the driver's job (it may have to
-// outlive the state).
+// How a term ends: once, with a stable code and a sentence. The driver releases the locks, because that may take longer
+// than this state lives.
 import { changeStanding, type NodeIndex, type Standing } from './node-progress.js';
 import { compareVersions, parseConfiguration, versionText } from './configuration.js';
 import type { Refused } from './types.js';
@@ -14,8 +14,8 @@ export function end(context: StepContext, code: string, reason: string): void {
 }
 
 /**
- * Another term changed which memories count: this one may count some that count no more (I13). A refusal that names no
- * later configuration answers a call that was late.
+ * Another term changed which memories count. This term may still count a memory that no longer counts (I13), so it
+ * ends. A refusal that names no later configuration answers an old call, and is ignored.
  */
 export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused): void {
   const { configuration } = context.state;
@@ -31,7 +31,7 @@ export function endIfStale(context: StepContext, node: NodeIndex, reply: Refused
   );
 }
 
-/** Changes where a node stands and says so once. */
+/** Changes a node's standing and reports the change once. */
 export function setStanding(context: StepContext, node: NodeIndex, standing: Standing, why: string): void {
   const { out } = context;
   const progress = context.state.nodes[node]!;

@@ -1,43 +1,43 @@
-// How fast a node is filled anew while blocks are being committed (docs/PROTOCOL.md section 8, step 2): after each
-// batch a pause, so that filling takes a tenth of the time; more where a tenth would not clearly gain on what is
-// committed meanwhile, all of it where the window slides away. Nothing is spared before the gain was measured: to
-// arrive comes first, to spare the commits second. Decides timing only, nothing of safety.
+// How fast a node is filled while blocks are being committed (docs/PROTOCOL.md section 8, step 2). A pause follows each
+// batch, so that filling takes a tenth of the time. It takes more where a tenth would not clearly gain on new commits,
+// and all of it where the retained range slides away. Before the gain is measured there are no pauses: the node's
+// arrival matters first, the speed of commits second. This file decides timing only, never safety.
 
 /** A block costs about as much as this many bytes of payload. */
 const BLOCK_AS_BYTES = 4096;
-/** Of the time, what filling takes when that is enough. */
+/** The share of the time that filling takes when that is enough. */
 const LEAST_SHARE = 0.1;
 /** Above this share, pauses save hardly anything. */
 const MOST_SHARE = 0.5;
-/** Filling is this much faster than what comes new. */
+/** Filling must be this many times faster than new blocks come. */
 const GAIN = 2;
-/** The gain is measured over so long at a time, ms. */
+/** The gain is measured over this time, ms. */
 const MEASURED_MS = 200;
 /**
- * Of the window, what may slide away before nothing is spared any more: the node holds that much more than the others
- * meanwhile.
+ * The part of the retained range that may slide away before pauses end. Until the filling ends, the node holds this
+ * much more than the others.
  */
 const SLIDE = 0.25;
-/** One batch that took long says little about the next. */
+/** The longest pause, ms. One slow batch says little about the next. */
 const MOST_PAUSE_MS = 250;
 
 export interface FillPace {
   begunAt: number;
-  /** Since when what follows was measured. */
+  /** The start of the present measurement: the fields below count from here. */
   since: number;
-  /** Everything committed by then, as weight. */
+  /** The weight of everything that was committed by then. */
   fresh: number;
-  /** Weight that was filled since, and ms that took. */
+  /** The weight that was filled since then, and how long that took in ms. */
   filled: number;
   busyMs: number;
-  /** Of the time, what filling takes; 1 = all it can get; above that it would take more if there were more. */
+  /** The share of the time that filling takes. 1: all the time. Above 1: even all the time is not enough. */
   share: number;
   /**
-   * Batches in a row that took everything there was when they were sent; below 0 after a gate that was closed in
-   * vain.
+   * How many batches in a row took everything that was there when they were sent. Below 0 after a gate was closed
+   * without success.
    */
   level: number;
-  /** Gates closed in vain. */
+  /** How many gates were closed without success. */
   missed: number;
 }
 
@@ -46,10 +46,10 @@ export interface BatchSize {
   blocks: number;
 }
 
-/** Nobody is disturbed, or the node would not arrive: what a call takes best. */
+/** The best size for one call. Used when filling disturbs nobody, or when the node would not arrive otherwise. */
 const CALM_BATCH: BatchSize = { bytes: 1024 * 1024, blocks: 128 };
 const HURRIED_BATCH: BatchSize = { bytes: 256 * 1024, blocks: 128 };
-/** What is handed to the socket at once holds up the next block. */
+/** A small batch: the next block waits behind whatever is handed to the socket at once. */
 const SPARING_BATCH: BatchSize = { bytes: 64 * 1024, blocks: 24 };
 
 export function weightOf(blocks: number, bytes: number): number {
@@ -60,16 +60,16 @@ export function newPace(now: number, fresh: number): FillPace {
   return { begunAt: now, since: now, fresh, filled: 0, busyMs: 0, share: 1, level: 0, missed: 0 };
 }
 
-/** The next batch ends before it exceeds this, but has one block at least. */
+/** The limits of the next batch. A batch stays below them, but has at least one block. */
 export function batchSize(calm: boolean, pace: FillPace | undefined): BatchSize {
   if (calm || (pace && pace.share > 1)) return CALM_BATCH;
   return pace && pace.share <= MOST_SHARE ? SPARING_BATCH : HURRIED_BATCH;
 }
 
 /**
- * A batch was answered: the pause after it, ms. `all`: it took everything that there was when it was sent. `fresh` is
- * the weight of everything that this
- * term has committed, `slid` the part of the window that has slid away since the filling began.
+ * A batch was answered: returns the pause after it in ms. `all`: the batch took everything that was there when it was
+ * sent. `fresh`: the weight of everything that this term has committed. `slid`: the part of the retained range that has
+ * slid away since the filling began.
  */
 export function pauseAfter(
   pace: FillPace,
@@ -83,23 +83,23 @@ export function pauseAfter(
   pace.busyMs += batch.tookMs;
   const seenMs = now - pace.since;
   if (seenMs >= MEASURED_MS) {
-    // What copying what came new would have taken, of the time that it came in.
+    // The share of the time that copying the new blocks would have taken.
     const needed = (((fresh - pace.fresh) / pace.filled) * pace.busyMs) / seenMs;
     pace.share = Math.max(LEAST_SHARE, GAIN * needed);
     Object.assign(pace, { since: now, fresh, filled: 0, busyMs: 0 });
   }
   if (slid > SLIDE) pace.share = Math.max(1, pace.share);
-  // What is missing came while the batch was under way: a pause would only let more come.
+  // The missing blocks came while the batch was under way. A pause would only let more come.
   if (pace.level > 0 || pace.share > MOST_SHARE) return 0;
   return Math.min(MOST_PAUSE_MS, batch.tookMs * (1 / pace.share - 1));
 }
 
-/** It comes no nearer by itself: blocks are committed faster than a batch goes there and back. */
+/** Whether the node cannot come any nearer by itself: blocks are committed faster than a batch goes there and back. */
 export function abreast(pace: FillPace, now: number): boolean {
   return pace.level >= 2 && now - pace.begunAt >= MEASURED_MS;
 }
 
-/** The next block was held back, and the node was not admitted all the same: tried again later, and later each time. */
+/** The gate delayed the next block, but the node was not admitted. The next try comes later each time. */
 export function gateMissed(pace: FillPace): void {
   pace.missed += 1;
   pace.level = -(4 * 2 ** Math.min(8, pace.missed));

@@ -1,7 +1,7 @@
-// Leading (docs/PROTOCOL.md section 6): one block in flight, the same block until q nodes accepted it under this
-// epoch; every node is brought up from its own head by a worker of its own (pump), so that no node ever waits for
-// another. Keeps I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an
-// accepted write renews the lease).
+// Leading (docs/PROTOCOL.md section 6). One block is in flight: the same block until q nodes accepted it under this
+// epoch. A worker per node (pump) brings that node up from its own head, so that no node ever waits for another. Keeps
+// I2 (one proposal per epoch and height), I5 (H+1 only after H), I6 (contiguity) and I8 (only an accepted write renews
+// the lease).
 import {
   backOff,
   callAnswered,
@@ -52,11 +52,14 @@ import {
   type Refused,
 } from './types.js';
 
-/** Takes the producer's block (or, while settling, the store's) for committed+1 and starts writing it. */
+/**
+ * Takes the next block (committed+1) and starts writing it. The block comes from the producer or, while settling, from
+ * the store.
+ */
 export function propose(context: StepContext, block: Block): void {
   const { state, now, chain } = context;
   if (state.inflight || (state.phase !== 'leading' && state.phase !== 'settling') || state.stopping) return;
-  if (block.height !== state.committed.height + 1) return; // void: asked for before something else was committed
+  if (block.height !== state.committed.height + 1) return; // void: another block was committed since it was asked for
   if (block.parent !== state.committed.hash) {
     return end(
       context,
@@ -76,8 +79,8 @@ export function propose(context: StepContext, block: Block): void {
 }
 
 /**
- * Gives an idle node its next piece of work: the block in flight, committed blocks it lacks, or a look whether it can
- * be regained.
+ * Gives an idle node its next piece of work: the block in flight, committed blocks that it lacks, or a probe that shows
+ * whether it can be regained.
  */
 export function pump(context: StepContext, node: NodeIndex): void {
   const { state, now, chain } = context;
@@ -86,7 +89,8 @@ export function pump(context: StepContext, node: NodeIndex): void {
   if (progress.busy || (progress.standing === 'quarantined' && !progress.damage)) return;
   if (now < progress.retryAt) return;
   if (progress.damage && replaceable(state, node)) {
-    // Its lock must be ours when it is set aside; where it may have expired meanwhile it is taken first.
+    // The node's lock must be ours when the node is set aside. Where the lock may have expired, the term takes it
+    // first.
     return progress.standing === 'claimed' ? setAside(context, node) : probeAgain(context, node);
   }
   if (progress.standing === 'quarantined') return;
@@ -95,11 +99,11 @@ export function pump(context: StepContext, node: NodeIndex): void {
 
   if (progress.unnoted) return claimAgain(context, node);
   const { inflight, committed } = state;
-  // What is being settled may have been committed, so that one more height may be pending on a node outside the
+  // A block that is being settled may be committed already. Then one more height may be pending on a node outside the
   // claimed quorum.
   const highest = Math.max(committed.height, state.settleTo) + 1;
   if (progress.head > highest) {
-    // An entry two above would prove a block that this term's claim did not see (I4, I5).
+    // An entry two heights above would prove a block that this term's claim did not see (I4, I5).
     return quarantine(
       context,
       node,
@@ -126,8 +130,8 @@ function claimAgain(context: StepContext, node: NodeIndex): void {
 }
 
 /**
- * A term that proposes nothing shows that it still leads by a repeated claim: fenced like a write, and it renews
- * nothing (I8).
+ * A term that proposes nothing proves that it still leads by repeating its claim. The claim is fenced like a write, and
+ * it renews nothing (I8).
  */
 export function onProven(context: StepContext, node: NodeIndex, id: number, reply: NodeReply<HeadFacts>): void {
   const { state } = context;
@@ -139,7 +143,9 @@ export function onProven(context: StepContext, node: NodeIndex, id: number, repl
   proves(state, node, id, 'claim');
 }
 
-/** Given up for this term or waiting for its turn: looked at now, because an operator asked for it. */
+/**
+ * An operator asked for a repair: the node is probed now, even if this term gave it up or the node waits for its turn.
+ */
 export function fix(context: StepContext, node: NodeIndex): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
@@ -149,16 +155,18 @@ export function fix(context: StepContext, node: NodeIndex): void {
   retryAt(progress, Math.min(progress.retryAt, now));
 }
 
-/** The height to send: the first one at which the node's chain is not known to be ours. */
+/** The height to send: the first one at which the node's chain is not known to match ours. */
 function nextFor(state: TermState, node: NodeIndex, chain: LocalChain): number {
   const progress = state.nodes[node]!;
   const { inflight, committed } = state;
-  // A head above the committed one: an orphan until the block in flight replaces it, our own write already accepted,
-  // or the next height's pending block, which proves the block in flight below it (that is accepted there as it is).
+  // A head above the committed one is one of three things. It may be an orphan that the block in flight will replace.
+  // It may be our own write, already accepted. Or it is the pending block of the next height: that block proves the
+  // block in flight below it, so the node accepts the block in flight as it is.
   if (progress.head > committed.height)
     return inflight && inflight.ackedAt[node]! < 0 ? inflight.block.height : progress.head + 1;
   if (progress.head === 0) return 1;
-  // What is there is not known: the next block will tell, or, when there is none to send, the committed head itself.
+  // The block at the node's head is not known. The next block will tell or, when there is none to send, the committed
+  // head itself.
   if (progress.headHash === '') return progress.head < committed.height ? progress.head + 1 : progress.head;
   const claimed = progress.head === committed.height ? committed.hash : chain.hashAt(progress.head);
   return progress.headHash === claimed ? progress.head + 1 : progress.head;
@@ -182,8 +190,8 @@ function write(context: StepContext, node: NodeIndex, inflight: Inflight): void 
       ttlMs,
       block,
       entryEpoch: state.epoch,
-      // Another block of a lower epoch at this height is provably uncommitted: the claim would have seen it (section
-      // 6.3).
+      // A different block of a lower epoch at this height is provably uncommitted: the claim would have seen it
+      // (section 6.3).
       mode: repair || progress.head >= block.height ? 'repair' : 'append',
       ...(trim ? { trim } : {}),
     },
@@ -254,7 +262,7 @@ export function onWritten(
   const acks = inflight.ackedAt.filter((at) => at >= 0);
   if (acks.length < state.settings.quorum) return;
 
-  // The lease lasts from the q-th latest send: that many nodes extended it no earlier than then.
+  // The lease lasts from the q-th latest send time: q nodes extended it no earlier than that.
   acks.sort((a, b) => b - a);
   state.leaseDeadline = acks[state.settings.quorum - 1]! + state.settings.usableLeaseMs;
   const { block } = inflight;
@@ -270,8 +278,8 @@ export function onWritten(
 }
 
 /**
- * The share of time that was spent with a block in flight. Weighted by time, not by blocks: after a busy moment one
- * quiet second is enough.
+ * The share of time that was spent with a block in flight. It is weighted by time, not by blocks, so that one quiet
+ * second after a busy moment is enough.
  */
 function noteLoad(state: TermState, tookMs: number, now: number): void {
   const cycle = now - state.committedAt;
@@ -297,7 +305,7 @@ export function onBackfilled(context: StepContext, event: Extract<TermEvent, { t
     proves(state, node, event.id, 'write');
     if (reply.value.request) out.push({ type: 'request', request: reply.value.request });
   }
-  // nothing could be sent (block not in the store): never spin
+  // nothing could be sent (the block is not in the store): pause, so that the loop never spins
   if (event.replies.length === 0) backOff(progress, state.settings, now);
 }
 
@@ -314,14 +322,14 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
   const progress = state.nodes[node]!;
   const d = reply.detail;
   switch (reply.reason) {
-    case 'FENCING_ERROR': // I3, as the node keeps it: our epoch is too old there, or our lock is gone
+    case 'FENCING_ERROR': // the node keeps I3: our epoch is too old there, or our lock is gone
       markFenced(progress);
       lost(context, node, refusalText(reply));
       endIfFenced(context, refusalText(reply));
       return;
     case 'HEIGHT_EXISTS':
-      // Never a vote: it tells what is there. A higher epoch than the block's own asks for ours; ours again would be
-      // a contradiction.
+      // This refusal is never a vote: it says which block is there. If that block's epoch is higher than the sent
+      // one's, stamp our own epoch. If it is already our epoch or above, that is a contradiction.
       if ((d.epoch ?? 0) >= state.epoch) return quarantine(context, node, 'EPOCH_ABOVE_FENCE', refusalText(reply));
       stampOwnEpoch(progress);
       headCorrected(progress, height, d);
@@ -337,14 +345,15 @@ function refused(context: StepContext, node: NodeIndex, reply: Refused, height: 
     case 'BAD_ARGUMENT':
       return quarantine(context, node, reply.reason, `height ${height}: ${refusalText(reply)}`);
     case 'WRONG_CLUSTER':
-      // Another server answers there now. Looked at from time to time, never touched: the right one may come back, or
-      // an empty one.
+      // Another server answers at this address now. It is probed from time to time, but never changed: the right server
+      // or an empty one may come back.
       out.push({ type: 'alarm', code: reply.reason, node, reason: refusalText(reply) });
       return lost(context, node, refusalText(reply));
     case 'CONFIG_STALE':
       lost(context, node, refusalText(reply));
       return endIfStale(context, node, reply);
-    // WRONG_TYPE: somebody changed its keys. The next probe says whether that is damage (it is repaired) or passes.
+    // WRONG_TYPE: somebody changed the node's keys. The next probe shows whether the node is damaged (then it is
+    // repaired) or sound again.
     case 'WRONG_TYPE':
     case 'NOT_ADMITTED':
     case 'NOT_MEMBER':
@@ -361,7 +370,7 @@ function endIfFenced(context: StepContext, why: string): void {
   if (fencedOut(fenced, membersOf(state))) end(context, 'FENCED', `fenced by more nodes than may be missing: ${why}`);
 }
 
-/** A refusal that only corrects our picture is followed up at once, unless it keeps coming. */
+/** A refusal that only corrects our view of the node is followed up at once, unless it keeps coming. */
 function repeated(state: TermState, progress: NodeProgress, now: number): void {
   if (progress.failures < 4) countFailure(progress);
   else backOff(progress, state.settings, now);
@@ -378,7 +387,7 @@ function lost(context: StepContext, node: NodeIndex, why: string): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
   setStanding(context, node, 'unclaimed', why);
-  retryAtOnce(progress, now); // looked at at once, then every regainMs
+  retryAtOnce(progress, now); // probed at once, then every regainMs
 }
 
 function quarantine(context: StepContext, node: NodeIndex, code: string, why: string): void {
@@ -395,8 +404,8 @@ function probeAgain(context: StepContext, node: NodeIndex): void {
 }
 
 /**
- * A node that is not ours: taken back when its lock is free (or ours) and its epoch lets us in; else a renewal may be
- * needed (section 6.7).
+ * The probe of an unclaimed node was answered. The term regains the node when its lock is free (or ours) and its epoch
+ * admits this term. Otherwise a renewal may be needed (section 6.7).
  */
 export function onInspected(context: StepContext, node: NodeIndex, reply: NodeReply<NodeView>): void {
   const { state, now, out } = context;
@@ -414,13 +423,14 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
       'unclaimed',
       `NOT_ADMITTED: ${view.admission}${view.admissionWhy ? ` (${view.admissionWhy})` : ''}`,
     );
-    damageGone(progress); // whatever it was, the server itself sees now that its memory does not count
+    damageGone(progress); // the server itself now sees that its memory does not count
     if (mayReadmit(state, view.admission)) beginAdmission(context, node, view);
     return;
   }
   if (progress.damage && progress.damage.incarnation !== view.incarnation) damageGone(progress);
   if (!isNamed(progress, view.incarnation)) {
-    // Intact, but another memory counts in its place: it is filled and admitted as if it had none.
+    // The node is intact, but the configuration names another memory. The node is filled and admitted as if it had
+    // none.
     anotherMemory(context, node);
     if (mayReadmit(state, 'damaged')) beginAdmission(context, node, view, view.incarnation);
     return;
@@ -447,7 +457,7 @@ export function onInspected(context: StepContext, node: NodeIndex, reply: NodeRe
   }
   const stray = view.epoch > state.epoch + MAX_EPOCH_LEAP;
   if (!stray) markWantsRenewal(progress);
-  markFenced(progress); // it lets nothing of this epoch in, as surely as if it had refused a write
+  markFenced(progress); // it admits nothing of this epoch, as if it had refused a write
   setStanding(
     context,
     node,
@@ -472,19 +482,19 @@ export function onRegained(context: StepContext, node: NodeIndex, id: number, re
   regained(progress, reply.value, reply.incarnation);
   proves(state, node, id, 'claim');
   if (!progress.damage || progress.damage.counts) return setStanding(context, node, 'claimed', '');
-  // It was regained only to be set aside. A begin_admission that was not answered may still be on its way: it must
-  // not count again.
+  // The node was regained only to be set aside. It must not count again: a begin_admission without an answer may still
+  // be on its way.
   retryAt(progress, now + state.settings.regainMs);
   if (replaceable(state, node)) return setAside(context, node);
   setStanding(context, node, 'quarantined', `damaged: ${progress.damage.why}`);
-  // of no more use to this term than if it had refused: with too many of these the next term gets further
+  // for this term the node is as useless as one that refused: with too many of these, the next term gets further
   markFenced(progress);
   endIfFenced(context, progress.why);
 }
 
 /**
- * Between blocks, for a node that answered since: a new term above its epoch. The driver starts it with this token as
- * previousOwner.
+ * Between two blocks, ends this term so that a new one starts with a higher epoch, for a node that answered since. The
+ * driver starts the new term with this token as previousOwner.
  */
 function renewIfWanted(context: StepContext): boolean {
   const { state, now } = context;

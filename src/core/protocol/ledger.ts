@@ -1,11 +1,12 @@
-// What the nodes' streams prove, height by height, and how far a follower may go on. Reading only; nothing here
-// decides what to write. A block is committed if the same (height, epoch, hash) is on q admitted nodes, or if a valid
-// entry at the next height has its hash as parent (I5). At the head, copies of different epochs do not add up; below
-// it, copies are counted by hash. Unknown is never "empty". docs/PROTOCOL.md sections 3, 7 and 9.
+// What the nodes' streams prove, height by height, and how far a follower may advance. This file only reads; it never
+// decides what to write. A block is committed if the same (height, epoch, hash) is on q admitted nodes. It is also
+// committed if a valid entry at the next height has its hash as parent (I5). At the head, copies of different epochs do
+// not add up; below the head, copies are counted by hash. Unknown is never "empty". docs/PROTOCOL.md sections 3, 7 and
+// 9.
 import { commits, mayBeCommitted, quorumOf } from './quorum.js';
 import type { DamagedEntry, Epoch, Hash, Height, HeadFacts } from './types.js';
 
-/** An entry without its payload; words.ts `Entry` fits. */
+/** An entry without its payload. types.ts `Entry` fits. */
 export interface LedgerEntry {
   height: Height;
   epoch: Epoch;
@@ -14,37 +15,39 @@ export interface LedgerEntry {
 }
 
 export type NodeLedger =
-  /** Gave no answer. */
+  /** The node gave no answer. */
   | { id: string; answered: false }
   | {
       id: string;
       answered: true;
       /**
-       * 'unknown': entries were read, but not whether its memory is intact: it counts for nothing, and may hold
-       * anything.
+       * 'unknown': entries were read, but nobody knows whether the node's memory is intact. The node counts for
+       * nothing, and it may hold anything.
        */
       admitted: boolean | 'unknown';
       /**
-       * null: not known. Read at another moment than the entries: what lies beyond those read is therefore unknown,
-       * not missing.
+       * null: not known. The facts and the entries were read at different moments. What lies beyond the entries read is
+       * therefore unknown, not missing.
        */
       facts: HeadFacts | null;
-      /** The node's epoch token, where it was read after the entries; an entry stamped above it is damage. */
+      /** The node's epoch token, if it was read after the entries. An entry that is stamped above it is damage. */
       epoch?: Epoch;
       entries: readonly LedgerEntry[];
       damaged: readonly DamagedEntry[];
-      /** The heights that `entries` cover; outside them nothing is known of this node. Absent: everything it holds. */
+      /**
+       * The heights that `entries` cover. Outside them nothing is known of this node. Absent: everything that it holds.
+       */
       covers?: { from: Height; to: Height };
     };
 
 /** What one node has at one height. Only admitted nodes' cells count. */
 type Cell =
   | { is: 'copy'; hash: Hash; epoch: Epoch }
-  /** Above its head. */
+  /** Above the node's head. */
   | { is: 'absent' }
-  /** At or below its floor; the hash is known at the floor alone. */
+  /** At or below the node's floor. The hash is known only at the floor itself. */
   | { is: 'trimmed'; hash: Hash | null }
-  /** Between its floor and head, yet not there (I6 broken). */
+  /** Between the node's floor and head, but not there (I6 is broken). */
   | { is: 'missing' }
   | { is: 'corrupt'; why: string }
   | { is: 'unknown' };
@@ -58,7 +61,7 @@ export type VerdictKind =
   | 'corrupt'
   | 'missing'
   | 'trimmed'
-  /** Nothing there yet: above every head, and the silent nodes alone are no quorum. */
+  /** No block is there yet: the height is above every head, and the nodes without an answer are no quorum alone. */
   | 'empty';
 
 export interface HeightVerdict {
@@ -66,20 +69,23 @@ export interface HeightVerdict {
   verdict: VerdictKind;
   /** The committed block, or else the candidate with the most copies; null when there is none. */
   hash: Hash | null;
-  /** Its committed epoch; 0 when only its commitment is known. Of a candidate: the epoch that counts. */
+  /** The epoch of its commitment; 0 when only the commitment itself is known. Of a candidate: the epoch that counts. */
   epoch: Epoch;
   /** Every epoch its copies bear, ascending. */
   epochs: Epoch[];
-  /** Admitted nodes that hold the block: below the head by hash, of a pending one under `epoch` alone. */
+  /**
+   * The number of admitted nodes that hold the block. Below the head they count by hash; a pending block counts under
+   * `epoch` only.
+   */
   copies: number;
   n: number;
   holders: string[];
-  /** Admitted nodes that answered and hold no copy of it (trimmed ones are not among them). */
+  /** Admitted nodes that answered and hold no copy of the block. Nodes that trimmed it are not among them. */
   lacking: string[];
   trimmed: string[];
-  /** Gave no answer, or none about this height. */
+  /** Nodes that gave no answer, or none about this height. */
   unknown: string[];
-  /** Answered, but is not admitted: counts for nothing. */
+  /** Nodes that answered but are not admitted. They count for nothing. */
   leftOut: string[];
   /** Entries of other blocks where one is committed. */
   orphans: { node: string; hash: Hash; epoch: Epoch }[];
@@ -87,17 +93,17 @@ export interface HeightVerdict {
   missing: string[];
   /** Every (hash, epoch) seen on admitted nodes, most copies first. */
   candidates: { hash: Hash; epoch: Epoch; nodes: string[] }[];
-  /** Not proven, but it would be if the nodes that cannot be asked, or are not to be believed, hold it too. */
+  /** The block is not proven committed. It would be, if the nodes hold it too that cannot be asked or believed. */
   mayBeCommitted: boolean;
   /** What proves the commitment. */
   evidence: 'quorum' | 'successor' | 'floor' | null;
-  /** Of a conflict: what contradicts what. */
+  /** What contradicts what, when the verdict is a conflict. */
   why: string;
 }
 
 /**
- * One verdict per height from..to (inclusive), in order. `n` is the number of configured nodes; `nodes` holds each at
- * most once.
+ * One verdict per height, from `range.from` to `range.to` (inclusive), in order. `n` is the number of configured nodes;
+ * `nodes` holds each node at most once.
  */
 export function readLedger(
   nodes: readonly NodeLedger[],
@@ -111,14 +117,13 @@ export function readLedger(
   return verdicts;
 }
 
-// --- one node
-// -----------------------------------------------------------------------------------------------------------------
+// One node
 
 interface NodeReading {
   id: string;
   counts: boolean;
   answered: boolean;
-  /** Every valid entry by height, highest epoch first. More than one breaks I6; they are one vote all the same. */
+  /** Every valid entry by height, highest epoch first. More than one breaks I6; they are still one vote. */
   valid: Map<Height, LedgerEntry[]>;
   corrupt: Map<Height, string>;
   facts: HeadFacts | null;
@@ -183,8 +188,8 @@ function boundsOf(valid: Map<Height, unknown>): { lowest: Height; highest: Heigh
 }
 
 /**
- * A broken link inside one node says that one of the two entries is not what was written, and not which: neither
- * proves anything.
+ * A broken link inside one node says that one of the two entries is wrong, but not which one. So neither entry proves
+ * anything.
  */
 function breakLinks(valid: Map<Height, LedgerEntry[]>, corrupt: Map<Height, string>, facts: HeadFacts | null): void {
   for (const [height, [entry]] of valid) {
@@ -213,7 +218,8 @@ function cellAt(node: NodeReading, height: Height): Cell {
   if (height > node.lowest && height < node.highest) return { is: 'missing' };
   if (node.facts === null) return { is: 'unknown' };
   if (height <= node.facts.floor) return floorCell(node.facts, height);
-  // Within what the node says it holds, yet beyond what was read: it grew or trimmed between the two reads.
+  // The node says that it holds this height, but the height was not read: the node grew or trimmed between the two
+  // reads.
   return height > node.facts.head ? { is: 'absent' } : { is: 'unknown' };
 }
 
@@ -221,14 +227,13 @@ function floorCell(facts: HeadFacts, height: Height): Cell {
   return { is: 'trimmed', hash: height === facts.floor ? facts.floorHash : null };
 }
 
-// --- one height
-// ---------------------------------------------------------------------------------------------------------------
+// One height
 
 type Proof = { hash: Hash; epoch: Epoch; evidence: 'quorum' | 'successor' | 'floor' };
 
 /**
- * What `judge` says where all n nodes hold one block under one epoch and nothing contradicts it: nearly every height.
- * Null: look closely.
+ * A shortcut for nearly every height: all n nodes hold one block under one epoch, and nothing contradicts it. It
+ * returns what `judge` would return. Null: `judge` must decide.
  */
 function agreed(height: Height, nodes: readonly NodeReading[], n: number): HeightVerdict | null {
   const first = nodes[0]?.valid.get(height)?.[0];
@@ -285,7 +290,8 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number): Height
   );
   const contradiction = contradictionAt(candidates, proofs);
 
-  // A node that is not to be believed may have been one of the q: to "could it be committed" it is as good as silent.
+  // A damaged node may have been one of the q. For the question "could it be committed?" it counts like a node that
+  // gave no answer.
   const silent = n - counted.filter(({ cell }) => cell.is !== 'unknown' && cell.is !== 'corrupt').length;
   const best = candidates[0];
   const base = {
@@ -340,7 +346,7 @@ function judge(height: Height, nodes: readonly NodeReading[], n: number): Height
   };
 }
 
-/** Committed, and no node that counts shows the block itself. */
+/** The verdict for a committed height at which no node that counts shows the block itself. */
 function committedElsewhere(base: { trimmed: string[]; corrupt: unknown[]; missing: string[] }): VerdictKind {
   if (base.corrupt.length > 0) return 'corrupt';
   if (base.missing.length > 0) return 'missing';
@@ -358,7 +364,7 @@ function unprovenKind(
   },
   heard: number,
 ): VerdictKind {
-  // Only committed blocks are trimmed: the height is settled, though no answer says with which block.
+  // Only committed blocks are trimmed. So the height is committed, although no answer says which block it holds.
   if (v.trimmed.length > 0 && v.candidates.length === 0) return 'trimmed';
   if (v.corrupt.length > 0 && v.mayBeCommitted) return 'corrupt';
   if (v.missing.length > 0 && v.candidates.length === 0) return 'missing';
@@ -367,14 +373,14 @@ function unprovenKind(
   return 'empty';
 }
 
-/** Known not to hold the block, under whatever epoch. */
+/** Whether the node is known not to hold the block, under any epoch. */
 function isWithout(cell: Cell, hash: Hash | undefined): boolean {
   return cell.is !== 'unknown' && cell.is !== 'trimmed' && !(cell.is === 'copy' && cell.hash === hash);
 }
 
 /**
- * Copies by (hash, epoch): one vote a node. Of equals the higher epoch comes first: it is what a claimant would
- * adopt.
+ * Copies by (hash, epoch): each node has one vote. Of two candidates with equal votes the higher epoch comes first,
+ * because a claimant would adopt that one.
  */
 function candidatesAt(counted: { node: NodeReading; cell: Cell }[]): HeightVerdict['candidates'] {
   const found: HeightVerdict['candidates'] = [];
@@ -388,7 +394,8 @@ function candidatesAt(counted: { node: NodeReading; cell: Cell }[]): HeightVerdi
 }
 
 /**
- * Every block that is proven committed at this height, each once, strongest evidence first. More than one is a fork.
+ * Every block that is proven committed at this height, each once, the strongest evidence first. More than one is a
+ * fork.
  */
 function proofsAt(
   height: Height,
@@ -413,7 +420,7 @@ function proofsAt(
 }
 
 /**
- * Nodes with two blocks at one height vote for none, yet if two blocks each reached q nodes that way, both were
+ * Nodes with two blocks at one height vote for neither. But if each of two blocks reached q nodes that way, both were
  * committed.
  */
 function doubledAt(height: Height, counted: readonly NodeReading[], n: number): Proof[] {
@@ -453,17 +460,16 @@ function short(hash: Hash): string {
   return hash.slice(0, 8);
 }
 
-// --- following
-// ----------------------------------------------------------------------------------------------------------------
+// Following
 
 /**
- * What a follower holds of one node: entries of its present incarnation, from the next height on. Drop them when the
- * incarnation changes.
+ * What a follower has read from one node: entries of its present incarnation, from the next height on. Drop them when
+ * the incarnation changes.
  */
 export interface FollowedNode {
   id: string;
   admitted: boolean;
-  /** Any order; heights at or below the follower's are ignored. */
+  /** In any order. Heights at or below the follower's are ignored. */
   entries: readonly LedgerEntry[];
 }
 
@@ -477,16 +483,18 @@ export interface NewlyCommitted {
 }
 
 export type LedgerAnomaly =
-  /** Two blocks committed at a height, or two blocks in one epoch: an invariant is broken. */
+  /**
+   * Two blocks are committed at one height, or two blocks of one height bear the same epoch: an invariant is broken.
+   */
   | { kind: 'conflict'; height: Height; why: string; nodes: string[] }
-  /** What the nodes prove does not continue the follower's chain. */
+  /** The chain that the nodes prove does not continue the follower's chain. */
   | { kind: 'chain-mismatch'; height: Height; why: string; nodes: string[] }
   /** The next block is committed, and no node retains it (any more): fetch it from a peer. */
   | { kind: 'not-retained'; height: Height; why: string; nodes: string[] };
 
 /**
- * The blocks above (at.height, at.hash) that are now proven committed, in order, without a gap; and what is wrong on
- * the way.
+ * The blocks above (at.height, at.hash) that are now proven committed, in order and without a gap. It also returns the
+ * anomalies found on the way.
  */
 export function committedPrefix(
   nodes: readonly FollowedNode[],
@@ -499,8 +507,8 @@ export function committedPrefix(
   let { height, hash } = at;
   for (;;) {
     const next = height + 1;
-    // An entry proves its parent (I5): one that names another block as mine contradicts my chain, whether or not it
-    // is committed itself.
+    // An entry proves its parent (I5). If it names another parent than my block, it contradicts my chain, even if the
+    // entry itself is not committed.
     const foreign = readings.filter((node) => (node.valid.get(next)?.[0]?.parent ?? hash) !== hash);
     if (foreign.length > 0) {
       const why = `the block at height ${next} does not follow ${short(hash)}`;
@@ -548,10 +556,9 @@ export function committedPrefix(
 }
 
 /**
- * What a follower saw of a node is not one moment: a head may have been superseded since, unseen or seen. Of two
- * entries at a height
- * the higher epoch is the node's now; and an entry that the next one does not link to is gone (the node checked that
- * link, I6).
+ * A follower reads a node at several moments, and a head may have been superseded between them. Of two entries at one
+ * height, the node now holds the one with the higher epoch. An entry that the next entry does not link to is gone,
+ * because the node checked that link (I6).
  */
 function readFollowed(node: FollowedNode, above: Height): NodeReading {
   const valid = new Map<Height, LedgerEntry[]>();

@@ -13,19 +13,19 @@ import { setStanding } from './ending.js';
 import { configurationChanged, counts, memoryNamed, type NodeIndex } from './node-progress.js';
 import type { StepContext, TermState } from './term-state.js';
 
-/** What a claim says of who the nodes are. */
+/** The part of a claim that says who the nodes are. */
 export function configurationOf(state: TermState): { config?: string } {
   return state.configuration === null ? {} : { config: configurationText(state.configuration) };
 }
 
-/** Nodes that count for this term. */
+/** The number of nodes that count for this term. */
 export function countingNodes(state: TermState): number {
   let count = 0;
   for (const progress of state.nodes) if (counts(progress)) count++;
   return count;
 }
 
-/** How many nodes there are: those of the configuration, whatever list this process was given. */
+/** The number of nodes: those of the configuration, whatever node list this process was given. */
 export function membersOf({ configuration, settings }: TermState): number {
   return configuration?.members.length ?? settings.nodes;
 }
@@ -34,7 +34,7 @@ export function isMember({ configuration, settings }: TermState, node: NodeIndex
   return configuration === null || memberOf(configuration, settings.ids![node]!) !== undefined;
 }
 
-/** The node is intact, and does not count all the same. */
+/** The node is intact, but its memory does not count. */
 export function anotherMemory(context: StepContext, node: NodeIndex): void {
   const { named } = context.state.nodes[node]!;
   const which = named === '' ? 'none does yet' : String(named);
@@ -42,9 +42,9 @@ export function anotherMemory(context: StepContext, node: NodeIndex): void {
 }
 
 /**
- * The configuration in which another memory of this node counts, '' for none yet. It is not in force before it is
- * adopted. null: this term's epoch is not above that of the one it would follow, or it has made as many as an epoch
- * may. Only a renewed term can change anything then.
+ * The next configuration: another memory of this node counts in it, or none yet (''). It is not in force before it is
+ * adopted. null: this term's epoch is not above the epoch of the present configuration, or the term has made as many
+ * configurations as an epoch may have. Then only a renewed term can change anything.
  */
 export function nextConfiguration(
   state: TermState,
@@ -59,7 +59,10 @@ export function nextConfiguration(
   return withMemory(configuration!, settings.ids![node]!, memory, version, url);
 }
 
-/** A begin_admission is on its way: what it names is not in force yet, and nothing else is changed before it is. */
+/**
+ * Whether a begin_admission is on its way. The configuration that it carries is not in force yet. Until it is, the term
+ * makes no other change.
+ */
 export function isChanging({ configuration, nodes }: TermState): boolean {
   return configuration !== null && nodes.some((progress) => progress.admission?.begun === false);
 }

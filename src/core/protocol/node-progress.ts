@@ -40,7 +40,7 @@ type Admission = AdmissionAsked | AdmissionBegun;
 interface AdmissionAsked {
   begun: false;
   nonce: string;
-  /** That names this nonce; null: the term has none. */
+  /** The configuration that names this nonce; null: the term has none. */
   configuration: Configuration | null;
   /** The height at which filling begins. */
   floor: Height;
@@ -103,7 +103,9 @@ interface Progress {
   stampOwnEpoch: boolean;
   /** Only a term of a higher epoch can claim this node: the leader renews its term between two blocks. */
   wantsRenewal: boolean;
-  /** The node has not yet noted what this term changed in the configuration. Until q have, nothing else changes (I13). */
+  /**
+   * The node has not yet noted what this term changed in the configuration. Until q have, nothing else changes (I13).
+   */
   unnoted: boolean;
   /** Excludes `damage` once it is begun: the damaged memory has been set aside. */
   admission: Admission | null;
@@ -207,7 +209,7 @@ export function markFenced(p: Progress): void {
   p.fenced = true;
 }
 
-/** Not for fencing alone: the node must have answered with an epoch above this term's. */
+/** Fencing alone does not justify this: the node must have answered with an epoch above this term's. */
 export function markWantsRenewal(p: Progress): void {
   p.wantsRenewal = true;
 }
@@ -217,7 +219,7 @@ export function isNamed({ named }: NodeProgress, incarnation: Incarnation): bool
   return named === null || (named !== '' && named === incarnation);
 }
 
-/** Whether what this node accepts is a vote. */
+/** Whether a call that this node accepts is a vote. */
 export function counts(p: NodeProgress): boolean {
   return p.standing === 'claimed' && isNamed(p, p.incarnation);
 }
@@ -237,7 +239,7 @@ export function configurationChanged(p: Progress): void {
   p.unnoted = true;
 }
 
-/** Another server is at the node's place now: nothing that the former one said counts for it. */
+/** Another server replaced the node's server. Nothing that the former server said counts for the new one. */
 export function serverReplaced(p: Progress, now: number): void {
   p.busy = null;
   p.admission = null;
@@ -285,7 +287,7 @@ export function backOff(p: Progress, timing: { retryMs: number; nodeTimeoutMs: n
 
 // What the node holds
 
-/** An accepted claim, rebase or admission said this. */
+/** An accepted claim, rebase or admission returned these facts. */
 export function takeFacts(p: Progress, facts: HeadFacts): void {
   p.head = facts.head;
   p.headEpoch = facts.headEpoch;
@@ -306,7 +308,7 @@ export function regained(p: Progress, facts: HeadFacts, incarnation: Incarnation
   if (p.damage?.incarnation !== incarnation) p.damage = null;
 }
 
-/** The node accepted `block`, and its head is `head` since. */
+/** The node accepted `block`. Its head is `head` since then. */
 export function holdsBlock(p: Progress, block: { height: Height; hash: Hash; epoch: Epoch }, head: Height): void {
   p.failures = 0;
   p.retryAt = 0;
@@ -341,7 +343,7 @@ export function holdsCommitted(p: NodeProgress, committed: { height: Height; has
 
 // Damage and re-admission
 
-/** `provesFrom`: the id of the next call. The node keeps its part until q others can do without it. */
+/** `provesFrom`: the id of the next call. The node keeps its role until q other nodes can do without it. */
 export function damageFound(p: Progress, incarnation: Incarnation, why: string, provesFrom: number): void {
   if (incarnation === '' || p.damage?.incarnation === incarnation || p.admission) return;
   p.damage = { incarnation, why, provesFrom, proof: 0, counts: p.standing === 'claimed' };
@@ -351,7 +353,7 @@ export function damageGone(p: Progress): void {
   p.damage = null;
 }
 
-/** From here on the node may lose what it holds at any moment. */
+/** From now on the node may lose its stream at any moment. */
 export function willBeSetAside(p: Progress): void {
   if (p.damage) p.damage.counts = false;
   p.fenced = false;
@@ -376,8 +378,8 @@ export function filledUpTo(p: Progress, head: Height): void {
 }
 
 /**
- * Node `by` accepted call `id`: what was begun or found before that call was sent is proven by one node more. A write
- * carries no configuration: it proves that a damaged memory can be spared, and admits no new one.
+ * Node `by` accepted call `id`. That proves every admission and damage that was recorded before the call was sent. A
+ * write carries no configuration: it proves that a damaged memory can be spared, but it admits no new memory.
  */
 export function provenBy(p: Progress, by: NodeIndex, id: number, call: 'claim' | 'write'): void {
   const { admission, damage } = p;
@@ -390,7 +392,7 @@ export function admissionGivenUp(p: Progress): void {
   p.admission = null;
 }
 
-/** The node counts again. Its new memory was told the configuration when it began. */
+/** The node counts again. Its new memory received the configuration when its admission began. */
 export function admissionAccepted(p: Progress, facts: HeadFacts, incarnation: Incarnation): void {
   p.admission = null;
   p.unnoted = false;

@@ -1,7 +1,7 @@
 // Promotion and claim (docs/PROTOCOL.md section 5, steps 1–3). Keeps I1 (unique epochs) and I12 (a promotion is sent
-// once per node). The claim is what makes epochs unique and the heads trustworthy: it goes to the nodes whose
-// promotion was acknowledged before the first claim is sent, and to no others; a wiped node that "joined late" would
-// otherwise carry a promise that nobody made.
+// once per node). The claim makes epochs unique and the returned heads trustworthy. It goes only to the nodes that
+// acknowledged their promotion before the first claim is sent. A wiped node that "joined late" would otherwise carry a
+// promise that it never made.
 import {
   callSent,
   clearFailures,
@@ -53,8 +53,8 @@ export function onPromoted(context: StepContext, node: NodeIndex, reply: NodeRep
     anotherMemory(context, node);
   } else if (reply.outcome === 'accepted') {
     if (state.phase !== 'promoting') {
-      // Too late to be claimed: the lock there is ours, but it may only come back as a follower of the epoch, by
-      // regaining.
+      // Too late for the claim. The node's lock is ours, but the node may only come back by regaining, as a follower of
+      // the epoch.
       return setStanding(context, node, 'unclaimed', 'its promotion was acknowledged after the first claim');
     }
     promotionAccepted(progress, reply.value.epoch, reply.incarnation);
@@ -110,13 +110,13 @@ export function onClaimed(context: StepContext, node: NodeIndex, reply: NodeRepl
   const { state, now } = context;
   const progress = state.nodes[node]!;
   if (reply.outcome === 'accepted' && reply.incarnation !== progress.incarnation) {
-    // Re-admitted between promotion and claim: the promise was another memory's (I11).
+    // The node was re-admitted between promotion and claim: another memory made the promise (I11).
     setStanding(context, node, 'unclaimed', 'it was re-admitted while it was being claimed');
   } else if (reply.outcome === 'accepted') {
     takeFacts(progress, reply.value);
     setStanding(context, node, 'claimed', '');
   } else if (reply.outcome === 'unknown' && progress.failures < 2 && state.phase === 'claiming') {
-    countFailure(progress); // a claim may be repeated: the same promise twice is one promise
+    countFailure(progress); // a claim may be repeated: to make the same promise twice changes nothing
     return sendClaim(context, node);
   } else {
     if (reply.outcome === 'refused' && reply.reason === 'FENCING_ERROR') markFenced(progress);
@@ -146,7 +146,7 @@ function startAdoption(state: TermState): void {
   for (const progress of state.nodes) clearFailures(progress);
 }
 
-/** Goes on with a quorum once the stragglers have had their time. */
+/** Continues with a quorum when the time for stragglers is over. */
 export function stragglersWaitedFor(context: StepContext): void {
   const { state, now } = context;
   if (now < state.graceUntil) return;

@@ -1,15 +1,15 @@
-// How many answers decide. One tally for everything that needs a quorum: pre-vote, promotion, claim, write,
-// commitment, an operator's request. Counts are always over the configured nodes, never over those that answered;
-// unknown is never "no" (docs/PROTOCOL.md sections 1, 5, 6).
+// How many answers make a decision. There is one tally for everything that needs a quorum: pre-vote, promotion, claim,
+// write, commitment, an operator's request. It always counts over the configured nodes, never over those that answered.
+// An unknown answer is never "no" (docs/PROTOCOL.md sections 1, 5, 6).
 import type { NodeReply } from './types.js';
 
-/** q = floor(N/2)+1 of the configured nodes: two quorums always share a node. */
+/** q = floor(N/2)+1 of the configured nodes. Two quorums always share a node. */
 export function quorumOf(nodes: number): number {
   return Math.floor(nodes / 2) + 1;
 }
 
 /**
- * Answers of n configured nodes. `unknown` holds those that gave no answer as well as those that have not given one
+ * Answers of n configured nodes. `unknown` counts the nodes that failed to answer and the nodes that have not answered
  * yet.
  */
 export interface Votes {
@@ -19,7 +19,10 @@ export interface Votes {
   n: number;
 }
 
-/** won: q said yes. lost: even if every unknown one said yes it would not be q. pending: the unknown ones decide. */
+/**
+ * won: q nodes said yes. lost: fewer than q would say yes, even if every unknown one did. pending: the unknown ones
+ * decide.
+ */
 export type TallyOutcome = 'won' | 'lost' | 'pending';
 
 export function tally(votes: Votes): TallyOutcome {
@@ -33,8 +36,8 @@ export function tally(votes: Votes): TallyOutcome {
 }
 
 /**
- * Replies as votes: accepted is yes, refused is no, unknown or not yet there (undefined) is unknown. One reply a
- * node.
+ * Replies as votes: accepted is yes, refused is no. A reply that is unknown or not there yet (undefined) is unknown.
+ * Each node has one reply.
  */
 export function votesOf(replies: Iterable<NodeReply<unknown> | undefined>, n: number): Votes {
   let yes = 0;
@@ -47,8 +50,8 @@ export function votesOf(replies: Iterable<NodeReply<unknown> | undefined>, n: nu
 }
 
 /**
- * Refused as fenced by so many nodes that the others are no quorum: another term is or will be ahead, this one must
- * step down.
+ * Whether so many nodes fenced this term that the others are no quorum. Another term is or will be ahead, so this one
+ * must step down.
  */
 export function fencedOut(fenced: number, n: number): boolean {
   return fenced > n - quorumOf(n);
@@ -59,19 +62,19 @@ export function commits(copies: number, n: number): boolean {
   return copies >= quorumOf(n);
 }
 
-/** Whether it may be committed already, if every node that cannot be asked holds it too. */
+/** Whether the block may be committed already, if every node that cannot be asked holds it too. */
 export function mayBeCommitted(copies: number, unknown: number, n: number): boolean {
   return copies + unknown >= quorumOf(n);
 }
 
-/** Nodes in a set kept as bits. */
+/** The number of nodes in a set of bits. */
 export function bitsOf(set: number): number {
   let nodes = 0;
   for (let rest = set; rest > 0; rest &= rest - 1) nodes += 1;
   return nodes;
 }
 
-/** How many more of the nodes that serve may be lost before there is no quorum; negative: so many are short. */
+/** How many serving nodes may be lost before there is no quorum. A negative number is how many are missing. */
 export function margin(serving: number, n: number): number {
   return serving - quorumOf(n);
 }

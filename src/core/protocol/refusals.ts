@@ -1,4 +1,4 @@
-// A node's "no" as a sentence, for logs, errors and the reasons a term ends with.
+// A node's refusal as a sentence, for logs, errors and the reasons why a term ends.
 import type { Refused } from './types.js';
 
 export function refusalText(reply: Refused): string {

@@ -1,5 +1,6 @@
-// What one term knows and what it may ask for: plain data, so that the model can copy, compare and explore it.
-// A term is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and 6).
+// What one term knows and which effects it may ask for. All of it is plain data, so that the model can copy, compare
+// and explore it. A term is one promotion by one sequencer: one owner token, one epoch (docs/PROTOCOL.md sections 5 and
+// 6).
 import { memberOf, type Configuration } from './configuration.js';
 import { newProgress, type NodeIndex, type NodeProgress, type Standing } from './node-progress.js';
 import type {
@@ -27,55 +28,53 @@ export interface TermSettings {
   nodeTimeoutMs: number;
   /** How long promotion and claim wait for stragglers once a quorum has answered. */
   graceMs: number;
-  /** First pause before asking a node again that did not answer; doubles up to nodeTimeoutMs × 10. */
+  /** The first pause before a node that did not answer is asked again. It doubles up to nodeTimeoutMs × 10. */
   retryMs: number;
-  /** How often a node that is not ours is looked at again. */
+  /** How often an unclaimed node is probed again. */
   regainMs: number;
-  /**
-   * Whether a renewal is allowed for node i at time now is the driver's memory across terms: not before this time.
-   */
+  /** Node i allows no renewal before this time. The driver remembers these times across terms. */
   renewNotBefore: number[];
   /** Whether this leader re-admits nodes that lost their memory. */
   readmit: boolean;
-  /** Per node, what an earlier term or somebody else found damaged there, under which incarnation. */
+  /** Per node: the damage that an earlier term or somebody else found there, and under which incarnation. */
   damaged?: ({ incarnation: string; why: string } | null)[];
   /**
-   * Whom this term counts: the newest configuration that its sequencer knew when it began. Without one any memory
-   * counts.
+   * The nodes and memories that this term counts: the newest configuration that its sequencer knew when the term began.
+   * Without a configuration any memory counts.
    */
   configuration?: Configuration;
-  /** Per index, the node's id in the configuration. Needed with one. */
+  /** Per index: the node's id in the configuration. Needed with a configuration. */
   ids?: readonly string[];
-  /** Most heights that promotion itself reads and applies; a follower further behind catches up first. */
+  /** The most heights that promotion itself reads and applies. A follower that is further behind catches up first. */
   maxAdopt: number;
   /**
-   * A repair's term: it proposes nothing of its own, and where it must prove that it leads it repeats its claim
-   * (section 8).
+   * A repair's term. It proposes nothing of its own. Where it must prove that it leads, it repeats its claim (section
+   * 8).
    */
   quiet?: boolean;
   /**
-   * What a person chose where blocks of one epoch stand against each other at the head: adopted there against
-   * candidates of epochs up to `over`,
-   * which are those that the person was shown. One of a higher epoch was proposed since, and may be committed.
+   * The block that a person chose when blocks of one epoch conflict at the head. This term adopts it there against
+   * candidates of epochs up to `over`, the highest epoch that the person was shown. A candidate of a higher epoch was
+   * proposed since then, and may be committed.
    */
   chosen?: { block: Block; over: Epoch };
 }
 
-/** The local chain as the protocol needs it: committed blocks only. */
+/** The local chain, as the protocol needs it. It has committed blocks only. */
 export interface LocalChain {
   head(): { height: Height; hash: Hash; timestamp: number };
-  /** undefined below the store's first block or above its head; genesis at 0. */
+  /** undefined below the store's first block or above its head. The genesis hash at 0. */
   hashAt(height: Height): Hash | undefined;
   /**
-   * The window's floor on the nodes once `height` is appended (exact retention), and its hash; undefined when nothing
-   * is to be trimmed.
+   * The floor of the retained range on the nodes after `height` is appended (exact retention), and its hash; undefined
+   * when nothing is to be trimmed.
    */
   trimFor(next: Header & { size: number }): { to: Height; hash: Hash } | undefined;
-  /** The floor of the window as it is now: where a node that lies below it is rebased to. */
+  /** The present floor of the retained range. A node that lies below it is rebased to it. */
   retainedFloor(): { height: Height; hash: Hash };
   /**
-   * A block that was read from a node before, and whose hash was checked; not known to be committed. What it names
-   * need not be read again.
+   * A block that was read from a node before, with its hash checked. It is not known to be committed. The term need not
+   * read the block again.
    */
   seen?(height: Height, hash: Hash): Block | undefined;
 }
@@ -85,16 +84,16 @@ type Phase = 'promoting' | 'claiming' | 'adopting' | 'settling' | 'leading' | 'e
 export interface Inflight {
   block: Block;
   trim: { to: Height; hash: Hash } | undefined;
-  /** Supersede lower epochs from the start: a block that is re-proposed. */
+  /** True for a block that is proposed again: it supersedes lower epochs from the start. */
   repair: boolean;
   startedAt: number;
-  /** Per node: when the accepted write was sent; −1 = not accepted. */
+  /** Per node: the time at which the accepted write was sent; −1 = not accepted. */
   ackedAt: number[];
 }
 
 export interface Candidate {
   hash: Hash;
-  /** Infinity when it is an empty stream's floor: committed by definition. */
+  /** Infinity for the floor of an empty stream, which is committed by definition. */
   epoch: Epoch;
   nodes: NodeIndex[];
 }
@@ -107,12 +106,15 @@ export interface TermState {
   leaseDeadline: number;
   graceUntil: number;
   nodes: NodeProgress[];
-  /** What the nodes are known to have committed, as far as this term has established it. */
+  /** The committed head of the nodes, as far as this term has established it. */
   committed: { height: Height; hash: Hash };
   inflight: Inflight | null;
-  /** Adoption: the greatest head claimed, and its candidates by falling epoch. */
+  /** Adoption: the greatest claimed head, and its candidates in order of falling epoch. */
   adopt: { height: Height; candidates: Candidate[] } | null;
-  /** Blocks still to be re-proposed before leading: from the adopted head, or from the store (loaded one by one). */
+  /**
+   * The height up to which blocks are proposed again before the term leads. They come from the adopted head, or from
+   * the store (loaded one by one).
+   */
   settleTo: Height;
   /**
    * The share of time with a block in flight, smoothed over a quarter of a second; 0 … 1. Only paces the filling of
@@ -120,17 +122,18 @@ export interface TermState {
    */
   load: number;
   committedAt: number;
-  /**
-   * Everything committed by this term, as what it costs to copy it (fill-pace.ts). Only paces the filling of nodes.
-   */
+  /** The cost of copying everything that this term has committed (fill-pace.ts). Only paces the filling of nodes. */
   fresh: number;
-  /** The next block waits for an admission until then; null = nothing waits. */
+  /** The next block waits for an admission until this time; null = nothing waits. */
   gateUntil: number | null;
   stopping: { code: string; reason: string; by: number } | null;
-  /** Whom this term counts. Every claim carries it; claims with this id or a later one carry it as it is now. */
+  /**
+   * The nodes and memories that this term counts. Every claim carries it. Claims with the id `configurationFrom` or a
+   * later one carry its present version.
+   */
   configuration: Configuration | null;
   configurationFrom: number;
-  /** Of the next configuration that this term makes. */
+  /** The turn of the next configuration that this term makes. */
   nextTurn: number;
   nextId: number;
   ended: TermEnd | null;
@@ -138,7 +141,7 @@ export interface TermState {
 
 export interface TermEnd {
   /**
-   * Stable: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW,
+   * A stable code: PROMOTION_LOST, CLAIM_LOST, CHOICE_OVERTAKEN, CHAIN_MISMATCH, BEHIND, FENCED, LEASE_EXPIRED, RENEW,
    * RECONFIGURED, or the stepdown's own code.
    */
   code: string;
@@ -147,8 +150,8 @@ export interface TermEnd {
 
 export type TermEvent =
   /**
-   * The pre-vote: nodes that said in time that they are admitted and free (or held by previousOwner), with the epoch
-   * each showed.
+   * The pre-vote: the nodes that answered in time that they are admitted and free (or held by previousOwner), with the
+   * epoch that each showed.
    */
   | { type: 'start'; now: number; votes: { node: NodeIndex; epoch: Epoch }[] }
   | { type: 'reply'; now: number; node: NodeIndex; id: number; reply: NodeReply<unknown> }
@@ -162,15 +165,15 @@ export type TermEvent =
       bytes: number;
     }
   | { type: 'read'; now: number; node: NodeIndex; id: number; reply: NodeReply<EntriesRead> }
-  /** The producer's block for committed+1, or a committed block of the store asked for with `load`. */
+  /** The producer's block for committed+1, or a committed block that `load` asked the store for. */
   | { type: 'proposal'; now: number; block: Block }
-  /** Entries on a node, of this incarnation, are not what their hashes say. */
+  /** On a node with this incarnation, entries do not match their hashes. */
   | { type: 'damaged'; now: number; node: NodeIndex; incarnation: string; why: string }
   | { type: 'stepdown'; now: number; code: string; reason: string }
-  /** An operator asked for it: look at this node at once, also when it was given up for this term. */
+  /** An operator asked for a repair: probe this node at once, even if this term gave it up. */
   | { type: 'fix'; now: number; node: NodeIndex }
   /**
-   * An operator put another server in the node's place, at this address: the node is out, and stays out until q others
+   * An operator put another server in the node's place, at this address. The node does not count until q other nodes
    * have noted a configuration that names a memory of the new server.
    */
   | { type: 'replaced'; now: number; node: NodeIndex; url: string }
@@ -179,17 +182,17 @@ export type TermEvent =
 export type Effect =
   | { type: 'call'; node: NodeIndex; id: number; call: NodeCall; bytes: number }
   /**
-   * Send committed blocks from…to of the store in bounded batches (with `nonce`: to a node that is being
-   * re-admitted); entryEpoch = committed epoch where known and not stampOwnEpoch, else ours.
+   * Send the committed blocks from…to of the store in bounded batches. `nonce`: the node is being re-admitted.
+   * entryEpoch is the committed epoch if it is known and stampOwnEpoch is false, else our epoch.
    */
   | { type: 'backfill'; node: NodeIndex; id: number; from: Height; to: Height; stampOwnEpoch: boolean; nonce?: string }
   | { type: 'read'; node: NodeIndex; id: number; from: Height; to: Height }
-  /** Feed the store's committed block back as a proposal. */
+  /** Return the store's committed block at this height as a proposal. */
   | { type: 'load'; height: Height }
-  /** Committed before this term, learnt from the nodes: in order, to the store. */
+  /** Blocks that were committed before this term, and learnt from the nodes. They go to the store, in order. */
   | { type: 'adopted'; blocks: Block[] }
   | { type: 'leading'; epoch: Epoch }
-  /** Ready for the block at `height`. */
+  /** The term is ready for the block at `height`. */
   | { type: 'ready'; height: Height; parent: Hash }
   | { type: 'committed'; block: Block; epoch: Epoch; startedAt: number; copies: number }
   | { type: 'request'; request: LeaderRequest }
@@ -198,7 +201,8 @@ export type Effect =
   | { type: 'ended'; end: TermEnd };
 
 /**
- * One step of a term: the state that its handlers change, the event's time, the local chain, and the effects so far.
+ * The context of one step: the state that its handlers change, the event's time, the local chain, and the effects so
+ * far.
  */
 export interface StepContext {
   readonly state: TermState;

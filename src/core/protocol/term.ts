@@ -1,6 +1,7 @@
-// One term as a pure function: step(state, event) → effects. Promotion, claim, adoption, re-proposal, leading,
-// ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this very code; nothing here waits,
-// reads a clock or draws a number. `step` changes the state it is given (the model copies before it steps).
+// One term as a pure function: step(state, event) → effects. It covers promotion, claim, adoption, re-proposal, leading
+// and ending (docs/PROTOCOL.md sections 5 and 6). Production, simulator and model run this same code. Nothing here
+// waits, reads a clock or draws a random number. `step` changes the state that it is given, so the model copies the
+// state before it steps.
 import { callAnswered, cloneProgress, configurationNoted, serverReplaced, type NodeIndex } from './node-progress.js';
 import { gateIsOver, markDamaged, onAdmitted, onBegun, onLearnt, openGate } from './admission.js';
 import { adoptAfterClaims, onCandidateRead } from './adoption.js';
@@ -26,8 +27,8 @@ export function step(state: TermState, event: TermEvent, chain: LocalChain): Eff
   if (state.phase === 'ended') return out;
   const context: StepContext = { state, now: event.now, chain, out };
   if (event.type !== 'start' && event.now >= state.leaseDeadline) {
-    // A commit whose last reply came too late is still a commit for whoever reads it next; this term may not act on
-    // it any more.
+    // A commit whose last reply came too late is still a commit for everybody who reads it next. But this term may no
+    // longer act on it.
     end(context, 'LEASE_EXPIRED', 'the lease deadline passed before a quorum accepted another write');
     return out;
   }
@@ -69,7 +70,7 @@ export function step(state: TermState, event: TermEvent, chain: LocalChain): Eff
 }
 
 /**
- * When the next tick is due after one at `now` (same clock as the events); Infinity when only replies can change
+ * When the next tick is due after one at `now` (same clock as the events); Infinity when only a reply can change
  * anything.
  */
 export function nextWake(state: TermState, now: number): number {
@@ -79,7 +80,7 @@ export function nextWake(state: TermState, now: number): number {
   if (state.gateUntil !== null && state.gateUntil > now) at = Math.min(at, state.gateUntil);
   if (state.phase === 'promoting' || state.phase === 'claiming') return at;
   for (const progress of state.nodes) {
-    // What was due by now has been done by the tick that just ran.
+    // The tick that just ran has done everything that was due by now.
     if (!progress.busy && (progress.standing !== 'quarantined' || progress.damage) && progress.retryAt > now)
       at = Math.min(at, progress.retryAt);
   }
@@ -87,8 +88,8 @@ export function nextWake(state: TermState, now: number): number {
 }
 
 /**
- * A copy that shares payloads and settings only; for the model, which makes millions of them (hence field by field,
- * not spread).
+ * A copy that shares only payloads and settings. The model makes millions of copies, so fields are copied one by one,
+ * not spread.
  */
 export function cloneTerm(s: TermState): TermState {
   const { inflight, adopt, stopping, ended } = s;
@@ -130,9 +131,9 @@ function onReply(context: StepContext, event: Extract<TermEvent, { type: 'reply'
   const { state } = context;
   const progress = state.nodes[event.node]!;
   const busy = progress.busy;
-  if (!busy || busy.id !== event.id) return; // an answer to something given up on: it proves nothing about now
+  if (!busy || busy.id !== event.id) return; // the answer is to a call that was given up: it proves nothing about now
   callAnswered(progress);
-  // A claim that was accepted has carried the configuration.
+  // An accepted claim has carried the configuration to the node.
   if (
     event.reply.outcome === 'accepted' &&
     busy.id >= state.configurationFrom &&
@@ -175,15 +176,15 @@ function onLearntReply(context: StepContext, event: Extract<TermEvent, { type: '
 }
 
 /**
- * As if it had lost its memory this moment: what it accepted of the block in flight counts no more, and its successor
- * is admitted like any empty node.
+ * Treats the node as if it lost its memory at this moment. Its vote for the block in flight no longer counts. Its
+ * successor is admitted like any empty node.
  */
 function replaceNode(context: StepContext, node: NodeIndex, url: string): void {
   const { state, now } = context;
   const progress = state.nodes[node]!;
   const other = state.nodes.some(({ admission }, at) => at !== node && admission?.begun === false);
   const configuration = other ? null : state.configuration && nextConfiguration(state, node, '', url);
-  if (configuration === null) return; // whoever asked asks again
+  if (configuration === null) return; // the caller asks again
   adoptConfiguration(state, configuration, node);
   serverReplaced(progress, now);
   if (state.inflight) state.inflight.ackedAt[node] = -1;
@@ -193,14 +194,13 @@ function replaceNode(context: StepContext, node: NodeIndex, url: string): void {
 
 function stepdown(context: StepContext, code: string, reason: string): void {
   const { state, now } = context;
-  // A block in flight is given one node timeout (and its size's time) to finish: its submitters get an answer instead
-  // of "unknown".
+  // A block in flight gets two node timeouts to finish, so that its submitters get an answer instead of "unknown".
   const by = state.inflight ? now + 2 * state.settings.nodeTimeoutMs : now;
   state.stopping ??= { code, reason, by };
   if (!state.inflight) end(context, code, reason);
 }
 
-/** What the passing of time allows: go on without stragglers, retry, regain, renew, stop. */
+/** Does what is due by now: continue without stragglers, retry, regain, renew, stop. */
 function onTime(context: StepContext): void {
   const { state, now } = context;
   if (state.phase === 'ended') return;

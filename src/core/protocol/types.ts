@@ -1,16 +1,20 @@
-// The words of the protocol (docs/PROTOCOL.md section 1) as types: what a node can be asked, and the three values of
-// its answer. Everything that decides anything speaks these types; Redis, the simulator's node and the model's node
-// all produce them.
+// The words of the protocol (docs/PROTOCOL.md section 1) as types: what a node can be asked, and the three outcomes of
+// a call. All code that makes a decision uses these types. Redis, the simulator's node and the model's node all produce
+// them.
 
-// Each of these is a type of its own: a plain number or text is accepted, but the compiler refuses one of them where
-// another one is wanted. The mark exists for the compiler only; no value ever has it.
+// Each of these is a type of its own. The compiler accepts a plain number or text for it, but refuses one of these
+// types where another one is wanted. The mark exists for the compiler only; no value ever has it.
 
 /**
- * The end of every number that the protocol counts with. No cluster reaches it: a larger one was written by hand or by
- * mistake. A node that holds one is damaged, and a script refuses one as an argument (docs/PROTOCOL.md section 4).
+ * The upper limit of every number that the protocol counts with. No cluster reaches it: a larger number was written by
+ * hand or by mistake. A node that holds a larger number is damaged. A script refuses a larger number as an argument
+ * (docs/PROTOCOL.md section 4).
  */
 export const MAX_NUMBER = 2 ** 48;
-/** An epoch that is further than this above all that a quorum has reached is a stray one: nobody leads to it. */
+/**
+ * An epoch is stray if it is further than this above every epoch that a quorum has reached. No leader renews its term
+ * to reach it.
+ */
 export const MAX_EPOCH_LEAP = 2 ** 32;
 
 /** A block's place in the chain: a whole number, 0 … 2^48. */
@@ -49,8 +53,8 @@ export interface Entry extends Header {
 }
 
 /**
- * An entry the server cannot know to be bad: wrong hash, missing field, id that contradicts its fields, unparsable
- * number.
+ * An entry that is damaged in a way that the server cannot see: wrong hash, missing field, unparsable number, or an id
+ * that contradicts its fields.
  */
 export interface DamagedEntry {
   id: string;
@@ -58,7 +62,7 @@ export interface DamagedEntry {
   why: string;
 }
 
-/** The highest and the lowest that a node holds; an empty stream's head is its floor. */
+/** The highest and the lowest block of a node's stream. The head of an empty stream is its floor. */
 export interface HeadFacts {
   head: Height;
   headEpoch: Epoch;
@@ -69,7 +73,7 @@ export interface HeadFacts {
 
 export type WriteMode = 'append' | 'repair';
 
-/** A question to the leader that waits on a node (`seq:leader:request`). */
+/** A request to the leader. It waits on a node until the leader reads it (`seq:leader:request`). */
 export interface LeaderRequest {
   id: string;
   kind: 'stepdown' | 'repair' | 'admit' | 'rebase' | 'replace';
@@ -77,11 +81,11 @@ export interface LeaderRequest {
   plan: string;
   by: string;
   reason: string;
-  /** The term it is meant for; another term ignores it. */
+  /** The term that the request is meant for. Another term ignores the request. */
   epoch: Epoch;
 }
 
-/** A sequencer's presence record: says nothing about leadership. All numbers as the sequencer wrote them. */
+/** A sequencer's presence record. It says nothing about leadership. All numbers are as the sequencer wrote them. */
 export interface Presence {
   id: string;
   role: 'follower' | 'promoting' | 'leader' | 'stopping';
@@ -97,8 +101,8 @@ export interface Presence {
 }
 
 /**
- * Everything that one script run on one node can be asked to do. Section 4 of docs/PROTOCOL.md; one file in lua/
- * each.
+ * Everything that one script run on one node can be asked to do (docs/PROTOCOL.md section 4). Each script is one file
+ * in lua/.
  */
 export type NodeCall =
   | { script: 'promote_leader'; owner: Owner; expectedEpoch: Epoch; ttlMs: number; previousOwner?: Owner }
@@ -108,15 +112,15 @@ export type NodeCall =
       epoch: Epoch;
       acquireTtlMs?: number;
       /**
-       * The configuration that this term counts by (configuration.ts): noted on the node, which refuses one that is
-       * earlier than it knows, and one that does not name its memory (I13).
+       * The configuration that this term counts by (configuration.ts). The node notes it. The node refuses a
+       * configuration that is earlier than the one it knows, or that does not name its memory (I13).
        */
       config?: string;
     }
   | {
       script: 'write_block';
       owner: Owner;
-      /** The writer's epoch E: what fencing compares. */
+      /** The writer's epoch E. Fencing compares this one. */
       epoch: Epoch;
       ttlMs: number;
       mode: WriteMode;
@@ -124,13 +128,13 @@ export type NodeCall =
       /** The epoch stamped on the entry, ≤ epoch (a backfilled block keeps its committed epoch). */
       entryEpoch: Epoch;
       /**
-       * Trim everything up to and including `to` (appends only); `hash` is that block's hash and becomes floor_hash.
+       * Trim everything up to and including `to` (appends only). `hash` is that block's hash and becomes floor_hash.
        */
       trim?: { to: Height; hash: Hash };
     }
   | { script: 'rebase'; owner: Owner; epoch: Epoch; floor: Height; floorHash: Hash; nonce: string; keepMs: number }
   | { script: 'release_lock'; owner: Owner; handover?: { to: string; ttlMs: number } }
-  /** `brief`: without `info`, for those who only want to know who leads and what is there. */
+  /** `brief`: leave `info` empty, for callers that only need the leader and the heads. */
   | { script: 'inspect'; brief?: boolean }
   | { script: 'raise_epoch'; value: Epoch; ofOwner?: Owner; highestSeen: Epoch; mayDepose: boolean }
   | { script: 'bootstrap_prepare'; nonce: string }
@@ -145,24 +149,24 @@ export type NodeCall =
       floorHash: Hash;
       keepMs: number;
       /**
-       * The incarnation to set aside, when the node thinks itself intact; without it an intact node refuses
+       * The incarnation to set aside when the node considers itself intact. Without it an intact node refuses
        * (STALE_NONCE).
        */
       replaces?: string;
       /**
-       * What an unfinished admission filled in, if it ends with this (committed) block: it is kept, and filling goes
-       * on from there.
+       * The last block that an unfinished admission filled in. If the node's stream ends with this committed block, the
+       * stream is kept and filling resumes there.
        */
       resume?: { head: Height; hash: Hash };
-      /** Where replaced nodes are: carried over to the new memory. */
+      /** The configuration that names the new memory. It also carries the addresses of replaced nodes. */
       config?: string;
     }
   | { script: 'backfill'; owner: Owner; epoch: Epoch; nonce: string; block: Block; entryEpoch: Epoch }
   | { script: 'admit'; owner: Owner; epoch: Epoch; nonce: string; ttlMs: number; head: Height; headHash: Hash }
   | {
       /**
-       * Below a quorum: puts a node under the next generation (the port's identity), as being admitted; `expect` is
-       * `recoveryExpectation(view)`.
+       * Below a quorum: puts a node under the next generation (the port's identity), in the state of being admitted.
+       * `expect` is `recoveryExpectation(view)`.
        */
       script: 'recover_node';
       owner: Owner;
@@ -170,15 +174,15 @@ export type NodeCall =
       nonce: string;
       expect: string;
       /**
-       * true: its stream is kept, `facts` are what it was verified to hold; false: it is set aside, and `facts` name
-       * where filling begins.
+       * true: the node's stream is kept, and `facts` are its verified contents. false: the stream is set aside, and
+       * `facts` say where filling begins.
        */
       keep: boolean;
       facts: HeadFacts;
       keepMs: number;
       config?: string;
     }
-  /** Never again this node: a successor takes its place. `expect` is its incarnation, or the nonce that is pending. */
+  /** Retires this node for good: a successor takes its place. `expect` is its incarnation, or its pending nonce. */
   | { script: 'retire_node'; expect: string; movedTo: string }
   | { script: 'set_hold'; by: string; reason: string; ttlMs: number; expect?: Expectation }
   | { script: 'clear_hold'; expect?: Expectation }
@@ -189,7 +193,7 @@ export type NodeCall =
 
 export type ScriptName = NodeCall['script'];
 
-/** What an operator saw before acting; checked inside the script (EXPECTATION otherwise). */
+/** The leader and the epoch that an operator saw before acting. The script checks them and refuses with EXPECTATION. */
 export interface Expectation {
   leader?: string;
   epoch?: Epoch;
@@ -206,7 +210,7 @@ export interface CallResult {
   raise_epoch: { epoch: Epoch };
   bootstrap_prepare: Record<string, never>;
   bootstrap_commit: Record<string, never>;
-  /** Where filling begins. */
+  /** The height at which filling begins. */
   begin_admission: { head: Height };
   backfill: { head: Height };
   admit: HeadFacts;
@@ -216,14 +220,14 @@ export interface CallResult {
   clear_hold: Record<string, never>;
   request_leader: Record<string, never>;
   clear_request: Record<string, never>;
-  /** Of the server, bytes; maxMemory 0: not limited, or not known. */
+  /** The server's memory in bytes. maxMemory 0: no limit, or not known. */
   announce: { usedMemory: number; maxMemory: number; timeMs: number };
   audit: Record<string, never>;
 }
 
 /**
- * Why a node said no. The words up to WRONG_TYPE come from our scripts (`SCRIPT_REASONS` in redis/replies.ts lists them
- * again), the others from Redis itself. Nothing was executed in either case.
+ * Why a node refused. The words up to WRONG_TYPE come from our scripts, and `SCRIPT_REASONS` in redis/replies.ts lists
+ * them again. The others come from Redis itself. In both cases nothing was executed.
  */
 export type RefusalReason =
   | 'LOCK_HELD'
@@ -257,21 +261,21 @@ export type RefusalReason =
   | 'NOPERM'
   | 'NOAUTH';
 
-/** What comes with a refusal; which fields are set depends on the reason (lua/ file headers say which). */
+/** The details of a refusal. Which fields are set depends on the reason: see the file headers in lua/. */
 export interface RefusalDetail {
   /**
-   * FENCING_ERROR: which check failed. `lock`: another owner or none; `epoch`: the node is above, or equal under
-   * another claimant.
+   * FENCING_ERROR: which check failed. `lock`: another owner holds the lock, or nobody does. `epoch`: the node's epoch
+   * is higher, or equal with another claimant.
    */
   check?: 'lock' | 'epoch';
   holder?: Owner;
   pttlMs?: number;
   /**
-   * The node's epoch (EPOCH_MOVED, FENCING_ERROR epoch), or the epoch of the entry in the way (HEIGHT_EXISTS,
+   * The node's epoch (EPOCH_MOVED, FENCING_ERROR epoch), or the epoch of the conflicting entry (HEIGHT_EXISTS,
    * PARENT_MISMATCH, CONFLICT).
    */
   epoch?: Epoch;
-  /** The hash of the entry in the way. */
+  /** The hash of the conflicting entry. */
   hash?: Hash;
   head?: Height;
   floor?: Height;
@@ -283,14 +287,14 @@ export interface RefusalDetail {
    */
   why?: string;
   /**
-   * What is there instead (EXPECTATION, WRONG_CLUSTER); the configuration that the node knows (CONFIG_STALE); its
+   * The actual value (EXPECTATION, WRONG_CLUSTER), the configuration that the node knows (CONFIG_STALE), or the node's
    * incarnation (NOT_MEMBER).
    */
   actual?: string;
   message?: string;
 }
 
-/** The step at which an answer stayed away. */
+/** The step at which no answer came. */
 export type Step = 'resolve' | 'connect' | 'handshake' | 'load' | 'call' | 'reply';
 
 export interface Accepted<T> {
@@ -303,7 +307,7 @@ export interface Refused {
   reason: RefusalReason;
   detail: RefusalDetail;
 }
-/** Not "no" and not "empty": the call may have run, may still run, or may never run. */
+/** An unknown outcome is neither "no" nor "empty": the call may have run, may still run, or may never run. */
 export interface Unknown {
   outcome: 'unknown';
   step: Step;
@@ -319,7 +323,7 @@ export type AdmissionState =
   | 'admitted'
   /** No key of ours at all. */
   | 'pristine'
-  /** A bootstrap nonce stands, nothing else. */
+  /** The node has a bootstrap nonce and nothing else. */
   | 'bootstrap'
   /** A leader is re-admitting it (pending nonce). */
   | 'admitting'
@@ -329,7 +333,7 @@ export type AdmissionState =
   /** The record names another cluster, generation or node. */
   | 'foreign';
 
-/** What `inspect` shows of one node, in one shot. */
+/** What `inspect` reads from one node in one step. */
 export interface NodeView extends HeadFacts {
   admission: AdmissionState;
   /** A sentence for `damaged`, `foreign`, `restarted`. */
@@ -339,11 +343,11 @@ export interface NodeView extends HeadFacts {
   /** The node id in its record, '' when there is none. */
   node: string;
   incarnation: Incarnation;
-  /** `bootstrap:<nonce>` of a bootstrap under way, the bare nonce of a re-admission, '' when there is none. */
+  /** `bootstrap:<nonce>` during a bootstrap, the bare nonce during a re-admission, '' otherwise. */
   pending: string;
   /** The configuration that this node knows, as text (configuration.ts); '' when it knows none. */
   config: string;
-  /** run id noted at admission, and the server's now. */
+  /** The run id that was noted at admission, and the server's run id now. */
   admittedRunId: string;
   runId: string;
   lock: { owner: Owner; pttlMs: number } | null;
@@ -358,17 +362,17 @@ export interface NodeView extends HeadFacts {
   /** The server's clock, ms. */
   timeMs: number;
   /**
-   * From INFO: e.g. redis_version, uptime_in_seconds, used_memory, maxmemory, aof_enabled, loading (strings). May be
-   * empty.
+   * Fields of INFO as texts, e.g. redis_version, uptime_in_seconds, used_memory, maxmemory, aof_enabled, loading. May
+   * be empty.
    */
   info: Record<string, string>;
 }
 
-/** Entries of a node's stream in id order. `damaged` are never adopted, counted or superseded. */
+/** Entries of a node's stream in id order. Nobody ever adopts, counts or supersedes `damaged` entries. */
 export interface EntriesRead {
   entries: Entry[];
   damaged: DamagedEntry[];
-  /** The id to go on from (exclusive), '' when nothing was read. */
+  /** The id after which the next read starts; '' when nothing was read. */
   lastId: string;
 }
 
@@ -378,17 +382,17 @@ export function sequencerOf(owner: Owner): string {
   return slash < 0 ? owner : owner.slice(0, slash);
 }
 
-/** The server process (its run id) in the name of a memory, as `runId` of a view has it. */
+/** The run id of the server process, taken from the name of a memory. That name is in the form of a view's `runId`. */
 export function serverOf(memory: string): string {
   return memory.split(/[+/]/, 1)[0]!;
 }
 
-/** 0 for a number that no cluster can have reached, as the scripts read it. */
+/** The number as the scripts read it: 0 for a number that no cluster can have reached. */
 export function reached(value: number): number {
   return value <= MAX_NUMBER ? value : 0;
 }
 
-/** Everything of a node that a recovery rests on, in the form that `recover_node` compares. */
+/** Everything about a node that a recovery relies on, in the form that `recover_node` compares. */
 export function recoveryExpectation(
   view: Pick<
     NodeView,
