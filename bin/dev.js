@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Runs the sources, without a build by hand: what changed since the last time is built into .dev/ first. For people who
-// work on seq; what is installed is bin/run.js.
+// Runs seq from its sources, for people who work on it. It first builds what changed since the last run into .dev/. An
+// installed seq starts with bin/run.js instead.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

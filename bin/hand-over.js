@@ -1,14 +1,15 @@
-// Hands `seq 1 5` to the next `seq` on PATH: ours, links to it and package managers' shims are passed over, so that
-// it never calls itself for ever.
+// Hands `seq 1 5` to the next `seq` on PATH. It skips this program, links to it and the shims of package managers, so
+// that seq never calls itself in an endless loop.
 import { spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-// Every hop leaves its choice here: a wrapper of ours that nothing gives away is tried at most once.
+// Every hop adds its choice to this variable. A wrapper of this program that cannot be recognised is therefore tried
+// only once.
 const TRIED = 'SEQ_HANDED_OVER';
 
-/** Runs it with our stdin, stdout and stderr; ends with its exit code or by its signal. */
+/** Runs that program with our stdin, stdout and stderr. Ends with its exit code or by its signal. */
 export async function handOver(argv, self) {
   const tried = (process.env[TRIED] ?? '').split(delimiter).filter(Boolean);
   const next = nextSeq(self, tried);
@@ -56,7 +57,7 @@ function isOther(path, self) {
   }
 }
 
-/** A script that names this package: another copy of it, or a shim that starts it. */
+/** True for a script that names this package: another copy of it, or a shim that starts it. */
 function isShim(path) {
   const file = openSync(path, 'r');
   try {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// seqctl: starts the command line; `seq --version` and `seq --help` are answered before anything is loaded (the page
-// was made by the build), and `seq 1 5` is handed to the next `seq` on PATH.
+// Entry point of seq. It answers `seq --version` and `seq --help` before it loads anything (the build made the help
+// page). It hands `seq 1 5` to the next `seq` on PATH.
 import { readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -21,13 +21,13 @@ if (isForCoreutils(argv)) {
   keepCompiled();
   const { main } = await import('../dist/cli/start/main.js');
   await main({ argv, root, end: (code) => process.exit(code) });
-  // Everything written has left the process; a socket to a node that hangs must not keep it alive.
+  // All output has left the process. A socket to a node that hangs must not keep the process alive.
   process.exit();
 }
 
 /**
- * Compiled code is kept where Node can (22.1 and later), in the person's own cache: never in a directory that others
- * may write to.
+ * Caches compiled code where Node can (22.1 and later). The cache is in the user's own cache folder, never in a folder
+ * that others may write to.
  */
 function keepCompiled() {
   const { HOME, XDG_CACHE_HOME } = process.env;
@@ -35,7 +35,7 @@ function keepCompiled() {
   if (cache) module.enableCompileCache?.(`${cache}/seq/compiled`);
 }
 
-/** What needs nothing but a file, or null. */
+/** An answer that needs nothing but a file, or null. */
 function quickAnswer([word, ...rest]) {
   if (rest.length > 0) return null;
   if (word === '--version' || word === '-V') return `${version()}\n`;
@@ -47,7 +47,10 @@ function version() {
   return `${name}/${version} ${process.platform}-${process.arch} node-${process.version}`;
 }
 
-/** As the framework would draw it here, or null: another width, or a wish for colours that it must judge. */
+/**
+ * The help page as the framework would draw it here. Null for another width or a colour setting: then the framework
+ * must draw it.
+ */
 function helpPage() {
   const { env, stdout } = process;
   if (env.OCLIF_COLUMNS || ['FORCE_COLOR', 'CLICOLOR_FORCE', 'DEBUG'].some((name) => env[name] !== undefined))
@@ -64,7 +67,7 @@ function helpPage() {
   }
 }
 
-/** A number, or one of coreutils' (or BSD's) flags: never a command of ours. */
+/** True for a number or for a flag of seq from coreutils (or BSD). No command of ours begins with either. */
 function isForCoreutils([first = '', second = '']) {
   if (first === '--') return isNumber(second);
   return isNumber(first) || /^-[fstw]/.test(first) || /^--(f|s|e)[a-z-]*(=|$)/.test(first);

@@ -1,5 +1,5 @@
-// `npm run bench -- [NAME …] [flags]`: bundles bench/ and runs it on the built program (bench/harness/main.ts says
-// how). `npm run bench -- watch …` is a program of its own, with its own arguments.
+// `npm run bench -- [NAME …] [flags]`: bundles bench/ and runs it against the built program (see
+// bench/harness/main.ts). `npm run bench -- watch …` is a separate program with its own arguments.
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const files = alone
       'harness/main.ts',
       'harness/one.ts',
     ];
-// Bundled to a place from which the package's own files (lua/, bin/) are found as from src/.
+// The bundle goes to a folder from which the package's own files (lua/, bin/) have the same relative path as from src/.
 await build({
   entryPoints: files.map((file) => join(root, 'bench', file)),
   outdir,
@@ -35,7 +35,7 @@ await build({
   logLevel: 'error',
   define: { 'import.meta.url': JSON.stringify(new URL('../src/lab/x.js', import.meta.url).href) },
 });
-// A signal ends it by way of `exit`, where a private cluster ends its processes.
+// A signal ends the process through `exit`. There a private cluster ends its processes.
 const ENDS =
   'data:text/javascript,process.on("SIGTERM",()=>process.exit(143));process.on("SIGINT",()=>process.exit(130));process.on("SIGHUP",()=>process.exit(129))';
 const command = alone
@@ -46,7 +46,7 @@ const child = spawn(process.execPath, command, {
   cwd: root,
   env: { ...process.env, NODE_ENV: 'production' },
 });
-// Ctrl-C in a terminal reaches the child by itself; it ends its servers and says what it had measured.
+// Ctrl-C in a terminal reaches the child directly. The child ends its servers and prints what it has measured.
 process.on('SIGINT', () => {});
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.on(signal, () => child.kill(signal));
 const [code] = await new Promise((done) => child.once('exit', (...end) => done(end)));

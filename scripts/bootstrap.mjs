@@ -1,6 +1,6 @@
-// Makes a fresh clone ready: npm packages, dist/, and a redis-server. Does only what is missing; Node built-ins only,
-// nothing may be installed yet. Called by npm run lab, npm test and .ci/run; `node scripts/bootstrap.mjs` alone does
-// the same.
+// Prepares a fresh clone: npm packages, dist/ and a redis-server. It does only what is missing. It uses Node built-ins
+// alone, because no package may be installed yet. npm run lab, npm test and .ci/run call it; `node
+// scripts/bootstrap.mjs` does the same.
 import { spawnSync } from 'node:child_process';
 import {
   accessSync,
@@ -50,7 +50,7 @@ function run(command, args, { quiet = false, env = {} } = {}) {
 const isLink = (path) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 const digest = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');
 
-/** The lock file's digest is noted after an install: same digest, nothing to do. */
+/** The digest of the lock file is stored after an install. While the digest is the same there is nothing to do. */
 function installPackages() {
   const lock = join(root, 'package-lock.json');
   const note = join(root, 'node_modules', '.seq-lock-digest');
@@ -116,12 +116,12 @@ export function onPath(name) {
   return null;
 }
 
-/** Debian as root, or macOS with brew; anything else is left to a person. */
+/** Installs on Debian as root, and on macOS with brew. On other systems a person must install. */
 function install(deb, brew) {
   if (onPath('apt-get') && process.getuid?.() === 0) {
     say(`installing ${deb} (apt-get)`);
     const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-    // RUNLEVEL=1 keeps a package from starting a server on the default port where init looks at it.
+    // RUNLEVEL=1 keeps init from starting the packaged server on the default port.
     if (!run('apt-get', ['install', '-y', '-q', '--no-install-recommends', deb], { env }).ok) {
       run('apt-get', ['update', '-q'], { env });
       run('apt-get', ['install', '-y', '-q', '--no-install-recommends', deb], { env });
@@ -132,7 +132,7 @@ function install(deb, brew) {
   }
 }
 
-/** Path of a redis-server (or valkey-server); installs one when there is none. */
+/** Returns the path of a redis-server (or valkey-server). Installs one when there is none. */
 function ensureRedis() {
   const found = () => onPath('redis-server') ?? onPath('valkey-server');
   if (!found()) install('redis-server', 'redis');
@@ -144,7 +144,10 @@ function ensureRedis() {
   );
 }
 
-/** What tests alone need: a terminal to drive, and a maker of certificates. A test that misses one says so. */
+/**
+ * Installs what only tests need: tmux to drive a terminal, and openssl to make certificates. A test that misses one
+ * says so.
+ */
 export function ensureTestTools() {
   for (const tool of ['tmux', 'openssl']) if (!onPath(tool)) install(tool, tool);
 }

@@ -1,8 +1,8 @@
-// Builds dist/ (bundled by esbuild: a command then loads two or three files instead of hundreds),
-// oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt. `--check`: builds nothing, fails when the
-// committed manifest or reference is not what the commands in dist/ say. `--bundle-only`: leaves a manifest that is
-// there alone, so that setting up a clone cannot hide that the committed one is stale. `--dev`: builds into .dev/, for
-// bin/dev.js, and changes no file that git knows.
+// Builds dist/, oclif.manifest.json, docs/COMMANDS.md and test/cli/interface.txt. dist/ is bundled by esbuild, so that
+// a command loads two or three files instead of hundreds.
+// `--check`: builds nothing. Fails when the committed manifest or reference differs from the commands in dist/.
+// `--bundle-only`: does not touch an existing manifest. Setting up a clone then cannot hide a stale committed manifest.
+// `--dev`: builds into .dev/, for bin/dev.js, and changes no file that git tracks.
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -26,7 +26,7 @@ import { root } from './paths.mjs';
 const check = process.argv.includes('--check');
 const bundleOnly = process.argv.includes('--bundle-only');
 const dev = process.argv.includes('--dev');
-/** The folder of package.json beside which dist/ is built. */
+/** The folder that holds package.json; dist/ is built inside it. */
 const home = dev ? join(root, '.dev') : root;
 const manifestPath = join(home, 'oclif.manifest.json');
 
@@ -45,8 +45,8 @@ function sources(folder) {
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-// What CommonJS packages expect to find, and where a source file's output would be without bundling; of these lines
-// each file keeps what it uses.
+// CommonJS packages expect these names, and a source file expects to find its unbundled location. Each output file
+// keeps only the lines that it uses.
 /** @type {[uses: RegExp, line: string][]} */
 const BANNER = [
   [
@@ -67,8 +67,9 @@ const BANNER = [
 ];
 const WHOLE_BANNER = BANNER.map(([, line]) => line).join('\n');
 
-// What (nearly) every command loads. Code goes to a file by who reaches it: whatever starts anything reaches all of
-// these first, so they are one file and not twenty of a few lines, each of which costs a start half a millisecond.
+// What (nearly) every command loads. esbuild groups code by the entry points that reach it. Every entry point reaches
+// these modules first, so they become one file. Otherwise they would be twenty small files, and each file costs half a
+// millisecond at start.
 const SHELL = [
   'start/command-index',
   'command/base-command',
@@ -87,7 +88,7 @@ for (const file of sources(join(root, 'src'))) {
   }
 }
 
-/** `new URL('../../lua/x.lua', import.meta.url)` must mean the same in a chunk as in the source file it came from. */
+/** `new URL('../../lua/x.lua', import.meta.url)` must resolve to the same file in a chunk as in its source file. */
 const keepPlaces = {
   name: 'keep-places',
   setup(esbuild) {
@@ -108,9 +109,9 @@ const keepPlaces = {
   },
 };
 
-// What every start would load and no command needs: the framework is taken in parts, without what finds commands by
-// globbing (the manifest says what there is), user plugins and its own spinner. A part that is used after all fails
-// loudly in the first test that starts the program.
+// Parts of the framework that every start would load and no command needs. Left out are: finding commands by globbing
+// (the manifest lists them), user plugins, and the framework's spinner. If a left-out part is used after all, the first
+// test that starts the program fails with an error.
 const HELP = "export { Help } from '@oclif/core/help';";
 const PARTS = [
   "export { Command } from '@oclif/core/command';",
@@ -123,7 +124,7 @@ const LEFT_OUT = {
   help: `module.exports = { Help: class { constructor() { (${refusal('help/index')})(); } } };`,
   tinyglobby: `module.exports = { glob: ${refusal('tinyglobby')}, globSync: ${refusal('tinyglobby')} };`,
   minimatch: `module.exports = { minimatch: ${refusal('minimatch')} };`,
-  // Whether it is Windows' Linux says nothing to any command.
+  // No command needs to know whether it runs in Windows Subsystem for Linux.
   'wsl-utils': 'module.exports = { isWsl: false };',
   'cli-spinners':
     "const none = { interval: 1000, frames: ['.'] }; module.exports = { dots: none, dots2: none, line: none };",
@@ -132,12 +133,12 @@ const fewerParts = {
   name: 'fewer-parts',
   setup(esbuild) {
     esbuild.onResolve({ filter: /^@oclif\/core$/ }, () => ({ path: 'oclif-parts', namespace: 'parts' }));
-    // Its own, of CommonJS: left outside, `require` finds the ES module of another version, which costs a third of
-    // every start, and older Nodes refuse it.
+    // wrap-ansi is bundled with its own CommonJS version. Left outside, `require` finds the ES module of another
+    // version. That costs a third of every start, and older Node versions refuse it.
     esbuild.onResolve({ filter: /^wrap-ansi$/ }, ({ path, importer }) =>
       /[\\/]@oclif[\\/]core[\\/]/.test(importer) ? { path: createRequire(importer).resolve(path) } : undefined,
     );
-    // Of the framework's own way to show errors, which this program does not go.
+    // The framework's own display of errors needs this import. This program shows errors itself.
     esbuild.onResolve({ filter: /^\.\.\/help\/index$/ }, ({ importer }) =>
       /[\\/]errors[\\/]handle\.js$/.test(importer) ? { path: 'help', namespace: 'left-out' } : undefined,
     );
@@ -169,7 +170,7 @@ async function bundle(outdir) {
     outbase: join(root, 'src'),
     chunkNames: 'chunks/[name]-[hash]',
     plugins: [keepPlaces, fewerParts],
-    // Names stay, so that a stack trace can be read; what is not there need not be parsed.
+    // Names are kept, so that a stack trace can be read. Unused code is removed, so that it need not be parsed.
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: 'none',
@@ -185,7 +186,7 @@ async function bundle(outdir) {
     banner: { js: WHOLE_BANNER },
     logLevel: 'warning',
   });
-  // Line by line, so that the source maps stay true.
+  // Replaces line by line, so that the source maps stay correct.
   for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.js'))
     .map((name) => join(outdir, name))) {
@@ -218,7 +219,7 @@ async function manifest() {
   return `{\n"commands": {\n${lines.join(',\n')}\n},\n"version": ${JSON.stringify(version)}\n}\n`;
 }
 
-/** What src/cli/start/command-index.ts reads in place of the manifest. */
+/** The index that src/cli/start/command-index.ts reads instead of the manifest. */
 function commandIndex() {
   const { version, commands } = JSON.parse(readFileSync(manifestPath, 'utf8'));
   const kept = [
@@ -242,8 +243,8 @@ function commandIndex() {
 }
 
 /**
- * `seq --help` as the framework draws it for a pipe (80 columns) and for a terminal of 100 or more: bin/run.js shows
- * it before anything is loaded.
+ * `seq --help` as the framework draws it for a pipe (80 columns) and for a terminal of 100 columns or more. bin/run.js
+ * shows it before anything is loaded.
  */
 function helpPages() {
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -273,7 +274,7 @@ function helpPages() {
   } // another build was faster
 }
 
-/** Two builds at once must not fail each other: the later one wins. */
+/** Two builds at the same time must not make each other fail: the later one wins. */
 function swap(from, to) {
   for (let attempt = 1; ; attempt += 1) {
     const old = `${from}-old${attempt}`;
@@ -293,7 +294,7 @@ function swap(from, to) {
   }
 }
 
-/** What the program finds beside its dist/: as in a clone. */
+/** Links the files that the program expects beside its dist/, as in a clone. */
 function prepareDev() {
   mkdirSync(home, { recursive: true });
   copyFileSync(join(root, 'package.json'), join(home, 'package.json'));
@@ -301,7 +302,7 @@ function prepareDev() {
     if (!existsSync(join(home, name))) symlinkSync(join('..', name), join(home, name));
 }
 
-// Build beside dist and swap, so that a command that runs meanwhile finds either the old files or the new ones.
+// Builds beside dist and then swaps. A command that runs meanwhile finds either all old files or all new ones.
 if (dev) prepareDev();
 const fresh = mkdtempSync(join(root, '.dist-'));
 const dist = join(home, 'dist');
@@ -318,7 +319,7 @@ const text = bundleOnly && existsSync(manifestPath) ? '' : await manifest();
 if (text !== '') {
   const [reference, list] = [join(root, 'docs', 'COMMANDS.md'), join(root, 'test', 'cli', 'interface.txt')];
   const made = [[manifestPath, text], ...(dev ? [] : [[reference, commandReference(JSON.parse(text), oclif.topics)]])];
-  // The package has no tests.
+  // A published package has no tests.
   if (!dev && existsSync(join(root, 'test')))
     made.push([list, interfaceList(JSON.parse(text), existsSync(list) ? readFileSync(list, 'utf8') : '')]);
   for (const [path, content] of made) {

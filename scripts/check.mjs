@@ -1,8 +1,8 @@
 // `npm run check`, before a commit: format, types, lint, unused exports, manifest, and the suites that need no server
 // (unit with the import arrows, property, model, sim).
-// `npm run check -- --fast`, while one works: the same for what differs from the last commit (or from the commit where
-// the branch left SEQ_CHECK_BASE): types from a cache, lint without the rules that need types, and only the unit tests
-// that the changed files can reach.
+// `npm run check -- --fast`, while you work: checks only what differs from the last commit, or from the commit where
+// the branch left SEQ_CHECK_BASE. Types come from a cache, lint runs without the rules that need types, and only unit
+// tests that the changed files can reach are run.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,14 +16,14 @@ const ESLINT = 'node_modules/eslint/bin/eslint.js';
 const PRETTIER = 'node_modules/prettier/bin/prettier.cjs';
 const VITEST = 'node_modules/vitest/vitest.mjs';
 const KNIP = 'node_modules/knip/bin/knip.js';
-/** Not in node_modules: that folder may be shared by several work trees. */
+/** Not in node_modules: several work trees may share that folder. */
 const cache = join(root, '.cache');
 const types = (project) => [
   ...['-p', project, '--noEmit', '--incremental', '--tsBuildInfoFile'],
   join(cache, `types-${project === '.' ? 'src' : project}.tsbuildinfo`),
 ];
 
-/** Files that differ from the commit from which this branch started, those that are not added included. */
+/** Files that differ from the commit where this branch started, untracked files included. */
 function changedFiles() {
   const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout.split('\n').filter(Boolean);
   const [base = 'HEAD'] = git('merge-base', 'HEAD', process.env.SEQ_CHECK_BASE ?? 'HEAD');
@@ -58,7 +58,7 @@ function fastSteps() {
   const steps = [];
   if (changed.length > 0)
     steps.push({ name: 'format', script: PRETTIER, args: ['--check', '--log-level', 'warn', ...changed] });
-  // The sources are part of what the tests' types are checked with: one run finds the mistakes of both.
+  // The type check of the tests includes the sources, so one run finds the errors of both.
   if (touches('src', 'test', 'bench')) steps.push({ name: 'types', script: TSC, args: types('test') });
   if (touches('scripts')) steps.push({ name: 'types of scripts', script: TSC, args: types('scripts') });
   if (linted.length > 0)

@@ -1,9 +1,9 @@
-// From the manifest: docs/COMMANDS.md (every command with its arguments, flags and examples) and
-// test/cli/interface.txt (the same as one line each). The build writes them and `--check` compares them, so that what
-// is documented is what the program takes. Pure.
+// Makes two files from the manifest: docs/COMMANDS.md (every command with its arguments, flags and examples) and
+// test/cli/interface.txt (the same, one line each). The build writes them and `--check` compares them, so that the
+// documentation matches the program. Pure.
 const GROUPS = ['CLUSTER', 'OUTPUT', 'WATCH', 'CHANGE', ''];
 
-/** In a table cell `|` ends the cell and `<…>` is taken for HTML. */
+/** In a table cell `|` ends the cell, and `<…>` would be read as HTML. */
 const cell = (text) =>
   String(text ?? '')
     .replaceAll('|', '\\|')
@@ -15,7 +15,7 @@ const words = (id) => id.replaceAll(':', ' ');
 const anchor = (id) => `seq-${id.replaceAll(':', '-')}`;
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-/** Flags that every command has, each in the form that most of them have. */
+/** Flags that every command has, each in its most common form. */
 function sharedFlags(commands) {
   const shared = {};
   for (const name of Object.keys(commands[0].flags)) {
@@ -96,7 +96,7 @@ function section(command, shared) {
   ];
 }
 
-/** A description that is laid out in columns keeps its lines; anything else is paragraphs. */
+/** A description that is laid out in columns keeps its lines. Any other description becomes paragraphs. */
 function block(description) {
   const text = filled(description);
   return /^ {2,}/m.test(text)
@@ -141,7 +141,7 @@ export function commandReference({ commands: byId }, topics) {
     .concat('\n');
 }
 
-/** What scripts rely on, a line each: every command, argument and flag, with its letter and its values. */
+/** What scripts rely on, one line each: every command, argument and flag, with its letter and its values. */
 export function interfaceLines({ commands }) {
   return Object.values(commands)
     .flatMap((command) => [
@@ -161,8 +161,8 @@ export function interfaceLines({ commands }) {
 }
 
 /**
- * The list with what is new. What is gone stays in it, and a test says so: to take something away, its line is
- * removed by hand.
+ * The list with new lines added. A removed flag or command stays in the list, and a test reports it. Whoever removes
+ * one on purpose also deletes its line.
  */
 export function interfaceList(manifest, before) {
   return `${[...new Set([...before.split('\n').filter(Boolean), ...interfaceLines(manifest)])].sort().join('\n')}\n`;

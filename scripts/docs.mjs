@@ -1,4 +1,4 @@
-// `npm run docs`: docs/COMMANDS.md from the manifest as it is. (`npm run build` makes manifest, reference and
+// `npm run docs`: writes docs/COMMANDS.md from the present manifest. (`npm run build` makes manifest, reference and
 // interface list.)
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

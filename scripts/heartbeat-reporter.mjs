@@ -1,5 +1,6 @@
-// A reporter for vitest: one line of JSON for each file and test that starts or ends, as it happens, into the file
-// SEQ_TEST_LINES. scripts/test.mjs reads it: what does not grow stands still, and its last lines say where.
+// A reporter for vitest. It writes one line of JSON into the file SEQ_TEST_LINES whenever a file or test starts or
+// ends. scripts/test.mjs reads that file: a file that does not grow means a hung test, and its last lines name that
+// test.
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { root } from './paths.mjs';
@@ -7,12 +8,12 @@ import { root } from './paths.mjs';
 const path = process.env.SEQ_TEST_LINES ?? '/dev/null';
 const write = (line) => appendFileSync(path, `${JSON.stringify(line)}\n`);
 const fileOf = (module) => relative(root, module.moduleId);
-/** As `vitest -t` compares it: the names of the groups and of the test, a space between them. */
+/** The form that `vitest -t` compares: the names of the groups and of the test, joined by spaces. */
 const nameOf = (test) =>
   test.parent && test.parent.type === 'suite' ? `${nameOf(test.parent)} ${test.name}` : test.name;
 const messagesOf = (errors) => errors.map((error) => error.stack || error.message || String(error)).join('\n');
 
-/** The assertion with its difference, then the places in our own files. */
+/** The assertion with its difference, then the stack lines in our own files. */
 function describe(error) {
   const places = (error.stacks ?? []).map((at) => `    at ${relative(root, at.file)}:${at.line}:${at.column}`);
   const message = error.message ?? String(error);

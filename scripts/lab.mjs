@@ -1,4 +1,4 @@
-// `npm run lab`: from a fresh clone to a running cluster and the demonstration. Arguments go to `seq lab demo`.
+// `npm run lab`: prepares a fresh clone, starts a cluster and runs the demonstration. Arguments go to `seq lab demo`.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { bootstrapOrEnd } from './bootstrap.mjs';

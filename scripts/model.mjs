@@ -1,5 +1,5 @@
-// Bundles test/model/run.ts (TypeScript over the production reducer and the in-memory node) and runs it in one
-// process with room to grow.
+// Bundles test/model/run.ts (TypeScript over the production reducer and the in-memory node). Runs it in one process
+// with a large heap.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
-// `npm run pictures`: the pictures of the terminal in README.md and docs/, made from the program. A lab of its own runs
-// in a temporary home; each screen is taken from a real terminal (tmux) of a fixed size. Two forms come out: an SVG in
-// docs/pictures, and the text block that follows a line `<!-- screen: NAME -->` in a document. Made again, only heights,
-// times and process ids differ.
+// `npm run pictures`: makes the pictures of the terminal in README.md and docs/ from the program. It runs a lab of its
+// own in a temporary home, and reads each screen from a real terminal (tmux) of a fixed size. Each screen gives an SVG
+// in docs/pictures and the text block below a line `<!-- screen: NAME -->` in a document. A second run changes only
+// heights, times and process ids.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { root } from './paths.mjs';
 
 const LIMIT_MS = 30_000;
 const ATTEMPTS = 4;
-/** tmux prints its 16 colours as SGR 30–37 and 90–97; these are the ones of the pictures. */
+/** tmux prints its 16 colours as SGR 30–37 and 90–97. These are the colours that the pictures use for them. */
 const PALETTE = ['#484f58', '#ff7b72', '#3fb950', '#d29922', '#58a6ff', '#bc8cff', '#39c5cf', '#b1bac4'];
 const BRIGHT = ['#6e7681', '#ffa198', '#56d364', '#e3b341', '#79c0ff', '#d2a8ff', '#56d4dd', '#ffffff'];
 const [BACKGROUND, FOREGROUND] = ['#0d1117', '#e6edf3'];
@@ -27,10 +27,10 @@ const environment = {
   XDG_CONFIG_HOME: join(home, 'config'),
   XDG_STATE_HOME: join(home, 'state'),
   LANG: 'C.UTF-8',
-  // On a busy machine a healthy node must not look silent.
+  // On a busy machine a healthy node must not appear silent.
   SEQ_NODE_TIMEOUT: '500ms',
 };
-// Each terminal is a tmux server of its own: the one before may not have ended yet.
+// Each terminal is a tmux server of its own, because the previous server may not have ended yet.
 let terminals = 0;
 const socket = () => `seq-pictures-${process.pid}-${terminals}`;
 const program = join(root, 'bin', 'run.js');
@@ -52,7 +52,7 @@ function tmux(...args) {
   });
 }
 
-/** A shell in a terminal of this size, in which `seq` is the program. */
+/** Opens a shell in a terminal of this size. In it `seq` is the program. */
 function openTerminal(columns, rows) {
   terminals += 1;
   const shell = join(home, 'shell.sh');
@@ -79,8 +79,8 @@ async function until(what, holds) {
 }
 
 /**
- * Types a line into a new terminal, presses the keys, and takes the screen once `shows` holds. The line itself stays
- * on the picture unless the program takes the whole screen.
+ * Types a line into a new terminal, presses the keys, and reads the screen once `shows` is true. The typed line stays
+ * in the picture unless the program uses the whole screen.
  */
 async function take({ columns, rows, line, press = [], shows }) {
   openTerminal(columns, rows);
@@ -94,7 +94,7 @@ async function take({ columns, rows, line, press = [], shows }) {
       keys(key);
       await until(`${line}, key ${key}`, (text) => (later[index] ?? first).test(text));
     }
-    // The prompt that follows an answer is no part of it.
+    // The prompt that follows an answer is not part of the picture.
     const lines = screen('-e');
     while (lines.length > 1 && /^\s*\$?\s*$/.test(plain(lines.at(-1)))) lines.pop();
     return { columns, lines };
@@ -106,7 +106,10 @@ async function take({ columns, rows, line, press = [], shows }) {
 const plain = (line) => line.replace(/\x1b\[[\d;]*m|\x0e|\x0f/g, '').trimEnd();
 const escapeXml = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** One line with SGR sequences → pieces of equal style, each with its column. `style` lives on from line to line. */
+/**
+ * Cuts one line with SGR sequences into pieces of equal style, each with its column. `style` carries over from line to
+ * line.
+ */
 function pieces(line, style) {
   const found = [];
   let column = 0;
@@ -138,7 +141,10 @@ function applySgr(style, codes) {
   }
 }
 
-/** Text stays text: it can be searched and copied. Each piece names its width, so that any monospaced font fits. */
+/**
+ * Text stays text, so that it can be searched and copied. Each piece states its width, so that any monospaced font
+ * fits.
+ */
 function svg(title, { columns, lines }) {
   const width = Math.ceil(columns * CELL_WIDTH + 2 * MARGIN);
   const height = lines.length * CELL_HEIGHT + 2 * MARGIN;
@@ -176,7 +182,7 @@ function svg(title, { columns, lines }) {
   ].join('\n');
 }
 
-/** Puts each screen into the code block below its marker. Says which markers have no screen. */
+/** Puts each screen into the code block below its marker. Reports markers that have no screen. */
 function updateDocuments(screens) {
   const documents = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => join('docs', name))];
   for (const file of documents.filter((name) => name.endsWith('.md'))) {
@@ -191,7 +197,7 @@ function updateDocuments(screens) {
 
 const screens = new Map();
 const children = [];
-/** Taken again when the screen showed something else: a busy machine makes a healthy cluster look slow. */
+/** Tries again when the screen showed something else: on a busy machine a healthy cluster appears slow. */
 const picture = async (name, options) => {
   for (let attempt = 1; !screens.has(name); attempt += 1)
     try {
@@ -247,7 +253,8 @@ async function takeAll() {
   });
   seq('lab', 'unpause', 'r3');
   healthy();
-  // The watch begins while all is well and sees the node fall silent: events and ages are part of the picture.
+  // The watch starts while all nodes are healthy and then sees one fall silent, so that events and ages are in the
+  // picture.
   const pauseLater = setTimeout(() => seq('lab', 'pause', 'r3'), 6000);
   await picture('watch-silent', { ...watch, shows: /r3 +DOWN[\s\S]*r3 gone[\s\S]*next: seq lab unpause r3/ });
   clearTimeout(pauseLater);

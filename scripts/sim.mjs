@@ -1,6 +1,7 @@
-// Bundles test/sim/run.ts (the shipped engine on simulated ports) and runs it in one process. Output of a failing run
-// keeps source lines. `--break NAME` bundles it with one rule of the engine broken: the simulation must then find an
-// anomaly (test/sim/broken.mjs lists them).
+// Bundles test/sim/run.ts (the shipped engine on simulated ports) and runs it in one process. Stack traces of a failing
+// run name source lines.
+// `--break NAME` bundles it with one rule of the engine broken. The simulation must then find an anomaly
+// (test/sim/broken.mjs lists the rules).
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -50,7 +51,7 @@ for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM']))
   process.on(signal, () => {
     child.kill(signal);
     setTimeout(() => child.kill('SIGKILL'), 3000).unref();
-  }); // a run that spins hears no signal
+  }); // a run in an endless loop handles no signal
 child.on('exit', (code, signal) => {
   rmSync(dir, { recursive: true, force: true });
   process.exit(signal ? 1 : (code ?? 1));

@@ -1,7 +1,8 @@
-// The suites, in the order in which they run, and which test files are left to `npm run test:long`. `npm test` runs
-// every file that LONG does not name. `pure`: neither servers nor processes run beside the test, so two such suites run
-// side by side. `workers`: files at a time, where the time goes into starting programs and waiting for them. Every folder
-// of test/ must be named here; test/unit/suites.test.ts checks that, and that LONG names files that exist.
+// The suites, in the order in which they run, and the test files that only `npm run test:long` runs. `npm test` runs
+// every file that LONG does not name.
+// `pure`: the tests start no servers or processes, so two such suites run side by side. `workers`: how many files run
+// at a time, for suites that mostly start programs and wait for them.
+// Every folder of test/ must be named here. test/unit/suites.test.ts checks this, and that LONG names files that exist.
 export const suites = [
   { name: 'sim', pure: true, paths: ['test/sim', 'test/scenarios'] },
   { name: 'unit', pure: true, paths: ['test/unit'] },
@@ -19,7 +20,7 @@ export const suites = [
 /** Folders of test/ that hold helpers, not tests. */
 export const helpers = ['support', 'fixtures'];
 
-/** Why a file is not part of `npm test`. A newcomer is convinced without it, and it takes long for what it adds. */
+/** Why a file is not part of `npm test`: it takes long for what it adds, and the rest already convinces a newcomer. */
 const COMMANDS = 'runs every command or runbook in processes of their own: minutes';
 const LEASES = 'waits for many leases to end, on real servers';
 const COMBINATIONS = 'the same mechanism as a file of npm test, in more combinations';

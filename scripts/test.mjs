@@ -1,12 +1,12 @@
-// `npm test`: bootstrap, then every suite without the files that scripts/suites.mjs leaves to the long run. The last
-// line is the sum: `N passed, N failed`.
+// `npm test`: bootstrap, then every suite without the files that scripts/suites.mjs assigns to the long run. The last
+// line is the total: `N passed, N failed`.
 //   node scripts/test.mjs unit cli        only these suites
 //   node scripts/test.mjs --long          what `npm test` leaves out
 //   node scripts/test.mjs --all           both, the short part first
 //   … --ci --within 25                    without test/long; starts nothing new after 25 minutes, and says what is left
-// Nothing is ended for being slow. A suite in which no test starts or ends for STILL_MINUTES stands still: it is ended,
-// and the test that hung is named. A test that fails is run once more, by itself; if it passes then it is flaky, and is
-// counted and named.
+// A slow test is never ended. A suite in which no test starts or ends for STILL_MINUTES counts as hung: it is ended, and
+// the test that hung is named. A failed test is run once more by itself. If it then passes, it is counted and named as
+// flaky.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,7 @@ function filesOf({ paths }) {
     .sort();
 }
 
-/** Ends the whole group: vitest's workers and the servers they started are its children. */
+/** Ends the whole process group: vitest's workers and the servers that they started belong to it. */
 function end(child, signal) {
   try {
     process.kill(-child.pid, signal);
@@ -55,8 +55,8 @@ const running = new Set();
 let runs = 0;
 
 /**
- * One run of vitest over `files`, `workers` at a time, in processes that are kept from file to file. Every test that
- * failed or hung is one entry of `failed`; so is a file that cannot be loaded and a runner that crashed.
+ * One run of vitest over `files`, with `workers` files at a time; a process is reused for the next file. `failed` has
+ * one entry for every test that failed or hung, for every file that cannot be loaded, and for a runner that crashed.
  */
 async function runTests(suite, files, workers, pattern = '') {
   const report = join(folder, `${runs++}.ndjson`);
@@ -143,7 +143,7 @@ function readLines(path) {
     .map((line) => JSON.parse(line));
 }
 
-/** Tests that started and did not end; without one, files that did not end. */
+/** Tests that started and did not end. If there is none, files that did not end. */
 function unfinished(lines) {
   const ended = new Set(
     lines.filter(({ is }) => is !== 'start' && is !== 'file').map(({ file, name = '' }) => `${file} ${name}`),
@@ -167,7 +167,7 @@ const show = (heading, failure) =>
 const totals = { passed: 0, failed: 0 };
 const flaky = [];
 
-/** Runs `files`, then what failed once more by itself. A file that hung or did not load is run whole. */
+/** Runs `files`, then runs each failed test once more by itself. A file that hung or did not load is run whole. */
 async function runPart(suite, files, workers) {
   const from = performance.now();
   const first = await runTests(suite, files, workers);
@@ -175,7 +175,7 @@ async function runPart(suite, files, workers) {
   const failed = [];
   for (const [at, failure] of first.failed.entries()) {
     const { file, name } = failure;
-    // Where much fails, something is broken: a second attempt of everything would only take time.
+    // When many tests fail, something is broken. A second attempt of all of them would only take time.
     if (!file || at >= 10 || /stood still/.test(failure.why)) {
       failed.push(failure);
       continue;
@@ -201,7 +201,7 @@ async function runPart(suite, files, workers) {
 
 const notRun = [];
 
-/** Takes parts until none is left, or until the time is up. */
+/** Takes parts until none is left or the time is up. */
 async function takeFrom(parts) {
   for (let part = parts.shift(); part; part = parts.shift()) {
     if (isLate()) notRun.push(...part.files);
@@ -237,14 +237,16 @@ if (!onlyLong) {
   const short = parts
     .filter((part) => part.short.length > 0)
     .map((part) => ({ suite: part.suite, files: part.short, workers: part.suite.workers ?? 1 }));
-  // What needs only a processor runs two suites at a time; real servers and processes have the machine for themselves.
+  // Suites that need only the processor run two at a time. Suites with real servers and processes run alone on the
+  // machine.
   const pure = short.filter(({ suite }) => suite.pure);
   await Promise.all([takeFrom(pure), takeFrom(pure)]);
   await takeFrom(short.filter(({ suite }) => !suite.pure));
 }
 if (onlyLong || all) {
   const long = parts.flatMap(({ suite, long: files }) => files.map((file) => ({ suite, files: [file], workers: 1 })));
-  // File by file, so that the time limit leaves out as little as possible; those of test/long have the machine alone.
+  // Runs file by file, so that the time limit leaves out as little as possible. The files of test/long run alone on the
+  // machine.
   const shared = long.filter(({ suite }) => suite.ci !== false);
   await Promise.all([takeFrom(shared), takeFrom(shared)]);
   await takeFrom(long.filter(({ suite }) => suite.ci === false));

@@ -1,4 +1,5 @@
-// How one node is reached: its settings → an address with the password and the certificates read. Never printed.
+// How is one node reached? Turns its settings into an address, with the password and the certificates read. Never
+// printed.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { EXIT, SeqError } from '../../core/errors.js';
@@ -6,7 +7,7 @@ import { disabledShortcuts } from '../../core/shortcuts.js';
 import type { SecretRefs } from '../config/config-types.js';
 import type { NodeSettings } from './settings.js';
 
-/** What a connection needs; secrets and certificates are read. Never printed. */
+/** What a connection needs, with secrets and certificates already read. Never printed. */
 export interface NodeAddress {
   id: string;
   url: string;
@@ -19,7 +20,7 @@ export interface NodeAddress {
   fastAppend?: boolean;
 }
 
-/** The password a reference stands for. Trailing line end removed. */
+/** Reads the password that a reference points to. Removes a trailing line end. */
 async function readSecret(refs: SecretRefs, env: NodeJS.ProcessEnv, what: string): Promise<string | undefined> {
   const failed = (how: string, why: string): SeqError =>
     new SeqError({

@@ -1,5 +1,5 @@
-// The settings in effect with their origins, as `seq config show` prints them. Secrets appear as where they come
-// from, never as themselves.
+// The settings in effect with their origins, as `seq config show` prints them. For a secret only its source is shown,
+// never its value.
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from '../../core/config.js';
 import { SeqError } from '../../core/errors.js';
 import { asCount, asDuration, asLane, asSize, asSwitch, asText, setting } from '../config/settings.js';
@@ -64,7 +64,7 @@ function nodesOf(around: Surroundings): EffectiveNode[] {
       tls: node.url.startsWith('rediss:'),
     }));
   } catch (error) {
-    // Showing the configuration must work while no cluster is named; anything else that is wrong is worth failing for.
+    // Showing the configuration must work while no cluster is named. Any other error ends the command.
     if (error instanceof SeqError && error.code === 'NO_CLUSTER') return [];
     throw error;
   }

@@ -1,5 +1,5 @@
-// What is wrong with a cluster as it was named: no nodes, one server twice, a node that is not there, another program's
-// keys. Each error ends a command before anything is changed.
+// Errors in how a cluster was named: no nodes, one server twice, an unknown node, another program's keys. Each error
+// ends a command before anything is changed.
 import { EXIT, SeqError } from '../../core/errors.js';
 import { serverOf } from '../../core/protocol/types.js';
 import { withoutSecrets } from '../support/node-url.js';
@@ -21,7 +21,7 @@ export function noCluster(contexts: string[]): SeqError {
   });
 }
 
-/** `unknown`: the ids that --on names and the cluster does not have. */
+/** `unknown`: the ids that --on names and that the cluster does not have. */
 export function nodeNotFound(unknown: string[], known: string[]): SeqError {
   return new SeqError({
     code: 'NODE_NOT_FOUND',
@@ -33,7 +33,7 @@ export function nodeNotFound(unknown: string[], known: string[]): SeqError {
   });
 }
 
-/** Two nodes with one address or one id: 78. */
+/** Throws 78 when two nodes have the same address or the same id. */
 export function refuseDuplicates(nodes: { id: string | null; url: string }[]): void {
   const seen = new Map<string, number>();
   nodes.forEach((node, at) => {
@@ -54,7 +54,10 @@ export function refuseDuplicates(nodes: { id: string | null; url: string }[]): v
   });
 }
 
-/** Two addresses of one server (same run id) would vote twice: 78. Call it wherever views of all nodes are at hand. */
+/**
+ * Throws 78 when two addresses lead to one server (same run id): it would vote twice. Call this wherever the views of
+ * all nodes are at hand.
+ */
 export function refuseSameServer(views: Iterable<{ url: string; runId: string }>): void {
   const seen = new Map<string, string>();
   for (const { url, runId: memory } of views) {
@@ -75,7 +78,7 @@ export function refuseSameServer(views: Iterable<{ url: string; runId: string }>
   }
 }
 
-/** `seq` never writes where another program's keys are. */
+/** `seq` never writes to nodes that hold another program's keys. */
 export function readOnlyDialect(command: string): SeqError {
   return new SeqError({
     code: 'READ_ONLY_DIALECT',

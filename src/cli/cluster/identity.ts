@@ -1,5 +1,5 @@
-// Whose nodes these are: ids and the cluster's identity that nobody configured are read from the nodes' admission
-// records (docs/PROTOCOL.md section 2).
+// Which cluster do these nodes belong to? Ids and the cluster's identity are read from the nodes' admission records
+// where nobody configured them (docs/PROTOCOL.md section 2).
 import { quorumOf } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { NodePort } from '../../core/ports.js';
@@ -11,30 +11,30 @@ import type { ClusterSettings, NodeSettings } from './settings.js';
 import type { NodeAddress } from './address.js';
 
 /**
- * Why the cluster is opened. `read`: when too few nodes answer, the identity stays open and later probes decide.
+ * Why the cluster is opened. `read`: when too few nodes answer, the identity stays unknown and later probes decide it.
  * `act`: the identity must be known.
  */
 export type Purpose = 'read' | 'act';
 
-/** What the nodes say of themselves. Lists are in the order of the configured nodes. */
+/** What the nodes report about themselves. Lists are in the order of the configured nodes. */
 export interface FoundIdentity {
   ids: string[];
-  /** '' when too few nodes answered to say. */
+  /** '' when too few nodes answered to decide. */
   cluster: string;
   /** True where the id is a guess because the node gave no answer. */
   guessed: boolean[];
   replies: NodeReply<NodeView>[];
-  /** Who the members are, as the nodes that answered know it; null when none knows, or too few answered. */
+  /** The members according to the nodes that answered. Null when no node knows, or when too few answered. */
   configuration: Configuration | null;
 }
 
 /**
- * How often silent nodes are asked, while fewer than a quorum have answered. Otherwise one lost answer would turn a
- * node of this cluster into a stranger.
+ * How often silent nodes are asked while fewer than a quorum have answered. Without a second attempt, one lost answer
+ * would turn a node of this cluster into a stranger.
  */
 const ROUNDS = { read: 2, act: 3 };
 
-/** Asks every node once; for a purpose, silent nodes again. Throws when two addresses are one server. */
+/** Asks every node once; with a purpose, asks silent nodes again. Throws when two addresses are one server. */
 export async function findIdentity(
   nodes: readonly NodePort[],
   listed: readonly { address: NodeAddress }[],
@@ -50,7 +50,7 @@ export async function findIdentity(
   if (purpose === 'act') refuseUnnamed(settings, replies, listed);
   const first = nameNodes(settings.nodes, replies);
   const told = (ids: readonly string[]): Answer[] => replies.map((reply, at) => ({ id: ids[at] as string, reply }));
-  // A member at the address of a listed node gives it its name. Then it is seen whether the list fits.
+  // A listed node at the address of a member gets that member's name. After that the list is compared with the members.
   const known = newestOf(told(first), settings.cluster);
   const ids = known === null ? first : nameNodes(settings.nodes, replies, known.members);
   const configuration = configurationAmong(told(ids), settings.cluster);
@@ -86,7 +86,7 @@ async function askWhose(nodes: readonly NodePort[], limitMs: number, rounds: num
   return replies;
 }
 
-/** Refuses to change anything while no node has said which cluster it belongs to. */
+/** Refuses every change while no node has reported which cluster it belongs to. */
 function refuseUnnamed(
   settings: ClusterSettings,
   replies: readonly NodeReply<NodeView>[],
@@ -111,8 +111,8 @@ function refuseUnnamed(
 }
 
 /**
- * The name of each node: the configured id, else the id in its admission record, else that of the member at its
- * address, else the only member that is left, else the first free name of n1…nN. No name is given twice.
+ * The name of each node: the configured id, else the id in its admission record, else the id of the member at its
+ * address. Else the only remaining member, else the first free name of n1…nN. No name is given twice.
  */
 export function nameNodes(
   nodes: (Pick<NodeSettings, 'id'> & { url?: string })[],
@@ -123,7 +123,7 @@ export function nameNodes(
   const take = (at: number, id: string): void => {
     if (names[at] === null && id !== '' && !names.includes(id)) names[at] = id;
   };
-  // The records come first: a silent node must not get the name of a node that answers.
+  // The records come first: a silent node must not take the name of a node that answers.
   replies.forEach((reply, at) => take(at, reply.outcome === 'accepted' ? reply.value.node : ''));
   nodes.forEach(({ url }, at) => take(at, members.find((member) => member.url === url)?.id ?? ''));
   const unnamed = names.flatMap((name, at) => (name === null ? [at] : []));

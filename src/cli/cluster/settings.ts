@@ -1,5 +1,5 @@
-// Which cluster is meant: flags, SEQ_*, context and config file → the settings of one cluster. Opens nothing. Secrets
-// stay references (address.ts reads them).
+// Which cluster is meant? Turns flags, SEQ_*, context and config file into the settings of one cluster. Opens nothing.
+// Secrets stay references (address.ts reads them).
 import { DEFAULT_TIMING } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { contextNotFound } from '../config/config-errors.js';
@@ -11,7 +11,7 @@ import { noCluster, refuseDuplicates } from './errors.js';
 
 /** One node as configured; secrets are still references. */
 export interface NodeSettings extends SecretRefs {
-  /** null: to be discovered. */
+  /** null: still to be discovered. */
   id: string | null;
   /** Normalised, without secrets. */
   url: string;
@@ -23,26 +23,30 @@ export interface NodeSettings extends SecretRefs {
 export interface ClusterSettings {
   context: string | null;
   nodes: NodeSettings[];
-  /** What members of the cluster that are not listed are reached with: user, password and TLS of no node in particular. */
+  /**
+   * Credentials for members of the cluster that are not listed: user, password and TLS settings that belong to no
+   * particular node.
+   */
   unlisted: Omit<NodeSettings, 'id' | 'url'>;
   nodesFrom: string;
   on: string[] | null;
   lane: string;
-  /** '' when it is to be discovered. */
+  /** '' when it is still to be discovered. */
   cluster: string;
   nodeTimeoutMs: number;
   sequencers: string[];
 }
 
-/** Everything around a command before anything is opened. */
+/** What a command knows about its environment before it opens anything. */
 export interface Surroundings {
   sources: Sources;
-  /** Throws 78 when no cluster is named, and whatever is wrong with how it is. */
+  /** Throws 78 when no cluster is named or when its settings are wrong. */
   clusterSettings(): ClusterSettings;
 }
 
 /**
- * Reads the config file and picks the context. `tolerant`: a broken file counts as none (for commands that repair it).
+ * Reads the config file and picks the context. `tolerant`: a broken file counts as no file (for commands that repair
+ * it).
  */
 export async function surroundings(
   flags: Record<string, unknown>,
@@ -74,7 +78,8 @@ function pickContext(
   tolerant: boolean,
 ): Sources['context'] {
   const byFlag = flags['context'] as string | undefined;
-  // Nodes named by hand are another cluster than the current context's: its secrets and lane must not leak into them.
+  // Nodes named by hand are a different cluster from the current context's. The context's secrets and lane must not be
+  // used for them.
   if (byFlag === undefined && (Array.isArray(flags['node']) || (env['SEQ_NODE'] ?? '') !== '')) return null;
   const name = byFlag ?? (env['SEQ_CONTEXT'] || config?.current);
   if (name === undefined) return null;
@@ -130,7 +135,10 @@ function credentialsByHand({ env, context }: Sources): ClusterSettings['unlisted
   };
 }
 
-/** As a listed node that gives nothing of its own. The user of all listed nodes is taken, too. */
+/**
+ * Treated as a listed node without credentials of its own. If all listed nodes have the same user, that user is taken
+ * too.
+ */
 function unlistedOf(
   listed: readonly NodeSettings[],
   entry: ContextEntry | undefined,
@@ -152,7 +160,7 @@ function nodesOfContext(entry: ContextEntry, env: NodeJS.ProcessEnv): NodeSettin
   });
 }
 
-/** Those of the node itself come first, then the environment's, then those of the whole context. */
+/** The node's own credentials come first, then the environment's, then the context's. */
 function credentialsOf(
   entry: ContextEntry,
   own: SecretRefs & Pick<NodeSettings, 'username' | 'tls'>,
@@ -175,7 +183,9 @@ function secretsOf(from: SecretRefs): SecretRefs {
         : {};
 }
 
-/** SEQ_PASSWORD_FILE, SEQ_PASSWORD_COMMAND, SEQ_PASSWORD: the password of every node that has none of its own. */
+/**
+ * SEQ_PASSWORD_FILE, SEQ_PASSWORD_COMMAND, SEQ_PASSWORD: the password of every node that has no password of its own.
+ */
 function secretsOfEnv(env: NodeJS.ProcessEnv): SecretRefs {
   if (env['SEQ_PASSWORD_FILE']) return { passwordFile: env['SEQ_PASSWORD_FILE'] };
   if (env['SEQ_PASSWORD_COMMAND']) return { passwordCommand: env['SEQ_PASSWORD_COMMAND'] };

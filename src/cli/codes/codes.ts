@@ -1,5 +1,5 @@
-// The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. The compiler holds it
-// against the list of error codes (core/error-codes.ts), a test against the other codes in the sources.
+// The catalogue of `seq explain`: every error code, refusal word, reason code and verdict. The compiler compares it
+// with the list of error codes (core/error-codes.ts). A test compares it with the other codes in the sources.
 import type { ErrorCode } from '../../core/error-codes.js';
 import type { Code } from './code.js';
 import { DATA } from './data.js';
@@ -45,8 +45,8 @@ export function allCodes(): Map<string, Explained> {
 }
 
 /**
- * What a code, or the text of a message, is about: exact code first, then codes named in the text, then entries that
- * share most words with it.
+ * Finds the entries for a code or for the text of a message: the exact code first, then codes named in the text, then
+ * entries that share most words with it.
  */
 export function explain(text: string): Explained[] {
   const all = allCodes();

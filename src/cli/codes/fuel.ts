@@ -1,4 +1,4 @@
-// What is found in the streams of the other dialect (docs/FUEL.md), and the messages that its operators meet in
+// What may be found in the streams of the other dialect (docs/FUEL.md), and the messages that its operators see in
 // their logs.
 import type { Code } from './code.js';
 
@@ -168,7 +168,7 @@ export const FUEL = {
   },
 } satisfies Record<string, Code>;
 
-/** Messages as they stand in the logs, the more exact ones first. */
+/** Messages as they appear in the logs. The more exact patterns come first. */
 export const FUEL_MESSAGES: readonly [RegExp, string][] = [
   [/only \S+ redis nodes responded/i, 'FUEL_NOT_ENOUGH_NODES'],
   [/no entries at next height/i, 'FUEL_NO_ENTRIES_AT_NEXT_HEIGHT'],

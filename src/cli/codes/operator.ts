@@ -1,4 +1,4 @@
-// Errors of the verbs that change something on purpose: confirmation, hand-over, hold, epochs.
+// Errors of the commands that change a cluster on purpose: confirmation, hand-over, hold, epochs.
 import type { Code } from './code.js';
 
 export const OPERATOR = {

@@ -1,4 +1,4 @@
-// Which machine format was asked for, read from raw arguments: needed when parsing itself failed and the answer must
+// Reads from the raw arguments which machine format was asked for. It is needed when parsing failed and the answer must
 // still be one document.
 export type MachineFormat = 'json' | 'yaml' | 'ndjson';
 

@@ -1,6 +1,6 @@
-// What every command has in common. A command is: read flags → one use case → return a Result. The rest happens
-// here, in the same way for all. Parts: which nodes (command-nodes.ts), when it ends early (deadline.ts), `--watch`
-// (watch-loop.ts), how the answer is shown (rendering.ts).
+// What every command has in common. A command reads its flags, runs one use case and returns a Result. Everything else
+// happens here, in the same way for all. Parts: which nodes (command-nodes.ts), when it ends early (deadline.ts),
+// `--watch` (watch-loop.ts), how the answer is shown (rendering.ts).
 //
 //   export default class EpochShow extends SeqCommand {
 //     static override summary = 'Show the epoch of every node';
@@ -15,10 +15,10 @@
 //     }
 //   }
 //
-// A command that changes something calls `this.changing()` right before its first write, and `this.changing('some',
-// ids)` when one is known to have landed. A stream (tail, run) calls `this.write(text)` as it goes and returns null; it
-// sets `static deadline = false` to have no --timeout. Throw SeqError for what an operator can act on. Never call
-// process.exit, and write to stdout only through this class.
+// A command that changes something calls `this.changing()` right before its first write. It calls
+// `this.changing('some', ids)` when a write is known to have reached a node. A stream (tail, run) calls
+// `this.write(text)` for each part and returns null. It sets `static deadline = false` to have no --timeout. Throw
+// SeqError for errors that an operator can act on. Never call process.exit. Write to stdout only through this class.
 import { Command, Config, type Interfaces } from '@oclif/core';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { Surroundings } from '../cluster/settings.js';
@@ -45,16 +45,16 @@ export abstract class SeqCommand extends Command {
   static override baseFlags = GLOBAL_FLAGS;
   /** false: no --timeout unless one is given (run, submit, tail --follow, watch, lab, chaos, bench). */
   static deadline = true;
-  /** true: --timeout is a part of what the command does (wait, stepdown), which bounds itself by it. */
+  /** true: --timeout is part of what the command does (wait, stepdown), and the command applies it itself. */
   static ownsTimeout = false;
   /** false: a config file that cannot be read does not stop the command (explain, context, config validate). */
   static needsConfig = true;
   /** true: it can read the streams of the other dialect as well (`await this.fuel()`). */
   static readsFuel = false;
-  /** How long the command may go on after the first Ctrl-C. `run` and `lab` raise it to finish what they hold. */
+  /** How long the command may continue after the first Ctrl-C. `run` and `lab` raise it, to release what they hold. */
   static graceMs = GRACE_MS;
 
-  /** With the configuration that it is given: the framework would load it again. */
+  /** Uses the configuration that it is given. Otherwise the framework would load it again. */
   static override async run<T extends Command>(
     this: new (argv: string[], config: Config) => T,
     argv?: string[],
@@ -66,7 +66,7 @@ export abstract class SeqCommand extends Command {
 
   /** `kind` of the envelope. */
   protected abstract readonly kind: string;
-  /** One use case. Null: everything was written already. */
+  /** One use case. Null: the command has already written everything. */
   protected abstract perform(): Promise<Result | null>;
 
   private readonly startedAt = performance.now();
@@ -88,24 +88,24 @@ export abstract class SeqCommand extends Command {
     onClose: (closer) => this.onClose(closer),
   });
 
-  /** Aborted by Ctrl-C, SIGTERM, --timeout, or a reader that went away. Pass it on. */
+  /** Aborted by Ctrl-C, SIGTERM, --timeout, or a reader that closed the output. Pass it on. */
   protected get signal(): AbortSignal {
     return this.deadline.signal;
   }
 
-  /** What is being done now: names node and step. Shown with -v, and in the error when a limit passes. */
+  /** What is being done now; names node and step. Shown with -v, and in the error when a limit passes. */
   protected step(doing: string): void {
     this.progress.step = doing;
     if (this.given['verbose'] || this.given['trace']) writeErr(`${doing}\n`);
   }
 
-  /** Before the first write goes out: from here on a failure can no longer say "nothing was changed". */
+  /** Call it before the first write is sent. From then on a failure can no longer say "nothing was changed". */
   protected changing(state: 'unknown' | 'some' = 'unknown', nodes: string[] = []): void {
     this.progress.changed = state;
     this.progress.changedNodes = nodes;
   }
 
-  /** The change did not happen after all: every node refused. */
+  /** Call it when the change did not happen after all because every node refused. */
   protected unchanged(): void {
     this.progress.changed = 'nothing';
   }
@@ -114,27 +114,27 @@ export abstract class SeqCommand extends Command {
     this.warnings.push(text);
   }
 
-  /** Closed at the end, last first, each bounded. */
+  /** Closers run at the end, last first, each with a time limit. */
   protected onClose(closer: () => Promise<void> | void): void {
     this.closers.push(closer);
   }
 
-  /** Config file, context, environment and flags together. Opens nothing. `lane`: one of several that were named. */
+  /** Config file, context, environment and flags together. Opens nothing. `lane`: one of several named lanes. */
   protected surroundings(lane?: string): Promise<Surroundings> {
     return this.nodes.surroundings(lane);
   }
 
-  /** The cluster's nodes, connected lazily; `cluster.nodes` are all members, `cluster.asked` those of --on. */
+  /** The cluster's nodes, connected lazily. `cluster.nodes` are all members, `cluster.asked` those of --on. */
   protected cluster(request: OpenRequest = {}): Promise<Cluster> {
     return this.nodes.open(request);
   }
 
-  /** The nodes as those of the other dialect, when the settings say so; null: they hold this program's own keys. */
+  /** The nodes of the other dialect, when the settings say so. Null: the nodes hold this program's own keys. */
   protected fuel(): Promise<FuelCluster | null> {
     return this.nodes.openFuel();
   }
 
-  /** Shows on stderr how far a long reading is. The line is gone at the end, whatever the end is. */
+  /** Shows the progress of a long read on stderr. The progress line is removed at the end, also after an error. */
   protected longReading(what: string): StreamProgress {
     void import('../support/lean-heap.js').then(({ keepHeapLean }) => keepHeapLean());
     const progress = new StreamProgress(what, Boolean(this.given['quiet']), writeErr);
@@ -143,7 +143,7 @@ export abstract class SeqCommand extends Command {
   }
 
   /**
-   * A setting that a flag of this command shares with SEQ_*, context and config file, e.g. `await
+   * A setting that is a flag of this command and may also come from SEQ_*, context or config file, e.g. `await
    * this.setting('block-time', asDuration, 1000)`.
    */
   protected async setting<T>(flag: string, parse: (text: string, what: string) => T, fallback: T): Promise<Setting<T>> {
@@ -155,7 +155,7 @@ export abstract class SeqCommand extends Command {
     return writeOut(text);
   }
 
-  /** Progress, hints, questions: stderr. Silent with -q. */
+  /** Progress, hints, questions: to stderr. Silent with -q. */
   protected note(text: string): void {
     if (!this.given['quiet']) writeErr(`${prose(text, this.wraps.stderr).join('\n')}\n`);
   }
@@ -196,7 +196,7 @@ export abstract class SeqCommand extends Command {
       await this.parse();
       if (this.given['dialect'] === 'fuel' && !this.own.readsFuel)
         throw (await import('../compose/fuel-nodes.js')).refuseDialect(this.id ?? '', this.ctor.flags ?? {});
-      // A context that does not exist or a setting that cannot be read ends the command before it does anything.
+      // A missing context or an unreadable setting ends the command before it does anything.
       await this.surroundings();
       await this.format();
       void this.colour;
@@ -210,7 +210,7 @@ export abstract class SeqCommand extends Command {
     }
   }
 
-  /** Shows a result and sets the exit code. Commands need it only for partial answers before they throw. */
+  /** Shows a result and sets the exit code. A command calls it only to show a partial answer before it throws. */
   protected async present(result: Result): Promise<void> {
     await showResult(result, await this.format(), this.showing(this.colour));
     process.exitCode = result.exit ?? EXIT.ok;
@@ -223,7 +223,7 @@ export abstract class SeqCommand extends Command {
     }
     const error = toSeqError(thrown, this.progress);
     process.exitCode = error.exit;
-    // The raw arguments, because parsing itself may have failed.
+    // Reads the raw arguments, because parsing may have failed.
     const colour = !this.argv.includes('--no-color') && takesColour(process.env, process.stderr);
     await showFailure(error, await this.failureFormat(), this.showing(colour));
     if (this.argv.includes('--trace'))
@@ -234,7 +234,7 @@ export abstract class SeqCommand extends Command {
     return failureDocument(toSeqError(thrown, this.progress), this.showing(false));
   }
 
-  /** As asked on the command line; else as the settings say, where they can be read. */
+  /** The format from the command line, else from the settings where they can be read. */
   private async failureFormat(): Promise<MachineFormat | null> {
     const asked = askedFormat(this.argv, process.env);
     if (asked || this.given['output']) return asked;
@@ -282,7 +282,7 @@ export abstract class SeqCommand extends Command {
     process.exitCode ??= EXIT.ok;
   }
 
-  /** `--watch` of a verb that only reads; `lab up --watch` means the live screen. */
+  /** `--watch` of a command that only reads. `lab up --watch` is different: it opens the live screen. */
   private get watches(): boolean {
     return Boolean(this.given['watch']) && 'interval' in (this.ctor.flags ?? {});
   }

@@ -1,6 +1,6 @@
-// What the checks have in common: thresholds, formats, and exit codes of their own: 0 OK, 1 WARNING, 2 CRITICAL, 3
-// UNKNOWN. Whatever keeps a check from judging (bad arguments, no configuration, its own failure) is 3, so that a
-// pager never takes it for an answer.
+// What the checks share: thresholds, formats, and their own exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. A check
+// that cannot judge (bad arguments, no configuration, its own failure) ends with 3, so that a pager never takes it for
+// an answer.
 import { EXIT, SeqError } from '../../core/errors.js';
 import { runChecks } from '../../core/report/check-read.js';
 import { CHECKS, type CheckName, type Thresholds } from '../../core/view/check-answer.js';

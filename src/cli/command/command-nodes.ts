@@ -1,5 +1,5 @@
-// Which nodes does a command speak to? Those of the settings, those that a bundle remembers, or those of the other
-// dialect. Nothing is loaded or opened before the command asks for it.
+// Which nodes does a command talk to? Those of the settings, those recorded in a bundle, or those of the other dialect.
+// Nothing is loaded or opened before the command asks for it.
 import type { Interfaces } from '@oclif/core';
 import type { FuelCluster } from '../compose/fuel-nodes.js';
 import type { Surroundings } from '../cluster/settings.js';
@@ -14,10 +14,10 @@ export interface OpenRequest {
   lane?: string;
 }
 
-/** What the nodes need of the command they are opened for. */
+/** What the nodes need from the command that opens them. */
 export interface CommandSide {
   id: string;
-  /** The flags that the command has, whatever was given. */
+  /** The flags that the command defines, whether given or not. */
   knownFlags: Interfaces.FlagInput;
   needsConfig: boolean;
   given(): Record<string, unknown>;
@@ -39,7 +39,7 @@ export class CommandNodes {
     return this.counted();
   }
 
-  /** Config file, context, environment and flags together. `lane`: one of several that were named. */
+  /** Config file, context, environment and flags together. `lane`: one of several named lanes. */
   async surroundings(lane?: string): Promise<Surroundings> {
     const given = this.command.given();
     if (lane !== undefined) {
@@ -72,13 +72,13 @@ export class CommandNodes {
       this.surroundings(lane),
     ]);
     const { id, knownFlags, signal } = this.command;
-    // A command that may change something must know whose nodes these are. A command that makes a cluster, or makes it
-    // anew, finds that out by itself.
+    // A command that may change something must know which cluster the nodes belong to. A command that makes a cluster,
+    // or makes it anew, finds that out by itself.
     const purpose = 'dry-run' in knownFlags ? ('act' as const) : ('read' as const);
     return openCluster(around, { ...options, ...(id.startsWith('cluster') ? {} : { purpose }), signal });
   }
 
-  /** The same nodes as a file remembers them. Nothing is asked over the network. */
+  /** The same nodes as recorded in a file. Nothing is asked over the network. */
   private async remembered(path: string): Promise<Cluster> {
     const [{ openBundle }, around] = await Promise.all([import('../compose/bundle.js'), this.surroundings()]);
     this.command.step(`reading ${path}`);

@@ -1,10 +1,10 @@
-// When does a command end before its work is done? On Ctrl-C (SIGTERM, SIGHUP), on --timeout, and when nobody reads
-// its output any more. All three are one AbortSignal. After it the work has a grace time to end by itself.
+// When does a command end before its work is done? On Ctrl-C (SIGTERM, SIGHUP), on --timeout, and when nobody reads its
+// output any more. All three are one AbortSignal. After the abort the work has a grace time to end by itself.
 import { SeqError } from '../../core/errors.js';
 import { DeadlinePassed, interrupted } from '../support/interrupt.js';
 import { onOutputFailure, ReaderGone } from '../support/output.js';
 
-/** After a cancel, how long a command may take to end by itself (with what it knows) before it is left behind. */
+/** How long a cancelled command may take to end by itself and show what it knows. After that it is abandoned. */
 export const GRACE_MS = 90;
 export const DEFAULT_TIMEOUT_MS = 10_000;
 
@@ -18,12 +18,12 @@ export class Deadline {
     return this.cancel.signal;
   }
 
-  /** Nobody is left to answer. */
+  /** True when the reader of the output has closed it. */
   get readerGone(): boolean {
     return this.signal.reason instanceof ReaderGone;
   }
 
-  /** From here on signals and a failed output cancel. */
+  /** From here on, signals and a failed output cancel the work. */
   listen(): void {
     this.stops.push(onOutputFailure((error) => this.cancel.abort(error)));
     const onSignal = () => this.cancel.abort(interrupted.reason);
@@ -37,12 +37,14 @@ export class Deadline {
     this.stops.push(() => clearTimeout(timer));
   }
 
-  /** Listens no longer. */
+  /** Stops listening. */
   stop(): void {
     for (const stop of this.stops.splice(0)) stop();
   }
 
-  /** The work, or the reason of the cancel when the work does not end by itself within the grace time. */
+  /**
+   * The result of the work. If the work does not end within the grace time after a cancel, the reason of the cancel.
+   */
   async bound<T>(work: Promise<T>): Promise<T> {
     const { signal } = this;
     let stop = () => {};
@@ -59,7 +61,7 @@ export class Deadline {
     try {
       return await Promise.race([work, cancelled]);
     } catch (error) {
-      // A use case that the signal stops usually throws an AbortError. The reason behind it says more.
+      // A use case that the signal stops usually throws an AbortError. The reason of the signal says more.
       if (signal.aborted && !(error instanceof SeqError)) throw signal.reason;
       throw error;
     } finally {

@@ -1,5 +1,5 @@
 // How is a result or a failure shown? As text for people, or as one document (JSON, YAML) with its envelope. Text and
-// tables are only loaded when they are needed.
+// tables are loaded only when they are needed.
 import type { SeqError } from '../../core/errors.js';
 import { envelope } from '../present/envelope.js';
 import { renderError } from '../present/error-text.js';
@@ -11,7 +11,7 @@ import type { OutputFormat } from '../support/flags.js';
 import { ReaderGone, writeErr, writeOut } from '../support/output.js';
 import type { MachineFormat } from './asked-format.js';
 
-/** What a terminal breaks at words. */
+/** Breaks lines at words where the output is a terminal. */
 export interface Wraps {
   stdout: typeof whole;
   stderr: typeof whole;
@@ -20,12 +20,12 @@ export interface Wraps {
 export interface Showing {
   kind: string;
   meta: Meta;
-  /** Warnings of the command; those of the result come after them. */
+  /** Warnings of the command. Those of the result follow them. */
   warnings: readonly string[];
   fields: string[];
   /** The command may have changed something: it is too late to refuse an unknown field. */
   mayChange: boolean;
-  /** One of many answers (`--watch`): documents follow one another. */
+  /** One of many answers (`--watch`): several documents are written one after another. */
   watched: boolean;
   colour: boolean;
   quiet: boolean;
@@ -105,7 +105,7 @@ async function showData(result: Result, format: MachineFormat, showing: Showing)
   }
 }
 
-/** Of many JSON documents each is one line, so that a reader can tell them apart. */
+/** When there are many JSON documents, each is one line, so that a reader can separate them. */
 async function writeDocument(document: unknown, format: MachineFormat, watched: boolean): Promise<void> {
   if (format === 'yaml') {
     const { stringify } = await import('../config/yaml.js');
@@ -116,7 +116,7 @@ async function writeDocument(document: unknown, format: MachineFormat, watched: 
   }
 }
 
-/** After a change it is too late to refuse: then an unknown field is a warning. */
+/** After a change it is too late to refuse. Then an unknown field is a warning. */
 function refuseFields(unknown: string[], known: string[], mayChange: boolean): void {
   if (unknown.length === 0) return;
   const message = `--fields: there is no field ${unknown.join(', ')}`;

@@ -1,5 +1,5 @@
-// What the commands of `seq repair` share: where stores are asked, the flag that chooses between conflicting blocks,
-// and the walk through it all.
+// What the commands of `seq repair` share: the stores to ask, the flag that chooses between conflicting blocks, and the
+// sequence plan, show, confirm, apply, verify.
 import { Flags } from '@oclif/core';
 import { hostname } from 'node:os';
 import type { EvidenceOptions } from '../../core/repair/evidence.js';
@@ -98,7 +98,7 @@ export abstract class RepairCommand extends SeqCommand {
     };
   }
 
-  /** What a repair, or its undoing, is carried out with. */
+  /** The options for carrying out a repair or undoing it. */
   protected async applyOptions(
     flags: ApplyFlags,
     against: Against | null,

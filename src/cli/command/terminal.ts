@@ -1,4 +1,4 @@
-// What may be done with the terminal: ask a question, use colour.
+// What may this process do with the terminal: ask a question, use colour?
 import { asSwitch } from '../config/settings.js';
 
 /** Questions need a terminal on stdin and stderr. */

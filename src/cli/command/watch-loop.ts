@@ -1,5 +1,5 @@
-// `--watch` of a verb that only reads: the same answer again and again, until the count is reached or somebody stops
-// it.
+// `--watch` of a command that only reads: asks and shows the answer again and again, until the count is reached or the
+// user stops it.
 import { SeqError } from '../../core/errors.js';
 
 export interface WatchLoop<Answer> {
@@ -8,9 +8,9 @@ export interface WatchLoop<Answer> {
   signal: AbortSignal;
   /** One answer of the command, bounded by its deadline. */
   ask(): Promise<Answer>;
-  /** After each answer: nothing stays open in between. */
+  /** Called after each answer: nothing stays open between two answers. */
   close(): Promise<void>;
-  /** Before an answer is shown. */
+  /** Called before an answer is shown. */
   clear(): Promise<void>;
   show(answer: Answer): Promise<void>;
   showFailure(error: SeqError): Promise<void>;
@@ -27,7 +27,7 @@ export async function watchLoop<Answer>(loop: WatchLoop<Answer>): Promise<void> 
     await loop.close();
     await loop.clear();
     if ('answer' in outcome) await loop.show(outcome.answer);
-    // An outage is what one watches for: it is shown, and the next round may find the end of it.
+    // The user watches in order to see an outage. So the error is shown, and the next round may show the recovery.
     else if (outcome.error instanceof SeqError && outcome.error.retryable && !loop.signal.aborted)
       await loop.showFailure(outcome.error);
     else throw outcome.error;
