@@ -4,9 +4,9 @@
 //   node scripts/test.mjs --long          what `npm test` leaves out
 //   node scripts/test.mjs --all           both, the short part first
 //   … --ci --within 25                    without test/long; starts nothing new after 25 minutes, and says what is left
-// A slow test is never ended. A suite in which no test starts or ends for STILL_MINUTES counts as hung: it is ended, and
-// the test that hung is named. A failed test is run once more by itself. If it then passes, it is counted and named as
-// flaky.
+// A slow test is never ended. A suite in which no test starts or ends for STILL_MINUTES counts as hung: it is ended,
+// and the test that hung is named. A failed test is run once more by itself. If it then passes, it is counted and named
+// as flaky.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

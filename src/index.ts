@@ -1,4 +1,4 @@
-// The public surface of the package: what another program may import. Commands are not part of it.
+// The public interface of the package: what another program may import. Commands are not part of it.
 export * from './core/errors.js';
 export * from './core/config.js';
 export type * from './core/events.js';

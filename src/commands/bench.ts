@@ -30,7 +30,7 @@ export default class Bench extends SeqCommand {
   static override deadline = false;
   static override graceMs = 10_000;
   static override flags = {
-    // Nothing of a leader or an epoch is changed, so there is none to expect; and no plan with a digest.
+    // A measurement changes no leader and no epoch, so there is nothing to expect. It has no plan with a digest either.
     'dry-run': ACT_FLAGS['dry-run'],
     yes: ACT_FLAGS.yes,
     reason: ACT_FLAGS.reason,

@@ -35,7 +35,7 @@ export default class Doctor extends SeqCommand {
     const { flags } = await this.parse(Doctor);
     const cluster = await this.cluster();
     this.step('checking every node');
-    // Two questions a node, one after the other: one that hangs must leave time to report the others.
+    // Each node is asked two questions, one after the other. A node that hangs must leave time to report the others.
     const limitMs = Math.min(
       Math.max(2000, 10 * cluster.nodeTimeoutMs),
       0.35 * (await this.setting('timeout', asDuration, 10_000)).value,
@@ -44,7 +44,7 @@ export default class Doctor extends SeqCommand {
       cluster.asked.map(async (node) => {
         const view = await node.call({ script: 'inspect' }, limitMs);
         const checkup = await checkNode(node, limitMs);
-        // A bundle is of another time, and may be of another machine.
+        // A bundle describes another time and perhaps another machine.
         const here = flags['from-bundle'] === undefined && checkup.outcome === 'accepted';
         return {
           id: node.id,

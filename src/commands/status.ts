@@ -42,7 +42,7 @@ export default class Status extends SeqCommand {
     });
     const shown = cluster.settings.on === null ? undefined : new Set(cluster.settings.on);
     const result = statusResult(view, shown);
-    // Nobody answered: the rows still say why, but there is nothing to report.
+    // No node answered: the rows still say why, but there is no state to report.
     if (view.answered === 0) await this.presentRows(result).then(() => refuseNoAnswer(view));
     return result;
   }
@@ -60,7 +60,7 @@ export default class Status extends SeqCommand {
     return result;
   }
 
-  /** Text formats show the rows before the error; JSON is one document, and that is the error. */
+  /** Text formats show the rows before the error. JSON is one document, and here that document is the error. */
   private async presentRows(result: Result): Promise<void> {
     if (['table', 'wide', 'plain'].includes(await this.format())) await this.present({ ...result, warnings: [] });
   }

@@ -24,7 +24,7 @@ export default class Watch extends SeqCommand {
     '<%= config.bin %> watch --lane orders,payments',
   ];
   static override deadline = false;
-  // Long enough to give the terminal back and to say the last words.
+  // Long enough to restore the terminal and print the last lines.
   static override graceMs = 1500;
   static override flags = {
     ...BUNDLE_FLAG,
@@ -49,7 +49,7 @@ export default class Watch extends SeqCommand {
     const terminal = Boolean(process.stdin.isTTY && process.stdout.isTTY) && process.env['TERM'] !== 'dumb';
     const lanes = lanesOf(flags.lane as readonly string[] | undefined);
     const asData = flags.output !== undefined || flags.json;
-    // A screen reader, or a terminal whose cursor cannot be moved: lines that are only ever appended.
+    // For a screen reader, or a terminal whose cursor cannot be moved: lines that are only appended.
     const lines =
       !flags.once &&
       !asData &&
@@ -64,7 +64,8 @@ export default class Watch extends SeqCommand {
       await this.asStatus(flags);
       return null;
     }
-    // Before anything is asked: loading keeps this process busy, and a node must not seem slow because of that.
+    // Loaded before any node is asked. Loading keeps this process busy, and a node must not appear slow because of
+    // that.
     const runSession = lines || flags.once ? null : await loadSession();
     const { themeOf } = await import('../tui/theme.js');
     const [cluster, ...besides] = await Promise.all(
@@ -74,7 +75,7 @@ export default class Watch extends SeqCommand {
     const clusters = [cluster, ...besides];
     const still = flags['from-bundle'] !== undefined;
     const startedAt = systemClock.now();
-    // Of a bundle every age is that of when it was made.
+    // In a bundle every age is relative to when it was made.
     const clock = still
       ? {
           ...cluster.clock,
@@ -143,7 +144,7 @@ export default class Watch extends SeqCommand {
     return null;
   }
 
-  /** Nobody said which cluster this is, and no node could be asked when the watch began. */
+  /** No configuration named the cluster, and no node could be asked when the watch began. */
   private async rediscover(lane: string) {
     const [{ openCluster }, around] = await Promise.all([
       import('../cli/compose/open-cluster.js'),
@@ -158,7 +159,7 @@ export default class Watch extends SeqCommand {
     return cluster.nodes;
   }
 
-  /** A file in the current directory, never over one that is there. */
+  /** Writes a file in the current directory. Never overwrites a file. */
   private async snapshot(data: unknown): Promise<string> {
     const [{ writeFile }, { envelope }] = await Promise.all([
       import('node:fs/promises'),
@@ -207,12 +208,12 @@ export default class Watch extends SeqCommand {
   }
 }
 
-/** `--lane a,b --lane c`, each once; empty: as the settings say. */
+/** `--lane a,b --lane c`: each lane once. Empty: the lane of the settings. */
 function lanesOf(given: readonly string[] | undefined): string[] {
   return [...new Set((given ?? []).flatMap((text) => text.split(',')).map((text) => asLane(text.trim(), '--lane')))];
 }
 
-/** With what the screen is drawn with, so that a missing part is known before the terminal is taken. */
+/** Loads the drawing code too, so that a missing part is reported before the terminal is taken over. */
 async function loadSession() {
   const { loadInk, runSession } = await import('../tui/session.js');
   await loadInk();

@@ -1,6 +1,6 @@
-// The settings that decide what a block means: the de-duplication window, how many keys it holds, and the largest block.
-// The cluster's configuration says them, so that every sequencer does alike (docs/PROTOCOL.md section 10). Two sequencers
-// with windows of their own would sequence an item twice after a hand-over.
+// The settings that decide what a block means: the de-duplication window, how many keys it holds, and the largest
+// block. They are part of the cluster's configuration, so that every sequencer uses the same values (docs/PROTOCOL.md
+// section 10). With two different windows an item could be sequenced twice after a hand-over.
 import { DEFAULT_LIMITS, MAX_BLOCK_BYTES } from '../../core/config.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { DEFAULT_AGREED, newest, type AgreedSettings } from '../../core/protocol/configuration.js';
@@ -35,14 +35,14 @@ export function agreedGiven(get: Get): AgreedGiven {
   return given;
 }
 
-/** What a new cluster begins with. */
+/** The values that a new cluster starts with. */
 export function firstSettings({ keepMs, keepItems, maxBlockBytes }: AgreedGiven): AgreedSettings {
   return { dedupMs: keepMs.value, dedupItems: keepItems.value, maxBlockBytes: maxBlockBytes.value, other: {} };
 }
 
 /**
- * The cluster's settings; null when no node knows a configuration. Throws SETTINGS_DIFFER when one that was given here
- * is another.
+ * The cluster's settings; null when no node knows a configuration. Throws SETTINGS_DIFFER when a setting given here has
+ * another value.
  */
 export function agreedBy(given: AgreedGiven, views: readonly NodeView[]): AgreedSettings | null {
   const agreed = newest(...views.map(({ config }) => config))?.settings ?? null;

@@ -1,5 +1,5 @@
-// Where blocks below the nodes' floor may come from, in the order they are asked: a named store, named peers, else
-// the announced feeds.
+// Where can blocks below the nodes' floor come from? From a named store, else from named peers, else from the announced
+// feeds.
 import { readFile } from 'node:fs/promises';
 import type { ClusterView } from '../../core/view/cluster-view.js';
 import type { Archive } from '../../core/stream/tail-archive.js';
@@ -9,7 +9,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 export interface ArchiveOptions {
   store: string | undefined;
   peers: readonly string[];
-  /** Whether sequencers that announce themselves are asked. */
+  /** Whether to ask sequencers that announce themselves. */
   announced: boolean;
   tokenFile: string | undefined;
   view: ClusterView;

@@ -1,5 +1,5 @@
-// `--from-bundle FILE`: the cluster as a bundle remembers it, behind the same ports as a live one, at the time when
-// the bundle was made.
+// `--from-bundle FILE`: the cluster as recorded in a bundle, behind the same ports as a live one, at the time when the
+// bundle was made.
 import { quorumOf } from '../../core/config.js';
 import { BundleFile } from '../../core/bundle/file.js';
 import { BundleNode } from '../../core/bundle/node.js';
@@ -8,7 +8,7 @@ import { chosen, noteAnswers, type Cluster } from './open-cluster.js';
 import { asLane } from '../config/settings.js';
 
 /**
- * Reading a file is bounded by its size, not by what a node may take: a busy machine must not turn what is known into
+ * The size of the file bounds the read, not the limit for a node. On a busy machine a known answer must not become
  * unknown.
  */
 const READ_LIMIT_MS = 60_000;
@@ -74,7 +74,7 @@ export async function openBundle(
   }
 }
 
-/** Ages and times left are those of then; what is waited for passes now. */
+/** The wall clock stands still at the time when the bundle was made, so ages are those of that moment. Waits work. */
 function clockAt(madeAtMs: number): Clock {
   return {
     now: () => performance.now(),

@@ -1,5 +1,5 @@
-// What a chaos run needs from the rest of the program: its nodes opened past the proxies, and stores read. Its nodes
-// are named by hand, so that nothing of the person's own configuration can reach them.
+// What a chaos run needs from the rest of the program: its nodes opened without the proxies, and a reader for stores.
+// Its nodes are named by hand, so that no configuration of the user can reach them.
 import { openStoreReader } from '../../core/store/lmdb-reader.js';
 import type { ChaosOptions } from '../../lab/chaos/run.js';
 import { openCluster } from './open-cluster.js';

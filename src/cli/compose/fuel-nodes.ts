@@ -1,5 +1,5 @@
-// Flags and settings → the nodes of the other dialect, to be read and never written (docs/FUEL.md). Who cannot
-// read it says so.
+// Turns flags and settings into the nodes of the other dialect. They are read and never written (docs/FUEL.md). A
+// command that cannot read that dialect says so.
 import { systemClock } from '../../core/nodes/system-clock.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { FuelOptions } from '../../core/dialect-fuel/probe.js';
@@ -17,10 +17,10 @@ export interface FuelCluster extends Omit<FuelOptions, 'signal'> {
   close(): Promise<void>;
 }
 
-/** Verbs that write, besides those that have --dry-run. */
+/** Commands that write, in addition to those that have --dry-run. */
 const WRITERS = /^(run|submit|chaos|bench|lab:|cluster:|repair|stepdown|node:(admit|replace))/;
 
-/** null: the nodes are our own. */
+/** null: the nodes hold this program's own keys. */
 export async function openFuel(around: Surroundings): Promise<FuelCluster | null> {
   const { sources } = around;
   const { flags } = sources;
@@ -62,8 +62,8 @@ export async function openFuel(around: Surroundings): Promise<FuelCluster | null
 }
 
 /**
- * What was said on the command line must be said again; what the context or the environment says holds for the next
- * command too.
+ * Flags of this command line must be repeated in the next command. Settings of the context or the environment apply to
+ * the next command too.
  */
 function dialectFlags(flags: Record<string, unknown>, leaseKey: string, budget: number): string[] {
   const quoted = /^[A-Za-z0-9:._@/-]+$/.test(leaseKey) ? leaseKey : `'${leaseKey.replaceAll("'", "'\\''")}'`;

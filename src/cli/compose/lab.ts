@@ -1,5 +1,5 @@
 // What the lab needs from the rest of the program: bootstrap, a context of its own, and who leads. The lab itself
-// knows no Redis client. Its nodes are named by hand here, so that no context, lane or secret of the person's own
+// imports no Redis client. Its nodes are named by hand here, so that no context, lane or secret of the user's own
 // configuration can reach them.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,10 @@ import { surroundings } from '../cluster/settings.js';
 
 export const LAB_CONTEXT = 'lab';
 
-/** Servers that were started a moment ago, on a machine that may be busy: no leader waits for them yet. */
+/**
+ * The servers started a moment ago and the machine may be busy. No leader waits for them yet, so a long limit does no
+ * harm.
+ */
 const BEGIN_LIMIT_MS = 2000;
 
 /** How the recovery of a kept lab is confirmed. */
@@ -40,7 +43,8 @@ export function labOutside(directory: string, confirming: LabConfirming): LabOut
         found.addresses.map((address) => openNode(address, { ...found.identity, cluster })),
       );
       try {
-        // Broken off between the last node's admission and our own note of it: there is nothing left to do.
+        // The earlier run was interrupted after the last node's admission and before the lab recorded it: nothing is
+        // left to do.
         if ((await inspectLab({ ...found, nodes: opened })).nodes.every((row) => row.admitted)) return;
         await bootstrap({
           nodes: opened,
@@ -82,7 +86,7 @@ async function recoverLab(
     );
     closers.push(() => found.close());
     const probed = await probeForRecovery({
-      // A sequencer that never came to a store of its own has nothing to say.
+      // A sequencer that never wrote a store of its own has no evidence to give.
       found,
       peers: [],
       stores: stores.filter(({ dir }) => existsSync(join(dir, 'chain.mdb'))),
@@ -115,7 +119,7 @@ async function recoverLab(
   }
 }
 
-/** Takes the context away again, if it still is this lab's: another lab may have written it since. */
+/** Removes the context if it is still this lab's. Another lab may have written it since. */
 export async function removeLabContext(nodes: { url: string }[]): Promise<boolean> {
   const path = configPath();
   const ours = (urls: { url: string }[] | undefined): boolean =>
@@ -148,8 +152,8 @@ export async function inspectLab(cluster: Pick<Cluster, 'nodes' | 'nodeTimeoutMs
 }
 
 /**
- * `leader` → the sequencer that leads now, as the nodes see it; any other name as it is. Throws SeqError 75 when
- * nobody leads, 69 when it cannot be told.
+ * `leader` → the sequencer that leads now according to the nodes. Any other name is returned unchanged. Throws SeqError
+ * 75 when nobody leads, 69 when that cannot be determined.
  */
 export async function resolveName(directory: string, name: string, signal?: AbortSignal): Promise<string> {
   if (name !== 'leader') return name;
@@ -174,7 +178,7 @@ export async function resolveName(directory: string, name: string, signal?: Abor
   }
 }
 
-/** The environment of commands that the lab runs on itself: nothing of the person's own SEQ_* and configuration. */
+/** The environment of commands that the lab runs itself. It has none of the user's own SEQ_* and configuration. */
 export function plainEnvironment(directory: string): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('SEQ_'));
   return { ...Object.fromEntries(kept), XDG_CONFIG_HOME: join(directory, 'no-config') };

@@ -1,5 +1,6 @@
-// Opens the nodes of a cluster. The only place that joins engine and redis. Its parts: which cluster is meant
-// (cluster/settings.ts), how a node is reached (cluster/address.ts), whose nodes these are (cluster/identity.ts).
+// Opens the nodes of a cluster. This is the only place that joins engine and redis. Its parts: which cluster is meant
+// (cluster/settings.ts), how a node is reached (cluster/address.ts), which cluster the nodes belong to
+// (cluster/identity.ts).
 import { quorumOf } from '../../core/config.js';
 import type { FuelPort } from '../../core/dialect-fuel/types.js';
 import { systemClock } from '../../core/nodes/system-clock.js';
@@ -16,13 +17,13 @@ import { addressOf, type NodeAddress } from '../cluster/address.js';
 export interface Cluster {
   settings: ClusterSettings;
   identity: ClusterIdentity;
-  /** Who the nodes are, as they know it; null when none of them knows. */
+  /** The members as the nodes know them. Null when no node knows. */
   configuration: Configuration | null;
-  /** Every member of the configuration; without one, every listed node, in order. Counts are over these. */
+  /** Every member of the configuration. Without a configuration: every listed node, in order. Counts are over these. */
   nodes: NodePort[];
-  /** How each of them was listed; null where it was not. */
+  /** How each of them was listed. Null for a member that was not listed. */
   listed: (Pick<NodeSettings, 'id' | 'url'> | null)[];
-  /** Listed nodes that are no members: shown, never counted. */
+  /** Listed nodes that are not members: shown, never counted. */
   strangers: { port: NodePort; listed: Pick<NodeSettings, 'id' | 'url'> }[];
   /** Those of --on, else all. */
   asked: NodePort[];
@@ -30,20 +31,20 @@ export interface Cluster {
   answers(): number;
   quorum: number;
   nodeTimeoutMs: number;
-  /** What discovery saw, by node id; empty when nothing was asked. */
+  /** What discovery read, by node id. Empty when nothing was asked. */
   views: Map<string, NodeReply<NodeView>>;
   /** How to reach each node, secrets included: for opening more connections. */
   addresses: NodeAddress[];
-  /** The time that answers are given for: now, or when a bundle was made. */
+  /** The time to which answers refer: now, or when a bundle was made. */
   clock: Clock;
-  /** Opens every node once more, as one of that cluster (`<id>.<generation>`). The caller closes them. */
+  /** Opens every node again, as a node of that cluster (`<id>.<generation>`). The caller closes them. */
   reopen(cluster: string): Promise<NodePort[]>;
   close(): Promise<void>;
 }
 
 /**
- * Opens one node; connects lazily. One behind Sentinel bears its `sentinel://` address, which is what the
- * configuration of the cluster has to name.
+ * Opens one node; connects lazily. A node behind Sentinel has its `sentinel://` address, which the configuration of the
+ * cluster must name.
  */
 export async function openNode(address: NodeAddress, identity: ClusterIdentity, guessed = false): Promise<NodePort> {
   const { RedisNode } = await import('../../core/redis/node.js');
@@ -61,23 +62,23 @@ export interface OpenOptions {
   /** `as-listed`: for making a cluster of exactly these nodes. */
   members?: 'of-the-cluster' | 'as-listed';
   signal?: AbortSignal;
-  /** Absent (a sequencer, the lab): one round of questions, and whatever it finds. */
+  /** Absent (a sequencer, the lab): one round of questions, and any result is accepted. */
   purpose?: Purpose;
 }
 
-/** One node as it is opened. */
+/** One node and how it is to be opened. */
 interface Entry {
   address: NodeAddress;
-  /** As it was listed; null: the configuration of the cluster says where it is. */
+  /** How it was listed. Null: its address comes from the configuration of the cluster. */
   listed: NodeSettings | null;
   /** Its name is a guess. */
   guessed: boolean;
 }
 
-/** Who the members are can be learned step by step: whoever is found may know a later configuration. */
+/** The members may be learned step by step: a node just found may know a later configuration. */
 const MEMBER_ROUNDS = 3;
 
-/** The connections of one cluster while it is found out who its nodes are. */
+/** The connections of one cluster while discovery runs. */
 class Opening {
   readonly views = new Map<string, NodeReply<NodeView>>();
   readonly heard = new Set<NodeAddress>();
@@ -88,7 +89,7 @@ class Opening {
     public identity: ClusterIdentity,
   ) {}
 
-  /** Under the present identity; connections that were open are closed. */
+  /** Opens the entries under the present identity. Closes connections that were open. */
   async open(entries: readonly Entry[]): Promise<void> {
     for (const entry of entries) {
       const former = this.ports.get(entry.address);
@@ -109,7 +110,7 @@ class Opening {
     return closeAll([...this.ports.values()]);
   }
 
-  /** Who they are, and who the members are. Null: nobody knows. */
+  /** Finds out who the nodes are and who the members are. Null: nobody knows. */
   async identify(listed: readonly Entry[], purpose: Purpose | undefined): Promise<Configuration | null> {
     const { settings } = this;
     const ports = listed.map((entry) => this.port(entry));
@@ -126,7 +127,7 @@ class Opening {
     return found.configuration;
   }
 
-  /** Opens every member that is not listed. What these say may name others again. */
+  /** Opens every member that is not listed. Those members may name others again. */
   async complete(
     listed: readonly Entry[],
     first: Configuration,
@@ -156,7 +157,7 @@ class Opening {
     }
     const cluster = clusterOf(this.answers(), settings.cluster);
     if (cluster !== this.identity.cluster) {
-      // Who was listed is of an older generation than the nodes that it names.
+      // The listed nodes are of an older generation than the nodes that they name.
       this.identity = { cluster, lane: settings.lane };
       await this.open(entries);
     }
@@ -166,7 +167,7 @@ class Opening {
     const whole = found.every((entry) => entry.listed !== null);
     return {
       configuration,
-      // A list that is whole keeps its order.
+      // A list that names every member keeps its order.
       members: whole ? found : members.map(({ id }) => found.find(({ address }) => address.id === id) as Entry),
       strangers: entries.filter((entry) => !isMember(entry) && entry.listed !== null),
     };
@@ -178,9 +179,9 @@ class Opening {
 }
 
 /**
- * Opens the nodes of the cluster. Those that are listed are asked who they are and who the members are; members that
- * are not listed are opened at the address that the configuration names. Where no node knows a configuration, the
- * list is the cluster. `identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find.
+ * Opens the nodes of the cluster. It asks the listed nodes who they are and who the members are. It opens members that
+ * are not listed at the address in the configuration. Where no node knows a configuration, the list is the cluster.
+ * `identity: 'as-configured'` never asks: for `cluster init`, where there is nothing to find.
  */
 export async function openCluster(around: Surroundings, options: OpenOptions = {}): Promise<Cluster> {
   if (setting(around.sources, 'dialect', asDialect, 'seq').value !== 'seq') throw readOnlyDialect('this command');
@@ -228,7 +229,9 @@ export async function openCluster(around: Surroundings, options: OpenOptions = {
   }
 }
 
-/** Calls back whenever the node answered, also with a refusal. So `meta.nodesAnswered` is counted, never assumed. */
+/**
+ * Calls back whenever the node answered, also with a refusal. `meta.nodesAnswered` is therefore counted, never assumed.
+ */
 export function noteAnswers<N extends NodePort>(node: N, answered: () => void): N {
   const [call, read] = [node.call.bind(node), node.read.bind(node)];
   const noted = <R extends { outcome: string }>(reply: R): R => {
@@ -241,7 +244,7 @@ export function noteAnswers<N extends NodePort>(node: N, answered: () => void): 
   });
 }
 
-/** Opens every configured node for reading the other dialect's keys; connects lazily, discovers nothing. */
+/** Opens every configured node for reading the other dialect's keys. Connects lazily, discovers nothing. */
 export async function openFuelNodes(
   around: Surroundings,
   leaseKey: string,
@@ -277,8 +280,8 @@ export async function checkNode(node: NodePort, limitMs: number): Promise<NodeRe
 }
 
 /**
- * The cluster's servers as `seq bench` uses them: a lane of its own on each, and what it needs besides. Closed by the
- * caller.
+ * The cluster's servers as `seq bench` uses them: a separate lane on each, and what the measurement needs besides. The
+ * caller closes it.
  */
 export async function openBenchLane(
   cluster: Cluster,

@@ -1,6 +1,6 @@
-// A recovery as `seq cluster recover` and `seq lab up` make it: gather, decide, confirm, carry out, record
+// The recovery that `seq cluster recover` and `seq lab up` make: gather, decide, confirm, carry out, record
 // (docs/PROTOCOL.md section 8). Invariant: nothing is written before the plan, with all its evidence and doubts, was
-// confirmed; doubts need a flag of their own.
+// confirmed. Doubts need a flag of their own.
 import { genesisHash } from '../../core/chain/block.js';
 import { recordChange, type Operator } from '../../core/nodes/audit-record.js';
 import { commonCluster } from '../../core/view/cluster-name.js';
@@ -20,9 +20,9 @@ export interface RecoveryRequest {
   peers: readonly string[];
   /** Directories of stores. */
   stores: readonly { id: string; dir: string }[];
-  /** As it can be repeated. */
+  /** The command line to repeat it. */
   command: string;
-  /** What to do where no recovery is possible. */
+  /** What to do instead when no recovery is possible. */
   insteadOf(why: Extract<RecoveryDecision, { outcome: 'impossible' }>['code']): string[];
   signal: AbortSignal;
   onClose(close: () => Promise<void>): void;
@@ -31,7 +31,7 @@ export interface RecoveryRequest {
 }
 
 export interface RecoveryProbe {
-  /** The generation that the nodes are in; '' when none shows it. */
+  /** The generation that the nodes are in; '' when no node shows it. */
   now: string;
   decision: Exclude<RecoveryDecision, { outcome: 'impossible' }>;
   evidence: Gathered;
@@ -39,7 +39,7 @@ export interface RecoveryProbe {
   lane: string;
 }
 
-/** Reads only. Throws SeqError when there is nothing that a recovery could rest on. */
+/** Reads only. Throws SeqError when there is nothing to base a recovery on. */
 export async function probeForRecovery(request: RecoveryRequest): Promise<RecoveryProbe> {
   const { found, command } = request;
   const open = async (cluster: string) => {
@@ -53,7 +53,7 @@ export async function probeForRecovery(request: RecoveryRequest): Promise<Recove
   const readers = await open('');
   request.step('gathering what every node and store holds');
   const stores = await openStores(request);
-  // The generation that the nodes are in, whatever the context was written for.
+  // The generation that the nodes are in, even when the context names another.
   const shown = commonCluster(await Promise.all(readers.map((node) => node.call({ script: 'inspect' }, limitMs))));
   const now =
     found.identity.cluster === '' || familyOf(shown) === familyOf(found.identity.cluster)
@@ -99,7 +99,7 @@ export async function probeForRecovery(request: RecoveryRequest): Promise<Recove
   };
 }
 
-/** Nodes that an earlier recovery left behind are handed to the leader; their ids. */
+/** Asks the leader to admit nodes that an earlier recovery left behind. Returns their ids. */
 export function rejoin(probed: RecoveryProbe): Promise<string[]> {
   const { decision, options, lane } = probed;
   return decision.outcome === 'not-needed'
@@ -108,18 +108,18 @@ export function rejoin(probed: RecoveryProbe): Promise<string[]> {
 }
 
 export interface Confirming extends Omit<Asking, 'command'> {
-  /** The command up to the flags of a confirmation. */
+  /** The command without the flags of a confirmation. */
   command: string;
   acceptLoss: boolean;
   reason: string;
   operator: Operator;
-  /** Right before the first write. */
+  /** Called right before the first write. */
   changing(): void;
 }
 
 /**
- * Shows the plan, waits for its confirmation, carries it out; a warning, or ''. `yes` counts for a plan without
- * doubts only.
+ * Shows the plan, waits for its confirmation and carries it out. Returns a warning, or ''. `yes` confirms only a plan
+ * without doubts.
  */
 export async function recoverAsPlanned(
   plan: RecoveryPlan,

@@ -1,5 +1,5 @@
-// The first start of a cluster (`seq run --bootstrap`), docs/PROTOCOL.md section 8: only when everything is new. Empty
-// nodes beside a chain that exists have lost their memory; a new cluster on them would be another chain.
+// The first start of a cluster (`seq run --bootstrap`), docs/PROTOCOL.md section 8. It is allowed only when everything
+// is new. Empty nodes beside an existing chain have lost their memory: a new cluster on them would be another chain.
 import type { ErrorCode } from '../../core/error-codes.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqLog } from '../../core/log/log.js';
@@ -18,7 +18,7 @@ const BOOTSTRAP_AGAIN: readonly ErrorCode[] = [
   'NODE_UNREACHABLE',
 ];
 
-/** Makes a cluster of empty nodes. Closes `cluster`: it has to be opened again, under the identity it has then. */
+/** Makes a cluster of empty nodes. Closes `cluster`: the caller opens it again under its new identity. */
 export async function firstBootstrap(cluster: Cluster, settings: RunSettings, log: SeqLog): Promise<void> {
   const name = cluster.identity.cluster || `${systemRandom.hex(8)}.1`;
   await cluster.close();
@@ -39,7 +39,7 @@ export async function firstBootstrap(cluster: Cluster, settings: RunSettings, lo
       cluster: result.cluster,
     });
   } catch (error) {
-    // Another sequencer does the same, or a node is not there yet. The next attempt judges what is there then.
+    // Another sequencer does the same, or a node is not there yet. The next attempt judges the new state.
     if (!(error instanceof SeqError && BOOTSTRAP_AGAIN.includes(error.code))) throw error;
     log.line('warn', `bootstrap: ${error.message}; trying again`, { code: error.code }, error.code);
   } finally {

@@ -1,6 +1,6 @@
-// What must hold before a sequencer starts: the nodes are servers that it may use, they are one cluster, and a quorum
-// of its members answers. How many members there are the nodes say, not the list. Waits for what can come; throws for
-// what cannot.
+// What must be true before a sequencer starts: it may use the servers, they are one cluster, and a quorum of its
+// members answers. The nodes decide how many members there are, not the list. Waits for conditions that may still
+// become true; throws for the others.
 import { createHash } from 'node:crypto';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { SeqLog } from '../../core/log/log.js';
@@ -18,13 +18,10 @@ import type { RunSettings } from './run-settings.js';
 
 const RETRY_MS = 1000;
 const RIGHTS_LIMIT_MS = 2000;
-/**
- * Errors that only a server in cluster mode answers with. It would refuse our scripts for ever: waiting for it is in
- * vain.
- */
+/** Errors that only a server in cluster mode gives. It will always refuse our scripts, so waiting is useless. */
 const CLUSTER_MODE = /^(CROSSSLOT|CLUSTERDOWN|MOVED|ASK|TRYAGAIN)\b/;
 
-/** One node and what it said of itself. */
+/** One node and what it reported about itself. */
 interface Answer {
   node: NodePort;
   reply: NodeReply<NodeView>;
@@ -37,8 +34,8 @@ interface Seen {
 }
 
 /**
- * Opens the nodes; waits while fewer than a quorum answer. Comes with the settings that its configuration says. Null:
- * told to stop meanwhile.
+ * Opens the nodes and waits while fewer than a quorum answer. Returns the cluster and the settings from its
+ * configuration. Null: the process was told to stop meanwhile.
  */
 export async function waitForCluster(
   around: Surroundings,
@@ -83,7 +80,7 @@ async function usable(
   await refuseDenied(cluster, replies);
   refuseRedisCluster(replies);
   refuseUnfit(seen);
-  // An identity that only few nodes gave is no ground to refuse a node: ask again.
+  // An identity that only few nodes reported is not enough to refuse a node: ask again.
   if (cluster.identity.cluster === '' && seen.some(({ view }) => view.cluster !== '')) return false;
   if (!sameCluster(cluster, seen, log)) return false;
   if (!quorumAnswers(cluster, replies, seen, log)) return false;
@@ -97,7 +94,9 @@ async function usable(
   return true;
 }
 
-/** Throws when the list names a node that the cluster does not have: its vote would make a quorum out of a minority. */
+/**
+ * Throws when the list names a node that the cluster does not have. With its vote a minority could count as a quorum.
+ */
 function refuseStrangers(cluster: Cluster, log: SeqLog): void {
   const { configuration } = cluster;
   if (configuration === null) return;
@@ -116,7 +115,8 @@ function refuseStrangers(cluster: Cluster, log: SeqLog): void {
       next: [`name ${members} only, or some of them: the others are found`, 'seq status'],
     });
   }
-  // Without an answer and without an id nobody can say what it is. All members are known without it.
+  // A listed node without an answer and without an id cannot be identified. All members are known without it, so it is
+  // ignored.
   for (const { port } of cluster.strangers)
     log.line('warn', `${port.url} does not answer, and no member has that address: it is left out`, {}, port.url);
   const found = cluster.nodes.filter((_, at) => cluster.listed[at] === null);
@@ -131,7 +131,7 @@ async function refuseDenied(cluster: Cluster, replies: readonly Answer[]): Promi
     ({ reply }) => reply.outcome === 'refused' && (reply.reason === 'NOAUTH' || reply.reason === 'NOPERM'),
   );
   if (denied && denied.reply.outcome === 'refused') {
-    // Inside a script the server does not say which command it was; tried one by one, it does.
+    // Inside a script the server does not say which command was denied. Tried one by one, it does.
     if (denied.reply.reason === 'NOPERM') await refuseMissingRights(cluster);
     throw new SeqError({
       code: 'NODE_DENIED',
@@ -164,7 +164,7 @@ function refuseRedisCluster(replies: readonly Answer[]): void {
   }
 }
 
-/** False: a node has a guessed name, and its own record says another one. */
+/** False: a node has a guessed name, and its own record has another one. */
 function sameCluster(cluster: Cluster, seen: readonly Seen[], log: SeqLog): boolean {
   for (const { port, view } of seen) {
     if (view.cluster === '') continue;
@@ -177,7 +177,7 @@ function sameCluster(cluster: Cluster, seen: readonly Seen[], log: SeqLog): bool
     }
     if (view.node === port.id || view.node === '') continue;
     if (cluster.listed[cluster.nodes.indexOf(port)]?.id === null) {
-      // named by a guess while it was silent, unless another shows the same record
+      // it got a guessed name while it was silent, unless another node shows the same record
       log.line(
         'warn',
         `asking again: ${port.url} is called ${port.id} here, and its record says ${view.node}`,
@@ -231,7 +231,7 @@ function notInitialised(): SeqError {
   });
 }
 
-/** Throws when another sequencer runs with another list of nodes: both could reach a quorum of their own. */
+/** Throws when another sequencer runs with another list of nodes: each could reach a quorum of its own. */
 function refuseDrift(cluster: Cluster, seen: readonly Seen[], ownId: string): void {
   const digest = nodeListDigest(cluster);
   for (const { port, view } of seen) {
@@ -267,8 +267,8 @@ function notThisNode(message: string, url: string, why: string): SeqError {
 }
 
 /**
- * A right that is missing in the middle of a script would leave a node half-changed: every one is tried beforehand,
- * where the server can tell.
+ * A right that is missing in the middle of a script would leave a node half-changed. So every command is tried
+ * beforehand, where the server can name it.
  */
 async function refuseMissingRights(cluster: Cluster): Promise<void> {
   const checked = await Promise.all(
@@ -287,9 +287,7 @@ async function refuseMissingRights(cluster: Cluster): Promise<void> {
   }
 }
 
-/**
- * Two sequencers must count the same nodes: the digest of their ids, whatever order or host names they are given by.
- */
+/** Two sequencers must count the same nodes. This is the digest of the node ids; order and host names do not matter. */
 export function nodeListDigest(cluster: Pick<Cluster, 'nodes'>): string {
   return createHash('sha256')
     .update(
@@ -306,7 +304,7 @@ function family(cluster: string): string {
   return cluster.slice(0, cluster.lastIndexOf('.'));
 }
 
-/** Leaves no listener behind: the wait for a quorum may go on for days. */
+/** Removes its listener afterwards: the wait for a quorum may last for days. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,6 +1,6 @@
-// Composition of one running sequencer: nodes, store, producer, inbox, engine, HTTP, log. Decides the order of start
-// and stop. No port is opened and nothing is promised before the cluster is known to be the right one
-// (run-preflight.ts). At the end the lock is released first.
+// Puts together one running sequencer: nodes, store, producer, inbox, engine, HTTP, log. Decides the order of start and
+// stop. No port is opened and nothing is promised before the cluster is known to be the right one (run-preflight.ts).
+// At the end the lock is released first.
 import { hostname } from 'node:os';
 import { Inbox } from '../../core/sequencer/lead/inbox.js';
 import { keepWarm } from '../../core/sequencer/warmup/warmup.js';
@@ -20,13 +20,13 @@ import type { RunSettings } from './run-settings.js';
 import type { Surroundings } from '../cluster/settings.js';
 
 const MIB = 1024 * 1024;
-/** What nobody takes in is kept for as long as a dead leader's lease and a takeover last. */
+/** While there is no leader, a request is kept as long as a dead leader's lease and a takeover last. */
 const HOLD_BEYOND_LEASE_MS = 1000;
 const HOLD_LIMIT_MS = 10_000;
 
 /**
- * Runs until the signal aborts (resolves) or it cannot go on (throws SeqError). Everything opened here is closed
- * here.
+ * Runs until the signal aborts (then it resolves) or it cannot continue (then it throws SeqError). Closes everything
+ * that it opened.
  */
 export async function runSequencer(
   around: Surroundings,
@@ -132,8 +132,8 @@ export async function runSequencer(
 }
 
 /**
- * Warms up the code of a takeover. The first line of a log costs several times what the next one costs: the warm-up
- * writes log lines, too, to nowhere. Returns how to end it.
+ * Warms up the code of a takeover. The first line of a log costs several times as much as the next one. So the warm-up
+ * writes log lines too, and discards them. Returns a function that ends the warm-up.
  */
 async function startWarmUp(
   settings: RunSettings,
@@ -155,7 +155,7 @@ async function startWarmUp(
       random: systemRandom,
       tell: (event) => mute.event(event),
       real: cluster.nodes,
-      // Not while nobody leads either: a takeover may be a moment away.
+      // Do not warm up while nobody leads: a takeover may be about to start.
       busy: () => {
         const { role, leader } = sequencer.status();
         return leader === null || !['follower', 'leader'].includes(role);
@@ -178,7 +178,7 @@ async function makeProducer(settings: RunSettings, store: ChainStore, log: SeqLo
   });
 }
 
-/** A bug anywhere still ends in order: the lock is released, the last log line says why. */
+/** Even after a bug anywhere the process ends in order: the lock is released, and the last log line says why. */
 function unexpected(closers: (() => void)[]): Promise<SeqError> {
   return new Promise((resolve) => {
     const listener = (cause: unknown): void =>

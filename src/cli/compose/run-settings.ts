@@ -1,5 +1,4 @@
-// Everything `seq run` can be told, checked before anything is opened: flags, SEQ_*, context and config file, in that
-// order.
+// All settings of `seq run`, checked before anything is opened: flags, SEQ_*, context and config file, in that order.
 import type { ErrorCode } from '../../core/error-codes.js';
 import { readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
@@ -24,7 +23,7 @@ export interface RunSettings {
   priority: number;
   listen: Listen | null;
   token?: string;
-  /** What the other sequencers' certificates are signed by. */
+  /** The certificate authority that signed the other sequencers' certificates. */
   ca?: string;
   tls?: { cert: Buffer; key: Buffer };
   peers: string[];
@@ -33,7 +32,7 @@ export interface RunSettings {
   readmit: boolean;
   /** false: switched off by SEQ_DISABLE. */
   warmUp: boolean;
-  /** What the cluster decides once it has been made. */
+  /** Settings that the cluster fixes when it is made. */
   agreed: AgreedGiven;
   version: string;
   logLevel: LogLevel;
@@ -101,7 +100,7 @@ export async function runSettings(
   const ca = authority === '' ? undefined : readCaFile(authority);
   const token = tokenFile === '' ? undefined : readTokenFile(tokenFile);
   const listen = http === '' ? null : parseListen(http);
-  // Also checked before binding; here so that a bad address is not reported only once the nodes have answered.
+  // Checked again before binding. It is checked here so that a bad address is reported before the nodes are asked.
   if (listen) checkListen(listen, { token: token !== undefined, tls: certificate !== '' });
   const id = idOf(get('id', asText, hostname()));
   const store = get('store', asText, '');

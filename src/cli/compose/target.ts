@@ -1,5 +1,5 @@
-// How a command names the cluster it was run against, so that every `next:` can be pasted as it is. Never a secret:
-// urls are redacted.
+// How a command names the cluster that it was run against, so that every `next:` line can be pasted unchanged. Never a
+// secret: urls are redacted.
 import type { SummarizeOptions } from '../../core/view/cluster-view.js';
 import type { NodePort } from '../../core/ports.js';
 import { labDirectory, readState } from '../../lab/state.js';
@@ -15,8 +15,8 @@ export function targetFlags(settings: ClusterSettings, nodes: readonly Pick<Node
 }
 
 /**
- * In the lab we know how a process is made to answer again: started if it is dead, continued if it is paused.
- * Neither: nothing.
+ * In the lab the command that brings a process back is known: start it if it is dead, unpause it if it is paused.
+ * Otherwise there is none.
  */
 export function startCommands(settings: ClusterSettings): Pick<SummarizeOptions, 'startCommand' | 'startSequencers'> {
   if (settings.context !== 'lab') return {};
@@ -31,7 +31,7 @@ export function labRows(): ProcessRow[] {
   try {
     return rowsOf(readState(labDirectory()) ?? { processes: [] });
   } catch {
-    // A record that cannot be read says nothing about the process; `seq lab status` tells of it.
+    // A record that cannot be read says nothing about the process. `seq lab status` reports the error.
     return [];
   }
 }

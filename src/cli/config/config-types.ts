@@ -1,6 +1,7 @@
-// The content of the config file as types. Secrets are only referred to, never stored. schema.ts checks the same form.
+// The content of the config file as types. The file refers to secrets and never stores them. schema.ts checks the same
+// form.
 
-/** Where a secret is: a file, a command's first line of output, or an environment variable. */
+/** Where a secret is: a file, the first output line of a command, or an environment variable. */
 export interface SecretRefs {
   passwordFile?: string;
   passwordCommand?: string;
@@ -28,7 +29,7 @@ export interface NodeEntry extends SecretRefs {
 export interface ContextEntry extends SecretRefs {
   nodes: NodeEntry[];
   lane?: string;
-  /** `<clusterId>.<generation>`; discovered from the nodes when it is not given. */
+  /** `<clusterId>.<generation>`. Read from the nodes when it is not given. */
   cluster?: string;
   username?: string;
   tls?: TlsEntry;

@@ -1,5 +1,4 @@
-// What `seq context set` makes of its flags and of the context as it was: what is given replaces, what is not stays.
-// Pure.
+// How `seq context set` applies its flags to an existing context: given values replace, all others stay. Pure.
 import type { ContextEntry, NodeEntry } from './config-types.js';
 import { usageError } from '../support/failure.js';
 import { asLane } from './settings.js';

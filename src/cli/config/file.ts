@@ -1,6 +1,6 @@
-// The config file `$XDG_CONFIG_HOME/seq/config.yaml`: contexts and settings. Never a file of the current directory
-// unless named (SEQ_CONFIG). Written whole, to a temporary file, synced, renamed, 0600; a lock file keeps two writers
-// apart. Secrets are only referred to, never stored.
+// The config file `$XDG_CONFIG_HOME/seq/config.yaml`: contexts and settings. A file in the current directory is never
+// used unless SEQ_CONFIG names it. The file is written whole: to a temporary file (mode 0600), synced, then renamed. A
+// lock file keeps two writers apart. The file refers to secrets and never stores them.
 import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -9,7 +9,7 @@ import { EXIT, SeqError } from '../../core/errors.js';
 import { badConfig } from './config-errors.js';
 import type { ConfigFile } from './config-types.js';
 
-/** How long a writer waits for one and the same other writer. */
+/** How long a writer waits while the lock has the same holder. */
 const LOCK_WAIT_MS = 10_000;
 
 export function configPath(env: NodeJS.ProcessEnv = process.env): string {
@@ -27,8 +27,8 @@ function safeHome(): string {
 }
 
 /**
- * Null when there is no file (unless it was named). Parsed and checked; yaml and the schema are only loaded when
- * there is a file.
+ * Null when there is no file (unless it was named). The file is parsed and checked; yaml and the schema are loaded only
+ * when there is a file.
  */
 export async function readConfig(path: string, named = Boolean(process.env['SEQ_CONFIG'])): Promise<ConfigFile | null> {
   let text: string;
@@ -53,7 +53,7 @@ export async function readConfig(path: string, named = Boolean(process.env['SEQ_
   return parseConfig(text, path);
 }
 
-/** A writer's turn. `isHeld`: nobody took the lock from this writer since. */
+/** A writer's turn. `isHeld`: nobody has taken the lock from this writer since. */
 interface Lock {
   isHeld(): Promise<boolean>;
 }
@@ -66,7 +66,7 @@ async function withLock<T>(path: string, work: (lock: Lock) => Promise<T>): Prom
   while (!(await take(lock, own, path))) {
     const seen = await readLock(lock);
     if (seen === null) continue;
-    // The limit is for one holder. Many writers in turn are progress, however long the last one waits.
+    // The limit is per holder. Many writers in turn are progress, however long the last one waits.
     if (seen !== holder) {
       holder = seen;
       until = performance.now() + LOCK_WAIT_MS;
@@ -111,12 +111,12 @@ async function take(lock: string, own: string, path: string): Promise<boolean> {
   }
 }
 
-/** What its holder wrote into the lock file; null when there is none. */
+/** What its holder wrote into the lock file. Null when there is no lock file. */
 async function readLock(lock: string): Promise<string | null> {
   return readFile(lock, 'utf8').catch(() => null);
 }
 
-/** Its writer is dead, or it never got to write its pid. */
+/** True when its writer is dead, or ended before it wrote its pid. */
 async function isAbandoned(lock: string, seen: string): Promise<boolean> {
   const pid = Number(seen.trim().split(' ')[0]);
   if (Number.isInteger(pid) && pid > 0) {
@@ -133,7 +133,7 @@ async function isAbandoned(lock: string, seen: string): Promise<boolean> {
 
 /**
  * Moves the lock away by name: of two writers only one wins the rename. A slow writer may move the lock that a third
- * one has taken meanwhile. It then puts that lock back, and the third one looks again before it writes.
+ * one has taken meanwhile. It then puts that lock back, and the third one checks again before it writes.
  */
 async function removeAbandoned(lock: string, seen: string): Promise<void> {
   const aside = `${lock}.${randomBytes(4).toString('hex')}`;
@@ -146,7 +146,7 @@ async function removeAbandoned(lock: string, seen: string): Promise<void> {
   await rm(aside, { force: true });
 }
 
-/** Reads, changes and writes the file as one step. `change` returns the new content. Unknown comments are not kept. */
+/** Reads, changes and writes the file as one step. `change` returns the new content. Comments in the file are lost. */
 export async function updateConfig(path: string, change: (config: ConfigFile) => ConfigFile): Promise<ConfigFile> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -169,7 +169,7 @@ export async function updateConfig(path: string, change: (config: ConfigFile) =>
   }
 }
 
-/** Null, and nothing is written, when another writer took the lock meanwhile. */
+/** Returns null and writes nothing when another writer has taken the lock meanwhile. */
 async function writeChanged(
   path: string,
   change: (config: ConfigFile) => ConfigFile,

@@ -1,5 +1,5 @@
-// The form of the config file, checked with zod; loaded only when there is a file to read (yaml and zod cost start-up
-// time).
+// The form of the config file, checked with zod. Loaded only when there is a file to read, because yaml and zod cost
+// start-up time.
 import { parseDocument, stringify } from './yaml.js';
 import { z } from 'zod';
 import { SeqError } from '../../core/errors.js';
@@ -77,7 +77,10 @@ function checkSettings(values: Record<string, unknown> | undefined, where: strin
   }
 }
 
-/** Aliases that multiply, point nowhere or at themselves, and endless nesting are errors of the file like any other. */
+/**
+ * Aliases that multiply, that point nowhere or at themselves, and endless nesting are errors of the file like any
+ * other.
+ */
 function readYaml(text: string, path: string): unknown {
   try {
     const document = parseDocument(text);
@@ -88,7 +91,7 @@ function readYaml(text: string, path: string): unknown {
   }
 }
 
-/** What and where, without quoting the file: a secret may stand where it does not belong. */
+/** Says what is wrong and where, without quoting the file: a secret may be in the wrong place. */
 function wrongYaml(error: unknown): string {
   const { code, linePos } = error as { code?: string; linePos?: { line: number; col: number }[] };
   if (code === undefined) return 'an alias points nowhere, at itself, or too often';
@@ -97,8 +100,8 @@ function wrongYaml(error: unknown): string {
 }
 
 /**
- * A plain word as a key is a typing error and is named; anything else might be a secret that stands where it does not
- * belong.
+ * A plain word as a key is a typing error and is named in the message. Any other text might be a secret in the wrong
+ * place.
  */
 const WORD = /^[A-Za-z-]{1,16}$/;
 

@@ -1,5 +1,5 @@
-// One rule for every setting: flag → SEQ_* → context → config file → default. The origin is kept, so that
-// `config show --origin` can say it.
+// One rule for every setting: flag → SEQ_* → context → config file → default. The origin is kept, so that `config show
+// --origin` can show it.
 import { SeqError } from '../../core/errors.js';
 import type { ConfigFile, ContextEntry } from './config-types.js';
 import { badValue, parseCount, parseDuration, parseSize } from '../support/units.js';
@@ -9,7 +9,7 @@ type Origin = 'flag' | 'environment' | 'context' | 'config file' | 'default';
 export interface Setting<T> {
   value: T;
   origin: Origin;
-  /** Where exactly: `--timeout`, `SEQ_TIMEOUT`, `context lab`, a path. */
+  /** The exact origin: `--timeout`, `SEQ_TIMEOUT`, `context lab`, a path. */
   from: string;
 }
 
@@ -32,8 +32,8 @@ function fileName(flag: string): string {
 }
 
 /**
- * Resolves one setting. `parse` reads environment and file text; flags come parsed. An empty variable counts as
- * unset.
+ * Resolves one setting. `parse` reads the text of the environment and the file; flags are already parsed. An empty
+ * variable counts as unset.
  */
 export function setting<T>(
   sources: Sources,
@@ -103,7 +103,7 @@ export function asChoice<T extends string>(choices: readonly T[]): (text: string
   };
 }
 
-/** Whose keys a cluster's nodes hold. */
+/** Which program's keys a cluster's nodes hold. */
 export const asDialect = asChoice(['seq', 'fuel'] as const);
 
 /** A lane's name becomes part of every key. '' is the default lane. */
@@ -114,8 +114,8 @@ export const asLane = (text: string, what: string): string => {
 };
 
 /**
- * Settings that live in the file's `settings` and in a context's, with how each is read. Command flags of the same
- * name follow the same rule.
+ * Settings in the file's `settings` and in a context's, each with its parser. Command flags of the same name follow the
+ * same rule.
  */
 export const SETTING_READERS: Record<string, (text: string, what: string) => unknown> = {
   output: asChoice(['table', 'wide', 'plain', 'json', 'ndjson', 'yaml', 'csv'] as const),

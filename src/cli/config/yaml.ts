@@ -1,3 +1,3 @@
-// The YAML package behind a file of our own, so that it can be loaded late (it is CommonJS: only a static import
-// gives its names once bundled).
+// The YAML package behind a module of our own, so that it can be loaded late. (It is CommonJS: once bundled, only a
+// static import gives its names.)
 export { parseDocument, stringify } from 'yaml';

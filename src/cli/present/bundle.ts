@@ -1,4 +1,4 @@
-// What was exported → Result. Pure. The names in `data` are a contract (schemas/stream.export.json).
+// An export → Result. Pure. The names in `data` are a contract (schemas/stream.export.json).
 import type { Exported } from '../../core/bundle/export.js';
 import type { Result } from './result.js';
 

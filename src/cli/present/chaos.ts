@@ -1,4 +1,4 @@
-// The account of a chaos run: verdict, what was injected, what was counted, what was wrong with its witness. Pure.
+// The report of a chaos run: verdict, injected faults, counts, and each anomaly with its witness. Pure.
 import type { ChaosReport } from '../../lab/chaos/run.js';
 import type { Cell, Result } from './result.js';
 
@@ -98,7 +98,7 @@ export function chaosResult(report: ChaosReport, kept: string | null): Result {
   };
 }
 
-/** Median and most. */
+/** Median and maximum. */
 function spread(values: readonly number[]): string {
   return values.length === 0
     ? 'never'

@@ -43,7 +43,7 @@ export function checkResult(
   };
 }
 
-/** `SEQ LEADER OK - seq-a leads under epoch 3 | epoch=3;;;0`, and for several checks one line each below. */
+/** `SEQ LEADER OK - seq-a leads under epoch 3 | epoch=3;;;0`; for several checks, one line each below. */
 export function nagiosText(name: string, answers: readonly CheckAnswer[]): string {
   const worst = worstOf(answers);
   const perf = answers
@@ -89,7 +89,7 @@ function perfdata(prefix: string, m: Metric): string {
   return `'${name}'=${m.value}${m.unit};${bound(m.warn)};${bound(m.crit)}${m.name === 'margin' ? '' : ';0'}`;
 }
 
-/** A bar would begin the perfdata, a line end the long text. */
+/** A bar would start the perfdata, and a line end would start the long text. */
 function line(text: string): string {
   return text.replaceAll('|', '/').replace(/[\r\n]+/g, ' ');
 }

@@ -129,8 +129,8 @@ function nodeTable(nodes: readonly NodeRow[], alone = false): Table {
 }
 
 /**
- * A role is what a sequencer said last: one that was killed as leader has said so, and leads no more (as on the live
- * screen).
+ * A role is the sequencer's last report. A leader that was killed still shows as leader although it leads no more (the
+ * live screen does the same).
  */
 function sequencerTable(sequencers: readonly SequencerRow[], leader: string | undefined): Table {
   return {

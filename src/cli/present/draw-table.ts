@@ -1,2 +1,3 @@
-// The one place that loads the table package; a module of its own, so that an answer without a table can do without it.
+// The only place that loads the table package. It is a separate module, so that an answer without a table does not load
+// it.
 export { table as drawTable } from 'table';

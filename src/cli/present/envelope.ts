@@ -3,7 +3,7 @@
 import type { SeqError } from '../../core/errors.js';
 import type { Envelope, ErrorBody, Meta, Result } from './result.js';
 
-/** Numbers under these names may pass 2^53 in other people's parsers (jq, JavaScript): always strings. */
+/** Numbers with these names may exceed 2^53 in other people's parsers (jq, JavaScript), so they are always strings. */
 const WIDE_NUMBER = /^(height|epoch|floor|head)(From|To)?$|(Height|Epoch|Floor|Head)$/;
 
 /**
@@ -22,7 +22,7 @@ export function wire(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map((entry) => wire(entry, name) ?? null);
   const fields = value as Record<string, unknown>;
   const fit: Record<string, unknown> = {};
-  // Plain loops: a matrix has tens of thousands of fields.
+  // Plain loops for speed: a matrix has tens of thousands of fields.
   for (const key of Object.keys(fields))
     if (fields[key] !== undefined && key !== '__proto__') fit[key] = wire(fields[key], key);
   return fit;

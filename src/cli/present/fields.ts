@@ -25,7 +25,7 @@ function merge(left: unknown, right: unknown): unknown {
   return right;
 }
 
-/** The data with only these fields, and the fields that are nowhere in it. */
+/** The data with only these fields, and the fields that do not occur in it. */
 export function pickFields(data: unknown, fields: string[]): { data: unknown; unknown: string[] } {
   let kept: unknown;
   const unknown: string[] = [];

@@ -137,7 +137,7 @@ export function fuelRowData(row: FuelRow, now: number): Record<string, unknown> 
   return { ...row, ageMs: row.timestamp === null ? null : Math.max(0, now - row.timestamp) };
 }
 
-/** `now`: ages are counted to it. `ids`: the columns of nodes. */
+/** `now`: ages are relative to it. `ids`: the columns of nodes. */
 export function fuelMatrixResult(
   { matrix, rows, summary }: { matrix: FuelMatrix; rows: readonly FuelRow[]; summary: FuelSummary },
   options: Pick<FuelOptions, 'leaseKey' | 'quorum' | 'target'>,

@@ -33,8 +33,8 @@ export function nextForProcesses(rows: readonly ProcessRow[]): string[] {
 }
 
 /**
- * The same for a whole lab. A node that comes back has no vote until a quorum of others admits it: below one they
- * would wait for ever.
+ * The same for a whole lab. A returning node has no vote until a quorum of others admits it. With fewer than a quorum
+ * left, the nodes would wait for ever.
  */
 export function nextForLab(rows: readonly ProcessRow[]): string[] {
   const nodes = rows.filter(({ kind }) => kind === 'redis');
@@ -58,7 +58,7 @@ export function actResult(
   };
 }
 
-/** The demo's account, one `name: value` line each; scripts look for `duplicates: 0` and `lost: 0`. */
+/** The report of the demo, one `name: value` line each. Scripts search for `duplicates: 0` and `lost: 0`. */
 export function demoText(report: DemoReport, holds: boolean): string {
   const { blocks, comparison, gap, killed, successor, file } = report;
   return [

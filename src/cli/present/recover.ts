@@ -1,4 +1,4 @@
-// A recovery as text and data: what is proven, what each node will do, what speaks against it.
+// A recovery as text and data: what is proven, what each node will do, and the doubts.
 import { EXIT } from '../../core/errors.js';
 import type { RecoveryDecision, RecoveryPlan } from '../../core/recovery/plan.js';
 import type { Result } from './result.js';

@@ -1,6 +1,5 @@
-// A repair as text and data: what is wrong on which node, what each step writes, what cannot be decided and why.
-// Pure. The names in `data` are a contract (schemas/repair.plan.json, repair.apply.json, repair.json,
-// repair.verify.json).
+// A repair as text and data: what is wrong on which node, what each step writes, what cannot be decided and why. Pure.
+// The names in `data` are a contract (schemas/repair.plan.json, repair.apply.json, repair.json, repair.verify.json).
 import { EXIT } from '../../core/errors.js';
 import type { RepairPlan, Undecidable } from '../../core/repair/plan.js';
 import type { Repaired } from '../../core/repair/repair.js';
@@ -231,7 +230,7 @@ export function repairedResult(repaired: Repaired, dryRun: boolean, target: stri
   };
 }
 
-/** A judge: 0 when nothing is left, 1 otherwise. */
+/** Exit code 0 when nothing is left to repair, 1 otherwise. */
 export function provenResult(plan: RepairPlan, violations: { total: number; first: string }, target: string): Result {
   const planned = planVerdict(plan);
   const verdict =

@@ -58,7 +58,7 @@ export function replaceResult(
       admitted === null
         ? [`${command} --confirm ${digest.slice(0, 8)}`]
         : [
-            // Its own memory is all that keeps it out.
+            // Only its own memory keeps the old server from voting.
             ...(old === 'gone' ? [] : [`stop ${from}: nobody asks it any more`]),
             context === null
               ? `use --node ${id}=${to} from now on`

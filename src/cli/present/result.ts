@@ -1,12 +1,12 @@
-// What a command hands over to be shown: data for machines, and verdict, facts, rows and next commands for people.
-// Pure values, no printing.
+// What a command returns for display: data for machines, and verdict, facts, rows and next commands for people. Pure
+// values, no printing.
 import type { ExitCode } from '../../core/errors.js';
 
 export type Verdict = 'OK' | 'WARN' | 'CRIT' | 'UNKNOWN';
 export type Cell = string | number | bigint | boolean | null | undefined;
 
 export interface Column {
-  /** Name for --fields and csv; the heading is its upper case unless `label` says otherwise. */
+  /** Name for --fields and csv. The heading is this name in upper case, unless `label` is given. */
   key: string;
   label?: string;
   /** Shown in `-o wide`, plain and csv, but not in a table. */
@@ -30,22 +30,22 @@ export interface Result {
   verdict?: { verdict: Verdict; reason: string; reasonCode: string };
   /** `name: value` lines below the verdict. */
   facts?: [name: string, value: Cell][];
-  /** The first one is the main one: csv prints only that, and --fields picks its columns. */
+  /** The first table is the main one: csv prints only that one, and --fields picks its columns. */
   tables?: Table[];
   /** Free text after the tables (help-like output, explanations). */
   text?: string;
-  /** The text is no prose: its lines are never broken (a script, a log, a screen). */
+  /** The text is not prose (a script, a log, a screen): its lines are never broken. */
   asIs?: boolean;
-  /** Exact commands, last. */
+  /** Exact commands, shown last. */
   next?: string[];
-  /** Go to stderr for people, into the envelope for machines. */
+  /** They go to stderr for people and into the envelope for machines. */
   warnings?: string[];
-  /** What `-o ndjson` prints, one line each; without it, ndjson is the envelope on one line. */
+  /** What `-o ndjson` prints, one line each. Without it, ndjson is the envelope on one line. */
   items?: unknown[];
-  /** Ready-made output of formats that only this command has (nagios, prometheus), or that it wants to write itself. */
+  /** Finished output for formats that only this command has (nagios, prometheus), or that it formats itself. */
   texts?: Partial<Record<string, string>>;
   meta?: Partial<Pick<Meta, 'nodesAsked' | 'nodesAnswered' | 'quorum'>>;
-  /** Default 0. A judge's "no" is an exit code, not an error. */
+  /** Default 0. A "no" of a command that judges is an exit code, not an error. */
   exit?: ExitCode;
 }
 

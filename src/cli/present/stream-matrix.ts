@@ -24,8 +24,8 @@ export function rowData(row: MatrixRow, now: number): Record<string, unknown> {
 }
 
 /**
- * `rowData` as a line of NDJSON, written straight down: of a million rows, the objects in between take longer than
- * reading them.
+ * `rowData` as a line of NDJSON, built directly as text. For a million rows, intermediate objects would take longer
+ * than reading the rows.
  */
 export function rowLine(row: MatrixRow, now: number): string {
   if (row.data !== undefined) return JSON.stringify(wire(rowData(row, now)));
@@ -128,7 +128,7 @@ export function matrixResult(
         .filter((n) => n.state !== 'OK')
         .map((n): [string, string] => [n.id, `${n.state}${n.note === '' ? '' : `: ${n.note}`}`]),
     ],
-    // A thousand rows of cells that nobody sees cost as much as reading them.
+    // Text forms only: building a thousand rows of cells that nobody sees would cost as much as reading them.
     tables: asText ? [{ columns: matrixColumns(ids, withData), rows: rows.map((row) => matrixCells(row, now)) }] : [],
     ...(rows.length === 0
       ? {}
@@ -149,7 +149,7 @@ export function verifyResult(verified: Verified, target: string): Result {
   const { view, range, violations, total, nodes } = verified;
   const unread = nodes.filter((n) => !n.verified).map((n) => n.id);
   const read = nodes.length - unread.length;
-  // Of some nodes alone every one counts; of a cluster a quorum tells.
+  // When only some nodes were asked, every one of them counts. For the whole cluster a quorum is enough.
   const needed = verified.narrowed ? nodes.length : view.quorum;
   const tail = target === '' ? '' : ` ${target}`;
   const conflict = violations.find((one) => one.code === 'CONFLICT');
@@ -323,7 +323,7 @@ function itemsText(height: number, data: Uint8Array): string {
   return typeof shown === 'string' ? shown : shown.map((item) => itemText(item.bytes)).join(' | ');
 }
 
-/** A payload that this program did not write is shown as it is: it may be damaged. */
+/** A payload that this program did not write is shown unchanged: it may be damaged. */
 function shownItems(height: number, data: Uint8Array) {
   const content = decodeBlockData(data);
   if (content.format !== 'items' && content.format !== 'exec') return `base64:${Buffer.from(data).toString('base64')}`;

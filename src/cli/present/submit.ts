@@ -1,5 +1,5 @@
-// The end of `seq submit`: how many, where the first and the last stand, how fast. What was there before is never
-// counted as sent anew.
+// The summary of `seq submit`: how many items, where the first and the last are, how fast. Items that were sequenced
+// before are never counted as sent anew.
 import type { SubmitSummary } from '../../core/submit/submit.js';
 import type { Result } from './result.js';
 

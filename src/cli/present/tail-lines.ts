@@ -1,6 +1,6 @@
-// Blocks and items as lines. Pure, and on the hot path: a million items go through here. An item that is printable
-// UTF-8 is shown as it is; any other, and one that itself starts with `base64:`, becomes `base64:…`, so that a line
-// can always be read back to the same bytes.
+// Blocks and items as lines. Pure, and on the hot path: a million items pass through here. An item that is printable
+// UTF-8 is shown unchanged. Any other item, and one that itself starts with `base64:`, becomes `base64:…`. So every
+// line can be read back to the same bytes.
 import { decodeBlockData } from '../../core/chain/items.js';
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { CommittedBlock } from '../../core/ports.js';
@@ -24,8 +24,8 @@ export const BLOCK_COLUMNS: Column[] = [
 export const ITEM_COLUMNS: Column[] = [{ key: 'height' }, { key: 'index' }, { key: 'item' }];
 
 /**
- * The items of a block in order. An exec child's block keeps only digests of what it took: its own data is the one
- * item shown.
+ * The items of a block in order. A block of an exec child keeps only digests of the items that it took: the block's own
+ * data is the one item shown.
  */
 export function itemsOf(block: CommittedBlock): ShownItem[] {
   const content = decodeBlockData(block.data);
@@ -61,7 +61,8 @@ function printable(bytes: Buffer): string | null {
   }
   if (ascii) return bytes.toString('latin1');
   const text = bytes.toString('utf8');
-  // C1 controls and line separators would act on a terminal or split a line; replaced bytes would not read back.
+  // C1 controls and line separators would act on a terminal or split a line. Replacement characters would not read back
+  // to the same bytes.
   return /[\u0080-\u009f\u2028\u2029\ufeff]/.test(text) || !Buffer.from(text).equals(bytes) ? null : text;
 }
 

@@ -1,26 +1,29 @@
-// Result → text for people (table, wide) and for pipes (plain, csv). Order: verdict, facts, rows, text, next. Pure.
-// A table fits the terminal; plain is tab-separated, untruncated and has no colour.
+// Result → text for people (table, wide) and for pipes (plain, csv). Order: verdict, facts, rows, text, next. Pure. A
+// table fits the terminal; plain is tab-separated, untruncated and without colour.
 import type { table as DrawTable } from 'table';
 import type { Cell, Column, Result, Table } from './result.js';
 import type { Wrap } from './wrap.js';
 
 export interface TextStyle {
   format: 'table' | 'wide' | 'plain' | 'csv';
-  /** Terminal width; rows wider than that are folded, one `name: value` line per cell. */
+  /** Terminal width. Wider rows are folded, one `name: value` line per cell. */
   width: number;
   colour: boolean;
-  /** Only the answer: rows, or facts where there are none. */
+  /** Only the answer: rows, or facts where there are no rows. */
   quiet: boolean;
   fields: string[];
-  /** What draws tables; loading it costs a pipe more than all the rest, so it is only brought for table and wide. */
+  /**
+   * The function that draws tables. Loading it costs a pipe more than everything else, so it is given only for table
+   * and wide.
+   */
   drawTable?: typeof DrawTable;
-  /** What breaks prose at words, where a person reads it; without it lines stay whole. */
+  /** Breaks prose at words when a person reads it. Without it lines stay whole. */
   wrap?: Wrap;
 }
 
 export const whole: Wrap = (prefix, text) => [prefix + text];
 
-/** Every line of a text, its own indentation kept. */
+/** Every line of a text, with its own indentation. */
 export function prose(text: string, wrap: Wrap): string[] {
   return text.split('\n').flatMap((line) => {
     const indent = /^ *(?:- )?/.exec(line)?.[0] ?? '';
@@ -28,7 +31,7 @@ export function prose(text: string, wrap: Wrap): string[] {
   });
 }
 
-/** A table of more rows than this is cut in `table` and `wide` (plain and json have all of them). */
+/** `table` and `wide` cut a table with more rows than this (plain and json have all rows). */
 const MOST_ROWS = 1000;
 const COLOURS = { OK: 32, WARN: 33, CRIT: 31, UNKNOWN: 35 } as const;
 

@@ -1,6 +1,6 @@
 // Finds the command in an index that the build made (scripts/build.mjs), and loads the framework with this command
-// alone. The manifest is forty times as large, and running one command needs nothing of it. Help, completion and
-// unknown commands read the manifest. So does every command under SEQ_DISABLE=command-index.
+// alone. The manifest is forty times as large, and running one command does not need it. Help, completion and unknown
+// commands read the manifest. So does every command under SEQ_DISABLE=command-index.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Config, Plugin } from '@oclif/core';
@@ -23,7 +23,7 @@ export function identify(words: string[], ids: readonly string[]): { id: string;
   return { id: words.slice(0, taken).join(':'), rest: words.slice(taken) };
 }
 
-/** Null: the words are no command, or there is no index of this version. */
+/** Null: the words are not a command, or there is no index of this version. */
 export async function indexed(words: string[], folder: string): Promise<Found | null> {
   const root = resolve(folder);
   let pjson: Plugin['pjson'];

@@ -1,5 +1,5 @@
-// The ids worth offering while somebody types: contexts and nodes from the configuration, sequencers from what the
-// nodes show, a lab's processes from its record, codes from what `explain` knows.
+// The ids to offer while somebody types. Contexts and nodes come from the configuration, sequencers from the nodes, a
+// lab's processes from its record, codes from the catalogue of `explain`.
 import { sequencerOf } from '../../core/protocol/types.js';
 import type { Cluster } from '../compose/open-cluster.js';
 import { labRows } from '../compose/target.js';

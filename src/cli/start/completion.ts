@@ -1,4 +1,4 @@
-// Completion scripts made from the command manifest: words and flags are in the script, ids are asked for when TAB is
+// Completion scripts made from the command manifest. Words and flags are in the script; ids are asked for when TAB is
 // pressed. Pure.
 
 export interface CommandWords {
@@ -38,7 +38,7 @@ export function commandTree(commands: readonly ManifestCommand[]): CommandWords[
     .sort((a, b) => a.words.localeCompare(b.words));
 }
 
-/** Flags whose values only the running system knows; of some, several may be named with commas between. */
+/** Flags whose values only the running system knows. Some of them take several values with commas between. */
 const IDS: Record<string, string> = {
   '--context': 'contexts',
   '--on': 'nodes',
@@ -46,7 +46,7 @@ const IDS: Record<string, string> = {
   '--expect-leader': 'sequencers',
 };
 const LISTS = ['--on'];
-/** Commands whose argument is one of a kind. */
+/** Commands whose argument is an id of one kind. */
 const ARGUMENTS: Record<string, string> = {
   'context use': 'contexts',
   'context rm': 'contexts',
@@ -57,7 +57,7 @@ const ARGUMENTS: Record<string, string> = {
   ),
 };
 const CONDITIONS = ['leader', 'healthy', 'restart-safe', 'height=', 'follower=', 'epoch>'];
-/** What names the cluster: ids are asked of the one that is being typed. */
+/** Flags that name the cluster. Ids are asked of the cluster named on the line being typed. */
 const TARGET = ['--context', '-c', '--node'];
 
 /** word lists by prefix: '' → first words, 'stream' → its commands. */
@@ -87,7 +87,7 @@ function valuedFlags(tree: CommandWords[]): string[] {
   ];
 }
 
-/** `command flag` → choices. `*` is what most commands offer. */
+/** `command flag` → choices. `*` holds the choices that most commands offer. */
 function choicesOf(tree: CommandWords[]): { id: string; flag: Flag; options: string[] }[] {
   const usual = new Map<string, string>();
   for (const flag of tree.flatMap((command) => command.flags))
@@ -123,8 +123,8 @@ export function completionScript(shell: 'bash' | 'zsh' | 'fish', tree: CommandWo
 }
 
 /**
- * bash takes `=` and `:` for ends of words, zsh does not: the words are split anew, and a reply is what stands behind
- * the last of these.
+ * bash ends words at `=` and `:`, zsh does not. So the script splits the line again, and a reply is the part after the
+ * last of these characters.
  */
 function bash(tree: CommandWords[]): string {
   const words = [...nextWords(tree)].map(

@@ -1,6 +1,5 @@
-// Starts a command: finds it, shows help, answers an unknown one with 64, a suggestion and (under -o json) the
-// envelope. Takes the place of the framework's own runner, whose unknown-command and crash paths print text and exit
-// 2 or 1.
+// Starts a command: finds it, or shows help. An unknown command gets exit code 64, a suggestion and (under -o json) the
+// envelope. Replaces the framework's own runner, whose unknown-command and crash paths print text and exit 2 or 1.
 import { Config } from '@oclif/core';
 import { EXIT, type SeqError } from '../../core/errors.js';
 import { askedFormat } from '../command/asked-format.js';
@@ -23,7 +22,7 @@ export interface Launch {
   end(code: number): void;
 }
 
-/** Resolves when the answer has left the process; process.exitCode is set. */
+/** Resolves when the answer has left the process and process.exitCode is set. */
 export async function main({ argv, root, end }: Launch): Promise<void> {
   watchStreams();
   listenForSignals(end);
@@ -67,7 +66,7 @@ async function start(argv: string[], root: string): Promise<void> {
   throw unknownCommand(id, rest, config, topic && !asksHelp);
 }
 
-/** Quotes what was typed, but for passwords: an address may stand where a command belongs. */
+/** Quotes what was typed, but never a password: an address may have been typed where a command belongs. */
 export function unknownCommand(id: string, rest: string[], config: Pick<Config, 'commands'>, topic: boolean): SeqError {
   const prefix = id === '' ? '' : `${id.replaceAll(':', ' ')} `;
   const known = config.commands.filter((command) => !command.hidden).map((command) => command.id.replaceAll(':', ' '));

@@ -1,5 +1,5 @@
-// Rows of a long matrix as lines, written as they come; short ones, tables and JSON are one answer. Decides which,
-// and keeps memory bounded.
+// Writes the rows of a long matrix as lines, as they arrive. Short matrices, tables and JSON are one answer. This class
+// decides which, and keeps memory bounded.
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { OutputFormat } from '../support/flags.js';
 import { usageError } from '../support/failure.js';
@@ -7,7 +7,7 @@ import { wire } from '../present/envelope.js';
 import { pickFields } from '../present/fields.js';
 import type { Cell } from '../present/result.js';
 
-/** Beyond so many heights lines are written as they come. */
+/** Above this many heights, lines are written as they arrive. */
 const STREAM_ABOVE = 5000;
 const MOST_ROWS = 100_000;
 const PIECE = 64 * 1024;
@@ -20,7 +20,7 @@ export interface MatrixWriterOptions<Row> {
   columns: readonly string[];
   cells: (row: Row) => Record<string, Cell>;
   data: (row: Row) => Record<string, unknown>;
-  /** The line that `data` makes, without the way there. */
+  /** The output line of a row, made directly. Equal to the line that `data` gives. */
   line?: (row: Row) => string;
   heights: number;
   write: (text: string) => Promise<void>;
@@ -48,7 +48,7 @@ export class MatrixWriter<Row> {
     this.text = `${header}\n`;
   }
 
-  /** A promise when it has to be waited for. */
+  /** Returns a promise when the caller must wait. */
   take(row: Row): Promise<void> | undefined {
     const { format, fields, line } = this.options;
     if (format === 'ndjson' && fields.length === 0 && line !== undefined) {
@@ -67,7 +67,7 @@ export class MatrixWriter<Row> {
     return this.text.length >= PIECE ? this.flush() : undefined;
   }
 
-  /** A row that is held: refuses what would fill the memory. */
+  /** A row that is kept in memory. Throws before the rows would fill the memory. */
   checked(row: Row): Row {
     this.held += 1;
     if (this.held <= MOST_ROWS) return row;

@@ -1,4 +1,4 @@
-// How far a long read is: on stderr, after 300 ms; a bar on a terminal, otherwise one line every 10 s.
+// Shows how far a long read is, on stderr after 300 ms: a bar on a terminal, otherwise one line every 10 s.
 import type { SingleBar } from 'cli-progress';
 
 const SHOWN_AFTER_MS = 300;
@@ -31,7 +31,7 @@ export class StreamProgress {
     }
   };
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void {
     this.ended = true;
     if (this.bar !== null && this.bar !== 'opening') this.bar.stop();

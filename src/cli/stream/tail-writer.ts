@@ -1,5 +1,5 @@
-// Writes a stream of blocks or items in one of the formats, in pieces of bounded size, waiting for a slow reader.
-// json and yaml are one document and therefore bounded; everything else runs for ever in constant memory.
+// Writes a stream of blocks or items in one of the formats, in pieces of bounded size, and waits for a slow reader.
+// json and yaml are one document and therefore bounded. All other formats can run for ever in constant memory.
 import { EXIT, SeqError } from '../../core/errors.js';
 import type { CommittedBlock } from '../../core/ports.js';
 import type { OutputFormat } from '../support/flags.js';

@@ -1,8 +1,8 @@
-// Where `seq submit` sends: the addresses named with --http, else those of the context and those that sequencers
-// announce on the nodes.
+// Where does `seq submit` send? To the addresses named with --http, else to those of the context and those that
+// sequencers announce on the nodes.
 import type { NodePort } from '../../core/ports.js';
 
-/** In no order: every address is asked who leads. */
+/** The order does not matter: every address is asked who leads. */
 export async function announcedAddresses(
   nodes: readonly NodePort[],
   limitMs: number,

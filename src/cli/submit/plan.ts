@@ -1,5 +1,5 @@
-// What `seq submit` reads, under which keys, and from where on: decided once the cluster is known, because a run on
-// one cluster says nothing about another. Keeps the state file that --resume goes on from.
+// What does `seq submit` read, under which keys, and from which position? Decided once the cluster is known, because a
+// run on one cluster says nothing about another. Keeps the state file that --resume continues from.
 import { isAbsolute, join } from 'node:path';
 import { homedir } from 'node:os';
 import { keyProblem } from '../../core/chain/items.js';
@@ -39,7 +39,7 @@ export interface SubmitJob {
 /** Room for `:` and the number after the prefix. */
 const MAX_PREFIX_BYTES = 200;
 
-/** Checks the input before any sequencer is asked: a missing file or a bad prefix then has no effect. */
+/** Checks the input before any sequencer is asked. A missing file or a bad prefix then has no effect. */
 export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
   const { keyPrefix } = input;
   const problem =
@@ -83,15 +83,15 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
         binary: input.binary,
         size: found?.size ?? source.size,
       };
-      // A pipe without a name can never be resumed: there is nothing to find its state by.
+      // A pipe without a name can never be resumed: nothing identifies its state file.
       if (source.size === null && keyPrefix === undefined) state = undefined;
       else
         await prepareState(path).catch((error: Error) => {
           state = undefined;
           input.warning(`no state is kept for --resume: ${error.message}`);
         });
-      // Before anything goes out: the keys of a first batch whose answer is never heard must outlive this process,
-      // and the file may grow meanwhile.
+      // Saved before anything is sent. The keys of a first batch whose answer is never received must outlive this
+      // process, and the file may grow meanwhile.
       if (known?.keyPrefix !== job.keyPrefix) job.checkpoint(NOTHING_DONE);
       const chunks = source.path === '' ? (process.stdin as AsyncIterable<Buffer>) : readSource(source);
       return { input: chunks, binary: input.binary, keyPrefix: job.keyPrefix, ...(found ? { from: found } : {}) };
@@ -109,7 +109,10 @@ export async function submitJob(input: SubmitInput): Promise<SubmitJob> {
   return job;
 }
 
-/** A run that ended before its first receipt: nothing of the input is proven by it but what its keys were made from. */
+/**
+ * A run that ended before its first receipt. It proves nothing about the input except the identity from which its keys
+ * were made.
+ */
 async function checkBegun(source: SourceIdentity, begun: ResumeState, signal: AbortSignal): Promise<void> {
   const { size } = begun;
   if (size === null || size === undefined) return;
@@ -118,7 +121,7 @@ async function checkBegun(source: SourceIdentity, begun: ResumeState, signal: Ab
     throw inputChanged(size, 'their SHA-256 differs');
 }
 
-/** $XDG_STATE_HOME, by default ~/.local/state. A relative one is ignored, as its specification asks. */
+/** $XDG_STATE_HOME, by default ~/.local/state. A relative path is ignored, as the XDG specification requires. */
 function stateHome(env: NodeJS.ProcessEnv): string {
   const named = env['XDG_STATE_HOME'] ?? '';
   return isAbsolute(named) ? named : join(env['HOME'] || homedir(), '.local', 'state');

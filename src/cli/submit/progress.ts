@@ -1,5 +1,5 @@
-// Progress of `seq submit` on stderr: a bar with rate and ETA on a terminal that knows the total, else a line every
-// 10 s; nothing in the first 300 ms and nothing with -q. What it waits for is said as soon as it waits.
+// Progress of `seq submit` on stderr. A bar with rate and ETA on a terminal when the total is known, else a line every
+// 10 s. Nothing in the first 300 ms, and nothing with -q. A wait is reported as soon as it begins, with its reason.
 import { performance } from 'node:perf_hooks';
 import type { SubmitProgress } from '../../core/submit/submit.js';
 
@@ -17,7 +17,7 @@ export class SubmitMeter {
   #bar: Bar | undefined;
   #waiting = '';
 
-  /** `totalBytes` null: a pipe, no end in sight. */
+  /** `totalBytes` null: a pipe of unknown length. */
   constructor(
     private readonly options: {
       terminal: boolean;

@@ -1,13 +1,14 @@
-// How much must be said before a change is made: nothing (undoable), --yes (disruptive), the plan's digest (decides
-// data), and a flag named after the rule for what goes against one. A question is asked only on a terminal, on
-// stderr, and its default is No. Invariant: whoever returns from here was told to go on; otherwise nothing has been
-// done (exit 81, or 76 for another plan's digest).
+// Which confirmation does a change need? Nothing (it can be undone), --yes (disruptive), the plan's digest (it decides
+// data), or a flag named after a safety rule (it breaks that rule). A question is asked only on a terminal, on stderr,
+// and its default is No.
+// Invariant: these functions return only after the operator confirmed. Otherwise nothing has been done (exit 81, or 76
+// for another plan's digest).
 import { createInterface } from 'node:readline';
 import { EXIT, SeqError } from '../../core/errors.js';
 import { withoutSecrets } from './node-url.js';
 import { terminalWrap } from './terminal-wrap.js';
 
-/** The digits of a digest that a person types. */
+/** How many digits of a digest a person types. */
 const TYPED = 8;
 
 export interface Change {
@@ -18,7 +19,7 @@ export interface Change {
   effect: readonly string[];
   /** Of the plan; for 'decides-data'. */
   digest?: string;
-  /** The safety rule that this goes against, and the flag that says "I know". */
+  /** The safety rule that the change breaks, and the flag that says "I know". */
   against?: { rule: string; flag: string; given: boolean };
 }
 
@@ -28,7 +29,7 @@ export interface Asking {
   confirm: string | undefined;
   /** A terminal on stdin and stderr, and no --no-input. */
   mayAsk: boolean;
-  /** The command as it was given, to be repeated with a flag more. */
+  /** The command as it was given, to be repeated with one more flag. */
   command: string;
   signal: AbortSignal;
   /** Writes to stderr. */
@@ -86,7 +87,7 @@ export function commandLine(id: string, argv: readonly string[]): string {
   return ['seq', ...id.split(':'), ...kept].join(' ');
 }
 
-/** At least as many digits as a person types, and no other ones. */
+/** The text has at least as many digits as a person must type, and they match. */
 function fits(given: string, digest: string): boolean {
   return given.length >= TYPED && digest.length >= TYPED && digest.startsWith(given.toLowerCase());
 }
@@ -116,7 +117,7 @@ async function askTerminal(text: string, signal: AbortSignal): Promise<string | 
     };
     signal.addEventListener('abort', onAbort, { once: true });
     reader.once('close', () => resolve(null));
-    // readline takes Ctrl-C for itself: hand it on to the process.
+    // readline catches Ctrl-C itself: pass it on to the process.
     reader.once('SIGINT', () => {
       process.kill(process.pid, 'SIGINT');
     });

@@ -1,10 +1,10 @@
-// How much is left on the disk of a folder of this machine: the store's, for a sequencer's presence record, and a
-// local node's, for `seq doctor`.
+// How much space is left on a local disk? For a sequencer's presence record that is the store's disk. For `seq doctor`
+// it is the disk of a node on this machine.
 import { statfs } from 'node:fs/promises';
 
 const EVERY_MS = 10_000;
 
-/** null where it cannot be told. */
+/** null where it cannot be determined. */
 async function freeBytes(dir: string): Promise<number | null> {
   try {
     const { bavail, bsize } = await statfs(dir);
@@ -14,14 +14,14 @@ async function freeBytes(dir: string): Promise<number | null> {
   }
 }
 
-/** Of a node's data folder, where the address says that it is on this machine. */
+/** Free bytes at a node's data folder, when the address says that the node is on this machine. */
 export async function nodeFreeBytes(url: string, dir: string | undefined): Promise<number | null> {
   const local =
     url.startsWith('unix:') || /^rediss?:\/\/(?:[^@/]*@)?(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])(?::|\/|$)/.test(url);
   return local && dir !== undefined && dir !== '' ? freeBytes(dir) : null;
 }
 
-/** Keeps `facts.storeFreeBytes` fresh; returns how to stop. */
+/** Keeps `facts.storeFreeBytes` up to date. Returns a function that stops it. */
 export async function watchDisk(dir: string, facts: Record<string, string>): Promise<() => void> {
   const measure = async (): Promise<void> => {
     const free = await freeBytes(dir);

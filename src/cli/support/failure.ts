@@ -1,5 +1,5 @@
-// Whatever was thrown → one SeqError with one exit code. Parse errors are usage (64); what nobody foresaw is a bug
-// (70) and says so.
+// Turns whatever was thrown into one SeqError with one exit code. Parse errors are usage errors (64). An unexpected
+// error is a bug (70) and says so.
 import type { ErrorCode } from '../../core/error-codes.js';
 import { EXIT, InvariantError, SeqError } from '../../core/errors.js';
 import { masked } from '../../core/log/redact.js';
@@ -7,7 +7,7 @@ import { DeadlinePassed, Interrupted } from './interrupt.js';
 
 /** How far the command had come when it ended: nothing was sent, or a change was under way. */
 export interface Progress {
-  /** What it was doing: names node and step. */
+  /** What it was doing; names node and step. */
   step: string;
   changed: 'nothing' | 'some' | 'unknown';
   changedNodes: string[];
@@ -39,14 +39,14 @@ function sentence(message: string): string {
     .join('; ');
 }
 
-/** Errors that carry parts of a SeqError but were made by another copy of the class. */
+/** True for errors with the parts of a SeqError that another copy of the class made. */
 function looksLikeSeqError(error: unknown): error is SeqError {
   return (
     error instanceof Error && error.name === 'SeqError' && 'code' in error && 'exit' in error && 'changed' in error
   );
 }
 
-/** The parser puts its own words around an error that a flag's reader threw. */
+/** The parser adds its own text to an error that a flag's reader threw. This removes it. */
 function unwrapped(error: SeqError): SeqError {
   if (!error.message.startsWith('Parsing --')) return error;
   error.message = sentence(error.message.replace(/^Parsing --\S+ *\n/, ''));

@@ -1,6 +1,6 @@
-// The flags that commands share, in groups: cluster and output flags on every command, READ on verbs that only read,
-// ACT on verbs that change something. None has an oclif default or `env`: settings.ts resolves
-// flag → SEQ_* → context → config file → default, and keeps the origin.
+// The flags that commands share, in groups: cluster and output flags on every command, READ on commands that only read,
+// ACT on commands that change something. None has an oclif default or `env`. settings.ts resolves flag → SEQ_* →
+// context → config file → default, and keeps the origin.
 import { Flags } from '@oclif/core';
 import { parseCount, parseDuration, parseSize } from './units.js';
 
@@ -45,7 +45,7 @@ const listFlag = Flags.custom<string[]>({
       .filter(Boolean),
 });
 
-/** `-o` for a command that has formats of its own (`check`: nagios, prometheus). */
+/** `-o` for a command with additional formats (`check`: nagios, prometheus). */
 export function outputFlag(extra: readonly OutputFormat[] = []) {
   return Flags.string({
     char: 'o',
@@ -72,7 +72,7 @@ const DIALECT = {
     description: 'with --dialect fuel: nodes asked for beyond a majority (0)',
   },
 };
-/** Verbs that can read the streams of the other dialect show these. */
+/** Shown by commands that can read the streams of the other dialect. */
 export const FUEL_FLAGS = {
   dialect: Flags.string(DIALECT.dialect),
   'lease-key': Flags.string(DIALECT.leaseKey),
@@ -110,13 +110,13 @@ export const GLOBAL_FLAGS = {
   trace: Flags.boolean({ helpGroup: 'OUTPUT', description: 'every step, and stack traces' }),
   'no-color': Flags.boolean({ helpGroup: 'OUTPUT', description: 'no colour' }),
   'no-input': Flags.boolean({ helpGroup: 'OUTPUT', description: 'never ask' }),
-  // Known everywhere, so that a verb that cannot take them says why instead of not knowing them.
+  // Defined on every command, so that one that cannot take them says why instead of reporting an unknown flag.
   dialect: Flags.string({ ...DIALECT.dialect, hidden: true }),
   'lease-key': Flags.string({ ...DIALECT.leaseKey, hidden: true }),
   'quorum-budget': countFlag({ ...DIALECT.quorumBudget, hidden: true }),
 };
 
-/** Verbs that only read: all of them answer from a file that `seq stream export` wrote, too. */
+/** For commands that only read: all of them can also answer from a file that `seq stream export` wrote. */
 export const BUNDLE_FLAG = {
   'from-bundle': Flags.string({
     helpGroup: 'CLUSTER',
@@ -126,7 +126,7 @@ export const BUNDLE_FLAG = {
   }),
 };
 
-/** Verbs that only read: `static override flags = { ...READ_FLAGS, … }`. */
+/** Commands that only read: `static override flags = { ...READ_FLAGS, … }`. */
 export const WATCH_FLAGS = {
   watch: Flags.boolean({ helpGroup: 'WATCH', description: 'repeat until stopped' }),
   interval: durationFlag({ helpGroup: 'WATCH', dependsOn: ['watch'], description: 'pause between two rounds (1s)' }),
@@ -134,7 +134,7 @@ export const WATCH_FLAGS = {
 };
 export const READ_FLAGS = { ...BUNDLE_FLAG, ...WATCH_FLAGS };
 
-/** Verbs that change something: `static override flags = { ...ACT_FLAGS, … }`. */
+/** Commands that change something: `static override flags = { ...ACT_FLAGS, … }`. */
 export const ACT_FLAGS = {
   'dry-run': Flags.boolean({ char: 'n', helpGroup: 'CHANGE', description: 'everything up to the first write' }),
   yes: Flags.boolean({ char: 'y', helpGroup: 'CHANGE', description: 'go ahead without asking (disruptive changes)' }),

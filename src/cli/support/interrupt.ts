@@ -1,5 +1,5 @@
-// Signals and deadlines as one AbortSignal. First Ctrl-C (or SIGTERM, SIGHUP) cancels; the second ends the process at
-// once.
+// Signals and deadlines as one AbortSignal. The first Ctrl-C (or SIGTERM, SIGHUP) cancels. The second one ends the
+// process at once.
 import { EXIT, type ExitCode } from '../../core/errors.js';
 
 export class Interrupted extends Error {
@@ -25,7 +25,7 @@ const controller = new AbortController();
 /** Aborted by the first signal, with an Interrupted as reason. */
 export const interrupted: AbortSignal = controller.signal;
 
-/** `end` ends the process at once with that code (bin/run.js gives it: nothing in src does so by itself). */
+/** `end` ends the process at once with that code. bin/run.js provides it: nothing in src ends the process. */
 export function listenForSignals(end: (code: number) => void): void {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => {

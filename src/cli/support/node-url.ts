@@ -1,5 +1,5 @@
-// `[ID=]URL` → one node's address. A password in a URL would stand in every process list and history, so it is
-// refused, with the way to pass it.
+// `[ID=]URL` → one node's address. A password in a URL would show in every process list and shell history. So it is
+// refused, and the error says how to pass it.
 import { EXIT, SeqError } from '../../core/errors.js';
 
 export interface NodeUrl {
@@ -25,8 +25,8 @@ function badUrl(shown: string, why: string, next?: string[]): SeqError {
 }
 
 /**
- * What may be printed of a text that may hold a password: of whatever stands before the last @, the user alone,
- * however broken the rest is.
+ * The printable part of a text that may hold a password. Of everything before the last @ only the user is kept, even
+ * when the rest is malformed.
  */
 export function withoutSecrets(text: string): string {
   return text
@@ -50,7 +50,7 @@ function database(text: string, shown: string): string {
   return Number(text) === 0 ? '' : `/${Number(text)}`;
 }
 
-/** Checks and normalises one address: two spellings of the same place come out equal. */
+/** Checks and normalises one address: two spellings of the same address come out equal. */
 export function checkUrl(text: string): NodeUrl {
   const shown = withoutSecrets(text);
   if (text.startsWith('/')) return checkUrl(`unix://${text}`);

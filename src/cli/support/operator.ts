@@ -1,4 +1,4 @@
-// Who makes a change, for the audit record: user, host, and the command without secrets; and which secrets those are.
+// Who makes a change? For the audit record: user, host, and the command without secrets. Also finds those secrets.
 import { hostname, userInfo } from 'node:os';
 import type { Operator } from '../../core/nodes/audit-record.js';
 import { commandLine } from './confirm.js';
@@ -7,7 +7,7 @@ export function operatorOf(id: string, argv: readonly string[]): Operator {
   return { by: `${userName()}@${hostname()}`, host: hostname(), command: commandLine(id, argv).slice(0, 500) };
 }
 
-/** A user id without an entry in the system's list has no name. */
+/** A user id without an entry in the system's user list has no name. */
 function userName(): string {
   try {
     return userInfo().username;

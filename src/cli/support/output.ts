@@ -1,8 +1,8 @@
-// Where answers go: stdout through one writer that knows closed pipes (quiet end) and full disks (74), stderr for
-// everything else.
+// Where output goes. One writer for stdout handles closed pipes (quiet end) and full disks (74). Everything else goes
+// to stderr.
 import { EXIT, SeqError } from '../../core/errors.js';
 
-/** The reader went away (`| head`): nobody is left to answer, so the command ends quietly with 0. */
+/** The reader closed the pipe (`| head`). Nobody reads any more, so the command ends quietly with 0. */
 export class ReaderGone extends Error {
   constructor() {
     super('stdout was closed by its reader');
@@ -33,7 +33,7 @@ function fail(error: NodeJS.ErrnoException): void {
   for (const waiter of [...waiters]) waiter(failure);
 }
 
-/** Takes over stdout's and stderr's errors; the framework's own listener would turn a full disk into a crash. */
+/** Handles the errors of stdout and stderr. The framework's own listener would turn a full disk into a crash. */
 export function watchStreams(): void {
   process.stdout.removeAllListeners('error');
   process.stdout.on('error', fail);
@@ -41,7 +41,7 @@ export function watchStreams(): void {
   process.stderr.on('error', () => undefined);
 }
 
-/** Calls back once when stdout fails; returns how to stop listening. */
+/** Calls back once when stdout fails. Returns a function that stops listening. */
 export function onOutputFailure(listener: (error: Error) => void): () => void {
   if (failure) queueMicrotask(() => listener(failure as Error));
   waiters.add(listener);
@@ -76,7 +76,7 @@ export function writeErr(text: string): void {
   try {
     process.stderr.write(text);
   } catch {
-    // stderr is gone: there is nowhere left to say so
+    // stderr is gone: the error cannot be shown anywhere
   }
 }
 

@@ -1,5 +1,5 @@
-// How prose is broken on one of the process's own outputs: at words on a terminal, not at all in a pipe (whose reader
-// has no width).
+// How is prose broken on one of the process's own outputs? At words on a terminal. Not at all in a pipe, whose reader
+// has no width.
 import { whole } from '../present/text.js';
 import type { Wrap } from '../present/wrap.js';
 

@@ -1,5 +1,5 @@
-// Durations, sizes and counts as people write them. A bare number is never a duration: nobody should have to guess
-// its unit.
+// Durations, sizes and counts as people write them. A bare number is never a duration: nobody should have to guess its
+// unit.
 import { EXIT, SeqError } from '../../core/errors.js';
 import { masked } from '../../core/log/redact.js';
 
@@ -14,7 +14,7 @@ const SIZE_UNITS: Record<string, number> = {
   GiB: 1024 ** 3,
 };
 
-/** A value that cannot be read at all: 64 on the command line, 78 in a file. */
+/** A value that cannot be parsed: 64 on the command line, 78 in a file. */
 export function badValue(what: string, text: string, wanted: string, exit: 64 | 78 = EXIT.usage): SeqError {
   return new SeqError({
     code: 'BAD_VALUE',
@@ -63,7 +63,7 @@ export function parseCount(text: string, what = 'number', least = 0, or = ''): n
   return value;
 }
 
-/** 0 → `0ms`, 1500 → `1.5s`, 5400000 → `1h30m`. What it prints, parseDuration reads (rounded to 1 ms). */
+/** 0 → `0ms`, 1500 → `1.5s`, 5400000 → `1h30m`. parseDuration reads this text back (rounded to 1 ms). */
 export function formatDuration(ms: number): string {
   const whole = Math.round(ms);
   if (whole < 1000) return `${whole}ms`;

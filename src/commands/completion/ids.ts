@@ -12,7 +12,7 @@ export default class CompletionIds extends SeqCommand {
 
   protected async perform(): Promise<Result> {
     const { args } = await this.parse(CompletionIds);
-    // A shell that completes must never see an error: nothing known is no suggestion.
+    // A shell that completes must never show an error. When nothing is known there are no suggestions.
     const ids = await idsFor(args.kind as (typeof ID_KINDS)[number], await this.surroundings(), () =>
       this.cluster(),
     ).catch(() => []);
