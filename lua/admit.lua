@@ -1,16 +1,18 @@
--- admit: step 4 of re-admission: from here on the node counts, under the leader's lock and epoch.
+-- admit: step 4 of re-admission: from now on the node counts, under the leader's lock and epoch.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 ttl_ms · 7 want_head_text · 8 want_head_hash
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
 -- refused: STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · NOT_READY (head, hash) · NOT_ADMITTED (why: wiped, restarted, damaged) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I3, I7, I11: only the nonce that is pending, on the server process that noted it. docs/PROTOCOL.md section 8.
+-- Keeps I3, I7, I11: it accepts only the pending nonce, on the server process that noted it. docs/PROTOCOL.md section
+-- 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local ttl_ms, want_head_text, want_head_hash = ARGV[6], ARGV[7], ARGV[8]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -23,14 +25,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -38,7 +42,7 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
@@ -55,9 +59,10 @@ if not want_head then return bad('head') end
 if not is_hash(want_head_hash) then return bad('head_hash') end
 
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -73,7 +78,7 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission under way
--- The admission that `nonce` began still stands, is this term's, and the server has not restarted since.
+-- The admission that `nonce` began is still pending and belongs to this term, and the server has not restarted since.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash')
 if record.err then return failed(record, admission_key) end
@@ -104,14 +109,14 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
   if type(token) == 'table' then return failed(token, epoch_key) end
 end
 local epoch = whole(token) or 0
--- An epoch that is further above than any leap (2^32) is no promise: begin_admission took the node in spite of it.
+-- An epoch that is more than any leap (2^32) above is no promise: begin_admission took the node in spite of it.
 if epoch > writer_epoch and epoch <= writer_epoch + 4294967296 then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
 end

@@ -1,17 +1,20 @@
--- announce: a sequencer's presence record, and its place in the index that lets inspect do without a scan.
--- The record is `<sequencer><id>`; the index (id → server ms) forgets ids not seen for 24 h and keeps the newest 64.
+-- announce: write a sequencer's presence record, and its entry in the index. The index lets inspect read records
+-- without a scan. The record is `<sequencer><id>`. The index (id → server ms) forgets ids not seen for 24 h and keeps
+-- the newest 64.
 -- KEYS 1 admission · 2 sequencers · 3 sequencer
 -- ARGV 1 cluster · 2 node · 3 ttl_ms · 4 id · 5 …pairs
 -- accepted: incarnation · used_memory · maxmemory · time_ms
 -- refused: WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Says nothing about leadership; works on a node that is not admitted. The memory of the server is told so that a leader can keep less in
--- time (0 = not limited, or not known); its clock, so that a leader's block time follows the nodes' clocks. docs/PROTOCOL.md sections 2 and 6.
+-- A presence record says nothing about leadership. The script works on a node that is not admitted. The reply has the
+-- server's memory use (0 = no limit, or not known), so that a leader can shrink the retained range in time. It also has
+-- the server's clock, so that a leader's block time follows the nodes' clocks. docs/PROTOCOL.md sections 2 and 6.
 local admission_key, sequencers_key, sequencer_key = KEYS[1], KEYS[2], KEYS[3]
 local cluster, node_id, ttl_ms, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -24,14 +27,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -65,7 +70,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local memory = redis.pcall('INFO', 'memory')
 local function bytes(field) return type(memory) == 'string' and tonumber(string.match(memory, '\n' .. field .. ':(%d+)')) or 0 end
--- What is under way (buffers of clients) is gone in a moment, and no trimming frees it.
+-- Clients' buffers are gone in a moment, and trimming does not free them. So they do not count.
 local used = string.format('%d', math.max(0, bytes('used_memory') - bytes('mem_clients_normal')))
 
 local first = redis.pcall('DEL', sequencer_key)

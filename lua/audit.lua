@@ -3,13 +3,14 @@
 -- ARGV 1 cluster · 2 node · 3 max_records · 4 …pairs
 -- accepted: incarnation
 -- refused: WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Works on a node that is not admitted. docs/PROTOCOL.md section 2.
+-- Works also on a node that is not admitted. docs/PROTOCOL.md section 2.
 local admission_key, audit_key = KEYS[1], KEYS[2]
 local cluster, node_id, max_records = ARGV[1], ARGV[2], ARGV[3]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -22,14 +23,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end

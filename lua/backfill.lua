@@ -1,5 +1,6 @@
--- backfill: step 2 of re-admission: append one committed block to the stream of a node that is being admitted.
--- No lease is renewed and no epoch set. XADD is the first write on purpose: a node without memory to spare refuses it (OOM), unharmed.
+-- backfill: step 2 of re-admission: append one committed block to the stream of a node that is being admitted. It
+-- renews no lease and sets no epoch. XADD is the first write on purpose: a node that is short of memory refuses it
+-- (OOM), and nothing has changed.
 -- KEYS 1 admission · 2 stream
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 height_text · 7 hash · 8 parent · 9 timestamp_text · 10 entry_epoch_text · 11 data
 -- accepted: incarnation · head
@@ -11,8 +12,9 @@ local height_text, hash, parent, timestamp_text, entry_epoch_text = ARGV[6], ARG
 local data = ARGV[11]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -25,14 +27,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -40,7 +44,7 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
@@ -48,7 +52,7 @@ local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~
 local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: first entry
--- Hash and parent of a raw entry {id, {field, value, …}}; nil for what is not there.
+-- Hash and parent of a raw entry {id, {field, value, …}}; nil for a missing field.
 local function named(entry)
   local hash, parent
   for i = 1, #entry[2], 2 do
@@ -70,9 +74,10 @@ if not entry_epoch or entry_epoch > writer_epoch then return bad('entry_epoch') 
 if not data then return bad('data') end
 
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -88,7 +93,7 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission under way
--- The admission that `nonce` began still stands, is this term's, and the server has not restarted since.
+-- The admission that `nonce` began is still pending and belongs to this term, and the server has not restarted since.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'pending', 'pending_owner', 'pending_epoch',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash')
 if record.err then return failed(record, admission_key) end

@@ -1,16 +1,21 @@
--- begin_admission: step 1 of re-admission: set the stream aside, note the server's run id and the nonce; the node takes part in nothing.
--- An intact node is taken only under its own epoch, without a configuration only under its own lock, and only when its incarnation is the one to be
--- replaced: a copy that was delayed would otherwise set aside what the same term has admitted since. Another's unfinished admission only with a higher epoch.
--- A node with the mark of a bootstrap is taken like an empty one: no late phase 2 finds its mark there afterwards.
--- Keeps the last 16 nonces (record field used). What an unfinished admission filled in (every block of it is committed) is kept and gone on
--- from when it ends at resume_head with resume_hash and the server has not restarted since, else dropped (with keep_ms 1: what was set aside before
--- as well); the reply says where filling goes on.
--- The configuration that names the new memory (config) is noted with it; one that is earlier than what this node knows is refused.
+-- begin_admission: step 1 of re-admission: set the stream aside, and note the server's run id and the nonce. From now
+-- on the node takes part in nothing.
+-- An intact node is set aside only if it has promised nothing to another term of this epoch or a later one, and only if
+-- `replaces` names its incarnation. Without a configuration it must also be under the caller's lock. Otherwise a
+-- delayed copy of this call could set aside what the same term has admitted since.
+-- Another term's unfinished admission is taken over only with a higher epoch. A node with a bootstrap mark is treated
+-- like an empty one: a late phase 2 then no longer finds its mark.
+-- The record keeps the last 16 nonces (field used).
+-- An unfinished admission filled in committed blocks only. They are kept if they end at resume_head with resume_hash
+-- and the server has not restarted since. Otherwise they are dropped; with keep_ms 1, what was set aside earlier is
+-- dropped too. The reply says where filling resumes.
+-- The configuration that names the new memory (config) is noted with it. A configuration that is earlier than the one
+-- this node knows is refused.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 floor_text · 7 new_floor_hash · 8 keep_ms · 9 replaces · 10 resume_head_text · 11 resume_hash · 12 config
 -- accepted: incarnation · head
 -- refused: CONFIG_STALE (actual: the configuration it knows) · STALE_NONCE (actual: what is pending, or the incarnation that is there) · FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I3, I7, I11, I13: the epoch key stays as it is. docs/PROTOCOL.md section 8.
+-- Keeps I3, I7, I11, I13: the epoch key does not change. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -18,8 +23,9 @@ local floor_text, new_floor_hash, keep_ms, replaces = ARGV[6], ARGV[7], ARGV[8],
 local resume_head_text, resume_hash, config = ARGV[10], ARGV[11], ARGV[12]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -32,14 +38,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -47,7 +55,7 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
@@ -55,9 +63,10 @@ local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~
 local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -73,7 +82,8 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: configuration
--- Who the nodes are (`<epoch>.<turn> <settings> | r1=<memory>@<address> …`). Whether one is an earlier version than another; '' is the earliest.
+-- Who the nodes are (`<epoch>.<turn> <settings> | r1=<memory>@<address> …`). `earlier`: whether one version is earlier
+-- than another; '' is the earliest.
 local function earlier(one, other)
   local epoch, turn = string.match(one, '^(%d+)%.(%d+) ')
   local its_epoch, its_turn = string.match(other, '^(%d+)%.(%d+) ')
@@ -106,13 +116,13 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
   if type(token) == 'table' then return failed(token, epoch_key) end
 end
--- A stream of another type is damage: it is set aside like any other.
+-- A stream key of another type is damage. It is set aside like any other stream.
 local length = redis.pcall('XLEN', stream_key)
 local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
 if type(server) == 'table' then return server end
@@ -142,7 +152,7 @@ if record[1] then
     if intact then
       if config ~= '' then lock = owner end
       -- common: fencing
-      -- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
+      -- I3: the lock is mine. The node has promised nothing to a later term, or to another term of the same epoch.
       if lock ~= owner then
         if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
         return { 'refused', 'FENCING_ERROR', 'check', 'lock' }
@@ -155,13 +165,14 @@ if record[1] then
     end
   end
 end
--- What is left of the old life may know a higher epoch than this leader has: it must not fall. A number that is further above than any
--- leap (2^32) was written by hand: no term can have been promised it, and it is lost like the rest of this memory.
+-- The node may still remember a higher epoch than this leader has, and that epoch must not fall. A number that is more
+-- than any leap (2^32) above was written by hand. No term can have received a promise for it, so it is lost like the
+-- rest of this memory.
 if epoch and epoch > writer_epoch and epoch <= writer_epoch + 4294967296 then
   return { 'refused', 'FENCING_ERROR', 'check', 'epoch', 'epoch', string.format('%d', epoch) }
 end
 
--- All of it was written by leaders that knew it to be committed; the caller knows the block it ends with.
+-- Leaders that knew all these blocks to be committed wrote them. The caller knows the block at which they end.
 local head, floor = whole(record[6]), whole(record[9])
 local keeps = pending and resume_head_text ~= '' and record[3] == here and record[6] == resume_head_text and record[8] == resume_hash
   and record[7] and head and floor and record[10] and length == head - floor

@@ -1,17 +1,19 @@
--- bootstrap_commit: phase 2 of the bootstrap: where the nonce still stands, admit the node at floor 0, epoch 0.
+-- bootstrap_commit: phase 2 of the bootstrap: if the nonce is still there, admit the node at floor 0, epoch 0.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- The first configuration of the cluster (config) is noted in the record.
 -- ARGV 1 cluster · 2 node · 3 nonce · 4 genesis · 5 config
 -- accepted: incarnation
 -- refused: STALE_NONCE (actual) · NOT_ADMITTED (why: restarted) · NOT_PRISTINE (why) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Repeated on the node it admitted, while that is at epoch 0, it is accepted again and changes nothing. docs/PROTOCOL.md section 8.
+-- A repeated call on the node that it admitted is accepted again and changes nothing, while the node is at epoch 0.
+-- docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, nonce, genesis, config = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -24,14 +26,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -39,13 +43,14 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''

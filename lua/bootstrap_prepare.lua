@@ -1,24 +1,26 @@
--- bootstrap_prepare: phase 1 of the bootstrap: leave `bootstrap:<nonce>` on a node without any key of ours.
--- Repeated with the same nonce it notes the run id anew, so that a bootstrap broken off by a restart can be finished.
+-- bootstrap_prepare: phase 1 of the bootstrap: write the mark `bootstrap:<nonce>` on a node that has no key of ours. A
+-- repeated call with the same nonce notes the run id again, so that a bootstrap can continue after a restart.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 nonce
 -- accepted: incarnation
 -- refused: NOT_PRISTINE (why: the state it is in) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I7: nothing that may have promised is made to look new. docs/PROTOCOL.md section 8.
+-- Keeps I7: a node that may have made a promise never looks new. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, nonce = ARGV[1], ARGV[2], ARGV[3]
 
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -26,9 +28,10 @@ local function must(...)
 end
 -- end common
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''

@@ -1,17 +1,20 @@
--- claim: raise this node to the term's epoch and read its head, in one step; acquire_ttl_ms also takes a free lock. The configuration that the
--- term counts by (config) is noted here. A term with an earlier one than this node knows is refused, and one that does not count this node's memory.
+-- claim: raise this node to the term's epoch and read its head, in one step. acquire_ttl_ms also takes a free lock. The
+-- node notes the configuration that the term counts by (config). It refuses a term whose configuration is earlier than
+-- the one that the node knows. It also refuses a term whose configuration does not count this node's memory.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 acquire_ttl_ms · 6 config
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
 -- refused: FENCING_ERROR (check: lock, holder; or check: epoch, epoch) · CONFIG_STALE (actual: the configuration it knows) · NOT_MEMBER (actual: its incarnation) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I1, I3, I13: after it nothing older can change the head that is returned. May be repeated. docs/PROTOCOL.md sections 4, 5.
+-- Keeps I1, I3, I13: after a claim no older term can change the head that is returned. A claim may be repeated.
+-- docs/PROTOCOL.md sections 4, 5.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local cluster, node_id, owner, writer_epoch_text, acquire_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local config = ARGV[6]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -24,14 +27,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -50,9 +55,10 @@ if acquire_ttl_ms ~= '' and (not acquire_ttl or acquire_ttl == 0) then return ba
 if not config or #config > 16384 or (config ~= '' and not string.find(config, '^%d+%.%d+ ')) then return bad('config') end
 
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -68,8 +74,8 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission
--- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
--- head show every cut, hole and stray entry that Redis itself can make.
+-- First identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the
+-- absence of entries above the head show every cut, hole and stray entry that Redis itself can make.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
 if record.err then return failed(record, admission_key) end
@@ -77,7 +83,7 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
@@ -109,7 +115,7 @@ end
 local acquiring = acquire_ttl and not lock
 if acquiring then lock = owner end
 -- common: fencing
--- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
+-- I3: the lock is mine. The node has promised nothing to a later term, or to another term of the same epoch.
 if lock ~= owner then
   if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
   return { 'refused', 'FENCING_ERROR', 'check', 'lock' }
@@ -120,7 +126,8 @@ end
 -- end common
 
 -- common: configuration
--- Who the nodes are (`<epoch>.<turn> <settings> | r1=<memory>@<address> …`). Whether one is an earlier version than another; '' is the earliest.
+-- Who the nodes are (`<epoch>.<turn> <settings> | r1=<memory>@<address> …`). `earlier`: whether one version is earlier
+-- than another; '' is the earliest.
 local function earlier(one, other)
   local epoch, turn = string.match(one, '^(%d+)%.(%d+) ')
   local its_epoch, its_turn = string.match(other, '^(%d+)%.(%d+) ')
@@ -142,7 +149,8 @@ if config ~= '' then
   end
 end
 
--- A record of version 0.1.0 names the memory in another way. From here on a sequencer of that version takes the node for restarted.
+-- A record of version 0.1.0 names the memory in another form. From now on a sequencer of that version sees this node as
+-- restarted.
 local renamed = not string.find(record[3], '+', 1, true) and run_id(server, replication)
 if acquiring or writer_epoch > epoch or here ~= config or renamed then
   local first = redis.pcall('HDEL', admission_key, 'claimant')

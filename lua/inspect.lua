@@ -4,17 +4,19 @@
 -- ARGV 1 cluster · 2 node · 3 brief
 -- accepted: incarnation · admission · why · run · time_ms · record · lock · lock_pttl · epoch · length · hold · hold_pttl · handover · handover_pttl · request · sequencers · info
 -- refused: nothing of its own
--- A caller that does not know the cluster or the node id yet leaves it out. Then the node is not called foreign for it.
--- `brief` = 1 leaves `info` empty. Four sections of INFO cost more than all the rest, and a probe before a promotion does not need them.
--- No payload is read; presence records come through their index. docs/PROTOCOL.md sections 4, 8, 9.
+-- A caller that does not know the cluster or the node id yet leaves it empty. Then the node is not called foreign
+-- because of it. `brief` = 1 leaves `info` empty: four sections of INFO cost more than everything else, and a probe
+-- before a promotion does not need them. No payload is read. Presence records are found through their index.
+-- docs/PROTOCOL.md sections 4, 8, 9.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hold_key, handover_key, request_key, sequencers_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local sequencer_key, orphans_key = KEYS[9], KEYS[10]
 local cluster, node_id, brief = ARGV[1], ARGV[2], ARGV[3]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -26,9 +28,10 @@ local function whole(text)
 end
 -- end common
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''

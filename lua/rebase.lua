@@ -1,6 +1,6 @@
--- rebase: start an admitted node's stream anew at a committed height above its head. The node's head is below the leader's retained range.
--- The old stream is kept for keep_ms under `<orphans>:<nonce>`. The one that was set aside before is deleted (record field aside).
--- Epoch and admission stay.
+-- rebase: start an admitted node's stream anew at a committed height above its head, because its head is below the
+-- leader's retained range. The old stream is kept for keep_ms under `<orphans>:<nonce>`. The stream that was set aside
+-- before is deleted (record field aside). Epoch and admission do not change.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 floor_text · 6 new_floor_hash · 7 nonce · 8 keep_ms
 -- accepted: incarnation · head · head_epoch · head_hash · floor · floor_hash
@@ -12,8 +12,9 @@ local cluster, node_id, owner, writer_epoch_text, floor_text = ARGV[1], ARGV[2],
 local new_floor_hash, nonce, keep_ms = ARGV[6], ARGV[7], ARGV[8]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -26,14 +27,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -41,7 +44,7 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
@@ -58,9 +61,10 @@ if nonce == '' then return bad('nonce') end
 if not keep or keep == 0 then return bad('keep_ms') end
 
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -76,8 +80,8 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission
--- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
--- head show every cut, hole and stray entry that Redis itself can make.
+-- First identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the
+-- absence of entries above the head show every cut, hole and stray entry that Redis itself can make.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
 if record.err then return failed(record, admission_key) end
@@ -85,7 +89,7 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
@@ -114,7 +118,7 @@ if not (epoch and head and head_epoch and floor and incarnation and claimant and
 end
 -- end common
 -- common: fencing
--- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
+-- I3: the lock is mine. The node has promised nothing to a later term, or to another term of the same epoch.
 if lock ~= owner then
   if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
   return { 'refused', 'FENCING_ERROR', 'check', 'lock' }

@@ -1,11 +1,13 @@
--- recover_node: put a node of a cluster below its quorum under the next generation, as being admitted: its stream kept as it was verified
--- (keep 1) or set aside (keep 0). Only while everything is as the plan saw it (expect: run|cluster|incarnation|pending|epoch|head|
--- head_epoch|head_hash|length), so that of two recoveries at most one has a quorum of marks. From here on no term of the old life acts.
+-- recover_node: put a node of a cluster below its quorum under the next generation, in the state of being admitted. Its
+-- verified stream is kept (keep 1) or set aside (keep 0).
+-- The call is accepted only while the node is as the plan saw it (expect:
+-- run|cluster|incarnation|pending|epoch|head|head_epoch|head_hash|length). So of two recoveries at most one has a
+-- quorum of marks. From now on no term of the former generation can act on this node.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 nonce · 6 expect · 7 keep · 8 head_text · 9 head_epoch_text · 10 head_hash · 11 floor_text · 12 floor_hash · 13 keep_ms · 14 config
 -- accepted: incarnation
 -- refused: EXPECTATION (why: moved; actual) · NOT_READY (head: what the stream ends in) · STALE_NONCE (actual) · FENCING_ERROR (check: epoch, epoch) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Keeps I3, I6, I7: the epoch key stays as it is until `admit`. docs/PROTOCOL.md section 8.
+-- Keeps I3, I6, I7: the epoch key does not change until `admit`. docs/PROTOCOL.md section 8.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local orphans_key = KEYS[5]
 local cluster, node_id, owner, writer_epoch_text, nonce = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -13,8 +15,9 @@ local expect, keep, head_text, head_epoch_text, head_hash = ARGV[6], ARGV[7], AR
 local floor_text, floor_hash, keep_ms, config = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -27,14 +30,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -42,7 +47,7 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
@@ -50,9 +55,10 @@ local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~
 local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -93,13 +99,13 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
   if type(token) == 'table' then return failed(token, epoch_key) end
 end
--- A stream of another type is damage: it is set aside like any other.
+-- A stream key of another type is damage. It is set aside like any other stream.
 local length = redis.pcall('XLEN', stream_key)
 if type(length) == 'table' then
   if not string.find(length.err, 'WRONGTYPE', 1, true) then return length end

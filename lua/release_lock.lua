@@ -1,16 +1,19 @@
--- release_lock: give the lock back if it is mine, on an admitted node or not; may name who alone shall promote next.
+-- release_lock: give the lock back if it is mine, on an admitted node or not. It may name the only sequencer that may
+-- promote next.
 -- KEYS 1 lock · 2 admission · 3 handover
 -- ARGV 1 cluster · 2 node · 3 owner · 4 handover_to · 5 handover_ttl_ms · 6 channel
 -- accepted: incarnation
 -- refused: FENCING_ERROR (check: lock, holder) · WRONG_CLUSTER (why: cluster, node; actual) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- Never takes, never raises anything. Publishes `released`, or `handed-over` where it names somebody. docs/PROTOCOL.md sections 4, 6.
+-- It never takes a lock and never raises an epoch. It publishes `released`, or `handed-over` if it names a successor.
+-- docs/PROTOCOL.md sections 4, 6.
 local lock_key, admission_key, handover_key = KEYS[1], KEYS[2], KEYS[3]
 local cluster, node_id, owner, handover_to, handover_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local channel = ARGV[6]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -23,14 +26,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end

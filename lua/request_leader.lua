@@ -1,9 +1,9 @@
--- request_leader: leave a request for the term of `epoch`; it finds it with its next write_block.
+-- request_leader: leave a request for the term of `epoch`. The term finds the request with its next write_block.
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 request
 -- ARGV 1 cluster · 2 node · 3 ttl_ms · 4 expect_leader · 5 expect_epoch · 6 id · 7 kind · 8 to · 9 plan · 10 by · 11 reason · 12 for_epoch · 13 channel
 -- accepted: incarnation
 -- refused: EXPECTATION (why: leader, epoch; actual) · WRONG_CLUSTER (why: cluster, node; actual) · NOT_ADMITTED (why: wiped, restarted, damaged, bootstrap, admitting) · BAD_ARGUMENT (why) · WRONG_TYPE (why)
--- A later request takes the place of an earlier one. Publishes `request`. docs/PROTOCOL.md section 4.
+-- A later request replaces an earlier one. Publishes `request`. docs/PROTOCOL.md section 4.
 local lock_key, epoch_key, admission_key, stream_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local request_key = KEYS[5]
 local cluster, node_id, ttl_ms, expect_leader, expect_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -11,8 +11,9 @@ local id, kind, to, plan, by = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local reason, for_epoch, channel = ARGV[11], ARGV[12], ARGV[13]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -25,14 +26,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -52,9 +55,10 @@ if #plan > PLAN_BYTES then return bad('plan') end
 if not whole(for_epoch) then return bad('epoch') end
 
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -70,8 +74,8 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission
--- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
--- head show every cut, hole and stray entry that Redis itself can make.
+-- First identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the
+-- absence of entries above the head show every cut, hole and stray entry that Redis itself can make.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
 if record.err then return failed(record, admission_key) end
@@ -79,7 +83,7 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
@@ -108,7 +112,7 @@ if not (epoch and head and head_epoch and floor and incarnation and claimant and
 end
 -- end common
 -- common: expectation
--- What the operator saw must still be there: '=<leader id>' ('=' for nobody) and the node's epoch; '' asks nothing.
+-- What the operator saw must still be true: '=<leader id>' ('=' for no leader) and the node's epoch; '' checks nothing.
 local leader = lock and (string.match(lock, '^(.*)/') or lock) or ''
 if expect_leader ~= '' and expect_leader ~= '=' .. leader then
   return { 'refused', 'EXPECTATION', 'why', 'leader', 'actual', leader }

@@ -1,5 +1,6 @@
--- retire_node: this server is to be another one's predecessor: from now on it refuses every call, for good, and is foreign to everybody.
--- Only while its memory is the one that the plan was made for. Nothing is deleted: stream and epoch stay as evidence.
+-- retire_node: retire this server for good, because another server takes its place. From now on it refuses every call
+-- and is foreign to everybody. The call is accepted only while the server's memory is the one that the plan names.
+-- Nothing is deleted: stream and epoch stay as evidence.
 -- KEYS 1 admission
 -- ARGV 1 cluster · 2 node · 3 expect (its incarnation, or the nonce that is pending) · 4 moved_to (where its successor is)
 -- accepted: incarnation
@@ -10,7 +11,8 @@ local cluster, node_id, expect, moved_to = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply

@@ -1,6 +1,6 @@
--- write_block: put one block at its height under the term's epoch and renew the lease; the hot path.
--- Height rules 1-5 of section 4. trim_to (an append only; at most height-2) moves the floor up; trim_hash is the hash of that block.
--- Superseded entries are copied to `orphans`, capped by count and bytes (record field orphans_bytes).
+-- write_block: put one block at its height under the term's epoch and renew the lease. This is the hot path. Height
+-- rules: 1-5 of section 4. trim_to (appends only; at most height-2) moves the floor up; trim_hash is the hash of that
+-- block. Superseded entries are copied to `orphans`, capped by count and bytes (record field orphans_bytes).
 -- KEYS 1 lock · 2 epoch · 3 admission · 4 stream · 5 orphans · 6 request
 -- ARGV 1 cluster · 2 node · 3 owner · 4 writer_epoch_text · 5 ttl_ms · 6 mode · 7 height_text · 8 hash · 9 parent · 10 timestamp_text · 11 entry_epoch_text · 12 trim_to_text · 13 trim_hash · 14 data
 -- accepted: incarnation · head · pairs of the pending request when it is meant for this epoch
@@ -13,8 +13,9 @@ local mode, height_text, hash, parent, timestamp_text = ARGV[6], ARGV[7], ARGV[8
 local entry_epoch_text, trim_to_text, trim_hash, data = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 
 -- common: numbers
--- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A larger number was
--- written by hand or by mistake, and to count on from it would end where a double is no longer exact.
+-- A number of the protocol: digits only, no leading zero, at most 2^48; nil otherwise. No cluster counts up to 2^48. A
+-- larger number was written by hand or by mistake. To count on from it would leave the range in which a double is
+-- exact.
 local find, byte, tonumber = string.find, string.byte, tonumber
 local function whole(text)
   if not text or #text > 15 or not find(text, '^%d+$') then return nil end
@@ -27,14 +28,16 @@ end
 -- end common
 -- common: refusals
 local function bad(name) return { 'refused', 'BAD_ARGUMENT', 'why', name } end
--- A read that failed before anything was written: a key of another type is a refusal, Redis' own errors go out as they are.
+-- A read failed before anything was written. A key of another type is a refusal; Redis' own errors are passed on
+-- unchanged.
 local function failed(reply, key)
   if string.find(reply.err, 'WRONGTYPE', 1, true) then return { 'refused', 'WRONG_TYPE', 'why', key } end
   return reply
 end
 -- end common
 -- common: writes
--- After the first write a failure leaves the node half-changed: it must never look like one of Redis' refusals (nothing executed).
+-- After the first write a failure leaves the node half-changed. It must never look like a refusal of Redis, which means
+-- that nothing was executed.
 local function must(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then error('half done: ' .. reply.err) end
@@ -42,7 +45,7 @@ local function must(...)
 end
 -- end common
 -- common: hashes
--- 64 lower-case hex digits (an anchored repeat costs half of a search for what is none)
+-- 64 lower-case hex digits. (An anchored repeat costs half as much as a search for a character that is not one.)
 local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~= nil and string.lower(text) == text end
 -- end common
 -- common: owners
@@ -50,7 +53,7 @@ local function is_hash(text) return #text == 64 and string.find(text, '^%x+$') ~
 local function is_owner(text) return #text <= 512 and string.find(text, '/', 2, true) ~= nil and string.byte(text, -1) ~= 47 end
 -- end common
 -- common: first entry
--- Hash and parent of a raw entry {id, {field, value, …}}; nil for what is not there.
+-- Hash and parent of a raw entry {id, {field, value, …}}; nil for a missing field.
 local function named(entry)
   local hash, parent
   for i = 1, #entry[2], 2 do
@@ -69,7 +72,7 @@ if not writer_epoch then return bad('epoch') end
 if not ttl or ttl == 0 then return bad('ttl_ms') end
 if mode ~= 'append' and mode ~= 'repair' then return bad('mode') end
 if not height then return bad('height') end
--- One search for all of them costs what a search for each does; only when it fails is it asked which.
+-- One search over all names costs as much as a search over one. Only when it fails, find out which name is bad.
 local names = hash .. parent
 if #hash ~= 64 or #parent ~= 64 or not find(names, '^%x+$') or string.lower(names) ~= names then return bad(is_hash(hash) and 'parent' or 'hash') end
 if not whole(timestamp_text) then return bad('timestamp') end
@@ -78,9 +81,10 @@ if trim_to_text ~= '' and (not trim_to or trim_to > height - 2 or not is_hash(tr
 if not data then return bad('data') end
 
 -- common: run id
--- Whose memory this is: `<run id>+<master_replid>`, the server process and the history of its data. The second part changes whenever the
--- data of another server may have taken the place of this one's, and no value ever comes back. A replica has no memory of its own: ''.
--- A record that version 0.1.0 wrote has no `+`: it is compared in its own form until the next claim notes this one.
+-- The name of this server's memory: `<run id>+<master_replid>`, the server process and the history of its data. The
+-- second part changes whenever another server's data may have replaced this server's data. No value ever comes back. A
+-- replica has no memory of its own: ''. A record that version 0.1.0 wrote has no `+`. It is compared in its own form
+-- until the next claim notes the new form.
 local function after(text, name)
   local _, last = string.find(text, name, 1, true)
   return last and string.sub(text, last + 1, last + 40) or ''
@@ -96,8 +100,8 @@ end
 local REPLICA = { err = 'READONLY a replica has no memory of its own' }
 -- end common
 -- common: admission
--- Identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the emptiness above the
--- head show every cut, hole and stray entry that Redis itself can make.
+-- First identity, then whether this server's memory is known to be intact (section 8). No payload is read: XLEN and the
+-- absence of entries above the head show every cut, hole and stray entry that Redis itself can make.
 local record = redis.pcall('HMGET', admission_key, 'cluster', 'node', 'run', 'incarnation', 'claimant',
   'head', 'head_epoch', 'head_hash', 'floor', 'floor_hash', 'pending')
 if record.err then return failed(record, admission_key) end
@@ -105,7 +109,7 @@ local texts = redis.pcall('MGET', lock_key, epoch_key)
 if texts.err then return texts end
 local lock, token = texts[1], texts[2]
 if not lock or not token then
-  -- MGET says nothing of a key of another type: ask each.
+  -- MGET does not report a key of another type: read each key alone.
   lock = redis.pcall('GET', lock_key)
   if type(lock) == 'table' then return failed(lock, lock_key) end
   token = redis.pcall('GET', epoch_key)
@@ -134,7 +138,7 @@ if not (epoch and head and head_epoch and floor and incarnation and claimant and
 end
 -- end common
 -- common: fencing
--- I3: the lock is mine, and the node has promised nothing to a later term nor to another one of the same epoch.
+-- I3: the lock is mine. The node has promised nothing to a later term, or to another term of the same epoch.
 if lock ~= owner then
   if lock then return { 'refused', 'FENCING_ERROR', 'check', 'lock', 'holder', lock } end
   return { 'refused', 'FENCING_ERROR', 'check', 'lock' }
@@ -145,7 +149,7 @@ end
 -- end common
 
 local id, old_id = height_text .. '-' .. entry_epoch_text, record[6] .. '-' .. record[7]
--- What has to be written: nothing, the entry, or the entry in place of the head (with the old one copied to orphans).
+-- What has to be written: nothing, the entry, or the entry in place of the head (the old head is copied to orphans).
 local appends, replaces, orphan = false, false, nil
 
 if height <= floor then return { 'refused', 'TRIMMED', 'floor', string.format('%d', floor) } end
@@ -190,7 +194,7 @@ end
 -- A request that cannot be read must not stop the chain.
 local request = redis.pcall('HGETALL', request_key)
 
--- The lease first: PEXPIRE is never refused for memory, and what follows the first write is not either.
+-- Renew the lease first: Redis never refuses PEXPIRE for lack of memory, nor a command that follows the first write.
 local first = redis.pcall('PEXPIRE', lock_key, ttl_ms)
 if type(first) == 'table' then return first end
 if orphan then
@@ -215,7 +219,8 @@ if orphan then
 end
 if appends or replaces then
   local trims = appends and trim_to and trim_to > floor
-  -- From block to block of a term these stay as they are, and writing them again costs as much as writing what changes.
+  -- Within a term these fields stay the same from block to block. Writing them again would cost as much as the fields
+  -- that change.
   local same = record[7] == entry_epoch_text and claimant == owner
   if trims then
     must('XADD', stream_key, 'MINID', '=', string.format('%d-0', trim_to + 1), id, 'height', height_text, 'data', data,
