@@ -1,5 +1,5 @@
-// The content of a block and its name. The hash covers everything that makes two blocks different (docs/PROTOCOL.md
-// section 2), so that "the same hash" may stand for "the same block" everywhere else.
+// What does a block contain, and what is its hash? The hash covers everything in which two blocks can differ
+// (docs/PROTOCOL.md section 2). So everywhere else, "the same hash" means "the same block".
 import crypto, { createHash } from 'node:crypto';
 import type { Block, Hash } from '../protocol/types.js';
 
@@ -7,13 +7,13 @@ const BLOCK_TAG = Buffer.from('seq/block/1\0');
 const GENESIS_TAG = Buffer.from('seq/genesis/1\0');
 
 /**
- * Tag, height, parent, timestamp, digest of the data: filled in anew for every block, for a commit waits for its
+ * Tag, height, parent, timestamp, digest of the data. One buffer serves every block, because a commit waits for its
  * hash.
  */
 const HEAD = Buffer.alloc(BLOCK_TAG.length + 8 + 32 + 8 + 32);
 BLOCK_TAG.copy(HEAD);
 
-/** From Node 20.12 on without a stream's machinery, at half the cost for a small block. */
+/** The one-shot hash (from Node 20.12 on) needs no stream object. For a small block it costs half as much. */
 const sha256: (bytes: Uint8Array) => string =
   typeof crypto.hash === 'function'
     ? (bytes) => crypto.hash('sha256', bytes, 'hex')
@@ -26,7 +26,7 @@ export function blockHash(block: Omit<Block, 'hash'>): Hash {
   return sha256(HEAD);
 }
 
-/** The same where only the SHA-256 of the data is at hand. */
+/** As `blockHash`, for a caller that has only the SHA-256 of the data. */
 export function blockHashOf(block: Omit<Block, 'hash' | 'data'>, dataDigest: Uint8Array): Hash {
   const head = HEAD.subarray(0, writeHead(block));
   return createHash('sha256').update(head).update(dataDigest).digest('hex');
@@ -34,7 +34,7 @@ export function blockHashOf(block: Omit<Block, 'hash' | 'data'>, dataDigest: Uin
 
 function writeHead({ height, parent, timestamp }: Omit<Block, 'hash' | 'data'>): number {
   const parentAt = writeU64(height, BLOCK_TAG.length);
-  // What is no hash stands for nothing, and never for what stood there before.
+  // `write` stops at text that is not hex. Clear the rest, so that no bytes of the previous block stay in the buffer.
   const written = HEAD.write(parent, parentAt, 32, 'hex');
   if (written < 32) HEAD.fill(0, parentAt + written, parentAt + 32);
   return writeU64(timestamp, parentAt + 32);
@@ -46,12 +46,12 @@ function writeU64(value: number, at: number): number {
   return HEAD.writeUInt32BE(value - high * 0x1_0000_0000, at + 4);
 }
 
-/** The parent of block 1: a cluster and lane of their own, so that chains of two clusters never link. */
+/** The parent of block 1. It depends on the cluster and the lane, so that chains of two clusters never link. */
 export function genesisHash(clusterId: string, lane: string): Hash {
   return createHash('sha256').update(GENESIS_TAG).update(clusterId).update('\0').update(lane).digest('hex');
 }
 
-/** Builds a block and names it. */
+/** Builds a block and computes its hash. */
 export function makeBlock(parts: Omit<Block, 'hash'>): Block {
   return { ...parts, hash: blockHash(parts) };
 }

@@ -1,12 +1,10 @@
-// The formats of a block's data (docs/PROTOCOL.md section 2): `seq/items/1` (submitted items) and `seq/exec/1` (the
-// keys that a child took, then its data). Items are laid out so that the de-duplication window can be rebuilt from
-// blocks alone. Reading never throws: bytes that are exactly neither format are `malformed`.
+// The formats of a block's data (docs/PROTOCOL.md section 2). `seq/items/1` holds submitted items. `seq/exec/1` holds
+// the keys that a child took, then the child's data. The layout lets the de-duplication window be rebuilt from blocks
+// alone. Reading never throws: bytes that match neither format exactly are `malformed`.
 import * as crypto from 'node:crypto';
 import type { Item } from '../ports.js';
 
-/**
- * Longest key of an item, bytes of UTF-8. An item without a key is stored with key length 0: there are no empty keys.
- */
+/** Longest key of an item, in bytes of UTF-8. Empty keys do not exist: key length 0 means an item without a key. */
 export const MAX_KEY_BYTES = 256;
 
 const ITEMS_TAG = Buffer.from('seq/items/1\0');
@@ -15,7 +13,7 @@ const DIGEST_BYTES = 32;
 const EMPTY = new Uint8Array(0);
 
 /**
- * An item that an exec child took into its block: all that the block keeps of it. `digest` is the SHA-256 of its
+ * An item that an exec child took into its block. The block keeps nothing else of it. `digest` is the SHA-256 of its
  * bytes, hex.
  */
 export interface TakenItem {
@@ -31,8 +29,8 @@ export type BlockContent =
   | { format: 'malformed'; why: string };
 
 /**
- * A keyed item of a block: `index` counts from 0 over all items, keyed or not; `digest` is the SHA-256 of its bytes,
- * hex.
+ * A keyed item of a block. `index` counts from 0 over all items, with and without keys. `digest` is the SHA-256 of its
+ * bytes, hex.
  */
 export interface KeyedItem {
   key: string;
@@ -47,13 +45,13 @@ export const itemDigest: (data: Uint8Array) => string =
     ? (data) => crypto.hash('sha256', data, 'hex')
     : (data) => crypto.createHash('sha256').update(data).digest('hex');
 
-/** Why this cannot be an item's key, or null when it can: 1…256 bytes of printable text. */
+/** Says why this text cannot be an item's key. Null when it can: 1…256 bytes of printable text. */
 export function keyProblem(key: string): string | null {
   if (key.length === 0) return 'a key is at least one character long';
   if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES)
     return `a key is at most ${MAX_KEY_BYTES} bytes long`;
-  // Control characters, line and paragraph separators, lone surrogates: none of them prints, and the last do not
-  // survive UTF-8.
+  // Control characters, line and paragraph separators and lone surrogates do not print. Lone surrogates do not survive
+  // UTF-8 either.
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(key)) return 'a key is printable text';
   return null;
 }
@@ -70,8 +68,8 @@ export function itemsOverhead(count: number): number {
 }
 
 /**
- * No items are no bytes. Throws RangeError for a key that `keyProblem` refuses: whoever takes items in checks them
- * first.
+ * No items give no bytes. Throws RangeError for a key that `keyProblem` refuses: the code that accepts items checks
+ * keys first.
  */
 export function encodeItems(items: readonly Item[]): Uint8Array {
   if (items.length === 0) return EMPTY;
@@ -89,7 +87,7 @@ export function encodeItems(items: readonly Item[]): Uint8Array {
 }
 
 /**
- * The envelope around an exec child's data. Nothing taken and no data are no bytes. Throws RangeError like
+ * The envelope around an exec child's data. No taken items and no data give no bytes. Throws RangeError like
  * `encodeItems`.
  */
 export function encodeExec(taken: readonly TakenItem[], data: Uint8Array): Uint8Array {
@@ -155,7 +153,7 @@ export function keyNamesOf(data: Uint8Array): string[] {
   return keys;
 }
 
-/** How many items a block holds (for an exec child: took); 0 when the data is malformed. */
+/** How many items a block holds (an exec child: how many it took). 0 when the data is malformed. */
 export function itemCountOf(data: Uint8Array): number {
   const content = decodeBlockData(data);
   return content.format === 'items' ? content.items.length : content.format === 'exec' ? content.taken.length : 0;
@@ -196,7 +194,7 @@ function readExec(bytes: Buffer): BlockContent {
   return { format: 'exec', taken, data };
 }
 
-/** A count that the remaining bytes can hold, so that no claim of a hostile block allocates anything. */
+/** Refuses a count that the remaining bytes cannot hold. So a hostile block cannot cause a large allocation. */
 function readCount(bytes: Buffer, cursor: Cursor, leastEach: number): number {
   const count = readVarint(bytes, cursor);
   if (count * leastEach > bytes.length - cursor.at)
@@ -213,7 +211,7 @@ function readKey(bytes: Buffer, cursor: Cursor): string | undefined {
   for (let at = 0; at < length && plain; at++) plain = raw[at]! >= 0x20 && raw[at]! < 0x7f;
   if (plain) return raw.toString('latin1');
   const key = raw.toString('utf8');
-  // Replaced bytes would make two different keys one.
+  // Invalid UTF-8 is decoded with replacement characters, which would make two different keys equal.
   if (!Buffer.from(key).equals(raw)) throw new Malformed('a key is not UTF-8');
   const problem = keyProblem(key);
   if (problem !== null) throw new Malformed(problem);
@@ -228,7 +226,7 @@ function take(bytes: Buffer, cursor: Cursor, length: number): Buffer {
   return part;
 }
 
-/** Unsigned LEB128, shortest form only (one content, one encoding), below 2^32. */
+/** Unsigned LEB128 below 2^32, in its shortest form only, so that each content has one encoding. */
 function readVarint(bytes: Buffer, cursor: Cursor): number {
   let value = 0;
   for (let shift = 0; shift < 5; shift++) {

@@ -53,7 +53,7 @@ export class Collapser<T> {
   }
 }
 
-/** What makes two lines the same: their words, not their numbers. Names with digits (r1, seq-2) differ. */
+/** What makes two lines the same: their text without numbers. Names with digits (r1, seq-2) stay different. */
 export function sameness(...parts: string[]): string {
   return parts
     .map((part) => part.replace(/(?<![A-Za-z0-9_-])\d+(?:\.\d+)?/g, '#'))

@@ -1,5 +1,5 @@
-// One SeqEvent → one log line: level, sentence, fields. State changes are info, what needs a person is warn or error,
-// per block debug.
+// Turns one SeqEvent into one log line: level, sentence, fields. State changes are info. What needs a person is warn or
+// error. What happens for every block is debug.
 import type { SeqEvent } from '../events.js';
 import { sameness } from './collapse.js';
 
@@ -9,11 +9,11 @@ export interface LogLine {
   level: Level;
   message: string;
   fields: Record<string, unknown>;
-  /** Set when repeats of it may be collapsed. */
+  /** Set when repeats of this line may be collapsed. */
   same?: string;
 }
 
-/** Codes that say that it was meant to stop. */
+/** End codes of a process that was asked to stop. */
 const WANTED = /^(OK|SIGTERM|SIGINT|SIGHUP|STEPDOWN|REQUESTED|HANDOVER|STOPPED)$/;
 
 export function lineOf(event: SeqEvent): LogLine {

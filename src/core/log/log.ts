@@ -1,7 +1,7 @@
-// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal, written synchronously, so that
-// the last line before the process ends is there. Events become lines (lines.ts), repeats are collapsed
-// (collapse.ts), secrets masked (redact.ts). The last line says why it ended, with a code. A reader that went away
-// never ends the sequencer: its lines are counted as lost.
+// The log of `seq run`: JSON lines on a pipe or file, readable lines on a terminal. Writing is synchronous, so that the
+// last line before the process ends is written. Events become lines (lines.ts), repeats are collapsed (collapse.ts),
+// secrets are masked (redact.ts). The last line says why the process ended, with a code. A log reader that goes away
+// never ends the sequencer: unwritten lines are counted as lost.
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { SeqEvent } from '../events.js';
 import { Collapser } from './collapse.js';
@@ -29,11 +29,11 @@ export interface LogOptions {
 }
 
 export interface SeqLog {
-  /** For everything that is an EmitEvent. */
+  /** Every EmitEvent of the engine may be this function. */
   event(event: SeqEvent): void;
   /** `same`: repeats under this name are collapsed. */
   line(level: Level, message: string, fields?: Record<string, unknown>, same?: string): void;
-  /** Writes what was collapsed and, unless the last line said so already, why it ends. Idempotent. */
+  /** Writes the collapsed lines, then why the process ends, unless the last line said so already. Idempotent. */
   close(end: { code: string; reason: string }): void;
   /** Lines that could not be written. */
   readonly lost: number;
@@ -93,7 +93,7 @@ export async function openLog(options: LogOptions): Promise<SeqLog> {
       const line = lineOf(event);
       if (!logger.isLevelEnabled(line.level)) return;
       if (line.same !== undefined && !collapser.admit(line.same, line)) return;
-      // What was counted belongs before the line that ends the story.
+      // Write the summaries of counted lines before the line that reports the end.
       if (event.type === 'stopped' || event.type === 'fatal-error') collapser.flush(true);
       write(line);
       stopped = event.type === 'stopped';
@@ -118,7 +118,7 @@ async function openDestination(options: LogOptions, onLost: () => void): Promise
   const fd = options.fd ?? 1;
   const terminal = (fd === 1 ? process.stdout : fd === 2 ? process.stderr : undefined)?.isTTY ?? false;
   const raw = pino.destination({ fd, sync: true });
-  // EPIPE and the like: without a listener it would end the process.
+  // EPIPE and similar errors: without a listener they would end the process.
   raw.on('error', onLost);
   if (!(options.pretty ?? terminal)) return raw;
   const { prettyFactory } = await import('pino-pretty');

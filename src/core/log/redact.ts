@@ -1,5 +1,5 @@
-// Keeps secrets out of every log line: passwords inside URLs, bearer tokens, and the very values that were
-// configured, wherever they turn up (an error message of a library quotes what it was given).
+// Keeps secrets out of every log line: passwords inside URLs, bearer tokens, and configured secret values. A configured
+// value is masked wherever it occurs, for example in an error message of a library that quotes its input.
 import { withoutPasswords } from '../url-password.js';
 
 const BEARER = /\b(bearer\s+)[^\s"',]+/gi;
@@ -11,7 +11,7 @@ const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
 export type Redact = <T>(value: T) => T;
 
-/** `secrets`: configured values, 4 characters at least (shorter ones would mask ordinary words). */
+/** `secrets`: configured values of at least 4 characters. Shorter values would mask ordinary words. */
 export function redactor(secrets: readonly string[]): Redact {
   const known = [...new Set(secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]))]
     .filter((secret) => secret.length >= 4)
@@ -38,10 +38,7 @@ export function redactor(secrets: readonly string[]): Redact {
   return <T>(value: T): T => any(value, 0) as T;
 }
 
-/**
- * For what was typed and is quoted back: an address that stands in the wrong place still has its password, however it
- * is written.
- */
+/** For user input that a message quotes. An address in the wrong place may still hold a password, in any spelling. */
 export function masked(typed: string): string {
   return redactor([])(typed).replace(/\S+/g, (word) => {
     const [colon, at] = [word.indexOf(':'), word.lastIndexOf('@')];
@@ -50,8 +47,8 @@ export function masked(typed: string): string {
 }
 
 /**
- * For what others wrote onto the nodes: every text in it, however deep, names included; nothing that moves a cursor
- * stays.
+ * For data that others wrote onto the nodes. It cleans every text at any depth, names included, and removes characters
+ * that move a terminal's cursor.
  */
 export function cleaner(secrets: readonly string[]): <T>(value: T) => T {
   const redact = redactor(secrets);

@@ -23,7 +23,7 @@ export function batchProducer(options: { maxBlockBytes: number }): Producer {
   };
 }
 
-/** The largest item, as encoded, that a block holds by itself: what the inbox takes in. */
+/** The largest item, as encoded, that fits into a block alone. The inbox accepts items up to this size. */
 export function largestItem(maxBlockBytes: number): number {
   return maxBlockBytes - itemsOverhead(1);
 }

@@ -82,7 +82,7 @@ function base64(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
 
-/** Strict: Buffer skips what it does not know, and half a payload would become a block. */
+/** Strict, because Buffer skips invalid characters: half a payload would become a block. */
 function fromBase64(value: string): Uint8Array | null {
   const data = Buffer.from(value, 'base64');
   return data.toString('base64') === value ? data : null;
@@ -96,7 +96,7 @@ function garbage(why: string): ChildMessage {
   return { type: 'garbage', why };
 }
 
-/** Not String(): an object from outside may hold a `toString` that is no function. */
+/** Not String(): an object from the child may hold a `toString` that is no function. */
 function words(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 }

@@ -1,6 +1,6 @@
-// One life of an exec child as a process: lines out, lines in, and its stderr to the log. Its end always comes:
-// SIGTERM, then SIGKILL. No shell is used. The child leads a process group of its own, so that a Ctrl-C meant for `seq`
-// does not end it first. When `seq` itself is killed, the child's stdin ends. This file knows nothing of blocks.
+// Runs one exec child as a process: lines out, lines in, and its stderr to the log. The end of the process is certain:
+// SIGTERM, then SIGKILL. No shell is used. The child leads its own process group, so that a Ctrl-C meant for `seq` does
+// not end it first. When `seq` itself is killed, the child's stdin ends. This file knows nothing about blocks.
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Clock } from '../ports.js';
 import { LineReader } from './lines.js';
@@ -22,12 +22,12 @@ export interface ChildOptions {
 export interface ChildEvents {
   line(text: string): void;
   garbage(why: string): void;
-  /** The process is gone and all it said has been heard. */
+  /** The process is gone, and all its output has been read. */
   ended(how: string): void;
 }
 
 const LOG_LINE_BYTES = 4096;
-/** Lines of stderr per second that reach the log; the rest is counted. */
+/** Lines of stderr per second that reach the log. Further lines are only counted. */
 const LOG_LINES_PER_SECOND = 100;
 
 export class Child {
@@ -62,7 +62,7 @@ export class Child {
     const log = this.logger();
     const errors = new LineReader(LOG_LINE_BYTES, log, (start) => log(`${start}…`));
     this.process.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
-    // A child that ended makes writing fail; its end is told by `close`.
+    // Writing to a child that has ended fails. The `close` event reports that end.
     for (const stream of [this.process.stdin, this.process.stdout, this.process.stderr]) stream.on('error', () => {});
     this.gone = new Promise((resolve) => {
       let over = false;
@@ -75,7 +75,7 @@ export class Child {
         resolve();
         events.ended(how);
       };
-      // `exit` and not only `close`: a grandchild may hold the pipes open for ever.
+      // Listen to `exit` too, not only to `close`: a grandchild may hold the pipes open for ever.
       this.process.on('exit', (code, signal) => {
         if (!over) cancelWait = options.clock.after(options.killAfterMs, () => end(howEnded(code, signal)));
       });
@@ -105,7 +105,7 @@ export class Child {
     return this.gone;
   }
 
-  /** To the child's whole group: it may have children of its own. */
+  /** Signals the child's whole group, because it may have children of its own. */
   private signal(signal: NodeJS.Signals): void {
     if (this.pid === undefined) return;
     try {

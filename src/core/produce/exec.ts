@@ -15,37 +15,37 @@ export interface ExecOptions {
   env?: Record<string, string>;
   cwd?: string;
   clock: Clock;
-  /** The local store: where a child that starts is told the blocks it lacks from. */
+  /** The local store. A child that starts gets its missing blocks from here. */
   chain: { head(): { height: Height }; get(height: Height): CommittedBlock | undefined };
   maxBlockBytes: number;
   /** The child's stderr, line by line; never written to stdout. */
   log: (line: string) => void;
-  /** From start to hello. */
+  /** Time from the child's start to its hello. */
   helloMs?: number;
-  /** For the acknowledgement of the oldest block told. */
+  /** Time to acknowledge the oldest block that the child was told. */
   ackMs?: number;
   /** From SIGTERM to SIGKILL. */
   killAfterMs?: number;
-  /** After a failure: doubled for each further one in a row. */
+  /** Delay before a restart after a failure. It doubles for each further failure in a row. */
   restartMs?: number;
   /** After MAX_FAILURES failures in a row. */
   coolDownMs?: number;
-  /** It was started again and has caught up. */
+  /** The child was started again and has caught up. */
   onRestarted?: () => void;
 }
 
 const MAX_FAILURES = 5;
 const COOL_DOWN_MS = 30_000;
 const LONGEST_RESTART_MS = 5000;
-/** Blocks and bytes told ahead of their acknowledgements. */
+/** How many blocks and bytes may be sent before they are acknowledged. */
 const TOLD_AHEAD_BLOCKS = 64;
 const TOLD_AHEAD_BYTES = 8 * 1024 * 1024;
-/** Beside the base64 of a block's data. */
+/** Space in a line for everything except the base64 of the block's data. */
 const LINE_MARGIN_BYTES = 64 * 1024;
 
 type Phase =
   | { phase: 'starting' }
-  /** Told of blocks that it lacked when it started. */
+  /** The child is getting the blocks that it lacked when it started. */
   | { phase: 'catching-up' }
   | { phase: 'up' }
   | { phase: 'down'; why: string }
@@ -69,9 +69,9 @@ class ExecProducer implements Producer {
   readonly needsChain = true;
   private state: Phase = { phase: 'starting' };
   private child: Child | null = null;
-  /** Highest committed block that the engine has told of. */
+  /** Highest committed block that the engine has passed to this producer. */
   private target: Height;
-  /** Last block told to, and acknowledged by, the present child. */
+  /** The last block that was sent to the present child, and the last one that it acknowledged. */
   private told: Height = 0;
   private acked: Height = 0;
   private toldBytes: number[] = [];
@@ -79,7 +79,7 @@ class ExecProducer implements Producer {
   private pipeFull = false;
   private awaitingAck: { height: Height; resolve: () => void }[] = [];
   private build: BuildRequest | null = null;
-  /** Asked by a term that is gone; the child still owes the answer, and the next question waits for it. */
+  /** A question of a term that is gone. The child still owes the answer, and the next question waits for it. */
   private voidBuild: BuildRequest | null = null;
   private failures = 0;
   private restarts = 0;
@@ -120,9 +120,8 @@ class ExecProducer implements Producer {
   }
 
   /**
-   * Resolves once the child has acknowledged the block; at once while there is no child that is up: it will be told
-   * of this one
-   * too, from the store, in its turn. A child that is too slow fails, and then this resolves too.
+   * Resolves once the child has acknowledged the block. Resolves at once while no child is up: that child will get this
+   * block from the store, in order. A child that is too slow fails, and then this resolves too.
    */
   committed(block: CommittedBlock): Promise<void> {
     this.target = Math.max(this.target, block.height);
@@ -146,7 +145,7 @@ class ExecProducer implements Producer {
           retryable: true,
         }),
       );
-      // Its deadline goes on: the answer is still owed.
+      // Its deadline stays: the child still owes the answer.
       if (build.sent) this.voidBuild = build;
       else build.cancelDeadline();
     }
@@ -261,12 +260,12 @@ class ExecProducer implements Producer {
 
   private caughtUp(): void {
     if (this.state.phase !== 'catching-up' || this.acked < this.target) return;
-    // From here on it stays ready while it keeps acknowledging: an import never changes eligibility.
+    // From now on the child stays ready while it keeps acknowledging. Importing blocks never changes eligibility.
     this.state = { phase: 'up' };
     if (this.restarts > 0) this.options.onRestarted?.();
   }
 
-  /** Tells what is committed and not told yet, as far ahead of the acknowledgements as is allowed. */
+  /** Sends committed blocks that were not sent yet, as far ahead of the acknowledgements as is allowed. */
   private tell(): void {
     if (this.state.phase !== 'up' && this.state.phase !== 'catching-up') return;
     while (
@@ -289,7 +288,7 @@ class ExecProducer implements Producer {
     }
   }
 
-  /** The oldest block told must be acknowledged in time. */
+  /** The child must acknowledge the oldest sent block in time. */
   private watchSilence(): void {
     this.cancelSilence();
     if (this.acked >= this.told) return;
@@ -299,7 +298,7 @@ class ExecProducer implements Producer {
     );
   }
 
-  /** Asks for the block once the child has applied its parent and owes no other answer. */
+  /** Asks for the block once the child has applied the parent and owes no other answer. */
   private ask(): void {
     const build = this.build;
     if (build === null || build.sent || this.voidBuild !== null || this.acked < build.request.height - 1) return;
@@ -332,7 +331,7 @@ class ExecProducer implements Producer {
     build.resolve({ data, taken: message.taken });
   }
 
-  /** As many items from the front as leave at least half of a block to the child's own data. */
+  /** Takes items from the front, as many as leave at least half of a block for the child's own data. */
   private fitting(items: readonly Item[]): Item[] {
     let count = items.length;
     while (count > 0 && execOverhead(items.slice(0, count)) > this.options.maxBlockBytes / 2)
@@ -356,7 +355,7 @@ class ExecProducer implements Producer {
   /** Ends this child. The next child starts only when this one is gone, because two would write to one state. */
   private fail(why: string): void {
     if (this.state.phase === 'down' || this.state.phase === 'closed') return;
-    // A child that ran well for long before it failed starts a new count of failures.
+    // When a child ran well for long before it failed, the count of failures starts anew.
     if (this.options.clock.now() - this.startedAt >= (this.options.coolDownMs ?? COOL_DOWN_MS)) this.failures = 0;
     this.failures++;
     this.state = { phase: 'down', why: `the producer failed: ${why}` };

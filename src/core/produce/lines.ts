@@ -1,10 +1,10 @@
-// Cuts a child's output into lines without ever holding more than one line of bounded length.
+// Cuts a child's output into lines. It never holds more than one line, and that line's length is bounded.
 export class LineReader {
   private parts: Buffer[] = [];
   private length = 0;
 
   /**
-   * `line` gets each line without its end; `tooLong` is told once a line exceeds `maxBytes`, whose rest is then
+   * `line` gets each line without its end. `tooLong` is called once a line exceeds `maxBytes`; the rest of that line is
    * skipped.
    */
   constructor(

@@ -23,20 +23,20 @@ export interface LeaderRequestsOptions {
   readmit: boolean;
   emit: EmitEvent;
   membership: Membership;
-  /** The term that leads, or is about to; null: none. */
+  /** The term that leads or is about to lead. Null when there is none. */
   driver(): TermDriver | null;
   stepdown(driver: TermDriver, request: LeaderRequest): void;
 }
 
 export class LeaderRequests {
   private readonly handled: string[] = [];
-  /** Who asked for the repair that is under way; '' when none is. */
+  /** Who asked for the repair that is under way. '' when no repair is under way. */
   private repairing = '';
   private reading = false;
 
   constructor(private readonly options: LeaderRequestsOptions) {}
 
-  /** A node hinted at one. */
+  /** A node hinted that there is a request. */
   async fetch(node: NodePort): Promise<void> {
     const reply = await node.call({ script: 'inspect' }, this.options.timing.nodeTimeoutMs);
     if (reply.outcome === 'accepted' && reply.value.request) await this.take(reply.value.request);
@@ -65,8 +65,8 @@ export class LeaderRequests {
   }
 
   /**
-   * A request that one node shows is acted on when q nodes show it: it may be on its way to the others still. Every
-   * later write reminds us.
+   * A request that one node shows is carried out when q nodes show it. It may still be on its way to the others. Every
+   * later write shows the request again.
    */
   private async standsOnQuorum(request: LeaderRequest): Promise<boolean> {
     const { nodes, timing, clock } = this.options;
@@ -103,7 +103,7 @@ export class LeaderRequests {
     return 'taken';
   }
 
-  /** One at a time: a second operator is told that the first one's is under way. */
+  /** One repair at a time. A second operator is told that the first repair is under way. */
   private async repair(request: LeaderRequest, driver: TermDriver): Promise<string> {
     if (this.repairing !== '') return `refused: a repair asked for by ${this.repairing} is under way`;
     this.repairing = request.by;
@@ -115,9 +115,7 @@ export class LeaderRequests {
     }
   }
 
-  /**
-   * The server that the node was must be out of it before another one is it: what still counts here was not retired.
-   */
+  /** The old server must be out before another server becomes this node. A server that still counts was not retired. */
   private replaceNode(request: LeaderRequest, driver: TermDriver): string {
     const { nodes, readmit, emit, membership, quorum } = this.options;
     const node = nodes.findIndex((one) => one.id === request.to);

@@ -27,7 +27,7 @@ export interface BlockBuilderOptions {
   maxBlockBytes: number;
   /** Bytes of items that fit into one block. */
   maxItemsBytes: number;
-  /** The time that the next block bears, never below its parent's. */
+  /** The timestamp of the next block, never below its parent's. */
   timestamp(): number;
   /**
    * Resolves when the commit pipeline has room. For a producer that needs the chain, it also waits until that producer
@@ -50,7 +50,7 @@ export class BlockBuilder {
   private declined = false;
   /** Items of the last block. This many submitters were answered when it was synced. */
   private lastTaken = 0;
-  /** The next block waits until this time, or until the queue has this many items. */
+  /** The next block waits until this time, or until the queue holds this many items. */
   private batching = { until: -Infinity, items: 0 };
   private inVain = 0;
   private pass = 0;
@@ -120,9 +120,9 @@ export class BlockBuilder {
   }
 
   /**
-   * Many submitters send one item after the other. Without a wait, the first one to come back after its answer gets a
-   * block of its own, and the others wait for that block. All who were just answered come back in a moment. A block
-   * that waits for them holds all their items, and costs as much as a block with half of them.
+   * Many submitters send one item after the other. Without a wait, the first one that returns after its answer gets a
+   * block of its own, and the others wait for that block. All submitters that were just answered return within a
+   * moment. A block that waits for them holds all their items. It costs as much as a block with half of them.
    */
   private awaitBatch(): void {
     const { inbox, clock, blockTimeMs } = this.options;
@@ -200,7 +200,7 @@ export class BlockBuilder {
     driver.propose(block);
   }
 
-  /** The producer keeps its own deadline; this one holds even when it does not. */
+  /** The producer has its own deadline. This limit holds even when the producer misses it. */
   private within<T>(ms: number, work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const cancel = this.options.clock.after(ms, () =>

@@ -1,6 +1,7 @@
-// What time a block bears (docs/PROTOCOL.md section 6): the median of the nodes' own TIME, carried on by this process's
-// monotonic clock. No wall clock of a sequencer is asked, because block times never fall: one that was a day ahead for
-// two seconds would end every de-duplication window for good. Pure: every call says what the monotonic clock shows.
+// What timestamp does a block get (docs/PROTOCOL.md section 6)? The median of the nodes' own TIME, continued by this
+// process's monotonic clock. No wall clock of a sequencer is used, because block times never fall. A wall clock that
+// was a day ahead for two seconds would end every de-duplication window for good. Pure: the caller passes the time of
+// the monotonic clock.
 import type { ProbeResult } from '../../nodes/probe.js';
 import { medianClock, readingOf, wrongBy, type ClockReading } from '../../nodes/node-clocks.js';
 
@@ -14,12 +15,12 @@ export interface HeardTime {
 
 /** A clock that differs from the median of the nodes' clocks. */
 export interface WrongClock {
-  /** '': the wall clock of this sequencer. */
+  /** '' means the wall clock of this sequencer. */
   node: string;
   aheadMs: number;
 }
 
-/** What a probe says of the nodes' clocks. The clock of another cluster's node is not asked for. */
+/** What a probe says about the nodes' clocks. The clock of another cluster's node is not used. */
 export function timesOf(seen: ProbeResult, nodes: readonly { id: string }[]): HeardTime[] {
   return seen.replies.flatMap((reply, i) => {
     const heardAt = seen.heardAt[i] ?? null;
@@ -28,11 +29,11 @@ export function timesOf(seen: ProbeResult, nodes: readonly { id: string }[]): He
   });
 }
 
-/** From one block to the next, chain time gains at most as much as passed, and at most this. */
+/** From one block to the next, chain time gains at most the elapsed time, and never more than this. */
 const MOST_GAIN_MS = 1000;
 
 export class ChainTime {
-  /** By node: its TIME minus the monotonic clock, as last heard. It counts also while the node is silent. */
+  /** Per node: its TIME minus the monotonic clock, as last heard. It counts even while the node is silent. */
   private readonly readings = new Map<string, ClockReading>();
   /** The last block of this leadership, and when it was made. Its time is not rounded, so that short steps add up. */
   private last: { time: number; madeAt: number } | null = null;
@@ -43,14 +44,15 @@ export class ChainTime {
     this.readings.set(node, readingOf(timeMs, sentAt, heardAt));
   }
 
-  /** A leadership begins: its first block takes the nodes' time as it is. */
+  /** A leadership begins. Its first block takes the nodes' time without smoothing. */
   began(): void {
     this.last = null;
   }
 
   /**
-   * The timestamp of the next block. A median that leaps (the clocks of most nodes were set) is followed at twice the
-   * pace of the monotonic clock, so that a short leap ends no window. Without a median it is the parent's timestamp.
+   * The timestamp of the next block. When the median leaps (the clocks of most nodes were set), the timestamp follows
+   * at twice the pace of the monotonic clock. So a short leap ends no window. Without a median, the next block gets its
+   * parent's timestamp.
    */
   next(parent: number, now: number): number {
     const median = medianClock(this.readings.values(), this.quorum);
@@ -60,7 +62,7 @@ export class ChainTime {
     return Math.floor(time);
   }
 
-  /** Its own wall clock, and those of nodes, that differ from the median. */
+  /** Clocks that differ from the median: this sequencer's wall clock and those of nodes. */
   wrong(wall: number, now: number): WrongClock[] {
     const median = medianClock(this.readings.values(), this.quorum);
     if (median === null) return [];

@@ -7,7 +7,7 @@ import type { NodeProgress } from '../../protocol/node-progress.js';
 import type { ProbeResult } from '../../nodes/probe.js';
 import { reportDamage } from '../../nodes/requests.js';
 
-/** Longer than a report stands on the nodes. */
+/** Longer than a report stays on the nodes. */
 const REPORT_EVERY_MS = 12_000;
 
 export interface DamageReportsOptions {
@@ -39,7 +39,7 @@ export class DamageReports {
     this.report(node);
   }
 
-  /** After each probe. A new incarnation is a new memory: the old damage is gone with the old one. */
+  /** Call after each probe. A new incarnation is a new memory: the old damage is gone with the old memory. */
   repeat(seen: ProbeResult): void {
     seen.replies.forEach((reply, i) => {
       const known = this.known[i];
@@ -49,7 +49,7 @@ export class DamageReports {
     });
   }
 
-  /** The next term knows which nodes this term found damaged, and which ones it found repaired. */
+  /** Passes on to the next term which nodes this term found damaged, and which ones it found repaired. */
   learn(tracks: readonly NodeProgress[]): void {
     this.known = tracks.map(({ damage, incarnation }, i) => {
       if (damage) return { incarnation: damage.incarnation, why: damage.why };
@@ -59,7 +59,7 @@ export class DamageReports {
   }
 
   /**
-   * A report may be lost, or come to a leader that has just been succeeded: repeated while the node shows the same
+   * A report may be lost, or reach a leader that was just succeeded. So it is repeated while the node shows the same
    * memory.
    */
   private report(node: number): void {

@@ -50,7 +50,10 @@ export class Inbox {
   private bytes = 0;
   private queueBytes = 0;
   private closed: Closed | null = { reason: 'not-leader', why: 'this sequencer has not led yet' };
-  /** How many items at the queue's front the block being built may hold. 0 once the term that asked is gone. */
+  /**
+   * How many items at the front of the queue may be in the block that is being built. 0 once the term that asked is
+   * gone.
+   */
   private peeked = 0;
   private readonly listeners: (() => void)[] = [];
 
@@ -58,7 +61,7 @@ export class Inbox {
     this.settledHeight = options.store.head().height;
   }
 
-  /** A term has begun to lead. Items are accepted from now on. */
+  /** A term begins to lead. The inbox accepts items from now on. */
   open(): void {
     this.closed = null;
   }
@@ -68,7 +71,7 @@ export class Inbox {
     return this.queue.length;
   }
 
-  /** Bytes of those, as encoded. */
+  /** Encoded bytes of the items that no block holds yet. */
   get queuedBytes(): number {
     return this.queueBytes;
   }
@@ -83,8 +86,8 @@ export class Inbox {
   }
 
   /**
-   * Resolves when the outcome of every item is known; outcomes in order. Throws RangeError for a key that keyProblem
-   * refuses.
+   * Resolves when the outcome of every item is known. The outcomes have the order of the items. Throws RangeError for a
+   * key that keyProblem refuses.
    */
   offer(items: readonly Item[]): Promise<SubmitOutcome[]> {
     for (const { key } of items) {
@@ -132,8 +135,8 @@ export class Inbox {
   }
 
   /**
-   * The first `taken` items of the last `peek` are in the block that is about to be written. When the term was
-   * abandoned since, it marks nothing and returns false: that block must not be written.
+   * The first `taken` items of the last `peek` are in the block that is about to be written. If the term was abandoned
+   * since, this marks nothing and returns false: the caller must not write that block.
    */
   propose(block: { height: Height; hash: Hash }, taken: number): boolean {
     if (this.closed !== null) return false;
@@ -148,7 +151,7 @@ export class Inbox {
     return true;
   }
 
-  /** Call it for every block in order, whoever made it, once the block is committed and synced. */
+  /** Call this for every block in order, whoever made the block, once it is committed and synced. */
   settle(block: CommittedBlock): void {
     this.settledHeight = Math.max(this.settledHeight, block.height);
     const decided = this.proposals.filter((proposal) => proposal.height <= block.height);
@@ -180,7 +183,7 @@ export class Inbox {
     this.shut({ reason: 'not-leader', why });
   }
 
-  /** As `abandon`, for a process that ends. */
+  /** As `abandon`, when the process ends. */
   stop(why: string): void {
     this.shut({ reason: 'stopping', why });
   }

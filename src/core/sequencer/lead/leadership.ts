@@ -1,6 +1,6 @@
-// From a promotion to the end of the lead (docs/PROTOCOL.md sections 5 and 6): term after term for as long as the
-// term is renewed, one lead to everybody else. The lock is released the moment the last one has ended, before
-// anything that follows from it.
+// Runs one leadership, from a promotion to the release of the locks (docs/PROTOCOL.md sections 5 and 6). It runs term
+// after term for as long as the term is renewed; to everybody else that is one leadership. When the last term ends, the
+// lock is released first, before any follow-up work.
 import { usableLeaseMs, type Timing } from '../../config.js';
 import type { EmitEvent } from '../../events.js';
 import type { ChainStore, Clock, NodePort, Producer, Random } from '../../ports.js';
@@ -17,10 +17,10 @@ import type { Inbox } from './inbox.js';
 import { TermDriver, type TermHooks } from './term-driver.js';
 import type { Retention } from './retention.js';
 
-/** Heights that a promotion may read by itself; the tail brings a follower closer than that on its own. */
+/** Most heights that a promotion reads by itself. A follower's tail brings it closer than that. */
 export const MAX_ADOPT = 8;
 
-/** What a leadership needs of what its sequencer is given (sequencer/options.ts). */
+/** The parts of the sequencer's options that a leadership needs (sequencer/options.ts). */
 export interface LeadershipOptions {
   id: string;
   nodes: readonly NodePort[];
@@ -45,16 +45,16 @@ export interface LeadershipParts {
   chain(): LocalChain;
   stopping(): boolean;
   promoting(): void;
-  /** It leads; `first`: it did not before. */
+  /** This sequencer leads. `first`: it did not lead before. */
   leads(first: boolean): void;
   take(block: Block, epoch: Epoch, commitMs: number): void;
   request(request: LeaderRequest): void;
   node(id: string, state: Standing, why: string): void;
-  /** It leads no more, and has said so. */
+  /** This sequencer no longer leads, and has announced it. */
   over(reason: string): void;
 }
 
-/** What one leadership knows of itself, over all its terms. */
+/** State of one leadership over all its terms. */
 interface Course {
   startedAt: number;
   /** At least one of its terms has led. */
@@ -79,18 +79,18 @@ export class Leadership {
     return this.current;
   }
 
-  /** Steps down in favour of one sequencer, or of anybody. */
+  /** Steps down in favour of one sequencer, or of any sequencer. */
   handOver(driver: TermDriver, to: string, reason: string): void {
     this.handover = to || undefined;
     driver.stepdown('REQUESTED', reason);
   }
 
-  /** Everything that follows from the last leadership is done: there is no term any more. */
+  /** The work that follows the last leadership is done. There is no term any more. */
   forget(): void {
     this.current = null;
   }
 
-  /** Promotes and leads until the end; resolves when the locks are released. */
+  /** Promotes and leads until the end. Resolves when the locks are released. */
   async hold(firstVotes: { node: number; epoch: Epoch }[]): Promise<{ end: TermEnd; everLed: boolean }> {
     const course: Course = {
       startedAt: this.options.clock.now(),
@@ -144,7 +144,7 @@ export class Leadership {
   private async runTerm(driver: TermDriver, votes: { node: number; epoch: Epoch }[], course: Course): Promise<TermEnd> {
     const { parts } = this;
     const running = driver.run(votes);
-    // The nodes have the question; what follows is said while they answer.
+    // The nodes have the question already. Report the promotion while they answer.
     if (!course.led) parts.promoting();
     if (parts.stopping()) driver.stepdown('STOPPED', 'this sequencer is stopping');
     const end = await running;
@@ -152,7 +152,7 @@ export class Leadership {
     return end;
   }
 
-  /** The votes for the next term; null with the end of this leadership when too few nodes give one. */
+  /** Gets the votes for the next term. Null, and the end of this leadership, when too few nodes vote. */
   private async renew(
     driver: TermDriver,
     reason: string,
@@ -175,7 +175,7 @@ export class Leadership {
     return { votes: await parts.renewals.liftEpoch(seen, again.votes, owner) };
   }
 
-  /** The locks are released first; what has to be said and answered follows while the nodes release them. */
+  /** The locks are released first. Reports and answers follow while the nodes release the locks. */
   private async conclude(driver: TermDriver, end: TermEnd, course: Course): Promise<void> {
     const { clock, emit, inbox, producer } = this.options;
     const { parts } = this;
@@ -205,7 +205,7 @@ export class Leadership {
       ended: onEnded,
       ready: (height, parent) => parts.blockBuilder.ready(this.current!, height, parent),
       committed: (block, epoch, commitMs) => {
-        // Already in the store: a block of ours that the nodes had lost, or that another leader committed under us.
+        // The store may hold this block already: the nodes had lost it, or another leader committed it meanwhile.
         if (block.height > store.head().height) parts.take(block, epoch, commitMs);
       },
       adopted: (blocks) => {

@@ -1,6 +1,6 @@
-// Who the nodes are, as one sequencer knows it (docs/PROTOCOL.md section 8, I13). It learns the configuration from the
-// records of the nodes, whatever list it was started with, and each of its terms counts by what it knew then. A node
-// that was replaced is asked at its new address from then on.
+// Which nodes belong to the cluster, as far as this sequencer knows (docs/PROTOCOL.md section 8, I13)? It learns the
+// configuration from the records of the nodes, whatever list it was started with. Each term counts by the configuration
+// that was known when the term began. After a replacement, the node is asked at its new address.
 import type { NodePort } from '../../ports.js';
 import {
   compareVersions,
@@ -14,9 +14,9 @@ import {
 import type { ProbeResult } from '../../nodes/probe.js';
 
 export class Membership {
-  /** The newest one that any node has shown; null: none has. */
+  /** The newest configuration that any node has shown. Null when no node has shown one. */
   configuration: Configuration | null = null;
-  /** Per node that was replaced: by which version it was moved to where this process asks it. */
+  /** Per replaced node: the configuration version by which this process changed the node's address. */
   private readonly followed = new Map<string, Version>();
 
   constructor(
@@ -24,7 +24,7 @@ export class Membership {
     private readonly cluster: string,
   ) {}
 
-  /** Ids of nodes that turn out to be somewhere else. */
+  /** Returns the ids of nodes whose address has changed. */
   learn(seen: ProbeResult): string[] {
     const shown = seen.replies.map((reply) =>
       reply?.outcome === 'accepted' && reply.value.cluster === this.cluster && reply.value.admission !== 'foreign'
@@ -34,7 +34,7 @@ export class Membership {
     return this.take(newest(this.configuration, ...shown) ?? this.first(seen));
   }
 
-  /** What a term of this process has made, or what was learnt. */
+  /** Takes a configuration that a term of this process has made or learnt. Returns as `learn` does. */
   take(configuration: Configuration | null): string[] {
     this.configuration = configuration;
     return (configuration?.members ?? []).flatMap(({ id, url, since }) => {
@@ -49,14 +49,15 @@ export class Membership {
     });
   }
 
-  /** Two texts of one version never differ in what counts: this is what a claim of this process would carry. */
+  /** A claim of this process carries this text. Two texts of one version never differ in anything that counts. */
   get text(): string {
     return this.configuration === null ? '' : configurationText(this.configuration);
   }
 
   /**
-   * For nodes that know none, because a version of seq before configurations made them one cluster: only while all of
-   * them answer, each as an admitted node. With one missing, nobody could say which memory of it counts.
+   * Makes the first configuration for nodes that know none, because an older version of seq made them a cluster. It
+   * requires that all nodes answer, each as an admitted node. If one were missing, nobody could say which memory of it
+   * counts.
    */
   private first(seen: ProbeResult): Configuration | null {
     const members = seen.replies.flatMap((reply, i) => {

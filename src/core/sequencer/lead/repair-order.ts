@@ -1,7 +1,7 @@
-// A repair that the leader carries out: its form in `seq:leader:request`, and the leader's part of it
-// (docs/PROTOCOL.md sections 2 and 6). A leader repairs nodes by itself all the time. A request adds two things: the
-// leader looks at once, also at nodes that it had given up for this term, and it sets a stream aside that only a
-// reader can know to be damaged. The leader never writes anything that it would not write anyway.
+// A repair that the leader carries out: its form in `seq:leader:request`, and the leader's part of it (docs/PROTOCOL.md
+// sections 2 and 6). A leader repairs nodes by itself all the time. A request adds two things. The leader acts at once,
+// even on nodes that it had given up for this term. And it sets aside a stream that only a reader can know to be
+// damaged. A request never makes the leader write anything that it would not write anyway.
 import { pause } from '../../nodes/pause.js';
 import type { ChainStore, Clock, NodePort } from '../../ports.js';
 import type { Hash, Height, LeaderRequest } from '../../protocol/types.js';
@@ -13,7 +13,7 @@ export interface RepairOrder {
   /** How long the leader may work on it. */
   limitMs: number;
   nodes: { id: string; replace: boolean; incarnation: string; why: string }[];
-  /** Blocks that a person chose: the leader's own chain must hold them. */
+  /** Blocks that a person chose. The leader's own chain must hold them. */
   chosen: { height: Height; hash: Hash }[];
 }
 
@@ -24,7 +24,7 @@ export function writeOrder(order: RepairOrder): string {
   return JSON.stringify(order);
 }
 
-/** null: it cannot be read. */
+/** Null when the plan cannot be read. */
 export function readOrder(plan: string): RepairOrder | null {
   try {
     const order = JSON.parse(plan) as RepairOrder;
@@ -43,7 +43,7 @@ export function readOrder(plan: string): RepairOrder | null {
   }
 }
 
-/** Whether this node now holds the chain up to `head`; `replaced`: the incarnation that must be gone, '' for none. */
+/** True when this node holds the chain up to `head`. `replaced`: the incarnation that must be gone, '' for none. */
 export function inOrder(track: NodeProgress, head: { height: number; hash: string }, replaced: string): boolean {
   if (track.standing !== 'claimed' || track.admission !== null || (replaced !== '' && track.incarnation === replaced))
     return false;

@@ -1,7 +1,7 @@
-// How many blocks does a leader keep on the nodes? As many as configured, or fewer while their memory runs short
+// How many blocks does a leader keep on the nodes? As many as configured, or fewer while the nodes run short of memory
 // (docs/PROTOCOL.md section 6). All nodes hold the same blocks, so they fill up together. A full node still takes
-// blocks, but it cannot be filled anew. Each step of narrowing frees about a fifth, and must have worked before the
-// next one. Widening needs clear room. localChain still bounds what is trimmed.
+// blocks, but it cannot be filled anew. Each narrowing step frees about a fifth, and must have worked before the next
+// step. Widening needs clear room. localChain still bounds what is trimmed.
 import type { Limits } from '../../config.js';
 import type { Height } from '../../protocol/types.js';
 
@@ -21,16 +21,16 @@ export interface MemoryFact {
   maxMemory: number;
 }
 
-/** Shares of maxmemory: too full, aimed at, room to spare. */
+/** Shares of maxmemory: too full, the target, enough room to widen. */
 const FULL = 0.9;
 const AIM = 0.8;
 const ROOM = 0.7;
-/** Kept for followers while a quorum is not short of memory itself. */
+/** Blocks kept for followers while a quorum has enough memory itself. */
 const KEPT = 16;
-/** The protocol must append above a block, and supersede it. That needs two. */
+/** The protocol must be able to append above a block, and to supersede it. That needs two blocks. */
 const LEAST = 2;
 /**
- * The first refusal of a node that is being filled may come from data set aside there. A new start deletes that data.
+ * The first refusal of a node that is being filled may come from set-aside data on it. A new start deletes that data.
  */
 const REFUSALS = 2;
 
@@ -49,12 +49,12 @@ export class Retention {
     return this.narrowed === null ? limits : { ...limits, retainBlocks: this.narrowed };
   }
 
-  /** null while everything that was asked for is kept. */
+  /** Null while every configured block is kept. */
   get shortage(): { blocks: number; why: string } | null {
     return this.narrowed === null ? null : { blocks: this.narrowed, why: this.short.join(', ') };
   }
 
-  /** A term begins with what it was told. */
+  /** A new term starts without the state of the term before. */
   reset(): void {
     this.narrowed = null;
     this.narrowedAt = -1;
@@ -70,12 +70,12 @@ export class Retention {
     if (times >= REFUSALS) this.refusedNow.add(node);
   }
 
-  /** Whether that stands and was not acted on yet. */
+  /** True when a refusal of this node still stands and nothing was done about it yet. */
   refusedBy(node: string): boolean {
     return this.refusedNow.has(node);
   }
 
-  /** One round of facts, asked when the head was `askedAt`. */
+  /** One round of memory facts. The nodes were asked when the head was `askedAt`. */
   learn(facts: readonly MemoryFact[], askedAt: Height): void {
     const { limits, spare, head, blocksIn, changed } = this.options;
     const limited = facts.filter(({ maxMemory }) => maxMemory > 0);

@@ -9,7 +9,7 @@ export interface RetryBackoffOptions {
   mostMs: number;
 }
 
-/** Ends that the next attempt meets again unless something outside changes. */
+/** Ends that the next attempt will meet again unless something outside changes. */
 const LASTING: ReadonlySet<string> = new Set(['DAMAGED_HEADS', 'PRODUCER_FAILED', 'STORE_HOLE', 'BAD_PROPOSAL']);
 /** This many equal ends in a row start the back-off. */
 const PATTERN = 3;
@@ -37,7 +37,8 @@ export class RetryBackoff {
   }
 
   /**
-   * Whether to wait still. `nodes` is the nodes' state as text. After damage, a change of it ends the wait at once.
+   * True while the next attempt must wait. `nodes` is the nodes' state as text. After damage, a change of that text
+   * ends the wait at once.
    */
   activeAt(now: number, nodes: string): boolean {
     if (now >= this.until) return false;

@@ -1,6 +1,6 @@
-// Runs one term: carries out the effects of the pure reducer (protocol/term.ts) on real nodes and feeds the
-// answers back, one at a time. Decides nothing itself. Releases the locks when the term has ended, unless the term
-// is being renewed (docs/PROTOCOL.md section 6.7).
+// Runs one term. It carries out the effects of the pure reducer (protocol/term.ts) on real nodes, and passes the
+// answers back, one at a time. It decides nothing itself. It releases the locks when the term has ended, unless the
+// term is being renewed (docs/PROTOCOL.md section 6.7).
 import { tellAll } from '../../nodes/ask-all.js';
 import type { BackfillBatch, ChainStore, Clock, NodePort } from '../../ports.js';
 import { calm } from '../../protocol/admission.js';
@@ -20,30 +20,32 @@ import {
 } from '../../protocol/term-state.js';
 import type { Block, Epoch, Hash, Height, LeaderRequest } from '../../protocol/types.js';
 
-/** Bytes per ms that a healthy node is expected to take at least: 50 MB/s. */
+/** The least speed expected of a healthy node, in bytes per ms: 50 MB/s. */
 const BYTES_PER_MS = 50_000;
 const RELEASE_LIMIT_MS = 100;
 
-/** What the rest of the engine does for a term; all synchronous, called in protocol order. */
+/** What the rest of the engine does for a term. All hooks are synchronous and called in protocol order. */
 export interface TermHooks {
   leading(epoch: Epoch): void;
   ready(height: Height, parent: Hash): void;
-  /** Committed by this term; must be visible in the store when it returns. */
+  /** This term committed a block. It must be visible in the store when the hook returns. */
   committed(block: Block, epoch: Epoch, commitMs: number, copies: number): void;
-  /** Committed before, learnt from the nodes; must be visible in the store when it returns. */
+  /**
+   * Blocks that were committed before, learnt from the nodes. They must be visible in the store when the hook returns.
+   */
   adopted(blocks: Block[]): void;
   request(request: LeaderRequest): void;
   node(id: string, state: Standing, why: string): void;
   alarm(code: string, reason: string, node?: string, height?: Height): void;
   backfilled(node: string, from: Height, head: Height): void;
-  /** It has ended, this very moment: it writes no more. */
+  /** The term has ended at this very moment. It writes nothing more. */
   ended?(end: TermEnd): void;
 }
 
 export interface TermDriverOptions {
   nodes: readonly NodePort[];
   clock: Clock;
-  /** Payloads come from here. */
+  /** The source of payloads. */
   store: ChainStore;
   /** The same chain as the protocol sees it. */
   chain: LocalChain;
@@ -77,7 +79,10 @@ export class TermDriver {
     this.done = new Promise((resolve) => (this.settle = resolve));
   }
 
-  /** Promotes with the pre-vote's answers and goes on until the term ends. Locks are still held then: see release. */
+  /**
+   * Promotes with the answers of the pre-vote and runs until the term ends. The locks are still held then: see
+   * `release`.
+   */
   async run(votes: { node: number; epoch: Epoch }[]): Promise<TermEnd> {
     this.feed({ type: 'start', now: this.clock.now(), votes });
     return this.done;
@@ -107,14 +112,14 @@ export class TermDriver {
   }
 
   /**
-   * An operator found damage on a node that the node itself cannot see: its stream is set aside and filled anew
-   * (section 8).
+   * An operator found damage that the node itself cannot see. The node's stream is set aside and filled anew (section
+   * 8).
    */
   damaged(node: number, incarnation: string, why: string): void {
     this.feed({ type: 'damaged', now: this.clock.now(), node, incarnation, why });
   }
 
-  /** An operator asked to look at a node now. */
+  /** An operator asked to repair a node now. */
   fix(node: number): void {
     this.feed({ type: 'fix', now: this.clock.now(), node });
   }
@@ -124,19 +129,17 @@ export class TermDriver {
     this.feed({ type: 'replaced', now: this.clock.now(), node, url });
   }
 
-  /** ms of the lease left that may be relied on; 0 when it has ended or leads not. */
+  /** How many ms of the lease may still be relied on. 0 when the lease has ended or this sequencer does not lead. */
   leaseMs(): number {
     const { phase, leaseDeadline } = this.state;
     return phase === 'leading' || phase === 'settling' ? Math.max(0, leaseDeadline - this.clock.now()) : 0;
   }
 
   /**
-   * Proves on q nodes, after the call, that this term still is the newest (a repeated claim, section 4), and gives
-   * the committed head; null
-   * when that could not be proven. A node that shows more than is known to be committed may hold a block whose
-   * acknowledgements are still on
-   * their way here while a follower has read it from the nodes already: its fate is waited for, at most as long as
-   * the lease.
+   * Proves on q nodes, after the call, that this term is still the newest (a repeated claim, section 4). Returns the
+   * committed head, or null when the proof fails. A node may show more than is known to be committed: a block whose
+   * acknowledgements are still on their way. A follower may have read that block from the nodes already. So its outcome
+   * is awaited, at most as long as the lease.
    */
   async confirm(): Promise<{ height: Height; hash: Hash } | null> {
     const { owner, quorum, nodeTimeoutMs } = this.state.settings;
@@ -170,7 +173,7 @@ export class TermDriver {
     return this.state.phase === 'ended' ? null : this.state.committed;
   }
 
-  /** Gives up every lock that bears this term's token (or the renewed term's), on every node, each within 100 ms. */
+  /** Releases every lock with this term's token (or the renewed term's token) on every node, each within 100 ms. */
   async release(handover?: { to: string; ttlMs: number }): Promise<void> {
     const owners = [this.state.settings.owner, this.state.settings.previousOwner].filter(
       (owner) => owner !== undefined,
@@ -191,7 +194,7 @@ export class TermDriver {
         return;
       }
       case 'backfill':
-        // A store that reads its blocks from elsewhere gets them first; one that has them is not waited for.
+        // A store that reads its blocks from elsewhere fetches them first. A store that has them causes no wait.
         if (this.store.prefetch)
           void this.store.prefetch(effect.from, effect.to).then(() => {
             if (this.state.phase !== 'ended') this.backfill(effect);
@@ -200,7 +203,7 @@ export class TermDriver {
         return;
       case 'read': {
         const count = effect.to - effect.from + 1;
-        // Up to maxAdopt blocks of any size: what the lease leaves is the bound that matters.
+        // Up to maxAdopt blocks of any size. The real bound is what remains of the lease.
         const limitMs = Math.max(this.state.settings.nodeTimeoutMs, (this.state.leaseDeadline - this.clock.now()) / 2);
         void this.nodes[effect.node]!.read(
           { from: effect.from, to: effect.to, limit: count + 1, data: true },
@@ -303,7 +306,7 @@ export class TermDriver {
     for (const { resolve } of settled) resolve();
   }
 
-  /** One lazy timer: it is moved only when something is due earlier than what it waits for. */
+  /** One lazy timer. It is set anew only when something is due before the time it waits for. */
   private armWake(): void {
     const now = this.clock.now();
     const due = nextWake(this.state, now);

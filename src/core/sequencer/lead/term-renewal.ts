@@ -1,5 +1,5 @@
-// Renewed terms (docs/PROTOCOL.md section 6.7). For which nodes was a term renewed, so that a node that never comes
-// back does not cost a renewal again and again? Which epoch has to be raised before the next term can reach a node?
+// Renewed terms (docs/PROTOCOL.md section 6.7). For which nodes was a term renewed? A node that never comes back must
+// not cause one renewal after another. Which epoch must be raised before the next term can reach a node?
 import type { Clock, NodePort } from '../../ports.js';
 import type { NodeProgress } from '../../protocol/node-progress.js';
 import { MAX_EPOCH_LEAP, type Epoch } from '../../protocol/types.js';
@@ -17,7 +17,7 @@ export class Renewals {
     this.renewals = options.nodes.map(() => ({ count: 0, at: -Infinity }));
   }
 
-  /** Per node: no renewal for its sake before this time. */
+  /** Per node: the earliest time at which a term may be renewed for it. */
   notBefore(): number[] {
     return this.renewals.map(({ count, at }) => (count === 0 ? 0 : at + Math.min(1000 * 2 ** (count - 1), 60_000)));
   }
@@ -33,9 +33,9 @@ export class Renewals {
   }
 
   /**
-   * A node that lost its memory but not its epoch takes nothing below it (I3), and has no vote that would lift the
-   * new term above it: one of
-   * the voters is raised to it for us first. Nothing is lost if that fails: the node stays out until the next renewal.
+   * A node that lost its memory but not its epoch refuses every lower epoch (I3). It has no vote either, so it cannot
+   * lift the new term above its epoch. So one of the voters is raised to that epoch first. A failure loses nothing: the
+   * node stays out until the next renewal.
    */
   async liftEpoch(seen: ProbeResult, votes: { node: number; epoch: Epoch }[], owner: string): Promise<typeof votes> {
     const { nodes, timing } = this.options;
@@ -45,7 +45,7 @@ export class Renewals {
         : [],
     );
     const highestSeen = Math.max(...votes.map((vote) => vote.epoch));
-    // An epoch that nobody can have reached is no promise: `begin_admission` ignores it.
+    // An epoch that nobody can have reached is not a promise: `begin_admission` ignores it.
     const value = Math.max(0, ...forgetful.filter((epoch) => epoch <= highestSeen + MAX_EPOCH_LEAP));
     const lifted = votes[0]!;
     if (value <= highestSeen + 1) return votes;
