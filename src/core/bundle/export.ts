@@ -1,7 +1,7 @@
-// Reads everything that a reading command reads, and gives it as the lines of a bundle. The cluster works meanwhile. So
-// the streams are read first, then the nodes are probed (twice, as every command does). Then heights that changed since
-// are read again, and a later pass replaces an earlier one. So heads and floors in the bundle are those of its probes,
-// and blocks that were trimmed meanwhile do not look like a hole.
+// Reads everything that a reading command reads, and returns it as the lines of a bundle. The cluster works meanwhile.
+// So the streams are read first, then the nodes are probed (twice, as every command does). Then heights that have
+// changed since are read again, and a later pass replaces an earlier one. So heads and floors in the bundle are those
+// of its probes, and blocks that were trimmed meanwhile are not shown as a hole.
 import { createHash } from 'node:crypto';
 import type { Entry, Height, NodeReply } from '../protocol/types.js';
 import { markForeign } from '../view/cluster-name.js';
@@ -14,9 +14,7 @@ import { heldRange, readChunks, type Chunk } from '../stream/chunks.js';
 import type { MatrixOptions } from '../stream/matrix.js';
 import type { BundleFacts, BundleLine } from './format.js';
 
-/**
- * Heights below the top that are in every bundle, whatever window was asked for: what status and the checks look at.
- */
+/** Every bundle has this many heights below the top, whatever range was asked for. Status and the checks read them. */
 const TOP = 64;
 const AUDIT = 1000;
 const ORPHANS = 1000;
@@ -25,14 +23,14 @@ export interface ExportOptions extends MatrixOptions {
   from?: Height;
   to?: Height;
   payloads: boolean;
-  /** Takes one line, and waits while the disk is slow. */
+  /** Takes one line. The promise waits while the disk is slow. */
   write: (line: BundleLine | BundleFacts) => Promise<void>;
   progress: (done: number, total: number) => void;
 }
 
 export interface Exported {
   view: ClusterView;
-  /** What was asked for and is there; null: no node holds anything. */
+  /** The part of the requested range that exists. Null when no node holds anything. */
   range: { from: Height; to: Height } | null;
   nodes: { id: string; answered: boolean; copies: number; damaged: number }[];
 }
@@ -99,7 +97,7 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
       ),
     },
   });
-  // What was trimmed while it was read is no longer part of the answer.
+  // Blocks that were trimmed during the read are no longer part of the answer.
   const floors = view.nodes.flatMap((n) => (n.floor === null ? [] : [n.floor + 1]));
   const range =
     held === null
@@ -114,7 +112,10 @@ export async function exportBundle(options: ExportOptions): Promise<Exported> {
   return { view, range: range === null || range.from > range.to ? null : range, nodes: counts };
 }
 
-/** The window asked for, one more on each side (links, proofs), and the top; one piece where they touch. Ascending. */
+/**
+ * The requested range, one more height on each side (links, proofs), and the top. Ranges that touch become one.
+ * Ascending.
+ */
 function windowsOf(
   held: { from: Height; to: Height } | null,
   from: Height | undefined,
@@ -127,7 +128,7 @@ function windowsOf(
   return window.to + 1 >= top.from ? [{ from: Math.min(window.from, top.from), to: held.to }] : [window, top];
 }
 
-/** Below the lowest and above the highest that anybody holds it is known that there is nothing. */
+/** Nothing exists below the lowest and above the highest height that any node holds. That counts as read. */
 function rangesOf(
   held: { from: Height; to: Height } | null,
   wanted: readonly { from: Height; to: Height }[],
@@ -139,7 +140,10 @@ function rangesOf(
   }));
 }
 
-/** Heights that a node wrote or exchanged between the reading and the second probe; read again on that node alone. */
+/**
+ * Finds heights that a node wrote or replaced between the read and the second probe, and reads them again on that node
+ * alone.
+ */
 async function readMoved(
   options: ExportOptions,
   before: readonly NodeProbe[],
@@ -151,7 +155,8 @@ async function readMoved(
     const was = before[at]?.reply;
     if (reply.outcome !== 'accepted' || was?.outcome !== 'accepted') return null;
     const { floor, head } = reply.value;
-    // Re-admitted: another stream altogether. Else only its head may have been exchanged, and what follows is new.
+    // A re-admitted node has another stream altogether. Otherwise only its head may have been replaced, and later
+    // entries are new.
     const same = was.value.incarnation === reply.value.incarnation && was.value.floor <= floor;
     return head > floor
       ? {
@@ -181,7 +186,7 @@ async function readMoved(
   }
 }
 
-/** What a pass reads of one node; copies below `countFrom` were counted before. */
+/** What a pass reads from one node. Copies below `countFrom` were counted before. */
 interface Part {
   from: Height;
   countFrom: Height;
@@ -219,8 +224,8 @@ function linesOf(
 }
 
 /**
- * Its place among the blocks of the line: what several nodes hold is written once. Its hash was checked when it was
- * read.
+ * The block's index among the blocks of the line. A block that several nodes hold is written once. Its hash was checked
+ * when it was read.
  */
 function blockIn(
   line: BundleLine,

@@ -23,7 +23,7 @@ import {
 const PIECE = 1024 * 1024;
 const NEWLINE = 10;
 
-/** Lines of heights one above the other, as they stand in the file; `offsets` has one more: the end. */
+/** Lines of ascending heights, as they stand in the file. `offsets` has one more element: the end. */
 interface Pass {
   from: Height;
   offsets: number[];
@@ -46,7 +46,7 @@ export class BundleFile {
     });
     try {
       const stat = await handle.stat();
-      // A pipe or a device may never end.
+      // Reading a pipe or a device may never end.
       if (!stat.isFile())
         throw bundleError('NOT_A_BUNDLE', path, stat.isDirectory() ? 'it is a directory' : 'it is no regular file');
       if (stat.size > LIMITS.fileBytes)
@@ -61,8 +61,8 @@ export class BundleFile {
   }
 
   /**
-   * What was read at these heights, newest pass first. All nodes ask for the same heights at the same time: one
-   * reading serves them.
+   * The lines at these heights, newest pass first. All nodes ask for the same heights at the same time, so one read
+   * serves all of them.
    */
   lines(from: Height, to: Height): Promise<Map<Height, BundleLine[]>> {
     const key = `${from}-${to}`;
@@ -75,7 +75,7 @@ export class BundleFile {
     return reading;
   }
 
-  /** The highest height that has a line; 0 when none has. */
+  /** The highest height that has a line. 0 when there is no line. */
   get highest(): Height {
     return Math.max(0, ...this.passes.map(({ from, offsets }) => from + offsets.length - 2));
   }
@@ -100,7 +100,7 @@ export class BundleFile {
 
   private span: { at: number; bytes: Buffer } = { at: 0, bytes: Buffer.alloc(0) };
 
-  /** Lines stand one behind the other: a larger piece is read at once and kept. */
+  /** Lines follow each other in the file, so a larger piece is read at once and kept. */
   private async textAt(at: number, end: number): Promise<string> {
     const { span } = this;
     if (at < span.at || end > span.at + span.bytes.length) {
@@ -170,7 +170,7 @@ async function scan(handle: FileHandle, path: string, signal: AbortSignal | unde
   return { head: start, facts: found, passes };
 }
 
-/** A last line without its line end is not handed over: it is cut, and the end is missed. */
+/** A last line without a line end is not passed on: the file was cut, and the missing end is reported. */
 async function eachLine(
   handle: FileHandle,
   path: string,

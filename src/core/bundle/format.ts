@@ -1,7 +1,7 @@
-// The file that `seq stream export` writes: what the nodes said, as lines of JSON, to be looked at without them. Line
-// 1 names format and version; then one line per height and pass of reading; then the nodes' facts; the last line
-// counts the lines and bears their SHA-256. A file is somebody else's word: every line is checked against its form
-// and against these limits before any of it is used.
+// The file that `seq stream export` writes: the answers of the nodes as lines of JSON, to be read without the nodes.
+// Line 1 names format and version. Then comes one line per height and pass of reading, then the facts about the nodes.
+// The last line counts the lines and carries their SHA-256. A bundle is untrusted input: every line is checked against
+// its form and these limits before it is used.
 import { z } from 'zod';
 import { EXIT, SeqError } from '../errors.js';
 import type { NodeCheckup, OrphansRead } from '../ports.js';
@@ -26,7 +26,7 @@ export interface BundleHead {
   /** The program that wrote it, and when (ms, its clock). */
   by: string;
   madeAtMs: number;
-  /** As the nodes were asked for; the flags in `next` commands are made from these. */
+  /** The names that the nodes were asked for. The flags in `next` commands are made from these. */
   cluster: string;
   expectedCluster: string;
   lane: string;
@@ -37,12 +37,14 @@ export interface BundleHead {
   payloads: boolean;
 }
 
-/** One height. Nodes and blocks are named by their place in a list. */
+/** One height. Nodes and blocks are referred to by their index in a list. */
 export interface BundleLine {
   height: Height;
-  /** The nodes that answered for this height. What is not in `copies` they did not hold. */
+  /** The nodes that answered for this height. They did not hold anything that is missing from `copies`. */
   read: number[];
-  /** Each distinct block once. Without payloads: the SHA-256 of the data, which the hash is made of. */
+  /**
+   * Each distinct block once, without its payload. It carries the SHA-256 of the data, from which the hash is computed.
+   */
   blocks: { hash: Hash; parent: Hash; timestamp: number; size: number; data?: string; dataSha256?: string }[];
   copies: [node: number, block: number, epoch: Epoch, owner: string][];
   damaged: [node: number, id: string, why: string][];
@@ -56,10 +58,10 @@ interface BundleProbe {
 /** The last line but one. */
 export interface BundleFacts {
   facts: {
-    /** Heights that were read; outside them nothing is known. */
+    /** Heights that were read. Nothing is known about other heights. */
     ranges: { from: Height; to: Height }[];
     nodes: {
-      /** Two probes, one right after the other, as every command makes them. */
+      /** Two probes, one right after the other. Every command probes so. */
       probes: BundleProbe[];
       audit: NodeReply<Record<string, string>[]> | null;
       orphans: NodeReply<OrphansRead> | null;
@@ -239,7 +241,7 @@ const factsForm = z.object({
 });
 const endForm = z.object({ end: z.literal(true), lines: whole, sha256: z.string().regex(/^[0-9a-f]{64}$/) });
 
-/** Each reads one parsed line and throws a sentence when it is not of that form. */
+/** Each function reads one parsed line. It throws a sentence when the line has another form. */
 export const asHead = (line: unknown): BundleHead => checked(headForm, line) as BundleHead;
 export const asFacts = (line: unknown): BundleFacts => checked(factsForm, line) as unknown as BundleFacts;
 export const asEnd = (line: unknown): BundleEnd => checked(endForm, line) as BundleEnd;
@@ -262,7 +264,7 @@ const isWhole = (value: unknown): value is number =>
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= 4096 && PRINTABLE.test(value);
 
-/** By hand: there may be a million of them. */
+/** Checked by hand, because a bundle may have a million of these lines. */
 export function asLine(line: unknown, nodes: number): BundleLine {
   const { height, read, blocks, copies, damaged } = (line ?? {}) as Partial<Record<keyof BundleLine, unknown>>;
   const isNode = (value: unknown): boolean => isWhole(value) && value < nodes;

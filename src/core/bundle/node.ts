@@ -1,6 +1,6 @@
-// A node as a bundle remembers it, behind the same port as a live one: whoever reads does not know the difference,
-// and gives the answer that it gave then. What was not read when the bundle was made is unknown, never "empty";
-// nothing can be written.
+// A node as a bundle recorded it, behind the same port as a live node. Readers notice no difference: they get the
+// answers that the node gave then. Whatever was not read when the bundle was made is unknown, never "empty". Nothing
+// can be written.
 import { createHash } from 'node:crypto';
 import { blockHashOf } from '../chain/block.js';
 import type { NodeCheckup, NodePort, OrphansRead } from '../ports.js';
@@ -47,7 +47,8 @@ export class BundleNode implements NodePort {
         reason: 'READONLY',
         detail: { message: 'READONLY it is a bundle' },
       });
-    // Commands probe twice where one probe does not settle it; later probes find what the second found.
+    // Commands probe a second time when one probe does not settle the question. Later probes return the second answer
+    // again.
     const { reply, rttMs } = this.own.probes[Math.min(this.probes, 1)] as {
       reply: NodeReply<NodeView>;
       rttMs: number | null;
@@ -131,7 +132,7 @@ export class BundleNode implements NodePort {
   }
 
   async close(): Promise<void> {
-    /* the file is closed by whoever opened it */
+    /* the code that opened the file closes it */
   }
 
   private get own() {
@@ -147,7 +148,7 @@ export class BundleNode implements NodePort {
         : null;
   }
 
-  /** Above every head there is no line, and nothing was there. */
+  /** Above every head the file has no line, and the nodes held nothing. */
   private highest(view: NodeView): Height {
     return Math.max(view.head, this.file.highest);
   }
@@ -167,8 +168,8 @@ export class BundleNode implements NodePort {
 }
 
 /**
- * The hash is checked here as it is on what a server sends: the file's digest says that it is whole, not that it is
- * true.
+ * The hash is checked here like the hash of a server's answer. The file's digest shows that the file is complete, not
+ * that it is true.
  */
 function entryOf(
   line: BundleLine,

@@ -1,6 +1,6 @@
-// Writes a bundle under a temporary name, and gives it its name only when it is whole. It never replaces an existing
-// file, and only the owner can read it. It removes secrets from every text: configured passwords by value, passwords in
-// addresses and sentences by their form.
+// Writes a bundle under a temporary name, and gives it its final name only when it is complete. It never replaces an
+// existing file, and only the owner can read it. It removes secrets from every text: configured passwords by value,
+// passwords in addresses and sentences by their form.
 import { createHash } from 'node:crypto';
 import { access, link, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -45,7 +45,7 @@ export class BundleWriter {
 
   async write(line: BundleLine | BundleFacts): Promise<void> {
     if ('facts' in line) return this.put(this.clean(line));
-    // Hashes and payloads are not texts: a payload that was changed would no longer have its hash.
+    // Hashes and payloads are not texts. A changed payload would no longer match its hash.
     const { copies, damaged } = line;
     return this.put({
       ...line,
@@ -54,7 +54,7 @@ export class BundleWriter {
     });
   }
 
-  /** The end, then its name. */
+  /** Writes the end of the file, then gives it its final name. */
   async finish(): Promise<{ bytes: number; sha256: string }> {
     const end: BundleEnd = { end: true, lines: this.lines, sha256: this.digest.digest('hex') };
     this.pending += `${JSON.stringify(end)}\n`;
@@ -62,7 +62,7 @@ export class BundleWriter {
       await this.flush();
       await this.handle.sync();
       await this.handle.close();
-      // Unlike a rename, a link fails when somebody was faster; not every file system has it.
+      // Unlike a rename, a link fails when the name is taken already. Not every file system has links.
       await link(this.part, this.path).then(
         () => rm(this.part),
         (error: NodeJS.ErrnoException) => {
@@ -78,7 +78,7 @@ export class BundleWriter {
     return { bytes: this.bytes, sha256: end.sha256 };
   }
 
-  /** After a failure or Ctrl-C: nothing half done is left behind. */
+  /** After a failure or Ctrl-C: removes the unfinished file. */
   async abandon(): Promise<void> {
     await this.handle.close().catch(() => undefined);
     await rm(this.part, { force: true }).catch(() => undefined);

@@ -1,5 +1,6 @@
-// The checks over the nodes of the fuel dialect: the same questions, answers and numbers as over our own
-// (report/check.ts), judged by its rules (docs/FUEL.md). Pure but for the reading at the top.
+// The checks over the nodes of the fuel dialect. They have the same questions, answers and numbers as the checks of our
+// own protocol (report/check.ts), but follow the dialect's rules (docs/FUEL.md). Pure, except for the reading at the
+// top.
 import type { CheckAnswer, CheckName, Metric, Thresholds } from '../view/check-answer.js';
 import { FuelSummary, openFuelMatrix, type FuelRow } from './matrix.js';
 import { viewFuel, type FuelProbe, type FuelOptions, type FuelView } from './probe.js';
@@ -90,7 +91,7 @@ function quorum({ view }: FuelSeen, limits: Thresholds): Answer {
   };
 }
 
-/** Counters differ between nodes in normal operation; one above the leader's refuses it. */
+/** Counters differ between nodes in normal operation. A node whose counter is above the leader's refuses the leader. */
 function epoch({ view }: FuelSeen): Answer {
   const own = view.leader?.epoch ?? null;
   const above =
@@ -135,7 +136,7 @@ function stream({ view, rows, target }: FuelSeen): Answer {
   const bad = finding(view, ['NO_QUORUM', 'NO_SUCH_KEYS']);
   if (bad !== null) return { ...bad, metrics };
   const { next, ...told } = summary.verdict(target);
-  // The view keeps only what both probes found. A block that is being written is not among it.
+  // The view keeps only what both probes found. A block that is being written is not in it.
   const open = finding(view, ['UNWINNABLE_CONFLICT', 'WINNABLE_CONFLICT', 'REPAIRABLE', 'UNDETERMINED']);
   if (told.verdict === 'WARN' && told.reasonCode === 'REPAIRABLE' && open === null)
     return {

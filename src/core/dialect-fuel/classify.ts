@@ -1,15 +1,15 @@
-// What one height adds up to over the configured nodes of the fuel dialect (docs/FUEL.md). Pure. Votes are per
-// node, not per entry; the same bytes are the same block, whatever the epochs; a node that did not answer is neither
-// a copy nor empty.
+// Judges one height over the configured nodes of the fuel dialect (docs/FUEL.md). Pure. Votes are per node, not per
+// entry. The same bytes are the same block, whatever the epochs. A node that did not answer counts neither as a copy
+// nor as empty.
 import type { FuelHeight } from './types.js';
 
 export type FuelClass =
   | 'committed'
-  /** One block below a quorum, which the empty nodes can still make one. */
+  /** One block below a quorum. The empty nodes can still complete the quorum. */
   | 'repairable'
-  /** Several blocks, of which one can still reach a quorum. */
+  /** Several blocks. One of them can still reach a quorum. */
   | 'winnable-conflict'
-  /** Several blocks, none can: nothing is produced there until a person decides. */
+  /** Several blocks, and none can reach a quorum: nothing is produced there until a person decides. */
   | 'unwinnable-conflict'
   /** Committed, and another entry bears a higher epoch. */
   | 'shadowed'
@@ -21,36 +21,36 @@ export type FuelClass =
 
 export interface HeightOnNode {
   id: string;
-  /** false: nothing is known of it. */
+  /** False: nothing is known of this node. */
   answered: boolean;
   entries: readonly { digest: string; epoch: bigint }[];
-  /** Whether its index has the height; null: it keeps none, or that is not known. */
+  /** Whether its index has the height. Null when it keeps no index, or when that is unknown. */
   indexed: boolean | null;
-  /** Not there, and older than what its stream still keeps. */
+  /** Missing, and older than everything that its stream still keeps. */
   trimmed: boolean;
 }
 
 export interface FuelBlock {
   digest: string;
   nodes: string[];
-  /** The highest that a copy bears. */
+  /** The highest epoch among the copies. */
   epoch: bigint;
-  /** Whether it is on a quorum, or the empty nodes that answered can make it one. */
+  /** True when a quorum holds it, or when the empty nodes that answered can complete a quorum. */
   canWin: boolean;
 }
 
 export interface FuelVerdict {
   height: FuelHeight;
   class: FuelClass;
-  /** What else is true of it, worst first. */
+  /** The other classes that also apply, worst first. */
   also: FuelClass[];
-  /** null: cannot be told. */
+  /** Null when this cannot be told. */
   committed: boolean | null;
   n: number;
   quorum: number;
-  /** Most copies first; the committed one where there is one. */
+  /** Most copies first. The committed block comes first where there is one. */
   blocks: FuelBlock[];
-  /** Answered, do not have it, and would take it. */
+  /** Nodes that answered, do not have the block, and would accept it. */
   empty: string[];
   silent: string[];
   trimmed: string[];
@@ -58,7 +58,7 @@ export interface FuelVerdict {
   index: { node: string; is: 'only in the stream' | 'only in the index' }[];
 }
 
-/** null: no node that answered has anything to do with this height. */
+/** Null when no node that answered has anything at this height. */
 export function classify(height: FuelHeight, nodes: readonly HeightOnNode[], quorum: number): FuelVerdict | null {
   const answered = nodes.filter((node) => node.answered);
   const holders = answered.filter((node) => node.entries.length > 0);
@@ -96,14 +96,14 @@ export function classify(height: FuelHeight, nodes: readonly HeightOnNode[], quo
     committed,
   });
   if (answered.length < quorum) return of('unknown', null);
-  // A node that holds two blocks counts for both: two quorums at one height are possible, and no reader can choose.
+  // A node that holds two blocks counts for both. So two quorums at one height are possible, and no reader can choose.
   if (winners.length > 1) return of('unwinnable-conflict', null);
   if (winners.length === 1 && best !== undefined) {
     if (blocks.some((block) => block !== best && block.epoch > best.epoch)) return of('shadowed', true);
     return of(also[0] ?? 'committed', true);
   }
   const most = best?.nodes.length ?? 0;
-  // What left the streams may have been the copies that are missing.
+  // The missing copies may be among the entries that left the streams.
   if (trimmed.length > 0 && most + trimmed.length + silent.length >= quorum) return of('trimmed', null);
   if (best === undefined)
     return index.length > 0 ? of('index-mismatch', false) : of(trimmed.length > 0 ? 'trimmed' : 'unknown', null);

@@ -8,10 +8,7 @@ export interface Concern {
   verdict: 'WARN' | 'CRIT' | 'UNKNOWN';
 }
 
-/**
- * All of it, worst first. `above`: no higher height is known to be committed, so this one keeps the chain from going
- * on.
- */
+/** Every concern, worst first. `above`: no higher height is known to be committed, so this height blocks the chain. */
 export function concernsOf(
   v: Pick<FuelVerdict, 'class' | 'committed' | 'duplicates' | 'index'>,
   above: boolean,

@@ -1,6 +1,6 @@
-// A height's verdict in one sentence (docs/FUEL.md). Pure. "Bytes differ", never "fork": the payload is not
-// decoded, and one block signed twice differs too. Counts are of the configured nodes, and who did not answer is
-// named.
+// Describes a height's verdict in one sentence (docs/FUEL.md). Pure. It says "bytes differ", never "fork": the payload
+// is not decoded, and one block signed twice differs too. Counts refer to the configured nodes. Nodes that did not
+// answer are named.
 import type { FuelBlock, FuelVerdict } from './classify.js';
 
 export function describeFuel(v: FuelVerdict): string {

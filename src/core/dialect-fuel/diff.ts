@@ -1,6 +1,6 @@
-// Where a node of the fuel dialect differs from what is committed, or two nodes from each other (docs/FUEL.md).
-// Holes are normal there, and still a difference: `lacks` and `other` tell them apart. What one of the two has
-// trimmed is not compared.
+// Where does a node of the fuel dialect differ from the committed blocks, or from another node (docs/FUEL.md)? Holes
+// are normal there, but still a difference: `lacks` and `other` tell them apart. Trimmed entries of either side are not
+// compared.
 import { openFuelMatrix, type FuelCell, type FuelRow, type MatrixWish } from './matrix.js';
 import type { FuelProbe, FuelOptions } from './probe.js';
 import type { FuelHeight } from './types.js';
@@ -8,8 +8,8 @@ import type { FuelHeight } from './types.js';
 interface FuelDifference {
   height: FuelHeight;
   /**
-   * lacks: it has no entry there. other: its bytes differ. duplicate: it has the bytes and others, or twice. unknown:
-   * not to be told.
+   * lacks: it has no entry there. other: its bytes differ. duplicate: it has the bytes twice, or beside other bytes.
+   * unknown: cannot be told.
    */
   kind: 'lacks' | 'other' | 'duplicate' | 'unknown';
   node: string;
@@ -23,7 +23,7 @@ export interface FuelDiff {
   compared: number;
   differences: FuelDifference[];
   total: number;
-  /** Of those: heights at which nobody can tell. */
+  /** How many of those heights cannot be judged by anybody. */
   untold: number;
 }
 
@@ -41,7 +41,7 @@ export async function diffFuel(
     options.clock.after(SECOND_PROBE_MS, resolve);
   });
   options.signal?.throwIfAborted();
-  // A block on its way, or a stream that was trimmed meanwhile: what is left is real.
+  // A difference may be a block on its way, or a stream that was trimmed meanwhile. A difference that stays is real.
   const again = await diffOnce(options, on, listed, {
     ...wish,
     to: Math.min(wish.to ?? Infinity, first.range?.to ?? Infinity),
@@ -83,7 +83,7 @@ const digestsOf = (cell: FuelCell): string[] => cell.entries.map((entry) => entr
 function againstCommitted(row: FuelRow, node: string): Found {
   const cell = cellOf(row, node);
   if (cell.mark.startsWith('-')) return 'not compared';
-  // Where nothing is known to be committed and the node holds nothing, there is nothing to compare.
+  // When nothing is known to be committed and the node holds nothing, there is nothing to compare.
   if (row.committed !== true && cell.entries.length === 0 && !cell.mark.startsWith('?')) return 'not compared';
   const has = digestsOf(cell);
   const wanted = row.committed === true && row.digest !== null ? [row.digest] : [];

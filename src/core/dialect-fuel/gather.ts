@@ -1,7 +1,7 @@
-// Reads whole streams whose heights come in any order, and gives them back height by height, newest first
-// (docs/FUEL.md). A first pass notes every height (4 bytes an entry) and between which each piece lies, and keeps
-// the entries while they are few; where they are many, a second pass reads the pieces of some thousand heights at a
-// time. Payloads are dropped at once. A node that stayed silent is not waited for again.
+// Reads whole streams whose heights come in any order, and returns them height by height, newest first (docs/FUEL.md).
+// A first pass notes every height (4 bytes an entry) and the height range of each piece. It keeps the entries while
+// they are few. When they are many, a second pass reads the pieces of some thousand heights at a time. Payloads are
+// dropped at once. A node that stayed silent is not asked again.
 import { bounded } from '../nodes/ask-all.js';
 import type { Clock } from '../ports.js';
 import type { NodeReply } from '../protocol/types.js';
@@ -11,8 +11,8 @@ import type { FuelEntry, FuelHeight, FuelProbeResult, FuelPort, UnreadableEntry 
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 /**
- * Entries of one piece on all nodes together: so few that they are garbage before they would be moved to where
- * garbage stays.
+ * Entries of one piece over all nodes. The number is small, so that they are collected while young and are not moved to
+ * the old generation.
  */
 const MOST_ENTRIES = 1536;
 /** Time for a piece beyond the node timeout: twice what 50 MB/s take. */
@@ -20,7 +20,7 @@ const PIECE_MS = (2 * PIECE_BYTES) / 50_000;
 const INDEX_PIECE = 5000;
 /** Entries kept in the first pass, over all nodes, and of one window in the second. */
 const HELD_ENTRIES = 20_000;
-/** How often what was written meanwhile is read after the end. */
+/** After the end is reached: how often to read the entries that were written meanwhile. */
 const CATCH_UPS = 3;
 const MOST_UNREADABLE = 1000;
 
@@ -33,7 +33,7 @@ export interface GatherOptions {
   signal?: AbortSignal;
   from?: FuelHeight;
   to?: FuelHeight;
-  /** Only so many heights, from the top. */
+  /** Reads at most this many heights, from the top. */
   limit?: number;
   heldEntries?: number;
   progress?: (done: number, total: number) => void;
@@ -43,7 +43,7 @@ export interface ScannedNode {
   id: string;
   answered: boolean;
   entries: number;
-  /** The first thousand. */
+  /** The first thousand unreadable entries. */
   unreadable: UnreadableEntry[];
   unreadableTotal: number;
   malformed: { height: FuelHeight; why: string }[];
@@ -67,13 +67,13 @@ export interface HeightPicture {
 
 export interface Gathered {
   nodes: ScannedNode[];
-  /** Distinct heights in question, over all nodes. */
+  /** Distinct heights in the requested range, over all nodes. */
   heights: number;
   range: { from: FuelHeight; to: FuelHeight } | null;
   pictures: AsyncGenerator<HeightPicture>;
 }
 
-/** `low`, `high`: the least and the greatest height in question in it; none: low is above high. */
+/** `low`, `high`: the least and the greatest requested height in the piece. Without one, low is above high. */
 interface Piece {
   after: string;
   first: string;
@@ -86,19 +86,19 @@ interface Piece {
 class Scan {
   readonly scanned: ScannedNode;
   readonly pieces: Piece[] = [];
-  /** As they stand in the stream. */
+  /** In the order of the stream. */
   readonly heights = new HeightBag();
   kept: Map<FuelHeight, FuelEntry[]> | null = new Map();
-  /** null: the node keeps none. */
+  /** Null when the node keeps no index. */
   index: HeightList | null = null;
   /**
-   * The height of the oldest entry: what is below and not there may have been trimmed. 0: nothing ever left the
-   * stream; null: not read yet.
+   * The height of the oldest entry. A missing height below it may have been trimmed. 0: nothing ever left the stream.
+   * Null: not read yet.
    */
   oldest: FuelHeight | null = null;
   lastId = '';
   readonly probe: FuelProbeResult | null;
-  /** Entries that came after the index was read: whether it has them is not known. */
+  /** Entries that came after the index was read. Whether the index has them is unknown. */
   late = new Set<FuelHeight>();
   count = 1;
 
@@ -106,7 +106,7 @@ class Scan {
     readonly port: FuelPort,
     probe: FuelProbeResult | null,
   ) {
-    // A stream or index of another type can be neither read nor written: nothing is known of what the node should hold.
+    // A stream or index of another type can be neither read nor written. What the node should hold is unknown.
     this.probe =
       probe !== null && probe.wrong.some(({ key }) => /:(block:stream|heights:index)$/.test(key)) ? null : probe;
     this.scanned = {
@@ -151,7 +151,7 @@ export async function gather(options: GatherOptions): Promise<Gathered> {
   };
 }
 
-/** The newest entries of every node alone: positive evidence, and what is missing at the very top. */
+/** Reads only the newest entries of every node: positive evidence, and what is missing at the very top. */
 export async function gatherNewest(options: GatherOptions, most: number): Promise<HeightPicture[]> {
   const scans = await Promise.all(
     options.nodes.map(async (node) => {
@@ -217,8 +217,8 @@ async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
     }),
   );
   signal?.throwIfAborted();
-  // Nodes end at different moments: what was written since is read from all of them together, so that only what is
-  // under way differs.
+  // The reads of the nodes end at different moments. Entries written since are read from all nodes together, so that
+  // only blocks under way differ.
   for (let round = 0; round < CATCH_UPS; round += 1) {
     const more = await Promise.all(
       scans.map(async (scan) => {
@@ -233,7 +233,7 @@ async function survey(scans: Scan[], options: GatherOptions): Promise<void> {
   }
 }
 
-/** From where it was left. */
+/** Continues where the last read ended. */
 async function readIndex(scan: Scan, options: GatherOptions): Promise<void> {
   if (scan.index === null) return;
   let after = scan.index.last === undefined ? '' : String(scan.index.last);
@@ -245,7 +245,7 @@ async function readIndex(scan: Scan, options: GatherOptions): Promise<void> {
     );
     if (read.outcome !== 'accepted') return scan.lost();
     scan.index.push(read.value.heights);
-    // What was read before the end is read again when the end is looked for once more.
+    // Entries before the end are read again when the end is searched again.
     const { wrongIndex } = scan.scanned;
     if (wrongIndex.length < MOST_UNREADABLE)
       wrongIndex.push(...read.value.wrong.filter((one) => !wrongIndex.includes(one)));
@@ -312,14 +312,14 @@ function take(
 
 function put(map: Map<FuelHeight, FuelEntry[]>, entry: FuelEntry, front = false): void {
   const there = map.get(entry.height);
-  // A piece that was shortened meanwhile brings entries of the next one.
+  // A piece that was trimmed meanwhile returns entries of the next piece.
   if (there?.some((one) => one.id === entry.id)) return;
   if (there === undefined) map.set(entry.height, [entry]);
   else if (front) there.unshift(entry);
   else there.push(entry);
 }
 
-/** Every height that a stream holds, or that an index alone holds although it cannot have been trimmed. Ascending. */
+/** Every height that a stream holds, or that only an index holds although it cannot have been trimmed. Ascending. */
 function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
   const { from, to } = options;
   const lists = scans.flatMap((scan) => {
@@ -330,7 +330,7 @@ function chosenHeights(scans: Scan[], options: GatherOptions): Uint32Array {
       ...(scan.answered && scan.index !== null ? [() => within(scan.index as HeightList, lowest, to ?? Infinity)] : []),
     ];
   });
-  // One height was asked for: what became of it is worth a word even when no stream has it.
+  // The caller asked for one height. Report its state even when no stream has it.
   if (from !== undefined && from === to) lists.push(() => [from].values());
   const all = union(lists);
   for (const scan of scans) scan.heights.drop();
@@ -379,7 +379,9 @@ function pictureOf(height: FuelHeight, scans: readonly Scan[], quorum: number): 
   return verdict === null ? null : { verdict, cells };
 }
 
-/** Reads again the pieces that hold a height of this window; what has gone since then was trimmed meanwhile. */
+/**
+ * Reads again the pieces that hold a height of this window. Entries that are gone since then were trimmed meanwhile.
+ */
 async function readRetained(scan: Scan, heights: Uint32Array, options: GatherOptions): Promise<void> {
   if (!scan.answered) return;
   const [low, high] = [heights[0] as number, heights[heights.length - 1] as number];

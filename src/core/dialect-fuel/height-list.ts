@@ -1,11 +1,11 @@
-// Heights as they come, in ascending pieces, at 4 bytes each; a set of numbers would need ten times that.
+// Lists of heights in ascending pieces, at 4 bytes a height. A Set of numbers would need ten times as much memory.
 import type { FuelHeight } from './types.js';
 
 export class HeightList {
   private readonly pieces: Uint32Array[] = [];
   length = 0;
 
-  /** Ascending, and above what is there. */
+  /** `heights` must ascend and be above all heights in the list. */
   push(heights: readonly FuelHeight[]): void {
     if (heights.length === 0) return;
     this.pieces.push(Uint32Array.from(heights));
@@ -33,7 +33,7 @@ export class HeightList {
   }
 }
 
-/** Where the first number stands that is not below; the length when there is none. */
+/** Index of the first number that is at least `height`. The length when there is none. */
 function firstAtLeast(sorted: Uint32Array, height: number): number {
   let from = 0;
   let to = sorted.length;
@@ -46,8 +46,8 @@ function firstAtLeast(sorted: Uint32Array, height: number): number {
 }
 
 /**
- * Of several ascending lists, which may repeat themselves: each height once, ascending. Read twice, so that nothing
- * but the answer is allocated.
+ * Merges ascending lists that may have heights in common: each height once, ascending. It reads the lists twice, so
+ * that it allocates only the answer.
  */
 export function union(lists: readonly (() => Iterator<FuelHeight>)[]): Uint32Array<ArrayBuffer> {
   let length = 0;
@@ -76,7 +76,7 @@ function next(iterator: Iterator<FuelHeight>): number {
   return done === true ? Infinity : value;
 }
 
-/** Heights in any order, in one block of memory: thousands of small ones would leave holes that no collector closes. */
+/** Heights in any order, in one block of memory. Thousands of small blocks would fragment the heap. */
 export class HeightBag {
   private held = new Uint32Array(1024);
   length = 0;
@@ -90,7 +90,7 @@ export class HeightBag {
     this.held[this.length++] = height;
   }
 
-  /** Ascending; no more are taken. */
+  /** Ascending. No height can be added afterwards. */
   sorted(): Uint32Array {
     return this.held.subarray(0, this.length).sort();
   }

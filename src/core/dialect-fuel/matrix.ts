@@ -1,5 +1,5 @@
-// Height × node for the fuel dialect, newest first (docs/FUEL.md): the same letter is the same bytes. Only
-// heights that some node has are rows, since holes are normal.
+// Height × node for the fuel dialect, newest first (docs/FUEL.md). The same letter means the same bytes. A height is a
+// row only when some node has it, because holes are normal.
 import type { FuelClass, FuelVerdict } from './classify.js';
 import { concernsOf, type Concern } from './concern.js';
 import { describeFuel } from './describe.js';
@@ -16,7 +16,7 @@ import type { FuelHeight } from './types.js';
 
 export interface FuelCell {
   node: string;
-  /** A, B, … for each entry; `.` not there, `-` trimmed, `?` no answer; `*` behind it: stream and index disagree. */
+  /** A, B, … for each entry; `.` missing, `-` trimmed, `?` no answer. `*` behind a mark: stream and index disagree. */
   mark: string;
   /** In the order of the stream. */
   entries: { digest: string; epoch: bigint }[];
@@ -31,14 +31,14 @@ export interface FuelRow {
   n: number;
   digest: string | null;
   epoch: bigint | null;
-  /** The earliest among the copies: servers stamp them. */
+  /** The earliest timestamp among the copies, because each server stamps its own copy. */
   timestamp: number | null;
   bytes: number | null;
   cells: FuelCell[];
   duplicates: FuelVerdict['duplicates'];
   index: FuelVerdict['index'];
   note: string;
-  /** Committed, everywhere where it can be, once, and nothing else. */
+  /** The block is committed, on every node that can have it, once each, and no other block is there. */
   same: boolean;
 }
 
@@ -70,7 +70,7 @@ export async function openFuelMatrix(options: FuelOptions, wish: MatrixWish): Pr
   };
 }
 
-/** One letter for each distinct block that a node holds; `?` without an answer, `-` trimmed, `.` not there. */
+/** One letter for each distinct block that a node holds. `?` without an answer, `-` trimmed, `.` missing. */
 function markOf(cell: HeightPicture['cells'][number], letters: ReadonlyMap<string, string>): string {
   if (!cell.answered) return '?';
   if (cell.entries.length > 0) return cell.entries.map((entry) => letters.get(entry.digest)).join('');
@@ -127,14 +127,14 @@ export interface FuelSummaryVerdict {
 }
 const RANK = { OK: 0, WARN: 1, UNKNOWN: 2, CRIT: 3 };
 
-/** What the rows add up to, gathered as they pass, newest first. */
+/** Sums up the rows while they pass, newest first. */
 export class FuelSummary {
   readonly classes: Record<string, number> = {};
   rows = 0;
   committed: FuelRow | null = null;
   private worst: { row: FuelRow; concern: Concern } | null = null;
 
-  /** What is worth a word about this row. */
+  /** Returns what deserves a report in this row. */
   add(row: FuelRow): Concern[] {
     this.rows += 1;
     this.classes[row.class] = (this.classes[row.class] ?? 0) + 1;

@@ -1,6 +1,6 @@
-// What the nodes of the fuel dialect add up to (docs/FUEL.md): who holds the lease, what is committed at the top,
-// what stands in the way of the next block. `summarizeFuel` is pure; a node that did not answer is a row and a
-// loss, never a "no" and never "empty".
+// Sums up the nodes of the fuel dialect (docs/FUEL.md): who holds the lease, what is committed at the top, what blocks
+// the next block. `summarizeFuel` is pure. A node that did not answer is shown and counts as missing, never as a "no"
+// and never as "empty".
 import { bounded } from '../nodes/ask-all.js';
 import { EXIT, SeqError } from '../errors.js';
 import type { Clock } from '../ports.js';
@@ -39,7 +39,7 @@ export interface FuelNodeRow {
   id: string;
   url: string;
   state: FuelState;
-  /** The lock's owner; null when it is free or unknown (see `state`). */
+  /** The lock's owner. Null when the lock is free or unknown (see `state`). */
   holder: string | null;
   ttlMs: number | null;
   epoch: bigint | null;
@@ -47,12 +47,12 @@ export interface FuelNodeRow {
   indexed: number | null;
   /** The highest height among its newest entries. */
   head: FuelHeight | null;
-  /** Heights below the newest committed one; holes do not count. */
+  /** Heights below the newest committed height. Holes do not count. */
   lag: number | null;
   rttMs: number | null;
   error: { code: string; message: string } | null;
   note: string;
-  /** What `note` is about. */
+  /** The topic of `note`. */
   noteCode: 'OK' | 'NODE_DOWN' | 'NODE_REFUSED' | 'EMPTY' | 'WRONG_KEY' | 'NODE_LAGGING' | 'NODE_UNLEASED';
   runId: string;
   redisVersion: string;
@@ -105,7 +105,7 @@ export async function probeAll(
   );
 }
 
-/** A first probe of all nodes; refuses when no node answered, or when two of them are one server. */
+/** Probes all nodes for the first time. It refuses when no node answered, or when two nodes are one server. */
 export async function firstProbe(options: FuelOptions): Promise<FuelProbe[]> {
   const probes = await probeAll(options);
   refuseOneServer(probes);
@@ -117,7 +117,7 @@ export async function viewFuel(options: FuelOptions): Promise<{ view: FuelView; 
   const heights = await newest(options, first);
   const probes = await probeAll(options, first);
   const view = summarizeFuel(probes, heights, options);
-  // A block on its way is normal: open heights are probed twice.
+  // A block on its way is normal, so open heights are probed twice.
   if (view.open.length === 0 || view.leader === null) return { view, probes };
   await new Promise<void>((resolve) => {
     options.clock.after(SECOND_PROBE_MS, resolve);

@@ -1,6 +1,6 @@
-// Everything in the streams of the fuel dialect that its own scripts would not leave behind, or that a reader may
-// stumble over, each with its witness (docs/FUEL.md). What is normal there is counted and not listed. What could
-// not be read is not verified.
+// Lists everything in the streams of the fuel dialect that its own scripts would not leave behind, or that may confuse
+// a reader, each with its witness (docs/FUEL.md). What is normal there is counted and not listed. What could not be
+// read counts as not verified.
 import { FuelSummary, openFuelMatrix, type MatrixWish } from './matrix.js';
 import type { FuelProbe, FuelOptions } from './probe.js';
 import type { FuelHeight } from './types.js';
@@ -8,7 +8,7 @@ import type { FuelHeight } from './types.js';
 const MOST_VIOLATIONS = 1000;
 
 interface FuelViolation {
-  /** '' when it is between nodes. */
+  /** '' when the finding concerns several nodes. */
   node: string;
   height: FuelHeight | null;
   code: string;
@@ -25,8 +25,8 @@ export interface FuelVerified {
   /** Heights that could not be judged. */
   undetermined: number;
   /**
-   * Everyday life, by heights: the same bytes twice on a node, not in an index, other bytes beside the committed
-   * ones, below a quorum under the head.
+   * Normal states, counted by height: the same bytes twice on a node, missing in an index, other bytes beside the
+   * committed ones, fewer copies than a quorum below the head.
    */
   normal: { duplicates: number; unindexed: number; orphans: number; leftBehind: number };
 }
