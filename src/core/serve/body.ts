@@ -1,5 +1,5 @@
-// Reads request bodies within two bounds: one per request, one for all requests together. The second keeps many slow
-// or large callers from filling the memory: beyond it, a request is answered 503 at once, and not read.
+// Reads request bodies within two bounds: one per request, one for all requests together. The second bound keeps many
+// slow or large callers from filling the memory. A request beyond it is answered 503 at once, and its body is not read.
 import type { IncomingMessage } from 'node:http';
 import { HttpError, malformed, unavailable } from './envelope.js';
 
@@ -14,11 +14,11 @@ export class BodyReader {
     return this.#held;
   }
 
-  /** Reads the body, runs `use` with it, and gives the memory back afterwards. */
+  /** Reads the body, calls `use` with it, and releases the memory afterwards. */
   async hold<T>(request: IncomingMessage, use: (body: Buffer) => Promise<T>): Promise<T> {
     const { maxBodyBytes } = this.limits;
     const length = request.headers['content-length'];
-    // NaN must not reach the sum of held bytes: no bound would ever apply again.
+    // NaN must not reach the sum of held bytes: the bound would never apply again.
     if (length !== undefined && !/^\d{1,15}$/.test(length))
       throw malformed('Content-Length is not a number', 'decimal digits are needed');
     const declared = length === undefined ? undefined : Number(length);
@@ -40,7 +40,7 @@ export class BodyReader {
         return await use(exactly(await arrived(request), declared));
       const chunks: Buffer[] = [];
       let size = 0;
-      // The socket stays open after an early stop: the refusal must still reach the caller.
+      // The socket stays open after an early stop, because the refusal must still reach the caller.
       for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         size += chunk.length;
         if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
@@ -55,8 +55,8 @@ export class BodyReader {
 }
 
 /**
- * A small body with a declared length: it is never refused half-way, and a stream's iterator would cost more than all
- * the rest.
+ * A small body with a declared length. It is never refused half-way. A stream's iterator would cost more than all the
+ * rest.
  */
 function arrived(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
-// Errors of the HTTP interface: one JSON shape, and one status for each kind of failure. `retryable` is about sending
-// the same request again: true only when nothing was taken in, or when its key makes that safe.
+// Errors of the HTTP interface: one JSON shape, and one status for each kind of failure. `retryable` means that the
+// same request may be sent again: true only when nothing was accepted, or when its key makes that safe.
 import type { SubmitOutcome } from '../ports.js';
 import { EXIT, SeqError } from '../errors.js';
 
@@ -11,7 +11,7 @@ export interface HttpFailure {
   next: string[];
   retryable: boolean;
   retryAfterMs?: number;
-  /** Further facts for programs, e.g. `line`, `head`, `floor`. */
+  /** More facts for programs, e.g. `line`, `head`, `floor`. */
   facts?: Record<string, number | string>;
 }
 
@@ -117,7 +117,7 @@ const REFUSED: Record<
   },
 };
 
-/** What to answer for an item that was not committed. */
+/** The answer for an item that was not committed. */
 export function failureOf(outcome: Exclude<SubmitOutcome, { outcome: 'committed' }>, keyed: boolean): HttpFailure {
   if (outcome.outcome === 'unknown') return outcomeUnknown(outcome.why, keyed);
   const { next, ...fixed } = REFUSED[outcome.reason];
@@ -129,7 +129,7 @@ export function failureOf(outcome: Exclude<SubmitOutcome, { outcome: 'committed'
   };
 }
 
-/** Anything that a handler may throw. An unexpected error is reported as a bug, without its details. */
+/** Accepts anything that a handler may throw. An unexpected error is reported as a bug, without its details. */
 export function failureFrom(error: unknown): HttpFailure {
   if (error instanceof HttpError) return error.failure;
   if (error instanceof SeqError) {

@@ -1,5 +1,6 @@
-// Committed blocks as JSON: one at a height, or a live feed of lines (I10: only committed blocks). A feed holds at most
-// one encoded block beside the buffers of its socket. The next block is read when the reader has taken the last one.
+// Committed blocks as JSON: the block at one height, or a live feed of lines (I10: only committed blocks). A feed holds
+// at most one encoded block beside the buffers of its socket. The next block is read when the reader has taken the last
+// one.
 import type { ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { CommittedBlock, SequencerApi } from '../ports.js';
@@ -8,7 +9,7 @@ import { envelope, failureFrom } from './envelope.js';
 export function blockLine(block: CommittedBlock): string {
   const { data } = block;
   const base64 = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-  // All fields are digits, hex or base64, which need no escaping: a template is exact, and saves a copy.
+  // All fields are digits, hex or base64 and need no escaping. So a template is exact, and saves a copy.
   const { height, hash, parent, timestamp, epoch } = block;
   return (
     `{"height":${height},"hash":"${hash}","parent":"${parent}",` +
@@ -18,7 +19,7 @@ export function blockLine(block: CommittedBlock): string {
 
 export interface FeedOptions {
   from: number;
-  /** Ends after this height; without it the feed is live. */
+  /** Ends after this height. Without it the feed is live. */
   to?: number;
   /** A reader that takes nothing for this long is dropped. */
   stallMs: number;
@@ -43,8 +44,8 @@ export async function writeFeed(api: SequencerApi, response: ServerResponse, opt
   };
   const blocks = api.follow(options.from, gone.signal)[Symbol.asyncIterator]();
   try {
-    // The first block may be refused (below the store): that must become a status, so wait for it, unless it does not
-    // exist yet.
+    // The first block may be refused (below the store), and that must become a status. So wait for it, unless it does
+    // not exist yet.
     let next = blocks.next();
     if (options.from > api.status().height) {
       next.catch(() => {});
@@ -65,7 +66,7 @@ export async function writeFeed(api: SequencerApi, response: ServerResponse, opt
   } finally {
     options.signal.removeEventListener('abort', stop);
     stop();
-    // Not awaited: a source that hangs in its clean-up must not keep the response open.
+    // Not awaited: a source that hangs while it cleans up must not keep the response open.
     void Promise.resolve(blocks.return?.()).catch(() => {});
     if (response.headersSent) response.end();
   }
@@ -76,7 +77,7 @@ async function drained(response: ServerResponse, stallMs: number, signal: AbortS
   try {
     await once(response, 'drain', { signal: limit });
   } catch {
-    // The reader takes nothing: a clean end would not reach it either.
+    // The reader takes no data, so a clean end would not reach it either.
     if (!signal.aborted) response.destroy();
   }
 }

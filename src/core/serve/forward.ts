@@ -3,7 +3,7 @@
 import { httpCall, type HttpAnswer } from '../http-call.js';
 
 export const HOP_HEADER = 'seq-hop';
-/** Receipts of a full batch are far smaller: a larger answer does not come from a sequencer. */
+/** Receipts of a full batch are far smaller. A larger answer does not come from a sequencer. */
 const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 
 export interface ForwardRequest {

@@ -14,9 +14,9 @@ export interface HttpLimits {
   maxBatchItems: number;
   /** Largest request body, bytes. */
   maxBodyBytes: number;
-  /** Request bodies held at once by the whole server, bytes; more is answered 503. */
+  /** Bytes of request bodies that the whole server holds at once. A request beyond it is answered 503. */
   maxHeldBytes: number;
-  /** Live feeds at once. Each may hold one encoded block and what its socket buffers. */
+  /** Most live feeds at once. Each feed may hold one encoded block and the buffers of its socket. */
   maxFeeds: number;
 }
 

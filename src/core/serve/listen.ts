@@ -1,5 +1,6 @@
-// Where the HTTP server may listen. Loopback is open to the machine; anything wider needs a bearer token or TLS,
-// because whoever reaches the port can put items into the chain. Refused before anything is bound (exit 78).
+// Where may the HTTP server listen? Loopback is open to every program on the machine. A wider address needs a bearer
+// token or TLS, because everybody who reaches the port can put items into the chain. Refused before anything is bound
+// (exit 78).
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { EXIT, SeqError } from '../errors.js';
@@ -54,7 +55,7 @@ export function checkListen(listen: Listen, protection: { token: boolean; tls: b
   });
 }
 
-/** The bearer token in a file: its content without surrounding white space. Throws SeqError 78. */
+/** Reads the bearer token from a file: its content without surrounding white space. Throws SeqError 78. */
 export function readTokenFile(path: string): string {
   const refuse = (message: string, why: string, cause?: unknown) =>
     new SeqError({
@@ -101,7 +102,7 @@ export function readCaFile(path: string): string {
   }
 }
 
-/** What listening failed with, as the operator should read it. */
+/** Turns an error of listening into an error for the operator. */
 export function listenError(listen: Listen, error: unknown): SeqError {
   const code = (error as { code?: string }).code ?? '';
   const at = `${listen.host}:${listen.port}`;

@@ -1,6 +1,6 @@
-// The numbers of one sequencer for Prometheus, prefix `seq_`, in a registry of its own. Counters come from SeqEvent;
-// what is true right now (role, lease, inbox) is read from status() at scrape time, so that a gauge can never be
-// staler than the scrape.
+// The numbers of one sequencer for Prometheus, prefix `seq_`, in a registry of its own. Counters come from SeqEvent.
+// The present state (role, lease, inbox) is read from status() at scrape time, so that a gauge is never older than the
+// scrape.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { SeqEvent } from '../events.js';
 import type { SequencerStatus } from '../ports.js';

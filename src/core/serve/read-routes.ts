@@ -1,6 +1,6 @@
-// What can be read over HTTP: blocks, the confirmed head, status, health, metrics. Health has three questions, kept
-// apart: is the process alive (/livez: its loop turns, whatever Redis does), could it lead (/readyz), does it lead
-// right now (/leader: by remaining validity).
+// What can be read over HTTP: blocks, the confirmed head, status, health, metrics. Health has three separate questions.
+// Is the process alive (/livez: its event loop runs, whatever Redis does)? Could it lead (/readyz)? Does it lead right
+// now (/leader: by remaining validity)?
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { SequencerApi } from '../ports.js';
 import { blockLine, writeFeed } from './feed.js';
@@ -12,7 +12,7 @@ export interface ReadRouteOptions {
   api: SequencerApi;
   limits: HttpLimits;
   metrics: Metrics;
-  /** /livez says no when the main loop last turned longer ago. */
+  /** /livez fails when the event loop last ran longer ago than this. */
   loopAgeLimitMs: number;
   headMs: number;
   stallMs: number;
@@ -74,7 +74,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
         ...(to === undefined ? {} : { to }),
       });
     } catch (error) {
-      // Hijacked: Fastify no longer answers for us.
+      // The response is hijacked: Fastify does not answer for us any more.
       const failure = failureFrom(error);
       const head = api.status().height;
       if (failure.status === 404) failure.facts = { head, floor: floorOf(api, head) };
@@ -125,7 +125,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRouteOptions): voi
   });
   app.get('/leader', async (_request, reply) => {
     const { role, leaseMs, epoch, id, leader } = api.status();
-    // A leader whose lease has run out is no leader, even before it knows.
+    // A leader whose lease has run out is not a leader, even before it knows.
     const leads = role === 'leader' && leaseMs > 0;
     return health(reply, leads, leads ? { leader: true, id, epoch, leaseMs } : { leader: false, id, seen: leader });
   });
@@ -143,7 +143,7 @@ function health(reply: FastifyReply, good: boolean, body: object): FastifyReply 
     .send(body);
 }
 
-/** The height below the store's first block, by bisection: stores are contiguous (I6). */
+/** The height below the store's first block, by bisection. Stores are contiguous (I6). */
 function floorOf(api: SequencerApi, head: number): number {
   let low = 0;
   let high = head;

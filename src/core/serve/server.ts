@@ -1,6 +1,6 @@
-// The HTTP server of one sequencer: fastify over a SequencerApi. Decides who may call, how much one caller may cost,
-// and how it ends: every request and every live feed is finished or cut within a bound when the process stops. Knows
-// nothing of Redis or the protocol.
+// The HTTP server of one sequencer: fastify over a SequencerApi. It decides who may call, how much one caller may cost,
+// and how requests end. When the process stops, every request and every live feed is finished or cut within a bound. It
+// knows nothing about Redis or the protocol.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -17,11 +17,11 @@ export interface HttpServerOptions {
   api: SequencerApi;
   listen: Listen;
   maxBlockBytes: number;
-  /** Bearer token that every route but /livez asks for; also sent when forwarding to the leader. */
+  /** Bearer token that every route except /livez requires. It is also sent when forwarding to the leader. */
   token?: string;
-  /** `ca`: what to trust when forwarding to a leader with a certificate of one's own. */
+  /** `ca`: the certificate authority to trust when forwarding to a leader that has a private certificate. */
   tls?: { cert: string | Buffer; key: string | Buffer; ca?: string | Buffer };
-  /** The same for a server that has no certificate itself. */
+  /** The same `ca`, for a server that has no certificate itself. */
   ca?: string | Buffer;
   /** For tests and rare needs; the defaults are below. */
   bounds?: Partial<Bounds>;
@@ -29,13 +29,13 @@ export interface HttpServerOptions {
 }
 
 interface Bounds {
-  /** A submission that is not settled by then is answered as unknown. */
+  /** A submission whose outcome is not known by then is answered as unknown. */
   submitMs: number;
   connectMs: number;
-  /** How long a submission is kept for the next leader when nobody takes it in. */
+  /** How long a submission is kept for the next leader when nobody accepts it. */
   holdMs: number;
   headMs: number;
-  /** A request (headers and body) that has not arrived whole by then is cut. */
+  /** A request (headers and body) that has not arrived completely by then is cut. */
   requestMs: number;
   /** A feed reader that takes nothing for this long is dropped. */
   stallMs: number;
@@ -56,12 +56,12 @@ const DEFAULT_BOUNDS: Bounds = {
 };
 
 export interface HttpServer {
-  /** `http://127.0.0.1:7070`, with the port really bound. */
+  /** `http://127.0.0.1:7070`, with the actual port. */
   readonly url: string;
   readonly port: number;
-  /** Feed it every SeqEvent of the engine: counters for /metrics. */
+  /** Call it with every SeqEvent of the engine. It feeds the counters of /metrics. */
   observe(event: SeqEvent): void;
-  /** Ends feeds, lets requests finish for closeMs, then cuts them. */
+  /** Ends feeds, lets requests finish for closeMs, then cuts the remaining ones. */
   close(): Promise<void>;
 }
 
@@ -159,7 +159,7 @@ function createApp(options: HttpServerOptions, bounds: Bounds): FastifyInstance 
     ? Fastify({ ...shared, https: { ...http, cert: options.tls.cert, key: options.tls.key } })
     : Fastify({ ...shared, http })) as unknown as FastifyInstance;
   app.server.maxConnections = 1024;
-  // Bodies stay streams: routes read them within their own bounds, and an item is bytes whatever its Content-Type says.
+  // Bodies stay streams: routes read them within their own bounds. An item is bytes, whatever its Content-Type says.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
   if (options.token !== undefined) app.addHook('onRequest', authorize(options.token));
@@ -215,7 +215,7 @@ function authorize(token: string) {
   return async (request: FastifyRequest): Promise<void> => {
     if (request.url === '/livez') return;
     const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
-    // Digests are compared: the time tells neither the content nor the length of the token.
+    // Digests are compared, so the time reveals neither the content nor the length of the token.
     if (given !== undefined && timingSafeEqual(digest(given), wanted)) return;
     throw new HttpError({
       status: 401,
@@ -229,8 +229,8 @@ function authorize(token: string) {
 }
 
 /**
- * Without a token, loopback is the only protection, and every web page that is open on this machine is behind it.
- * Programs send no Origin; browsers do.
+ * Without a token, loopback is the only protection, and every web page that is open on this machine can reach loopback.
+ * Browsers send an Origin, programs do not.
  */
 async function refuseBrowsers(request: FastifyRequest): Promise<void> {
   if (request.method === 'GET' || request.method === 'HEAD' || request.headers.origin === undefined) return;

@@ -1,7 +1,7 @@
 // Routes a submission: to this sequencer while it leads, otherwise to the leader that it sees. While nobody leads, the
 // submission waits for the next leader, as long as a lease and a takeover last. A submission that certainly was not
-// taken in is offered again. One that may have been taken in is offered again only when all its items have keys, which
-// the next leader recognises. Otherwise its outcome is unknown (I10).
+// accepted is offered again. A submission that may have been accepted is offered again only when all its items have
+// keys, because the next leader recognises keys. Otherwise its outcome is unknown (I10).
 import type { Item, SequencerApi, SequencerStatus, SubmitOutcome } from '../ports.js';
 import type { HttpAnswer } from '../http-call.js';
 import { failureOf, HttpError, outcomeUnknown, unavailable, type HttpFailure } from './envelope.js';
@@ -11,46 +11,44 @@ export interface RoutingOptions {
   api: SequencerApi;
   token?: string;
   ca?: string | Buffer;
-  /** After this a submission that is not settled is answered as unknown. */
+  /** A submission whose outcome is not known after this time is answered as unknown. */
   submitMs: number;
   connectMs: number;
-  /** How long a submission is kept for the next leader when nobody takes it in. */
+  /** How long a submission is kept for the next leader when nobody accepts it. */
   holdMs: number;
 }
 
 export interface Submission {
   items: Item[];
   body: Buffer;
-  /** What travels with it to another sequencer. */
+  /** Headers that are passed on to another sequencer. */
   headers: Record<string, string>;
   /**
-   * It came from a sequencer that took this one for the leader: unless that is about to be true, it is told at once,
-   * and keeps the submission itself.
+   * The submission comes from a sequencer that took this one for the leader. Unless this one is about to lead, that
+   * sequencer is told at once, and keeps the submission itself.
    */
   hopped: boolean;
-  /**
-   * Aborted when the caller went away. Made when first asked for: most submissions are taken in here, and never ask.
-   */
+  /** Aborted when the caller went away. Created on first use: most submissions are accepted here and never use it. */
   readonly gone: AbortSignal;
 }
 
 export type RoutedSubmission =
   | { by: 'self'; outcomes: SubmitOutcome[] }
   /**
-   * `repeated`: an earlier offer may have been taken in, so that what its receipts call duplicates may be this very
+   * `repeated`: an earlier offer may have been accepted. Then the duplicates in its receipts may be this very
    * submission.
    */
   | { by: 'leader'; id: string; answer: Extract<HttpAnswer, { outcome: 'answered' }>; repeated: boolean };
 
 type Taker = { name: string; leader: { id: string; url: string } | null };
 
-/** A 503 with one of these says that not one item was taken in. */
+/** A 503 with one of these codes says that no item was accepted. */
 const NOT_TAKEN = ['NOT_LEADER', 'NO_LEADER', 'STOPPING'];
-/** One that did not take it is asked again, as long as it is seen to lead. */
+/** A leader that did not accept is asked again after this time, as long as it is seen to lead. */
 const SAME_AGAIN_MS = 500;
 /** How long a stopping process waits to see the next leader. */
 const STOPPING_HOLD_MS = 500;
-/** What a leader that was just succeeded has committed it also answers. */
+/** A leader that was just succeeded still answers for what it committed, within this time. */
 const LAST_ANSWER_MS = 100;
 
 /** Null while no leader is known. */
@@ -68,7 +66,7 @@ function worthKeeping(status: SequencerStatus): boolean {
   return role === 'leader' || role === 'promoting' || ready;
 }
 
-/** Throws what is to be answered where reading the submission, or keeping it, is in vain. */
+/** Throws the answer when it is useless to read the submission or to keep it. */
 export function refuseInVain(status: SequencerStatus, hopped: boolean): void {
   if (status.role === 'leader') return;
   if (hopped && status.role !== 'promoting')
@@ -121,7 +119,7 @@ export async function routeSubmission(submission: Submission, options: RoutingOp
       const outcomes = await settle(submitted, items.length, endAt - performance.now());
       submitted = undefined;
       const first = outcomes[0];
-      // Not one was taken in and the term is gone: the next leader may have it, as if it had just arrived.
+      // Nothing was accepted and the term is gone: the next leader may get the submission, as if it had just arrived.
       if (
         first?.outcome !== 'refused' ||
         !outcomes.every(
@@ -170,9 +168,9 @@ function skips(passed: { name: string; until: number }, taker: Taker): boolean {
 }
 
 /**
- * Resolves when somebody else is seen to lead, when waiting is in vain, or after `ms`. When this sequencer itself
- * begins to lead, the items are
- * handed in within that very call, in the order in which submissions came: they are in its first block.
+ * Resolves when another sequencer is seen to lead, when waiting becomes useless, or after `ms`. When this sequencer
+ * itself begins to lead, the items are submitted within that very call, in the order in which submissions came. So they
+ * are in its first block.
  */
 function nextTaker(
   api: SequencerApi,
@@ -216,7 +214,7 @@ function settle(submitted: Promise<SubmitOutcome[]>, count: number, limitMs: num
   });
 }
 
-/** One offer to the leader. Broken off when the caller goes away, and soon after another one is seen to lead. */
+/** One offer to the leader. It is aborted when the caller goes away, and soon after another leader is seen. */
 async function passOn(
   submission: Submission,
   leader: { id: string; url: string },
@@ -228,7 +226,7 @@ async function passOn(
   const broken = new AbortController();
   let succeeded: NodeJS.Timeout | undefined;
   const stop = api.onLeadership((status) => {
-    // By id, not by epoch: a leader that renewed its term still answers for what it took in.
+    // Compare ids, not epochs: a leader that renewed its term still answers for what it accepted.
     const leads = status.role !== 'promoting' && status.leader?.id === leader.id;
     if (leads) clearTimeout(succeeded);
     succeeded = leads
@@ -256,7 +254,7 @@ async function passOn(
   }
 }
 
-/** The leader's own error when it took nothing in. */
+/** The leader's own error when it accepted nothing. */
 function notTaken(answer: Extract<HttpAnswer, { outcome: 'answered' }>): HttpError | undefined {
   if (answer.status !== 503 || !(answer.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
   let said: Partial<HttpFailure> | undefined;

@@ -39,8 +39,8 @@ export function submitRoute(app: FastifyInstance, options: SubmitRouteOptions): 
     }
     const batch = isNdjson(request);
     const hopped = request.headers[HOP_HEADER] !== undefined;
-    // Nobody to give it to: said before megabytes are read for nothing. What is small is read first, so that a
-    // malformed item is called that.
+    // Nobody can accept it: say so before megabytes are read for nothing. A small body is read first, so that a
+    // malformed item is reported as malformed.
     if (isLarge(request)) refuseInVain(api.status(), hopped);
     return bodies.hold(request.raw, async (body) => {
       const items = batch
@@ -117,7 +117,7 @@ function answer(
     .send(batch ? text : text.slice(0, -1)) as unknown as string;
 }
 
-/** Unknown length counts as large. */
+/** A body of unknown length counts as large. */
 function isLarge(request: FastifyRequest): boolean {
   const length = Number(request.headers['content-length'] ?? Infinity);
   return !(length <= SMALL_BODY_BYTES);
@@ -132,7 +132,7 @@ function passedHeaders(request: FastifyRequest): Record<string, string> {
   return headers;
 }
 
-/** The leader's answer, as it is. */
+/** Returns the leader's answer unchanged. */
 async function handBack(
   reply: FastifyReply,
   { id, answer: answered, repeated }: Extract<RoutedSubmission, { by: 'leader' }>,

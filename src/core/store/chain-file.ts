@@ -1,6 +1,6 @@
-// Opens the LMDB file of a store and checks that it is one of ours: format, cluster, lane, and a head that verifies.
-// Decides the file's settings: `overlappingSync` is off, so that a write resolves only after fdatasync of the data
-// and a synced meta page (docs/PROTOCOL.md section 6.2: synced before any receipt).
+// Opens the LMDB file of a store and checks that it belongs here: format, cluster, lane, and a head that verifies.
+// Decides the file's settings. `overlappingSync` is off, so that a write resolves only after fdatasync of the data and
+// a synced meta page (docs/PROTOCOL.md section 6.2: synced before any receipt).
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { open, type Database, type RootDatabase } from 'lmdb';
@@ -18,7 +18,7 @@ export interface ChainFile {
   root: RootDatabase<Buffer, Buffer>;
   /** Text keys: `about` (JSON: format, cluster, lane, generation), `head` (height), `window` (JSON: KeyWindow). */
   meta: Table;
-  /** Height → header record. Apart from the payloads, so that reading one never touches the other. */
+  /** Height → header record. Headers are apart from the payloads, so that reading a header never touches a payload. */
   headers: Table;
   /** Height → payload. */
   blocks: Table;
@@ -30,13 +30,13 @@ export interface About {
   format: number;
   cluster: string;
   lane: string;
-  /** The newest generation of the cluster that this store was opened for; 0: unknown. */
+  /** The newest generation of the cluster for which this store was opened. 0 when unknown. */
   generation: number;
 }
 
 export const META = { about: Buffer.from('about'), head: Buffer.from('head'), window: Buffer.from('window') };
 const BINARY = { encoding: 'binary', keyEncoding: 'binary' } as const;
-/** Headers at the top that are checked on opening: an incomplete last write shows there. */
+/** How many headers at the top are checked on opening. An incomplete last write shows there. */
 const CHECKED_HEADERS = 64;
 
 export function chainPath(dir: string): string {
@@ -69,8 +69,9 @@ export function openChainFile(dir: string, readOnly: boolean): ChainFile {
 }
 
 /**
- * Writes once which cluster this store belongs to, and every newer generation: when all nodes have lost their records,
- * only the stores know the last generation. Throws STORE_FOREIGN or STORE_UNREADABLE when the store belongs elsewhere.
+ * Records which cluster this store belongs to, once, and every newer generation. When all nodes have lost their
+ * records, only the stores know the last generation. Throws STORE_FOREIGN or STORE_UNREADABLE when the store belongs to
+ * another cluster.
  */
 export async function claimFor(
   file: ChainFile,
@@ -93,7 +94,7 @@ export async function claimFor(
       void file.meta.put(META.head, Buffer.from('0'));
     }),
   );
-  // The names of new files are safe only once their directories are.
+  // The names of new files are safe only once their directories are synced.
   syncDirectory(dir);
   syncDirectory(dirname(dir));
 }
@@ -106,7 +107,10 @@ async function written(dir: string, write: Promise<unknown>): Promise<void> {
   }
 }
 
-/** lmdb gives the reason of a failed commit in a second, rejected promise. Unhandled, it would end the process. */
+/**
+ * lmdb reports the reason of a failed commit in a second rejected promise. Unhandled, that promise would end the
+ * process.
+ */
 export async function commitReason(error: unknown): Promise<unknown> {
   const reason = (error as { commitError?: Promise<never> }).commitError;
   return reason === undefined ? error : reason.catch((cause: unknown) => cause);
@@ -133,7 +137,7 @@ export function readAbout(file: ChainFile, dir: string): About | undefined {
   return { generation: 0, ...about } as About;
 }
 
-/** The head, after a check that the chain below is contiguous and that the top blocks are linked. */
+/** Returns the head. It first checks that the chain below is contiguous and that the top blocks are linked. */
 export function verifiedHead(
   file: ChainFile,
   dir: string,

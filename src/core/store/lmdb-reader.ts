@@ -1,5 +1,5 @@
 // Reads a store from another process while its sequencer writes. Every call sees the newest synced state. The reader
-// changes nothing but the file's length, where LMDB left off its end (meta-pages.ts).
+// changes nothing except the file's length, where LMDB cut off the end (meta-pages.ts).
 import { existsSync } from 'node:fs';
 import { genesisHash } from '../chain/block.js';
 import type { CommittedBlock } from '../ports.js';
@@ -19,12 +19,12 @@ import { absent, readFailed, unreadable } from './store-errors.js';
 export interface StoreReader {
   readonly cluster: string;
   readonly lane: string;
-  /** The newest generation of the cluster that its sequencer served; 0: not noted. */
+  /** The newest generation of the cluster that its sequencer served. 0 when it was not recorded. */
   readonly generation: number;
   /** Highest synced block; height 0 and the genesis hash when empty. */
   head(): { height: Height; hash: Hash };
   get(height: Height): CommittedBlock | undefined;
-  /** Blocks from…to (inclusive; the default is the present head), in order, read one by one. */
+  /** Blocks from…to (inclusive; the default is the present head), in order. They are read one by one. */
   range(from: Height, to?: Height): IterableIterator<CommittedBlock>;
   close(): Promise<void>;
 }
@@ -48,7 +48,7 @@ export function openStoreReader(dir: string): StoreReader {
 }
 
 function reader(file: ChainFile, dir: string, about: About): StoreReader {
-  /** Without this a read would see the state of the first one. */
+  /** Without this, every read would see the state of the first read. */
   const fresh = <T>(read: () => T): T => {
     file.root.resetReadTxn();
     try {

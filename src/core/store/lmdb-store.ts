@@ -39,7 +39,10 @@ export interface StoreOptions {
   lane: string;
   /** The newest known generation of the cluster. */
   generation?: number;
-  /** De-duplication window: whichever is reached first. Whole blocks; time is that of the blocks. */
+  /**
+   * The de-duplication window ends at the limit that is reached first. It holds whole blocks. Its time is the time of
+   * the blocks.
+   */
   keepItems?: number;
   keepMs?: number;
 }
@@ -47,9 +50,9 @@ export interface StoreOptions {
 const KEEP_ITEMS = 1_000_000;
 const KEEP_MS = 24 * 3600 * 1000;
 
-/** The most that one transaction holds: a long backlog must not become one huge write. */
+/** Most bytes in one transaction. A long backlog must not become one huge write. */
 const TRANSACTION_BYTES = 64 * 1024 * 1024;
-/** Keys that one transaction removes beside those it adds; the next one removes the rest. */
+/** Most keys that one transaction removes. The next transaction removes the rest. */
 const PRUNE_KEYS = 10_000;
 const PRUNE_BLOCKS = 10_000;
 
@@ -90,10 +93,10 @@ export class LmdbStore implements ChainStore {
   private readonly keepItems: number;
   private readonly keepMs: number;
   private readonly floors: RetainedFloor;
-  /** Appended, not yet synced: by height in order, and by item key. */
+  /** Blocks that are appended but not synced yet, by height in order and by item key. */
   private readonly pending = new Map<Height, Pending>();
   private readonly pendingKeys = new Map<string, StoredReceipt>();
-  /** The header where the window began when it was last looked at. */
+  /** The header at which the window began at its last check. */
   private oldest: StoredHeader | undefined;
   private unsent: Pending[] = [];
   private writing: Promise<void> | null = null;
@@ -179,7 +182,7 @@ export class LmdbStore implements ChainStore {
       this.top = header;
       pending.window = this.window = this.slide(header);
       this.unsent.push(pending);
-      // In a microtask: all appends of this turn go into one transaction.
+      // In a microtask: all appends of this turn of the event loop go into one transaction.
       this.writing ??= Promise.resolve().then(() => this.write());
     });
   }
@@ -204,7 +207,7 @@ export class LmdbStore implements ChainStore {
     this.unlock();
   }
 
-  /** A read of a closed file would end the process inside lmdb. */
+  /** lmdb would crash the process on a read of a closed file. */
   private mustBeOpen(): void {
     if (this.isClosed) throw closed(this.options.dir);
   }
@@ -224,7 +227,10 @@ export class LmdbStore implements ChainStore {
     return bytes === undefined ? undefined : decodeReceipt(bytes);
   }
 
-  /** The de-duplication window after `head`: blocks too old, or not needed to cover `keepItems`, leave it. */
+  /**
+   * Computes the de-duplication window after `head`. Blocks that are too old, or not needed to cover `keepItems`, leave
+   * it.
+   */
   private slide(head: StoredHeader): KeyWindow {
     let { from, keyed } = this.window;
     keyed += head.keyed;
@@ -246,7 +252,7 @@ export class LmdbStore implements ChainStore {
         if (this.failure !== null) throw this.failure;
         await this.commit(batch);
       } catch (error) {
-        // No block after a failed write may be acknowledged: the chain on disk would have a hole.
+        // After a failed write, no block may be acknowledged: the chain on disk would have a hole.
         this.failure ??= writeFailed(this.options.dir, error);
         for (const pending of batch) pending.failed(this.failure);
         continue;
@@ -277,7 +283,7 @@ export class LmdbStore implements ChainStore {
     const gone = this.expired(last.window.from, 2 * added + PRUNE_KEYS);
     try {
       await root.batch(() => {
-        // Removals first: a key that left the window may be back in this very batch.
+        // Removals go first: a key that left the window may come again in this very batch.
         for (const key of gone.keys) void keys.remove(key);
         for (const { block, header, receipts } of batch) {
           const height = heightKey(block.height);

@@ -1,5 +1,5 @@
-// Checks the first pages of an LMDB file before LMDB opens it. LMDB trusts them: a file that is no database, or that
-// was cut short, ends the process (segmentation fault, bus error), where an operator needs an error message.
+// Checks the first pages of an LMDB file before LMDB opens it. LMDB trusts them. A file that is no database, or that
+// was cut short, ends the process (segmentation fault, bus error). An operator needs an error message instead.
 import {
   accessSync,
   closeSync,
@@ -26,15 +26,15 @@ const AT = { flags: 18, magic: 24, version: 28, pageSize: 48, freeRoot: 88, main
 const IS_META = 0x08;
 const MAGIC = 0xbeefc0de;
 const VERSION = 2;
-/** The most that LMDB may leave off at the end, of free pages. A reader repairs no more than that. */
+/** The most free pages that LMDB may leave off at the end. A reader repairs no more than that. */
 const FREE_TAIL_BYTES = 1024 * 1024;
 const NO_ROOT = 0xffff_ffff_ffff_ffffn;
 
-/** Throws STORE_UNREADABLE for a file that is not a database of ours; a missing or empty one is fine for a writer. */
+/** Throws STORE_UNREADABLE for a file that is not a database of `seq`. A writer accepts a missing or empty file. */
 export function checkMetaPages(dir: string, path: string, readOnly: boolean): void {
   if (!existsSync(path)) return;
-  // Readers write there too: their place in it says which pages may not be reused yet. Never opened here: closing it
-  // would drop the locks that this process may hold on it.
+  // Readers write to this file too: their slot in it tells which pages may not be reused yet. Never open it here:
+  // closing it would drop the locks that this process may hold on it.
   if (existsSync(`${path}-lock`)) mustBeWritable(`${path}-lock`, dir);
   const fd = openFor(path, readOnly ? 'r' : 'r+', dir);
   try {
@@ -75,8 +75,8 @@ export function checkMetaPages(dir: string, path: string, readOnly: boolean): vo
 }
 
 /**
- * Extends the file as a writer does when it opens it. Never beside a running writer, whose own growth this could cut
- * off: a running writer has already done it.
+ * Extends the file as a writer does when it opens it. This must never happen beside a running writer, because it could
+ * cut off what the writer adds. A running writer has extended the file already.
  */
 function lengthenForReader(dir: string, path: string, needed: number): void {
   let unlock: () => void;

@@ -1,7 +1,7 @@
-// How far down the newest blocks reach within a number of blocks and a number of payload bytes, both exact. It keeps
-// one running range. The range moves up with the head, and both ways with the limits: the question after each block
-// costs about one header read, even when the limits differ a little each time (docs/PROTOCOL.md section 6,
-// retention).
+// Down to which height do the newest blocks fit into a number of blocks and a number of payload bytes? Both limits are
+// exact. It keeps one running range. The range moves up with the head, and in both directions with the limits. So the
+// question after each block costs about one header read, even when the limits differ a little each time
+// (docs/PROTOCOL.md section 6, retention).
 import type { Height } from '../protocol/types.js';
 
 export class RetainedFloor {
@@ -14,9 +14,12 @@ export class RetainedFloor {
   /** `sizeOf`: payload bytes of the block at a height that exists. */
   constructor(private readonly sizeOf: (height: Height) => number) {}
 
-  /** The lowest floor f for which blocks f+1…head are within both limits; the head when it alone is too large. */
+  /**
+   * The lowest floor f for which blocks f+1…head are within both limits. The head when the head's block alone is too
+   * large.
+   */
   floor(head: Height, limits: { blocks: number; bytes: number }): Height {
-    // The first answer counts from the top: a long chain is not read from its beginning.
+    // The first answer counts from the top, so that a long chain is not read from its beginning.
     if (!this.started) this.floorHeight = this.head = head;
     this.started = true;
     while (this.head < head) this.bytes += this.sizeOf(++this.head);

@@ -16,7 +16,7 @@ export function unreadable(dir: string, why: string, cause?: unknown): SeqError 
   });
 }
 
-/** An error of LMDB while reading → a SeqError for an operator; a SeqError is passed on. */
+/** Turns an error of LMDB during a read into a SeqError for an operator. A SeqError is passed on unchanged. */
 export function readFailed(dir: string, error: unknown): SeqError {
   return error instanceof SeqError
     ? error

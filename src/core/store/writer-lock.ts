@@ -8,9 +8,9 @@ import { locked, unreadable } from './store-errors.js';
 
 interface Holder {
   pid: number;
-  /** The kernel's start time of that process; '' where the system does not say. */
+  /** The kernel's start time of that process. '' where the system does not provide it. */
   started: string;
-  /** Changes with every boot; '' where the system does not say. */
+  /** Changes with every boot. '' where the system does not provide it. */
   boot: string;
   host: string;
 }
@@ -19,13 +19,13 @@ const LOCK_FILE = 'writer.lock';
 /** Each round either takes the lock, finds a living holder, or removes one dead one. */
 const ROUNDS = 8;
 
-/** Takes the lock or throws STORE_LOCKED. Returns how to release it. */
+/** Takes the lock or throws STORE_LOCKED. Returns the function that releases it. */
 export function takeWriterLock(dir: string): () => void {
   const path = join(dir, LOCK_FILE);
   const mine = JSON.stringify(self());
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
-    // The file is written first and linked afterwards: a lock is never incomplete.
+    // The file is written first and linked afterwards, so a lock file is never incomplete.
     writeFileSync(draft, mine);
   } catch (error) {
     throw unreadable(dir, `a file cannot be written there: ${(error as Error).message}`, error);
@@ -86,12 +86,12 @@ function isAlive(holder: Holder): boolean {
   }
   const state = processState(holder.pid);
   if (state === null) return true;
-  // A killed process stays in the process table until its parent reads its exit; it writes nothing any more.
+  // A killed process stays in the process table until its parent reads its exit status. It does not write any more.
   if (state.dead) return false;
   return holder.started === '' || holder.started === state.started;
 }
 
-/** From /proc; null where there is none. */
+/** Reads /proc. Null on a system without it. */
 function processState(pid: number): { started: string; dead: boolean } | null {
   const stat = readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return null;
