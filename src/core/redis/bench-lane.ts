@@ -1,6 +1,6 @@
 // A lane for measurements on one server: the bare SET that commits are compared with, and the removal of the lane. Its
-// keys have a lifetime from the start, so that a killed measurement leaves nothing for long. This file can name no
-// other lane's keys.
+// keys have a lifetime from the start, so that a killed measurement leaves nothing behind for long. This file can name
+// no other lane's keys.
 import { InvariantError } from '../errors.js';
 import type { BenchServer } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';
@@ -34,7 +34,8 @@ export class BenchLane implements BenchServer {
     return (
       await this.connection.run(limitMs, async (client) => {
         const lives = await Promise.all(keys.map((key) => send(client, 'pttl', [key])));
-        // Only keys without a lifetime get one: a lane that was left behind must not live longer than its own.
+        // Only keys without a lifetime get one. The keys of a lane that was left behind must not live longer than their
+        // own lifetime.
         await Promise.all(
           keys.filter((_, at) => Number(lives[at]) === -1).map((key) => send(client, 'pexpire', [key, lifeMs])),
         );

@@ -1,4 +1,4 @@
-// What `seq doctor` asks one server: INFO, the settings that matter, its clock, round trips, and every right by ACL
+// What `seq doctor` asks one server: INFO, the important settings, its clock, round trips, and every right by ACL
 // DRYRUN (which runs nothing). A question that the server refuses is a finding too.
 import type { NodeCheckup } from '../ports.js';
 import { isErrorReply, send } from './connection.js';
@@ -57,7 +57,7 @@ async function settings(client: Wire): Promise<Record<string, string> | null> {
   return found;
 }
 
-/** The rights that user `name` does not have; null when the server does not tell. */
+/** The rights that user `name` lacks. Null when the server does not tell. */
 async function denied(
   client: Wire,
   name: string | null,
@@ -71,7 +71,7 @@ async function denied(
       reply = text(await send(client, 'acl', ['DRYRUN', name, ...command.split('|'), ...args]));
     } catch (error) {
       if (!isErrorReply(error)) throw error;
-      // The command was renamed. Otherwise DRYRUN itself is unknown (before Redis 7.0) or not allowed.
+      // The command was renamed. Any other error means that DRYRUN itself is unknown (before Redis 7.0) or not allowed.
       if (/Command '.*' not found/i.test(error.message))
         found.push(`${command}: the server does not know it (rename-command?)`);
       else return null;

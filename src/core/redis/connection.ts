@@ -1,7 +1,7 @@
 // One connection to one server. It opens when it is first needed, and no caller waits longer than its own limit
-// (docs/PROTOCOL.md section 11). A call is sent at most once: nothing is queued while offline, nothing is resent.
-// After a deadline the outcome is unknown. After the second deadline in a row the connection is given up: otherwise
-// calls pile up in the buffers of a silent server, and all run when it wakes.
+// (docs/PROTOCOL.md section 11). A call is sent at most once: nothing is queued while offline, nothing is resent. After
+// a deadline the outcome is unknown. After the second deadline in a row the connection is given up. Otherwise calls
+// would pile up in the buffers of a silent server, and all would run when it wakes.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Refused, Step, Unknown } from '../protocol/types.js';
 import { fairDeadline } from './deadline.js';
@@ -20,7 +20,7 @@ export interface TlsSettings {
   cert?: string;
   key?: string;
   serverName?: string;
-  /** false: any certificate will do. */
+  /** False accepts any certificate. */
   verify?: boolean;
 }
 
@@ -52,7 +52,7 @@ const BACKOFF_MAX_MS = 1000;
 const RESOLVE_ERRORS = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME']);
 
 export function unknown(step: Step, cause: string, limitMs?: number): Unknown {
-  // The rest of a larger limit is a fraction; people read whole milliseconds.
+  // What is left of a larger limit is a fraction. Show people whole milliseconds.
   return limitMs === undefined
     ? { outcome: 'unknown', step, cause }
     : { outcome: 'unknown', step, cause, limitMs: Math.round(limitMs) };
@@ -63,20 +63,20 @@ export function isErrorReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** Sends one command now; rejects at once when the connection is not there. */
+/** Sends one command now. Rejects at once when the connection is not open. */
 export function send(client: Wire, name: string, args: readonly Part[]): Promise<unknown> {
   return client.send(name, args);
 }
 
 export class Connection {
-  /** Grows with every connection that was established and lost. */
+  /** Increases with every established connection that is lost. */
   generation = 0;
   private client: Wire | null = null;
   private opening: Opening | null = null;
   private failure: { reply: Refused | Unknown; retryAt: number; backoffMs: number } | null = null;
   private closed = false;
   private attempts = 0;
-  /** Deadlines passed in a row without any answer. */
+  /** Deadlines that passed in a row without any answer. */
   private silences = 0;
   private readonly lossListeners = new Set<() => void>();
 
@@ -92,8 +92,8 @@ export class Connection {
   }
 
   /**
-   * Runs `work` on a connected client, all within limitMs, connecting included. When `work` rejects, an error of the
-   * server is mapped to a reply; any other error means unknown. `at` says which step `work` waits for.
+   * Runs `work` on a connected client. All of it, connecting included, takes at most limitMs. When `work` rejects, an
+   * error of the server becomes a reply; any other error means unknown. `at` tells which step `work` waits for.
    */
   run<T>(limitMs: number, work: (client: Wire, at: { step: Step }) => Promise<T>): Promise<Answer<T>> {
     const startedAt = performance.now();
@@ -132,7 +132,7 @@ export class Connection {
       let settled = false;
       const cancel = fairDeadline(leftMs, () => {
         settled = true;
-        // One late answer is no reason to lose the other calls that are under way; a second silence in a row is.
+        // One late answer is no reason to lose the other calls that are under way. A second silence in a row is.
         if (++this.silences >= MAX_SILENCES) this.drop(client);
         resolve({ answered: false, reply: unknown(at.step, 'no answer', limitMs) });
       });
@@ -159,8 +159,7 @@ export class Connection {
   }
 
   /**
-   * Behind Sentinel, a sentinel that names a wrong server does not cost a wait: every sentinel is asked first once
-   * before the back-off begins.
+   * A sentinel that names a wrong server does not cost a wait. Every sentinel is asked once before the back-off begins.
    */
   private async openThrough(limitMs: number, startedAt: number): Promise<Session> {
     for (;;) {
@@ -296,7 +295,7 @@ async function handshake(client: Wire, settings: ConnectionSettings): Promise<vo
   if (pong.toString() !== 'PONG') throw new Error('PING was answered with something else');
 }
 
-/** A password for a server that has none is a matter of configuration, not a reason to refuse the server. */
+/** A password for a server that has none is a configuration matter, not a reason to refuse the server. */
 function ignoreNeedlessPassword(error: unknown): void {
   if (isErrorReply(error) && error.message.includes('without any password configured')) return;
   throw error;
@@ -343,7 +342,7 @@ function stepOf(step: Step, error: Error | null): Step {
   return RESOLVE_ERRORS.has(code) ? 'resolve' : step;
 }
 
-/** The cause in words, without arguments of commands: these may hold secrets. */
+/** The cause as text, without the arguments of commands, because these may hold secrets. */
 function lossCause(error: unknown): string {
   if (!(error instanceof Error)) return 'the connection was lost';
   const code = (error as NodeJS.ErrnoException).code;

@@ -1,6 +1,6 @@
-// Raw stream entries → entries and damaged entries (docs/PROTOCOL.md sections 2 and 8). Every hash is recomputed when
-// the payload is there. A node cannot check SHA-256 itself: a flipped byte or a hand-edited entry is found here.
-// Damaged entries are listed, never dropped.
+// Turns raw stream entries into entries and damaged entries (docs/PROTOCOL.md sections 2 and 8). Every hash is
+// recomputed when the payload is there. A node cannot check SHA-256 itself, so a flipped byte or a hand-edited entry is
+// found here. Damaged entries are listed, never dropped.
 import { blockHash } from '../chain/block.js';
 import type { DamagedEntry, EntriesRead, Entry } from '../protocol/types.js';
 import { list, text, UnreadableReply, whole } from './replies.js';
@@ -127,7 +127,7 @@ function ownerOf(raw: Buffer): string {
   return ownerText;
 }
 
-/** Reads a sound entry of the usual form, and makes few strings of it. Null: `readEntry` must say what is wrong. */
+/** Reads a sound entry of the usual form, and creates few strings. Null: `readEntry` must say what is wrong. */
 function soundEntry(id: unknown, flat: readonly unknown[], withData: boolean): Entry | null {
   if (!isLaidOut(layout, flat)) {
     const found = layoutOf(flat);

@@ -1,6 +1,6 @@
-// Hints that a lock went or a request came: messages that our scripts PUBLISH, and keyspace events of the lock (`E`,
-// `x` and `g`: a release is a DEL) where the server sends them. A hint only makes a probe earlier (docs/PROTOCOL.md
-// section 7): a lost hint costs time and nothing else.
+// Hints that a lock was released or a request arrived. They are messages that our scripts PUBLISH, and keyspace events
+// of the lock (`E`, `x` and `g`: a release is a DEL) where the server sends them. A hint only makes a probe earlier
+// (docs/PROTOCOL.md section 7). A lost hint costs time and nothing else.
 import type { NodeHint } from '../ports.js';
 import { Connection, send, type ConnectionSettings } from './connection.js';
 import type { Wire } from './wire/wire.js';

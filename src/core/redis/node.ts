@@ -53,12 +53,12 @@ export interface RedisNodeOptions {
   /** `redis://…`, `rediss://…`, `unix:…` or `host:port` (url.ts). */
   url: string;
   identity: ClusterIdentity;
-  /** These win over the url. */
+  /** These values take precedence over the url. */
   username?: string;
   password?: string;
   tls?: TlsSettings;
   sentinel?: SentinelSettings;
-  /** The id is a guess, made while the node did not answer. `inspect` ignores a wrong id; other scripts refuse. */
+  /** The id is a guess, made while the node did not answer. `inspect` ignores a wrong id. Other scripts refuse it. */
   guessed?: boolean;
   /** false: ioredis writes the commands and reads the answers, and fastAppend is off (SEQ_DISABLE=own-resp). */
   ownResp?: boolean;
@@ -66,11 +66,11 @@ export interface RedisNodeOptions {
   fastAppend?: boolean;
 }
 
-/** What kind of server this is, for the checks before it is used at all. */
+/** What kind of server this is. Checked before the server is used at all. */
 export interface Probe {
   version: string;
   runId: string;
-  /** True for a Redis Cluster: scripts over several keys cannot run there. */
+  /** True for a Redis Cluster. Scripts over several keys cannot run there. */
   clusterEnabled: boolean;
   role: string;
   maxmemoryPolicy: string;
@@ -92,7 +92,7 @@ interface Lines {
 
 type WriteReply = ReplyTo<WriteCall>;
 
-/** Beyond waitMs, how long XREAD may take to say that nothing came. */
+/** Time beyond waitMs that XREAD may take to report that nothing arrived. */
 const TAIL_SLACK_MS = 250;
 
 export class RedisNode implements NodePort {
@@ -101,11 +101,11 @@ export class RedisNode implements NodePort {
   private readonly asking: ScriptContext;
   private lines: Lines;
   private readonly listeners = new Map<(hint: Hint) => void, () => void>();
-  /** The script that a bulk connection has loaded: one SCRIPT LOAD is enough for a whole backfill. */
+  /** The script that a bulk connection has loaded. One SCRIPT LOAD is enough for a whole backfill. */
   private readonly loadedOn = new WeakMap<Wire, ScriptName>();
   private readonly appends = new WeakMap<OwnWire, FastAppend>();
   private inspections = 0;
-  /** The generations of connections to former addresses. */
+  /** Sum of the generations of connections to former addresses. */
   private formerGenerations = 0;
 
   constructor(private readonly options: RedisNodeOptions) {
@@ -119,7 +119,7 @@ export class RedisNode implements NodePort {
     return this.address.redacted;
   }
 
-  /** The address in its parts. Only `redacted` has no secrets. */
+  /** The address in its parts. Only `redacted` is free of secrets. */
   get address(): NodeUrl {
     return this.lines.address;
   }
@@ -148,9 +148,9 @@ export class RedisNode implements NodePort {
   }
 
   /**
-   * Opens the connections of a takeover, and makes the server load its scripts. Nothing changes on the server: a
-   * script refuses the empty owner before it reads a key. A takeover reads the dead leader's last blocks over the bulk
-   * connection, which is open afterwards.
+   * Opens the connections of a takeover, and makes the server load its scripts. Nothing changes on the server: a script
+   * refuses the empty owner before it reads a key. A takeover reads the dead leader's last blocks over the bulk
+   * connection. So this opens that connection too.
    */
   async prepare(limitMs: number): Promise<void> {
     const block = { height: 1, hash: '', parent: '', timestamp: 0, data: Buffer.alloc(0) };
@@ -170,7 +170,7 @@ export class RedisNode implements NodePort {
   moveTo(url: string): void {
     const former = this.lines;
     this.formerGenerations = this.connectionGeneration + 1;
-    // Only a `sentinel://` address is asked of sentinels. Their credentials stay, like all others.
+    // Only a `sentinel://` address is resolved through sentinels. Their credentials stay, like all other credentials.
     this.lines = this.open(url, parseSentinelUrl(url) === null ? undefined : this.options.sentinel);
     for (const line of [former.calls, former.writes, former.bulk, former.tailing, former.hints]) line.close();
     for (const listener of this.listeners.keys()) this.listeners.set(listener, this.lines.hints.add(listener));
@@ -201,7 +201,10 @@ export class RedisNode implements NodePort {
     };
   }
 
-  /** A node that says it was restarted, and was not (witness.ts), is asked once more: a refusal changes nothing. */
+  /**
+   * A node may say that it was restarted when it was not (witness.ts). It is then asked once more, because a refusal
+   * changes nothing.
+   */
   async call<C extends NodeCall>(call: C, limitMs: number): Promise<ReplyTo<C>> {
     const startedAt = performance.now();
     const reply = await this.once(call, limitMs);
@@ -223,7 +226,7 @@ export class RedisNode implements NodePort {
     const { witness } = this.lines;
     if (call.script === 'claim' || call.script === 'admit') witness.changed();
     if (call.script !== 'inspect') return;
-    // A command asks once, and has no use for a witness.
+    // A command-line process asks once, so a witness is useless to it.
     const { admission, epoch, incarnation } = reply.value as NodeView;
     if (admission === 'admitted' && this.inspections++ > 0) witness.admitted(epoch, incarnation);
   }
@@ -253,7 +256,7 @@ export class RedisNode implements NodePort {
       });
   }
 
-  /** Inside its transaction a writer cannot ask whose memory the server has: another connection does. */
+  /** Inside its transaction a writer cannot ask whose memory the server has. Another connection asks. */
   private async askMemory(append: FastAppend): Promise<void> {
     const answer = await this.calls.run(UNHURRIED_MS, readMemory);
     if (answer.answered) append.shown(answer.value);
@@ -297,7 +300,7 @@ export class RedisNode implements NodePort {
     });
     const replies: WriteReply[] = [];
     for (let index = 0; index < calls.length; index += 1) {
-      // The limit or a lost connection may cut a batch short: replies that came before that are known, the next is not.
+      // The limit or a lost connection may cut a batch short. Earlier replies are known; the next one is not.
       const answer =
         answers[index] ??
         (whole.answered ? { answered: false as const, reply: unknown('call', 'no answer', limitMs) } : whole);
@@ -412,7 +415,7 @@ export class RedisNode implements NodePort {
     });
   }
 
-  /** For `seq doctor`: settings, rights and round trips of this server, as this user may see them. */
+  /** For `seq doctor`: settings, rights and round trips of this server, as far as this user may see them. */
   async checkup(limitMs: number): Promise<NodeReply<NodeCheckup>> {
     const { keys, identity } = this.context;
     const channel = hintChannelOf(identity.lane);
@@ -433,7 +436,7 @@ export class RedisNode implements NodePort {
     return parseReply<unknown>(answer.value, SCRIPTS[script].parse);
   }
 
-  /** Sends `entries` and, right behind it, the questions that tell which node this is: one round trip, in order. */
+  /** Sends `entries` and, directly after it, the questions that tell which node this is. One round trip, in order. */
   private async withRecord(
     client: Wire,
     entries: () => Promise<unknown>,
@@ -452,7 +455,10 @@ export class RedisNode implements NodePort {
     return answer.answered ? this.entriesReply(answer.value.record, [], false) : answer.reply;
   }
 
-  /** The incarnation is '' unless the node is admitted: its entries may be read, but they count towards no quorum. */
+  /**
+   * The incarnation is '' unless the node is admitted. Entries of an unadmitted node may be read, but count towards no
+   * quorum.
+   */
   private entriesReply(record: unknown[], entries: unknown, data: boolean): NodeReply<EntriesRead> {
     return readOrUnknown((): NodeReply<EntriesRead> => {
       const [cluster, incarnation, pending, run, server, replication] = record;
@@ -473,7 +479,7 @@ export class RedisNode implements NodePort {
   }
 }
 
-/** Opens a node that is reachable and usable; throws a SeqError otherwise. For commands that need this node. */
+/** For commands that need this node: opens it when it is reachable and usable. Throws a SeqError otherwise. */
 export async function connectNode(
   options: RedisNodeOptions,
   limitMs: number,
@@ -547,7 +553,7 @@ function isNoScript(error: unknown): boolean {
   return isErrorReply(error) && error.message.startsWith('NOSCRIPT');
 }
 
-/** Heights that a double cannot hold exactly mean the ends of the stream. */
+/** Heights that a double cannot hold exactly stand for the ends of the stream. */
 function streamBound(height: Height): string {
   if (height <= 0) return '-';
   return height > Number.MAX_SAFE_INTEGER ? '+' : String(height);

@@ -1,6 +1,6 @@
-// What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream
-// that was set aside. Entries are read a few at a time, and a payload is dropped as soon as its hash is checked: a
-// node keeps up to 32 MiB, and never all of it is in memory here.
+// What a node keeps as evidence (docs/PROTOCOL.md section 2): superseded entries, newest first, and the one stream that
+// was set aside. Entries are read a few at a time, and a payload is dropped as soon as its hash is checked. A node
+// keeps up to 32 MiB, and this process never holds all of it in memory.
 import { blockHash } from '../chain/block.js';
 import type { OrphanEntry, OrphansRead } from '../ports.js';
 import type { Block } from '../protocol/types.js';
@@ -10,7 +10,7 @@ import { list, pttl, text, UnreadableReply, whole } from './replies.js';
 import type { Wire } from './wire/wire.js';
 
 const PIECE = 16;
-/** How long 32 MiB may take beyond the node timeout. */
+/** Time beyond the node timeout that 32 MiB may take. */
 export const ORPHAN_MS = 700;
 
 /** Resolves to a reader of the raw answers. The reader throws when the answers cannot be read. */
@@ -41,7 +41,7 @@ async function asideOf(client: Wire, key: string, nonce: string): Promise<Orphan
     send(client, 'xrevrange', [key, '+', '-', 'COUNT', 1]),
   ]);
   const expiresMs = pttl(left);
-  // The stream has expired: only its name is left in the record.
+  // The stream has expired. Only its name is left in the record.
   if (expiresMs === -2) return null;
   return {
     nonce,
@@ -79,7 +79,7 @@ function fieldsOf(raw: unknown): { id: unknown; fields: Map<string, Buffer>; dat
   return { id, fields, data: fields.get('data') };
 }
 
-/** Does not throw for damaged fields: evidence is shown as far as it can be read. */
+/** Does not throw for damaged fields, so that evidence is shown as far as it can be read. */
 function orphanOf(raw: unknown): OrphanEntry {
   const { id, fields, data } = fieldsOf(raw);
   const of = (name: string): string => fields.get(name)?.toString('latin1') ?? '';

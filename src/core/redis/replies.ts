@@ -1,5 +1,5 @@
-// Raw answers of a server → the three values of docs/PROTOCOL.md section 1. A refusal proves that nothing was
-// executed. An answer that cannot be read is unknown, with an alarm; it never counts as "no" or "empty".
+// Turns raw answers of a server into the three values of docs/PROTOCOL.md section 1. A refusal proves that nothing was
+// executed. An answer that cannot be read is unknown, with an alarm. It never counts as "no" or "empty".
 import { InvariantError } from '../errors.js';
 import type { NodeReply, RefusalDetail, RefusalReason, Refused, Unknown } from '../protocol/types.js';
 
@@ -41,12 +41,12 @@ const SERVER_REASONS: ReadonlyMap<string, RefusalReason> = new Map([
   ['WRONGPASS', 'NOAUTH'],
 ]);
 /**
- * Redis 7 answers so, without an error code of its own, when the user may not run a command inside a script. Our
- * scripts pass the error on only before their first write; after it they answer `half done`.
+ * Redis 7 gives this answer, without an error code of its own, when the user may not run a command inside a script. Our
+ * scripts pass the error on only before their first write. After their first write they answer `half done`.
  */
 const DENIED_IN_SCRIPT = /^ERR (The user executing the script can't|ACL failure in script)/;
 
-/** Thrown by the readers below; becomes `unknown` with an alarm. */
+/** Thrown by the readers below. It becomes `unknown` with an alarm. */
 export class UnreadableReply extends Error {}
 
 export function text(raw: unknown): string {
@@ -156,11 +156,11 @@ export function parseReply<T>(raw: unknown, parse: (values: unknown[]) => T): No
   });
 }
 
-/** An error reply of Redis. The server has answered: the connection is fine. */
+/** An error reply of Redis. The server has answered, so the connection is fine. */
 export function parseErrorReply(message: string): Refused | Unknown {
   const word = DENIED_IN_SCRIPT.test(message) ? 'NOPERM' : (/^[A-Z]+/.exec(message)?.[0] ?? '');
   const reason = SERVER_REASONS.get(word);
-  // The server's sentence may quote arguments: one line, bounded.
+  // The server's sentence may quote arguments. Keep one line of bounded length.
   const sentence = message.split('\n', 1)[0]?.slice(0, 200) ?? '';
   if (reason !== undefined) return { outcome: 'refused', reason, detail: { message: sentence } };
   return { outcome: 'unknown', step: 'reply', cause: sentence === '' ? 'an empty error' : sentence, alarm: true };
@@ -177,8 +177,8 @@ export function parseInfo(raw: string): Record<string, string> {
 }
 
 /**
- * Whose memory a server has, as the scripts say it (lua, "common: run id"); from INFO server and replication. '' for a
- * replica. `noted`: what a record names; one of version 0.1.0 has another form.
+ * Whose memory a server has, from INFO server and replication, in the form of the scripts (lua, "common: run id"). ''
+ * for a replica. `noted` is the name in a record; a record of version 0.1.0 has another form.
  */
 export function memoryOf(info: Record<string, string>, noted = '+'): string {
   if (info['role'] === 'slave') return '';

@@ -1,6 +1,6 @@
 // The rights that a Redis user needs for seq (docs/PROTOCOL.md section 8): commands, keys, channels, and nothing more.
-// `seq doctor --acl` prints the rule. Every command is tried with ACL DRYRUN where the server has it. A test compares
-// this list with the scripts.
+// `seq doctor --acl` prints the rule. ACL DRYRUN tries every command where the server has it. A test compares this list
+// with the scripts.
 import type { NodeKeys } from './keys.js';
 
 /** Commands with arguments as seq sends them, from scripts or directly. */
@@ -51,14 +51,14 @@ export function rightsOf(keys: NodeKeys, channel: string): [command: string, ...
 }
 
 /**
- * The rights of the fast append (fast-append/). Without them the leader runs a script for each block: everything
- * works, at about twice the processor time of the node.
+ * The rights of the fast append (fast-append/). Without them the leader runs a script for each block. Everything works,
+ * at about twice the processor time of the node.
  */
 export function transactionRights({ lock, admission }: NodeKeys): [command: string, ...args: string[]][] {
   return [['watch', lock], ['hvals', admission], ['multi'], ['exec'], ['discard']];
 }
 
-/** One line for `redis-cli`; without `ACL SETUSER`, for an ACL file. The operator puts the password in. */
+/** One line for `redis-cli`. For an ACL file, leave out `ACL SETUSER`. The operator inserts the password. */
 export function aclRule(user: string, keys: NodeKeys, channel: string, db: number): string {
   const prefix = keys.lock.slice(0, -'leader:lock'.length);
   const commands = [

@@ -1,6 +1,6 @@
-// The typed table of lua/: for every script its keys, its arguments by name, and the reader of its answer. A test
-// compares the header of each Lua file with this table. Numbers are sent as they are: the script refuses a number that
-// is not whole, or not below 2^53.
+// The typed table of lua/. It has for every script its keys, its arguments by name, and the reader of its answer. A
+// test compares the header of each Lua file with this table. Numbers are sent unchecked: the script refuses a number
+// that is not whole, or not below 2^53.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -121,7 +121,7 @@ function presencePairs(presence: Omit<Presence, 'pttlMs'>): string[] {
   return pairs;
 }
 
-/** Null for a record that cannot be read: a key that somebody else wrote must not make `inspect` fail. */
+/** Null for a record that cannot be read. A key that somebody else wrote must not make `inspect` fail. */
 function parsePresence(raw: unknown): Presence | null {
   const [id, left, rawFields] = list(raw);
   const fields = record(rawFields);
@@ -470,7 +470,7 @@ export interface ScriptText {
   sha: string;
 }
 
-/** The package's lua/ directory, found from src/ and from dist/. */
+/** Finds the package's lua/ directory, from src/ and from dist/. */
 export function luaDirectory(): string {
   let dir = dirname(fileURLToPath(import.meta.url));
   for (let up = 0; up < 6; up += 1) {

@@ -1,14 +1,14 @@
-// A node behind Sentinel. Every connect asks the sentinels, one after the other, who the master is. Each sentinel has
-// its share of the time, so that a silent one does not hide the others. The next attempt starts with the next
-// sentinel, so that a wrong one does not hide them either. A promoted replica has another run id: to the scripts it
-// is a node that has lost its memory (docs/PROTOCOL.md section 8).
+// A node behind Sentinel. Every connect asks the sentinels, one after the other, which server is the master. Each
+// sentinel has its share of the time, so that a silent one does not hide the others. The next attempt starts with the
+// next sentinel, so that one with a wrong answer does not hide them either. A promoted replica has another run id. To
+// the scripts it is a node that has lost its memory (docs/PROTOCOL.md section 8).
 import type { ConnectionOptions } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
 import { text } from './replies.js';
 import type { Wire } from './wire/wire.js';
 
 export interface SentinelSettings {
-  /** The name of the master the sentinels watch. */
+  /** The name of the master that the sentinels watch. */
   name: string;
   /** host:port each. */
   nodes: string[];
@@ -34,7 +34,7 @@ export function sentinelOptions(
     })),
     connectTimeout: shareMs,
     sentinelCommandTimeout: shareMs,
-    // Without these, the client speaks without TLS to both, whatever the settings say.
+    // Without these settings, the client speaks to both without TLS, whatever the configuration says.
     ...(tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
     ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
     ...(sentinel.password === undefined ? {} : { sentinelPassword: sentinel.password }),
@@ -42,8 +42,8 @@ export function sentinelOptions(
 }
 
 /**
- * `sentinel://HOST:PORT,…/MASTER[/DB]` → the address to begin with, the sentinels and the name of the master. Null
- * for any other address.
+ * `sentinel://HOST:PORT,…/MASTER[/DB]` → the first address, the sentinels and the name of the master. Null for any
+ * other address.
  */
 export function parseSentinelUrl(
   url: string,
@@ -55,8 +55,8 @@ export function parseSentinelUrl(
 }
 
 /**
- * A sentinel that was cut off still names the old master, which may be a replica by now. A replica refuses every
- * write, and its reads are late.
+ * A sentinel that was cut off still names the old master, which may be a replica by now. A replica refuses every write,
+ * and its reads are out of date.
  */
 export async function assertMaster(client: Wire): Promise<void> {
   const info = text(await client.send('info', ['replication']));

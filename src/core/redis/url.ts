@@ -1,5 +1,5 @@
 // Node addresses: `[ID=]redis://[user[:password]@]host[:port][/db]`, `rediss://…`, `unix:/path[?db=n]`, `host:port`.
-// Logs, errors and tables get the redacted form: no secret leaves this file.
+// Logs, errors and tables get the redacted form, so that no secret leaves this file.
 import { EXIT, SeqError } from '../errors.js';
 
 export interface NodeUrl {
@@ -13,7 +13,7 @@ export interface NodeUrl {
   db: number;
   username?: string;
   password?: string;
-  /** Complete, without secrets. */
+  /** The complete address without secrets. */
   redacted: string;
 }
 
@@ -40,7 +40,7 @@ function withoutPassword(text: string): string {
 
 function dbOf(text: string, digits: string): number {
   if (digits === '') return 0;
-  // The text is not quoted: it may be the rest of a password.
+  // Do not quote the text: it may be the rest of a password.
   if (!/^\d{1,5}$/.test(digits)) throw badUrl(text, 'what follows the host is not a database number');
   return Number(digits);
 }

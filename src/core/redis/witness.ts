@@ -1,15 +1,15 @@
-// Does a server still hold the memory that was admitted, although the history of its data has another name now
+// Does a server still hold the memory that was admitted, although its data history has another name now
 // (docs/PROTOCOL.md section 8, "Whose memory")? `master_replid` also changes when nothing was forgotten: a first
 // replica is attached, a backup asks for a copy, the last replica has been gone for an hour. Three such changes must
-// not make three nodes useless. The proof is a key under WATCH on a connection that was there all the time: whatever
-// replaces the data of a server touches it. Only a change so proven is noted in the record.
+// not make three nodes useless. The proof is a key under WATCH on a connection that stayed open all the time. Whatever
+// replaces the data of a server touches that key. Only a change with this proof is noted in the record.
 import { serverOf } from '../protocol/types.js';
 import { send, type Connection } from './connection.js';
 import type { NodeKeys } from './keys.js';
 import { list, memoryOf, parseInfo, text } from './replies.js';
 import type { Wire } from './wire/wire.js';
 
-/** The epoch key has been watched on this connection since it had this value, under this record. */
+/** On this connection, WATCH began when the epoch key had this value, under this record. */
 interface Baseline {
   client: Wire;
   epoch: number;
@@ -18,12 +18,15 @@ interface Baseline {
   at: number;
 }
 
-/** An epoch key that was written again with the same value is no longer watched, and nobody is told. */
+/**
+ * A write to the epoch key ends the WATCH, even when the value is the same, and no message says so. So it is renewed
+ * this often.
+ */
 const RENEW_MS = 5000;
-/** Nobody waits for a WATCH: a late answer to it is no sign that the server is silent. */
+/** No caller waits for a WATCH, so a late answer to it does not mean that the server is silent. */
 export const UNHURRIED_MS = 10_000;
 
-/** Notes the new name, if the server still has it, and the record is still the one that was watched. */
+/** Notes the new name if the server still has it, and if the record is still the one that was watched. */
 const NOTE = `
 local server, replication = redis.call('INFO', 'server'), redis.call('INFO', 'replication')
 if string.find(replication, 'role:slave', 1, true) then return 0 end
@@ -39,11 +42,10 @@ return 1
 export class Witness {
   private baseline: Baseline | null = null;
   private watching = 0;
-  /** The user may not do it there. */
+  /** The connection whose user lacks the rights for this. */
   private refusedOn: Wire | null = null;
   /**
-   * One at a time: EXEC ends what WATCH began, and a baseline whose WATCH another caller has ended would prove
-   * anything.
+   * One at a time, because EXEC ends the WATCH. A baseline whose WATCH another caller has ended would prove anything.
    */
   private turn: Promise<unknown> = Promise.resolve();
 
@@ -52,7 +54,10 @@ export class Witness {
     private readonly keys: NodeKeys,
   ) {}
 
-  /** The node is admitted, at this epoch, in this incarnation: watch it, unless it is watched. Nobody waits for it. */
+  /**
+   * The node is admitted, at this epoch, in this incarnation. Watches it unless it is watched already. No caller waits
+   * for this.
+   */
   admitted(epoch: number, incarnation: string): void {
     if (this.watching > 0) return;
     const { baseline } = this;
@@ -61,7 +66,7 @@ export class Witness {
     this.changed();
   }
 
-  /** The epoch key may have been written: it is watched anew. */
+  /** The epoch key may have been written, so it is watched again. */
   changed(): void {
     const client = this.calls.ready;
     if (client === null || client === this.refusedOn) return;
@@ -74,8 +79,8 @@ export class Witness {
   }
 
   /**
-   * The node said that it was restarted. True: it was not, nothing was forgotten, and its record says so now. The
-   * refused call has changed nothing and may be sent once more.
+   * The node said that it was restarted. True: it was not restarted, nothing was forgotten, and its record says so now.
+   * The refused call has changed nothing and may be sent once more.
    */
   async vouches(limitMs: number): Promise<boolean> {
     const answer = await this.calls.run(limitMs, (client) => this.inTurn(() => this.prove(client)));
@@ -88,7 +93,10 @@ export class Witness {
     return mine;
   }
 
-  /** MULTI and EXEC end the WATCH before. What is read behind WATCH was so when it began, or it shows as a change. */
+  /**
+   * MULTI and EXEC end the earlier WATCH. What is read after WATCH was true when WATCH began, or else the transaction
+   * fails.
+   */
   private async watch(client: Wire): Promise<void> {
     this.baseline = null;
     const { epoch: epochKey, admission } = this.keys;
@@ -104,7 +112,7 @@ export class Witness {
         ]),
       );
       const [run, incarnation, pending] = list(record);
-      // A record of version 0.1.0 names the memory in another way: its next claim comes first.
+      // A record of version 0.1.0 names the memory in another way. The node's next claim must rewrite it first.
       if (epoch === null || run === null || incarnation === null || pending !== null || text(run) !== memory) return;
       this.baseline = {
         client,
@@ -124,10 +132,10 @@ export class Witness {
     const [memory, noted] = await Promise.all(
       client.together(() => [readMemory(client), send(client, 'hget', [this.keys.admission, 'run'])]),
     );
-    // Somebody else has proven it.
+    // Another process has proven it already.
     if (memory !== '' && noted !== null && text(noted) === memory) return true;
     if (baseline?.client !== client) return false;
-    // EXEC ends the WATCH: a replica, or a server that was started again, is no reason to use it up.
+    // EXEC ends the WATCH. A replica, or a server that was started again, is no reason to use up the WATCH.
     if (memory === '' || memory === baseline.run || serverOf(memory as string) !== serverOf(baseline.run)) return false;
     this.baseline = null;
     const ran = (
@@ -157,7 +165,7 @@ export class Witness {
   }
 }
 
-/** Whose memory the server has at this moment; '' for a replica. Sends its questions at once. */
+/** Whose memory the server has at this moment. '' for a replica. Sends its questions at once. */
 export async function readMemory(client: Wire): Promise<string> {
   const sections = await Promise.all([send(client, 'info', ['server']), send(client, 'info', ['replication'])]);
   return memoryOf(parseInfo(sections.map(text).join('\n')));

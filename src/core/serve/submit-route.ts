@@ -1,9 +1,10 @@
-// POST /v1/submit: one item (the raw body, key in `Idempotency-Key`) or NDJSON lines, answered only when every item's
-// fate is settled. Single: 200 `{height,index,epoch}` or one error. NDJSON: one line per item, in order,
-// `{height,index,epoch}` or `{error:{…}}`; status 200 when all were committed, 207 when some were, else that of the
-// first failure. A malformed or over-long line refuses the whole request before anything is taken in. Receipts of
-// items that had been sequenced before are the first ones; `seq-duplicates` counts them. A follower forwards once, or
-// keeps it until somebody leads (submission-routing.ts); unknown is answered 504 OUTCOME_UNKNOWN, never as a failure.
+// POST /v1/submit takes one item (the raw body, key in `Idempotency-Key`) or NDJSON lines. It answers only when the
+// outcome of every item is known. One item: 200 `{height,index,epoch}` or one error. NDJSON: one line per item, in
+// order, `{height,index,epoch}` or `{error:{…}}`. Its status is 200 when all items were committed, 207 when some were,
+// otherwise the status of the first failure. A malformed or over-long line refuses the whole request before anything is
+// accepted. An item that was sequenced before gets its first receipt; `seq-duplicates` counts such items. A follower
+// forwards the request once, or keeps it until somebody leads (submission-routing.ts). Unknown is answered 504
+// OUTCOME_UNKNOWN, never as a failure.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Item, SubmitOutcome } from '../ports.js';
 import { BodyReader } from './body.js';

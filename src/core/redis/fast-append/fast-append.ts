@@ -41,16 +41,16 @@ export class FastAppend {
   /** This server or user has no transactions: scripts only. */
   private scriptsOnly = false;
   /**
-   * The memory at the other end; '' until it is known. A server with another memory comes with another connection, or
-   * has changed every watched key; a writer that says "admitted" must say it of the same memory as `inspect`, all the
-   * same. So it is asked again from time to time, on another connection.
+   * The memory of the connected server. '' until it is known. A server with another memory comes with another
+   * connection, or has changed every watched key. Even so, a writer that says "admitted" must mean the same memory as
+   * `inspect`. So it is asked again from time to time, on another connection.
    */
   private runId = '';
   private askedAt = performance.now();
-  /** Counts exchanges. What was read before the last EXEC or DISCARD is no longer watched. */
+  /** Counts exchanges. Anything read before the last EXEC or DISCARD is no longer watched. */
   private sent = 0;
   private readonly transactions: TransactionEncoder;
-  /** Sent behind a script: it may have changed any field, so that HGETALL reads names and values. */
+  /** Sent after a script. The script may have changed any field, so HGETALL reads names and values. */
   private readonly watchAfterScript: Buffer;
 
   constructor(
@@ -72,7 +72,7 @@ export class FastAppend {
           .join(''),
       );
     this.watchAfterScript = watching('hgetall');
-    // A transaction changes no field's name or place: HVALS is enough behind it.
+    // A transaction changes no field's name or place, so HVALS is enough after it.
     this.transactions = new TransactionEncoder(context.keys, watching('hvals'));
   }
 
@@ -101,7 +101,7 @@ export class FastAppend {
     return answered(await this.script(call, scriptText('write_block').lua));
   }
 
-  /** True at most once in 400 ms, as often as a follower polls: the caller asks whose memory the server has. */
+  /** True at most once in 400 ms, as often as a follower polls. The caller then asks whose memory the server has. */
   asksAgain(): boolean {
     const now = performance.now();
     if (this.runId === '' || now - this.askedAt < ASK_AGAIN_MS) return false;
@@ -109,7 +109,10 @@ export class FastAppend {
     return true;
   }
 
-  /** Another memory than the known one: the next block goes through the script, which says whether it counts. */
+  /**
+   * The memory differs from the known one. The next block goes through the script, which says whether that memory
+   * counts.
+   */
   shown(memory: string): void {
     if (memory !== this.runId) this.runId = '';
   }
@@ -123,15 +126,15 @@ export class FastAppend {
       [...before, ...loads, ...encoded('evalsha', [scriptText('write_block').sha, keys.length, ...keys, ...args])],
       before.length + loads.length + 1,
     );
-    // An error of DISCARD says that no transaction was open. An error of SCRIPT LOAD is the cause of the next error.
+    // An error of DISCARD means that no transaction was open. An error of SCRIPT LOAD is the cause of the next error.
     const loaded = loads.length === 0 ? null : answers[before.length];
     return loaded instanceof ReplyError ? loaded : answers[before.length + loads.length];
   }
 
   /**
-   * Sends `pieces`, and the questions that make the next block's transaction possible (a transaction has them among
-   * its pieces). The state counts as watched only after a write that took effect: each transaction continues from one
-   * that ran, the first one from an accepted script.
+   * Sends `pieces`, and the questions that make the next block's transaction possible (a transaction includes them
+   * already). The state counts as watched only after a write that took effect. Each transaction continues from one that
+   * ran; the first one continues from an accepted script.
    */
   private exchange(pieces: Piece[], count: number): Promise<unknown[]>;
   private exchange(pieces: Piece[], count: number, ending: WatchedState): Promise<unknown[] | null>;

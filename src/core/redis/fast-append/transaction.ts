@@ -1,5 +1,5 @@
-// A block as the second half of a transaction: PEXPIRE XADD HSET EXEC, encoded once for all nodes that get the same
-// block. The encoding is written out by hand, because it is done for every block.
+// A block as the second half of a transaction: PEXPIRE XADD HSET EXEC. It is encoded once for all nodes that get the
+// same block. The encoding is written by hand, because it runs for every block.
 import { MAX_NUMBER, type Block } from '../../protocol/types.js';
 import { HASH } from '../entries.js';
 import type { NodeKeys } from '../keys.js';
@@ -7,7 +7,7 @@ import { asciiBulk, bulk, type Piece } from '../own-resp/encode.js';
 import { JOIN_BYTES } from '../own-resp/own-wire.js';
 import type { WriteCall } from './watched-state.js';
 
-/** A block goes to several nodes in the same bytes: they are put together once. */
+/** A block goes to several nodes in the same bytes, so the bytes are put together once. */
 interface EncodedAppend {
   owner: string;
   epoch: number;
@@ -25,7 +25,7 @@ export class TransactionEncoder {
   private readonly stream: string;
   private readonly keys: { lock: string; admission: string; stream: string };
 
-  /** `then` is what follows a transaction: the questions that begin to watch the node again. */
+  /** `then` follows a transaction: the questions that begin to watch the node again. */
   constructor(
     { lock, admission, stream }: NodeKeys,
     private readonly then: Buffer,
@@ -34,12 +34,12 @@ export class TransactionEncoder {
     this.keys = { lock: bulk(lock), admission: bulk(admission), stream: bulk(stream) };
   }
 
-  /** Null: the script would refuse to read an argument. It has to say so itself. */
+  /** Null: the script would refuse to read an argument. The script must report that itself. */
   encode(call: WriteCall, trims: boolean): Piece[] | null {
     const { block, owner, epoch, ttlMs, trim } = call;
     const { stream } = this;
     const known = encodings.get(block);
-    // An encoding is found again only for exactly the same call, whose arguments were valid.
+    // A stored encoding is used again only for exactly the same call, whose arguments were valid.
     if (
       known?.owner === owner &&
       known.epoch === epoch &&

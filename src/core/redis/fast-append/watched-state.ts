@@ -1,4 +1,4 @@
-// What a node held when WATCH began, and what its answers will be after the next block. Decides the one question of
+// What did a node hold when WATCH began, and what will its answers be after the next block? Decides the one question of
 // the fast append: would write_block append this block, with nothing else to write (lua/write_block.lua)?
 import type { Block, NodeCall } from '../../protocol/types.js';
 import { asciiBulk } from '../own-resp/encode.js';
@@ -6,7 +6,7 @@ import type { ScriptContext } from '../scripts.js';
 
 export type WriteCall = Extract<NodeCall, { script: 'write_block' }>;
 
-/** The keys of a node, as texts, exactly as the node showed them. */
+/** The keys of a node as texts, exactly as the node returned them. */
 export interface WatchedState {
   lock: string | null;
   epoch: string | null;
@@ -23,11 +23,11 @@ type WrittenFields = Partial<Record<(typeof WRITTEN)[number], string>>;
 /** An admission record: HGETALL shows names and values, HVALS shows the values in the same order. */
 interface RecordShape {
   names: string[];
-  /** The fields that an append leaves alone, by name. */
+  /** The fields that an append does not change, by name. */
   kept: Partial<Record<string, string>>;
   /**
-   * The answers to WATCH, MGET and HVALS, cut where a field stands that an append writes: the value of `gaps[i]`
-   * comes after `between[i]`.
+   * The answers to WATCH, MGET and HVALS, cut at the fields that an append writes. The value of `gaps[i]` comes after
+   * `between[i]`.
    */
   between: string[];
   gaps: (typeof WRITTEN)[number][];
@@ -67,7 +67,7 @@ export function movesFloor({ trim }: WriteCall, { written }: WatchedState): bool
   return trim !== undefined && trim.to > Number(written.floor);
 }
 
-/** The state once the block is there, if nobody else changed anything. */
+/** The state after the block is written, if nobody else changed anything. */
 export function stateAfter(call: WriteCall, state: WatchedState): WatchedState {
   const { height, hash }: Block = call.block;
   const { lock, epoch, record, written } = state;
@@ -84,7 +84,7 @@ export function stateAfter(call: WriteCall, state: WatchedState): WatchedState {
   };
 }
 
-/** The exact bytes of all answers to a transaction that leads to this state, and to the questions behind it. */
+/** The exact bytes of all answers to a transaction that leads to this state, and to the questions after it. */
 export function expectedAnswers({ epoch, record: { between, gaps }, written, length }: WatchedState): Buffer {
   const id = asciiBulk(`${written.head!}-${epoch!}`);
   let text = `+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:1\r\n${id}:0\r\n${between[0]!}`;
@@ -93,8 +93,8 @@ export function expectedAnswers({ epoch, record: { between, gaps }, written, len
 }
 
 /**
- * Reads the answers to MGET, HGETALL, XLEN and HGETALL, which begin at `at`. With `names`, the second answer is that
- * of HVALS for these fields. Null: the answers cannot be read.
+ * Reads the answers to MGET, HGETALL, XLEN and HGETALL, which begin at `at`. With `names`, the second answer is the
+ * HVALS of these fields. Null: the answers cannot be read.
  */
 export function readState(answers: unknown[], at: number, names?: string[]): WatchedState | null {
   const [texts, record, length, request] = [answers[at], answers[at + 1], answers[at + 2], answers[at + 3]];

@@ -1,6 +1,6 @@
-// A server that holds the keys of the fuel dialect (docs/FUEL.md), as a port that can only read: one list has every
+// A server that holds the keys of the fuel dialect (docs/FUEL.md), as a port that can only read. One list has every
 // command that it may send. Payloads are hashed as they arrive and dropped. A key of the wrong type is a finding about
-// the node; the node has answered.
+// the node: the node has answered.
 import { createHash } from 'node:crypto';
 import {
   MOST_HEIGHT,
@@ -149,7 +149,7 @@ function wrongType(key: string): (error: unknown) => WrongType {
   };
 }
 
-/** For answers that help and are not needed: null when the server refuses (old, restricted, no such key). */
+/** For answers that help but are not required. Null when the server refuses (old, restricted, no such key). */
 function serverSays(error: unknown): null {
   if (isErrorReply(error)) return null;
   throw error;

@@ -1,4 +1,4 @@
-// Commands → the bytes of RESP2.
+// Encodes commands as the bytes of RESP2.
 import type { Part } from '../wire/wire.js';
 
 /** A part of what goes over the wire: text, or a payload that is not copied. */
@@ -9,7 +9,7 @@ export function bulk(text: string): string {
   return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 }
 
-/** As `bulk`, for text with one byte a character: digits, hashes. Nothing has to be measured. */
+/** As `bulk`, for text with one byte per character (digits, hashes). So no length must be measured. */
 export function asciiBulk(part: string | number): string {
   const text = String(part);
   return `$${text.length}\r\n${text}\r\n`;

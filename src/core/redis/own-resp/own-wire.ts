@@ -1,6 +1,6 @@
-// Writes commands to an established connection and matches the answers to them, in order (docs/PROTOCOL.md section
-// 11). ioredis resolves, connects, encrypts and authenticates. After that, its own way from a command to its answer
-// costs more processor time than the server needs for a SET; commits therefore take this way (SEQ_DISABLE=own-resp
+// Writes commands to an established connection and matches the answers to them, in order (docs/PROTOCOL.md section 11).
+// ioredis resolves, connects, encrypts and authenticates. After that, the path of ioredis from a command to its answer
+// costs more processor time than the server needs for a SET. So commits take this way instead (SEQ_DISABLE=own-resp
 // switches it off). A command is written at once and at most once: nothing is queued, nothing is resent.
 import type { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
@@ -11,16 +11,19 @@ import { ReplyParser, ReplyError } from './reply-parser.js';
 interface Waiting {
   resolve: (reply: unknown) => void;
   reject: (error: Error) => void;
-  /** Of an exchange: the answers so far, and how many answers complete it. A single command has null. */
+  /** The answers of an exchange so far, and how many answers complete it. A single command has null here. */
   answers: unknown[] | null;
   count: number;
   /** The bytes of all answers, where the caller expects exact bytes. */
   expected: Buffer | null;
 }
 
-/** A payload of this size or more goes to the socket without a copy. Below, a copy costs less than another piece. */
+/**
+ * A payload of this size or more goes to the socket without a copy. Below this size, a copy costs less than another
+ * piece.
+ */
 export const JOIN_BYTES = 16 * 1024;
-/** So many answered entries at the front of the queue are removed at once. */
+/** When this many entries at the front of the queue are answered, they are removed together. */
 const COMPACT_AT = 1024;
 
 export class OwnWire implements Wire {
@@ -32,8 +35,8 @@ export class OwnWire implements Wire {
   onMessage: ((channel: string, message: string) => void) | null = null;
 
   /**
-   * At the first `send`, `redis` must be ready, with no command under way. From then on `redis` only tells when the
-   * connection ends.
+   * At the first `send`, `redis` must be ready, with no command under way. From then on `redis` only reports the end of
+   * the connection.
    */
   constructor(readonly redis: Redis) {}
 
@@ -50,8 +53,8 @@ export class OwnWire implements Wire {
   }
 
   /**
-   * Sends encoded commands in one piece. Resolves with all their answers; an error that the server sent is one of
-   * them. Resolves with null when the answers are exactly the `expected` bytes: parsing them would tell nothing new.
+   * Sends encoded commands in one piece. Resolves with all their answers; an error that the server sent is one of them.
+   * Resolves with null when the answers are exactly the `expected` bytes, because parsing them would tell nothing new.
    */
   exchange(pieces: readonly Piece[], count: number): Promise<unknown[]>;
   exchange(pieces: readonly Piece[], count: number, expected: Buffer | null): Promise<unknown[] | null>;
@@ -121,7 +124,7 @@ export class OwnWire implements Wire {
     else waits.resolve(reply);
   }
 
-  /** Removes the first entry of the queue: it is answered. */
+  /** Removes the first entry of the queue, because it is answered. */
   private removeFirst(): void {
     this.first += 1;
     if (this.first === this.waiting.length) {

@@ -1,6 +1,6 @@
-// What goes over one established connection, whoever writes the commands and reads the answers. `own-resp/` does so
-// for commits, in less processor time; `client-wire.ts` is the plain way, through ioredis (SEQ_DISABLE=own-resp).
-// Both send a command at once and at most once: nothing is queued, nothing is resent (docs/PROTOCOL.md section 11).
+// How are commands and answers carried over one established connection? `own-resp/` does it for commits, in less
+// processor time. `client-wire.ts` is the plain way, through ioredis (SEQ_DISABLE=own-resp). Both send a command at
+// once and at most once: nothing is queued, nothing is resent (docs/PROTOCOL.md section 11).
 import type { Redis } from 'ioredis';
 
 /** One argument of a command. */
@@ -14,11 +14,11 @@ export interface Wire {
   onMessage: ((channel: string, message: string) => void) | null;
 
   /**
-   * Sends one command now; rejects at once when the connection is not there. Bulk and simple strings come as Buffers,
+   * Sends one command now. Rejects at once when the connection is not open. Bulk and simple strings arrive as Buffers,
    * integers as numbers. An error that the server sent rejects, with the name `ReplyError`.
    */
   send(name: string, args: readonly Part[]): Promise<unknown>;
 
-  /** Sends what `work` sends in as few packets as possible. */
+  /** Sends the commands of `work` in as few packets as possible. */
   together<T>(work: () => T): T;
 }
