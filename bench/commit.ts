@@ -1,13 +1,13 @@
-// Commit latency: a block on q nodes, against bare parallel SETs of the same bytes to the same servers waiting for q.
-// By number of nodes and persistence, by the number of blocks retained, by the size of a block. What differs in length
-// or size shares servers and rounds, as lanes.
+// Commit latency: a block on q nodes, against bare parallel SETs of the same bytes to the same servers that wait for q.
+// It varies the number of nodes and the persistence, the number of retained blocks, and the block size. Lanes that
+// differ only in length or size share servers and rounds.
 import { Lane, Servers, type Persistence } from './support/lane.js';
 import { interleave } from './harness/rounds.js';
 import { atMost, type Bench, type Measuring } from './harness/words.js';
 
 const KB = 1024;
 /**
- * Operations of each side before anything counts: a leader that has run for a minute runs compiled code, and so do the
+ * Operations of each side before anything counts. A leader that has run for a minute runs compiled code, and so do the
  * clients beside it.
  */
 const WARM = 3000;

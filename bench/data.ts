@@ -1,6 +1,6 @@
-// Moving many blocks: backfill of a node (script by script, and a whole re-admission), a follower that catches up from
-// nothing, and reading everything (`stream inspect`, `stream verify`); MB of payload per second, the memory it takes,
-// and the same bytes moved bare in the same run.
+// How fast are many blocks moved? Backfill of a node (script by script, and a whole re-admission), a follower that
+// catches up from nothing, and reading everything (`stream inspect`, `stream verify`). It measures MB of payload per
+// second and memory, and moves the same bytes bare in the same run.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { interleave } from './harness/rounds.js';
@@ -15,7 +15,7 @@ const MB = 1024 * KB;
 const FAST = atLeast(40);
 const LIMIT_MS = 60_000;
 
-/** Blocks of 10 KB, pipelined to three nodes at once, against XADDs of the same bytes pipelined the same way. */
+/** Blocks of 10 KB, pipelined to three nodes at once. Compared with XADDs of the same bytes, pipelined the same way. */
 async function backfill(on: Measuring): Promise<void> {
   const batch = 100;
   const bytes = 10 * KB;
@@ -58,7 +58,7 @@ async function backfill(on: Measuring): Promise<void> {
   }
 }
 
-/** A node wiped under a leader, and a follower that starts with nothing; both on real processes. */
+/** A node that is wiped under a leader, and a follower that starts with nothing. Both on real processes. */
 async function comingBack(on: Measuring): Promise<void> {
   const wanted = on.pick(200, 80) * MB;
   const itemBytes = 10 * KB;

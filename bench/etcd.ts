@@ -1,6 +1,6 @@
-// What is synced to disk before it is acknowledged: a commit on three servers with appendfsync always, against a
-// guarded put of etcd, three members; on the same disk, in the same rounds. Alone (latency), and sixteen clients at
-// once (through POST /v1/submit).
+// What is synced to disk before it is acknowledged? A commit on three servers with appendfsync always, against a
+// guarded put of etcd with three members. Both use the same disk in the same rounds. One client alone (latency), and
+// sixteen clients at once (through POST /v1/submit).
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { interleave } from './harness/rounds.js';
 import { atLeast, type Bench } from './harness/words.js';

@@ -1,7 +1,7 @@
-// How long nobody writes: from the end of a killed leader's lease to its successor's first commit (kill -9), and from
-// the last commit of one leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes: three nodes,
-// two sequencers, four submitters that work as `seq submit` does, so that items wait all the time.
-// The logs say where the time went: lock released, probed and votes counted, promoted and claimed, first block.
+// How long can nobody write? From the end of a killed leader's lease to its successor's first commit (kill -9), and
+// from the last commit of one leader to the first of the next (SIGTERM, `seq stepdown`; eager). Real processes: three
+// nodes, two sequencers, and four submitters that work as `seq submit` does, so that items wait all the time. The logs
+// show the time of each step: lock released, probed and votes counted, promoted and claimed, first block.
 import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
@@ -15,10 +15,10 @@ const BLOCK_MS = 100;
 const PUBLISHED_MS = 110;
 const LIMIT_MS = 20_000;
 const SUBMITTERS = 4;
-/** A sequencer has warmed up so long after its start. */
+/** How long after its start a sequencer has finished its warm-up. */
 const SETTLE_MS = 700;
 
-/** `signalled` and `released` of a hand-over only. */
+/** Only a hand-over has `signalled` and `released`. */
 interface Steps {
   signalled: number[];
   released: number[];
@@ -27,7 +27,10 @@ interface Steps {
   wrote: number[];
 }
 
-/** When the log, from this offset on, first has a line with all these parts; wall clock ms, NaN when it has none. */
+/**
+ * The wall clock ms of the first line of the log, from this offset on, that has all these parts. NaN when there is
+ * none.
+ */
 function saidAt(logFile: string, from: number, ...parts: string[]): number {
   const line = readFileSync(logFile)
     .subarray(from)
@@ -40,7 +43,7 @@ function saidAt(logFile: string, from: number, ...parts: string[]): number {
 const tookRole = (logFile: string, from: number, role: string): number =>
   saidAt(logFile, from, '"event":"role"', `"to":"${role}"`);
 
-/** Ends one leader after the other; ms for each round. */
+/** Ends one leader after the other. Returns the ms of each round. */
 async function runs(
   on: Measuring,
   cluster: PrivateCluster,
@@ -56,7 +59,7 @@ async function runs(
   const startedAt = performance.now();
   for (let round = 1; round <= count; round += 1) {
     const leader = await cluster.waitForLeader(LIMIT_MS);
-    // A hand-over needs a sequencer that can take over: the successor is measured, not its start.
+    // A hand-over needs a sequencer that can take over. The takeover of the successor is measured, not its start.
     await cluster.waitFor('a successor that is ready', LIMIT_MS, async () => {
       const others = await Promise.all(
         cluster.sequencers.filter(({ name }) => name !== leader).map(({ name }) => cluster.status(name)),
@@ -113,7 +116,10 @@ async function runs(
   return { gaps, beyondLease, toItems, steps };
 }
 
-/** `seq stepdown`, as an operator runs it; the gap that it reports, ms. The former leader is the next successor. */
+/**
+ * `seq stepdown`, as an operator runs it. Takes the gap that it reports, in ms. The former leader is the next
+ * successor.
+ */
 async function stepdowns(on: Measuring, cluster: PrivateCluster, count: number): Promise<number[]> {
   const gaps: number[] = [];
   for (let round = 1; round <= count; round += 1) {

@@ -1,7 +1,7 @@
-// What one half-alive node of three costs a commit: one client's `POST /v1/submit` until it is acknowledged, a block
-// each (eager), on real processes. Rounds with the half-alive node and without it take turns in the same cluster; each
-// ill round is set against the well one before it. Nothing of the node's silence may be waited for while two others
-// answer (docs/PROTOCOL.md section 6).
+// How much does one half-alive node of three slow down a commit? One client's `POST /v1/submit` until it is
+// acknowledged, one block each (eager), on real processes. Rounds with and without the half-alive node take turns in
+// the same cluster. Each round with it is compared with the round before it. While two other nodes answer, no commit
+// may wait for the silent one (docs/PROTOCOL.md section 6).
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { median, rowOf, spread } from './harness/statistics.js';
 import { atMost, type Bench } from './harness/words.js';
@@ -70,7 +70,7 @@ export const bench: Bench = {
         const sick: number[][] = [];
         for (let at = 0; at < on.pick(8, 3); at += 1) {
           await cluster.waitFor(`${ILL} to be up to date`, WELL_LIMIT_MS, async () => {
-            // On a machine that is busy for a moment none of them may answer within its limit: not yet.
+            // On a machine that is busy for a moment, maybe no node answers within its limit. Then try again.
             const status = (await cluster.ask(['status']).catch(() => null)) as { nodes: { state: string }[] } | null;
             return status?.nodes.every(({ state }) => state === 'OK') === true ? true : undefined;
           });

@@ -1,8 +1,8 @@
-// Many lanes on the same three servers: what does a lane cost when there are a thousand? Lanes are written to in turn,
-// a commit each. Three things are told apart, in the same rounds: as many lanes on servers of their own (the sum of
-// separate ones: the goal), one lane that has everything to itself, and bare SETs by as many connections to as many
-// keys: what a server and a processor make of many things used rarely, whoever they are. One process leads them all,
-// without the engine: what a sequencer process costs is in `startup` (`seq run`, idle), once per lane.
+// Many lanes on the same three servers: what does a lane cost when there are a thousand? Lanes take turns, one commit
+// each. Three other cases are measured in the same rounds. First, as many lanes on servers of their own: their sum is
+// the goal. Second, one lane that has the servers to itself. Third, bare SETs by as many connections to as many keys:
+// the price that a server and a processor pay for many rarely used things, whoever uses them. One process leads all
+// lanes, without the engine. The cost of a sequencer process, once per lane, is in `startup` (`seq run`, idle).
 import { Connection, send } from '../src/core/redis/connection.js';
 import { parseNodeUrl } from '../src/core/redis/url.js';
 import { nowAndThen } from './harness/progress.js';
@@ -12,7 +12,7 @@ import { Lane, Servers, someOf } from './support/lane.js';
 
 const KB = 1024;
 const RETAINED = 10;
-/** Lanes with three servers each: more processes than this say nothing new. */
+/** Most lanes with three servers each. More processes than this show nothing new. */
 const SEPARATE = 100;
 const STARTED_AT_ONCE = 25;
 const LIMIT_MS = 10_000;
@@ -22,13 +22,13 @@ interface Side {
   name: string;
   /** How many lanes, or connections, take turns. */
   count: number;
-  /** Operations in a row before the next one's turn. */
+  /** Operations in a row before the next lane's turn. */
   stay: number;
   servers: readonly Servers[];
   work(at: number): Promise<void>;
 }
 
-/** Round by round: ms of each operation; µs of all its servers' processors for one. */
+/** Per round: the ms of each operation, and the µs that the processors of all its servers spend on one. */
 interface Taken {
   ms: number[][];
   cpuUs: number[];
@@ -204,7 +204,7 @@ export const bench: Bench = {
 };
 
 /**
- * Rounds of all sides, the order turned each time, so that all of them meet the same machine; the first warms
+ * Runs rounds of all sides. The order changes each time, so that all sides meet the same machine. The first round warms
  * everything up.
  */
 async function inTurns(
@@ -220,10 +220,10 @@ async function inTurns(
     for (const { name, count, stay, servers, work } of round % 2 === 0 ? sides : [...sides].reverse()) {
       const operations = Math.max(perRound, round < 0 ? count * 2 : 0);
       const ms: number[] = [];
-      // To ask costs something, too: the same is asked twice before, and once after.
+      // Asking has a cost too. So the same question is asked twice before and once after.
       const [first, second, startedAt] = [await processorUs(servers), await processorUs(servers), performance.now()];
       for (let i = 0; i < operations; i += 1) {
-        // Evenly over the whole set, wherever the last round stopped.
+        // Spreads evenly over the whole set, wherever the last round stopped.
         const which = Math.floor(((round + 1) * operations + i) / stay) % count;
         const at = performance.now();
         await work(which);

@@ -1,8 +1,8 @@
-// Becoming leader, from "the lock is free" to "may write", on three servers, against redlock's acquire on the same
-// servers: promote, claim (which fences and reads the heads), propose again the block that the last term left. As a
-// follower does it, which has looked when the lease ran out or was given back, and has read that block as it came; the
-// same where its store has the block already, so that nothing is left to settle; and from cold, with a look and a read
-// of its own. All release outside the measured time.
+// How long does it take from "the lock is free" to "may write", on three servers? It is compared with redlock's acquire
+// on the same servers. The work: promote, claim (which fences and reads the heads), propose again the block that the
+// last term left. Three cases. A follower has probed when the lease ended or was released, and has read the last block
+// as it came. In the second case, the store has that block already, so nothing is left to settle. In the cold case, the
+// time includes a probe and a read. Releases are outside the measured time.
 import Redlock from 'redlock';
 import { genesisHash } from '../src/core/chain/block.js';
 import { usableLeaseMs } from '../src/core/config.js';
@@ -19,7 +19,7 @@ import { accepted, CLUSTER, Lane, OWNER, Servers } from './support/lane.js';
 const TTL_MS = 10_000;
 const LIMIT_MS = 1000;
 const PER_ROUND = 25;
-/** Acquisitions of each side before anything counts: compiled code on both sides, as for commits. */
+/** Acquisitions of each side before anything counts, so that both sides run compiled code, as for commits. */
 const WARM = 500;
 
 interface Lock {
@@ -27,7 +27,7 @@ interface Lock {
 }
 type Callback = (error: Error | null, result?: unknown) => void;
 
-/** redlock 4 calls back, and gives the arguments in a list; the client answers with promises only. */
+/** redlock 4 uses callbacks, and passes the arguments as a list. The client answers with promises only. */
 function redlockOn(servers: Servers): { lock(resource: string, ttlMs: number): Promise<Lock> } {
   const clients = servers.bare.map((client) => {
     const call = (command: string, args: (string | number)[], callback: Callback): void => {
@@ -51,8 +51,8 @@ function redlockOn(servers: Servers): { lock(resource: string, ttlMs: number): P
 let left: Block | undefined;
 
 /**
- * One term to the right to write; ms. Its store lacks the head, as after a crash: that is settled and adopted. `cold`:
- * it is read, too, and the look counts; `current`: its store has the head.
+ * Runs one term until it may write; returns ms. Its store lacks the head, as after a crash, so the head is settled and
+ * adopted. `cold`: the time includes the read and the probe. `current`: its store has the head.
  */
 async function lead(lane: Lane, quorum: number, as: 'follower' | 'cold' | 'current'): Promise<number> {
   const store = new MemoryStore({ cluster: CLUSTER, lane: '', clock: systemClock });

@@ -1,6 +1,6 @@
-// What filling a node anew costs the blocks that are committed meanwhile, and how fast it is: 80 MB retained, one node
-// of three loses its data again and again while one client submits, a block each (eager), on real processes. Rounds
-// with and without take turns; a pair of each is set against one another (docs/PROTOCOL.md section 8).
+// What does filling a node anew cost the blocks that are committed meanwhile, and how fast is it? 80 MB are retained.
+// One node of three loses its data again and again while one client submits, one block each (eager), on real processes.
+// Rounds with and without the filling take turns, and are compared in pairs (docs/PROTOCOL.md section 8).
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { quantile, ratioOfRounds, ratioOfTails, rowOf, spread } from './harness/statistics.js';
@@ -12,8 +12,8 @@ const BLOCKS = 1000;
 const BLOCK_BYTES = 80_000;
 const LIMIT_MS = 60_000;
 /**
- * While a client submits, its own process and the node are asked as often in the rounds between: to look on costs
- * something, too.
+ * Watching has a cost too. So while a client submits, the rounds without filling ask its process and the node just as
+ * often.
  */
 const SELDOM_MS = 25;
 const OFTEN_MS = 3;
@@ -38,8 +38,8 @@ export const bench: Bench = {
       for (let at = 0; at < BLOCKS; at += 1) await big.send();
       big.close();
       const rate = (ms: number): number => (BLOCKS * BLOCK_BYTES) / 1000 / ms;
-      // With the load of a cluster that makes a block a second: nothing is left aside for others. First, before small
-      // blocks are there as well.
+      // The load of a cluster that makes a block a second: nothing is reserved for other work. This comes first,
+      // before there are small blocks too.
       const idleMs: number[] = [];
       for (let at = 0; at < on.pick(8, 3); at += 1) {
         const killedAt = performance.now();
@@ -125,7 +125,7 @@ export const bench: Bench = {
   },
 };
 
-/** A client that kept knocking at the dead port may hold it for a moment (a connection to itself). */
+/** A client that kept connecting to the dead port may occupy it for a moment (a connection to itself). */
 async function startEmpty(cluster: PrivateCluster): Promise<void> {
   await cluster.kill(NODE);
   cluster.removeData(NODE);
@@ -140,8 +140,8 @@ async function startEmpty(cluster: PrivateCluster): Promise<void> {
 }
 
 /**
- * Straight from the server, by one small key, until it is told to stop: when its re-admission has begun, and how many
- * ms later it counted.
+ * Reads one small key directly from the server until told to stop. Reports when the re-admission began, and how many ms
+ * later the node counted.
  */
 function watchFilling(
   port: number,

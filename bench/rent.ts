@@ -1,5 +1,5 @@
-// What each shortcut buys (docs/ARCHITECTURE.md, "What cleverness buys"): both sides of each, in turns, in one run. A
-// ratio is the plain way over the shortcut: 1 means that the shortcut buys nothing.
+// What does each shortcut buy (docs/ARCHITECTURE.md, "What cleverness buys")? Both sides of each shortcut, in turns, in
+// one run. A ratio is the plain way divided by the shortcut: 1 means that the shortcut buys nothing.
 import { Redis } from 'ioredis';
 import type { Shortcut } from '../src/core/shortcuts.js';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
@@ -12,7 +12,7 @@ import { runSeq } from './support/program.js';
 
 const KB = 1024;
 const LIMIT_MS = 20_000;
-/** A sequencer has warmed up so long after its start. */
+/** How long after its start a sequencer has finished its warm-up. */
 const SETTLE_MS = 1500;
 const BATCH = 50;
 
@@ -85,7 +85,7 @@ async function commits(on: Measuring): Promise<void> {
   }
 }
 
-/** Every second successor is started without its warm-up. Each takes over once: it is its first takeover. */
+/** Every second successor starts without its warm-up. Each successor takes over once, so this is its first takeover. */
 async function takeovers(on: Measuring): Promise<void> {
   if (!on.wants('warm-up')) return;
   const cluster = await PrivateCluster.start({ nodes: 3, sequencers: 2, ttlMs: 500, blockTimeMs: 50 });
@@ -95,7 +95,7 @@ async function takeovers(on: Measuring): Promise<void> {
   const tookMs = { warm: [] as number[][], cold: [] as number[][] };
   const rounds = 2 * on.pick(40, 6);
   try {
-    // The first successor was not started by a round: its takeover does not count.
+    // No round started the first successor, so its takeover does not count.
     let successor: keyof typeof tookMs | null = null;
     for (let round = 0; round <= rounds; round += 1) {
       const leader = await cluster.waitForLeader(LIMIT_MS);

@@ -1,6 +1,6 @@
-// A node that missed 10,000 blocks of 1 KB, brought up by `seq repair`: by the leader's term while it works, and by a
-// term of the command while nobody leads. Blocks per second, of the command's own account and of the node's head as it
-// grows.
+// A node that missed 10,000 blocks of 1 KB is repaired by `seq repair`: by the leader's term while it works, and by a
+// term of the command while nobody leads. It measures blocks per second, as the command reports them and as the node's
+// head grows.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { atLeast, type Bench, type Measuring } from './harness/words.js';
@@ -15,7 +15,7 @@ const GOAL = atLeast(5000);
 interface Plan {
   data: { digest: string; by: string };
 }
-/** `done` is null when the leader was faster than the command: a leader repairs reachable nodes by itself. */
+/** `done` is null when the leader was faster than the command, because a leader repairs reachable nodes by itself. */
 interface Applied {
   data: { done: { blocks: number; ms: number } | null };
 }

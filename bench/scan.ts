@@ -1,5 +1,5 @@
-// The same commit against the published design's write script, which reads its whole stream: 1,000 blocks of 10 KB
-// retained by both.
+// The same commit against the published design's write script, which reads its whole stream. Both retain 1,000 blocks
+// of 10 KB.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { interleave } from './harness/rounds.js';

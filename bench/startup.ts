@@ -1,6 +1,6 @@
-// What starting costs, over bare node: `--version` and `--help`, commands that need no Redis, `status` with three
-// nodes; in turns, new processes. Then what idling costs: processor time and memory of `seq run`, and of the live
-// screen (bench/watch.ts).
+// What does a start cost, compared with bare node? `--version` and `--help`, commands that need no Redis, `status` with
+// three nodes; in turns, in new processes. Then what does idling cost: processor time and memory of `seq run`, and of
+// the live screen (bench/watch.ts).
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
@@ -56,7 +56,7 @@ async function starts(on: Measuring, nodeFlags: string[]): Promise<void> {
 const WINDOW_MS = 2000;
 const LONGEST_SETTLING_MS = 20_000;
 
-/** Processor time of each in per cent of one, over so long, all of them at once. */
+/** Processor time of each process over this time, in per cent of one processor. All processes are measured at once. */
 async function spent(pids: readonly number[], ms: number): Promise<number[]> {
   const before = pids.map((pid) => usage(pid).cpuMs);
   const at = performance.now();
@@ -65,7 +65,8 @@ async function spent(pids: readonly number[], ms: number): Promise<number[]> {
 }
 
 /**
- * A process that has just begun compiles and warms up. That is over when a window takes no less than the one before it.
+ * A process that has just started compiles and warms up. That is over when a time window takes no less than the one
+ * before it.
  */
 async function settle(pids: readonly number[]): Promise<void> {
   const sum = async (): Promise<number> => (await spent(pids, WINDOW_MS)).reduce((a, b) => a + b, 0);
@@ -100,7 +101,7 @@ async function idle(on: Measuring, cluster: PrivateCluster): Promise<void> {
   });
 }
 
-/** bench/watch.ts measures and says; its lines are taken over. */
+/** bench/watch.ts measures and prints. This reads its lines. */
 async function screen(on: Measuring): Promise<void> {
   const child = spawn(process.execPath, [resolve('scripts/bench.mjs'), 'watch', 'live', String(on.pick(30, 5))], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -116,7 +117,7 @@ async function screen(on: Measuring): Promise<void> {
     try {
       process.kill(-child.pid!, 'SIGTERM');
     } catch {
-      /* it is gone */
+      /* the process is gone */
     }
   };
   process.once('exit', end);

@@ -1,7 +1,7 @@
-// Items per second from submission to acknowledgement (committed on a quorum, and in the leader's store): POST
-// /v1/submit, 200 bytes an item, one a request and in batches; against etcd puts by as many clients, and against Redis
-// Streams XADD + WAIT 1 (one primary, two replicas). Sequencer, servers and the clients share this machine: the figures
-// are of all of it together.
+// Items per second from submission to acknowledgement (committed on a quorum, and in the leader's store). It uses POST
+// /v1/submit with 200 bytes an item, one item per request and in batches. It is compared with etcd puts by as many
+// clients, and with Redis Streams XADD + WAIT 1 (one primary, two replicas). Sequencer, servers and clients share this
+// machine, so the figures cover all of them together.
 import { Redis } from 'ioredis';
 import { PrivateCluster } from '../src/lab/private-cluster.js';
 import { startRedis } from '../test/support/redis-server.js';
@@ -11,11 +11,11 @@ import type { Persistence } from './support/lane.js';
 import { itemsBody, load, submitClient, type Client } from './support/load.js';
 
 const BYTES = 200;
-/** Items of one request, and of all requests under way, at most. */
+/** Most items in one request, and most items in all requests under way. */
 const BATCH = 500;
 const IN_FLIGHT = 48_000;
 
-/** XADD, then WAIT for one replica: two copies of three, as a quorum is. */
+/** XADD, then WAIT for one replica. That makes two copies of three, like a quorum. */
 class Streams {
   private constructor(private readonly servers: Awaited<ReturnType<typeof startRedis>>[]) {}
 

@@ -1,7 +1,7 @@
-// What the watch costs, against its budget. `soak [frames]`: model, frame, Ink and screen with a new look each time;
-// heap and RSS must stay flat. `live [seconds]`: the real program in a real terminal on a real cluster; processor time,
-// bytes to the terminal, RSS, time to the first frame. Run: npm run bench -- watch live 30 · npm run bench -- watch
-// soak 100000 · npm run bench -- watch soak-ink 20000
+// What does the watch cost, against its budget? `soak [frames]`: model, frame, Ink and screen with a new view each
+// time. Heap and RSS must stay flat. `live [seconds]`: the real program in a real terminal on a real cluster. It
+// measures processor time, bytes to the terminal, RSS, and time to the first frame. Run: npm run bench -- watch live 30
+// · npm run bench -- watch soak 100000 · npm run bench -- watch soak-ink 20000
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';

@@ -1,10 +1,10 @@
-// Holds ratios against bench/baseline.json. The budget of a ratio is what was measured when the baseline was written,
-// and its tolerance beyond that: the check finds what got worse, whether or not the goal was ever met. Goals are
-// shown beside it and decide nothing.
+// Compares ratios with bench/baseline.json. The budget of a ratio is its value when the baseline was written, plus its
+// tolerance. The check finds what got worse, whether or not the goal was ever met. Goals are shown beside it and decide
+// nothing.
 import type { Goal, Outcome, Ratio } from './words.js';
 
 export interface Baseline {
-  /** Where it was written: ratios travel between machines well, not perfectly. */
+  /** The machine on which the baseline was written. Ratios can be compared between machines well, but not perfectly. */
   machine: string;
   at: string;
   ratios: Record<string, { value: number; tolerance: number; goal: string; fullOnly?: true }>;
@@ -33,8 +33,8 @@ function limitOf(value: number, tolerance: number, op: Goal['op']): number {
 }
 
 /**
- * One judgement per ratio measured, then one for each of the baseline that a bench that ran to its end no longer
- * gives.
+ * One judgement for each measured ratio. Then one for each ratio of the baseline that a completed bench no longer
+ * reports.
  */
 export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): Judgement[] {
   const measured = outcomes.flatMap((outcome) => outcome.ratios);
@@ -68,13 +68,13 @@ export function judge(outcomes: readonly Outcome[], baseline: Baseline | null): 
   ];
 }
 
-/** 0: nothing is worse. 1: something is, or a ratio is gone. 70: a bench broke, so that nobody can tell. */
+/** 0: nothing is worse. 1: something is worse, or a ratio is missing. 70: a bench failed, so the result is unknown. */
 export function exitOf(outcomes: readonly Outcome[], judgements: readonly Judgement[]): 0 | 1 | 70 {
   if (outcomes.some(({ failure }) => failure !== null)) return 70;
   return judgements.some(({ verdict }) => verdict === 'worse' || verdict === 'gone') ? 1 : 0;
 }
 
-/** The baseline with the ratios of these outcomes in place of what it had of the same benches. */
+/** Returns the baseline with these outcomes' ratios in place of the old ratios of the same benches. */
 export function renew(baseline: Baseline | null, outcomes: readonly Outcome[], machine: string, at: string): Baseline {
   const whole = outcomes.filter(({ failure }) => failure === null);
   const kept = Object.entries(baseline?.ratios ?? {}).filter(

@@ -1,6 +1,6 @@
-// `npm run bench`: every bench, one after the other, each in a process of its own with a limit; then the table, the
-// verdict against bench/baseline.json (--check), the JSON (--json), the files (--write). Exit: 0, 1 something is
-// worse, 64 usage, 70 a bench broke.
+// `npm run bench` runs every bench, one after the other, each in a process of its own with a limit. Then it prints the
+// table, the verdict against bench/baseline.json (--check), the JSON (--json), and writes the files (--write). Exit: 0
+// all well, 1 something is worse, 64 usage, 70 a bench failed.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { machineOf } from './machine.js';
 import { markdownOf, summaryText } from './report.js';
 import type { Bench, Outcome } from './words.js';
 
-/** Cheap ones first; the order of the report. */
+/** Cheap benches first. The report has the same order. */
 const ORDER = [
   'commit',
   'scan',
@@ -145,7 +145,7 @@ async function runOne(name: string, at: number): Promise<Outcome> {
 
 let interrupted = false;
 let running: ChildProcess | null = null;
-// Asked to end: so is the bench that runs; what was measured is told, no other begins.
+// On a signal, the running bench is ended too. Results so far are reported, and no other bench starts.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
     interrupted = true;
@@ -159,7 +159,7 @@ for (const [at, name] of names.entries()) {
 
 const seconds = (performance.now() - startedAt) / 1000;
 const baseline = read<Baseline>(BASELINE);
-// A part of a bench says nothing about what is missing.
+// A partial run says nothing about missing ratios.
 const judgements = values['check']
   ? judge(outcomes, baseline).filter(({ verdict }) => values['only'] === undefined || verdict !== 'gone')
   : null;

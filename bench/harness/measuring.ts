@@ -1,5 +1,5 @@
-// Collects what a bench reports, says it as it comes, and keeps it on disk for the parent: a bench that is ended
-// half-way has measured that far.
+// Collects the results of a bench, reports them as they arrive, and keeps them on disk for the parent. A bench that is
+// ended half-way keeps its results up to then.
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { digits, tableText } from './report.js';

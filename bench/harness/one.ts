@@ -1,5 +1,5 @@
-// One bench in a process of its own: node one.mjs NAME MODULE RESULT-FILE short|full [ONLY]. Its servers die with it,
-// however it ends.
+// Runs one bench in a process of its own: node one.mjs NAME MODULE RESULT-FILE short|full [ONLY]. Its servers end with
+// it, however it ends.
 import { Collector } from './measuring.js';
 import type { Bench } from './words.js';
 
@@ -29,5 +29,5 @@ try {
   collector.end(error instanceof Error ? error.message : String(error));
   process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
 }
-// The process ends here, even when something (a client that reconnects, a pool) still keeps the event loop alive.
+// End the process here, even when something (a client that reconnects, a pool) keeps the event loop alive.
 process.exit(0);

@@ -1,4 +1,4 @@
-// Outcomes → text for a terminal, and the results part of docs/BENCHMARKS.md.
+// Turns outcomes into text for a terminal, and into the results part of docs/BENCHMARKS.md.
 import { goalText, meets, type Judgement } from './budget.js';
 import type { Machine } from './machine.js';
 import type { Figure, Outcome, Ratio, Row, Table } from './words.js';

@@ -1,17 +1,17 @@
-// Interleaved rounds: A B A B …, the order turned in every other round, the first rounds for warming up only. Nothing
-// is asserted.
+// Interleaved rounds: A B A B …. Every other round has the reverse order, and the first rounds only warm up. Nothing is
+// asserted.
 import { nowAndThen } from './progress.js';
 import { rowOf, ratioOfRounds, ratioOfTails, type Spread } from './statistics.js';
 import type { Row } from './words.js';
 
 export interface Side {
   name: string;
-  /** One unit of work; what it takes is a sample in ms, unless it returns its own. */
+  /** One unit of work. Its duration in ms is a sample, unless it returns a sample of its own. */
   work(): Promise<number | void>;
 }
 
 export interface Measured {
-  /** By side, one list of samples a round. */
+  /** Per side: one list of samples for each round. */
   samples: Map<string, number[][]>;
   rows: Row[];
   /** `b` ÷ `a`, the median over rounds. */

@@ -1,9 +1,9 @@
-// What is made of samples: quantiles, one line per side, and the ratio of two sides that were measured in interleaved
-// rounds. The ratio is the median over rounds of (B's quantile ÷ A's quantile *of the same round*), so that what
-// disturbs the machine for a while disturbs both.
+// Computes results from samples: quantiles, one line per side, and the ratio of two sides that were measured in
+// interleaved rounds. The ratio is the median over rounds of (B's quantile ÷ A's quantile *of the same round*). So a
+// disturbance of the machine that lasts a while disturbs both sides.
 import type { Row } from './words.js';
 
-/** Linear between neighbours; NaN of nothing. */
+/** Linear between neighbours. NaN without samples. */
 export function quantile(values: readonly number[], q: number): number {
   if (values.length === 0) return NaN;
   const sorted = [...values].sort((a, b) => a - b);
@@ -27,8 +27,8 @@ export function spread(values: readonly number[]): Spread {
 }
 
 /**
- * One side's samples, a list a round. `seconds` is what all rounds took together: throughput of what ran one after
- * the other or at once.
+ * One side's samples, one list per round. `seconds` is the time of all rounds together, for the throughput of
+ * sequential or parallel work.
  */
 export function rowOf(side: string, rounds: readonly (readonly number[])[], seconds: number, count?: number): Row {
   const all = rounds.flat();
@@ -51,7 +51,8 @@ export function ratioOfRounds(a: readonly (readonly number[])[], b: readonly (re
 }
 
 /**
- * Of the slow ends a single round says little: the value is of all rounds together, the spread still round by round.
+ * One round alone says little about the slow end. So the value is computed over all rounds together; the spread is
+ * still per round.
  */
 export function ratioOfTails(a: readonly (readonly number[])[], b: readonly (readonly number[])[], q: number): Spread {
   const { low, high } = ratioOfRounds(a, b, q);

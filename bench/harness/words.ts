@@ -1,6 +1,5 @@
-// What a bench hands to the harness. Ratios are what runs on different machines have in common: only they are held
-// against the baseline. Figures are absolute, with the goal where there is one; they are shown, and judged by a
-// person.
+// What a bench passes to the harness. Ratios can be compared between machines, so only ratios are compared with the
+// baseline. Figures are absolute, with the goal where there is one. They are shown, and a person judges them.
 
 export type Unit = 'ms' | 'MB/s' | 'MB' | '%' | 'items/s' | '1/s' | 'µs' | 's' | 'KB' | '×';
 
@@ -11,7 +10,7 @@ export interface Row {
   p50: number;
   p95: number;
   p99: number;
-  /** Spread of the rounds' medians: tenth and ninetieth percentile. */
+  /** Spread of the medians of the rounds: tenth and ninetieth percentile. */
   low: number;
   high: number;
   perSecond: number | null;
@@ -29,17 +28,17 @@ export interface Goal {
 }
 
 export interface Ratio {
-  /** Unique over all benches and the same in the short and the full form: the key in bench/baseline.json. */
+  /** The key in bench/baseline.json. It is unique over all benches, and the same in the short and the full form. */
   id: string;
   what: string;
   value: number;
   low: number;
   high: number;
-  /** null: none; the baseline holds that it does not grow. */
+  /** Null: no goal. The baseline then only checks that the ratio does not grow. */
   goal: Goal | null;
-  /** How much worse than the baseline it may be (0.35 = a third) before the check calls it worse. */
+  /** How much worse than the baseline the ratio may be (0.35 = a third) before the check fails. */
   tolerance: number;
-  /** The short form does not measure it, and misses nothing by that. */
+  /** The short form does not measure this ratio, and does not report it as missing. */
   fullOnly?: boolean;
 }
 
@@ -54,7 +53,7 @@ export interface Outcome {
   name: string;
   title: string;
   form: 'short' | 'full';
-  /** ISO date, and how busy the machine was: figures taken at a load above the number of cores mean little. */
+  /** ISO date, and the load of the machine. Figures taken at a load above the number of cores mean little. */
   at: string;
   seconds: number;
   loadBefore: number;
@@ -62,21 +61,21 @@ export interface Outcome {
   tables: Table[];
   ratios: Ratio[];
   figures: Figure[];
-  /** What could not be measured here, and why. */
+  /** What could not be measured here, with the reason. */
   skipped: string[];
   notes: string[];
-  /** The bench itself broke: what it said. What it had measured until then stands. */
+  /** The error text, when the bench itself failed. Results from before the failure stay valid. */
   failure: string | null;
 }
 
 /**
- * What a bench measures with. Reports as it goes, so that a bench that breaks half-way has not measured for nothing.
+ * The tools of a bench. A bench reports each result at once, so that a failure half-way does not lose the earlier ones.
  */
 export interface Measuring {
   readonly short: boolean;
-  /** `full` or `short`, by the form. */
+  /** `full` or `short`, depending on the form. */
   pick<T>(full: T, short: T): T;
-  /** Whether a case of this name is wanted (`--only TEXT`). */
+  /** True when a case of this name is wanted (`--only TEXT`). */
   wants(name: string): boolean;
   say(text: string): void;
   table(table: Table): void;
@@ -88,9 +87,9 @@ export interface Measuring {
 
 export interface Bench {
   title: string;
-  /** Seconds the short form may take before it is ended. */
+  /** Seconds that the short form may take before it is ended. */
   limitS: number;
-  /** The same of the full form; ten times `limitS` where it does not say. */
+  /** The same limit for the full form. The default is ten times `limitS`. */
   fullLimitS?: number;
   run(measuring: Measuring): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// Sees commits where they happen: a tail on every node of a cluster of three.
+// Sees commits where they happen: it tails every node of a cluster of three.
 import { Redis } from 'ioredis';
 
 interface Commit {
@@ -20,7 +20,7 @@ export class CommitWatch {
     for (const client of this.clients) void this.follow(client);
   }
 
-  /** Highest block of this epoch, or of any. */
+  /** Highest block of this epoch, or of any epoch. */
   last(epoch?: number): Commit | undefined {
     return this.commits
       .filter((one) => epoch === undefined || one.epoch === epoch)
@@ -30,7 +30,7 @@ export class CommitWatch {
       );
   }
 
-  /** The first block above `height` under a later epoch; with items, if that is asked for. */
+  /** The first block above `height` under a later epoch. With `items`, the first such block that holds items. */
   firstAfter(epoch: number, height: number, items = false): Commit | undefined {
     return this.commits
       .filter((one) => one.epoch > epoch && one.height > height && (one.items || !items))
@@ -38,8 +38,8 @@ export class CommitWatch {
   }
 
   /**
-   * A round searches its own commits every other millisecond. With those of a hundred rounds, the search would cost
-   * more than what is measured.
+   * A round searches its own commits every other millisecond. With the commits of a hundred rounds, the search would
+   * cost more than the measured work.
    */
   forget(): void {
     this.commits.length = 0;
@@ -70,7 +70,7 @@ export class CommitWatch {
   }
 }
 
-/** When the lock has expired on two of three nodes, wall clock ms. */
+/** The wall clock ms at which the lock has expired on two of three nodes. */
 export async function leaseEnd(clients: Redis[]): Promise<number> {
   const ends = await Promise.all(
     clients.map(async (client) => Number(await client.call('PEXPIRETIME', 'seq:leader:lock'))),

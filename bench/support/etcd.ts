@@ -1,5 +1,5 @@
-// etcd, for comparison only: the program on PATH, else one unpacked from the system's package (nothing is installed,
-// no service is started), and three members of it on this machine.
+// etcd, for comparison only. It uses the program on PATH, or else unpacks the system's package (nothing is installed,
+// no service is started). It runs three members on this machine.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,8 +9,8 @@ import type { Client } from './load.js';
 
 const CACHE = resolve('node_modules/.cache/seq-bench/etcd');
 /**
- * Fetching and unpacking, together: a machine without a way out is told so, and the benches still end within their
- * limits.
+ * Limit for fetching and unpacking together. A machine without network access gets a message, and the benches still end
+ * within their limits.
  */
 const FETCH_LIMIT_MS = 40_000;
 
@@ -52,13 +52,16 @@ export interface EtcdCluster {
 
 const ATTEMPTS = 3;
 
-/** Three members on loopback, data on the disk of the temporary directory, every write synced (etcd's only way). */
+/**
+ * Three members on loopback. Their data is on the disk of the temporary directory. Every write is synced (etcd has no
+ * other way).
+ */
 export async function startEtcd(program: string): Promise<EtcdCluster> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await startOnce(program);
     } catch (error) {
-      // A port that was free a moment ago went to somebody else.
+      // Another program took a port that was free a moment ago.
       if (attempt === ATTEMPTS || !/in use/i.test(String(error))) throw error;
     }
   }
@@ -107,7 +110,7 @@ async function startOnce(program: string): Promise<EtcdCluster> {
     });
   const end = (): void => {
     for (const child of children) child.kill('SIGKILL');
-    // What is being killed may still write.
+    // A process that is being killed may still write.
     rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 10 });
   };
   process.once('exit', end);
@@ -150,11 +153,11 @@ async function startOnce(program: string): Promise<EtcdCluster> {
   return { hosts: members.map(({ client }) => client), stop };
 }
 
-/** A gRPC channel carries several clients at once. */
+/** One gRPC channel carries several clients at once. */
 const CHANNELS = 8;
 
 /**
- * Clients that put `bytes` under keys of their own. `guarded`: only if the key is not there yet (compare and put in
+ * Clients that put `bytes` under keys of their own. `guarded`: only if the key does not exist yet (compare and put in
  * one transaction).
  */
 export async function etcdClients(

@@ -1,5 +1,5 @@
-// The part of the etcd client that the benchmarks use. Its own types bring all of grpc: half of what the compiler
-// would read for the tests (test/tsconfig.json maps the package's name to this file).
+// The part of the etcd client that the benchmarks use. The client's own types include all of grpc, which would be half
+// of what the compiler reads for the tests. test/tsconfig.json maps the package's name to this file.
 interface PutBuilder extends PromiseLike<unknown> {
   value(value: Buffer): PutBuilder;
 }

@@ -1,5 +1,5 @@
-// One lane that this process leads through the real port, without a sequencer: a commit is a write_block to every node
-// that waits for q of them. Several lanes may share servers: lanes that differ only in length, size or options can be
+// One lane that this process leads through the real port, without a sequencer. A commit is a write_block to every node,
+// and it waits for q of them. Several lanes may share servers, so lanes with different length, size or options can be
 // compared in the same rounds.
 import { Redis } from 'ioredis';
 import { genesisHash, makeBlock } from '../../src/core/chain/block.js';
@@ -17,7 +17,8 @@ const TTL_MS = 600_000;
 export type Persistence = 'none' | 'everysec' | 'always';
 
 /**
- * Resolves when `needed` promises have. The rest may finish later. Rejects when `needed` cannot be reached any more.
+ * Resolves when `needed` promises have resolved. The rest may finish later. Rejects when `needed` cannot be reached any
+ * more.
  */
 export function someOf(works: readonly Promise<unknown>[], needed: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -55,7 +56,7 @@ export class Servers {
     return quorumOf(this.all.length);
   }
 
-  /** The same bytes to the same servers, and nothing else. */
+  /** Sends the same bytes to the same servers, and nothing else. */
   async set(key: string, data: Buffer): Promise<void> {
     await someOf(
       this.bare.map((client) => client.set(key, data)),
@@ -143,7 +144,8 @@ export class Lane {
   }
 
   /**
-   * Writes the next block to q nodes, and trims. Its content is ready; its hash is part of the work, as for a leader.
+   * Writes the next block to q nodes, and trims. Its content is ready before. Its hash is part of the work, as for a
+   * leader.
    */
   async commit(): Promise<void> {
     const block = this.next();

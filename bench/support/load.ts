@@ -1,12 +1,12 @@
-// Closed-loop clients: each sends its next request when the last was answered. Sides are run in turn for a window
-// each, so that all of them meet the same machine.
+// Closed-loop clients: each sends its next request when the last one was answered. The sides take turns, one time
+// window each, so that all of them meet the same machine.
 import { connect, type Socket } from 'node:net';
 import { nowAndThen } from '../harness/progress.js';
 import { rowOf, spread, type Spread } from '../harness/statistics.js';
 import type { Row } from '../harness/words.js';
 
 export interface Client {
-  /** One request; how many items were acknowledged by it. */
+  /** Sends one request; resolves to the number of items that it got acknowledged. */
   send(): Promise<number>;
   close(): void;
 }
@@ -18,7 +18,7 @@ export interface LoadSide {
 
 export interface Load {
   rows: Row[];
-  /** Items per second of `b` over those of `a`, round by round. */
+  /** Items per second of `b` divided by those of `a`, round by round. */
   ratio(a: string, b: string): Spread;
   /** Items per second, the median of the rounds. */
   rate(name: string): number;
@@ -42,7 +42,7 @@ export async function load(
         side.clients.map(async (client) => {
           while (performance.now() - startedAt < options.windowMs) {
             const at = performance.now();
-            // Not `items += await …`: that would add to what it was before the wait.
+            // Not `items += await …`: that would add to the value from before the wait.
             const acknowledged = await client.send();
             items += acknowledged;
             mine.push(performance.now() - at);
@@ -70,9 +70,8 @@ export async function load(
 const ANSWER_LIMIT_MS = 20_000;
 
 /**
- * POST /v1/submit over one connection that is kept, without a client library in between: what is measured is the
- * sequencer. A connection that the
- * server ended because nothing was asked for a while is opened anew by the next request.
+ * POST /v1/submit over one kept connection, without a client library, because only the sequencer is measured. If the
+ * server has ended an idle connection, the next request opens a new one.
  */
 export function submitClient(port: number, body: string, items: number): Client {
   const request = Buffer.from(
@@ -92,7 +91,7 @@ export function submitClient(port: number, body: string, items: number): Client 
     if (error !== null) reject(error);
     else if (status === 200) resolve(items);
     else if (status === 503)
-      setTimeout(resolve, 5, 0); // full: asked to come again
+      setTimeout(resolve, 5, 0); // the sequencer is full and asks to come again
     else reject(new Error(`submit: ${head.split('\r\n')[0]}`));
   };
   const open = (): Socket => {
@@ -135,7 +134,7 @@ export function submitClient(port: number, body: string, items: number): Client 
   };
 }
 
-/** `count` items of so many bytes without keys, as NDJSON. */
+/** `count` items of this many bytes without keys, as NDJSON. */
 export function itemsBody(count: number, bytes: number): string {
   const line = `${JSON.stringify({ data: 'x'.repeat(bytes) })}\n`;
   return line.repeat(count);

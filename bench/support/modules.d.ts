@@ -1,2 +1,2 @@
-// redlock 4 ships no types; what is used of it is typed where it is used.
+// redlock 4 ships no types. The code that uses it declares the types that it needs.
 declare module 'redlock';

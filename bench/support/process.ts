@@ -15,7 +15,7 @@ export function usage(pid: number): { cpuMs: number; rssMb: number } {
   }
 }
 
-/** Its peak resident memory, MB. */
+/** The process's peak resident memory, MB. */
 export function peakMb(pid: number): number {
   try {
     return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;

@@ -1,4 +1,4 @@
-// Runs the built program as a person starts it: how long it takes, its peak memory, and what it said.
+// Runs the built program as a person starts it. Measures its time and peak memory, and keeps its output.
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { peakMb } from './process.js';
@@ -7,7 +7,7 @@ export interface Run {
   ms: number;
   peakMb: number;
   code: number | null;
-  /** The beginning of what it wrote to stdout, the end of what it wrote to stderr. */
+  /** The beginning of its stdout, and the end of its stderr. */
   output: string;
   errors: string;
 }
@@ -52,7 +52,7 @@ export function runNode(
   });
 }
 
-/** As runNode; throws unless the exit code is 0. */
+/** As runNode. Throws unless the exit code is 0. */
 export async function runSeq(args: readonly string[], options: Parameters<typeof runNode>[1] = {}): Promise<Run> {
   const run = await runNode([SEQ, ...args], options);
   if (run.code !== 0) throw new Error(`seq ${args.join(' ')}: exit ${run.code}: ${run.errors.trim().slice(-300)}`);

@@ -1,6 +1,6 @@
-// Submitters that work as `seq submit` does: the same client, one batch under way each, the next line read meanwhile,
-// failures retried with the same keys at any sequencer. Each has a line of 200 bytes every few milliseconds, so that
-// work always waits for the leader.
+// Submitters that work as `seq submit` does: the same client, one batch under way each. The next line is read
+// meanwhile, and failures are retried with the same keys at any sequencer. Each has a line of 200 bytes every few
+// milliseconds, so that work always waits for the leader.
 import { submitItems } from '../../src/core/submit/submit.js';
 
 const EVERY_MS = 4;
@@ -15,7 +15,10 @@ async function* lines(signal: AbortSignal): AsyncGenerator<Buffer> {
   }
 }
 
-/** Starts them; returns how to stop. A submitter that ends by itself has failed, and so has the bench. */
+/**
+ * Starts the submitters; returns the function that stops them. When a submitter ends by itself it has failed, and so
+ * has the bench.
+ */
 export function startSubmitters(count: number, urls: () => string[]): () => Promise<void> {
   const over = new AbortController();
   const ended = Array.from({ length: count }, (_, at) =>

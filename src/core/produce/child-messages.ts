@@ -1,14 +1,18 @@
-// The words between `seq` and an exec child: one JSON object per line, version 1. Decides what a well-formed answer
-// is; whatever is not one is garbage and ends the term, never the chain.
-// child → seq   {"type":"hello","protocol":1,"height":H}   at start: H is the last block its state holds, 0 for none
-// seq → child   {"type":"committed","height":H,"hash":…,"data":base64}   every block from hello.height+1 on, in
-// order, once
-// child → seq   {"type":"ack"}   one for each `committed`, in order
-// seq → child
-// {"type":"produce","height":H,"parent":…,"epoch":E,"deadlineMs":D,"maxBytes":B,"items":[{"key"?,"data":base64}]}
-// child → seq   {"type":"block","height":H,"data":base64,"taken":T}   one for each `produce`, also when it was
-// revoked meanwhile
-// seq → child   {"type":"revoked","reason":…}   the term is gone: a block under way is void
+// The messages between `seq` and an exec child: one JSON object per line, version 1. This file decides what a
+// well-formed answer is. Any other answer is garbage: it ends the term, never the chain.
+//
+// child → seq   {"type":"hello","protocol":1,"height":H}
+//               At start. H is the last block that its state holds, 0 for none.
+// seq → child   {"type":"committed","height":H,"hash":…,"data":base64}
+//               Every block from hello.height+1 on, in order, once.
+// child → seq   {"type":"ack"}
+//               One for each `committed`, in order.
+// seq → child   {"type":"produce","height":H,"parent":…,"epoch":E,"deadlineMs":D,"maxBytes":B,
+//                "items":[{"key"?,"data":base64}]}
+// child → seq   {"type":"block","height":H,"data":base64,"taken":T}
+//               One for each `produce`, even when it was revoked meanwhile.
+// seq → child   {"type":"revoked","reason":…}
+//               The term is gone. A block under way is void.
 import type { CommittedBlock, Item, ProduceRequest } from '../ports.js';
 
 const CHILD_PROTOCOL = 1;

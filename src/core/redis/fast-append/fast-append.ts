@@ -1,12 +1,12 @@
-// The leader's next block without a script. What write_block would check is read under WATCH, and the write waits in
-// a transaction that Redis runs only if no watched key has changed (docs/PROTOCOL.md section 4, "The same write
+// Appends the leader's next block without a script. What write_block would check is read under WATCH. The write waits
+// in a transaction, and Redis runs it only if no watched key has changed (docs/PROTOCOL.md section 4, "The same write
 // without a script"). Every other write (another mode, another height, a node that somebody has changed) goes through
-// the script; only the script refuses. One object for each connection. SEQ_DISABLE=fast-append switches it off.
+// the script. Only the script refuses. One object for each connection. SEQ_DISABLE=fast-append switches it off.
 //
 // One block over the wire:   PEXPIRE XADD HSET EXEC · WATCH MGET HVALS XLEN HGETALL MULTI
 //
-// MULTI is the last command sent, and its answer is awaited: a write goes out only on a connection that is known to
-// be inside a transaction. A server that comes to refuse MULTI (rights, a renamed command) can therefore never run
+// MULTI is the last command sent, and its answer is awaited. So a write is sent only on a connection that is known to
+// be inside a transaction. A server may begin to refuse MULTI (rights, a renamed command). Even then it can never run
 // the writes one by one and unwatched.
 import { encoded, type Piece } from '../own-resp/encode.js';
 import type { OwnWire } from '../own-resp/own-wire.js';
