@@ -1,5 +1,5 @@
-// Timing and size rules of a cluster, their defaults and bounds (docs/PROTOCOL.md section 10). Everything that reads
-// a configuration checks it here.
+// Timing and size rules of a cluster, with their defaults and bounds (docs/PROTOCOL.md section 10). Every reader of a
+// configuration checks it here.
 import { EXIT, SeqError } from './errors.js';
 
 export { quorumOf } from './protocol/quorum.js';
@@ -37,12 +37,12 @@ export const DEFAULT_LIMITS: Limits = { maxBlockBytes: MIB, retainBlocks: 1000, 
 /** The largest block any configuration may allow. */
 export const MAX_BLOCK_BYTES = 16 * MIB;
 
-/** The part of a lease that is really usable: ttl − ttl/100 − 2 ms (clock drift between hosts). */
+/** The usable part of a lease: ttl − ttl/100 − 2 ms. The difference allows for clock drift between hosts. */
 export function usableLeaseMs(ttlMs: number): number {
   return ttlMs - ttlMs / 100 - 2;
 }
 
-/** Throws SeqError (78) for values that are well-formed but cannot work. */
+/** Throws SeqError (78) for values that are well-formed but cannot work together. */
 export function checkTiming(timing: Timing): void {
   const least = 2 * timing.blockTimeMs + timing.nodeTimeoutMs;
   if (timing.ttlMs < least) {

@@ -1,4 +1,4 @@
-// A length of time for people: one number, one unit.
+// Prints a length of time for people: one number, one unit.
 
 export function duration(ms: number): string {
   const s = Math.round(ms / 1000);

@@ -1,5 +1,6 @@
-// The codes that an error of seq may have: one list. `SeqError` takes no other code, and the catalogue of `seq explain`
-// (src/cli/codes) must have an entry for each one, or neither compiles. A new error begins with a line here.
+// The one list of all error codes of seq. `SeqError` takes no other code. The catalogue of `seq explain`
+// (src/cli/codes) must have an entry for each code; without it neither file compiles. To add an error, begin with a
+// line here.
 const ERROR_CODES = [
   'ALREADY_INITIALISED',
   'ARCHIVE_CHANGED',

@@ -1,5 +1,5 @@
-// Expected failures (SeqError, five parts, one exit code) and bugs (InvariantError). Node outcomes are data, never
-// exceptions (protocol/types.ts).
+// Two kinds of errors: expected failures (SeqError: five parts, one exit code) and bugs (InvariantError). Outcomes of
+// calls to nodes are data, never exceptions (protocol/types.ts).
 import type { ErrorCode } from './error-codes.js';
 import { withoutPasswords } from './url-password.js';
 
@@ -28,12 +28,12 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export interface SeqErrorParts {
-  /** Stable, SCREAMING_SNAKE; `seq explain CODE` knows it. */
+  /** Stable and SCREAMING_SNAKE. `seq explain CODE` describes it. */
   code: ErrorCode;
   exit: ExitCode;
-  /** What happened: one sentence, names the node, step and limit. */
+  /** What happened: one sentence that names the node, step and limit. */
   message: string;
-  /** Why it happened, as far as is known. */
+  /** Why it happened, as far as seq knows. */
   why: string;
   changed: 'nothing' | 'some' | 'unknown';
   /** Which nodes changed, when `some`. */
@@ -44,7 +44,7 @@ export interface SeqErrorParts {
   cause?: unknown;
 }
 
-/** A failure that the operator can act on. Carries everything that the five-part error and the JSON envelope show. */
+/** A failure that the operator can act on. It carries all that the five-part error and the JSON envelope show. */
 export class SeqError extends Error {
   readonly code: ErrorCode;
   readonly exit: ExitCode;
@@ -55,8 +55,8 @@ export class SeqError extends Error {
   readonly retryable: boolean;
 
   /**
-   * What is quoted of what somebody typed, wrote into a file or onto a node may be an address: its password is not
-   * shown.
+   * The texts may quote an address that somebody typed, or wrote into a file or onto a node. The password of such an
+   * address is hidden.
    */
   constructor(parts: SeqErrorParts) {
     super(withoutPasswords(parts.message), parts.cause === undefined ? undefined : { cause: parts.cause });
@@ -81,7 +81,7 @@ export class InvariantError extends Error {
   }
 }
 
-/** Throws InvariantError unless `holds`. On in production. */
+/** Throws InvariantError unless `holds`. This check also runs in production. */
 export function invariant(holds: unknown, message: string): asserts holds {
   if (!holds) throw new InvariantError(message);
 }

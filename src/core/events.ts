@@ -1,5 +1,5 @@
-// One vocabulary for logs, metrics, the TUI and the simulator's histories. Every state change of a sequencer is one
-// of these.
+// The events of a sequencer: each of its state changes is one of these. Logs, metrics, the TUI and the simulator's
+// histories all use them.
 import type { SeenNodeState } from './ports.js';
 import type { Epoch, Hash, Height } from './protocol/types.js';
 
@@ -24,7 +24,10 @@ export type SeqEvent =
   | { type: 'node'; node: string; state: SeenNodeState | 'moved'; why: string }
   | { type: 'backfill'; node: string; from: Height; to: Height; head: Height }
   | { type: 'alarm'; code: string; reason: string; node?: string; height?: Height }
-  /** How many blocks this leader keeps on the nodes, of how many it was told to. */
+  /**
+   * The number of blocks that this leader keeps on the nodes (`to`), and the number that it was configured to keep
+   * (`of`).
+   */
   | { type: 'window'; from: number; to: number; of: number; why: string }
   | { type: 'producer'; state: 'ready' | 'failed' | 'restarted'; why: string }
   | { type: 'request'; id: string; kind: string; outcome: string; by: string }

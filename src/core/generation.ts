@@ -1,15 +1,15 @@
-// A cluster's name is `<clusterId>.<generation>` (docs/PROTOCOL.md section 2): a recovery keeps the id and raises the
-// generation. Every place that takes the name apart does it here.
+// A cluster's name is `<clusterId>.<generation>` (docs/PROTOCOL.md section 2). A recovery keeps the id and raises the
+// generation. All code that splits the name does it here.
 
-/** The id that all generations of a cluster share; it names the genesis block. */
+/** The id that all generations of a cluster share. It names the genesis block. */
 export function familyOf(cluster: string): string {
   return cluster.slice(0, cluster.lastIndexOf('.'));
 }
 
-/** Each recovery counts one. A larger number was not written by one. */
+/** Each recovery adds one. No recovery can have written a larger number. */
 const MAX_GENERATION = 2 ** 31;
 
-/** 0 where the name bears none that a recovery can have written. */
+/** 0 when the name has no generation that a recovery can have written. */
 export function generationOf(cluster: string): number {
   const generation = Number(cluster.slice(cluster.lastIndexOf('.') + 1));
   return generation <= MAX_GENERATION ? generation : 0;

@@ -1,6 +1,7 @@
-// One HTTP request, once, with a bound on every part of it. What matters to callers is whether anything may have been
-// sent: "not sent" may be repeated freely, everything after that is unknown. Without `agents` the connection is its
-// own: a kept one that dies under a request cannot tell the two apart.
+// Sends one HTTP request once, with a limit on every part of it. Callers need to know whether anything may have been
+// sent. A request that was "not sent" is safe to repeat. After anything was sent, the outcome is unknown. Without
+// `agents` each call opens its own connection: when a kept connection dies under a request, the two cases look the
+// same.
 import {
   Agent as HttpAgent,
   request as httpRequest,
@@ -19,14 +20,14 @@ export interface HttpCall {
   headers?: Record<string, string>;
   /** Sent as a bearer token. */
   token?: string;
-  /** Trusted for a server whose certificate is not signed by a known authority. */
+  /** Certificate authority to trust for a server whose certificate no known authority has signed. */
   ca?: string | Buffer;
-  /** Until the answer is there whole. */
+  /** Time limit until the whole answer has arrived. */
   limitMs: number;
   connectMs: number;
   maxReplyBytes: number;
   signal?: AbortSignal;
-  /** Keeps connections between calls; without it every call connects anew. */
+  /** Keeps connections between calls. Without it, every call opens a new connection. */
   agents?: Agents;
 }
 
@@ -47,7 +48,7 @@ export class Agents {
   }
 }
 
-/** The URL to call, or a sentence on what is wrong with it. */
+/** The URL to call, or a sentence that says what is wrong with it. */
 export function targetOf(url: string, path: string): URL | string {
   let target: URL;
   try {
@@ -61,7 +62,7 @@ export function targetOf(url: string, path: string): URL | string {
     : `${JSON.stringify(url)} is neither http nor https`;
 }
 
-/** Starts a request; the same options for whole answers and for streams. */
+/** Starts a request. Whole answers and streams use the same options. */
 export function openRequest(
   target: URL,
   call: Pick<HttpCall, 'method' | 'body' | 'headers' | 'token' | 'ca' | 'agents'>,
